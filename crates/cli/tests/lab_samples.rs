@@ -38,24 +38,29 @@ fn trials(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("trials.jsonl")).unwrap_or_default()
 }
 
-/// Waits until the file has its head and two measurements.
+/// Waits until the file has two measurements.
 fn until_measured(folder: &Path, lab: &mut Child) {
     let start = Instant::now();
-    while trials(folder).lines().count() < 3 {
+    while trials(folder).matches("\"line\":\"trial\"").count() < 2 {
         assert!(lab.try_wait().expect("it can be waited for").is_none(), "the run ended by itself");
         assert!(start.elapsed() < LIMIT, "nothing is measured: {}", trials(folder));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Every line is whole; the first says what the run is about, the others what was measured.
+/// Every line is whole; the first says what the run is about, the second who measures with what,
+/// the others what was measured.
 fn assert_whole(folder: &Path) {
     let text = trials(folder);
     assert!(text.ends_with('\n'), "the last line is whole");
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0]["scenarios"][0], SCENARIO);
-    for line in &lines[1..] {
+    let machine = &lines[1]["machine"];
+    assert!(lines[1]["line"] == "part" && machine["cores"].is_number(), "{}", lines[1]);
+    let programs = lines[1]["programs"].to_string();
+    assert!(programs.contains("weir") && !programs.contains("iperf"), "{programs}");
+    for line in lines.iter().filter(|line| line["line"] == "trial") {
         assert_eq!((&line["scenario"], &line["dut"]), (&"probes".into(), &"weir".into()), "{line}");
         let trial = &line["trial"];
         assert_eq!(trial["method"], "probe", "{line}");
@@ -109,6 +114,10 @@ fn a_run_that_was_cut_off_is_gone_on_with() {
     repeats.sort_unstable();
     assert_eq!(repeats, [0, 1, 2, 3, 4], "each once: {cell}");
     assert_eq!(cell["rows"][0]["samples"].as_array().expect("samples").len(), 5);
+    let parts = results["parts"].as_array().expect("parts");
+    assert_eq!((&parts[0]["end"], &parts[1]["end"]), (&"cut-off".into(), &"whole".into()));
+    let took = |of: &serde_json::Value| of["duration_s"].as_f64().expect("seconds");
+    assert!(took(&parts[0]) > 0.0 && took(&results) >= took(&parts[0]) + took(&parts[1]) - 1e-6);
 
     std::fs::write(folder.path().join("probes.toml"), "").expect("a file");
     let text = SCENARIO.replace("0.1", "0.2");

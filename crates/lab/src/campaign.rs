@@ -4,7 +4,9 @@
 //! [`run`] carries them out and yields [`crate::results::Results`].
 
 pub mod catalogue;
-mod ledger;
+#[cfg(test)]
+pub(crate) mod fake;
+pub mod ledger;
 mod order;
 pub mod run;
 pub mod scenario;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::facts::Machine;
 use crate::method::Better;
 use crate::results::{CellState, Coordinates, Results, ScenarioResults};
 use crate::stats::{CONFIDENCE, holm, mann_whitney, quantile, unpaired_ratio};
@@ -235,6 +236,7 @@ fn absent((scenario, dut, at, metric): RowKey<'_>, run: &Results) -> String {
         CellState::Missing(why) => format!("{name} (missing in the other: {why})"),
         CellState::Failed(why) => format!("{name} (failed in the other: {why})"),
         CellState::Skipped(why) => format!("{name} (no time left in the other: {why})"),
+        CellState::Pending(why) => format!("{name} (not measured in the other: {why})"),
     }
 }
 
@@ -248,6 +250,7 @@ pub fn differences(first: &Results, second: &Results) -> Vec<String> {
         ("memory, MiB", a.memory_mib.to_string(), b.memory_mib.to_string()),
         ("kernel", a.kernel.clone(), b.kernel.clone()),
         ("system", a.os.clone(), b.os.clone()),
+        ("real time", real_time(a), real_time(b)),
         ("weir", first.weir.clone(), second.weir.clone()),
         ("quick", first.is_quick.to_string(), second.is_quick.to_string()),
     ];
@@ -271,6 +274,10 @@ pub fn differences(first: &Results, second: &Results) -> Vec<String> {
         found.extend(changed(&prefix, &scenario.conditions, &other.conditions));
     }
     found
+}
+
+fn real_time(machine: &Machine) -> String {
+    machine.real_time_error.clone().unwrap_or_else(|| "permitted".to_owned())
 }
 
 fn changed(

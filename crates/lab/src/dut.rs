@@ -233,10 +233,16 @@ fn one_thread(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
+/// Switches that the tests of the run bring along.
+#[cfg(not(test))]
+const FAKES: &[&dyn Dut] = &[];
+#[cfg(test)]
+use crate::campaign::fake::DUTS as FAKES;
+
 /// The switch of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
-    ALL.iter().copied().find(|dut| dut.name() == name)
+    ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name)
 }
 
 #[cfg(test)]

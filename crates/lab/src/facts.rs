@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use files::proc;
+use netdev::sys::realtime::run_in_real_time;
 use serde::{Deserialize, Serialize};
 
 /// The machine.
@@ -26,6 +27,10 @@ pub struct Machine {
     pub virtual_machine: bool,
     /// Load average over the last minute at the start.
     pub load_average: String,
+    /// Why the lab's threads that measure delay could not run in real time (`SCHED_FIFO`); none
+    /// where they could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_time_error: Option<String>,
 }
 
 impl Machine {
@@ -50,8 +55,19 @@ impl Machine {
             os: os_name(&os_release).map_or_else(unknown, str::to_owned),
             virtual_machine: flags.split(' ').any(|flag| flag == "hypervisor"),
             load_average: machine("loadavg").split(' ').next().map_or_else(unknown, str::to_owned),
+            real_time_error: real_time_error(),
         }
     }
+}
+
+/// Whether a thread of this process may run in real time: one tries, as the session's do.
+fn real_time_error() -> Option<String> {
+    let tried = std::thread::spawn(run_in_real_time).join();
+    let error = |error: std::io::Error| error.to_string();
+    tried.map_or_else(
+        |_| Some("the thread that tried ended by a panic".to_owned()),
+        |done| done.err().map(error),
+    )
 }
 
 fn unknown() -> String {

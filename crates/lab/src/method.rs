@@ -45,6 +45,7 @@ use crate::load::{Load, Observer, Watched};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
+use crate::tools::Tool;
 use crate::trial_error::TrialError;
 
 /// Which way a figure is good.
@@ -210,6 +211,16 @@ pub trait Method: Sync {
         &[]
     }
 
+    /// The programs of others that it measures with, where they are installed.
+    fn tools(&self) -> &'static [Tool] {
+        &[]
+    }
+
+    /// Whether switch or controller are of no use behind it, so that both are started anew.
+    fn spends_setup(&self) -> bool {
+        false
+    }
+
     /// Whether it can measure on this testbed.
     ///
     /// # Errors
@@ -246,10 +257,16 @@ pub const ALL: &[&dyn Method] = &[
     &soak::Soak,
 ];
 
+/// Methods that the tests of the run bring along.
+#[cfg(not(test))]
+const FAKES: &[&dyn Method] = &[];
+#[cfg(test)]
+use crate::campaign::fake::METHODS as FAKES;
+
 /// The method of that key.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static dyn Method> {
-    ALL.iter().copied().find(|method| method.id() == id)
+    ALL.iter().chain(FAKES).copied().find(|method| method.id() == id)
 }
 
 /// What the lab's OpenFlow connection ran into.
@@ -263,7 +280,8 @@ fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialErr
 /// The metric of that key, with the method that yields it.
 #[must_use]
 pub fn metric(id: &str) -> Option<&'static Metric> {
-    ALL.iter().flat_map(|method| method.metrics()).find(|metric| metric.id == id)
+    let all = ALL.iter().chain(FAKES);
+    all.flat_map(|method| method.metrics()).find(|metric| metric.id == id)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 /// Shows how far a run is. Everything goes to standard error.
 #[derive(Debug)]
@@ -31,6 +31,17 @@ impl RunProgress {
         Self { bar, quiet, done: 0, total }
     }
 
+    /// What is left takes about so many seconds; where nobody says so, the steps that are done do.
+    pub fn left(&mut self, left_s: f64) {
+        let Some(bar) = &self.bar else { return };
+        let left = Duration::from_secs_f64(left_s.clamp(0.0, 1e9));
+        let template = "{bar:30} {pos}/{len} {elapsed} gone, {prefix} left  {wide_msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(HumanDuration(left).to_string());
+    }
+
     /// A step begins.
     pub fn begin(&mut self, what: &str) {
         if let Some(bar) = &self.bar {
@@ -38,6 +49,12 @@ impl RunProgress {
         } else if !self.quiet {
             eprintln!("[{:>3}/{}] {what}", self.done + 1, self.total);
         }
+    }
+
+    /// How many steps are done, and of how many.
+    #[must_use]
+    pub fn steps(&self) -> (u64, u64) {
+        (self.done, self.total)
     }
 
     /// `steps` steps are done.

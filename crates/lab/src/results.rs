@@ -44,6 +44,9 @@ pub struct Results {
     /// Every machine that measured, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
+    /// The parts of a run that was cut off and gone on with, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<RunPart>,
     /// Every program that took part.
     pub programs: Vec<Program>,
     /// The switches under test.
@@ -54,6 +57,45 @@ pub struct Results {
     pub notes: Vec<String>,
     /// The rule by which limiting parts are named.
     pub rule: String,
+}
+
+/// A part of a run: from its start, or from a `--resume`, to where it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunPart {
+    /// When it began, UTC.
+    pub started: String,
+    /// How long it took, seconds.
+    pub duration_s: f64,
+    /// The command that was typed.
+    pub command: Vec<String>,
+    /// The machine, as its [`Machine::id`] says.
+    pub machine: String,
+    /// How it ended.
+    pub end: PartEnd,
+}
+
+/// How a part of a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartEnd {
+    /// It is through.
+    Whole,
+    /// By a signal; everything was taken down.
+    Interrupted,
+    /// Nobody wrote how: it was killed, or the machine went down; or it still runs.
+    CutOff,
+}
+
+impl PartEnd {
+    /// In words.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Whole => "through",
+            Self::Interrupted => "interrupted",
+            Self::CutOff => "cut off",
+        }
+    }
 }
 
 /// A switch under test.
@@ -188,6 +230,8 @@ pub enum CellState {
     Failed(String),
     /// There was no time left.
     Skipped(String),
+    /// The run has not come to it yet, or was cut off before.
+    Pending(String),
 }
 
 /// A switch at one point of the axes.
@@ -343,7 +387,7 @@ impl Results {
             | CellState::NotSupported(_)
             | CellState::Missing(_)
             | CellState::Skipped(_) => true,
-            CellState::Failed(_) => false,
+            CellState::Failed(_) | CellState::Pending(_) => false,
         })
     }
 }

@@ -7,6 +7,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
 use tempfile::TempDir;
@@ -82,22 +83,46 @@ pub fn make(prefix: &str) -> io::Result<TempDir> {
 pub struct FolderLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 impl FolderLock {
-    /// Takes it.
+    /// Takes it. Who only looks ([`FolderLock::is_taken`]) has it for a moment; this waits longer.
     ///
     /// # Errors
     /// Another run has it, with the remedy.
     pub fn take(folder: &Path) -> io::Result<Self> {
         let file = File::open(folder)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(io::Error::other(format!(
-                "another run writes into {}: wait for its end, or another folder: --out FOLDER",
-                folder.display()
-            ))),
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::WouldBlock) if since.elapsed() < LOOK_MAX => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(io::Error::other(format!(
+                        "another run writes into {}: wait for its end, or another folder: --out \
+                         FOLDER",
+                        folder.display()
+                    )));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether a run has it.
+    ///
+    /// # Errors
+    /// There is no such folder, or it cannot be asked.
+    pub fn is_taken(folder: &Path) -> io::Result<bool> {
+        match File::open(folder)?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 }
+
+/// A look at the lock takes no longer.
+const LOOK_MAX: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
@@ -119,7 +144,10 @@ mod tests {
         let first = FolderLock::take(folder.path()).unwrap();
         let error = FolderLock::take(folder.path()).unwrap_err().to_string();
         assert!(error.contains("--out FOLDER"), "{error}");
+        assert!(FolderLock::is_taken(folder.path()).unwrap());
         drop(first);
+        assert!(!FolderLock::is_taken(folder.path()).unwrap());
         FolderLock::take(folder.path()).unwrap();
+        assert!(FolderLock::is_taken(&folder.path().join("none")).is_err());
     }
 }

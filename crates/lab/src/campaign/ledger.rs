@@ -1,37 +1,79 @@
-//! The ledger of a campaign: one line of JSON for each trial, written when it is made.
+//! The ledger of a campaign: what it is, who carries it out, and each thing that happens, a line of
+//! JSON each, written when it happens.
 //!
-//! Whatever ends a campaign, Ctrl-C, `kill -9` or a full disk, the trials made until then are whole
-//! lines in this file, and `--resume` goes on behind them. The file is made before the first trial,
-//! so that a folder that takes no files is found out then.
+//! Whatever ends a campaign, Ctrl-C, `kill -9` or a full disk, what was found until then is whole
+//! lines in this file. Results are made of these lines and of nothing else, be it at the end, by a
+//! run that goes on (`--resume`), or by a reader meanwhile (`weir lab serve`). It must never be
+//! changed in place: lines are added, and a new campaign has a new file.
 
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{Coordinates, MeasuredDistribution, TrialRecord};
+use crate::facts::Machine;
+use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
+use crate::setup::TestbedKind;
+use crate::tools::Program;
 
 /// Its name, beside the results.
-pub(super) const NAME: &str = "trials.jsonl";
+pub const NAME: &str = "trials.jsonl";
 
-/// The first line: what the campaign is.
+/// Version of its form.
+pub(super) const LEDGER_FORMAT: u32 = 3;
+
+/// The first line: what the campaign is. A run that goes on has the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LedgerHead {
-    /// [`crate::results::FORMAT`].
+    /// [`LEDGER_FORMAT`].
     pub(super) format: u32,
-    /// When it started, UTC.
-    pub(super) started: String,
     /// The scenario files, as they are run.
     pub(super) scenarios: Vec<String>,
     /// Whether it is the quick form.
     pub(super) is_quick: bool,
+    /// Where the hosts are.
+    pub(super) testbed: TestbedKind,
     /// The values of each scenario's axes that are measured.
-    pub(super) values: Vec<Vec<Vec<String>>>,
+    pub(super) values: Vec<Vec<(String, Vec<String>)>>,
 }
 
-/// Every other line: a trial.
+/// The second line, and one for each time that the campaign is gone on with: who measures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct PartHead {
+    /// When it began, UTC.
+    pub(super) started: String,
+    /// The command that was typed.
+    pub(super) command: Vec<String>,
+    /// The version of the lab.
+    pub(super) weir: String,
+    /// The machine.
+    pub(super) machine: Machine,
+    /// The programs that take part.
+    pub(super) programs: Vec<Program>,
+    /// The switches, in the order of the tables.
+    pub(super) duts: Vec<String>,
+    /// How often each cell is measured, where it is not the scenario's own number.
+    pub(super) repeats: Option<usize>,
+}
+
+/// What is being done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// In words.
+    pub title: String,
+    /// Steps that are done.
+    pub done: u64,
+    /// Steps that there are.
+    pub of: u64,
+    /// About how long it takes, seconds.
+    pub cost_s: f64,
+    /// About how long everything takes from now on, seconds.
+    pub left_s: f64,
+}
+
+/// A trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) scenario: String,
@@ -41,24 +83,53 @@ pub(super) struct Entry {
     pub(super) distributions: Vec<MeasuredDistribution>,
 }
 
-/// What stands for a trial in the ledger.
-pub(super) type TrialKey = (String, String, Coordinates, String, usize);
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "snake_case")]
+pub(super) enum LedgerLine {
+    /// What the campaign is.
+    Head(LedgerHead),
+    /// Who measures from here on.
+    Part(Box<PartHead>),
+    /// What is done next.
+    Step(Step),
+    /// A switch was started for some points of a scenario, or failed to start. What was found of
+    /// these points in this repeat before is void.
+    Start {
+        scenario: String,
+        dut: String,
+        repeat: usize,
+        at: Vec<Coordinates>,
+        commands: Vec<String>,
+    },
+    /// A trial was made.
+    Trial(Box<Entry>),
+    /// What became of a point that is not measured.
+    State {
+        scenario: String,
+        dut: String,
+        at: Coordinates,
+        #[serde(flatten)]
+        state: CellState,
+    },
+    /// What was measured without a switch; `at` is the first point with this traffic.
+    Floor { scenario: String, at: Coordinates, repeat: usize, method: String, values: FloorValues },
+    /// What the reader should know.
+    Note { text: String },
+    /// This part is at its end.
+    End { end: PartEnd },
+}
 
-/// Trials of an earlier campaign, by what they are of.
-pub(super) type OldTrials = HashMap<TrialKey, Vec<Entry>>;
+/// Values by metric.
+pub(super) type FloorValues = std::collections::BTreeMap<String, f64>;
 
-impl Entry {
-    /// What it is the trial of.
-    pub(super) fn key(&self) -> TrialKey {
-        let trial = &self.trial;
-        (
-            self.scenario.clone(),
-            self.dut.clone(),
-            self.at.clone(),
-            trial.method.clone(),
-            trial.repeat,
-        )
-    }
+/// A line with its time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stamped {
+    /// Seconds since this part began.
+    pub(super) at_s: f64,
+    #[serde(flatten)]
+    pub(super) line: LedgerLine,
 }
 
 /// The file, open for the lines to come.
@@ -68,78 +139,88 @@ pub(super) struct Ledger {
     path: PathBuf,
 }
 
-/// Why an earlier campaign is not gone on with.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ResumeError {
+/// Why a ledger is not read, or not gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
     /// The file.
-    #[error("{path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: {why}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A line that is none, before the last.
     #[error("{path}, line {line}: {why}")]
-    Line { path: PathBuf, line: usize, why: String },
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
     /// Another campaign.
     #[error("{path}: is of another campaign ({what}); choose another --out, or leave --resume out")]
-    Other { path: PathBuf, what: &'static str },
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// The same campaign elsewhere.
+    #[error(
+        "{path}: was measured under other conditions ({what}): their figures are not those of one \
+         campaign. Go on where it began, or leave --resume out"
+    )]
+    Conditions {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
 }
 
 impl Ledger {
-    /// A file with its first line in `folder`, in place of one of an earlier campaign.
+    /// A file with its first line in `folder`, in place of one of an earlier campaign. It is another
+    /// file: who reads the earlier one finds out.
     pub(super) fn create(folder: &Path, head: &LedgerHead) -> io::Result<Self> {
         let path = folder.join(NAME);
-        let mut ledger = Self { file: File::create(&path)?, path };
-        ledger.append(head)?;
-        Ok(ledger)
+        let file = tempfile::Builder::new()
+            .permissions(std::fs::Permissions::from_mode(0o644))
+            .tempfile_in(folder)?;
+        let first = Stamped { at_s: 0.0, line: LedgerLine::Head(head.clone()) };
+        write_line(file.as_file(), &first)?;
+        let file = file.persist(&path)?;
+        Ok(Self { file, path })
     }
 
-    /// Goes on with the file of an earlier campaign: its trials, by what they are of. A last line
-    /// that is not whole is what a full disk or SIGKILL left; it is cut off.
+    /// Goes on with the file of an earlier campaign, and says what is in it. A last line that is not
+    /// whole is what a full disk or SIGKILL left; it is cut off.
     pub(super) fn resume(
         folder: &Path,
         head: &LedgerHead,
-    ) -> Result<(Self, String, OldTrials), ResumeError> {
+    ) -> Result<(Self, Vec<Stamped>), LedgerError> {
         let path = folder.join(NAME);
-        let io = |source| ResumeError::Io { path: path.clone(), source };
+        let io = |why: io::Error| LedgerError::Io { path: path.clone(), why: why.to_string() };
         let bytes = files::read(&path, LEDGER_MAX)
             .map_err(|error| io(io::Error::other(error.to_string())))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let text = std::str::from_utf8(&bytes[..whole]).map_err(|why| ResumeError::Line {
-            path: path.clone(),
-            line: 0,
-            why: why.to_string(),
-        })?;
-        let line = |number: usize, why: serde_json::Error| ResumeError::Line {
-            path: path.clone(),
-            line: number + 1,
-            why: why.to_string(),
-        };
-        let mut lines = text.lines().enumerate();
-        let other = |what| ResumeError::Other { path: path.clone(), what };
-        let (_, first) = lines.next().ok_or_else(|| other("it has no first line"))?;
-        let old: LedgerHead = serde_json::from_str(first).map_err(|why| line(0, why))?;
-        if old.format != head.format {
-            return Err(other("another version of the lab"));
-        }
-        let is_same = old.scenarios == head.scenarios
-            && old.is_quick == head.is_quick
-            && old.values == head.values;
-        if !is_same {
-            return Err(other("other scenarios, or other values in them"));
-        }
-        let mut trials = OldTrials::new();
-        for (number, text) in lines {
-            let entry: Entry = serde_json::from_str(text).map_err(|why| line(number, why))?;
-            trials.entry(entry.key()).or_default().push(entry);
+        let lines = read_lines(&path, &bytes[..whole], 0)?;
+        let other = |what: &str| LedgerError::Other { path: path.clone(), what: what.to_owned() };
+        match lines.first().map(|first| &first.line) {
+            Some(LedgerLine::Head(old)) if old == head => {}
+            Some(LedgerLine::Head(old)) => return Err(other(difference(old, head))),
+            Some(_) | None => return Err(other("it has no first line")),
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(io)?;
         file.set_len(whole as u64).map_err(io)?;
-        Ok((Self { file, path }, old.started, trials))
+        Ok((Self { file, path }, lines))
     }
 
     /// Writes a line, all of it at once.
-    pub(super) fn append(&mut self, line: &impl Serialize) -> io::Result<()> {
-        let mut text = serde_json::to_string(line)?;
-        text.push('\n');
-        self.file.write_all(text.as_bytes())
+    pub(super) fn append(&mut self, line: &Stamped) -> io::Result<()> {
+        write_line(&self.file, line)
     }
 
     /// Where it is.
@@ -148,5 +229,68 @@ impl Ledger {
     }
 }
 
-/// Bytes of a ledger that is gone on with, at most.
-const LEDGER_MAX: u64 = 4 << 30;
+/// What is another in the heads of two campaigns.
+fn difference(old: &LedgerHead, head: &LedgerHead) -> &'static str {
+    if old.scenarios != head.scenarios {
+        "other scenarios"
+    } else if old.is_quick != head.is_quick {
+        "one of them is quick"
+    } else if old.testbed != head.testbed {
+        "another testbed"
+    } else {
+        "other values of an axis"
+    }
+}
+
+fn write_line(mut file: &File, line: &Stamped) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())
+}
+
+/// The lines in some bytes that begin behind `before` lines and end with a line.
+pub(super) fn read_lines(
+    path: &Path,
+    bytes: &[u8],
+    before: usize,
+) -> Result<Vec<Stamped>, LedgerError> {
+    let wrong = |index: usize, why: String| {
+        let line = before + index + 1;
+        LedgerError::Line { path: path.to_owned(), line, why }
+    };
+    let mut lines = Vec::new();
+    for (index, text) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if text.is_empty() {
+            continue;
+        }
+        if before + index == 0 {
+            check_format(path, text)?;
+        }
+        let read = serde_json::from_slice(text);
+        lines.push(read.map_err(|why: serde_json::Error| wrong(index, why.to_string()))?);
+    }
+    Ok(lines)
+}
+
+/// Whether the first line is one of this form.
+fn check_format(path: &Path, text: &[u8]) -> Result<(), LedgerError> {
+    let path = || path.to_owned();
+    let head: serde_json::Value = serde_json::from_slice(text)
+        .map_err(|why| LedgerError::Line { path: path(), line: 1, why: why.to_string() })?;
+    match head.get("format").and_then(serde_json::Value::as_u64) {
+        Some(format) if format == u64::from(LEDGER_FORMAT) => Ok(()),
+        Some(format) => {
+            let what = format!(
+                "of another version of weir: form {format}, and this one reads {LEDGER_FORMAT}"
+            );
+            Err(LedgerError::Other { path: path(), what })
+        }
+        None => {
+            let why = "is no first line of a campaign: there is no number `format` in it";
+            Err(LedgerError::Line { path: path(), line: 1, why: why.to_owned() })
+        }
+    }
+}
+
+/// Bytes of a ledger that is read, at most.
+pub(super) const LEDGER_MAX: u64 = 4 << 30;

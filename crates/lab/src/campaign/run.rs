@@ -5,11 +5,12 @@
 //! which the machine stalled is repeated, and said. It must never drop a trial from the results:
 //! one that failed or stalled is there with its reason.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::ledger::{Entry, Ledger, LedgerHead, OldTrials, TrialKey};
+use super::ledger::LEDGER_FORMAT;
+use super::ledger::{Entry, Ledger, LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, Step};
 use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use super::stall;
@@ -17,10 +18,9 @@ use crate::cancel::{Budget, Cancel, Stopped};
 use crate::controller::{self, ControllerProgram};
 use crate::dut::{self, Dut};
 use crate::facts::{Machine, now_utc};
-use crate::limit::{self, limiting};
 use crate::method::{Method, MethodContext, Trial};
 use crate::progress::RunProgress;
-use crate::results::{CellState, DutInfo, FORMAT, MeasuredDistribution, Results, TrialRecord};
+use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, Results, TrialRecord};
 use crate::scratch;
 use crate::service::ProgramPaths;
 use crate::settings::{ChannelTransport, Forwarding, Settings};
@@ -31,23 +31,28 @@ mod assemble;
 mod cells;
 mod estimate;
 mod gather;
+mod plan;
+mod record;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod trial;
 
 pub use cells::{CellSpec, MeasuredCell, cell_specs, measure};
 pub use estimate::{ScenarioCost, estimate};
 pub use gather::{GatherError, Gathered, gather};
+pub use replay::{Follower, Seen, Standing};
+
+use assemble::Provenance;
+use plan::{BED_COST, Plan, group_cost, start_cost};
+use record::{NOT_SUPPORTED, Place, Record, START};
+use trial::{NoTrial, commands, failed, record};
 
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
 const FLOOR_DUT: &str = "wire";
 
-/// How the error of a trial begins whose method does not fit.
-const NOT_SUPPORTED: &str = "not supported: ";
-
 /// How often a trial is tried when the machine stalls meanwhile.
 const ATTEMPTS: usize = 3;
-
-/// About how long the testbed takes to make, and how many flow entries are loaded in a second.
-const BED_COST: Duration = Duration::from_millis(150);
-const ENTRIES_A_SECOND: f64 = 80_000.0;
 
 /// What is to be measured.
 pub struct Campaign {
@@ -87,8 +92,8 @@ pub enum CampaignError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The ledger of an earlier campaign.
-    #[error("{0}")]
-    Resume(String),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The folder takes no files.
     #[error("cannot write into {folder}; another folder: --out FOLDER: {source}")]
     Folder {
@@ -126,68 +131,51 @@ impl Round<'_> {
         format!("{scenario} {dut}: {}, repeat {}", at.join(", "), self.repeat + 1)
     }
 
-    /// Its trials of a cell.
-    fn keys(&self, cell: usize) -> Vec<TrialKey> {
-        let part = self.part;
-        let keys = |method: &&'static dyn Method| {
-            let (method, trials) = (*method, part.scenario.trials(*method, part.is_quick));
-            (0..trials).map(move |trial| {
-                let (scenario, dut) = (part.scenario.id.clone(), self.dut.name().to_owned());
-                let number = self.repeat * trials + trial;
-                (scenario, dut, part.cells[cell].at.clone(), method.id().to_owned(), number)
-            })
-        };
-        part.methods.iter().flat_map(keys).collect()
+    /// Its trials of a cell: method and number.
+    fn trials(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let (part, repeat) = (self.part, self.repeat);
+        part.methods.iter().flat_map(move |method| {
+            let trials = part.scenario.trials(*method, part.is_quick);
+            (0..trials).map(move |trial| (method.id(), repeat * trials + trial))
+        })
     }
 
     /// Where the cell's results are.
-    fn place(&self, cell: usize) -> (usize, String, usize) {
+    fn place(&self, cell: usize) -> Place {
         (self.index, self.dut.name().to_owned(), cell)
     }
 }
 
-/// What is known of a cell on a switch.
-#[derive(Default)]
-struct Found {
-    state: Option<CellState>,
-    commands: Vec<String>,
-    trials: Vec<TrialRecord>,
-    distributions: Vec<MeasuredDistribution>,
+/// What a campaign takes from outside; tests put something else in its place.
+struct Outside<'a> {
+    /// Does the work, and says for how many milliseconds the machine stalled meanwhile.
+    watch: &'a dyn Fn(&mut dyn FnMut()) -> f64,
+    /// Whether what has a floor is measured on a wire too.
+    has_floor: bool,
+    machine: Machine,
 }
 
-impl Found {
-    /// The method's headline in the last trial that has one.
-    fn last(&self, method: &dyn Method) -> Option<f64> {
-        let headline = method.metrics().first()?.id;
-        self.trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
-    }
-}
-
-/// Why there is no trial.
-#[derive(Debug)]
-struct NoTrial {
-    why: String,
-    /// The switch or the testbed cannot do it, whatever is tried.
-    is_unfit: bool,
+/// A switch that runs. The folder goes last: its programs write into it.
+struct Started {
+    setup: Setup,
+    folder: tempfile::TempDir,
 }
 
 struct Run<'a> {
     campaign: &'a Campaign,
+    parts: &'a [Part<'a>],
+    outside: &'a Outside<'a>,
     cancel: &'a Cancel,
     budget: Budget,
+    clock: Instant,
     /// `None` after a write has failed.
     ledger: Option<Ledger>,
-    /// Trials of an earlier campaign.
-    old: OldTrials,
+    /// All that is known, of earlier parts of the campaign too.
+    record: Record,
     /// The trials made here, as lines of a ledger, where they are handed on.
     kept: Option<Vec<Entry>>,
-    /// The [`Machine::id`] of this machine.
-    machine: String,
     progress: RunProgress,
-    found: HashMap<(usize, String, usize), Found>,
-    /// By scenario, the traffic, and metric: what was measured on a wire.
-    floors: HashMap<(usize, usize), BTreeMap<&'static str, Vec<f64>>>,
-    notes: Vec<String>,
+    plan: Plan,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
 }
@@ -197,65 +185,92 @@ struct Run<'a> {
 /// # Errors
 /// [`CampaignError`]; an interrupted campaign has taken everything down.
 pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, CampaignError> {
-    let (started, clock) = (now_utc(), Instant::now());
-    let parts = parts(campaign)?;
-    let head = LedgerHead {
-        format: FORMAT,
-        started: started.clone(),
-        scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
-        is_quick: campaign.is_quick,
-        values: parts.iter().map(|part| part.values()).collect::<Result<_, _>>()?,
+    let outside = Outside {
+        watch: &|work| stall::watch(work),
+        has_floor: campaign.kind == TestbedKind::Kernel,
+        machine: Machine::read(),
     };
-    let (ledger, started, old) = if campaign.is_resumed {
-        Ledger::resume(&campaign.folder, &head)
-            .map_err(|error| CampaignError::Resume(error.to_string()))?
-    } else {
-        let folder = |source| CampaignError::Folder { folder: campaign.folder.clone(), source };
-        (Ledger::create(&campaign.folder, &head).map_err(folder)?, started, HashMap::new())
-    };
-    let machine = Machine::read();
-    let steps: usize = parts.iter().map(|part| part.steps(campaign)).sum();
-    let mut run = Run::new(campaign, cancel, &machine, steps);
-    (run.ledger, run.old) = (Some(ledger), old);
-    for (index, part) in parts.iter().enumerate() {
-        run.scenario(index, part)?;
-    }
-    let mut results = finish(run, &parts, machine)?;
-    results.started = started;
-    results.duration_s = clock.elapsed().as_secs_f64();
-    results.programs = assemble::programs(campaign);
-    Ok(results)
+    execute_with(campaign, cancel, &outside)
 }
 
-/// What was found, without the time that it took and the programs that took part.
-fn finish(
-    mut run: Run<'_>,
-    parts: &[Part<'_>],
-    machine: Machine,
-) -> Result<Results, ScenarioError> {
-    let campaign = run.campaign;
-    let scenarios = parts.iter().enumerate();
-    let scenarios =
-        scenarios.map(|(index, part)| run.results(index, part)).collect::<Result<_, _>>()?;
-    Ok(Results {
-        format: FORMAT,
-        weir: env!("CARGO_PKG_VERSION").to_owned(),
-        started: String::new(),
-        duration_s: 0.0,
+fn execute_with(
+    campaign: &Campaign,
+    cancel: &Cancel,
+    outside: &Outside<'_>,
+) -> Result<Results, CampaignError> {
+    let parts = parts(campaign)?;
+    let head = head(campaign, &parts)?;
+    let part_head = PartHead {
+        started: now_utc(),
         command: campaign.command.clone(),
+        weir: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: outside.machine.clone(),
+        programs: assemble::programs(campaign, &parts),
+        duts: campaign.duts.iter().map(|dut| dut.name().to_owned()).collect(),
+        repeats: campaign.repeats,
+    };
+    let mut run = Run::new(campaign, &parts, cancel, outside);
+    if campaign.is_resumed {
+        let (ledger, lines) = Ledger::resume(&campaign.folder, &head)?;
+        let path = ledger.path().to_owned();
+        lines.into_iter().for_each(|line| run.record.apply(&parts, line));
+        if let Some(what) = run.record.runs.last().and_then(|old| old.head.difference(&part_head)) {
+            return Err(LedgerError::Conditions { path, what }.into());
+        }
+        run.ledger = Some(ledger);
+    } else {
+        let folder = |source| CampaignError::Folder { folder: campaign.folder.clone(), source };
+        run.ledger = Some(Ledger::create(&campaign.folder, &head).map_err(folder)?);
+    }
+    run.log(LedgerLine::Part(Box::new(part_head)));
+    campaign.notes.iter().for_each(|note| run.note(note.clone()));
+    let outcome = run.scenarios();
+    match &outcome {
+        Ok(()) => run.log(LedgerLine::End { end: PartEnd::Whole }),
+        Err(CampaignError::Stopped(_)) => run.log(LedgerLine::End { end: PartEnd::Interrupted }),
+        Err(_) => {}
+    }
+    outcome?;
+    let provenance = Provenance::of_runs(&run.record);
+    Ok(assemble::results(campaign, &parts, run.record, provenance)?)
+}
+
+/// What the campaign is.
+fn head(campaign: &Campaign, parts: &[Part<'_>]) -> Result<LedgerHead, ScenarioError> {
+    Ok(LedgerHead {
+        format: LEDGER_FORMAT,
+        scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
         is_quick: campaign.is_quick,
-        machine,
-        machines: Vec::new(),
-        programs: Vec::new(),
-        switches: campaign
-            .duts
-            .iter()
-            .map(|dut| DutInfo { name: dut.name().to_owned(), about: dut.about().to_owned() })
-            .collect(),
-        scenarios,
-        notes: std::mem::take(&mut run.notes),
-        rule: limit::RULE.to_owned(),
+        testbed: campaign.kind,
+        values: parts.iter().map(Part::values).collect::<Result<_, _>>()?,
     })
+}
+
+impl PartHead {
+    /// What of the conditions is another now; figures under both would be no one campaign's. A
+    /// machine that was started anew is the same.
+    fn difference(&self, now: &Self) -> Option<String> {
+        let (a, b) = (&self.machine, &now.machine);
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "permitted".to_owned());
+        let mut pairs = vec![
+            ("weir", self.weir.clone(), now.weir.clone()),
+            ("processor", a.cpu.clone(), b.cpu.clone()),
+            ("cores", a.cores.to_string(), b.cores.to_string()),
+            ("kernel", a.kernel.clone(), b.kernel.clone()),
+            ("system", a.os.clone(), b.os.clone()),
+            ("real time", text(&a.real_time_error), text(&b.real_time_error)),
+        ];
+        for program in &self.programs {
+            let same = now.programs.iter().find(|other| other.name == program.name);
+            if let Some(other) = same {
+                pairs.push((&program.name, program.version.clone(), other.version.clone()));
+            }
+        }
+        let differ = pairs.into_iter().filter(|(_, old, new)| old != new);
+        let words: Vec<String> =
+            differ.map(|(name, old, new)| format!("{name}: {old}, now {new}")).collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
 }
 
 fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
@@ -301,9 +316,9 @@ impl Part<'_> {
     }
 
     /// The values of its axes.
-    fn values(&self) -> Result<Vec<Vec<String>>, ScenarioError> {
+    fn values(&self) -> Result<Vec<(String, Vec<String>)>, ScenarioError> {
         let axes = self.scenario.axis_infos(self.is_quick)?.into_iter();
-        Ok(axes.map(|axis| axis.values).collect())
+        Ok(axes.map(|axis| (axis.name, axis.values)).collect())
     }
 
     /// Whether something of it has a floor.
@@ -351,44 +366,88 @@ fn turns<'g>(
 }
 
 impl<'a> Run<'a> {
-    fn new(campaign: &'a Campaign, cancel: &'a Cancel, machine: &Machine, steps: usize) -> Self {
+    fn new(
+        campaign: &'a Campaign,
+        parts: &'a [Part<'a>],
+        cancel: &'a Cancel,
+        outside: &'a Outside<'a>,
+    ) -> Self {
+        let steps: usize = parts.iter().map(|part| part.steps(campaign)).sum();
         Self {
             campaign,
+            parts,
+            outside,
             cancel,
             budget: Budget::start(campaign.limit),
+            clock: Instant::now(),
             ledger: None,
-            old: HashMap::new(),
+            record: Record::default(),
             kept: None,
-            machine: machine.id.clone(),
             progress: RunProgress::new(steps as u64, campaign.quiet),
-            found: HashMap::new(),
-            floors: HashMap::new(),
-            notes: campaign.notes.clone(),
+            plan: Plan::new(Duration::ZERO),
             installed: BTreeSet::new(),
         }
     }
 
-    fn scenario(&mut self, index: usize, part: &Part<'_>) -> Result<(), CampaignError> {
-        let all = groups(&part.cells);
-        for repeat in 0..part.repeats {
-            if part.has_floor() && self.campaign.kind == TestbedKind::Kernel {
-                self.floor(index, part)?;
-            }
-            for (group, dut) in turns(part, self.campaign, &all) {
-                self.group(&Round { index, part, group: &group, dut, repeat })?;
+    fn scenarios(&mut self) -> Result<(), CampaignError> {
+        self.plan = Plan::new(self.cost());
+        let parts = self.parts;
+        for (index, part) in parts.iter().enumerate() {
+            let all = groups(&part.cells);
+            for repeat in 0..part.repeats {
+                self.floor(index, part, repeat)?;
+                for (group, dut) in turns(part, self.campaign, &all) {
+                    self.turn(&Round { index, part, group: &group, dut, repeat })?;
+                }
             }
         }
         Ok(())
     }
 
+    /// About how long everything takes that is not in the ledger.
+    fn cost(&self) -> Duration {
+        let mut cost = Duration::ZERO;
+        for (index, part) in self.parts.iter().enumerate() {
+            let all = groups(&part.cells);
+            for repeat in 0..part.repeats {
+                for (group, dut) in turns(part, self.campaign, &all) {
+                    let round = Round { index, part, group: &group, dut, repeat };
+                    let settings = &group.cells[0].1.settings;
+                    let fits = check_fit(self.campaign, part, dut, settings).is_ok();
+                    if fits && !self.has_old(&round) {
+                        cost += group_cost(part, &group, dut);
+                    }
+                }
+            }
+        }
+        cost
+    }
+
+    /// A step begins.
+    fn begin(&mut self, title: &str, cost: Duration) {
+        let left_s = self.plan.left_s();
+        self.progress.left(left_s);
+        self.progress.begin(title);
+        let (done, of) = self.progress.steps();
+        let (title, cost_s) = (title.to_owned(), cost.as_secs_f64());
+        self.log(LedgerLine::Step(Step { title, done, of, cost_s, left_s }));
+    }
+
     /// Measures what has a floor on a wire, once for everything that is sent.
-    fn floor(&mut self, index: usize, part: &Part<'_>) -> Result<(), CampaignError> {
+    fn floor(&mut self, index: usize, part: &Part<'_>, repeat: usize) -> Result<(), CampaignError> {
+        let missing: Vec<(usize, &'static dyn Method)> = part
+            .traffics()
+            .into_iter()
+            .flat_map(|traffic| part.methods.iter().map(move |method| (traffic, *method)))
+            .filter(|(traffic, method)| !self.has_floor((index, *traffic), *method, repeat))
+            .collect();
         let Some(wire) = dut::find(FLOOR_DUT) else { return Ok(()) };
-        let traffics = part.traffics();
-        self.progress.begin(&format!("{}: the lab's own floor", part.scenario.id));
+        if missing.is_empty() || !self.outside.has_floor {
+            return Ok(());
+        }
+        self.begin(&format!("{}: the lab's own floor", part.scenario.id), Duration::ZERO);
         let settings = Settings { forwarding: Some(Forwarding::Flows), ..<_>::default() };
-        // The folder goes last: its programs write into it.
-        let (folder, mut setup) = match self.start(wire, &settings) {
+        let mut started = match self.start(wire, &settings) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped.into()),
             Err(error) => {
@@ -396,116 +455,153 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         };
-        for traffic in traffics {
-            for method in part.methods.iter().filter(|method| !method.floors().is_empty()) {
-                let settings = part.settings(*method, &part.cells[traffic]).traffic();
-                match self.measure(*method, &mut setup, &settings, (folder.path(), None))? {
-                    (Ok(_), stall_ms) if stall_ms >= stall::STALL_MS => {}
-                    (Ok(trial), _) => {
-                        let floors = self.floors.entry((index, traffic)).or_default();
-                        for (metric, value) in trial.values {
-                            if method.floors().contains(&metric) {
-                                floors.entry(metric).or_default().push(value);
-                            }
-                        }
-                    }
-                    (Err(NoTrial { why, .. }), _) => {
-                        self.note(format!("{}: no floor: {why}", part.scenario.id));
-                    }
+        for (traffic, method) in missing {
+            let cell = &part.cells[traffic];
+            let settings = part.settings(method, cell).traffic();
+            match self.measure(method, &mut started, &settings, None)? {
+                (Ok(_), stall_ms) if stall_ms >= stall::STALL_MS => {}
+                (Ok(trial), _) => {
+                    let values = trial.values.into_iter();
+                    let values = values
+                        .filter(|(id, value)| method.floors().contains(id) && value.is_finite());
+                    let values = values.map(|(id, value)| (id.to_owned(), value)).collect();
+                    let (scenario, at) = (part.scenario.id.clone(), cell.at.clone());
+                    let method = method.id().to_owned();
+                    self.log(LedgerLine::Floor { scenario, at, repeat, method, values });
+                }
+                (Err(NoTrial { why, .. }), _) => {
+                    self.note(format!("{}: no floor: {why}", part.scenario.id));
                 }
             }
         }
         Ok(())
     }
 
+    /// Whether a method has its floor in a repeat, or has none.
+    fn has_floor(&self, place: (usize, usize), method: &dyn Method, repeat: usize) -> bool {
+        let known = self.record.floors.get(&place);
+        let has = |id: &&str| {
+            known
+                .and_then(|floors| floors.get(id))
+                .is_some_and(|values| values.contains_key(&repeat))
+        };
+        method.floors().is_empty() || method.floors().iter().any(has)
+    }
+
     /// Measures the cells that one start of a switch serves.
-    fn group(&mut self, round: &Round<'_>) -> Result<(), CampaignError> {
+    fn turn(&mut self, round: &Round<'_>) -> Result<(), CampaignError> {
         let cells = &round.group.cells;
         let steps = (cells.len() * round.part.methods.len()) as u64;
-        let settings = &cells[0].1.settings;
-        if cells.iter().all(|(cell, _)| self.has_old(round, *cell)) {
-            cells.iter().for_each(|(cell, _)| self.take_old(round, *cell));
+        if self.has_old(round) {
             self.progress.advance(steps);
             return Ok(());
         }
+        let cost = group_cost(round.part, round.group, round.dut);
+        let before = self.progress.steps().0;
+        self.plan.begin();
+        let is_measured = self.group(round, cost)?;
+        self.plan.end(cost, is_measured);
+        let done = self.progress.steps().0.saturating_sub(before);
+        self.progress.advance(steps.saturating_sub(done));
+        Ok(())
+    }
+
+    /// Measures the cells of a turn, if they can be; or says why they cannot.
+    fn group(&mut self, round: &Round<'_>, cost: Duration) -> Result<bool, CampaignError> {
+        let cells = &round.group.cells;
+        let settings = &cells[0].1.settings;
         if let Err(state) = self.check(round.part, round.dut, settings) {
             self.close(round, &state);
-            self.progress.advance(steps);
-            return Ok(());
+            return Ok(false);
         }
-        if !self.budget.allows(group_cost(round.part, round.group, round.dut)) {
+        if !self.budget.allows(cost) {
             self.close(round, &CellState::Skipped("no time left in the budget".to_owned()));
             self.note(format!("{}: left out, no time left", round.title(cells[0].1)));
-            self.progress.advance(steps);
-            return Ok(());
+            return Ok(false);
         }
-        self.progress.begin(&format!("{}: start", round.title(cells[0].1)));
-        // The folder goes last: its programs write into it.
-        let (folder, mut setup) = match self.start(round.dut, settings) {
+        self.begin(&format!("{}: start", round.title(cells[0].1)), start_cost(round.dut, settings));
+        let started = match self.start(round.dut, settings) {
             Ok(started) => started,
             Err(error) if error.is_stop() => return Err(Stopped.into()),
             Err(error) => {
-                self.progress.say(&format!("{}: {error}", round.title(cells[0].1)));
-                for cell in cells {
-                    let record = failed("start", round.repeat, error.to_string());
-                    self.keep(round, *cell, record, Vec::new());
-                }
-                let state = match error.refusal() {
-                    Some(refused) => CellState::NotSupported(refused.to_string()),
-                    None => CellState::Failed(error.to_string()),
-                };
-                self.close(round, &state);
-                self.progress.advance(steps);
-                return Ok(());
+                self.not_started(round, &error);
+                return Ok(false);
             }
         };
-        for note in setup.bed().notes() {
+        self.log_start(round, commands(&started.setup, settings));
+        for note in started.setup.bed().notes() {
             self.note(note);
         }
+        let mut started = Some(started);
         for cell in cells {
-            let found = self.found.entry(round.place(cell.0)).or_default();
-            if found.commands.is_empty() {
-                found.commands = commands(&setup, &cell.1.settings);
-            }
             for method in &round.part.methods {
                 let title = format!("{}: {}", round.title(cell.1), method.label());
-                self.progress.begin(&title);
+                self.begin(&title, round.part.cost(*method, cell.1));
                 let trials = round.part.scenario.trials(*method, round.part.is_quick);
                 for number in (0..trials).map(|trial| round.repeat * trials + trial) {
-                    let numbered = (*cell, number);
-                    self.trial(round, numbered, *method, &mut setup, folder.path(), &title)?;
+                    self.trial(round, (*cell, number), *method, &mut started, &title)?;
                 }
                 self.progress.advance(1);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Measures until the machine did not stall meanwhile, or the attempts are over.
+    /// A switch was started for the cells of a turn, or failed to start.
+    fn log_start(&mut self, round: &Round<'_>, commands: Vec<String>) {
+        let at: Vec<Coordinates> =
+            round.group.cells.iter().map(|(_, cell)| cell.at.clone()).collect();
+        let (scenario, dut) = (round.part.scenario.id.clone(), round.dut.name().to_owned());
+        self.log(LedgerLine::Start { scenario, dut, repeat: round.repeat, at, commands });
+    }
+
+    fn not_started(&mut self, round: &Round<'_>, error: &SetupError) {
+        let cells = &round.group.cells;
+        self.progress.say(&format!("{}: {error}", round.title(cells[0].1)));
+        self.log_start(round, Vec::new());
+        for cell in cells {
+            let record = failed(START, round.repeat, error.to_string());
+            self.keep(round, *cell, record, Vec::new());
+        }
+        let state = match error.refusal() {
+            Some(refused) => CellState::NotSupported(refused.to_string()),
+            None => CellState::Failed(error.to_string()),
+        };
+        self.close(round, &state);
+    }
+
+    /// Measures until the machine did not stall meanwhile, or the attempts are over. A switch that
+    /// an attempt has spent, or that has ended, is started anew for the next.
     fn trial(
         &mut self,
         round: &Round<'_>,
         (cell, number): ((usize, &ScenarioCell), usize),
         method: &dyn Method,
-        setup: &mut Setup,
-        folder: &Path,
+        started: &mut Option<Started>,
         title: &str,
     ) -> Result<(), CampaignError> {
-        let place = round.place(cell.0);
-        if let Err(reason) = method.fits(setup.bed()) {
-            let why = format!("{NOT_SUPPORTED}{reason}");
-            self.keep(round, cell, failed(method.id(), number, why), Vec::new());
-            let state = CellState::NotSupported(reason.to_owned());
-            self.found.entry(place).or_default().state.get_or_insert(state);
-            return Ok(());
-        }
         let settings = round.part.settings(method, cell.1);
-        let before = self.found.get(&place).and_then(|found| found.last(method));
+        let found = self.record.found.get(&round.place(cell.0));
+        let before = found.and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
-            let (outcome, stall_ms) = self.measure(method, setup, &settings, (folder, before))?;
+            let (outcome, stall_ms) = match self.running(round, started)? {
+                Ok(running) => match method.fits(running.setup.bed()) {
+                    Ok(()) => self.measure(method, running, &settings, before)?,
+                    Err(reason) => {
+                        let why = format!("{NOT_SUPPORTED}{reason}");
+                        self.keep(round, cell, failed(method.id(), number, why), Vec::new());
+                        self.set_state(round, cell.1, CellState::NotSupported(reason.to_owned()));
+                        return Ok(());
+                    }
+                },
+                Err(why) => (Err(NoTrial { why, is_unfit: false }), 0.0),
+            };
             if let Err(NoTrial { why, is_unfit: true }) = &outcome {
-                let state = CellState::NotSupported(why.clone());
-                self.found.entry(place.clone()).or_default().state = Some(state);
+                self.set_state(round, cell.1, CellState::NotSupported(why.clone()));
+            }
+            let is_spent = method.spends_setup();
+            if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
+                *started = None;
             }
             let is_stalled = stall_ms >= stall::STALL_MS;
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
@@ -528,37 +624,50 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// The switch of a turn, started anew where a trial has spent it; or why it did not start.
+    fn running<'s>(
+        &self,
+        round: &Round<'_>,
+        started: &'s mut Option<Started>,
+    ) -> Result<Result<&'s mut Started, String>, Stopped> {
+        let new = match started.take() {
+            Some(running) => running,
+            None => match self.start(round.dut, &round.group.cells[0].1.settings) {
+                Ok(new) => new,
+                Err(error) if error.is_stop() => return Err(Stopped),
+                Err(error) => return Ok(Err(format!("started anew: {error}"))),
+            },
+        };
+        Ok(Ok(started.insert(new)))
+    }
+
     /// Says what became of cells that are not measured; one that has figures of an earlier repeat
     /// keeps them.
     fn close(&mut self, round: &Round<'_>, state: &CellState) {
-        for (cell, _) in &round.group.cells {
-            self.found.entry(round.place(*cell)).or_default().state = Some(state.clone());
+        for (_, cell) in &round.group.cells {
+            self.set_state(round, cell, state.clone());
         }
     }
 
-    /// Whether an earlier campaign has all trials of this cell and repeat.
-    fn has_old(&self, round: &Round<'_>, cell: usize) -> bool {
-        let is_over = |one: &Entry| {
-            one.trial.error.as_ref().is_none_or(|error| error.starts_with(NOT_SUPPORTED))
+    fn set_state(&mut self, round: &Round<'_>, cell: &ScenarioCell, state: CellState) {
+        let (scenario, dut) = (round.part.scenario.id.clone(), round.dut.name().to_owned());
+        self.log(LedgerLine::State { scenario, dut, at: cell.at.clone(), state });
+    }
+
+    /// Whether an earlier part of the campaign has all trials of this turn.
+    fn has_old(&self, round: &Round<'_>) -> bool {
+        let is_over = |one: &TrialRecord| {
+            one.error.as_ref().is_none_or(|error| error.starts_with(NOT_SUPPORTED))
         };
-        let has = |key: &TrialKey| self.old.get(key).is_some_and(|all| all.iter().any(is_over));
-        round.keys(cell).iter().all(has)
-    }
-
-    /// Takes the trials of an earlier campaign over.
-    fn take_old(&mut self, round: &Round<'_>, cell: usize) {
-        let place = round.place(cell);
-        for key in round.keys(cell) {
-            let mut all = self.old.remove(&key).unwrap_or_default();
-            // A group that was cut off was measured again, all of it: each trial counts once.
-            let good = all.iter().position(|one| one.trial.error.is_none());
-            all.truncate(good.map_or(all.len(), |good| good + 1));
-            for entry in all {
-                let found = self.found.entry(place.clone()).or_default();
-                found.trials.push(entry.trial);
-                found.distributions.extend(entry.distributions);
-            }
-        }
+        round.group.cells.iter().all(|(cell, _)| {
+            self.record.found.get(&round.place(*cell)).is_some_and(|found| {
+                let mut trials = round.trials();
+                trials.all(|(method, number)| {
+                    let is_it = |one: &&TrialRecord| one.method == method && one.repeat == number;
+                    found.trials.iter().filter(is_it).any(is_over)
+                })
+            })
+        })
     }
 
     /// Why a switch is not started for these settings, if so.
@@ -593,11 +702,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn start(
-        &self,
-        dut: &dyn Dut,
-        settings: &Settings,
-    ) -> Result<(tempfile::TempDir, Setup), SetupError> {
+    fn start(&self, dut: &dyn Dut, settings: &Settings) -> Result<Started, SetupError> {
         let folder = scratch::make(scratch::LAB)?;
         let parts = SetupParts {
             settings,
@@ -609,17 +714,18 @@ impl<'a> Run<'a> {
             cancel: self.cancel,
         };
         let setup = Setup::start(&parts)?;
-        Ok((folder, setup))
+        Ok(Started { setup, folder })
     }
 
     /// One measurement, and by how much the machine stalled meanwhile, in milliseconds.
     fn measure(
         &self,
         method: &dyn Method,
-        setup: &mut Setup,
+        started: &mut Started,
         settings: &Settings,
-        (folder, before): (&Path, Option<f64>),
+        before: Option<f64>,
     ) -> Result<(Result<Trial, NoTrial>, f64), Stopped> {
+        let setup = &mut started.setup;
         let unfit = |why: &str| NoTrial { why: why.to_owned(), is_unfit: true };
         let watched = setup.watched();
         let context = MethodContext {
@@ -628,11 +734,12 @@ impl<'a> Run<'a> {
             settings,
             watched: &watched,
             before,
-            dir: folder,
+            dir: started.folder.path(),
             cancel: self.cancel,
         };
-        let (outcome, stall_ms) = stall::watch(|| method.run(&context));
-        match outcome {
+        let mut outcome = None;
+        let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
+        match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
                 Ok(()) => Ok((Ok(trial), stall_ms)),
@@ -652,42 +759,38 @@ impl<'a> Run<'a> {
     fn keep(
         &mut self,
         round: &Round<'_>,
-        (cell, of): (usize, &ScenarioCell),
+        (_, of): (usize, &ScenarioCell),
         mut trial: TrialRecord,
         distributions: Vec<MeasuredDistribution>,
     ) {
-        trial.machine.clone_from(&self.machine);
-        let entry = Entry {
-            scenario: round.part.scenario.id.clone(),
-            dut: round.dut.name().to_owned(),
-            at: of.at.clone(),
-            trial,
-            distributions,
-        };
-        self.write(&entry);
+        trial.machine.clone_from(&self.outside.machine.id);
+        let (scenario, dut) = (round.part.scenario.id.clone(), round.dut.name().to_owned());
+        let entry = Entry { scenario, dut, at: of.at.clone(), trial, distributions };
         if let Some(kept) = &mut self.kept {
             kept.push(entry.clone());
         }
-        let found = self.found.entry(round.place(cell)).or_default();
-        found.trials.push(entry.trial);
-        found.distributions.extend(entry.distributions);
+        self.log(LedgerLine::Trial(Box::new(entry)));
     }
 
-    /// Adds a line to the ledger. A disk that is full does not end the measurements: the results
-    /// may still find a place.
-    fn write(&mut self, entry: &Entry) {
-        let Some(ledger) = &mut self.ledger else { return };
-        if let Err(error) = ledger.append(entry) {
+    /// Adds a line to the ledger, and to what is known. A disk that is full does not end the
+    /// measurements: the results may still find a place.
+    fn log(&mut self, line: LedgerLine) {
+        let at_s = (self.clock.elapsed().as_secs_f64() * 1e3).round() / 1e3;
+        let stamped = Stamped { at_s, line };
+        let written = self.ledger.as_mut().map(|ledger| ledger.append(&stamped));
+        self.record.apply(self.parts, stamped);
+        if let Some(Err(error)) = written
+            && let Some(ledger) = self.ledger.take()
+        {
             let note = format!("{}: no trials from here on: {error}", ledger.path().display());
-            self.ledger = None;
             self.progress.say(&note);
-            self.note(note);
+            self.record.note(note);
         }
     }
 
-    fn note(&mut self, note: String) {
-        if !self.notes.contains(&note) {
-            self.notes.push(note);
+    fn note(&mut self, text: String) {
+        if !self.record.notes.contains(&text) {
+            self.log(LedgerLine::Note { text });
         }
     }
 }
@@ -716,88 +819,4 @@ fn check_fit(
         return Err(format!("this scenario is about {}", only.join(", ")));
     }
     dut.check(settings, &campaign.paths)
-}
-
-/// About how long a switch's turn takes.
-fn group_cost(part: &Part<'_>, group: &Group<'_>, dut: &dyn Dut) -> Duration {
-    let trials: Duration = group
-        .cells
-        .iter()
-        .flat_map(|(_, cell)| part.methods.iter().map(|method| part.cost(*method, cell)))
-        .sum();
-    let settings = &group.cells[0].1.settings;
-    let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
-    let controller = controller_of(settings).and_then(Result::ok);
-    let controller = controller.map_or(Duration::ZERO, ControllerProgram::start_cost);
-    let start = BED_COST + dut.start_cost(settings) + controller;
-    trials + start + Duration::from_secs_f64(entries)
-}
-
-/// The commands that a reader would type, with the first of the flow entries.
-fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
-    let mut commands = setup.commands();
-    let single = settings.flows.iter().flatten().take(4);
-    commands.extend(single.map(|flow| format!("add-flow {flow}")));
-    let series = settings.series.iter().flatten();
-    commands
-        .extend(series.map(|series| format!("add-flow {} times {}", series.count, series.flow)));
-    let groups = settings.groups.iter().flatten();
-    commands.extend(groups.map(|group| format!("add-group {group}")));
-    let meters = settings.meters.iter().flatten();
-    commands.extend(meters.map(|meter| format!("add-meter {meter}")));
-    commands
-}
-
-fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
-    TrialRecord {
-        method: method.to_owned(),
-        repeat,
-        attempt: 0,
-        tool: String::new(),
-        machine: String::new(),
-        stall_ms: 0.0,
-        error: Some(error),
-        values: BTreeMap::new(),
-        resolutions: BTreeMap::new(),
-        load: None,
-        limit: None,
-        raw: serde_json::Value::Null,
-    }
-}
-
-fn record(
-    method: &dyn Method,
-    repeat: usize,
-    outcome: Result<Trial, NoTrial>,
-) -> (TrialRecord, Vec<MeasuredDistribution>) {
-    let trial = match outcome {
-        Ok(trial) => trial,
-        Err(error) => return (failed(method.id(), repeat, error.why), Vec::new()),
-    };
-    let saturating = trial.load.as_ref().filter(|_| method.saturates());
-    let limit = saturating.map(|load| limiting(load, trial.carried));
-    let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
-        metric: of.metric.to_owned(),
-        repeat,
-        count: of.count,
-        quantiles: of.quantiles,
-    });
-    let values = trial.values.iter().filter(|(_, value)| value.is_finite());
-    let resolutions =
-        trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
-    let record = TrialRecord {
-        method: method.id().to_owned(),
-        repeat,
-        attempt: 0,
-        tool: trial.tool,
-        machine: String::new(),
-        stall_ms: 0.0,
-        error: None,
-        values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
-        resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
-        load: trial.load,
-        limit,
-        raw: trial.raw,
-    };
-    (record, distributions.collect())
 }

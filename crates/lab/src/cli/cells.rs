@@ -12,6 +12,7 @@ use super::campaign::{SelectionArgs, publish};
 use super::{OutputArgs, PathArgs, interrupted};
 use crate::campaign::run::{CampaignError, CellSpec, cell_specs, gather, measure};
 use crate::cancel::Cancel;
+use crate::scratch::FolderLock;
 use crate::service::ProgramPaths;
 
 const CELLS_EXAMPLES: &str = "\
@@ -98,6 +99,7 @@ impl GatherArgs {
         let out = &self.output.out;
         std::fs::create_dir_all(out)
             .with_context(|| format!("cannot make the folder {}", out.display()))?;
+        let _lock = FolderLock::take(out)?;
         publish(&gathered.results, &self.output)?;
         if gathered.missing > 0 {
             eprintln!("{} cells have no good result; the notes name them", gathered.missing);

@@ -59,6 +59,10 @@ impl Method for ControllerLoss {
         false
     }
 
+    fn spends_setup(&self) -> bool {
+        true
+    }
+
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.3)
     }

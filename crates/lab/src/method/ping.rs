@@ -55,6 +55,10 @@ impl Method for Ping {
         METRICS
     }
 
+    fn tools(&self) -> &'static [Tool] {
+        &[Tool::Ping]
+    }
+
     fn saturates(&self) -> bool {
         false
     }

@@ -38,6 +38,10 @@ impl Method for Tcp {
         METRICS
     }
 
+    fn tools(&self) -> &'static [Tool] {
+        &[Tool::Iperf3]
+    }
+
     fn saturates(&self) -> bool {
         true
     }

@@ -49,6 +49,10 @@ impl Method for Iperf3 {
         IPERF3
     }
 
+    fn tools(&self) -> &'static [Tool] {
+        &[Tool::Iperf3]
+    }
+
     fn saturates(&self) -> bool {
         true
     }
@@ -110,6 +114,10 @@ impl Method for Iperf2 {
 
     fn metrics(&self) -> &'static [Metric] {
         IPERF2
+    }
+
+    fn tools(&self) -> &'static [Tool] {
+        &[Tool::Iperf2]
     }
 
     fn saturates(&self) -> bool {

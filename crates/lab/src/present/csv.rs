@@ -84,6 +84,7 @@ impl Csv<'_> {
             CellState::Missing(reason) => Some(("missing", reason)),
             CellState::Failed(reason) => Some(("failed", reason)),
             CellState::Skipped(reason) => Some(("skipped", reason)),
+            CellState::Pending(reason) => Some(("not measured", reason)),
         };
         if let Some((state, reason)) = reason {
             self.sample(scenario, cell, &CsvSample { state, reason, ..CsvSample::default() });

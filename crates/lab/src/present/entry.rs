@@ -21,6 +21,8 @@ pub(crate) enum TableEntry<'a> {
     Failed(&'a str),
     /// There was no time left.
     Skipped(&'a str),
+    /// The run has not come to it.
+    Pending(&'a str),
     /// The run has no such cell, or the cell has no such metric.
     NotMeasured,
 }
@@ -105,6 +107,7 @@ impl<'a> TableEntry<'a> {
             CellState::Missing(reason) => return Self::Missing(reason),
             CellState::Failed(reason) => return Self::Failed(reason),
             CellState::Skipped(reason) => return Self::Skipped(reason),
+            CellState::Pending(reason) => return Self::Pending(reason),
             CellState::Measured => {}
         }
         let Some(row) = cell.row(metric) else {
@@ -133,6 +136,7 @@ impl<'a> TableEntry<'a> {
             | Self::Missing(_)
             | Self::Failed(_)
             | Self::Skipped(_)
+            | Self::Pending(_)
             | Self::NotMeasured => None,
         }
     }
@@ -145,6 +149,7 @@ impl<'a> TableEntry<'a> {
             Self::Missing(reason) => Some(("missing here", reason)),
             Self::Failed(reason) => Some(("failed", reason)),
             Self::Skipped(reason) => Some(("no time left", reason)),
+            Self::Pending(reason) => Some(("not measured", reason)),
             Self::NotMeasured => Some(("not measured", "")),
         }
     }

@@ -310,8 +310,10 @@ pub(crate) fn results() -> Results {
             os: "An OS 12".into(),
             virtual_machine: true,
             load_average: "0.10".into(),
+            real_time_error: None,
         },
         machines: Vec::new(),
+        parts: Vec::new(),
         programs: vec![Program {
             name: "ovs-vswitchd".into(),
             version: "ovs-vswitchd (Open vSwitch) 3.1.0".into(),

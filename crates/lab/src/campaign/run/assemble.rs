@@ -4,16 +4,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{Campaign, FLOOR_DUT, Found, Part, Run};
+use super::record::{Floors, Found, Record};
+use super::{Campaign, FLOOR_DUT, Part, controller_of};
 use crate::campaign::scenario::{ScenarioCell, ScenarioError};
 use crate::ceilings;
+use crate::facts::Machine;
+use crate::limit;
 use crate::method;
 use crate::results::{
-    CellResults, CellState, Coordinates, MetricInfo, ResultRow, ScenarioResults, TrialRecord,
+    CellResults, CellState, Coordinates, DutInfo, FORMAT, MetricInfo, PartEnd, ResultRow, Results,
+    RunPart, ScenarioResults, TrialRecord,
 };
 use crate::setup::TestbedKind;
 use crate::stats::summarise;
-use crate::tools::{Program, Tool};
+use crate::tools::Program;
 
 /// What a start of a switch gave for a metric.
 struct StartSample {
@@ -49,9 +53,134 @@ impl Part<'_> {
     }
 }
 
-impl Run<'_> {
+/// Who measured, when and with what.
+#[derive(Debug)]
+pub(super) struct Provenance {
+    pub(super) weir: String,
+    pub(super) started: String,
+    pub(super) duration_s: f64,
+    pub(super) command: Vec<String>,
+    pub(super) machine: Machine,
+    /// All of them, where there are several.
+    pub(super) machines: Vec<Machine>,
+    pub(super) programs: Vec<Program>,
+    /// Where there are several.
+    pub(super) parts: Vec<RunPart>,
+    /// What of the campaign has not been measured is still to come, or was never come to.
+    pub(super) is_over: bool,
+}
+
+impl Provenance {
+    /// That of a run and of what it went on with.
+    ///
+    /// # Panics
+    /// Without a part: a ledger begins with one.
+    pub(super) fn of_runs(record: &Record) -> Self {
+        let runs = &record.runs;
+        let first = &runs.first().expect("a ledger begins with a part").head;
+        let mut machines: Vec<Machine> = Vec::new();
+        let mut programs: Vec<Program> = Vec::new();
+        for run in runs {
+            if !machines.iter().any(|known| known.id == run.head.machine.id) {
+                machines.push(run.head.machine.clone());
+            }
+            add(&mut programs, run.head.programs.clone());
+        }
+        let part = |run: &super::record::PartRecord| RunPart {
+            started: run.head.started.clone(),
+            duration_s: run.last_s,
+            command: run.head.command.clone(),
+            machine: run.head.machine.id.clone(),
+            end: run.end,
+        };
+        Self {
+            weir: first.weir.clone(),
+            started: first.started.clone(),
+            duration_s: runs.iter().map(|run| run.last_s).sum(),
+            command: first.command.clone(),
+            machine: first.machine.clone(),
+            machines: if machines.len() > 1 { machines } else { Vec::new() },
+            programs,
+            parts: if runs.len() > 1 { runs.iter().map(part).collect() } else { Vec::new() },
+            is_over: runs.last().is_some_and(|run| run.end == PartEnd::Whole),
+        }
+    }
+
+    /// What the reader must know of it.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.parts.is_empty() {
+            let anew = if self.machines.is_empty() {
+                String::new()
+            } else {
+                format!(", on machines or after starts of one machine: {}", ids(&self.machines))
+            };
+            let parts = self.parts.len();
+            notes
+                .push(format!("Measured in {parts} parts, each gone on with the one before{anew}"));
+        }
+        if let Some(error) = &self.machine.real_time_error {
+            notes.push(format!(
+                "The lab's threads did not run in real time ({error}): delays hold the time that                  the lab took to wake up, as the floor shows"
+            ));
+        }
+        notes
+    }
+}
+
+/// Some machines by name.
+pub(super) fn ids(machines: &[Machine]) -> String {
+    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
+    ids.join(", ")
+}
+
+/// What was found.
+///
+/// # Errors
+/// A scenario that is wrong.
+pub(super) fn results(
+    campaign: &Campaign,
+    parts: &[Part<'_>],
+    mut record: Record,
+    provenance: Provenance,
+) -> Result<Results, ScenarioError> {
+    let mut notes = provenance.notes();
+    notes.append(&mut record.notes);
+    let mut found = Assembly { campaign, record, is_over: provenance.is_over };
+    let scenarios = parts.iter().enumerate();
+    let scenarios =
+        scenarios.map(|(index, part)| found.scenario(index, part)).collect::<Result<_, _>>()?;
+    let switch = |dut: &&dyn crate::dut::Dut| DutInfo {
+        name: dut.name().to_owned(),
+        about: dut.about().to_owned(),
+    };
+    Ok(Results {
+        format: FORMAT,
+        weir: provenance.weir,
+        started: provenance.started,
+        duration_s: provenance.duration_s,
+        command: provenance.command,
+        is_quick: campaign.is_quick,
+        machine: provenance.machine,
+        machines: provenance.machines,
+        parts: provenance.parts,
+        programs: provenance.programs,
+        switches: campaign.duts.iter().map(switch).collect(),
+        scenarios,
+        notes,
+        rule: limit::RULE.to_owned(),
+    })
+}
+
+struct Assembly<'a> {
+    campaign: &'a Campaign,
+    record: Record,
+    is_over: bool,
+}
+
+impl Assembly<'_> {
     /// What was found of a scenario.
-    pub(super) fn results(
+    fn scenario(
         &mut self,
         index: usize,
         part: &Part<'_>,
@@ -69,14 +198,19 @@ impl Run<'_> {
             .collect();
         let mut cells = Vec::new();
         for (place, cell) in part.cells.iter().enumerate() {
-            let floors = self.floors.get(&(index, part.traffic_of(place)));
+            let floors = self.record.floors.get(&(index, part.traffic_of(place)));
             let duts = self.campaign.duts.iter();
             for dut in duts.filter(|dut| !scenario.is_without(dut.name(), &cell.at)) {
                 let key = (index, dut.name().to_owned(), place);
-                let found = self.found.remove(&key).unwrap_or_default();
+                let found = self.record.found.remove(&key).unwrap_or_default();
                 let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
                 let at = (dut.name(), &cell.at);
+                let is_to_come = !self.is_over && found.trials.is_empty() && found.state.is_none();
                 let mut cell_results = cell_results(part, at, found, &metrics, floors);
+                if is_to_come {
+                    let why = "the run has not come to it".to_owned();
+                    cell_results.state = CellState::Pending(why);
+                }
                 cell_results.bounds = ceilings::upper_limits(&cell.settings);
                 cell_results.bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
                 cells.push(cell_results);
@@ -104,7 +238,7 @@ fn cell_results(
     (dut, at): (&str, &Coordinates),
     found: Found,
     metrics: &[MetricInfo],
-    floors: Option<&BTreeMap<&'static str, Vec<f64>>>,
+    floors: Option<&Floors>,
 ) -> CellResults {
     let row = |metric: &MetricInfo| {
         let starts = part.starts(&found.trials, &metric.id);
@@ -115,7 +249,8 @@ fn cell_results(
             false => starts.iter().map(|start| (start.low, start.high)).collect(),
         };
         let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
-        let floor = floor.and_then(|values| summarise(values)).map(|summary| summary.median);
+        let floor: Vec<f64> = floor.into_iter().flatten().map(|(_, value)| *value).collect();
+        let floor = summarise(&floor).map(|summary| summary.median);
         let metric = metric.id.clone();
         (!samples.is_empty()).then_some(ResultRow { metric, samples, resolutions, floor })
     };
@@ -167,20 +302,33 @@ fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> 
     conditions
 }
 
-/// Every program that took part, once.
-pub(super) fn programs(campaign: &Campaign) -> Vec<Program> {
+/// Every program that takes part, once: those of the switches, of the controllers that the cells
+/// name, and those that the methods measure with, as far as they are installed.
+pub(super) fn programs(campaign: &Campaign, parts: &[Part<'_>]) -> Vec<Program> {
     let mut programs: Vec<Program> = Vec::new();
-    let mut add = |found: Vec<Program>| {
-        for program in found {
-            if !programs.contains(&program) {
-                programs.push(program);
-            }
-        }
-    };
     for dut in &campaign.duts {
-        add(dut.programs(&campaign.paths).unwrap_or_default());
+        add(&mut programs, dut.programs(&campaign.paths).unwrap_or_default());
     }
-    let tools = [Tool::Ping, Tool::Iperf3, Tool::Iperf2];
-    add(tools.into_iter().filter_map(|tool| tool.program().ok()).collect());
+    let mut controllers: Vec<&str> = Vec::new();
+    for cell in parts.iter().flat_map(|part| &part.cells) {
+        let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
+        if !controllers.contains(&controller.name()) {
+            controllers.push(controller.name());
+            add(&mut programs, controller.programs(&campaign.paths).unwrap_or_default());
+        }
+    }
+    for method in parts.iter().flat_map(|part| &part.methods) {
+        let tools = method.tools().iter().filter_map(|tool| tool.program().ok());
+        add(&mut programs, tools.collect());
+    }
     programs
+}
+
+/// Adds what is not there yet.
+pub(super) fn add(programs: &mut Vec<Program>, more: Vec<Program>) {
+    for program in more {
+        if !programs.contains(&program) {
+            programs.push(program);
+        }
+    }
 }

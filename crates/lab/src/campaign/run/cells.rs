@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Campaign, CampaignError, Part, Round, Run, ScenarioError, groups, parts, turns};
+use super::{
+    Campaign, CampaignError, Outside, Part, Round, Run, ScenarioError, groups, parts, stall, turns,
+};
 use crate::campaign::ledger::Entry;
 use crate::campaign::scenario::Scenario;
 use crate::cancel::Cancel;
@@ -201,15 +203,19 @@ pub fn measure(
     cancel: &Cancel,
 ) -> Result<MeasuredCell, CampaignError> {
     spec.check()?;
-    let (started, clock, machine) = (now_utc(), Instant::now(), Machine::read());
+    let (started, clock) = (now_utc(), Instant::now());
+    let outside = Outside {
+        watch: &|work| stall::watch(work),
+        has_floor: spec.testbed == TestbedKind::Kernel,
+        machine: Machine::read(),
+    };
     let scenario = spec.scenario()?;
     let names = std::slice::from_ref(&spec.dut);
     let mut campaign = spec.campaign(vec![scenario], names, paths)?;
     campaign.quiet = quiet;
     let mut parts = parts(&campaign)?;
-    let Some(part) = parts.first_mut() else { return Err(wrong(spec, "no scenario").into()) };
-    part.cells.retain(|cell| spec.at.contains(&cell.at));
-    let part = &*part;
+    parts.iter_mut().for_each(|part| part.cells.retain(|cell| spec.at.contains(&cell.at)));
+    let Some(part) = parts.first() else { return Err(wrong(spec, "no scenario").into()) };
     let all = groups(&part.cells);
     let [group] = all.as_slice() else {
         return Err(wrong(spec, "its points are not those of one start of a switch").into());
@@ -217,15 +223,13 @@ pub fn measure(
     if group.cells.len() != spec.at.len() || spec.repeat >= part.repeats {
         return Err(wrong(spec, "the scenario has no such points or repeat").into());
     }
-    let steps = group.cells.len() * part.methods.len();
-    let mut run = Run::new(&campaign, cancel, &machine, steps);
+    let mut run = Run::new(&campaign, &parts, cancel, &outside);
     run.kept = Some(Vec::new());
-    if part.has_floor() && spec.testbed == TestbedKind::Kernel {
-        run.floor(0, part)?;
-    }
+    run.floor(0, part, spec.repeat)?;
     let dut = campaign.duts[0];
-    run.group(&Round { index: 0, part, group, dut, repeat: spec.repeat })?;
-    let programs = super::assemble::programs(&campaign);
+    run.turn(&Round { index: 0, part, group, dut, repeat: spec.repeat })?;
+    let programs = super::assemble::programs(&campaign, &parts);
+    let machine = outside.machine.clone();
     let head = CellPart::Head { spec: Box::new(spec.clone()), machine, programs, started };
     let kept = run.kept.take().unwrap_or_default();
     let error = failure(&run, part, &kept);
@@ -233,7 +237,7 @@ pub fn measure(
     let mut all = vec![head];
     all.extend(trials);
     all.extend(points(&run, part, &spec.dut));
-    let (duration_s, notes) = (clock.elapsed().as_secs_f64(), run.notes.clone());
+    let (duration_s, notes) = (clock.elapsed().as_secs_f64(), run.record.notes.clone());
     all.push(CellPart::End { duration_s, notes, error: error.clone() });
     let word = format!("{:016x}", fastrand::u64(..));
     let line = |part| serde_json::to_string(&CellLine { cell: spec.cell, run: word.clone(), part });
@@ -249,31 +253,34 @@ fn wrong(spec: &CellSpec, what: &str) -> ScenarioError {
 /// What failed that might not fail again: a start, or every attempt at a trial.
 fn failure(run: &Run<'_>, part: &Part<'_>, kept: &[Entry]) -> Option<String> {
     let is_good = |entry: &Entry| entry.trial.error.is_none();
-    let good: BTreeSet<_> = kept.iter().filter(|one| is_good(one)).map(Entry::key).collect();
+    let key = |entry: &Entry| (entry.at.clone(), entry.trial.method.clone(), entry.trial.repeat);
+    let good: BTreeSet<_> = kept.iter().filter(|one| is_good(one)).map(key).collect();
     let closed: Vec<&CellState> =
-        run.found.values().filter_map(|found| found.state.as_ref()).collect();
+        run.record.found.values().filter_map(|found| found.state.as_ref()).collect();
     for state in &closed {
         match state {
             CellState::Failed(reason) => return Some(format!("{}: {reason}", part.scenario.id)),
             // What is so on this machine, or with this switch, is so the next time too.
             CellState::NotSupported(_) | CellState::Missing(_) => return None,
-            CellState::Measured | CellState::Skipped(_) => {}
+            CellState::Measured | CellState::Skipped(_) | CellState::Pending(_) => {}
         }
     }
-    let bad = kept.iter().find(|entry| !good.contains(&entry.key()))?;
+    let bad = kept.iter().find(|entry| !good.contains(&key(entry)))?;
     let (method, error) = (&bad.trial.method, bad.trial.error.as_deref().unwrap_or_default());
     Some(format!("{} {method}: {error}", part.scenario.id))
 }
 
 fn points(run: &Run<'_>, part: &Part<'_>, dut: &str) -> Vec<CellPart> {
     let point = |(place, cell): (usize, &super::ScenarioCell)| {
-        let found = run.found.get(&(0, dut.to_owned(), place));
-        let floors = run.floors.get(&(0, part.traffic_of(place))).into_iter().flatten();
+        let found = run.record.found.get(&(0, dut.to_owned(), place));
+        let floors = run.record.floors.get(&(0, part.traffic_of(place))).into_iter().flatten();
         CellPart::Point {
             at: cell.at.clone(),
             state: found.and_then(|found| found.state.clone()),
             commands: found.map(|found| found.commands.clone()).unwrap_or_default(),
-            floor: floors.map(|(id, values)| ((*id).to_owned(), values.clone())).collect(),
+            floor: floors
+                .map(|(id, values)| ((*id).to_owned(), values.values().copied().collect()))
+                .collect(),
         }
     };
     part.cells.iter().enumerate().map(point).collect()

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::assemble::{self, Provenance};
 use super::cells::{CellLine, CellPart};
-use super::{CampaignError, CellSpec, Found, Run, ScenarioError, finish, parts};
+use super::record::{Found, Record};
+use super::{CampaignError, CellSpec, ScenarioError, parts};
 use crate::campaign::ledger::Entry;
 use crate::campaign::scenario::Scenario;
-use crate::cancel::Cancel;
 use crate::facts::Machine;
 use crate::method;
 use crate::results::{CellState, Coordinates, Results};
@@ -242,27 +243,34 @@ pub fn gather(files: &[(PathBuf, String)]) -> Result<Gathered, GatherError> {
     let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
     let campaign = first.campaign(lines.scenarios()?, &first.duts, paths)?;
     let parts = parts(&campaign).map_err(CampaignError::from)?;
-    let cancel = Cancel::default();
-    let machines = machines(&chosen);
-    let machine = machines[0].clone();
-    let mut run = Run::new(&campaign, &cancel, &machine, 0);
-    lines.notes.iter().for_each(|note| run.note(note.clone()));
-    let missing = file(&mut run, &parts, &lines, &chosen)?;
-    let mut results = finish(run, &parts, machine)?;
-    let heads = || chosen.values().filter_map(|measured| measured.head.as_ref());
-    results.started = heads().map(|head| head.started.clone()).min().unwrap_or_default();
-    let ends = chosen.values().filter_map(|measured| measured.end.as_ref());
-    results.duration_s = ends.map(|end| end.duration_s).sum();
-    for program in heads().flat_map(|head| &head.programs) {
-        if !results.programs.contains(program) {
-            results.programs.push(program.clone());
-        }
-    }
-    if machines.len() > 1 {
-        results.notes.insert(0, several(&machines));
-        results.machines = machines;
-    }
+    let mut record = Record::default();
+    lines.notes.iter().for_each(|note| record.note(note.clone()));
+    let missing = file(&mut record, &parts, &lines, &chosen)?;
+    let provenance = provenance(first, &chosen);
+    let several = (!provenance.machines.is_empty()).then(|| several(&provenance.machines));
+    let mut results = assemble::results(&campaign, &parts, record, provenance)?;
+    results.notes.splice(0..0, several);
     Ok(Gathered { results, missing })
+}
+
+/// Who measured the cells that count.
+fn provenance(first: &CellSpec, chosen: &BTreeMap<usize, &Measured>) -> Provenance {
+    let heads = || chosen.values().filter_map(|measured| measured.head.as_ref());
+    let ends = chosen.values().filter_map(|measured| measured.end.as_ref());
+    let machines = machines(chosen);
+    let mut programs: Vec<Program> = Vec::new();
+    heads().for_each(|head| assemble::add(&mut programs, head.programs.clone()));
+    Provenance {
+        weir: first.weir.clone(),
+        started: heads().map(|head| head.started.clone()).min().unwrap_or_default(),
+        duration_s: ends.map(|end| end.duration_s).sum(),
+        command: first.command.clone(),
+        machine: machines[0].clone(),
+        machines: if machines.len() > 1 { machines } else { Vec::new() },
+        programs,
+        parts: Vec::new(),
+        is_over: true,
+    }
 }
 
 /// The machines, the one with most of the trials first.
@@ -281,7 +289,6 @@ fn machines(chosen: &BTreeMap<usize, &Measured>) -> Vec<Machine> {
 
 /// What the reader must know of figures of several machines.
 fn several(machines: &[Machine]) -> String {
-    let ids: Vec<&str> = machines.iter().map(|machine| machine.id.as_str()).collect();
     let mut kinds: Vec<(&str, usize)> =
         machines.iter().map(|machine| (machine.cpu.as_str(), machine.cores)).collect();
     kinds.sort_unstable();
@@ -292,14 +299,14 @@ fn several(machines: &[Machine]) -> String {
         "Measured on {} machines, {same}: {}. Differences between machines are part of every \
          interval and of every ratio; each trial names its machine.",
         machines.len(),
-        ids.join(", ")
+        assemble::ids(machines)
     )
 }
 
 /// Puts what was measured in the places that a campaign on one machine gives it, and says what is
 /// missing.
 fn file(
-    run: &mut Run<'_>,
+    record: &mut Record,
     parts: &[super::Part<'_>],
     lines: &Lines,
     chosen: &BTreeMap<usize, &Measured>,
@@ -321,7 +328,7 @@ fn file(
         let Some(measured) = chosen.get(&cell) else {
             missing.push((cell, format!("{label}: no result")));
             for place in spec.at.iter().filter_map(place) {
-                let found = run.found.entry((index, spec.dut.clone(), place)).or_default();
+                let found = record.found.entry((index, spec.dut.clone(), place)).or_default();
                 found.state = Some(CellState::Failed(format!("cell {cell} has no result")));
             }
             continue;
@@ -331,27 +338,31 @@ fn file(
         }
         for point in &measured.points {
             let Some(place) = place(&point.at) else { continue };
-            let found = run.found.entry((index, spec.dut.clone(), place)).or_default();
+            let found = record.found.entry((index, spec.dut.clone(), place)).or_default();
             found.state = point.state.clone().or(found.state.take());
             if found.commands.is_empty() {
                 found.commands.clone_from(&point.commands);
             }
-            let floors = run.floors.entry((index, part.traffic_of(place))).or_default();
+            let floors = record.floors.entry((index, part.traffic_of(place))).or_default();
             for (id, values) in &point.floor {
                 if let Some(metric) = method::metric(id) {
-                    floors.entry(metric.id).or_default().extend(values);
+                    // Each cell has measured its own.
+                    let known = floors.entry(metric.id).or_default();
+                    for value in values {
+                        known.insert(known.len(), *value);
+                    }
                 }
             }
         }
         for entry in &measured.entries {
             let Some(place) = place(&entry.at) else { continue };
-            take(run.found.entry((index, spec.dut.clone(), place)).or_default(), entry);
+            take(record.found.entry((index, spec.dut.clone(), place)).or_default(), entry);
         }
         for note in measured.end.iter().flat_map(|end| &end.notes) {
-            run.note(note.clone());
+            record.note(note.clone());
         }
     }
-    note_missing(run, &missing, known);
+    note_missing(record, &missing, known);
     Ok(missing.len())
 }
 
@@ -360,14 +371,14 @@ fn take(found: &mut Found, entry: &Entry) {
     found.distributions.extend(entry.distributions.iter().cloned());
 }
 
-fn note_missing(run: &mut Run<'_>, missing: &[(usize, String)], cells: usize) {
+fn note_missing(record: &mut Record, missing: &[(usize, String)], cells: usize) {
     for (cell, why) in missing.iter().take(MISSING_MAX) {
-        run.note(format!("cell {cell} of {cells}: {why}"));
+        record.note(format!("cell {cell} of {cells}: {why}"));
     }
     if missing.len() > MISSING_MAX {
         let numbers: BTreeSet<String> =
             missing[MISSING_MAX..].iter().map(|(cell, _)| cell.to_string()).collect();
         let numbers: Vec<String> = numbers.into_iter().collect();
-        run.note(format!("and without a good result: cells {}", numbers.join(", ")));
+        record.note(format!("and without a good result: cells {}", numbers.join(", ")));
     }
 }

@@ -124,7 +124,7 @@ fn behind(sections: &[Section<'_>]) -> Option<Claim> {
 }
 
 fn failures(results: &Results) -> Option<Claim> {
-    let (mut failed, mut missing, mut skipped, mut unsupported) = (0, 0, 0, 0);
+    let [mut failed, mut missing, mut skipped, mut unsupported, mut pending] = [0; 5];
     for cell in results.scenarios.iter().flat_map(|scenario| &scenario.cells) {
         match cell.state {
             CellState::Measured => {}
@@ -132,6 +132,7 @@ fn failures(results: &Results) -> Option<Claim> {
             CellState::Missing(_) => missing += 1,
             CellState::Skipped(_) => skipped += 1,
             CellState::NotSupported(_) => unsupported += 1,
+            CellState::Pending(_) => pending += 1,
         }
     }
     let words: Vec<String> = [
@@ -139,6 +140,7 @@ fn failures(results: &Results) -> Option<Claim> {
         (missing, "needed a program that is missing here"),
         (skipped, "had no time left"),
         (unsupported, "ask for what the switch does not support"),
+        (pending, "were not come to"),
     ]
     .into_iter()
     .filter(|(cells, _)| *cells > 0)

@@ -23,6 +23,7 @@ pub(super) fn write(page: &mut String, results: &Results) {
     }
     machine(page, results);
     machines(page, results);
+    run_parts(page, results);
     folded(page, "Programs", &|page| {
         page.push_str(
             "<table><thead><tr><th scope=\"col\">program</th><th scope=\"col\">version\
@@ -75,6 +76,10 @@ fn machine(page: &mut String, results: &Results) {
         ("System", machine.os.clone()),
         ("Virtual machine", kind.to_owned()),
         ("Load average at the start", machine.load_average.clone()),
+        (
+            "Threads in real time",
+            machine.real_time_error.clone().map_or("yes".to_owned(), |why| format!("no: {why}")),
+        ),
     ];
     page.push_str("<dl class=\"facts\">");
     for (index, (name, value)) in rows.into_iter().enumerate() {
@@ -82,6 +87,33 @@ fn machine(page: &mut String, results: &Results) {
         let _ = write!(page, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     page.push_str("</dl>");
+}
+
+/// The parts of a run that was gone on with.
+fn run_parts(page: &mut String, results: &Results) {
+    if results.parts.is_empty() {
+        return;
+    }
+    folded(page, "Parts", &|page| {
+        page.push_str("<table><thead><tr>");
+        for column in ["started", "took", "ended", "machine", "command"] {
+            let _ = write!(page, "<th scope=\"col\">{column}</th>");
+        }
+        page.push_str("</tr></thead><tbody>");
+        for part in &results.parts {
+            let _ = write!(
+                page,
+                "<tr><th scope=\"row\">{}</th><td>{} s</td><td>{}</td><td>{}</td>\
+                 <td><code>{}</code></td></tr>",
+                escape(&part.started),
+                number(part.duration_s, 1),
+                part.end.label(),
+                escape(&part.machine),
+                escape(&part.command.join(" "))
+            );
+        }
+        page.push_str("</tbody></table>");
+    });
 }
 
 /// Every machine of a pool.

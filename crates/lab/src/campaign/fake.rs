@@ -1,0 +1,216 @@
+//! A switch and two methods that do what a test says, so that a whole run can be driven in a
+//! fraction of a second: on in-memory ports that nothing is sent over.
+//!
+//! A run measures on the thread that it is called on, so that what a test says is the thread's own.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::dut::{Dut, DutPlan, StartedDut};
+use crate::load::ProcessRole;
+use crate::method::{Better, Method, MethodContext, Metric, Trial};
+use crate::process::Process;
+use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+use crate::tools::{Missing, Program, Tool};
+use crate::trial_error::TrialError;
+
+/// The methods.
+pub(crate) const METHODS: &[&dyn Method] =
+    &[&FakeMethod { spends: false }, &FakeMethod { spends: true }];
+
+/// The switches.
+pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch];
+
+/// What the next trial does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// Yields this.
+    Yields(f64),
+    /// Fails with these words.
+    Fails(&'static str),
+    /// Kills the switch, and yields this.
+    Kills(f64),
+    /// Interrupts the run, as Ctrl-C does.
+    Interrupts,
+}
+
+#[derive(Debug, Default)]
+struct Stage {
+    acts: VecDeque<Act>,
+    starts_that_fail: usize,
+    is_spent: bool,
+    log: Vec<&'static str>,
+}
+
+thread_local! {
+    static STAGE: RefCell<Stage> = RefCell::default();
+}
+
+/// What the trials do that come, in order; those behind them yield 1, 2, 3 and so on.
+pub(crate) fn play(acts: &[Act]) {
+    STAGE.with_borrow_mut(|stage| {
+        *stage = Stage { acts: acts.iter().copied().collect(), ..<_>::default() }
+    });
+}
+
+/// So many of the next starts fail.
+pub(crate) fn fail_starts(count: usize) {
+    STAGE.with_borrow_mut(|stage| stage.starts_that_fail = count);
+}
+
+/// What has happened since the last call: `start`, `trial`.
+pub(crate) fn happened() -> Vec<&'static str> {
+    STAGE.with_borrow_mut(|stage| std::mem::take(&mut stage.log))
+}
+
+struct FakeMethod {
+    spends: bool,
+}
+
+const PLAIN: &[Metric] = &[Metric {
+    id: "fake_us",
+    label: "fake delay",
+    unit: "us",
+    better: Better::Lower,
+    decimals: 1,
+}];
+
+const SPENT: &[Metric] =
+    &[Metric { id: "fake_loss", label: "fake loss", unit: "", better: Better::Lower, decimals: 0 }];
+
+impl Method for FakeMethod {
+    fn id(&self) -> &'static str {
+        if self.spends { "fake-spender" } else { "fake" }
+    }
+
+    fn label(&self) -> &'static str {
+        "Fake"
+    }
+
+    fn about(&self) -> &'static str {
+        "What a test says"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        if self.spends { SPENT } else { PLAIN }
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, _settings: &Settings) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn floors(&self) -> &'static [&'static str] {
+        if self.spends { &[] } else { &["fake_us"] }
+    }
+
+    fn tools(&self) -> &'static [Tool] {
+        &[]
+    }
+
+    fn spends_setup(&self) -> bool {
+        self.spends
+    }
+
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
+        // On the floor's wire there is no switch, and no act is used up.
+        let act = STAGE.with_borrow_mut(|stage| {
+            let Some(_) = switch else {
+                stage.log.push("floor");
+                return Act::Yields(0.5);
+            };
+            stage.log.push("trial");
+            if std::mem::replace(&mut stage.is_spent, self.spends) {
+                return Act::Fails("the set-up is spent");
+            }
+            stage.acts.pop_front().unwrap_or(Act::Yields(1.0))
+        });
+        let fails = |what: &str| TrialError::Output { program: "fake", what: what.to_owned() };
+        let value = match act {
+            Act::Yields(value) => value,
+            Act::Fails(what) => return Err(fails(what)),
+            Act::Kills(value) => {
+                let pid = switch.and_then(|switch| Pid::from_raw(switch.pid as i32));
+                let pid = pid.ok_or_else(|| fails("no switch"))?;
+                kill_process(pid, Signal::KILL).expect("it runs");
+                // Until it is dead; who has started it takes note of its end.
+                let dead = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                waitid(WaitId::Pid(pid), dead).expect("it is this process's child");
+                value
+            }
+            Act::Interrupts => {
+                context.cancel.stop();
+                context.cancel.check()?;
+                0.0
+            }
+        };
+        Ok(Trial {
+            values: vec![(self.metrics()[0].id, value)],
+            tool: "fake 1".into(),
+            commands: Vec::new(),
+            load: None,
+            carried: None,
+            distributions: Vec::new(),
+            resolutions: Vec::new(),
+            raw: serde_json::Value::Null,
+        })
+    }
+}
+
+struct FakeSwitch;
+
+impl Dut for FakeSwitch {
+    fn name(&self) -> &'static str {
+        "fake-switch"
+    }
+
+    fn about(&self) -> &'static str {
+        "A program that waits"
+    }
+
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+        if settings.workers.is_some() { Err("has no threads".to_owned()) } else { Ok(()) }
+    }
+
+    fn has_memory_ports(&self) -> bool {
+        true
+    }
+
+    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        let (name, path) = ("fake-switch".to_owned(), "/bin/sleep".to_owned());
+        Ok(vec![Program { name, version: "fake-switch 1".to_owned(), path }])
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        let is_failing = STAGE.with_borrow_mut(|stage| {
+            stage.log.push("start");
+            stage.is_spent = false;
+            let is_failing = stage.starts_that_fail > 0;
+            stage.starts_that_fail = stage.starts_that_fail.saturating_sub(1);
+            is_failing
+        });
+        if is_failing {
+            return Err(ServiceError::Unfit("does not come up".to_owned()));
+        }
+        let mut command = Command::new("sleep");
+        command.arg("600");
+        let process = Process::start("fake-switch", command, None, plan.context.dir)?;
+        let mut service = Service::new();
+        service.add(process, Some(ProcessRole::Switch), 1);
+        Ok(StartedDut::without_channel(service))
+    }
+}

@@ -1,0 +1,171 @@
+//! What is known of a campaign: its ledger's lines, filed where results need them.
+//!
+//! A run files each line that it writes, a run that goes on files those that are there, and a reader
+//! files what it reads: all three know the same. It must never know what no line says.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Part;
+use crate::campaign::ledger::{Entry, LedgerLine, PartHead, Stamped, Step};
+use crate::method::{self, Method};
+use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
+
+/// How the error of a trial begins whose method does not fit.
+pub(super) const NOT_SUPPORTED: &str = "not supported: ";
+
+/// What stands for a trial that was none because the switch did not start.
+pub(super) const START: &str = "start";
+
+/// What is known of a cell on a switch.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    pub(super) state: Option<CellState>,
+    pub(super) commands: Vec<String>,
+    pub(super) trials: Vec<TrialRecord>,
+    pub(super) distributions: Vec<MeasuredDistribution>,
+}
+
+impl Found {
+    /// The method's headline in the last trial that has one.
+    pub(super) fn last(&self, method: &dyn Method) -> Option<f64> {
+        let headline = method.metrics().first()?.id;
+        self.trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
+    }
+}
+
+/// Of a scenario a switch and a cell, by its place.
+pub(super) type Place = (usize, String, usize);
+
+/// Values of metrics on a wire, by repeat.
+pub(super) type Floors = BTreeMap<&'static str, BTreeMap<usize, f64>>;
+
+/// A part of the run.
+#[derive(Clone, Debug)]
+pub(super) struct PartRecord {
+    pub(super) head: PartHead,
+    /// Seconds from its begin to its last line.
+    pub(super) last_s: f64,
+    pub(super) end: PartEnd,
+}
+
+/// What is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    pub(super) found: HashMap<Place, Found>,
+    /// By scenario and first cell of that traffic.
+    pub(super) floors: HashMap<(usize, usize), Floors>,
+    pub(super) notes: Vec<String>,
+    pub(super) runs: Vec<PartRecord>,
+    /// What is being done.
+    pub(super) step: Option<Step>,
+}
+
+impl Record {
+    /// Files a line.
+    pub(super) fn apply(&mut self, parts: &[Part<'_>], stamped: Stamped) {
+        if let Some(run) = self.runs.last_mut() {
+            run.last_s = run.last_s.max(stamped.at_s);
+        }
+        match stamped.line {
+            LedgerLine::Head(_) => {}
+            LedgerLine::Part(head) => {
+                self.step = None;
+                self.runs.push(PartRecord { head: *head, last_s: 0.0, end: PartEnd::CutOff });
+            }
+            LedgerLine::Step(step) => self.step = Some(step),
+            LedgerLine::Start { scenario, dut, repeat, at, commands } => {
+                let Some((index, part)) = find(parts, &scenario) else { return };
+                for place in at.iter().filter_map(|at| part.place(at)) {
+                    let found = self.found.entry((index, dut.clone(), place)).or_default();
+                    part.forget(found, repeat);
+                    if found.commands.is_empty() {
+                        found.commands.clone_from(&commands);
+                    }
+                }
+            }
+            LedgerLine::Trial(entry) => self.trial(parts, *entry),
+            LedgerLine::State { scenario, dut, at, state } => {
+                if let Some(found) = self.at(parts, &scenario, dut, &at) {
+                    found.state = Some(state);
+                }
+            }
+            LedgerLine::Floor { scenario, at, repeat, method: _, values } => {
+                let Some((index, part)) = find(parts, &scenario) else { return };
+                let Some(place) = part.place(&at) else { return };
+                let floors = self.floors.entry((index, part.traffic_of(place))).or_default();
+                for (id, value) in values {
+                    if let Some(metric) = method::metric(&id) {
+                        floors.entry(metric.id).or_default().insert(repeat, value);
+                    }
+                }
+            }
+            LedgerLine::Note { text } => self.note(text),
+            LedgerLine::End { end } => {
+                self.step = None;
+                if let Some(run) = self.runs.last_mut() {
+                    run.end = end;
+                }
+            }
+        }
+    }
+
+    fn at(
+        &mut self,
+        parts: &[Part<'_>],
+        scenario: &str,
+        dut: String,
+        at: &Coordinates,
+    ) -> Option<&mut Found> {
+        let (index, part) = find(parts, scenario)?;
+        Some(self.found.entry((index, dut, part.place(at)?)).or_default())
+    }
+
+    fn trial(&mut self, parts: &[Part<'_>], entry: Entry) {
+        let Entry { scenario, dut, at, trial, distributions } = entry;
+        if let Some(found) = self.at(parts, &scenario, dut, &at) {
+            found.trials.push(trial);
+            found.distributions.extend(distributions);
+        }
+    }
+
+    /// Keeps a note, once.
+    pub(super) fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// The scenario of that name.
+fn find<'p, 'a>(parts: &'p [Part<'a>], id: &str) -> Option<(usize, &'p Part<'a>)> {
+    parts.iter().enumerate().find(|(_, part)| part.scenario.id == id)
+}
+
+impl Part<'_> {
+    /// The place of a point.
+    pub(super) fn place(&self, at: &Coordinates) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.at == *at)
+    }
+
+    /// The repeat that the trial of that number was made in.
+    fn repeat_of(&self, method: &str, number: usize) -> usize {
+        match method::find(method) {
+            Some(method) => number / self.scenario.trials(method, self.is_quick),
+            // A start has no trials.
+            None => number,
+        }
+    }
+
+    /// Leaves out what was found in a repeat.
+    fn forget(&self, found: &mut Found, repeat: usize) {
+        found.trials.retain(|trial| self.repeat_of(&trial.method, trial.repeat) != repeat);
+        let of = |metric: &str| {
+            let has = |method: &&&'static dyn Method| {
+                method.metrics().iter().any(|known| known.id == metric)
+            };
+            self.methods.iter().find(has).map_or(START, |method| method.id())
+        };
+        found.distributions.retain(|one| self.repeat_of(of(&one.metric), one.repeat) != repeat);
+        found.state = None;
+    }
+}

@@ -1,0 +1,311 @@
+//! A campaign as its ledger tells it, while it runs and afterwards.
+//!
+//! Nothing is asked of the run itself but whether it still holds its folder: so a reader sees the
+//! same before and behind its end, and after SIGKILL. It must never write, and never take half a
+//! line for one.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::assemble::{self, Provenance};
+use super::record::Record;
+use super::{Campaign, Scenario, ScenarioError, parts};
+use crate::campaign::ledger::{
+    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, PartHead, Stamped, Step, read_lines,
+};
+use crate::dut;
+use crate::results::{PartEnd, Results};
+use crate::scratch::FolderLock;
+use crate::service::ProgramPaths;
+
+/// A run that writes nothing for so long, and for three times as long as its step takes, is silent.
+const SILENT_S: f64 = 60.0;
+
+/// How a campaign stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// There is none yet.
+    Waiting,
+    /// It measures.
+    Running,
+    /// It holds its folder, and has written nothing for long.
+    Silent,
+    /// It is through.
+    Ended,
+    /// A signal ended it.
+    Interrupted,
+    /// Nobody holds the folder, and nobody has written an end: killed, or the machine went down.
+    CutOff,
+    /// The ledger cannot be read.
+    Unreadable,
+}
+
+/// What is seen of a campaign.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Seen {
+    /// How it stands.
+    pub standing: Standing,
+    /// That in words, with what there is to do.
+    pub words: String,
+    /// Another number wherever the results are others.
+    pub version: u64,
+    /// What is being done.
+    pub step: Option<Step>,
+    /// Seconds that it has measured, all parts together.
+    pub elapsed_s: f64,
+    /// Seconds since the last line was written.
+    pub age_s: f64,
+    /// Trials that there are.
+    pub trials: usize,
+    /// Trials without a figure among them.
+    pub failed: usize,
+}
+
+impl Seen {
+    /// A folder in which there is nothing to be seen.
+    #[must_use]
+    pub fn nothing(standing: Standing, words: String, version: u64) -> Self {
+        let (step, elapsed_s, age_s, trials, failed) = (None, 0.0, 0.0, 0, 0);
+        Self { standing, words, version, step, elapsed_s, age_s, trials, failed }
+    }
+}
+
+/// Reads the ledger of a folder as it grows.
+pub struct Follower {
+    folder: PathBuf,
+    open: Option<Open>,
+    /// Whether a run held the folder before the last reading.
+    is_held: bool,
+    version: u64,
+}
+
+/// A ledger that is being read.
+struct Open {
+    file: File,
+    inode: u64,
+    /// Bytes at the end that are no whole line.
+    half: usize,
+    /// Where the next line begins.
+    offset: u64,
+    lines: usize,
+    head: Option<LedgerHead>,
+    campaign: Option<Campaign>,
+    record: Record,
+}
+
+impl Follower {
+    /// Of the folder that a run writes into; it may not be there yet.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), open: None, is_held: false, version: 0 }
+    }
+
+    /// Reads what is new.
+    ///
+    /// # Errors
+    /// A ledger that is none; what was read before is forgotten.
+    pub fn read(&mut self) -> Result<(), LedgerError> {
+        // Before the lines: a run writes its end and lets go afterwards.
+        self.is_held = FolderLock::is_taken(&self.folder).unwrap_or(false);
+        let path = self.folder.join(NAME);
+        let outcome = self.read_file(&path);
+        if outcome.is_err() && self.open.take().is_some() {
+            self.version += 1;
+        }
+        outcome
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), LedgerError> {
+        let io = |why: io::Error| LedgerError::Io { path: path.to_owned(), why: why.to_string() };
+        let inode = match path.metadata() {
+            Ok(meta) => meta.ino(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.version += u64::from(self.open.take().is_some());
+                return Ok(());
+            }
+            Err(error) => return Err(io(error)),
+        };
+        if self.open.as_ref().is_none_or(|open| open.inode != inode) {
+            self.open = Some(Open::new(path).map_err(io)?);
+            self.version += 1;
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let lines = open.read(path, io)?;
+        self.version += u64::from(!lines.is_empty());
+        open.file(path, lines)
+    }
+
+    /// What there is to be seen.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        let folder = self.folder.display();
+        let Some((open, run)) =
+            self.open.as_ref().and_then(|open| Some((open, open.record.runs.last()?)))
+        else {
+            let words =
+                format!("no campaign in {folder} yet: `weir lab run .. --out {folder}` begins one");
+            return Seen::nothing(Standing::Waiting, words, self.version);
+        };
+        let written = open.file.metadata().and_then(|meta| meta.modified());
+        let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        let age_s = age.map_or(0.0, |age| age.as_secs_f64());
+        let step = open.record.step.clone();
+        let cost_s = step.as_ref().map_or(0.0, |step| step.cost_s);
+        let half = match open.half {
+            0 => String::new(),
+            bytes => format!("; of its last line there are {bytes} bytes, which do not count"),
+        };
+        let (standing, words) = match (run.end, self.is_held) {
+            (PartEnd::Whole, _) => (Standing::Ended, "the run is at its end".to_owned()),
+            (PartEnd::Interrupted, _) => {
+                (Standing::Interrupted, "by a signal; --resume goes on behind it".to_owned())
+            }
+            (PartEnd::CutOff, true) if age_s > SILENT_S.max(3.0 * cost_s) => {
+                let words = format!(
+                    "the run holds the folder and has written nothing for long; what it does takes \
+                     about {cost_s:.0} s"
+                );
+                (Standing::Silent, words)
+            }
+            (PartEnd::CutOff, true) => (Standing::Running, "the run writes its ledger".to_owned()),
+            (PartEnd::CutOff, false) => {
+                let words = format!(
+                    "the run ended without writing so, by SIGKILL or with the \
+                     machine{half}; --resume goes on behind it, `weir lab clean` removes what it \
+                     left"
+                );
+                (Standing::CutOff, words)
+            }
+        };
+        let is_on = matches!(standing, Standing::Running | Standing::Silent);
+        let parts_s: f64 = open.record.runs.iter().map(|run| run.last_s).sum();
+        let trials = || open.record.found.values().flat_map(|found| &found.trials);
+        Seen {
+            standing,
+            words,
+            version: self.version,
+            step: step.filter(|_| standing != Standing::Ended),
+            elapsed_s: parts_s + if is_on { age_s } else { 0.0 },
+            age_s,
+            trials: trials().count(),
+            failed: trials().filter(|trial| trial.error.is_some()).count(),
+        }
+    }
+
+    /// The results so far; none before there is a campaign.
+    ///
+    /// # Errors
+    /// A scenario that this program does not know.
+    pub fn results(&self) -> Result<Option<Results>, ScenarioError> {
+        let Some(open) = &self.open else { return Ok(None) };
+        let Some(campaign) = &open.campaign else { return Ok(None) };
+        let parts = parts(campaign)?;
+        let provenance = Provenance::of_runs(&open.record);
+        assemble::results(campaign, &parts, open.record.clone(), provenance).map(Some)
+    }
+}
+
+impl Open {
+    fn new(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let inode = file.metadata()?.ino();
+        Ok(Self {
+            file,
+            inode,
+            half: 0,
+            offset: 0,
+            lines: 0,
+            head: None,
+            campaign: None,
+            record: Record::default(),
+        })
+    }
+
+    /// The whole lines behind those that were read.
+    fn read(
+        &mut self,
+        path: &Path,
+        io: impl Fn(io::Error) -> LedgerError,
+    ) -> Result<Vec<Stamped>, LedgerError> {
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(self.offset)).map_err(&io)?;
+        (&self.file).take(LEDGER_MAX).read_to_end(&mut bytes).map_err(&io)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.half = bytes.len() - whole;
+        let lines = read_lines(path, &bytes[..whole], self.lines)?;
+        self.offset += whole as u64;
+        self.lines += bytes[..whole].iter().filter(|byte| **byte == b'\n').count();
+        Ok(lines)
+    }
+
+    /// Files lines; each part has its own switches and repeats.
+    fn file(&mut self, path: &Path, lines: Vec<Stamped>) -> Result<(), LedgerError> {
+        let wrong = |error: ScenarioError| LedgerError::Other {
+            path: path.to_owned(),
+            what: error.to_string(),
+        };
+        let mut lines = lines.into_iter().peekable();
+        while let Some(first) = lines.next() {
+            match &first.line {
+                LedgerLine::Head(head) => self.head = Some(head.clone()),
+                LedgerLine::Part(part) => {
+                    if let Some(head) = &self.head {
+                        self.campaign = Some(campaign(head, part).map_err(wrong)?);
+                    }
+                }
+                LedgerLine::Step(_)
+                | LedgerLine::Start { .. }
+                | LedgerLine::Trial(_)
+                | LedgerLine::State { .. }
+                | LedgerLine::Floor { .. }
+                | LedgerLine::Note { .. }
+                | LedgerLine::End { .. } => {}
+            }
+            let Some(campaign) = &self.campaign else { continue };
+            let parts = parts(campaign).map_err(wrong)?;
+            self.record.apply(&parts, first);
+            let is_same = |line: &Stamped| !matches!(line.line, LedgerLine::Part(_));
+            while let Some(line) = lines.next_if(is_same) {
+                self.record.apply(&parts, line);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The campaign that a part of a ledger carries out; nothing can be started by it.
+fn campaign(head: &LedgerHead, part: &PartHead) -> Result<Campaign, ScenarioError> {
+    let mut scenarios = Vec::new();
+    for (text, axes) in head.scenarios.iter().zip(&head.values) {
+        let mut scenario = Scenario::from_toml(text)?;
+        for (axis, values) in axes {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            scenario.restrict(axis, &values)?;
+        }
+        scenarios.push(scenario);
+    }
+    let find = |name: &String| {
+        let unknown = || format!("weir {} has no switch under test {name:?}", part.weir);
+        dut::find(name).ok_or_else(|| ScenarioError::Wrong(unknown()))
+    };
+    Ok(Campaign {
+        scenarios,
+        duts: part.duts.iter().map(find).collect::<Result<_, _>>()?,
+        is_quick: head.is_quick,
+        repeats: part.repeats,
+        limit: None,
+        kind: head.testbed,
+        paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),
+        folder: PathBuf::new(),
+        is_resumed: false,
+        command: part.command.clone(),
+        notes: Vec::new(),
+        quiet: true,
+    })
+}

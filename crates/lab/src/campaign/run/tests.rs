@@ -1,0 +1,414 @@
+//! Whole runs of a switch and of methods that do what the test says; no figure is measured, and no
+//! clock decides.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{
+    Campaign, CampaignError, Follower, Outside, cell_specs, execute_with, gather, measure, parts,
+};
+use crate::campaign::fake::{Act, fail_starts, happened, play};
+use crate::campaign::ledger::{LedgerError, NAME};
+use crate::campaign::run::replay::Standing;
+use crate::campaign::scenario::Scenario;
+use crate::cancel::Cancel;
+use crate::dut;
+use crate::facts::Machine;
+use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
+use crate::scratch::FolderLock;
+use crate::service::ProgramPaths;
+use crate::setup::TestbedKind;
+
+/// Two points that one start serves, twice.
+const TWO_POINTS: &str = r#"
+id = "fakes"
+title = "Fakes"
+question = "What does the test say?"
+methods = ["fake"]
+repeats = 2
+[settings]
+forwarding = "learning"
+[[axis]]
+name = "size"
+key = "frame_size"
+values = [64, 128]
+"#;
+
+fn paths() -> ProgramPaths {
+    ProgramPaths::new(PathBuf::new(), PathBuf::new())
+}
+
+fn campaign(text: &str, folder: &Path) -> Campaign {
+    Campaign {
+        scenarios: vec![Scenario::from_toml(text).unwrap()],
+        duts: vec![dut::find("fake-switch").unwrap()],
+        is_quick: false,
+        repeats: None,
+        limit: None,
+        kind: TestbedKind::Memory,
+        paths: paths(),
+        folder: folder.to_owned(),
+        is_resumed: false,
+        command: vec!["weir".to_owned(), "lab".to_owned()],
+        notes: vec!["a note".to_owned()],
+        quiet: true,
+    }
+}
+
+fn resumed(text: &str, folder: &Path) -> Campaign {
+    Campaign { is_resumed: true, ..campaign(text, folder) }
+}
+
+fn machine() -> Machine {
+    Machine { real_time_error: None, load_average: "0".to_owned(), ..Machine::read() }
+}
+
+/// Runs a campaign on a machine that stalls as long as `stalls` say, trial by trial.
+fn run_on(campaign: &Campaign, machine: Machine, stalls: &[f64]) -> Result<Results, CampaignError> {
+    let stalls = RefCell::new(stalls.iter().copied().collect::<VecDeque<f64>>());
+    let watch = |work: &mut dyn FnMut()| {
+        work();
+        stalls.borrow_mut().pop_front().unwrap_or(0.0)
+    };
+    let outside = Outside { watch: &watch, has_floor: false, machine };
+    execute_with(campaign, &Cancel::default(), &outside)
+}
+
+fn run(campaign: &Campaign) -> Result<Results, CampaignError> {
+    run_on(campaign, machine(), &[])
+}
+
+fn cells(results: &Results) -> &[CellResults] {
+    &results.scenarios[0].cells
+}
+
+fn errors(trials: &[TrialRecord]) -> Vec<(usize, usize, Option<&str>)> {
+    trials.iter().map(|one| (one.repeat, one.attempt, one.error.as_deref())).collect()
+}
+
+/// What does not depend on when it was measured, and in how many parts.
+fn timeless(results: &Results) -> Results {
+    let mut results = results.clone();
+    results.started = String::new();
+    results.duration_s = 0.0;
+    results.parts = Vec::new();
+    results.notes.retain(|note| !note.starts_with("Measured in 2 parts"));
+    for cell in results.scenarios.iter_mut().flat_map(|scenario| &mut scenario.cells) {
+        // The folder of each start has another name.
+        cell.commands = Vec::new();
+        cell.trials.iter_mut().for_each(|trial| trial.stall_ms = 0.0);
+    }
+    results
+}
+
+#[test]
+fn a_trial_in_which_the_machine_stalled_is_made_again_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[Act::Yields(70.0), Act::Yields(1.0), Act::Yields(2.0)]);
+    let results = run_on(&campaign(TWO_POINTS, folder.path()), machine(), &[51.0, 49.0]).unwrap();
+    let first = &cells(&results)[0];
+    let stalled = Some("the machine stalled for 51 ms");
+    assert_eq!(errors(&first.trials), [(0, 0, stalled), (0, 1, None), (1, 0, None)]);
+    assert_eq!(first.rows[0].samples, [1.0, 1.0], "what stalled is no sample");
+    assert_eq!(cells(&results)[1].rows[0].samples, [2.0, 1.0]);
+    let expected = ["start", "trial", "trial", "trial", "start", "trial", "trial"];
+    assert_eq!(happened(), expected, "the switch goes on");
+}
+
+#[test]
+fn a_trial_that_stalls_at_every_attempt_is_no_sample() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    let stalls = [80.0, 90.0, 100.0];
+    let results = run_on(&campaign(TWO_POINTS, folder.path()), machine(), &stalls).unwrap();
+    let first = &cells(&results)[0];
+    assert_eq!(first.trials.len(), 4, "three attempts, and the second repeat");
+    assert_eq!(first.rows[0].samples, [1.0]);
+    assert_eq!(first.trials[2].error.as_deref(), Some("the machine stalled for 100 ms"));
+}
+
+#[test]
+fn what_an_attempt_has_spent_is_started_anew_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    let text =
+        TWO_POINTS.replace("\"fake\"", "\"fake-spender\"").replace("repeats = 2", "repeats = 1");
+    let results = run_on(&campaign(&text, folder.path()), machine(), &[60.0]).unwrap();
+    let expected = ["start", "trial", "start", "trial", "start", "trial"];
+    assert_eq!(happened(), expected, "an attempt that stalled, its second, and the other point");
+    for cell in cells(&results) {
+        assert_eq!(cell.rows[0].samples, [1.0], "{:?}", errors(&cell.trials));
+    }
+    // The same without that promise of the method: its second attempt fails.
+    assert!(results.is_whole());
+}
+
+#[test]
+fn a_switch_that_dies_in_a_trial_yields_nothing_and_is_started_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[Act::Kills(9.0), Act::Yields(1.0), Act::Fails("no answer")]);
+    let results = run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let (first, second) = (&cells(&results)[0], &cells(&results)[1]);
+    let died = first.trials[0].error.as_deref().unwrap();
+    assert!(died.contains("fake-switch"), "{died}");
+    assert_eq!(second.rows[0].samples, [1.0, 1.0]);
+    assert_eq!(first.trials[1].error.as_deref(), Some("fake: no answer"));
+    assert!(first.rows.is_empty() && matches!(first.state, CellState::Failed(_)));
+    let expected = ["start", "trial", "start", "trial", "start", "trial", "trial"];
+    assert_eq!(happened(), expected);
+    assert!(!results.is_whole());
+}
+
+#[test]
+fn a_switch_that_does_not_start_is_tried_again_in_the_next_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    fail_starts(1);
+    let results = run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    for cell in cells(&results) {
+        assert_eq!(cell.state, CellState::Measured);
+        assert_eq!(cell.rows[0].samples, [1.0]);
+        assert_eq!(cell.trials[0].method, "start");
+        assert!(cell.trials[0].error.as_deref().unwrap().contains("does not come up"));
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_gone_on_with_by_whole_starts() {
+    let (folder, whole) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // The first start serves both points; the second is interrupted behind its first point.
+    play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Yields(7.0), Act::Interrupts]);
+    let error = run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
+    assert!(matches!(error, CampaignError::Stopped(_)), "{error}");
+    happened();
+    play(&[Act::Yields(3.0), Act::Yields(4.0)]);
+    let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
+    assert_eq!(happened(), ["start", "trial", "trial"]);
+    let samples: Vec<&[f64]> =
+        cells(&results).iter().map(|cell| cell.rows[0].samples.as_slice()).collect();
+    assert_eq!(samples, [[1.0, 3.0], [2.0, 4.0]], "the start that was cut off is void");
+    let ends: Vec<PartEnd> = results.parts.iter().map(|part| part.end).collect();
+    assert_eq!(ends, [PartEnd::Interrupted, PartEnd::Whole]);
+    let sum: f64 = results.parts.iter().map(|part| part.duration_s).sum();
+    assert!((results.duration_s - sum).abs() < 1e-9, "all parts count");
+    assert!(results.started == results.parts[0].started);
+    assert!(cells(&results)[0].commands.iter().any(|one| one.contains("sleep")));
+
+    play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Yields(3.0), Act::Yields(4.0)]);
+    let at_once = run(&campaign(TWO_POINTS, whole.path())).unwrap();
+    assert!(timeless(&at_once) == timeless(&results), "both tell the same");
+}
+
+#[test]
+fn what_is_through_is_not_measured_again_nor_is_its_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = |work: &mut dyn FnMut()| {
+        work();
+        0.0
+    };
+    let outside = Outside { watch: &watch, has_floor: true, machine: machine() };
+    let cancel = Cancel::default();
+    play(&[]);
+    let first = execute_with(&campaign(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
+    let of_repeat = ["floor", "floor", "start", "trial", "trial"];
+    assert_eq!(happened(), [of_repeat, of_repeat].concat());
+    assert_eq!(cells(&first)[1].rows[0].floor, Some(0.5));
+    play(&[]);
+    let again = execute_with(&resumed(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
+    assert_eq!(happened(), Vec::<&str>::new());
+    assert!(timeless(&first) == timeless(&again));
+    assert!(again.duration_s >= first.duration_s);
+}
+
+#[test]
+fn what_there_is_no_time_for_says_so_and_is_measured_by_a_resumed_run() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    let short = Campaign { limit: Some(Duration::ZERO), ..campaign(TWO_POINTS, folder.path()) };
+    let results = run(&short).unwrap();
+    assert!(happened().is_empty());
+    for cell in cells(&results) {
+        assert!(matches!(&cell.state, CellState::Skipped(why) if why.contains("budget")));
+    }
+    assert!(results.notes.iter().any(|note| note.contains("no time left")), "{:?}", results.notes);
+    let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
+    assert!(cells(&results).iter().all(|cell| cell.state == CellState::Measured));
+}
+
+#[test]
+fn a_run_is_not_gone_on_with_under_other_conditions() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[Act::Interrupts]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
+    let before = std::fs::read(folder.path().join(NAME)).unwrap();
+    let other = Machine { kernel: "Linux 1.2".to_owned(), ..machine() };
+    let error = run_on(&resumed(TWO_POINTS, folder.path()), other, &[]).unwrap_err();
+    let said = error.to_string();
+    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{said}");
+    assert!(said.contains("kernel: ") && said.contains(", now Linux 1.2"), "{said}");
+    let refused = Machine { real_time_error: Some("not permitted".to_owned()), ..machine() };
+    let error = run_on(&resumed(TWO_POINTS, folder.path()), refused, &[]).unwrap_err();
+    assert!(error.to_string().contains("real time: permitted, now not permitted"), "{error}");
+    let more = TWO_POINTS.replace("[64, 128]", "[64, 128, 256]");
+    let error = run(&resumed(&more, folder.path())).unwrap_err();
+    assert!(error.to_string().contains("other scenarios"), "{error}");
+    assert_eq!(std::fs::read(folder.path().join(NAME)).unwrap(), before, "nothing was written");
+    // A machine that was started anew is the same, and both starts of it are named.
+    let rebooted = Machine { id: "ffffffff".to_owned(), ..machine() };
+    play(&[]);
+    let results = run_on(&resumed(TWO_POINTS, folder.path()), rebooted, &[]).unwrap();
+    assert_eq!(results.machines.len(), 2);
+    assert_eq!(results.machine_of(&cells(&results)[0].trials[0]).id, "ffffffff");
+}
+
+#[test]
+fn cells_that_are_gathered_tell_what_a_run_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = Campaign { notes: Vec::new(), ..campaign(TWO_POINTS, folder.path()) };
+    play(&[]);
+    let whole = run_on(&campaign, Machine::read(), &[]).unwrap();
+    let lines: String = cell_specs(&campaign)
+        .unwrap()
+        .iter()
+        .flat_map(|spec| measure(spec, paths(), true, &Cancel::default()).unwrap().lines)
+        .map(|line| line + "\n")
+        .collect();
+    let gathered = gather(&[(PathBuf::from("cells"), lines)]).unwrap();
+    assert_eq!(gathered.missing, 0);
+    let names: Vec<&str> = whole.programs.iter().map(|program| program.name.as_str()).collect();
+    assert_eq!(names, ["fake-switch"], "no program that did not take part");
+    let load = |results: &Results| {
+        let mut results = timeless(results);
+        results.machine.load_average = String::new();
+        results
+    };
+    // A trial in which this machine stalled was made again.
+    if load(&gathered.results) != load(&whole) {
+        let left_out = |cell: &CellResults| cell.trials.iter().any(|one| one.error.is_some());
+        assert!(cells(&gathered.results).iter().any(left_out), "{:?}", gathered.results);
+    }
+}
+
+#[test]
+fn a_refused_real_time_stands_in_the_results() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    let refused =
+        Machine { real_time_error: Some("Operation not permitted".to_owned()), ..machine() };
+    let results = run_on(&campaign(TWO_POINTS, folder.path()), refused, &[]).unwrap();
+    let says = |note: &String| note.contains("real time (Operation not permitted)");
+    assert!(results.notes.iter().any(says), "{:?}", results.notes);
+}
+
+#[test]
+fn the_programs_of_a_controller_and_of_a_method_are_named() {
+    let text = TWO_POINTS
+        .replace("[\"fake\"]", "[\"ping\"]")
+        .replace("\"learning\"", "\"controller\"\ncontroller = \"weir\"\nversion = \"1.0\"");
+    let folder = tempfile::tempdir().unwrap();
+    let mut campaign = campaign(&text, folder.path());
+    campaign.paths.weir = PathBuf::from("/bin/echo");
+    let programs = super::assemble::programs(&campaign, &parts(&campaign).unwrap());
+    let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
+    assert!(names.contains(&"weir"), "the controller: {names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("iperf")), "{names:?}");
+    let is_here = crate::tools::Tool::Ping.find().is_ok();
+    assert_eq!(names.contains(&"ping"), is_here, "{names:?}");
+}
+
+#[test]
+fn a_reader_of_the_ledger_knows_what_the_run_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut follower = Follower::new(folder.path());
+    follower.read().unwrap();
+    assert_eq!(follower.seen().standing, Standing::Waiting);
+    assert!(follower.results().unwrap().is_none());
+
+    play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Fails("no answer"), Act::Interrupts]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
+    follower.read().unwrap();
+    let seen = follower.seen();
+    assert_eq!((seen.standing, seen.trials, seen.failed), (Standing::Interrupted, 3, 1));
+    let partial = follower.results().unwrap().unwrap();
+    assert_eq!(cells(&partial)[1].rows[0].samples, [2.0]);
+
+    play(&[]);
+    let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
+    follower.read().unwrap();
+    assert_eq!(follower.seen().standing, Standing::Ended);
+    assert!(follower.results().unwrap().unwrap() == results);
+    let mut late = Follower::new(folder.path());
+    late.read().unwrap();
+    assert!(late.results().unwrap().unwrap() == results);
+    let version = follower.seen().version;
+    follower.read().unwrap();
+    assert_eq!(follower.seen().version, version, "nothing is new");
+
+    // A new campaign in the same folder is another file.
+    play(&[Act::Interrupts]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
+    follower.read().unwrap();
+    assert!(follower.seen().version > version);
+    assert_eq!((follower.seen().standing, follower.seen().trials), (Standing::Interrupted, 0));
+}
+
+#[test]
+fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let file = folder.path().join(NAME);
+    let text = std::fs::read_to_string(&file).unwrap();
+    // As SIGKILL leaves it: in the middle of a line, behind the first repeat.
+    let starts: Vec<usize> = text.match_indices("\"line\":\"start\"").map(|(at, _)| at).collect();
+    let cut = &text[..starts[1] + 40];
+    std::fs::write(&file, cut).unwrap();
+    let mut follower = Follower::new(folder.path());
+    follower.read().unwrap();
+    let seen = follower.seen();
+    assert_eq!(seen.standing, Standing::CutOff, "{}", seen.words);
+    assert!(
+        seen.words.contains("SIGKILL") && seen.words.contains("do not count"),
+        "{}",
+        seen.words
+    );
+    assert!(seen.step.is_some_and(|step| step.title.contains("repeat 2")));
+    let lock = FolderLock::take(folder.path()).unwrap();
+    follower.read().unwrap();
+    assert_eq!(follower.seen().standing, Standing::Running);
+    drop(lock);
+    // What the run has not come to is neither failed nor without reason.
+    let once = TWO_POINTS.replace("repeats = 2", "repeats = 1");
+    let other = tempfile::tempdir().unwrap();
+    play(&[]);
+    run(&campaign(&once, other.path())).unwrap();
+    let text = std::fs::read_to_string(other.path().join(NAME)).unwrap();
+    let first = text.match_indices("\"line\":\"trial\"").nth(1).unwrap().0;
+    let begin = text[..first].rfind('\n').unwrap() + 1;
+    std::fs::write(other.path().join(NAME), &text[..begin]).unwrap();
+    let mut follower = Follower::new(other.path());
+    follower.read().unwrap();
+    let partial = follower.results().unwrap().unwrap();
+    assert_eq!(cells(&partial)[0].state, CellState::Measured);
+    assert!(matches!(cells(&partial)[1].state, CellState::Pending(_)));
+}
+
+#[test]
+fn a_ledger_that_is_none_is_named_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(NAME);
+    let said = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        Follower::new(folder.path()).read().unwrap_err().to_string()
+    };
+    assert!(said("{}\n").contains("trials.jsonl, line 1: is no first line"));
+    assert!(said("{\"format\": 2}\n").contains("form 2, and this one reads 3"));
+    assert!(said("no JSON\n").contains("line 1"));
+    play(&[]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines = text.lines().count();
+    assert!(said(&(text + "{\"line\":\"rial\"}\n")).contains(&format!("line {}", lines + 1)));
+}

@@ -1,0 +1,88 @@
+//! A trial as it is filed: its figures, or why there are none.
+
+use std::collections::BTreeMap;
+
+use crate::limit::limiting;
+use crate::method::{Method, Trial};
+use crate::results::{MeasuredDistribution, TrialRecord};
+use crate::settings::Settings;
+use crate::setup::Setup;
+
+/// Why there is no trial.
+#[derive(Debug)]
+pub(super) struct NoTrial {
+    pub(super) why: String,
+    /// The switch or the testbed cannot do it, whatever is tried.
+    pub(super) is_unfit: bool,
+}
+
+/// The commands that a reader would type, with the first of the flow entries.
+pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
+    let mut commands = setup.commands();
+    let single = settings.flows.iter().flatten().take(4);
+    commands.extend(single.map(|flow| format!("add-flow {flow}")));
+    let series = settings.series.iter().flatten();
+    commands
+        .extend(series.map(|series| format!("add-flow {} times {}", series.count, series.flow)));
+    let groups = settings.groups.iter().flatten();
+    commands.extend(groups.map(|group| format!("add-group {group}")));
+    let meters = settings.meters.iter().flatten();
+    commands.extend(meters.map(|meter| format!("add-meter {meter}")));
+    commands
+}
+
+/// A trial that yields nothing.
+pub(super) fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
+    TrialRecord {
+        method: method.to_owned(),
+        repeat,
+        attempt: 0,
+        tool: String::new(),
+        machine: String::new(),
+        stall_ms: 0.0,
+        error: Some(error),
+        values: BTreeMap::new(),
+        resolutions: BTreeMap::new(),
+        load: None,
+        limit: None,
+        raw: serde_json::Value::Null,
+    }
+}
+
+/// What is filed of a trial.
+pub(super) fn record(
+    method: &dyn Method,
+    repeat: usize,
+    outcome: Result<Trial, NoTrial>,
+) -> (TrialRecord, Vec<MeasuredDistribution>) {
+    let trial = match outcome {
+        Ok(trial) => trial,
+        Err(error) => return (failed(method.id(), repeat, error.why), Vec::new()),
+    };
+    let saturating = trial.load.as_ref().filter(|_| method.saturates());
+    let limit = saturating.map(|load| limiting(load, trial.carried));
+    let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
+        metric: of.metric.to_owned(),
+        repeat,
+        count: of.count,
+        quantiles: of.quantiles,
+    });
+    let values = trial.values.iter().filter(|(_, value)| value.is_finite());
+    let resolutions =
+        trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
+    let record = TrialRecord {
+        method: method.id().to_owned(),
+        repeat,
+        attempt: 0,
+        tool: trial.tool,
+        machine: String::new(),
+        stall_ms: 0.0,
+        error: None,
+        values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
+        resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
+        load: trial.load,
+        limit,
+        raw: trial.raw,
+    };
+    (record, distributions.collect())
+}
