@@ -25,6 +25,7 @@ mod check;
 mod clean;
 mod compare;
 mod results;
+mod serve;
 
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
@@ -51,6 +52,8 @@ enum LabCommand {
     Check(Box<check::CheckArgs>),
     /// Remove what runs left that were killed.
     Clean(clean::CleanArgs),
+    /// Show a campaign in a browser while it runs, and afterwards.
+    Serve(serve::ServeArgs),
     /// Draw results as tables, CSV or a page.
     Report(results::ReportArgs),
     /// Compare two runs, row by row.
@@ -156,6 +159,7 @@ impl LabArgs {
             LabCommand::Show(args) => args.run(),
             LabCommand::Check(args) => args.run(),
             LabCommand::Clean(args) => args.run(),
+            LabCommand::Serve(args) => args.run(),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
             LabCommand::History(args) => args.run(),

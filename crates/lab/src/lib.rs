@@ -30,6 +30,8 @@ pub mod progress;
 pub mod rate;
 pub mod results;
 pub mod scratch;
+#[cfg(feature = "cli")]
+pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod setup;

@@ -20,6 +20,8 @@ mod terminal;
 #[cfg(feature = "cli")]
 pub(crate) use number::{count, number, times};
 
+#[cfg(feature = "cli")]
+use crate::campaign::run::Seen;
 use crate::limit::{Limit, Part};
 use crate::results::Results;
 
@@ -45,6 +47,14 @@ pub fn render(results: &Results, form: ResultsForm) -> String {
         ResultsForm::Csv => csv::render(results),
         ResultsForm::Html => page::render(results),
     }
+}
+
+/// The page of a campaign that somebody serves while it runs: how it stands, its results so far,
+/// and a script that follows both at `/events` and `/`.
+#[cfg(feature = "cli")]
+#[must_use]
+pub fn live_page(results: Option<&Results>, seen: &Seen) -> String {
+    page::render_live(results, seen)
 }
 
 /// The limiting part in a few words; with all cores busy besides, that too.

@@ -60,7 +60,7 @@ pub(super) struct PartHead {
 
 /// What is being done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RunStep {
     /// In words.
     pub title: String,
     /// Steps that are done.
@@ -92,7 +92,7 @@ pub(super) enum LedgerLine {
     /// Who measures from here on.
     Part(Box<PartHead>),
     /// What is done next.
-    Step(Step),
+    Step(RunStep),
     /// A switch was started for some points of a scenario, or failed to start. What was found of
     /// these points in this repeat before is void.
     Start {
@@ -182,8 +182,8 @@ pub enum LedgerError {
 }
 
 impl Ledger {
-    /// A file with its first line in `folder`, in place of one of an earlier campaign. It is another
-    /// file: who reads the earlier one finds out.
+    /// A file with its first line in `folder`, in place of one of an earlier campaign. It is
+    /// another file: who reads the earlier one finds out.
     pub(super) fn create(folder: &Path, head: &LedgerHead) -> io::Result<Self> {
         let path = folder.join(NAME);
         let file = tempfile::Builder::new()
@@ -195,8 +195,8 @@ impl Ledger {
         Ok(Self { file, path })
     }
 
-    /// Goes on with the file of an earlier campaign, and says what is in it. A last line that is not
-    /// whole is what a full disk or SIGKILL left; it is cut off.
+    /// Goes on with the file of an earlier campaign, and says what is in it. A last line that is
+    /// not whole is what a full disk or SIGKILL left; it is cut off.
     pub(super) fn resume(
         folder: &Path,
         head: &LedgerHead,

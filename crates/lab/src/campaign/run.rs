@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::ledger::LEDGER_FORMAT;
-use super::ledger::{Entry, Ledger, LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, Step};
+use super::ledger::{
+    Entry, Ledger, LedgerError, LedgerHead, LedgerLine, PartHead, RunStep, Stamped,
+};
 use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
 use super::stall;
@@ -41,7 +43,7 @@ mod trial;
 pub use cells::{CellSpec, MeasuredCell, cell_specs, measure};
 pub use estimate::{ScenarioCost, estimate};
 pub use gather::{GatherError, Gathered, gather};
-pub use replay::{Follower, Seen, Standing};
+pub use replay::{CampaignState, Follower, Seen};
 
 use assemble::Provenance;
 use plan::{BED_COST, Plan, group_cost, start_cost};
@@ -430,7 +432,7 @@ impl<'a> Run<'a> {
         self.progress.begin(title);
         let (done, of) = self.progress.steps();
         let (title, cost_s) = (title.to_owned(), cost.as_secs_f64());
-        self.log(LedgerLine::Step(Step { title, done, of, cost_s, left_s }));
+        self.log(LedgerLine::Step(RunStep { title, done, of, cost_s, left_s }));
     }
 
     /// Measures what has a floor on a wire, once for everything that is sent.

@@ -7,6 +7,7 @@ mod conditions;
 mod data;
 mod escape;
 mod glance;
+mod live;
 mod parts;
 mod tables;
 
@@ -15,6 +16,7 @@ use std::fmt::Write;
 use super::claims::{claims, overall};
 use super::number::duration;
 use super::section::{Section, sections};
+use crate::campaign::run::Seen;
 use crate::results::Results;
 
 use escape::escape;
@@ -36,9 +38,37 @@ const SCRIPTS: [&str; 6] = [
 /// The page.
 #[must_use]
 pub(crate) fn render(results: &Results) -> String {
-    let sections = sections(results);
+    whole(results, None)
+}
+
+/// The page of a campaign that is being served: how it stands, and what there is of its results.
+#[must_use]
+pub(crate) fn render_live(results: Option<&Results>, seen: &Seen) -> String {
+    match results {
+        Some(results) => whole(results, Some(seen)),
+        None => waiting(seen),
+    }
+}
+
+/// A page without results, which becomes one with results as soon as there are some.
+fn waiting(seen: &Seen) -> String {
     let mut page = String::new();
-    let title = escape(&title(&sections));
+    begin(&mut page, "no results yet");
+    bar(&mut page, "");
+    page.push_str("<div class=\"frame\"><main id=\"main\">");
+    live::write(&mut page, seen);
+    let _ = write!(
+        page,
+        "</main></div>\n<script>\"use strict\";\n{}{}{}</script></body></html>\n",
+        live::EARLY,
+        SCRIPTS[0],
+        live::SCRIPT
+    );
+    page
+}
+
+fn begin(page: &mut String, title: &str) {
+    let title = escape(title);
     let _ = write!(
         page,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -47,10 +77,19 @@ pub(crate) fn render(results: &Results) -> String {
          <script>{EARLY}</script></head><body>\n\
          <a class=\"skip\" href=\"#main\">Skip to the results</a>"
     );
-    bar(&mut page, results);
+}
+
+fn whole(results: &Results, seen: Option<&Seen>) -> String {
+    let sections = sections(results);
+    let mut page = String::new();
+    begin(&mut page, &title(&sections));
+    bar(&mut page, &results.started);
     page.push_str("<div class=\"frame\">");
     contents(&mut page, &sections);
     page.push_str("<main id=\"main\">");
+    if let Some(seen) = seen {
+        live::write(&mut page, seen);
+    }
     head(&mut page, results, &sections);
     summary(&mut page, results, &sections);
     for section in &sections {
@@ -60,9 +99,12 @@ pub(crate) fn render(results: &Results) -> String {
     page.push_str("</main></div>\n");
     data::write(&mut page, results, &sections);
     let _ = write!(page, "<script>{PLOT_SCRIPT}</script>\n<script>\"use strict\";\n");
+    let (early, late) = if seen.is_some() { (live::EARLY, live::SCRIPT) } else { ("", "") };
+    page.push_str(early);
     for script in SCRIPTS {
         page.push_str(script);
     }
+    page.push_str(late);
     page.push_str("</script></body></html>\n");
     page
 }
@@ -93,7 +135,7 @@ fn title(sections: &[Section<'_>]) -> String {
 }
 
 /// The bar at the top: the name, and the choice of colours.
-fn bar(page: &mut String, results: &Results) {
+fn bar(page: &mut String, started: &str) {
     let _ = write!(
         page,
         "<header class=\"bar\"><a class=\"brand\" href=\"#top\"><svg viewBox=\"0 0 24 24\" \
@@ -103,7 +145,7 @@ fn bar(page: &mut String, results: &Results) {
          <button type=\"button\" data-theme=\"auto\">Auto</button>\
          <button type=\"button\" data-theme=\"light\">Light</button>\
          <button type=\"button\" data-theme=\"dark\">Dark</button></div></header>",
-        escape(&when(&results.started))
+        escape(&when(started))
     );
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::record::{Floors, Found, Record};
+use super::record::{CellFindings, Floors, Record};
 use super::{Campaign, FLOOR_DUT, Part, controller_of};
 use crate::campaign::scenario::{ScenarioCell, ScenarioError};
 use crate::ceilings;
@@ -121,7 +121,8 @@ impl Provenance {
         }
         if let Some(error) = &self.machine.real_time_error {
             notes.push(format!(
-                "The lab's threads did not run in real time ({error}): delays hold the time that                  the lab took to wake up, as the floor shows"
+                "The lab's threads did not run in real time ({error}): delays hold the time that \
+                 the lab took to wake up, as the floor shows"
             ));
         }
         notes
@@ -236,7 +237,7 @@ impl Assembly<'_> {
 fn cell_results(
     part: &Part<'_>,
     (dut, at): (&str, &Coordinates),
-    found: Found,
+    found: CellFindings,
     metrics: &[MetricInfo],
     floors: Option<&Floors>,
 ) -> CellResults {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::assemble::{self, Provenance};
 use super::cells::{CellLine, CellPart};
-use super::record::{Found, Record};
+use super::record::{CellFindings, Record};
 use super::{CampaignError, CellSpec, ScenarioError, parts};
 use crate::campaign::ledger::Entry;
 use crate::campaign::scenario::Scenario;
@@ -366,7 +366,7 @@ fn file(
     Ok(missing.len())
 }
 
-fn take(found: &mut Found, entry: &Entry) {
+fn take(found: &mut CellFindings, entry: &Entry) {
     found.trials.push(entry.trial.clone());
     found.distributions.extend(entry.distributions.iter().cloned());
 }

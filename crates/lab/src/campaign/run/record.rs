@@ -1,12 +1,12 @@
 //! What is known of a campaign: its ledger's lines, filed where results need them.
 //!
-//! A run files each line that it writes, a run that goes on files those that are there, and a reader
-//! files what it reads: all three know the same. It must never know what no line says.
+//! A run files each line that it writes, a run that goes on files those that are there, and a
+//! reader files what it reads: all three know the same. It must never know what no line says.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Part;
-use crate::campaign::ledger::{Entry, LedgerLine, PartHead, Stamped, Step};
+use crate::campaign::ledger::{Entry, LedgerLine, PartHead, RunStep, Stamped};
 use crate::method::{self, Method};
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
 
@@ -18,14 +18,14 @@ pub(super) const START: &str = "start";
 
 /// What is known of a cell on a switch.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct CellFindings {
     pub(super) state: Option<CellState>,
     pub(super) commands: Vec<String>,
     pub(super) trials: Vec<TrialRecord>,
     pub(super) distributions: Vec<MeasuredDistribution>,
 }
 
-impl Found {
+impl CellFindings {
     /// The method's headline in the last trial that has one.
     pub(super) fn last(&self, method: &dyn Method) -> Option<f64> {
         let headline = method.metrics().first()?.id;
@@ -51,13 +51,13 @@ pub(super) struct PartRecord {
 /// What is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
-    pub(super) found: HashMap<Place, Found>,
+    pub(super) found: HashMap<Place, CellFindings>,
     /// By scenario and first cell of that traffic.
     pub(super) floors: HashMap<(usize, usize), Floors>,
     pub(super) notes: Vec<String>,
     pub(super) runs: Vec<PartRecord>,
     /// What is being done.
-    pub(super) step: Option<Step>,
+    pub(super) step: Option<RunStep>,
 }
 
 impl Record {
@@ -115,7 +115,7 @@ impl Record {
         scenario: &str,
         dut: String,
         at: &Coordinates,
-    ) -> Option<&mut Found> {
+    ) -> Option<&mut CellFindings> {
         let (index, part) = find(parts, scenario)?;
         Some(self.found.entry((index, dut, part.place(at)?)).or_default())
     }
@@ -157,7 +157,7 @@ impl Part<'_> {
     }
 
     /// Leaves out what was found in a repeat.
-    fn forget(&self, found: &mut Found, repeat: usize) {
+    fn forget(&self, found: &mut CellFindings, repeat: usize) {
         found.trials.retain(|trial| self.repeat_of(&trial.method, trial.repeat) != repeat);
         let of = |metric: &str| {
             let has = |method: &&&'static dyn Method| {

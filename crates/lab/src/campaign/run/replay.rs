@@ -16,7 +16,7 @@ use super::assemble::{self, Provenance};
 use super::record::Record;
 use super::{Campaign, Scenario, ScenarioError, parts};
 use crate::campaign::ledger::{
-    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, PartHead, Stamped, Step, read_lines,
+    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, PartHead, RunStep, Stamped, read_lines,
 };
 use crate::dut;
 use crate::results::{PartEnd, Results};
@@ -29,7 +29,7 @@ const SILENT_S: f64 = 60.0;
 /// How a campaign stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum CampaignState {
     /// There is none yet.
     Waiting,
     /// It measures.
@@ -50,13 +50,13 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Seen {
     /// How it stands.
-    pub standing: Standing,
+    pub standing: CampaignState,
     /// That in words, with what there is to do.
     pub words: String,
     /// Another number wherever the results are others.
     pub version: u64,
     /// What is being done.
-    pub step: Option<Step>,
+    pub step: Option<RunStep>,
     /// Seconds that it has measured, all parts together.
     pub elapsed_s: f64,
     /// Seconds since the last line was written.
@@ -70,7 +70,7 @@ pub struct Seen {
 impl Seen {
     /// A folder in which there is nothing to be seen.
     #[must_use]
-    pub fn nothing(standing: Standing, words: String, version: u64) -> Self {
+    pub fn nothing(standing: CampaignState, words: String, version: u64) -> Self {
         let (step, elapsed_s, age_s, trials, failed) = (None, 0.0, 0.0, 0, 0);
         Self { standing, words, version, step, elapsed_s, age_s, trials, failed }
     }
@@ -150,7 +150,7 @@ impl Follower {
         else {
             let words =
                 format!("no campaign in {folder} yet: `weir lab run .. --out {folder}` begins one");
-            return Seen::nothing(Standing::Waiting, words, self.version);
+            return Seen::nothing(CampaignState::Waiting, words, self.version);
         };
         let written = open.file.metadata().and_then(|meta| meta.modified());
         let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
@@ -162,35 +162,37 @@ impl Follower {
             bytes => format!("; of its last line there are {bytes} bytes, which do not count"),
         };
         let (standing, words) = match (run.end, self.is_held) {
-            (PartEnd::Whole, _) => (Standing::Ended, "the run is at its end".to_owned()),
+            (PartEnd::Whole, _) => (CampaignState::Ended, "the run is at its end".to_owned()),
             (PartEnd::Interrupted, _) => {
-                (Standing::Interrupted, "by a signal; --resume goes on behind it".to_owned())
+                (CampaignState::Interrupted, "by a signal; --resume goes on behind it".to_owned())
             }
             (PartEnd::CutOff, true) if age_s > SILENT_S.max(3.0 * cost_s) => {
                 let words = format!(
                     "the run holds the folder and has written nothing for long; what it does takes \
                      about {cost_s:.0} s"
                 );
-                (Standing::Silent, words)
+                (CampaignState::Silent, words)
             }
-            (PartEnd::CutOff, true) => (Standing::Running, "the run writes its ledger".to_owned()),
+            (PartEnd::CutOff, true) => {
+                (CampaignState::Running, "the run writes its ledger".to_owned())
+            }
             (PartEnd::CutOff, false) => {
                 let words = format!(
                     "the run ended without writing so, by SIGKILL or with the \
                      machine{half}; --resume goes on behind it, `weir lab clean` removes what it \
                      left"
                 );
-                (Standing::CutOff, words)
+                (CampaignState::CutOff, words)
             }
         };
-        let is_on = matches!(standing, Standing::Running | Standing::Silent);
+        let is_on = matches!(standing, CampaignState::Running | CampaignState::Silent);
         let parts_s: f64 = open.record.runs.iter().map(|run| run.last_s).sum();
         let trials = || open.record.found.values().flat_map(|found| &found.trials);
         Seen {
             standing,
             words,
             version: self.version,
-            step: step.filter(|_| standing != Standing::Ended),
+            step: step.filter(|_| standing != CampaignState::Ended),
             elapsed_s: parts_s + if is_on { age_s } else { 0.0 },
             age_s,
             trials: trials().count(),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::campaign::fake::{Act, fail_starts, happened, play};
 use crate::campaign::ledger::{LedgerError, NAME};
-use crate::campaign::run::replay::Standing;
+use crate::campaign::run::replay::CampaignState;
 use crate::campaign::scenario::Scenario;
 use crate::cancel::Cancel;
 use crate::dut;
@@ -323,21 +323,21 @@ fn a_reader_of_the_ledger_knows_what_the_run_knows() {
     let folder = tempfile::tempdir().unwrap();
     let mut follower = Follower::new(folder.path());
     follower.read().unwrap();
-    assert_eq!(follower.seen().standing, Standing::Waiting);
+    assert_eq!(follower.seen().standing, CampaignState::Waiting);
     assert!(follower.results().unwrap().is_none());
 
     play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Fails("no answer"), Act::Interrupts]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
     follower.read().unwrap();
     let seen = follower.seen();
-    assert_eq!((seen.standing, seen.trials, seen.failed), (Standing::Interrupted, 3, 1));
+    assert_eq!((seen.standing, seen.trials, seen.failed), (CampaignState::Interrupted, 3, 1));
     let partial = follower.results().unwrap().unwrap();
     assert_eq!(cells(&partial)[1].rows[0].samples, [2.0]);
 
     play(&[]);
     let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
     follower.read().unwrap();
-    assert_eq!(follower.seen().standing, Standing::Ended);
+    assert_eq!(follower.seen().standing, CampaignState::Ended);
     assert!(follower.results().unwrap().unwrap() == results);
     let mut late = Follower::new(folder.path());
     late.read().unwrap();
@@ -351,7 +351,7 @@ fn a_reader_of_the_ledger_knows_what_the_run_knows() {
     run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
     follower.read().unwrap();
     assert!(follower.seen().version > version);
-    assert_eq!((follower.seen().standing, follower.seen().trials), (Standing::Interrupted, 0));
+    assert_eq!((follower.seen().standing, follower.seen().trials), (CampaignState::Interrupted, 0));
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
     let mut follower = Follower::new(folder.path());
     follower.read().unwrap();
     let seen = follower.seen();
-    assert_eq!(seen.standing, Standing::CutOff, "{}", seen.words);
+    assert_eq!(seen.standing, CampaignState::CutOff, "{}", seen.words);
     assert!(
         seen.words.contains("SIGKILL") && seen.words.contains("do not count"),
         "{}",
@@ -377,7 +377,7 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
     assert!(seen.step.is_some_and(|step| step.title.contains("repeat 2")));
     let lock = FolderLock::take(folder.path()).unwrap();
     follower.read().unwrap();
-    assert_eq!(follower.seen().standing, Standing::Running);
+    assert_eq!(follower.seen().standing, CampaignState::Running);
     drop(lock);
     // What the run has not come to is neither failed nor without reason.
     let once = TWO_POINTS.replace("repeats = 2", "repeats = 1");

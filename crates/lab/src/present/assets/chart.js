@@ -1,7 +1,24 @@
 /* What all charts share: the data, numbers, legends, and a uPlot that follows its place. */
-const results = JSON.parse(document.getElementById("results").textContent);
-const view = JSON.parse(document.getElementById("view").textContent);
+let results = JSON.parse(document.getElementById("results").textContent);
+let view = JSON.parse(document.getElementById("view").textContent);
 const charts = [];
+
+/* The data of a scenario, as text. */
+function dataOf(index) {
+  return JSON.stringify([results.scenarios[index], view.scenarios[index]]);
+}
+
+/* Takes the data of another page, and gives those that were there. */
+function takeData(page) {
+  const before = results.scenarios.map((_, index) => dataOf(index));
+  for (const id of ["results", "view"]) {
+    document.getElementById(id).textContent = page.getElementById(id).textContent;
+  }
+  results = JSON.parse(document.getElementById("results").textContent);
+  view = JSON.parse(document.getElementById("view").textContent);
+  return { scenario: (index) => before[index] };
+}
+
 window.weirLab = { charts };
 
 /* Colours repeat after eight switches; the dashes differ too, for eyes that see less of colour. */

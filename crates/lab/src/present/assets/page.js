@@ -7,6 +7,9 @@ const FACETS = 4;
 const CDF_NOTE = "Thick: all repeats together, with the band that holds the true curve at 99 % if the " +
   "values are independent (Dvoretzky, Kiefer, Wolfowitz). Thin: the single repeats.";
 
+const choices = new Map();
+const built = new Map();
+
 function build(figure) {
   const scenario = results.scenarios[Number(figure.dataset.scenario)];
   const section = view.scenarios[Number(figure.dataset.scenario)];
@@ -17,7 +20,12 @@ function build(figure) {
   const used = plot.kind === "cdf" ? [] : [plot.x, plot.y];
   const open = section.axes.filter((axis) => !used.includes(axis.name));
   const combos = combinations(open, rows);
-  const state = { at: combos[0] };
+  /* A chart that is built anew has the choices of the one before. */
+  const key = `${figure.dataset.scenario} ${figure.dataset.plot}`;
+  const chosen = choices.get(key);
+  const known = chosen && combos.find((at) => JSON.stringify(at) === JSON.stringify(chosen.at));
+  const state = { ...chosen, at: known || combos[0] };
+  choices.set(key, state);
   const controls = make("div", { class: "controls" });
   place.before(controls);
   if (plot.kind === "sweep" || plot.kind === "cdf") {
@@ -74,6 +82,17 @@ function build(figure) {
 
   draw();
   redraws.add(draw);
+  built.set(figure, () => {
+    for (const one of drawn) one.destroy();
+    redraws.delete(draw);
+  });
+}
+
+/* Ends a chart whose place goes. */
+function forget(figure) {
+  const end = built.get(figure);
+  if (end) end();
+  built.delete(figure);
 }
 
 for (const figure of document.querySelectorAll("figure.chart")) build(figure);
@@ -85,15 +104,22 @@ function save(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-const saveJson = document.getElementById("save-json");
-if (view.thinned) {
-  saveJson.title = "Thinned for the page: results.json beside it has every quantile";
-  saveJson.textContent = "Save the data (JSON, thinned)";
-}
-saveJson.addEventListener("click", () => {
-  save("results.json", "application/json", document.getElementById("results").textContent);
+/* The part with the buttons may be replaced while a campaign runs. */
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("#save-json, #print");
+  if (!button) return;
+  if (button.id === "print") window.print();
+  else save("results.json", "application/json", document.getElementById("results").textContent);
 });
-document.getElementById("print").addEventListener("click", () => window.print());
+
+/* Large data are thinned for the page, and its button says so. */
+function nameSave() {
+  if (!view.thinned) return;
+  const button = document.getElementById("save-json");
+  button.title = "Thinned for the page: results.json beside it has every quantile";
+  button.textContent = "Save the data (JSON, thinned)";
+}
+nameSave();
 
 /* A claim's row may lie in what is folded. */
 function reveal() {

@@ -1,0 +1,65 @@
+//! `weir lab serve`: a campaign in a browser.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::cancel::Cancel;
+use crate::serve::{self, ServeOptions};
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  weir lab run E4 --dut weir,ovs --quick --out /tmp/e4 &
+  weir lab serve /tmp/e4
+  weir lab serve /tmp/e4 --listen 127.0.0.1:0
+  curl http://127.0.0.1:8484/status";
+
+/// How much this gives way to what is measured on the same machine.
+const NICE: i32 = 10;
+
+/// How long nothing has to be looked at but Ctrl-C.
+const LOOK: Duration = Duration::from_secs(3600);
+
+/// What to show, and where.
+#[derive(Args, Debug)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(super) struct ServeArgs {
+    /// The folder that `weir lab run --out` writes into; it may come later
+    folder: PathBuf,
+    /// Where browsers come to, HOST:PORT; port 0 is any that is free. Other machines see the page
+    /// only where an address of theirs is named here, 0.0.0.0:8484 for all
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    listen: String,
+}
+
+impl ServeArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let folder = &self.folder;
+        if folder.exists() && !folder.is_dir() {
+            bail!(
+                "{} is no folder: give the one that `weir lab run --out` writes into",
+                folder.display()
+            );
+        }
+        let cancel = Cancel::on_signals().context("cannot catch signals")?;
+        // A measurement on this machine goes before its picture.
+        if let Err(error) = rustix::process::nice(NICE) {
+            eprintln!("this server does not give way to what is measured: {error}");
+        }
+        let options = ServeOptions { folder: folder.clone(), listen: self.listen };
+        let server = serve::start(&options)?;
+        let address = server.address();
+        if !address.ip().is_loopback() {
+            eprintln!("{address} can be reached, and the page read, by other machines");
+        }
+        let shown = folder.display();
+        println!("http://{address}/ shows the campaign in {shown}; Ctrl-C ends it");
+        std::io::stdout().flush().context("cannot write on standard output")?;
+        while cancel.sleep(LOOK).is_ok() {}
+        Ok(ExitCode::SUCCESS)
+    }
+}

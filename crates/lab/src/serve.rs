@@ -1,0 +1,396 @@
+//! Serves the page of a campaign over HTTP, from its ledger, while it grows and afterwards.
+//!
+//! It knows the run by nothing but the files of its folder: it may begin before the run and end
+//! after it, on another terminal. What clients can cost is bounded, and the page is drawn only when
+//! one asks for it: the machine may be measuring. It must never write into the folder.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio_io_timeout::TimeoutStream;
+
+use crate::campaign::run::{CampaignState, Follower, Seen};
+use crate::present::live_page;
+use crate::results::{self, Results};
+
+/// How often the ledger is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A client hears at least this often that the server is alive.
+const ALIVE: Duration = Duration::from_secs(5);
+
+/// Connections at a time; further ones wait to be accepted.
+const CONNECTIONS_MAX: usize = 128;
+
+/// Pages that follow at a time.
+const FOLLOWERS_MAX: usize = 64;
+
+/// Bytes of a request's head.
+const HEAD_MAX: usize = 64 << 10;
+
+/// How long a client may take for its request, and to read on.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of results, at most.
+const RESULTS_MAX: u64 = 4 << 30;
+
+/// The page has its scripts and styles in it, asks its own server only, and stands in no frame.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// What is served, and where.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The folder that a run writes into.
+    pub folder: PathBuf,
+    /// `HOST:PORT`.
+    pub listen: String,
+}
+
+/// Why nothing is served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is none.
+    #[error("--listen {0}: is no address: give HOST:PORT, such as 127.0.0.1:8484")]
+    Address(String),
+    /// It cannot be listened on.
+    #[error(
+        "cannot listen on {address}: {source}; --listen 127.0.0.1:0 takes any port that is free"
+    )]
+    Listen {
+        /// Where.
+        address: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no thread or runtime for it.
+    #[error("cannot start the server: {0}")]
+    Start(std::io::Error),
+}
+
+/// What is known of the folder, for all clients.
+struct Shown {
+    folder: PathBuf,
+    follower: Mutex<Follower>,
+    seen: watch::Receiver<Seen>,
+    /// The page of a version.
+    drawn: Mutex<Option<(u64, Arc<str>)>>,
+    places: Arc<Semaphore>,
+    is_loopback: bool,
+}
+
+/// A server, until it is dropped.
+#[derive(Debug)]
+pub struct LabServer {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LabServer {
+    /// Where it serves.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for LabServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed and concerns nobody else.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Listens, and serves on a thread of its own.
+///
+/// # Errors
+/// [`ServeError`].
+pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
+    let listen = |source| ServeError::Listen { address: options.listen.clone(), source };
+    let addresses: Vec<SocketAddr> = match options.listen.to_socket_addrs() {
+        Ok(found) => found.collect(),
+        Err(_) => return Err(ServeError::Address(options.listen.clone())),
+    };
+    let listener = TcpListener::bind(addresses.as_slice()).map_err(listen)?;
+    listener.set_nonblocking(true).map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(ServeError::Start)?;
+    let mut follower = Follower::new(&options.folder);
+    let (tell, seen) = watch::channel(look(&mut follower, &options.folder));
+    let shown = Arc::new(Shown {
+        folder: options.folder.clone(),
+        follower: Mutex::new(follower),
+        seen,
+        drawn: Mutex::new(None),
+        places: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+        is_loopback: address.ip().is_loopback(),
+    });
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("lab-serve".into()).spawn(move || {
+        let served = async {
+            tokio::select! {
+                // An error here is the end of the sender, which asks for the same.
+                _ = stopped => {}
+                () = follow(Arc::clone(&shown), tell) => {}
+                () = accept(listener, router(&shown)) => {}
+            }
+        };
+        runtime.block_on(served);
+        // Pages that follow would be waited for without end.
+        runtime.shutdown_background();
+    });
+    let thread = Some(thread.map_err(ServeError::Start)?);
+    Ok(LabServer { address, stop: Some(stop), thread })
+}
+
+/// Reads what is new, and says how the campaign stands.
+fn look(follower: &mut Follower, folder: &Path) -> Seen {
+    match follower.read() {
+        Ok(()) => {}
+        Err(error) => {
+            let version = follower.seen().version;
+            return Seen::nothing(CampaignState::Unreadable, error.to_string(), version);
+        }
+    }
+    let seen = follower.seen();
+    match results_at(folder) {
+        Some(at) if seen.standing == CampaignState::Waiting => {
+            let words = "results.json is here, its ledger is not".to_owned();
+            Seen::nothing(CampaignState::Ended, words, at)
+        }
+        Some(_) | None => seen,
+    }
+}
+
+/// When the results of the folder were written, in milliseconds since 1970, if there are some.
+fn results_at(folder: &Path) -> Option<u64> {
+    let written = folder.join(results::NAME).metadata().ok()?.modified().ok()?;
+    let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
+}
+
+/// Looks at the ledger as long as anyone may ask.
+async fn follow(shown: Arc<Shown>, tell: watch::Sender<Seen>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let own = Arc::clone(&shown);
+        let looked = tokio::task::spawn_blocking(move || {
+            let mut follower = own.follower.lock().unwrap_or_else(PoisonError::into_inner);
+            look(&mut follower, &own.folder)
+        });
+        let Ok(seen) = looked.await else { return };
+        tell.send_if_modified(|before| {
+            // A page counts seconds by itself.
+            let known =
+                |seen: &Seen| (seen.standing, seen.version, seen.step.clone(), seen.words.clone());
+            let is_new = known(before) != known(&seen);
+            *before = seen;
+            is_new
+        });
+    }
+}
+
+impl Shown {
+    /// The results so far.
+    fn results(&self) -> Result<Option<Results>, String> {
+        let found = {
+            let follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+            follower.results().map_err(|error| error.to_string())?
+        };
+        if found.is_some() || results_at(&self.folder).is_none() {
+            return Ok(found);
+        }
+        let path = self.folder.join(results::NAME);
+        let bytes = files::read(&path, RESULTS_MAX).map_err(|error| error.to_string())?;
+        let read = serde_json::from_slice(&bytes);
+        read.map(Some).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The page as it is now, drawn once for all who ask.
+    fn page(&self) -> Result<Arc<str>, String> {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.borrow().clone();
+        let is_still = matches!(seen.standing, CampaignState::Ended | CampaignState::Interrupted);
+        if let Some((version, page)) = &*drawn
+            && *version == seen.version
+            && is_still
+        {
+            return Ok(Arc::clone(page));
+        }
+        let results = match seen.standing {
+            CampaignState::Waiting | CampaignState::Unreadable => None,
+            CampaignState::Running
+            | CampaignState::Silent
+            | CampaignState::Ended
+            | CampaignState::Interrupted
+            | CampaignState::CutOff => self.results()?,
+        };
+        let page: Arc<str> = live_page(results.as_ref(), &seen).into();
+        *drawn = Some((seen.version, Arc::clone(&page)));
+        Ok(page)
+    }
+}
+
+fn router(shown: &Arc<Shown>) -> Router {
+    let guarded = Arc::clone(shown);
+    Router::new()
+        .route("/", get(page))
+        .route("/events", get(events))
+        .route("/status", get(status))
+        .route("/results.json", get(json))
+        .fallback(|| async {
+            let known = "there is no such path: /, /events, /status and /results.json are\n";
+            text(StatusCode::NOT_FOUND, known.to_owned())
+        })
+        .layer(middleware::from_fn(move |request: Request, next: Next| {
+            let is_own = !guarded.is_loopback || is_own_name(&request);
+            async move {
+                if is_own {
+                    return next.run(request).await;
+                }
+                let words = "the request names another host than this machine's loopback address\n";
+                text(StatusCode::FORBIDDEN, words.to_owned())
+            }
+        }))
+        .with_state(Arc::clone(shown))
+}
+
+/// Whether the request came by a number or by `localhost`: a name of a foreign page's own may be
+/// made to lead here (DNS rebinding).
+fn is_own_name(request: &Request) -> bool {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    name.is_some_and(|name| {
+        let number = name.trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost") || number.parse::<std::net::IpAddr>().is_ok()
+    })
+}
+
+async fn page(State(shown): State<Arc<Shown>>) -> Response {
+    match tokio::task::spawn_blocking(move || shown.page()).await {
+        Ok(Ok(page)) => with_type("text/html; charset=utf-8", page.to_string()),
+        Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, why + "\n"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+async fn status(State(shown): State<Arc<Shown>>) -> Response {
+    let seen = shown.seen.borrow().clone();
+    with_type("application/json", json_text(&seen) + "\n")
+}
+
+async fn json(State(shown): State<Arc<Shown>>) -> Response {
+    match tokio::task::spawn_blocking(move || shown.results()).await {
+        Ok(Ok(Some(results))) => with_type("application/json", json_text(&results) + "\n"),
+        Ok(Ok(None)) => text(StatusCode::NOT_FOUND, "there is no campaign yet\n".to_owned()),
+        Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, why + "\n"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+/// How the campaign stands, each time that it changes: server-sent events (WHATWG HTML, section
+/// 9.2) with a JSON object each.
+async fn events(State(shown): State<Arc<Shown>>) -> Response {
+    let Ok(place) = Arc::clone(&shown.places).try_acquire_owned() else {
+        let words = format!("{FOLLOWERS_MAX} pages follow already\n");
+        return text(StatusCode::SERVICE_UNAVAILABLE, words);
+    };
+    struct Follows(
+        watch::Receiver<Seen>,
+        #[expect(dead_code, reason = "held")] OwnedSemaphorePermit,
+    );
+    let mut seen = shown.seen.clone();
+    // The first event is how it stands now.
+    seen.mark_changed();
+    let told = stream::unfold(Follows(seen, place), |mut follows| async move {
+        let event = match tokio::time::timeout(ALIVE, follows.0.changed()).await {
+            Ok(changed) => {
+                changed.ok()?;
+                Event::default().data(json_text(&*follows.0.borrow_and_update()))
+            }
+            // A comment, which finds out whether the reader is still there.
+            Err(_) => Event::default().comment("alive"),
+        };
+        Some((Ok::<_, std::convert::Infallible>(event), follows))
+    });
+    guarded(Sse::new(told).into_response())
+}
+
+fn json_text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("what is shown is representable as JSON")
+}
+
+fn with_type(kind: &'static str, body: String) -> Response {
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static(kind))];
+    guarded((kind, body).into_response())
+}
+
+fn text(status: StatusCode, words: String) -> Response {
+    guarded((status, words).into_response())
+}
+
+/// Adds what every answer says: it is of this moment, and what it may load.
+fn guarded(mut response: Response) -> Response {
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn accept(listener: TcpListener, router: Router) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "the campaign is not served"),
+    };
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of descriptors, say: others are to end theirs.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let router = router.clone();
+        tokio::spawn(async move {
+            let mut stream = TimeoutStream::new(stream);
+            stream.set_write_timeout(Some(PATIENCE));
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .max_buf_size(HEAD_MAX)
+                .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+            // What goes wrong on a connection is its client's business.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(place);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
