@@ -163,6 +163,7 @@ pub trait Dut: Sync {
 /// Every switch under test.
 pub const ALL: &[&dyn Dut] = &[
     &weir::WEIR,
+    &weir::WEIR_USER,
     &weir::WEIR_BUSY,
     &weir::WEIR_KERNEL,
     &ovs::OVS,
@@ -218,7 +219,7 @@ fn one_bridge_of_1_3(settings: &Settings, way: &str) -> Result<(), String> {
 fn no_caches(settings: &Settings) -> Result<(), String> {
     match settings.caches() {
         CacheSet::Usual => Ok(()),
-        CacheSet::Kernel | CacheSet::Key | CacheSet::None => {
+        CacheSet::User | CacheSet::Kernel | CacheSet::Key | CacheSet::None => {
             Err("has no caches that the lab can switch on or off".to_owned())
         }
     }

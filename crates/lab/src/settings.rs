@@ -61,6 +61,8 @@ pub enum CacheSet {
     /// As the switch comes.
     #[default]
     Usual,
+    /// All but a tier inside the kernel.
+    User,
     /// All, the tier inside the kernel too.
     Kernel,
     /// Not the one that knows whole frames, or Open vSwitch's exact-match cache.

@@ -137,6 +137,14 @@ pub trait PortDevice: Send {
         None
     }
 
+    /// What the host itself uses the device for, in words; `None` for nothing.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn host_use(&self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+
     /// Puts the kernel tier's program at the device: the receive queue of what it hands over.
     /// Called by [`TierPrograms::attach`].
     ///

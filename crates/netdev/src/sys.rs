@@ -9,6 +9,7 @@ pub mod cpu;
 pub(crate) mod dpdk;
 pub mod ethtool;
 pub mod event;
+pub(crate) mod host_use;
 pub(crate) mod ifreq;
 pub mod link;
 pub mod memory;

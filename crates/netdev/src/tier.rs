@@ -49,6 +49,10 @@ const CELLS_AT_ONCE: usize = 4_096;
 /// Entries that leave the map at once, with each that is made.
 const LEAVE_AT_ONCE: usize = 4;
 
+/// What the cells of all processors may take: on a machine with many there is room for fewer
+/// entries.
+const CELLS_BYTES_MAX: usize = 64 << 20;
+
 const FIX: &str = "give the program CAP_BPF, CAP_PERFMON, CAP_NET_RAW and CAP_NET_ADMIN";
 
 /// Bytes of an Ethernet header, which an MTU does not count.
@@ -149,13 +153,15 @@ pub struct KernelTier {
 }
 
 impl KernelTier {
-    /// A tier with room for so many entries, stopped.
+    /// A tier with room for so many entries, stopped; for fewer on a machine of more than some
+    /// eighty processors, each of which has counts of its own.
     ///
     /// # Errors
     /// When the kernel refuses maps: for want of a right, of memory, or of BPF.
     pub fn new(slots: usize) -> Result<Self, PortError> {
         let failed = |source| PortError::from_io("making the kernel tier's maps", FIX, source);
         let cpus = possible_cpus().map_err(failed)?;
+        let slots = slots.min(CELLS_BYTES_MAX / (CELL_LEN * cpus)).max(1);
         // More than slots: a hash map of the kernel may refuse keys before it is full.
         let entries = Map::hash(KEY_LEN, ENTRY_LEN, 2 * slots).map_err(failed)?;
         let state_map = Map::array(state_len(cpus), 1).map_err(failed)?;

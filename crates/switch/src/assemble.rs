@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
-use datapath::fast::{Control, RemovalReport};
+use datapath::fast::{Caches, Control, RemovalReport};
 use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
@@ -25,9 +25,9 @@ use crate::error::{SwitchError, failed};
 use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
-    Clock, CommandQueue, Doorbell, Egress, Forwarding, PerfStats, PortMap, PortSerial, Ports,
-    Shaper, Shard, ShardParts, ShardTier, ShardUpcalls, TierPorts, Worker, WorkerCommand,
-    WorkerInfo, WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
+    Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Ports, Shaper,
+    Shard, ShardParts, ShardTier, ShardUpcalls, TierPlan, Worker, WorkerCommand, WorkerInfo,
+    WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -98,6 +98,7 @@ type ShardPlace = (usize, usize);
 /// What has been made so far, and makes more.
 pub(crate) struct Assembly {
     are_several: bool,
+    bridges: usize,
     clock: Clock,
     workers: Vec<WorkerPlace>,
     /// Where the shards of each bridge are.
@@ -120,6 +121,7 @@ impl Assembly {
         let workers: io::Result<Vec<_>> = (0..config.workers).map(|_| WorkerPlace::new()).collect();
         Ok(Self {
             are_several: config.bridges.len() > 1,
+            bridges: config.bridges.len(),
             clock: Clock::begin(),
             workers: workers.map_err(failed("making an eventfd"))?,
             places: BTreeMap::new(),
@@ -168,7 +170,8 @@ impl Assembly {
         tls: Option<Tls>,
     ) -> Result<(Agent, Vec<oneshot::Receiver<()>>), SwitchError> {
         self.are_several = true;
-        self.lines = lines(self.places.len() + 1);
+        self.bridges = self.places.len() + 1;
+        self.lines = lines(self.bridges);
         // Where its ports are not known yet, any worker may get one.
         let workers = match config.ports.len() {
             0 => (0..self.workers.len()).collect(),
@@ -245,15 +248,16 @@ impl Assembly {
         let (places, queues) = self.claim(workers);
         let map = Arc::new(PortMap::new(&numbers, queues.len()));
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
-        let tier_ports = tier_ports(config, &spread);
+        let tier_plan = tier_plan(config, self.bridges, self.clock);
+        for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
+            tier_plan.iter().for_each(|plan| plan.add(port));
+        }
         let (mut ports, mut shards) = (Vec::new(), Vec::new());
         let places_of_queues = places.iter().zip(&queues).zip(spread).enumerate();
         for (index, ((place, queue), (mut shard_ports, egress))) in places_of_queues {
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
-            let tier = tier_ports.as_ref().and_then(|devices| {
-                enter_tier(&mut forwarding, &mut shard_ports, devices, self.clock)
-            });
+            let tier = enter_tier(tier_plan.as_ref(), &mut forwarding, &mut shard_ports);
             ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
             let parts = ShardParts {
                 bridge: log_name.clone(),
@@ -278,7 +282,7 @@ impl Assembly {
             ports,
             Arc::clone(&counters),
         );
-        let bridge = bridge.with_queues(shaped);
+        let bridge = bridge.with_queues(shaped).with_tier_plan(tier_plan);
         let log = Rc::clone(&self.connection_log);
         let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
         Ok((agent, shards))
@@ -382,41 +386,40 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     Ok(worker_ports)
 }
 
-/// The devices of the ports that the bridge's kernel tiers may send by; `None` where the bridge
-/// uses no such tier.
-fn tier_ports(config: &BridgeConfig, spread: &[(Ports, Egress)]) -> Option<Arc<TierPorts>> {
-    if !config.caches.0.kernel {
-        return None;
-    }
-    let ports = Arc::new(TierPorts::default());
-    spread.iter().flat_map(|(ports, _)| ports.all().iter()).for_each(|(_, port)| ports.set(port));
-    Some(ports)
+/// How the shards of a bridge get their kernel tiers; `None` where the bridge uses none.
+fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<TierPlan> {
+    let has_tables = matches!(config.forward, Forward::Openflow);
+    let is_wanted = has_tables && config.caches.0.kernel;
+    is_wanted.then(|| TierPlan::new(config, bridges, clock))
 }
 
 /// The kernel tier of a shard, with its program at the ports where that is possible; at the others
-/// a note says why not.
+/// a note says why not. None where there is no such port.
 fn enter_tier(
+    plan: Option<&TierPlan>,
     forwarding: &mut Forwarding,
     ports: &mut Ports,
-    devices: &Arc<TierPorts>,
-    clock: Clock,
 ) -> Option<ShardTier> {
     let Forwarding::Tables(forwarder) = forwarding else { return None };
-    let made = ShardTier::new(Arc::clone(devices), clock).map_err(|error| {
-        tracing::warn!(%error, "no kernel tier");
-        ports.all_mut().iter_mut().for_each(|port| {
-            port.note_tier(Some(format!("no kernel tier: {error}")));
-        });
-    });
-    let tier = made.ok()?;
+    let mut tier = None;
     for port in ports.all_mut().iter_mut() {
-        port.enter_tier(tier.programs());
+        if let Some(plan) = plan {
+            plan.enter(&mut tier, port);
+        }
         if port.is_in_tier {
             forwarder.enter_tier(port.number);
         }
     }
-    forwarder.set_tier_outputs(devices.outputs());
-    Some(tier)
+    let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier);
+    if let (false, Some(plan)) = (is_used, plan) {
+        tier = None;
+        ports.all().iter().for_each(|(_, port)| plan.remove(port.number));
+    }
+    match &tier {
+        Some(tier) => forwarder.set_tier_outputs(tier.outputs()),
+        None => forwarder.set_caches(Caches { kernel: false, ..forwarder.caches() }),
+    }
+    tier
 }
 
 /// Installs the queues of ports on their workers; returns the agent's side of them.

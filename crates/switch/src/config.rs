@@ -169,8 +169,9 @@ pub struct SwitchArgs {
 
     /// Which caches of decisions are used: off, or some of frame (the bytes of usual frames that
     /// the tables look at), key (the fields of any frame) and kernel (the frame cache's decisions,
-    /// carried out by a program in the kernel between af_packet ports; needs root and Linux 6.6)
-    /// [default: frame,key]
+    /// carried out by a program in the kernel between af_packet ports; needs root and Linux 6.6).
+    /// Asked for by name, kernel takes devices too that the host uses itself, as by an address
+    /// [default: frame,key,kernel where possible]
     #[arg(long, value_name = "CACHE,..")]
     pub caches: Option<CachesArg>,
 

@@ -24,9 +24,9 @@ use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
 use crate::worker::Worker;
 
-/// Files of a kernel port: the sockets that receive, send, send super-frames, and ask for
-/// its state.
-const FILES_PER_PORT: usize = 4;
+/// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
+/// the kernel tier a TAP device, two programs, promiscuity and a netlink socket.
+const FILES_PER_PORT: usize = 8;
 /// Files of a worker: doorbell, watch, link monitor.
 const FILES_PER_WORKER: usize = 3;
 /// Files of the rest: standard streams, the runtime, the control socket and its connections.
@@ -301,7 +301,7 @@ mod tests {
     fn open_files_grow_with_ports_and_controllers() {
         let files = |text| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
         let none = files("");
-        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 8);
+        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 16);
         assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
     }
 }

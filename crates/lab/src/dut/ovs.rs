@@ -68,7 +68,7 @@ pub(super) const OVS_TSO: Ovs = Ovs {
 /// switches call a lookup in the flow tables.
 pub(super) fn cache_settings(caches: CacheSet) -> &'static [&'static str] {
     match caches {
-        CacheSet::Usual | CacheSet::Kernel => &[],
+        CacheSet::Usual | CacheSet::User | CacheSet::Kernel => &[],
         CacheSet::Key => &["other_config:emc-insert-inv-prob=0"],
         CacheSet::None => &["other_config:emc-insert-inv-prob=0", "other_config:flow-limit=0"],
     }

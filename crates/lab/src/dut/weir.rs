@@ -29,47 +29,73 @@ const CONTROL: &str = "ctl.sock";
 /// All caches, the tier inside the kernel too, as `--caches` takes it.
 const KERNEL_CACHES: &str = "frame,key,kernel";
 
+/// All caches of the process.
+const USER_CACHES: &str = "frame,key";
+
 /// `weir switch`.
 pub(super) struct WeirSwitch {
     name: &'static str,
     about: &'static str,
     /// How forwarding threads wait, as `--poll` takes it.
     poll: &'static str,
-    /// Whether the tier inside the kernel is what is measured.
-    is_kernel: bool,
+    tier: Tier,
 }
 
-/// Asleep while nothing comes.
+/// What becomes of the tier inside the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// It is in use where it is possible.
+    AsShipped,
+    /// It is what is measured.
+    Needed,
+    /// It is off: all is forwarded in user space.
+    Off,
+}
+
+/// As it is shipped.
 pub(super) const WEIR: WeirSwitch = WeirSwitch {
     name: "weir",
-    about: "Weir's user-space switch, AF_PACKET ports, asleep while nothing comes",
+    about: "Weir's switch as it is shipped: AF_PACKET ports, its kernel tier where that is \
+            possible, asleep while nothing comes",
     poll: "adaptive",
-    is_kernel: false,
+    tier: Tier::AsShipped,
 };
 
-/// Never asleep.
+/// In user space, asleep while nothing comes.
+pub(super) const WEIR_USER: WeirSwitch = WeirSwitch {
+    name: "weir-user",
+    about: "Weir's switch without its kernel tier: all is forwarded in user space",
+    poll: "adaptive",
+    tier: Tier::Off,
+};
+
+/// In user space, never asleep.
 pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
     name: "weir-busy",
-    about: "Weir's user-space switch, AF_PACKET ports, never asleep: a whole core a worker",
+    about: "Weir's switch without its kernel tier, never asleep: a whole core a worker",
     poll: "busy",
-    is_kernel: false,
+    tier: Tier::Off,
 };
 
 /// With the tier inside the kernel.
 pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
     name: "weir-kernel",
-    about: "Weir's switch with its kernel tier: decisions of the frame cache are carried out by a \
-            program at the devices' TCX hooks",
+    about: "Weir's switch, which must have its kernel tier: decisions of the frame cache are \
+            carried out by a program at the devices' TCX hooks",
     poll: "adaptive",
-    is_kernel: true,
+    tier: Tier::Needed,
 };
 
 impl WeirSwitch {
     /// What `--caches` takes; none for the usual ones.
     fn caches(&self, settings: &Settings) -> Option<&'static str> {
         match settings.caches() {
-            CacheSet::Usual if self.is_kernel => Some(KERNEL_CACHES),
-            CacheSet::Usual => None,
+            CacheSet::Usual => match self.tier {
+                Tier::AsShipped => None,
+                Tier::Needed => Some(KERNEL_CACHES),
+                Tier::Off => Some(USER_CACHES),
+            },
+            CacheSet::User => Some(USER_CACHES),
             CacheSet::Kernel => Some(KERNEL_CACHES),
             CacheSet::Key => Some("key"),
             CacheSet::None => Some("off"),
@@ -213,9 +239,14 @@ impl Dut for WeirSwitch {
         if settings.queues.is_some_and(|queues| queues > 1) {
             return Err("its AF_PACKET ports have one queue each".to_owned());
         }
-        let wants_kernel = self.is_kernel || settings.caches() == CacheSet::Kernel;
-        if self.is_kernel && matches!(settings.caches(), CacheSet::Key | CacheSet::None) {
+        let is_needed = self.tier == Tier::Needed;
+        let wants_kernel = is_needed || settings.caches() == CacheSet::Kernel;
+        let without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
+        if is_needed && without {
             return Err("is the kernel tier, which hangs on the frame cache".to_owned());
+        }
+        if wants_kernel && self.tier == Tier::Off {
+            return Err("is Weir without its kernel tier".to_owned());
         }
         if wants_kernel && is_io {
             return Err("the kernel tier carries out decisions of flow tables".to_owned());
@@ -228,7 +259,7 @@ impl Dut for WeirSwitch {
     }
 
     fn has_memory_ports(&self) -> bool {
-        !self.is_kernel
+        self.tier != Tier::Needed
     }
 
     fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {

@@ -23,6 +23,7 @@ use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
 use crate::sys::ethtool::Ethtool;
+use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
 use crate::tier::{Handover, HandoverDrops, TierPort, TierPrograms};
 
@@ -360,6 +361,13 @@ impl PortDevice for AfPacketDevice {
 
     fn tier_port(&self) -> Option<TierPort> {
         Some(TierPort::new(&self.device, &self.counters))
+    }
+
+    fn host_use(&self) -> Result<Option<String>, PortError> {
+        let what = || format!("what the host uses {} for", self.device.name());
+        let used = Rtnl::open().and_then(|rtnl| rtnl.host_use(self.device.index()));
+        let used = used.map_err(|error| PortError::from_io(what(), FIX, error.into()))?;
+        Ok(used.map(|used| used.to_string()))
     }
 
     fn enter_tier(&mut self, tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {

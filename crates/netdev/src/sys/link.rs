@@ -16,7 +16,8 @@ use super::netns::Namespace;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
-const IFLA_MASTER: u16 = 10;
+pub(super) const IFLA_LINK: u16 = 5;
+pub(super) const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
@@ -464,7 +465,6 @@ pub(super) fn link_of(reply: &NetlinkMessage) -> Option<LinkInfo> {
     }
     let attributes = reply.attributes(IFINFOMSG_LEN);
     let mac = attributes.find(IFLA_ADDRESS).and_then(|m| m.try_into().ok()).unwrap_or_default();
-    let info = Attributes::inside(attributes.find(IFLA_LINKINFO).unwrap_or_default());
     let flags = reply.header_u32(8)?;
     Some(LinkInfo {
         index: reply.header_u32(4)?,
@@ -475,9 +475,16 @@ pub(super) fn link_of(reply: &NetlinkMessage) -> Option<LinkInfo> {
         running: flags & IFF_RUNNING != 0,
         carrier: attributes.find(IFLA_CARRIER).is_some_and(|c| c.first() == Some(&1)),
         operstate: attributes.find(IFLA_OPERSTATE).and_then(|o| o.first().copied()).unwrap_or(0),
-        kind: info.find(IFLA_INFO_KIND).map(read_text).unwrap_or_default(),
+        kind: info_kind(reply),
         stats: attributes.find(IFLA_STATS64).map(stats_of).unwrap_or_default(),
     })
+}
+
+/// The kind of a virtual device, of its link message.
+pub(super) fn info_kind(reply: &NetlinkMessage) -> String {
+    let attributes = reply.attributes(IFINFOMSG_LEN);
+    let info = Attributes::inside(attributes.find(IFLA_LINKINFO).unwrap_or_default());
+    info.find(IFLA_INFO_KIND).map(read_text).unwrap_or_default()
 }
 
 /// `struct rtnl_link_stats64` starts with these eight, in this order.

@@ -170,7 +170,7 @@ fn port_to_a(line: &Line, kind: &str) -> Port {
     }
     if kind == "kernel tier" {
         let mut port = open(&line.switch, "af_packet:sa");
-        let attach = || KernelTier::new(1).unwrap().programs().attach(&mut port).unwrap();
+        let attach = || KernelTier::new(1).unwrap().programs().attach(&mut port, true).unwrap();
         line.switch.ns.enter(attach).unwrap();
         return port;
     }
@@ -295,7 +295,7 @@ fn super_frames_pass_whole_and_come_out_right() {
 fn the_kernel_tier_hands_over_cut_frames_where_these_are_wanted() {
     let line = line(1_500);
     let mut from = open(&line.switch, "af_packet:sa?gso=false");
-    let attach = || KernelTier::new(1).unwrap().programs().attach(&mut from).unwrap();
+    let attach = || KernelTier::new(1).unwrap().programs().attach(&mut from, true).unwrap();
     line.switch.ns.enter(attach).unwrap();
     assert!(!from.rx.keep_offloads());
     let sender = line.a.ns.enter(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();

@@ -6,8 +6,8 @@ use datapath::{Nanos, QueueRates};
 use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
-use super::Bridge;
-use crate::worker::{QueueCells, Shaper, ShardCommand};
+use super::{Bridge, ShardLink};
+use crate::worker::{QueueCells, Shaper, Shard, ShardCommand, TierPlan};
 
 /// The queues of one port.
 #[derive(Debug)]
@@ -38,6 +38,11 @@ impl Bridge {
         self
     }
 
+    /// The same bridge, whose shards get their kernel tiers so.
+    pub(crate) fn with_tier_plan(self, tier_plan: Option<TierPlan>) -> Self {
+        Self { tier_plan, ..self }
+    }
+
     /// The rate that was asked for at a port, and its queues.
     pub(crate) fn shape_of(&self, port: PortNo) -> (Option<u64>, Vec<QueueRates>) {
         let queues = self.queues.borrow();
@@ -57,6 +62,11 @@ impl Bridge {
         let mut all = self.queues.borrow_mut();
         all.retain(|held| held.port != port);
         all.extend(held);
+        // Frames past the queues would be faster than these allow.
+        let sends = shaper.is_none();
+        let tell = move |shard: &mut Shard| shard.set_tier_sends(port, sends);
+        self.stage_for_all(|| ShardCommand::Ask(Box::new(tell)));
+        self.links.iter().for_each(ShardLink::send);
         let command = ShardCommand::Reshape(place.index, shaper.map(Box::new));
         link.staged.borrow_mut().push(command);
         link.send();

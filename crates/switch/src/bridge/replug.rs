@@ -61,13 +61,22 @@ impl Bridge {
         let number = port.number;
         let place = self.map.borrow().place(self.links.len());
         let link = self.links.get(place.worker).ok_or(WorkerGone)?;
-        let programs = self.ask(|shard| shard.tier_programs()).await.ok_or(WorkerGone)?;
-        if let Some(programs) = programs.into_iter().nth(place.worker).flatten() {
+        let mut commands = Vec::new();
+        if let Some(plan) = self.tier_plan.clone() {
+            let entries = self.ask(|shard| shard.tier_entry()).await.ok_or(WorkerGone)?;
+            let entry = entries.into_iter().nth(place.worker).flatten();
             let entered = spawn_blocking(move || {
-                port.enter_tier(&programs);
-                port
+                let mut tier = None;
+                match entry {
+                    Some(entry) if port.can_enter_tier() => port.enter_tier(&entry),
+                    Some(_) | None => plan.enter(&mut tier, &mut port),
+                }
+                (port, tier)
             });
-            port = entered.await.map_err(|_| WorkerGone)?;
+            let (entered, tier) = entered.await.map_err(|_| WorkerGone)?;
+            port = entered;
+            let adopt = |tier| ShardCommand::Ask(Box::new(|shard| shard.adopt_tier(tier)));
+            commands.extend(tier.map(adopt));
         }
         {
             // What the worker reports from now on is not lost.
@@ -76,7 +85,8 @@ impl Bridge {
             ports.insert(at, BridgePort::of(&port));
         }
         let (done, is_done) = oneshot::channel();
-        link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
+        commands.push(ShardCommand::AddPort(place.index, Box::new(port), done));
+        link.queue.send(&mut commands);
         is_done.await.map_err(|_| WorkerGone)?;
         self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);

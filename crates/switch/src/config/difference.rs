@@ -132,6 +132,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
         inactivity_probe_s, max_backoff, packet_in_queue, packet_in_rate, packet_in_burst, forward,
         desc,
         name: _, ports: _, vlans: _, queues: _, controllers: _, caches: _,
+        is_tier_asked: _,
     } = from;
     let fixed = [
         ("dpid", *dpid == to.dpid),

@@ -99,6 +99,8 @@ pub struct BridgeConfig {
     pub forward: Forward,
     /// Which caches its forwarders use.
     pub caches: CachesArg,
+    /// Whether the kernel tier was asked for by name: it takes devices then that the host uses too.
+    pub is_tier_asked: bool,
     /// The description.
     pub desc: SwitchDesc,
 }
@@ -396,6 +398,7 @@ impl SwitchArgs {
                 .unwrap_or_else(|| (self.packet_in_rate.unwrap_or(0) / 4).max(1)),
             forward: self.forward.unwrap_or_default(),
             caches: self.caches.unwrap_or_default(),
+            is_tier_asked: self.caches.is_some_and(|caches| caches.0.kernel),
             desc: SwitchDesc {
                 mfr_desc: text(&self.mfr_desc, "Weir"),
                 hw_desc: text(&self.hw_desc, "user space"),

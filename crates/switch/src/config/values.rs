@@ -318,9 +318,15 @@ impl FromStr for Forward {
     }
 }
 
-/// Which caches of decisions are used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which caches of decisions are used; by default all, the kernel tier where it is possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachesArg(pub datapath::fast::Caches);
+
+impl Default for CachesArg {
+    fn default() -> Self {
+        Self(datapath::fast::Caches { kernel: true, ..datapath::fast::Caches::default() })
+    }
+}
 
 /// The word for no cache.
 const NO_CACHE: &str = "off";

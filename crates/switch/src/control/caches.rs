@@ -13,8 +13,8 @@ pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, 
         let config::CachesArg(wanted) = text.parse()?;
         let has_tier = agent.bridge.ask(|worker| worker.has_tier()).await.ok_or_else(gone)?;
         if wanted.kernel && !has_tier.contains(&true) {
-            let reason = "the kernel tier is not there: start the switch with --caches \
-                          frame,key,kernel (weir ctl show says where it is not possible)";
+            let reason = "no port of the bridge is in the kernel tier: weir ctl ports says why (a \
+                          switch that was started without it in --caches needs a new start)";
             return Err(reason.to_owned());
         }
         let answers = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;

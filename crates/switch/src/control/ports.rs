@@ -220,7 +220,6 @@ pub(super) async fn set(
         }
         Some(number) => free_number(agent, Some(number))?,
     };
-    may_reshape(agent, now, &settings).await?;
     if number == now {
         set_port(agent, now, &settings)?;
     } else {
@@ -233,28 +232,6 @@ pub(super) async fn set(
 fn is_reshaped(agent: &Agent, number: PortNo, settings: &Settings) -> bool {
     let before = Settings::of(agent, number);
     (before.rate_bps, &before.queues) != (settings.rate_bps, &settings.queues)
-}
-
-/// The kernel tier knows of queues only from the start: it would send past those that come later.
-///
-/// # Errors
-/// Rate or queues would change, and the switch has the kernel tier.
-pub(super) async fn may_reshape(
-    agent: &Agent,
-    number: PortNo,
-    settings: &Settings,
-) -> Result<(), String> {
-    if !is_reshaped(agent, number, settings) {
-        return Ok(());
-    }
-    let has_tier = agent.bridge.ask(|worker| worker.has_tier()).await.ok_or_else(gone)?;
-    if has_tier.contains(&true) {
-        return Err(format!(
-            "rate and queues of port {number} cannot change while the switch has the kernel tier: \
-             start it without `kernel` in --caches"
-        ));
-    }
-    Ok(())
 }
 
 /// Gives a port these settings.

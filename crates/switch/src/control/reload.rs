@@ -14,9 +14,7 @@ use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
 use super::bridges::{NewBridge, end};
-use super::ports::{
-    Settings, add_port, close, may_replug, may_reshape, open, remove_port, set_port,
-};
+use super::ports::{Settings, add_port, close, may_replug, open, remove_port, set_port};
 use crate::agent::{Agent, Bridges};
 use crate::config::{BridgeDifference, Difference, PortConfig};
 use crate::worker::WorkerPort;
@@ -169,7 +167,6 @@ impl Plan {
             let speed_bps = speed_bps.ok_or_else(|| format!("port {number} was removed"))?;
             let settings = Settings::in_config(&self.to.to, *number);
             settings.shape(*number, speed_bps)?;
-            may_reshape(&self.agent, *number, &settings).await?;
         }
         for PortConfig { number, spec } in self.to.new.clone() {
             let goes = self.to.gone.iter().any(|gone| gone.number == number);

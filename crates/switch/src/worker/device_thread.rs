@@ -51,11 +51,27 @@ impl OpenDevice {
     }
 }
 
-/// Puts the kernel tier's program at a device, whose super-frames go on coming whole.
-pub(super) fn enter_tier(device: &mut Port, programs: &TierPrograms) -> Result<(), String> {
-    programs.attach(device).map_err(|error| error.to_string())?;
-    device.rx.keep_offloads();
-    Ok(())
+/// What puts the kernel tier's program at devices, from whatever thread.
+#[derive(Clone, Debug)]
+pub(crate) struct TierEntry {
+    pub(super) programs: TierPrograms,
+    /// Whether devices are taken that the host uses itself.
+    pub(super) takes_all: bool,
+}
+
+impl TierEntry {
+    /// Puts the program at a device, whose super-frames go on coming whole; or says why not.
+    pub(super) fn enter(&self, device: &mut Port) -> Result<(), String> {
+        self.programs.attach(device, self.takes_all).map_err(|error| {
+            let remedy = match matches!(error, PortError::HostUses(_)) {
+                true => "; --caches frame,key,kernel has it taken all the same",
+                false => "",
+            };
+            format!("{error}{remedy}")
+        })?;
+        device.rx.keep_offloads();
+        Ok(())
+    }
 }
 
 /// The end of an opening.
@@ -66,7 +82,7 @@ pub(super) struct Opened {
 }
 
 enum Job {
-    Open(PortIndex, PortSerial, PortSpec, Option<TierPrograms>),
+    Open(PortIndex, PortSerial, PortSpec, Option<TierEntry>),
     Close(Port),
 }
 
@@ -100,9 +116,9 @@ impl DeviceThread {
         port: PortIndex,
         serial: PortSerial,
         spec: PortSpec,
-        programs: Option<TierPrograms>,
+        tier: Option<TierEntry>,
     ) -> bool {
-        let job = Job::Open(port, serial, spec, programs);
+        let job = Job::Open(port, serial, spec, tier);
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok())
     }
 
@@ -138,8 +154,8 @@ impl Drop for DeviceThread {
 fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, open: Open) {
     for job in queue {
         match job {
-            Job::Open(port, serial, spec, programs) => {
-                let result = open_device(&spec, open, programs.as_ref());
+            Job::Open(port, serial, spec, tier) => {
+                let result = open_device(&spec, open, tier.as_ref());
                 let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
                 opened.push(Opened { port, serial, result });
                 drop(opened);
@@ -154,11 +170,11 @@ fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, 
 fn open_device(
     spec: &PortSpec,
     open: Open,
-    programs: Option<&TierPrograms>,
+    tier: Option<&TierEntry>,
 ) -> Result<OpenDevice, PortError> {
     let open = || {
         let mut opened = OpenDevice::new(open(spec)?);
-        opened.tier = programs.map(|programs| enter_tier(&mut opened.device, programs));
+        opened.tier = tier.map(|tier| tier.enter(&mut opened.device));
         Ok(opened)
     };
     // What the driver had begun to make is dropped; nothing else is shared with it.

@@ -10,7 +10,7 @@ use channel::LogThrottle;
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::device_thread::Opened;
-use super::{Shard, Slots, Worker, WorkerEvent, WorkerPort};
+use super::{Shard, ShardTier, Slots, Worker, WorkerEvent, WorkerPort};
 use crate::counters::Counter;
 
 /// How often ports without notifications are asked for their state: a link that goes down is known
@@ -282,8 +282,8 @@ impl Worker {
         }
         if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
             found.start_opening(now);
-            let programs = shard.tier.as_ref().map(|tier| tier.programs().clone());
-            if !self.devices.open((index, port), found.serial, found.spec.clone(), programs) {
+            let tier = shard.tier.as_ref().map(ShardTier::entry);
+            if !self.devices.open((index, port), found.serial, found.spec.clone(), tier) {
                 found.retry_later(now);
             }
         }

@@ -7,11 +7,11 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec, TierPrograms};
+use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
-use super::device_thread::{OpenDevice, enter_tier};
+use super::device_thread::{OpenDevice, TierEntry};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -157,26 +157,31 @@ impl WorkerPort {
         }
     }
 
+    /// Whether the port is one of those that the kernel tier works with.
+    pub(crate) fn can_enter_tier(&self) -> bool {
+        self.device.as_ref().is_some_and(|device| device.device.tier_port().is_some())
+    }
+
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
-    pub(crate) fn enter_tier(&mut self, programs: &TierPrograms) {
+    pub(crate) fn enter_tier(&mut self, tier: &TierEntry) {
         let Some(device) = &mut self.device else { return };
-        let entered = enter_tier(device, programs);
+        let entered = tier.enter(device);
         self.entered_tier(entered);
     }
 
     /// The program is at the device, or could not be put there.
-    fn entered_tier(&mut self, entered: Result<(), String>) {
+    pub(super) fn entered_tier(&mut self, entered: Result<(), String>) {
         self.is_in_tier = entered.is_ok();
         let note = entered.err().map(|error| format!("no kernel tier: {error}"));
         if let Some(note) = &note {
-            tracing::warn!(port = %self.number, name = self.info.name, "{note}");
+            tracing::info!(port = %self.number, name = self.info.name, "{note}");
         }
         self.note_tier(note);
     }
 
     /// Notes why the kernel tier is not at the port; nothing when it is.
-    pub(crate) fn note_tier(&mut self, note: Option<String>) {
+    fn note_tier(&mut self, note: Option<String>) {
         if let Some(earlier) = &self.tier_note {
             self.info.notes.retain(|note| note != earlier);
         }

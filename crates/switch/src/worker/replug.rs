@@ -55,6 +55,7 @@ impl Worker {
         found.egress.add(index, port.shaper.take());
         found.ports.put(index, port);
         found.port_reopened(index);
+        self.has_tier |= found.has_tier();
         self.maintenance.register((shard, index), notification, Instant::now());
         self.start_polling(shard, index);
     }

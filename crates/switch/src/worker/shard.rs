@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder};
-use netdev::{PortCounters, TierPrograms};
+use netdev::PortCounters;
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
@@ -20,8 +20,8 @@ use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
 use super::replug::Replug;
 use super::wire::{partner, readdress};
 use super::{
-    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, WorkerEvent,
-    WorkerPort,
+    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, TierEntry,
+    WorkerEvent, WorkerPort,
 };
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
@@ -81,6 +81,8 @@ pub(crate) struct Shard {
     pub(super) command_queue: Arc<CommandQueue>,
     upcalls: Arc<ShardUpcalls>,
     pub(super) tier: Option<ShardTier>,
+    /// Whether the tier is to be used where there is one.
+    wants_tier: bool,
     /// Packet-ins and events of this turn.
     pub(super) pending: PendingUpcalls,
     /// The queue may hold commands that were not taken.
@@ -111,6 +113,7 @@ impl Shard {
             command_queue: parts.commands,
             upcalls: parts.upcalls,
             tier: parts.tier,
+            wants_tier: true,
             pending: PendingUpcalls::default(),
             has_new_commands: false,
             commands: VecDeque::new(),
@@ -153,8 +156,31 @@ impl Shard {
         self.tier.is_some()
     }
 
-    /// Chooses the caches.
+    /// The first port comes that can be in the tier.
+    pub(crate) fn adopt_tier(&mut self, tier: ShardTier) {
+        let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
+        forwarder.set_tier_outputs(tier.outputs());
+        self.tier = Some(tier);
+        let caches = forwarder.caches();
+        // Nothing but the frame cache's decisions is carried out there.
+        let kernel = self.wants_tier && caches.frame;
+        forwarder.set_caches(Caches { kernel, ..caches });
+    }
+
+    /// Whether the kernel may send by a port of the bridge from now on.
+    pub(crate) fn set_tier_sends(&mut self, port: PortNo, sends: bool) {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
+        {
+            tier.set_sends(port, sends);
+            forwarder.stop_tier(tier, self.egress.time());
+            forwarder.set_tier_outputs(tier.outputs());
+        }
+    }
+
+    /// Chooses the caches; the kernel tier only where it is there.
     pub(crate) fn set_caches(&mut self, caches: Caches) {
+        self.wants_tier = caches.kernel;
+        let caches = Caches { kernel: caches.kernel && self.has_tier(), ..caches };
         match &mut self.forwarding {
             Forwarding::Tables(forwarder) => {
                 if let Some(tier) = &mut self.tier {
@@ -216,8 +242,8 @@ impl Shard {
     }
 
     /// What puts the kernel tier's program at ports, where the tier is there.
-    pub(crate) fn tier_programs(&self) -> Option<TierPrograms> {
-        self.tier.as_ref().map(|tier| tier.programs().clone())
+    pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
+        self.tier.as_ref().map(ShardTier::entry)
     }
 
     /// Ports of the bridge have come: the kernel may send by them.
@@ -351,6 +377,9 @@ impl Shard {
                 self.replugs.push(Replug::Add(index, port, done));
             }
             (ShardCommand::Reshape(index, shaper), _) => {
+                if let Some(port) = self.ports.all_mut().get_mut(index) {
+                    port.has_queues = shaper.is_some();
+                }
                 self.egress.reshape(index, shaper.map(|shaper| *shaper), pool);
             }
             (ShardCommand::SetLink(index, up), _) => {

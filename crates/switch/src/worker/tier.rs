@@ -11,14 +11,18 @@ use datapath::Nanos;
 use datapath::fast::{
     KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
-use netdev::{KernelTier, TierKey, TierPort, TierPrograms};
+use netdev::{KernelTier, LinkNotification, PortError, TierKey, TierPort};
 use openflow::PortNo;
 use packet::Shape;
 
+use super::device_thread::TierEntry;
 use super::{Clock, WorkerPort};
+use crate::config::{BridgeConfig, FailMode};
 
-/// Entries of a shard's tier. Their cells take 48 bytes for each processor.
+/// Entries of a shard's tier, and the fewest where many bridges share what one would take. With
+/// what is rewritten an entry takes 800 bytes, and 48 more for each processor.
 const SLOTS: usize = 1 << 14;
+const SLOTS_LEAST: usize = 1 << 8;
 
 const _: () = assert!(
     TIER_BYTES == netdev::TIER_BYTES && TIER_OUTPUTS_MAX == netdev::TIER_OUTPUTS_MAX,
@@ -58,8 +62,88 @@ impl TierPorts {
         self.with(|ports| ports.iter().filter_map(sending).collect())
     }
 
+    /// The kernel may send by a port from now on, or may not.
+    fn set_sends(&self, port: PortNo, sends: bool) {
+        let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(port) = ports.get_mut(&port) {
+            port.sends = sends;
+        }
+    }
+
+    fn forget(&self, port: PortNo) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&port);
+    }
+
     fn with<T>(&self, inner: impl FnOnce(&BTreeMap<PortNo, TierDevice>) -> T) -> T {
         inner(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// How the shards of a bridge get their tiers: each with the first port that can be in one.
+#[derive(Clone, Debug)]
+pub(crate) struct TierPlan {
+    ports: Arc<TierPorts>,
+    slots: usize,
+    /// Whether devices are taken that the host uses itself.
+    takes_all: bool,
+    /// Why no port is to be in a tier; none where they may.
+    refusal: Option<&'static str>,
+    clock: Clock,
+}
+
+/// What a bridge says that does nothing but learn: handing over by a TAP device takes up to half of
+/// what its workers forward.
+const LEARNS: &str = "the bridge is a learning switch (fail mode standalone, no controllers), \
+                      which the kernel does not carry out";
+
+impl TierPlan {
+    /// For a bridge of so many.
+    pub(crate) fn new(config: &BridgeConfig, bridges: usize, clock: Clock) -> Self {
+        let slots = (SLOTS / bridges.max(1).next_power_of_two()).max(SLOTS_LEAST);
+        let learns = match config.fail_mode {
+            FailMode::Standalone => config.controllers.is_empty(),
+            FailMode::Secure => false,
+        };
+        let refusal = (learns && !config.is_tier_asked).then_some(LEARNS);
+        let takes_all = config.is_tier_asked;
+        Self { ports: Arc::default(), slots, takes_all, refusal, clock }
+    }
+
+    /// A port of the bridge, on whatever worker.
+    pub(crate) fn add(&self, port: &WorkerPort) {
+        self.ports.set(port);
+    }
+
+    /// The kernel does not send by a port: no tier would be told of its next device.
+    pub(crate) fn remove(&self, port: PortNo) {
+        self.ports.forget(port);
+    }
+
+    /// Puts the program of a shard's tier, which is made where there is none yet, at a port, or has
+    /// the port note why that is not possible. It takes milliseconds.
+    pub(crate) fn enter(&self, tier: &mut Option<ShardTier>, port: &mut WorkerPort) {
+        if !port.can_enter_tier() {
+            // Of other ports nobody expects it, unless it was asked for.
+            if self.takes_all || matches!(port.link_notification(), LinkNotification::Netlink(_)) {
+                port.entered_tier(Err(PortError::NoTier(port.info.kind).to_string()));
+            }
+            return;
+        }
+        if let Some(why) = self.refusal {
+            return port.entered_tier(Err(why.to_owned()));
+        }
+        if tier.is_none() {
+            match ShardTier::new(self) {
+                Ok(made) => *tier = Some(made),
+                Err(error) => {
+                    self.remove(port.number);
+                    return port.entered_tier(Err(error.to_string()));
+                }
+            }
+        }
+        if let Some(tier) = tier {
+            port.enter_tier(&tier.entry());
+        }
     }
 }
 
@@ -67,6 +151,7 @@ impl TierPorts {
 #[derive(Debug)]
 pub(crate) struct ShardTier {
     kernel: KernelTier,
+    takes_all: bool,
     /// What is between the kernel's time and the switch's.
     epoch_ns: u64,
     ports: Arc<TierPorts>,
@@ -77,11 +162,12 @@ impl ShardTier {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn new(ports: Arc<TierPorts>, clock: Clock) -> Result<Self, netdev::PortError> {
+    fn new(plan: &TierPlan) -> Result<Self, PortError> {
         // In this order, so that entries hold rather too short than too long.
         let kernel_ns = KernelTier::now_ns();
-        let epoch_ns = kernel_ns.saturating_sub(clock.now().0);
-        Ok(Self { kernel: KernelTier::new(SLOTS)?, epoch_ns, ports })
+        let epoch_ns = kernel_ns.saturating_sub(plan.clock.now().0);
+        let (ports, takes_all) = (Arc::clone(&plan.ports), plan.takes_all);
+        Ok(Self { kernel: KernelTier::new(plan.slots)?, takes_all, epoch_ns, ports })
     }
 
     /// A time as the kernel has it; the last one stands for always in both.
@@ -90,8 +176,13 @@ impl ShardTier {
     }
 
     /// What puts the program at ports.
-    pub(crate) fn programs(&self) -> &TierPrograms {
-        self.kernel.programs()
+    pub(crate) fn entry(&self) -> TierEntry {
+        TierEntry { programs: self.kernel.programs().clone(), takes_all: self.takes_all }
+    }
+
+    /// The kernel may send by a port of the bridge from now on, or may not.
+    pub(crate) fn set_sends(&self, port: PortNo, sends: bool) {
+        self.ports.set_sends(port, sends);
     }
 
     /// A port is new, or has another device than before.
@@ -106,7 +197,7 @@ impl ShardTier {
 
     /// A port has gone.
     pub(crate) fn forget(&self, port: PortNo) {
-        self.ports.0.write().unwrap_or_else(PoisonError::into_inner).remove(&port);
+        self.ports.forget(port);
     }
 
     /// What the kernel knows a flow by; none without a device.

@@ -122,12 +122,109 @@ fn frames_that_the_kernel_forwards_are_in_every_count() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_port_gets_no_queues_behind_the_back_of_the_kernel() {
-    with_tier(|switch, _, _| {
-        let (success, _, err) = switch.ctl(&["set-port", "br0", "2", "--rate", "1G"]);
-        assert!(!success && err.contains("has the kernel tier"), "{err}");
-        let (success, _, err) = switch.ctl(&["set-port", "br0", "2", "--number", "9"]);
-        assert!(success, "{err}");
+fn the_kernel_sends_nothing_past_the_queues_of_a_port() {
+    with_tier(|switch, [one, two, _], _| {
+        let _controller = first_to_second(switch);
+        let set = |settings: &[&str]| {
+            let (success, _, err) = switch.ctl(&[&["set-port", "br0", "2"], settings].concat());
+            assert!(success, "{err}");
+        };
+        for round in 0..3 {
+            until_in_kernel(switch, one, two, &frame(round));
+            set(&["--rate", "1G", "--queue", "1,min=50%"]);
+            let before = kernel_hits(switch);
+            for number in 0..100 {
+                one.send(&frame(number));
+                assert_eq!(two.receive(), frame(number));
+            }
+            assert_eq!(kernel_hits(switch), before);
+            set(&["--rate", "none", "--queue", "none"]);
+        }
+        until_in_kernel(switch, one, two, &frame(7));
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_tier_is_on_by_itself_where_the_host_does_not_use_the_device() {
+    in_namespace(|rtnl| {
+        for number in 1..=4 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+        }
+        rtnl.add_address("sw3", "192.0.2.1".parse().unwrap(), 24).unwrap();
+        rtnl.add_bridge("bridge").unwrap();
+        rtnl.add_to_bridge("sw4", "bridge").unwrap();
+        let ports = "\"1=af_packet:sw1\", \"2=memory:tier-by-itself\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let (_, out, _) = switch.ctl(&["ports"]);
+        assert!(!out.contains("kernel tier"), "{out}");
+        let (_, out, _) = switch.ctl(&["caches"]);
+        assert!(out.contains("caches frame,key,kernel"), "{out}");
+        for (device, why) in [
+            ("sw2", None),
+            ("sw3", Some("the host has the address 192.0.2.1 on it")),
+            (
+                "sw4",
+                Some("it is a port of bridge, which the kernel tier would take away; --caches"),
+            ),
+        ] {
+            let (success, out, err) =
+                switch.ctl(&["add-port", "br0", &format!("af_packet:{device}")]);
+            assert!(success, "{err}");
+            assert_eq!(out.contains("no kernel tier"), why.is_some(), "{out}");
+            assert!(why.is_none_or(|why| out.contains(why)), "{out}");
+        }
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(3))]));
+        controller.send(&add_flow(1, from_port(4), vec![Action::output(PortNo(3))]));
+        controller.barrier();
+        let [mut one, mut two, mut three] =
+            [1, 2, 3].map(|number| Host::open(&format!("af_packet:host{number}")));
+        until_in_kernel(&switch, &mut one, &mut two, &frame(1));
+        let before = kernel_hits(&switch);
+        for number in 0..50 {
+            three.send(&frame(number));
+            assert_eq!(two.receive(), frame(number));
+        }
+        assert_eq!(kernel_hits(&switch), before, "the host's own device is not in the tier");
+        switch.stop();
+    });
+}
+
+/// Its frames would only take the longer way to the worker.
+#[test]
+#[ignore = "needs root"]
+fn a_learning_switch_without_controllers_does_without_the_tier_unless_it_is_asked_for() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        for (caches, is_in) in [("", false), ("caches = \"frame,key,kernel\"\n", true)] {
+            let toml = format!("fail-mode = \"standalone\"\n{caches}");
+            let switch = Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), &toml);
+            let (_, out, _) = switch.ctl(&["ports"]);
+            assert_ne!(out.contains("no kernel tier: the bridge is a learning switch"), is_in);
+            switch.stop();
+        }
+    });
+}
+
+/// The tier is made with the first port that can be in it.
+#[test]
+#[ignore = "needs root"]
+fn a_switch_without_kernel_ports_gets_the_tier_with_the_first() {
+    in_namespace(|rtnl| {
+        let switch = Switch::with_ports("\"9=memory:tier-later\"", Vec::new(), "workers = 2");
+        let (_, out, _) = switch.ctl(&["caches"]);
+        assert!(out.contains("caches frame,key\n"), "{out}");
+        for number in 1..=2 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+            let port = format!("{number}=af_packet:sw{number}");
+            assert!(switch.ctl(&["add-port", "br0", &port]).0);
+        }
+        first_to_second(&switch);
+        let [mut one, mut two] =
+            [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+        until_in_kernel(&switch, &mut one, &mut two, &frame(1));
+        switch.stop();
     });
 }
 
@@ -190,7 +287,7 @@ fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
     });
     let switch = Switch::start(1, "");
     let (_, err) = switch.ctl_ends(1, &["caches", "kernel"]);
-    assert!(err.contains("start the switch with --caches"), "{err}");
+    assert!(err.contains("no port of the bridge is in the kernel tier"), "{err}");
 }
 
 #[test]
