@@ -85,12 +85,7 @@ impl KernelDevice {
 
     /// The current properties; once the device is gone, those last known.
     pub(crate) fn info(&self, notes: &[String]) -> PortInfo {
-        let flags = self.read().unwrap_or_else(|error| {
-            if is_gone(&error) {
-                self.gone.store(true, Ordering::Relaxed);
-            }
-            0
-        });
+        let flags = self.read_whole().unwrap_or_default();
         let exists = !self.gone.load(Ordering::Relaxed);
         let Identity { name, mac } = self.last();
         let settings = link_settings(&self.control, &name).unwrap_or_default();
@@ -105,6 +100,20 @@ impl KernelDevice {
             exists,
             notes: notes.to_vec(),
         }
+    }
+
+    /// Reads the properties, and again where the device was renamed in the middle: what is asked by
+    /// the old name then finds no device, though there is one.
+    fn read_whole(&self) -> io::Result<i32> {
+        const TRIES: usize = 8;
+        let mut read = self.read();
+        for _ in 0..TRIES {
+            match &read {
+                Err(error) if is_gone(error) && self.ask().is_ok() => read = self.read(),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        read
     }
 
     fn read(&self) -> io::Result<i32> {

@@ -12,6 +12,7 @@ pub mod event;
 pub(crate) mod host_use;
 pub(crate) mod ifreq;
 pub mod link;
+pub(crate) mod link_modes;
 pub mod memory;
 pub mod monitor;
 mod netlink;

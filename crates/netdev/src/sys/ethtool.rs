@@ -14,6 +14,7 @@ const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+const ETHTOOL_SLINKSETTINGS: u32 = 0x4d;
 const ETH_SS_FEATURES: u32 = 4;
 const GSTRING_WORDS: usize = 8;
 const SPEED_UNKNOWN: u32 = u32::MAX;
@@ -168,6 +169,24 @@ impl Ethtool {
         Ok(on)
     }
 
+    /// Sets the speed of a device's link in Mbit/s, full duplex, without negotiation. A TAP device
+    /// shows it and is no slower.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` when the device has no speed that could be set, `EPERM` without rights.
+    pub fn set_speed(&self, device: &str, mbps: u32) -> Result<(), LinkError> {
+        let set = || -> io::Result<()> {
+            let mut command = settings_command(&self.socket, device)?;
+            command[0] = ETHTOOL_SLINKSETTINGS;
+            command[1] = mbps;
+            let [_, port, phy, _] = command[2].to_ne_bytes();
+            command[2] = u32::from_ne_bytes([1, port, phy, 0]);
+            self.socket.ethtool(device, &mut command).map(drop)
+        };
+        let failed = |source| LinkError { what: format!("setting the speed of {device}"), source };
+        set().map_err(failed)
+    }
+
     /// Speed and duplex of a device; all unknown where it does not say.
     ///
     /// # Errors
@@ -178,25 +197,28 @@ impl Ethtool {
     }
 }
 
-/// `struct ethtool_link_settings` is 12 words, then three masks of a length that the kernel gives
-/// when asked with length 0.
-pub(crate) fn link_settings(socket: &IoctlSocket, device: &str) -> io::Result<LinkSettings> {
+/// The settings as the kernel has them. `struct ethtool_link_settings` is 12 words, then three
+/// masks of a length that the kernel gives when asked with length 0.
+fn settings_command(socket: &IoctlSocket, device: &str) -> io::Result<Vec<u32>> {
     const WORDS: usize = 12;
     const MASK_WORDS_BYTE: usize = 3;
     let mut command = vec![0; WORDS + 3 * 127];
     command[0] = ETHTOOL_GLINKSETTINGS;
-    let unknown = |error: &io::Error| error.raw_os_error() == Some(libc::EOPNOTSUPP);
-    match socket.ethtool(device, &mut command) {
-        Err(error) if unknown(&error) => return Ok(LinkSettings::default()),
-        other => other?,
-    };
+    socket.ethtool(device, &mut command)?;
     // Byte 15: number of mask words; the kernel answers minus the number that it wants.
     let mut word = command[3].to_ne_bytes();
     word[MASK_WORDS_BYTE] = word[MASK_WORDS_BYTE].wrapping_neg() & 0x7f;
     command.fill(0);
     command[0] = ETHTOOL_GLINKSETTINGS;
     command[3] = u32::from_ne_bytes([0, 0, 0, word[MASK_WORDS_BYTE]]);
-    match socket.ethtool(device, &mut command) {
+    socket.ethtool(device, &mut command)?;
+    Ok(command)
+}
+
+/// Speed and duplex; all unknown where the device does not say.
+pub(crate) fn link_settings(socket: &IoctlSocket, device: &str) -> io::Result<LinkSettings> {
+    let unknown = |error: &io::Error| error.raw_os_error() == Some(libc::EOPNOTSUPP);
+    let command = match settings_command(socket, device) {
         Err(error) if unknown(&error) => return Ok(LinkSettings::default()),
         other => other?,
     };

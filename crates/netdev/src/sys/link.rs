@@ -268,6 +268,14 @@ impl Rtnl {
         self.change(name, flags, IFF_UP, "setting up or down", |_| {})
     }
 
+    /// Gives a device another name. Some kernels refuse that while it is up.
+    ///
+    /// # Errors
+    /// `EEXIST` when the name is taken, `EBUSY` when the device is up.
+    pub fn rename(&self, name: &str, other: &str) -> Result<(), LinkError> {
+        self.change(name, 0, 0, "renaming", |r| r.attr_text(IFLA_IFNAME, other))
+    }
+
     /// Sets the Ethernet address.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! `LinkMonitor`: devices of a namespace that appear, disappear, or change state, address or MTU.
+//! `LinkMonitor`: devices of a namespace that appear, disappear, or change name, state, address,
+//! MTU or speed.
 //!
 //! The kernel reports changes by netlink. When it had to drop messages, the devices are listed
 //! anew, until a list was read whole: no change of state is missed, though steps between may be. It
@@ -9,8 +10,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::link::{LinkError, LinkInfo, Rtnl, link_of};
+use super::link_modes::LinkModes;
 use super::netlink::NetlinkSocket;
 use super::netns::Namespace;
+use super::watch::Watch;
 
 const RTMGRP_LINK: u32 = 1;
 
@@ -157,6 +160,12 @@ impl LinkTable {
         Ok(())
     }
 
+    /// Reports the devices of these indices again.
+    fn report_again(&mut self, is_meant: impl Fn(u32) -> bool) {
+        let meant = self.known.values().filter(|known| is_meant(known.index));
+        self.unreported.extend(meant.cloned());
+    }
+
     fn learn(&mut self, change: LinkChange) {
         let old = if change.exists {
             self.known.insert(change.index, change.clone())
@@ -176,6 +185,10 @@ impl LinkTable {
 pub struct LinkMonitor {
     source: KernelLinks,
     table: LinkTable,
+    /// `None` where the kernel does not notify of link modes.
+    modes: Option<LinkModes>,
+    /// Over both sockets, so that one descriptor stands for them.
+    watch: Watch,
 }
 
 impl LinkMonitor {
@@ -194,7 +207,15 @@ impl LinkMonitor {
             table.learn(LinkChange::of(link));
         }
         table.unreported.clear();
-        Ok(Self { source, table })
+        let watching = |source| LinkError { what: "watching netlink sockets".into(), source };
+        let watch = Watch::new().map_err(watching)?;
+        watch.add(source.socket.fd(), 0).map_err(watching)?;
+        // Kernels before 5.6 have none.
+        let modes = LinkModes::open().ok();
+        if let Some(modes) = &modes {
+            watch.add(modes.fd(), 1).map_err(watching)?;
+        }
+        Ok(Self { source, table, modes, watch })
     }
 
     /// For the namespace `ns`.
@@ -209,7 +230,7 @@ impl LinkMonitor {
     /// The descriptor that is readable when [`LinkMonitor::changes`] has something to report.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.source.socket.fd()
+        self.watch.fd()
     }
 
     /// The devices as last reported.
@@ -223,13 +244,20 @@ impl LinkMonitor {
         self.table.known.get(&index)
     }
 
-    /// The changes since the last call, in order; empty when there are none. Never waits.
+    /// The changes since the last call, in order; empty when there are none. Never waits. A device
+    /// that has another speed or duplex is reported as it is, though nothing else has changed.
     ///
     /// # Errors
     /// Those of the socket. No change is lost by an error: a later call reports it. While
     /// [`LinkMonitor::is_stale`], call again after a while, since the descriptor may stay silent.
     pub fn changes(&mut self) -> Result<Vec<LinkChange>, LinkError> {
         self.table.update(&mut self.source)?;
+        match self.modes.as_ref().map(LinkModes::changed) {
+            Some(Ok(indices)) => self.table.report_again(|index| indices.contains(&index)),
+            Some(Err(error)) if is_overflow(&error) => self.table.report_again(|_| true),
+            Some(Err(error)) => return Err(receiving(error)),
+            None => {}
+        }
         Ok(std::mem::take(&mut self.table.unreported))
     }
 

@@ -1,14 +1,15 @@
-//! Route netlink: messages built and read as bytes, and one socket that asks and hears.
+//! Route and generic netlink: messages built and read as bytes, and one socket that asks and hears.
 //!
 //! Written here instead of taken from a crate: a dozen message shapes are needed, TBF is in none of
-//! the crates, and these had five breaking releases in a year. No unsafe code is needed. What the
-//! kernel sends is read with bounds checks all the same: a short attribute is skipped, not trusted.
+//! the crates, and these had five breaking releases in a year. What the kernel sends is read with
+//! bounds checks all the same: a short attribute is skipped, not trusted.
+#![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{bind, recv, sendto, socket_with};
 
@@ -203,8 +204,8 @@ pub(crate) fn messages(mut bytes: &[u8]) -> Vec<NetlinkMessage> {
     found
 }
 
-/// A route netlink socket. It belongs to the network namespace in which it was opened, whatever
-/// thread uses it later.
+/// A route or generic netlink socket. It belongs to the network namespace in which it was opened,
+/// whatever thread uses it later.
 #[derive(Debug)]
 pub(crate) struct NetlinkSocket {
     fd: OwnedFd,
@@ -219,6 +220,30 @@ impl NetlinkSocket {
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&fd, &SocketAddrNetlink::new(0, groups))?;
         Ok(Self { fd, sequence: Mutex::new(1) })
+    }
+
+    /// A socket of generic netlink in the calling thread's namespace, that hears nothing yet.
+    pub(crate) fn open_generic() -> io::Result<Self> {
+        let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::GENERIC));
+        let fd = socket_with(family, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
+        bind(&fd, &SocketAddrNetlink::new(0, 0))?;
+        Ok(Self { fd, sequence: Mutex::new(1) })
+    }
+
+    /// Hears a multicast group of this number from now on.
+    pub(crate) fn join(&self, group: u32) -> io::Result<()> {
+        let len = size_of::<u32>() as libc::socklen_t;
+        // SAFETY: the descriptor is open, and the kernel reads four bytes of a local variable.
+        let result = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_NETLINK,
+                libc::NETLINK_ADD_MEMBERSHIP,
+                (&raw const group).cast(),
+                len,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// The descriptor, readable when a multicast message waits.

@@ -34,6 +34,12 @@ impl Watch {
         Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
+    /// The descriptor that is readable while one that is watched is.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
     /// Watches `fd` for being readable or in error, under a name of the caller's choice.
     ///
     /// # Errors

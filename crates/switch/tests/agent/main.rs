@@ -30,5 +30,6 @@ mod roles;
 mod statistics;
 mod sweeps;
 mod veth;
+mod veth_changes;
 mod wire;
 mod workers;

@@ -144,7 +144,7 @@ fn a_tap_device_goes_with_the_switch() {
 }
 
 /// `weir ctl --json ports`: the port of this number.
-fn shown(switch: &Switch, number: u64) -> serde_json::Value {
+pub(crate) fn shown(switch: &Switch, number: u64) -> serde_json::Value {
     let (success, out, err) = switch.ctl(&["--json", "ports"]);
     assert!(success, "{err}");
     let ports = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
