@@ -90,11 +90,15 @@ fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
     for pid in pids {
         let failed = |source| TrialError::Io { what: "the switch's threads", source };
         for (tid, folder) in ProcFolder::of(*pid).threads().map_err(failed)? {
-            let without = || {
-                let what = "this kernel keeps no /proc/PID/schedstat".to_owned();
-                TrialError::Output { program: "idle-cpu", what }
-            };
-            all.push((tid, folder.sched_time().ok_or_else(without)?.ran_ns));
+            match folder.sched_time() {
+                Some(time) => all.push((tid, time.ran_ns)),
+                // It has ended since it was listed.
+                None if folder.read("stat").is_err() => {}
+                None => {
+                    let what = "this kernel keeps no /proc/PID/schedstat".to_owned();
+                    return Err(TrialError::Output { program: "idle-cpu", what });
+                }
+            }
         }
     }
     Ok(all)
@@ -109,11 +113,28 @@ fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{ran, used_ns};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn threads_are_added_up_and_new_ones_count_whole() {
         assert_eq!(used_ns(&[(1, 10), (2, 5)], &[(1, 30), (3, 4)]), 24);
         assert_eq!(used_ns(&[], &[]), 0);
+    }
+
+    #[test]
+    fn threads_that_end_meanwhile_are_no_error() {
+        let pids = [std::process::id()];
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::thread::spawn(|| ()).join().unwrap();
+                }
+            });
+            let wrong = (0..2_000).find_map(|_| ran(&pids).err());
+            is_over.store(true, Ordering::Relaxed);
+            assert!(wrong.is_none(), "{wrong:?}");
+        });
     }
 
     #[test]
