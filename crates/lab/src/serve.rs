@@ -70,13 +70,13 @@ pub enum ServeError {
     Address(String),
     /// It cannot be listened on.
     #[error(
-        "cannot listen on {address}: {source}; --listen 127.0.0.1:0 takes any port that is free"
+        "cannot listen on {address}: {error}; --listen 127.0.0.1:0 takes any port that is free"
     )]
     Listen {
         /// Where.
         address: String,
         /// Why.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// There is no thread or runtime for it.
     #[error("cannot start the server: {0}")]
@@ -125,7 +125,7 @@ impl Drop for LabServer {
 /// # Errors
 /// [`ServeError`].
 pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
-    let listen = |source| ServeError::Listen { address: options.listen.clone(), source };
+    let listen = |error| ServeError::Listen { address: options.listen.clone(), error };
     let addresses: Vec<SocketAddr> = match options.listen.to_socket_addrs() {
         Ok(found) => found.collect(),
         Err(_) => return Err(ServeError::Address(options.listen.clone())),
