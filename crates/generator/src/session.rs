@@ -101,6 +101,10 @@ pub struct SessionOptions {
     /// Ports and the addresses that they claim: ARP requests, neighbour solicitations and echo
     /// requests for them are answered. Answers are no part of what a port has sent.
     pub claims: Vec<(usize, IpAddr)>,
+    /// The zero of the session's clock; the moment at which it is opened where none is given. Of
+    /// two sessions, one that sends and one that receives what the other has sent, the delays are
+    /// as right as their zeros are at one time; a delay below zero counts as zero.
+    pub zero: Option<Instant>,
 }
 
 impl Default for SessionOptions {
@@ -115,6 +119,7 @@ impl Default for SessionOptions {
             waiting: Waiting::Polling,
             first_stream: 1,
             claims: Vec::new(),
+            zero: None,
         }
     }
 }
@@ -295,7 +300,7 @@ impl Session {
     /// An option outside its range, or no thread left.
     pub fn from_ports(ports: Vec<Port>, options: SessionOptions) -> Result<Self, SessionError> {
         check_options(&options)?;
-        let clock = RunClock::start();
+        let clock = options.zero.map_or_else(RunClock::start, RunClock::since);
         let limits = TransmitLimits {
             burst: options.burst,
             late_after_ns: options.late_after_ns,

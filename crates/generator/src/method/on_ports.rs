@@ -75,8 +75,31 @@ pub struct SessionMeasurer<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// The stream of the learning frames that go before a trial, from the port at which its frames
+/// arrive: as long as they are, and slow enough for a line of `line_bps` bit/s at layer 1. `mac` is
+/// the address of the port that sends the trial. `None` where there is nothing to learn.
+#[must_use]
+pub fn learning_stream(
+    packet: &str,
+    mac: [u8; 6],
+    input: &TrialInput,
+    line_bps: f64,
+) -> Option<StreamSpec> {
+    let size = u32::try_from(input.frame_size).unwrap_or(u32::MAX);
+    let line_pps = line_bps / (8.0 * f64::from(size.saturating_add(LAYER_1_OVERHEAD)));
+    Some(StreamSpec {
+        name: "learning".to_owned(),
+        packet: returning(packet, mac)?,
+        size: FrameSize::Fixed(size),
+        rate: Rate::PacketsPerSecond(LEARNING_PPS.min(line_pps / 2.0)),
+        mode: Mode::Burst(LEARNING_FRAMES),
+        ..StreamSpec::default()
+    })
+}
+
 /// The streams of the phases, each of which starts the next.
-pub(crate) fn phase_streams(stream: &StreamSpec, phases: &[TrialInput]) -> Vec<StreamSpec> {
+#[must_use]
+pub fn phase_streams(stream: &StreamSpec, phases: &[TrialInput]) -> Vec<StreamSpec> {
     let name = |phase: usize| format!("phase-{phase}");
     let of_phase = |(phase, input): (usize, &TrialInput)| StreamSpec {
         name: name(phase),
@@ -92,12 +115,14 @@ pub(crate) fn phase_streams(stream: &StreamSpec, phases: &[TrialInput]) -> Vec<S
 }
 
 /// When the first frame of each phase is due: where the last interval of the one before it ends.
-pub(crate) fn phase_starts(start_ns: u64, phases: &[TrialInput]) -> Vec<u64> {
+#[must_use]
+pub fn phase_starts(start_ns: u64, phases: &[TrialInput]) -> Vec<u64> {
     (0..phases.len()).map(|phase| phases_end(start_ns, &phases[..phase])).collect()
 }
 
 /// Where the last interval of the last phase ends.
-pub(crate) fn phases_end(start_ns: u64, phases: &[TrialInput]) -> u64 {
+#[must_use]
+pub fn phases_end(start_ns: u64, phases: &[TrialInput]) -> u64 {
     let takes_ns = |input: &TrialInput| input.frames() as f64 * 1e9 / input.rate_pps;
     start_ns.saturating_add(phases.iter().map(takes_ns).sum::<f64>() as u64)
 }
@@ -110,17 +135,9 @@ impl SessionMeasurer<'_> {
             return Ok(());
         };
         let mac = self.session.port_info(self.from).mac;
-        let Some(packet) = returning(&self.stream.packet, mac) else { return Ok(()) };
-        let size = u32::try_from(input.frame_size).unwrap_or(u32::MAX);
         let line_bps = self.session.line_rate_bps(self.to);
-        let line_pps = line_bps / (8.0 * f64::from(size.saturating_add(LAYER_1_OVERHEAD)));
-        let stream = StreamSpec {
-            name: "learning".to_owned(),
-            packet,
-            size: FrameSize::Fixed(size),
-            rate: Rate::PacketsPerSecond(LEARNING_PPS.min(line_pps / 2.0)),
-            mode: Mode::Burst(LEARNING_FRAMES),
-            ..StreamSpec::default()
+        let Some(stream) = learning_stream(&self.stream.packet, mac, input, line_bps) else {
+            return Ok(());
         };
         self.session.load(self.to, &[stream])?;
         self.session.start(&[self.to], &StartOptions::default())?;

@@ -49,6 +49,33 @@ fn poll(session: &mut Session, is_so: impl Fn(&SessionStatistics) -> bool) {
 }
 
 #[test]
+fn a_session_accounts_for_what_another_one_sends_when_both_have_one_zero() {
+    let [near, far] =
+        ['a', 'b'].map(|end| open_text(&format!("memory:session-zeros?end={end}")).unwrap());
+    let now = Instant::now();
+    // The receiver's clock is ahead by a second, as whoever knows it takes off again.
+    let zeros = [now, now.checked_sub(Duration::from_secs(1)).unwrap()];
+    let options = |zero: Instant| SessionOptions {
+        zero: Some(zero),
+        first_stream: 77,
+        unsent_after_ns: u64::MAX / 2,
+        ..SessionOptions::default()
+    };
+    let mut sender = Session::from_ports(vec![near], options(zeros[0])).unwrap();
+    let mut receiver = Session::from_ports(vec![far], options(zeros[1])).unwrap();
+    for session in [&mut sender, &mut receiver] {
+        session.load(0, &[burst("same", 400)]).unwrap();
+    }
+    sender.start(&[0], &StartOptions::default()).unwrap();
+    assert!(sender.wait(Some(LIMIT)));
+    receiver.settle(Duration::from_millis(50), LIMIT);
+    let seen = receiver.statistics();
+    let report = &seen.streams[0].arrivals[0].report;
+    assert_eq!((report.received, report.stale, report.reordered), (400, 0, 0));
+    assert!(report.delay.as_ref().unwrap().min_ns >= 1_000_000_000, "{report:?}");
+}
+
+#[test]
 fn every_frame_of_every_stream_is_sent_received_and_accounted_for() {
     let mut session = wire("account");
     session.load(0, &[burst("one", 700), burst("two", 300)]).unwrap();
