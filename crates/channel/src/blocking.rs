@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
+use rustls::{ClientConnection, Connection, ServerConnection};
 
 use crate::endpoint::Endpoint;
 use crate::tls::{Tls, TlsFiles, explain};
@@ -37,8 +37,17 @@ pub struct BlockingStream {
 #[derive(Debug)]
 enum Carrier {
     Tcp(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>, Arc<TlsFiles>),
+    Tls(Box<TlsStream>),
     Unix(UnixStream),
+}
+
+/// TLS over a socket that does not wait.
+#[derive(Debug)]
+struct TlsStream {
+    session: Connection,
+    socket: TcpStream,
+    /// Ours, for the words of errors.
+    files: Arc<TlsFiles>,
 }
 
 impl BlockingStream {
@@ -70,6 +79,24 @@ impl BlockingStream {
         }
     }
 
+    /// Takes a connection that was accepted, with TLS where we have certificates; the handshake
+    /// may take 10 s. A peer without a certificate of our CA is refused.
+    ///
+    /// # Errors
+    /// [`TransportError::Tls`] with why the handshake failed, [`TransportError::Accept`] where the
+    /// socket cannot be set up.
+    pub fn accept(stream: TcpStream, tls: Option<&Tls>) -> Result<Self, TransportError> {
+        let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
+        let failed = |source| TransportError::Accept(peer.clone(), source);
+        let Some(tls) = tls else { return Self::tcp(stream).map_err(failed) };
+        let session =
+            ServerConnection::new(tls.server()).map_err(|error| failed(io::Error::other(error)))?;
+        TlsStream::shake_hands(session.into(), stream, tls).map_err(|error| TransportError::Tls {
+            peer: format!("ssl:{peer}"),
+            why: explain(&error, tls.files()),
+        })
+    }
+
     /// An open TCP stream; small writes are sent at once.
     ///
     /// # Errors
@@ -97,7 +124,7 @@ impl BlockingStream {
     /// When the system call fails.
     pub fn wait(&self, for_room: bool, timeout: Duration) -> io::Result<()> {
         let tls_waits = match &self.carrier {
-            Carrier::Tls(stream, _) => stream.conn.wants_write(),
+            Carrier::Tls(stream) => stream.session.wants_write(),
             Carrier::Tcp(_) | Carrier::Unix(_) => false,
         };
         wait_for(self.carrier.socket(), in_or_out(for_room || tls_waits), timeout)
@@ -137,7 +164,7 @@ impl Carrier {
     fn socket(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
-            Self::Tls(stream, _) => stream.sock.as_fd(),
+            Self::Tls(stream) => stream.socket.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
     }
@@ -150,18 +177,18 @@ impl Carrier {
                 Self::Tcp(_) | Self::Unix(_) if rest.is_empty() => return Ok(true),
                 Self::Tcp(stream) => write_part(stream, rest),
                 Self::Unix(stream) => write_part(stream, rest),
-                Self::Tls(stream, _) => {
-                    let StreamOwned { conn, sock } = &mut **stream;
+                Self::Tls(stream) => {
+                    let TlsStream { session, socket, .. } = &mut **stream;
                     if !rest.is_empty() {
-                        write_part(&mut conn.writer(), rest)?;
+                        write_part(&mut session.writer(), rest)?;
                     }
                     if rest.is_empty() {
-                        conn.send_close_notify();
-                        if !conn.wants_write() {
+                        session.send_close_notify();
+                        if !session.wants_write() {
                             return Ok(true);
                         }
                     }
-                    conn.write_tls(sock).map(drop)
+                    session.write_tls(socket).map(drop)
                 }
             };
             match written {
@@ -177,7 +204,7 @@ impl Carrier {
     fn end(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Self::Tls(stream, _) => stream.sock.shutdown(Shutdown::Write),
+            Self::Tls(stream) => stream.socket.shutdown(Shutdown::Write),
             Self::Unix(stream) => stream.shutdown(Shutdown::Write),
         }
     }
@@ -188,7 +215,7 @@ impl Carrier {
         let mut dropped = [0; DROPPED_CHUNK_BYTES];
         let read = match self {
             Self::Tcp(stream) => stream.read(&mut dropped),
-            Self::Tls(stream, _) => stream.sock.read(&mut dropped),
+            Self::Tls(stream) => stream.socket.read(&mut dropped),
             Self::Unix(stream) => stream.read(&mut dropped),
         };
         match read {
@@ -263,27 +290,68 @@ fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
 
 fn encrypt(stream: TcpStream, host: &str, tls: &Tls) -> io::Result<BlockingStream> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    let connection = ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    let mut stream = StreamOwned::new(connection, stream);
-    let end = Instant::now() + CONNECT_DEADLINE;
-    while stream.conn.is_handshaking() {
-        match stream.conn.complete_io(&mut stream.sock) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let left = end.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    let why = "the handshake was not done within 10 s; does the peer speak TLS?";
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+    let session = ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
+    TlsStream::shake_hands(session.into(), stream, tls)
+}
+
+impl TlsStream {
+    /// The handshake, within [`CONNECT_DEADLINE`].
+    fn shake_hands(
+        session: Connection,
+        socket: TcpStream,
+        tls: &Tls,
+    ) -> io::Result<BlockingStream> {
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        let mut stream = Self { session, socket, files: Arc::clone(tls.files()) };
+        let end = Instant::now() + CONNECT_DEADLINE;
+        while stream.session.is_handshaking() {
+            match stream.session.complete_io(&mut stream.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        let why =
+                            "the handshake was not done within 10 s; does the peer speak TLS?";
+                        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                    }
+                    let wanted = in_or_out(stream.session.wants_write());
+                    wait_for(stream.socket.as_fd(), wanted, left)?;
                 }
-                wait_for(stream.sock.as_fd(), in_or_out(stream.conn.wants_write()), left)?;
+                Err(error) => return Err(error),
             }
-            Err(error) => return Err(error),
+        }
+        Ok(BlockingStream { carrier: Carrier::Tls(Box::new(stream)) })
+    }
+}
+
+impl Read for TlsStream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.session {
+            Connection::Client(client) => rustls::Stream::new(client, &mut self.socket).read(into),
+            Connection::Server(server) => rustls::Stream::new(server, &mut self.socket).read(into),
         }
     }
-    let files = Arc::clone(tls.files());
-    Ok(BlockingStream { carrier: Carrier::Tls(Box::new(stream), files) })
+}
+
+impl Write for TlsStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.session {
+            Connection::Client(client) => {
+                rustls::Stream::new(client, &mut self.socket).write(bytes)
+            }
+            Connection::Server(server) => {
+                rustls::Stream::new(server, &mut self.socket).write(bytes)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.session {
+            Connection::Client(client) => rustls::Stream::new(client, &mut self.socket).flush(),
+            Connection::Server(server) => rustls::Stream::new(server, &mut self.socket).flush(),
+        }
+    }
 }
 
 /// Bytes to read and, where that is asked for, room to write.
@@ -311,8 +379,8 @@ impl Read for BlockingStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.carrier {
             Carrier::Tcp(stream) => stream.read(into),
-            Carrier::Tls(stream, files) => {
-                stream.read(into).map_err(|error| explained(error, files))
+            Carrier::Tls(stream) => {
+                stream.read(into).map_err(|error| explained(error, &stream.files))
             }
             Carrier::Unix(stream) => stream.read(into),
         }
@@ -323,10 +391,10 @@ impl Write for BlockingStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.carrier {
             Carrier::Tcp(stream) => stream.write(bytes),
-            Carrier::Tls(stream, files) => match stream.write(bytes) {
+            Carrier::Tls(stream) => match stream.write(bytes) {
                 // Its buffer is full, since the socket takes no more.
                 Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
-                outcome => outcome.map_err(|error| explained(error, files)),
+                outcome => outcome.map_err(|error| explained(error, &stream.files)),
             },
             Carrier::Unix(stream) => stream.write(bytes),
         }
@@ -335,7 +403,7 @@ impl Write for BlockingStream {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.carrier {
             Carrier::Tcp(stream) => stream.flush(),
-            Carrier::Tls(stream, files) => stream.flush().map_err(|error| explained(error, files)),
+            Carrier::Tls(stream) => stream.flush().map_err(|error| explained(error, &stream.files)),
             Carrier::Unix(stream) => stream.flush(),
         }
     }
