@@ -19,6 +19,7 @@ use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, tools};
 
+mod agent;
 mod campaign;
 mod cells;
 mod check;
@@ -50,6 +51,8 @@ enum LabCommand {
     Show(campaign::ShowArgs),
     /// Find out what a switch can do, and whether it does what it says.
     Check(Box<check::CheckArgs>),
+    /// Send and receive at this box's interfaces for a lab on another one.
+    Agent(agent::AgentArgs),
     /// Remove what runs left that were killed.
     Clean(clean::CleanArgs),
     /// Show a campaign in a browser while it runs, and afterwards.
@@ -158,6 +161,7 @@ impl LabArgs {
             LabCommand::Gather(args) => args.run(),
             LabCommand::Show(args) => args.run(),
             LabCommand::Check(args) => args.run(),
+            LabCommand::Agent(args) => args.run(),
             LabCommand::Clean(args) => args.run(),
             LabCommand::Serve(args) => args.run(),
             LabCommand::Report(args) => args.run(),

@@ -23,6 +23,7 @@ use crate::keys::ChannelKeys;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
 use crate::testbed::Testbed;
+use crate::testbed::agents::Wiring;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::tools::{Missing, Program};
 
@@ -123,12 +124,11 @@ pub trait Dut: Sync {
         Joined::BySwitch
     }
 
-    /// The network devices of this machine that its ports are joined to, where the lab does not
-    /// make the links itself: that of port 1, of port 2, ...
+    /// What its ports are joined to, where the lab does not make the links itself.
     ///
     /// # Errors
     /// [`Missing`] with the remedy.
-    fn interfaces(&self, _paths: &ProgramPaths) -> Result<Option<Vec<String>>, Missing> {
+    fn wiring(&self, _paths: &ProgramPaths) -> Result<Option<Wiring>, Missing> {
         Ok(None)
     }
 

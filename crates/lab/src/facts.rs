@@ -70,6 +70,12 @@ fn real_time_error() -> Option<String> {
     )
 }
 
+/// The machine's own name.
+#[must_use]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 fn unknown() -> String {
     "unknown".to_owned()
 }

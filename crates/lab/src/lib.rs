@@ -5,6 +5,7 @@
 //! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 #[cfg(feature = "cli")]
 pub mod bench;
 pub mod campaign;

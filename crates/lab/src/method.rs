@@ -164,6 +164,14 @@ impl Resolution {
         Self { metric, low, high }
     }
 
+    /// Lets a metric be as much more uncertain, either way, in its own unit; of one that has no
+    /// resolution yet nothing is said.
+    fn widen(all: &mut [Self], metric: &str, by: f64) {
+        for one in all.iter_mut().filter(|one| one.metric == metric) {
+            (one.low, one.high) = (one.low - by, one.high + by);
+        }
+    }
+
     /// Of a share of lost frames in percent. Of three repeats of which none lost a frame, two of a
     /// repeat's frames are lost in the mean with a probability of no more than exp(-6), which is
     /// half of what 99 % leave.

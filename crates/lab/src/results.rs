@@ -282,6 +282,10 @@ pub struct ResultRow {
     /// The lab's own floor of this metric on this testbed, same unit: what is measured without a
     /// switch. A figure that is not above it says "below the floor".
     pub floor: Option<f64>,
+    /// By how much the samples may be wrong, same unit, since the clocks of two boxes are only
+    /// known so well; none where one clock measured. The resolutions hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error: Option<f64>,
 }
 
 /// The distribution of a metric in one repeat.

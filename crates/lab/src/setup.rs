@@ -19,6 +19,7 @@ use crate::process;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::switch_client::{RefusedMessage, SwitchClient};
+use crate::testbed::agents::{AgentsTestbed, Wiring};
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{
     self, CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP,
@@ -144,10 +145,16 @@ pub struct SetupParts<'a> {
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
         let settings = self.settings;
-        let interfaces = self.dut.interfaces(self.paths);
-        if let Some(interfaces) = interfaces.map_err(|missing| SetupError::Dut(missing.into()))? {
-            let wired = WiredTestbed::new(interfaces, settings.port_rate().0)?;
-            return Ok(Testbed::Wired(wired));
+        let wiring = self.dut.wiring(self.paths);
+        if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
+            let rate_bps = settings.port_rate().0;
+            return Ok(match wiring.local() {
+                Some(interfaces) => Testbed::Wired(WiredTestbed::new(interfaces, rate_bps)?),
+                None => {
+                    let Wiring { ends, tls } = &wiring;
+                    Testbed::Agents(AgentsTestbed::connect(ends, tls.as_ref(), rate_bps)?)
+                }
+            });
         }
         let links =
             LinkShape { port_rate: settings.port_rate(), control_rate: settings.control_rate() };
@@ -187,7 +194,9 @@ impl SetupParts<'_> {
                     ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
                 (SWITCH_CONTROL_IP, ports)
             }
-            Testbed::Memory(_) | Testbed::Wired(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
+            Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+                (Ipv4Addr::LOCALHOST, free_ports(count)?)
+            }
         };
         let host = host.to_string();
         let endpoint = |port| {
@@ -235,7 +244,7 @@ impl Setup {
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::Wired(_) => (Ipv4Addr::LOCALHOST, CONTROLLER_PORT),
+            Testbed::Wired(_) | Testbed::Agents(_) => (Ipv4Addr::LOCALHOST, CONTROLLER_PORT),
         };
         let context = |dir, namespace| ServiceContext {
             namespace,
@@ -265,6 +274,7 @@ impl Setup {
                 bed.port_texts().iter().cloned().map(PortName::Memory).collect()
             }
             Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
+            Testbed::Agents(bed) => bed.interfaces().into_iter().map(PortName::Device).collect(),
         };
         let transport = if keys.is_some() { "ssl" } else { "tcp" };
         let target = format!("{transport}:{address}:{port}");

@@ -1,19 +1,21 @@
 //! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
-//! Three kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
+//! Four kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
 //! and sends its own traffic; it needs nothing. [`wired`] has devices of this machine that lead to
-//! a switch which runs already; it needs root. None leaves anything behind, however it ends.
+//! a switch which runs already; it needs root. [`agents`] has such devices on other boxes. None
+//! leaves anything behind, however it ends.
 
+pub mod agents;
 pub mod memory;
 pub mod netns;
-mod reflector;
+pub(crate) mod reflector;
 mod udp_port;
 pub mod wired;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use generator::method::on_ports::{PortTrialError, SessionMeasurer};
@@ -24,10 +26,12 @@ use netdev::Port;
 use openflow::MacAddr;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::clock::ClockComparison;
 use crate::cancel::{Cancel, Stopped};
 use crate::load::LinkSample;
 use crate::rate::LinkRate;
 use crate::trial_error::TrialError;
+use agents::{AgentMeasurer, AgentsTestbed};
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
 use udp_port::UdpEnd;
@@ -86,6 +90,73 @@ pub enum Testbed {
     Memory(MemoryTestbed),
     /// Devices of this machine, joined to a switch that the lab does not start.
     Wired(WiredTestbed),
+    /// Devices of other boxes, joined to such a switch.
+    Agents(AgentsTestbed),
+}
+
+/// Why a method does not run whose frames have to be one session's at both ends.
+const APART: &str =
+    "sends and counts at all ports at once: its ends have to be on the lab's machine";
+
+/// Why a method does not run that needs a kernel's own addresses, or links of the lab's.
+const NO_HOSTS: &str = "needs hosts and links that the lab makes; at the interfaces of an \
+                        inventory it sends frames only";
+
+/// What is sent in trials from the first host to the second, and how.
+#[derive(Clone, Debug)]
+pub struct MeasurerPlan<'a> {
+    /// The frames; size, rate and mode are those of each trial.
+    pub stream: StreamSpec,
+    /// Whether learning frames go before each trial.
+    pub is_learning: bool,
+    /// How threads wait.
+    pub waiting: Waiting,
+    /// Silence after which nothing is on its way any more.
+    pub quiet: Duration,
+    /// Ends a trial early.
+    pub stop: &'a AtomicBool,
+}
+
+impl MeasurerPlan<'_> {
+    /// Whether delays are to be exact.
+    fn is_precise(&self) -> bool {
+        match self.waiting {
+            Waiting::Precise => true,
+            Waiting::Polling | Waiting::Sparing => false,
+        }
+    }
+}
+
+/// Performs trials from the first host to the second, wherever they are.
+#[derive(Debug)]
+pub enum LabMeasurer<'a> {
+    /// Both on this machine.
+    Session(SessionMeasurer<'a>),
+    /// On other boxes.
+    Agents(AgentMeasurer<'a>),
+}
+
+impl LabMeasurer<'_> {
+    /// How the clocks were compared of the trial in which they are known worst; `None` where one
+    /// box has both ends.
+    #[must_use]
+    pub fn clock(&self) -> Option<ClockComparison> {
+        match self {
+            Self::Session(_) => None,
+            Self::Agents(measurer) => measurer.clock(),
+        }
+    }
+}
+
+impl Measurer for LabMeasurer<'_> {
+    type Error = PortTrialError;
+
+    fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, PortTrialError> {
+        match self {
+            Self::Session(measurer) => measurer.run(phases),
+            Self::Agents(measurer) => measurer.run(phases),
+        }
+    }
 }
 
 impl Testbed {
@@ -94,7 +165,19 @@ impl Testbed {
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
         match self {
             Self::Kernel(bed) => Some(bed),
-            Self::Memory(_) | Self::Wired(_) => None,
+            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => None,
+        }
+    }
+
+    /// The kernel hosts, or why there are none: `in_memory` where the ports are in memory.
+    ///
+    /// # Errors
+    /// The reason, for the report.
+    pub fn kernel_or(&self, in_memory: &'static str) -> Result<&NetnsTestbed, &'static str> {
+        match self {
+            Self::Kernel(bed) => Ok(bed),
+            Self::Memory(_) => Err(in_memory),
+            Self::Wired(_) | Self::Agents(_) => Err(NO_HOSTS),
         }
     }
 
@@ -105,6 +188,7 @@ impl Testbed {
             Self::Kernel(bed) => bed.shape().links.port_rate.0,
             Self::Memory(_) => None,
             Self::Wired(bed) => bed.port_rate(),
+            Self::Agents(bed) => bed.port_rate(),
         }
     }
 
@@ -113,7 +197,7 @@ impl Testbed {
     pub fn links(&self) -> Vec<LinkSample> {
         match self {
             Self::Kernel(bed) => bed.links(),
-            Self::Memory(_) | Self::Wired(_) => Vec::new(),
+            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => Vec::new(),
         }
     }
 
@@ -124,6 +208,7 @@ impl Testbed {
             Self::Kernel(bed) => bed.notes(),
             Self::Memory(bed) => bed.notes(),
             Self::Wired(bed) => bed.notes(),
+            Self::Agents(bed) => bed.notes(),
         }
     }
 
@@ -137,6 +222,7 @@ impl Testbed {
             }
             Self::Memory(bed) => bed.take_ports(),
             Self::Wired(bed) => bed.open_two(),
+            Self::Agents(_) => Err(TrialError::Unfit(APART)),
         }
     }
 
@@ -152,13 +238,14 @@ impl Testbed {
             }
             Self::Memory(bed) => Ok(bed.take_ports()?.into()),
             Self::Wired(bed) => bed.open_all(),
+            Self::Agents(_) => Err(TrialError::Unfit(APART)),
         }
     }
 
     /// Gives them back; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
         match self {
-            Self::Kernel(_) | Self::Wired(_) => drop(ports),
+            Self::Kernel(_) | Self::Wired(_) | Self::Agents(_) => drop(ports),
             Self::Memory(bed) => bed.give_back(ports),
         }
     }
@@ -180,11 +267,51 @@ impl Testbed {
         outcome
     }
 
+    /// Does `work` with what performs trials from the first host to the second, as
+    /// [`Testbed::with_session`] does where both are on this machine.
+    ///
+    /// # Errors
+    /// As [`Testbed::with_session`].
+    pub fn with_measurer<T>(
+        &self,
+        plan: MeasurerPlan<'_>,
+        work: impl FnOnce(&mut LabMeasurer<'_>) -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        match self {
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => {
+                self.with_session(plan.waiting, |session| {
+                    let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
+                    let (from, to) = (0, 1);
+                    work(&mut LabMeasurer::Session(SessionMeasurer {
+                        session,
+                        from,
+                        to,
+                        stream,
+                        is_learning,
+                        quiet,
+                        stop,
+                    }))
+                })
+            }
+            Self::Agents(bed) => work(&mut LabMeasurer::Agents(bed.measurer(plan))),
+        }
+    }
+
     /// Sends from host 1 to host 2.
     ///
     /// # Errors
     /// [`TrialError::Io`] of a socket, [`TrialError::Traffic`], [`TrialError::Stopped`].
     pub fn one_way(&self, input: &TrialInput, cancel: &Cancel) -> Result<TrialOutput, TrialError> {
+        if let Self::Agents(bed) = self {
+            let plan = MeasurerPlan {
+                stream: usual_stream(),
+                is_learning: false,
+                waiting: Waiting::Sparing,
+                quiet: QUIET,
+                stop: cancel.flag(),
+            };
+            return bed.measurer(plan).trial(*input).map_err(method_error);
+        }
         let (outcome, ports) = carry(self.take_ports()?.into(), (0, 1), input, cancel);
         self.give_back(ports);
         outcome
@@ -199,10 +326,14 @@ impl Testbed {
         input: &TrialInput,
         cancel: &Cancel,
     ) -> Result<TrialOutput, TrialError> {
+        if let Self::Agents(bed) = self {
+            let outcome = bed.round_trip(&usual_stream(), input, cancel.flag());
+            return outcome.map_err(traffic_error);
+        }
         let [near, mut far] = self.take_ports()?;
-        let done = AtomicBool::new(false);
+        let (done, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
-            let reflector = scope.spawn(|| reflector::reflect(&mut far, &HOSTS[1], &done));
+            let reflector = scope.spawn(|| reflector::reflect(&mut far, &HOSTS[1], &done, &count));
             let (outcome, ports) = carry(vec![near], (0, 0), input, cancel);
             done.store(true, Ordering::Relaxed);
             let reflected =
@@ -222,6 +353,11 @@ fn udp(bed: &NetnsTestbed, host: usize) -> io::Result<Port> {
         UdpEnd { mac, address: SocketAddrV4::new(ip, PORT) }
     };
     bed.host(host).enter(|| udp_port::open(end(host), end(1 - host)))?
+}
+
+/// Datagrams from host 1 to host 2.
+fn usual_stream() -> StreamSpec {
+    StreamSpec { packet: headers(), ..StreamSpec::default() }
 }
 
 /// The headers of the frames from host 1 to host 2.
@@ -257,7 +393,7 @@ fn carry(
         Ok(session) => session,
         Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
     };
-    let stream = StreamSpec { packet: headers(), ..StreamSpec::default() };
+    let stream = usual_stream();
     // The hosts have talked before: there is nothing to learn.
     let is_learning = false;
     let stop = cancel.flag();

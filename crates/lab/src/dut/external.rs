@@ -10,6 +10,7 @@ use super::inventory::{BoxMode, Inventory};
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{ChannelTransport, Forwarding, Settings};
+use crate::testbed::agents::Wiring;
 use crate::tools::{Missing, Program};
 
 /// The switch of `--inventory`.
@@ -41,8 +42,8 @@ fn fits(inventory: &Inventory, settings: &Settings) -> Result<(), String> {
     }
     super::no_caches(settings)?;
     super::one_thread(settings)?;
-    if settings.ports() > inventory.interfaces.len() {
-        let has = inventory.interfaces.len();
+    if settings.ports() > inventory.port_count() {
+        let has = inventory.port_count();
         return Err(format!("its inventory has {has} interfaces of {}", settings.ports()));
     }
     if settings.port_rate.is_some() || settings.control_rate.is_some() {
@@ -66,7 +67,7 @@ impl Dut for External {
 
     fn about(&self) -> &'static str {
         "A switch that runs already, as its --inventory says: an OpenFlow channel and network \
-         interfaces of this machine"
+         interfaces of this machine, or of boxes with an agent"
     }
 
     fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String> {
@@ -74,8 +75,10 @@ impl Dut for External {
         inventory(paths).map_or(Ok(()), |inventory| fits(&inventory, settings))
     }
 
-    fn interfaces(&self, paths: &ProgramPaths) -> Result<Option<Vec<String>>, Missing> {
-        Ok(Some(inventory(paths)?.interfaces))
+    fn wiring(&self, paths: &ProgramPaths) -> Result<Option<Wiring>, Missing> {
+        let inventory = inventory(paths)?;
+        let ends = inventory.ends().map_err(Missing)?;
+        Ok(Some(Wiring { ends, tls: inventory.agent_tls().map_err(Missing)? }))
     }
 
     fn keeps_entries(&self) -> bool {

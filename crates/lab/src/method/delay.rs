@@ -25,6 +25,10 @@ const METRICS: &[Metric] = &[
     Metric::lower("delay_loss_pct", "loss", "%", 3),
 ];
 
+/// Those that hold the difference of two clocks, where host 2 is on another box than host 1; jitter
+/// is a difference of two delays, in which it cancels.
+const ONE_WAY: &[&str] = &["delay_p50_us", "delay_p99_us", "delay_mean_us"];
+
 /// Probes a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;
 
@@ -79,12 +83,11 @@ impl Method for Delay {
         };
         let waiting = traffic::waiting_for(input.rate_pps);
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(waiting, |session| {
-                let mut measurer = traffic::measurer(session, context, QUIET);
-                measurer.trial(input).map_err(method_error)
+            context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
+                Ok((measurer.trial(input).map_err(method_error)?, measurer.clock()))
             })
         });
-        let outcome = outcome?;
+        let (outcome, clock) = outcome?;
         let account = &outcome.report;
         let (Some(delay), Some(ipdv)) = (&account.delay, &account.ipdv) else {
             let what = format!(
@@ -98,7 +101,12 @@ impl Method for Delay {
             count: of.count,
             quantiles: of.quantiles.iter().map(|q| (q.share, us(q.value_ns as f64))).collect(),
         };
-        let (values, resolutions) = figures(account, delay, ipdv);
+        let (values, mut resolutions) = figures(account, delay, ipdv);
+        if let Some(clock) = &clock {
+            ONE_WAY
+                .iter()
+                .for_each(|metric| Resolution::widen(&mut resolutions, metric, clock.error_us));
+        }
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
@@ -115,6 +123,7 @@ impl Method for Delay {
                 "received": account.received,
                 "unsent": outcome.unsent,
                 "sent_late": outcome.sent_late,
+                "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
             }),
         })
     }

@@ -59,11 +59,8 @@ impl Method for Failover {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed.kernel() {
-            Some(bed) if bed.host_count() > OTHER => Ok(()),
-            Some(_) => Err("needs three ports: set ports = 3"),
-            None => Err("the link of an in-memory port cannot be pulled"),
-        }
+        let bed = bed.kernel_or("the link of an in-memory port cannot be pulled")?;
+        if bed.host_count() > OTHER { Ok(()) } else { Err("needs three ports: set ports = 3") }
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

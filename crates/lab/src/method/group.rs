@@ -46,7 +46,7 @@ impl Method for GroupCopies {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel().map(|_| ()).ok_or("in-memory ports are two")
+        bed.kernel_or("in-memory ports are two").map(|_| ())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

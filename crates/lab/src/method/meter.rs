@@ -117,8 +117,8 @@ impl Method for Meter {
         };
         let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sparing, |session| {
-                let mut measurer = traffic::measurer(session, context, traffic::QUIET);
+            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            context.bed.with_measurer(plan, |measurer| {
                 measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
             })
         });

@@ -68,7 +68,7 @@ impl Method for Ping {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel hosts to ping")
+        bed.kernel_or("in-memory ports have no kernel hosts to ping").map(|_| ())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

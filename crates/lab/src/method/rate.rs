@@ -17,7 +17,7 @@ use super::{
 use crate::ceilings::frame_line_bits;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::testbed::{Testbed, method_error};
+use crate::testbed::{LabMeasurer, Testbed, method_error};
 
 /// The method.
 pub(super) struct ForwardingRate;
@@ -108,16 +108,19 @@ impl Method for ForwardingRate {
         };
         let is_bidirectional = settings.is_bidirectional == Some(true);
         let duration_s = settings.duration_s();
-        let found = context.bed.with_session(Waiting::Sparing, |session| {
-            if is_bidirectional {
+        let found = if is_bidirectional {
+            context.bed.with_session(Waiting::Sparing, |session| {
                 // Half the sum leaves by each port.
                 let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
                 let range = Range { start_pps, max_pps, ..range };
                 measure("rate", &mut BothWays { session, context, duration_s }, context, range)
-            } else {
-                measure("rate", &mut OneWay { session, context, duration_s }, context, range)
-            }
-        });
+            })
+        } else {
+            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            context.bed.with_measurer(plan, |measurer| {
+                measure("rate", &mut OneWay { measurer, context, duration_s }, context, range)
+            })
+        };
         let (found, saturating, load) = found?;
         let (values, resolutions) = figures(&found, frame_line_bits(size));
         Ok(Trial {
@@ -214,19 +217,19 @@ impl AddAssign for Rate {
     }
 }
 
-struct OneWay<'a, 'b> {
-    session: &'a mut Session,
+struct OneWay<'a, 'b, 'c> {
+    measurer: &'a mut LabMeasurer<'c>,
     context: &'a MethodContext<'b>,
     duration_s: f64,
 }
 
-impl TimedPath for OneWay<'_, '_> {
+impl TimedPath for OneWay<'_, '_, '_> {
     fn set_duration(&mut self, duration_s: f64) {
         self.duration_s = duration_s;
     }
 }
 
-impl Path for OneWay<'_, '_> {
+impl Path for OneWay<'_, '_, '_> {
     type Error = TrialError;
 
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
@@ -237,8 +240,7 @@ impl Path for OneWay<'_, '_> {
             duration_s: self.duration_s,
             grace_s: GRACE * self.duration_s,
         };
-        let mut measurer = traffic::measurer(self.session, self.context, traffic::QUIET);
-        let outcome = measurer.trial(input).map_err(method_error)?;
+        let outcome = self.measurer.trial(input).map_err(method_error)?;
         Ok(Attempt {
             offered_pps,
             received_pps: received_pps(&outcome.report, outcome.start_ns, input.duration_s),

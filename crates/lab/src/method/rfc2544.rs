@@ -90,14 +90,20 @@ impl Method for Rfc2544 {
             resolution: RESOLUTION,
         };
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sparing, |session| {
-                let mut measurer = traffic::measurer(session, context, traffic::QUIET);
-                answers(&mut measurer, asked).map_err(method_error)
+            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            context.bed.with_measurer(plan, |measurer| {
+                Ok((answers(measurer, asked).map_err(method_error)?, measurer.clock()))
             })
         });
-        let found = outcome?;
+        let (found, clock) = outcome?;
         found.if_any_arrived()?;
-        let (values, resolutions) = found.figures(asked);
+        let (values, mut resolutions) = found.figures(asked);
+        if let Some(clock) = &clock {
+            let latency = values.iter().filter(|(metric, _)| ONE_WAY.contains(metric));
+            resolutions.extend(latency.map(|(metric, value)| {
+                Resolution::new(metric, value - clock.error_us, value + clock.error_us)
+            }));
+        }
         let Answers { most, loss, burst, .. } = found;
         let is_tester_limited = loss.first().is_some_and(|point| point.is_tester_limited);
         Ok(Trial {
@@ -116,10 +122,14 @@ impl Method for Rfc2544 {
                 "burst_is_tester_limited": burst.is_tester_limited,
                 "burst_is_at_longest": burst.is_at_longest,
                 "throughput": most.trials,
+                "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
             }),
         })
     }
 }
+
+/// The metrics that hold the difference of two clocks, where host 2 is on another box than host 1.
+const ONE_WAY: &[&str] = &["rfc2544_latency_us"];
 
 /// What is asked of the device.
 #[derive(Clone, Copy, Debug)]

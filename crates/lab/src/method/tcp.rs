@@ -51,7 +51,7 @@ impl Method for Tcp {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel TCP")
+        bed.kernel_or("in-memory ports have no kernel TCP").map(|_| ())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

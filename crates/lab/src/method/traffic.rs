@@ -12,7 +12,7 @@ use generator::statistics::{SessionStatistics, StreamStatistics};
 use super::{MethodContext, TrialError};
 use crate::ceilings::frame_line_bits;
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::{HOSTS, method_error};
+use crate::testbed::{HOSTS, MeasurerPlan, method_error};
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";
@@ -81,6 +81,21 @@ pub(super) fn reversed(stream: &StreamSpec) -> StreamSpec {
 /// Whether the switch has to be shown where the destination is.
 pub(super) fn is_learning(settings: &Settings) -> bool {
     settings.forwarding() == Forwarding::Learning
+}
+
+/// The same trials, wherever the ports' far ends are.
+pub(super) fn plan<'a>(
+    context: &'a MethodContext<'_>,
+    waiting: Waiting,
+    quiet: Duration,
+) -> MeasurerPlan<'a> {
+    MeasurerPlan {
+        stream: stream(context.settings),
+        is_learning: is_learning(context.settings),
+        waiting,
+        quiet,
+        stop: context.cancel.flag(),
+    }
 }
 
 /// Trials from port 1 to port 2 of the switch.

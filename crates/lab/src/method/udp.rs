@@ -130,7 +130,7 @@ impl Method for Iperf2 {
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
         // On in-memory ports it would only repeat the other UDP method.
-        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel UDP")
+        bed.kernel_or("in-memory ports have no kernel UDP").map(|_| ())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -167,9 +167,10 @@ fn arrived_share(sums: &iperf3::Sums) -> f64 {
 
 /// Why our own sender has to stand in, if it has to.
 fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<String> {
-    match context.bed.kernel() {
-        None => Some("in-memory ports".into()),
-        Some(_) => missing.map(|missing| missing.0),
+    match context.bed {
+        Testbed::Kernel(_) => missing.map(|missing| missing.0),
+        Testbed::Memory(_) => Some("in-memory ports".into()),
+        Testbed::Wired(_) | Testbed::Agents(_) => Some("ends without kernel hosts".into()),
     }
 }
 

@@ -7,6 +7,7 @@ mod comparison;
 mod effect;
 mod run;
 
+use super::entry::ShownFigure;
 use super::number::{count, number};
 use super::section::{MetricTable, Section, TableRow};
 
@@ -178,7 +179,7 @@ fn limits(section: &Section<'_>, table: &MetricTable<'_>) -> Option<Claim> {
     (!is_first).then(|| claim.words("."))
 }
 
-/// Figures that are below the floor, and those of too few repeats.
+/// Figures that are below the floor or the error of the clocks, and those of too few repeats.
 fn cautions(section: &Section<'_>) -> Vec<Claim> {
     let rows = || section.tables.iter().flat_map(|table| &table.rows);
     let figures = || {
@@ -197,7 +198,19 @@ fn cautions(section: &Section<'_>) -> Vec<Claim> {
             );
         claims.push(claim);
     }
-    let unsure: Vec<_> = figures().filter(|(_, figure)| figure.interval.is_none()).collect();
+    let apart = |figure: &ShownFigure<'_>| figure.exceeding_clock_error().is_some();
+    let clocks: Vec<_> = figures().filter(|(_, figure)| apart(figure)).collect();
+    if let Some((row, _)) = clocks.first() {
+        let claim = Claim::new(Tone::Caution)
+            .link(count(clocks.len(), "figure is", "figures are"), row)
+            .words(
+                " not above the error of the clocks of two boxes: no more is known than that the \
+                 delay is not more than both together.",
+            );
+        claims.push(claim);
+    }
+    let few = |figure: &ShownFigure<'_>| figure.interval.is_none() && !apart(figure);
+    let unsure: Vec<_> = figures().filter(|(_, figure)| few(figure)).collect();
     if let Some((row, _)) = unsure.first() {
         let claim = Claim::new(Tone::Caution)
             .link(count(unsure.len(), "figure has", "figures have"), row)

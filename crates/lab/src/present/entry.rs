@@ -75,13 +75,22 @@ impl ShownFigure<'_> {
         self.interval.is_some_and(|(low, high)| low >= high)
     }
 
-    /// What the reader must know of the figure: floor, repeats.
+    /// The error of the clocks of two boxes, where it is not below the figure itself, in the
+    /// metric's unit.
+    pub(crate) fn exceeding_clock_error(&self) -> Option<f64> {
+        self.row.clock_error.filter(|error| *error >= self.value.abs())
+    }
+
+    /// What the reader must know of the figure: floor, clocks, repeats.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.is_below_floor {
             remarks.push("below the floor".to_owned());
         }
-        if self.interval.is_none() {
+        if let Some(error) = self.exceeding_clock_error() {
+            // More repeats would not narrow it.
+            remarks.push(format!("clock error of {error:.1} µs exceeds it"));
+        } else if self.interval.is_none() {
             let needed = self.needed.map_or(String::new(), |n| format!(", needs {n}"));
             remarks.push(format!("too few repeats: {}{needed}", self.row.samples.len()));
         }

@@ -100,7 +100,13 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
         });
     }
     let (metric, samples) = (metric.to_owned(), samples.to_vec());
-    cell.rows.push(ResultRow { metric, samples, resolutions: Vec::new(), floor: None });
+    cell.rows.push(ResultRow {
+        metric,
+        samples,
+        resolutions: Vec::new(),
+        floor: None,
+        clock_error: None,
+    });
 }
 
 fn around(noise: &mut Noise, centre: f64, spread: f64) -> Vec<f64> {

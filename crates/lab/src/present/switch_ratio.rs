@@ -51,7 +51,10 @@ impl SwitchRatio {
     /// The ratio of `first` to `other`, from the repeats that both have; none where there are less
     /// than two, or a figure is not above zero or not above the floor.
     pub(crate) fn new(first: &ShownFigure<'_>, other: &ShownFigure<'_>) -> Option<Self> {
-        if first.is_below_floor || other.is_below_floor {
+        let is_unknown = |figure: &ShownFigure<'_>| {
+            figure.is_below_floor || figure.exceeding_clock_error().is_some()
+        };
+        if is_unknown(first) || is_unknown(other) {
             return None;
         }
         let (ours, theirs) = pairs(first.cell, other.cell, &first.row.metric);

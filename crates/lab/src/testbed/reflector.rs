@@ -3,7 +3,7 @@
 //! It receives and sends on one thread, so that nothing but the two calls is in the delay. Other
 //! frames are passed over: a hub floods. It must never touch a payload.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use netdev::sys::event::wait;
@@ -22,17 +22,17 @@ const WAIT: Duration = Duration::from_millis(20);
 /// How long a port without a descriptor is left alone between two looks.
 const NAP: Duration = Duration::from_micros(100);
 
-/// Reflects the datagrams for `host` until `stop`; how many the port took back.
+/// Reflects the datagrams for `host` until `stop`, and counts those that the port took back.
 ///
 /// # Errors
 /// Of the port.
-pub(super) fn reflect(
+pub(crate) fn reflect(
     port: &mut Port,
     host: &HostAddress,
     stop: &AtomicBool,
-) -> Result<u64, PortError> {
+    reflected: &AtomicU64,
+) -> Result<(), PortError> {
     let (mut batch, mut replies): (Batch, Vec<PacketBuf>) = (Batch::default(), Vec::new());
-    let mut reflected = 0;
     while !stop.load(Ordering::Relaxed) {
         if port.rx(&mut batch, BURST)? == 0 {
             match port.fd() {
@@ -47,10 +47,10 @@ pub(super) fn reflect(
             is_ours.then_some(frame)
         }));
         // What a full queue does not take is lost, as at any host.
-        reflected += port.tx(&replies)? as u64;
+        reflected.fetch_add(port.tx(&replies)? as u64, Ordering::Relaxed);
         replies.drain(..).for_each(|frame| batch.give_spare(frame));
     }
-    Ok(reflected)
+    Ok(())
 }
 
 /// Exchanges source and destination of a datagram for `host`; false, and nothing is changed, for

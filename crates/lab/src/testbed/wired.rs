@@ -25,9 +25,9 @@ impl WiredTestbed {
     pub fn new(interfaces: Vec<String>, rate_bps: Option<u64>) -> io::Result<Self> {
         let rtnl = Rtnl::open().map_err(io::Error::other)?;
         for name in &interfaces {
-            let link = rtnl.link(name).map_err(|error| {
-                io::Error::other(format!("the interface {name} of the inventory: {error}"))
-            })?;
+            let link = rtnl
+                .link(name)
+                .map_err(|error| io::Error::other(format!("the interface {name}: {error}")))?;
             if !(link.up && link.carrier) {
                 let what = format!("{name} is down: ip link set {name} up, and look at its cable");
                 return Err(io::Error::other(what));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::record::{CellFindings, Floors, Record};
 use super::{Campaign, FLOOR_DUT, Part, controller_of};
+use crate::agent::clock::ClockRecord;
 use crate::campaign::scenario::{ScenarioCell, ScenarioError};
 use crate::ceilings;
 use crate::facts::Machine;
@@ -252,8 +253,12 @@ fn cell_results(
         let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
         let floor: Vec<f64> = floor.into_iter().flatten().map(|(_, value)| *value).collect();
         let floor = summarise(&floor).map(|summary| summary.median);
+        let good = found.trials.iter().filter(|trial| trial.error.is_none());
+        let clock_errors = good.filter_map(|trial| ClockRecord::error_us(&trial.raw, &metric.id));
+        let clock_error = clock_errors.reduce(f64::max);
         let metric = metric.id.clone();
-        (!samples.is_empty()).then_some(ResultRow { metric, samples, resolutions, floor })
+        let row = ResultRow { metric, samples, resolutions, floor, clock_error };
+        (!row.samples.is_empty()).then_some(row)
     };
     let rows: Vec<ResultRow> = metrics.iter().filter_map(row).collect();
     let state = if rows.is_empty() {

@@ -93,6 +93,21 @@ fn figures_below_the_floor_are_not_compared() {
 }
 
 #[test]
+fn figures_below_the_error_of_two_clocks_are_not_compared_and_need_no_repeats() {
+    let mut results = two([&AHEAD[..1], &AHEAD[..1]], [&EVEN[..1], &EVEN[..1]]);
+    for cell in &mut results.scenarios[0].cells {
+        cell.rows[0].clock_error = Some(1e6);
+    }
+    let sections = sections(&results);
+    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(!said.iter().any(|text| text.contains("ahead")), "{said:?}");
+    assert!(!said.iter().any(|text| text.contains("too few repeats")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("error of the clocks")), "{said:?}");
+    let drawn = crate::present::terminal::render(&results, 200);
+    assert!(drawn.contains("clock error of 1000000.0 µs"), "{drawn}");
+}
+
+#[test]
 fn each_link_leads_to_a_row() {
     for results in [sample::results(), sample::hostile()] {
         let sections = sections(&results);

@@ -1,0 +1,195 @@
+//! Hosts on other boxes: `weir lab agent` in two network namespaces, and a switch between them.
+//!
+//! Three namespaces stand for three boxes: that of the lab and of the switch under test, and one
+//! for each agent, joined by a link to a port of the switch and by another for the lab's requests.
+//! All are the test's own and are gone with it. It must never look at how fast something is.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Makes the boxes and what runs on them, then does `$STEPS`.
+const BOXES: &str = r#"
+set -eu
+ip link set lo up
+pids=()
+trap 'for pid in "${pids[@]}"; do kill -9 $pid 2>/dev/null || true; done; wait' EXIT
+await() {
+  for try in $(seq 300); do grep -qs "$1" "$2" && return; sleep 0.1; done
+  cat "$2"
+  exit 9
+}
+"$WEIR" pki --dir "$DIR/pki" init > /dev/null
+for name in lab box1 box2; do "$WEIR" pki --dir "$DIR/pki" issue $name > /dev/null; done
+agent() {
+  nsenter --net=/proc/${box[$1]}/ns/net "$WEIR" lab agent --listen 10.9.$1.2:7654 \
+      --interface nic$1 --key "$DIR/pki/box$1-privkey.pem" \
+      --cert "$DIR/pki/box$1-cert.pem" --ca "$DIR/pki/cacert.pem" 2> "$DIR/agent$1.log" &
+  agent[$1]=$!
+  pids+=($!)
+  await ready "$DIR/agent$1.log"
+}
+for n in 1 2; do
+  unshare --net sleep 3600 &
+  box[$n]=$!
+  pids+=($!)
+  for try in $(seq 100); do
+    [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
+    sleep 0.05
+  done
+  inside="nsenter --net=/proc/${box[$n]}/ns/net"
+  ip link add port$n type veth peer name nic$n netns ${box[$n]}
+  ip link add lab$n type veth peer name lan netns ${box[$n]}
+  ip link set port$n up
+  ip addr add 10.9.$n.1/24 dev lab$n
+  ip link set lab$n up
+  $inside ip link set nic$n up
+  $inside ip addr add 10.9.$n.2/24 dev lan
+  $inside ip link set lan up
+  agent $n
+done
+"$WEIR" switch --port 1=af_packet:port1 --port 2=af_packet:port2 --inactivity-probe 0 \
+    --listen ptcp:16653:127.0.0.1 --control "$DIR/ctl.sock" > "$DIR/switch.log" 2>&1 &
+pids+=($!)
+await ready "$DIR/switch.log"
+# In the place of the shell that does it: `start .. &` is the lab's own process.
+start() {
+  exec "$WEIR" lab run --dut external --inventory "$DIR/lab.toml" --quick --quiet \
+      --testbed kernel --out "$DIR/$1" "${@:3}" "$DIR/$2" > "$DIR/$1.out" 2> "$DIR/$1.err"
+}
+run() { (start "$@"); }
+labs() { grep -c 'works for' "$DIR/agent2.log" || true; }
+more_labs() { for try in $(seq 300); do [ "$(labs)" -gt $1 ] && return; sleep 0.1; done; exit 9; }
+eval "$STEPS"
+"#;
+
+const FLOWS: &str = "flows = [\"in_port=1,actions=output:2\", \"in_port=2,actions=output:1\"]";
+
+/// A scenario of one cell.
+fn scenario(methods: &str, settings: &str) -> String {
+    format!(
+        "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [{methods}]\nrepeats = 3\n\
+         [settings]\n{settings}\n{FLOWS}\n"
+    )
+}
+
+fn steps(folder: &Path, steps: &str) -> Output {
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).expect("a file is written");
+    };
+    let pki = folder.join("pki");
+    let pki = pki.display();
+    write(
+        "lab.toml",
+        &format!(
+            "openflow = \"tcp:127.0.0.1:16653\"\n\
+             [[ports]]\nagent = \"10.9.1.2:7654\"\n\
+             [[ports]]\nagent = \"10.9.2.2:7654\"\ninterface = \"nic2\"\n\
+             [agent-tls]\nprivate-key = \"{pki}/lab-privkey.pem\"\n\
+             certificate = \"{pki}/lab-cert.pem\"\nca-cert = \"{pki}/cacert.pem\"\n"
+        ),
+    );
+    let usual = "rate_pps = 500.0\nduration_s = 0.3";
+    write("one.toml", &scenario("\"delay\", \"rate\", \"probe\", \"udp\"", usual));
+    write("other.toml", &scenario("\"tcp\", \"ping\", \"group\"", usual));
+    write("long.toml", &scenario("\"delay\"", "rate_pps = 500.0\nduration_s = 8.0"));
+    Command::new("unshare")
+        .args(["--net", "bash", "-c", BOXES])
+        .env("WEIR", env!("CARGO_BIN_EXE_weir"))
+        .env("DIR", folder)
+        .env("STEPS", steps)
+        .output()
+        .expect("unshare starts")
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap_or_default()
+}
+
+/// The only cell of a run.
+fn cell(folder: &Path, run: &str, output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = read(folder, &format!("{run}/results.json"));
+    let results: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{error}: {said}: {}", read(folder, &format!("{run}.err"))));
+    results["scenarios"][0]["cells"][0].clone()
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_switch_between_two_boxes_is_measured_by_their_agents() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    // A signal ends an agent, and the script goes on only when it has ended as it should.
+    let output = steps(
+        folder,
+        "run first one.toml; run second other.toml || true; \
+         kill -INT ${agent[1]}; wait ${agent[1]} || echo agent ended with $?",
+    );
+    let found = cell(folder, "first", &output);
+    assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "first.err"));
+    for trial in found["trials"].as_array().expect("trials") {
+        assert!(trial["error"].is_null(), "{trial}");
+    }
+    let row = |metric: &str| {
+        let rows = found["rows"].as_array().expect("rows");
+        rows.iter()
+            .find(|row| row["metric"] == metric)
+            .unwrap_or_else(|| panic!("{metric}"))
+            .clone()
+    };
+    let delay = row("delay_p50_us");
+    let error = delay["clock_error"].as_f64().expect("a clock error");
+    assert!(error > 0.0, "{delay}");
+    for (sample, both) in delay["samples"]
+        .as_array()
+        .expect("samples")
+        .iter()
+        .zip(delay["resolutions"].as_array().expect("resolutions"))
+    {
+        // There is one clock in truth, so that a delay is below zero by no more than the error.
+        let sample = sample.as_f64().expect("a number");
+        assert!(sample > -error, "{delay}");
+        assert!(both[0].as_f64() < Some(sample) && both[1].as_f64() > Some(sample), "{delay}");
+    }
+    for metric in ["rate_pps", "probe_p50_us", "udp_mbps"] {
+        let row = row(metric);
+        assert!(row["clock_error"].is_null(), "{row}");
+        assert!(row["samples"][0].as_f64().is_some_and(|value| value > 0.0), "{row}");
+    }
+    let second = cell(folder, "second", &output);
+    assert_eq!(second["state"], "not_supported", "{second}");
+    for (interface, log) in [("nic1", "agent1.log"), ("nic2", "agent2.log")] {
+        let log = read(folder, log);
+        assert!(log.contains(&format!("ready at 10.9.{}.2:7654 (TLS) with", &interface[3..])));
+        assert!(log.contains("works for weir lab") && log.contains("has gone"), "{log}");
+        assert!(!log.contains("in the middle of a trial"), "{log}");
+    }
+    assert!(String::from_utf8_lossy(&output.stdout).contains("agent ended with 130"));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_agent_that_dies_fails_its_cell_by_name_and_a_lab_that_dies_leaves_its_agents() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let output = steps(
+        folder,
+        "start died long.toml & lab=$!; more_labs 0; sleep 2; \
+         kill -9 ${agent[2]}; wait $lab || echo lab ended with $?; \
+         cp \"$DIR/died/results.json\" \"$DIR/died.json\"; \
+         agent 2; run died long.toml --resume; \
+         before=$(labs); start killed long.toml & lab=$!; more_labs $before; sleep 2; \
+         kill -9 $lab; await 'in the middle of a trial' \"$DIR/agent2.log\"; \
+         run after one.toml",
+    );
+    let died: Value = serde_json::from_str(&read(folder, "died.json")).expect("results");
+    let text = died.to_string();
+    assert!(text.contains("the agent at ssl:10.9.2.2:7654"), "{text}");
+    assert_eq!(died["scenarios"][0]["cells"][0]["state"], "failed", "{text}");
+    for run in ["died", "after"] {
+        let found = cell(folder, run, &output);
+        assert_eq!(found["state"], "measured", "{run}: {found} {}", read(folder, "agent2.log"));
+    }
+}

@@ -1,0 +1,216 @@
+//! The lab's side: a connection to an agent, or the lab's own machine in the place of one.
+//!
+//! An error names the agent. It must never take one box's clock for another's: whoever asks for the
+//! time says of which.
+
+use std::time::{Duration, Instant};
+
+use channel::{BlockingStream, Endpoint, Tls, TransportError};
+
+use super::clock::Exchange;
+use super::executor::Executor;
+use super::protocol::{self, AgentAnswer, AgentHello, AgentRequest, VERSION, Welcome};
+use super::stream::{MessageStream, StreamError};
+
+/// The longest wait for an answer: opening an interface and its threads is the longest of them.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long a farewell may take: behind it the agent works for the next lab.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Why an agent does not do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// It cannot be reached, or refuses the certificate.
+    #[error("the agent at {address}: {source}; does weir lab agent run there?")]
+    Unreachable {
+        /// Where.
+        address: String,
+        /// Why.
+        source: TransportError,
+    },
+    /// It works for nobody, or for somebody else.
+    #[error("the agent at {address} refuses: {why}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// In its words.
+        why: String,
+    },
+    /// It has ended, or its box has, or it says what is no message.
+    #[error("the agent at {address} on {host}: {what}")]
+    Lost {
+        /// Where.
+        address: String,
+        /// The box's name.
+        host: String,
+        /// What happened.
+        what: String,
+    },
+    /// It cannot do it.
+    #[error("{at}: {why}")]
+    Failed {
+        /// Which box.
+        at: String,
+        /// In its words.
+        why: String,
+    },
+}
+
+/// A box with ends of the switch under test.
+#[derive(Debug)]
+pub enum TrafficBox {
+    /// Another machine, by its agent.
+    Agent(AgentLink),
+    /// This machine.
+    Local(Executor),
+}
+
+impl TrafficBox {
+    /// Its name, for errors and notes.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Agent(link) => format!("{} ({})", link.host, link.address),
+            Self::Local(_) => "the lab's own machine".to_owned(),
+        }
+    }
+
+    /// The interfaces that may be used there.
+    #[must_use]
+    pub fn interfaces(&self) -> &[String] {
+        match self {
+            Self::Agent(link) => &link.interfaces,
+            Self::Local(executor) => executor.interfaces(),
+        }
+    }
+
+    /// Asks for something and waits for the answer.
+    ///
+    /// # Errors
+    /// [`AgentError::Lost`], and [`AgentError::Failed`] in place of [`AgentAnswer::Failed`].
+    pub fn ask(&mut self, request: AgentRequest) -> Result<AgentAnswer, AgentError> {
+        let answer = match self {
+            Self::Agent(link) => link.ask(&request)?,
+            Self::Local(executor) => {
+                let now_ns = executor.now_ns();
+                executor.carry_out(request, now_ns)
+            }
+        };
+        match answer {
+            AgentAnswer::Failed { why } => Err(AgentError::Failed { at: self.name(), why }),
+            AgentAnswer::Clock { .. }
+            | AgentAnswer::Opened { .. }
+            | AgentAnswer::Started { .. }
+            | AgentAnswer::EndSeen(_)
+            | AgentAnswer::Closed {} => Ok(answer),
+        }
+    }
+
+    /// Asks for the time, by a clock that was zero at `zero`.
+    ///
+    /// # Errors
+    /// As [`TrafficBox::ask`].
+    pub fn exchange(&mut self, zero: Instant) -> Result<Exchange, AgentError> {
+        let now_ns = || i64::try_from(zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        let asked_ns = now_ns();
+        let answer = self.ask(AgentRequest::Clock {})?;
+        let returned_ns = now_ns();
+        match answer {
+            AgentAnswer::Clock { received_ns, answered_ns } => {
+                Ok(Exchange { asked_ns, received_ns, answered_ns, returned_ns })
+            }
+            other @ (AgentAnswer::Opened { .. }
+            | AgentAnswer::Started { .. }
+            | AgentAnswer::EndSeen(_)
+            | AgentAnswer::Closed {}
+            | AgentAnswer::Failed { .. }) => Err(self.odd(&other)),
+        }
+    }
+
+    /// The error of an answer to another question.
+    #[must_use]
+    pub fn odd(&self, answer: &AgentAnswer) -> AgentError {
+        AgentError::Failed { at: self.name(), why: format!("an answer out of place: {answer:?}") }
+    }
+}
+
+/// A connection to an agent. Dropping it ends the connection, and with it all that is open there.
+#[derive(Debug)]
+pub struct AgentLink {
+    address: String,
+    host: String,
+    interfaces: Vec<String>,
+    stream: Option<MessageStream>,
+}
+
+impl AgentLink {
+    /// Connects to `tcp:HOST:PORT`, or with TLS to `ssl:HOST:PORT`, as the lab of that name.
+    ///
+    /// # Errors
+    /// [`AgentError::Unreachable`], [`AgentError::Refused`] where it works for another lab or
+    /// speaks another version, [`AgentError::Lost`].
+    pub fn connect(endpoint: &Endpoint, tls: Option<&Tls>, lab: &str) -> Result<Self, AgentError> {
+        let address = endpoint.to_string();
+        let unreachable = |source| AgentError::Unreachable { address: address.clone(), source };
+        let stream = BlockingStream::connect(endpoint, tls).map_err(unreachable)?;
+        let mut link = Self {
+            address: address.clone(),
+            host: "a box that has not said its name".to_owned(),
+            interfaces: Vec::new(),
+            stream: Some(MessageStream::new(stream)),
+        };
+        let hello = AgentHello { version: VERSION, lab: lab.to_owned() };
+        let content = link.exchange_messages(&hello)?;
+        let welcome: Welcome =
+            protocol::decode(&content).map_err(|error| link.lost(&error.to_string()))?;
+        if let Some(why) = welcome.refusal {
+            return Err(AgentError::Refused { address, why });
+        }
+        if welcome.version != VERSION {
+            let why = format!("it speaks version {}, this lab {VERSION}", welcome.version);
+            return Err(AgentError::Refused { address, why });
+        }
+        (link.host, link.interfaces) = (welcome.host, welcome.interfaces);
+        Ok(link)
+    }
+
+    fn lost(&mut self, what: &str) -> AgentError {
+        // What comes later would answer another question.
+        self.stream = None;
+        let (address, host) = (self.address.clone(), self.host.clone());
+        AgentError::Lost { address, host, what: what.to_owned() }
+    }
+
+    fn exchange_messages(
+        &mut self,
+        message: &impl serde::Serialize,
+    ) -> Result<Vec<u8>, AgentError> {
+        let Some(stream) = &mut self.stream else {
+            return Err(self.lost("the connection was lost before"));
+        };
+        let sent = stream.send(message, ANSWER_LIMIT);
+        let answer = sent.and_then(|()| stream.receive(ANSWER_LIMIT, &|| true));
+        match answer {
+            Ok(Some(content)) => Ok(content),
+            Ok(None) => Err(self.lost("no answer")),
+            Err(StreamError::Ended) => {
+                Err(self.lost("it has ended the connection; its log may say why"))
+            }
+            Err(error) => Err(self.lost(&error.to_string())),
+        }
+    }
+
+    fn ask(&mut self, request: &AgentRequest) -> Result<AgentAnswer, AgentError> {
+        let content = self.exchange_messages(request)?;
+        protocol::decode(&content).map_err(|error| self.lost(&error.to_string()))
+    }
+}
+
+impl Drop for AgentLink {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.finish(FAREWELL);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What an agent does at its interfaces for a lab; the lab does the same at its own.
+//!
+//! One program at a time at each interface, each for one trial. Frames of a stream are counted by
+//! their number, wherever they are sent. Everything that a request says is looked at before
+//! anything is opened. Dropping an executor closes all.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use generator::session::{Session, SessionOptions, StartOptions, Waiting};
+use generator::statistics::{SessionStatistics, StreamStatistics};
+use netdev::{Port, PortError};
+
+use super::protocol::{
+    AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
+};
+use crate::testbed::HostAddress;
+use crate::testbed::reflector::reflect;
+
+/// Streams of a program, at most: as many phases a trial has.
+const STREAMS_MAX: usize = 256;
+
+/// How far from now the zero of the frames' clock may lie, nanoseconds: a day back, a minute ahead.
+const ZERO_BACK_NS: i64 = 86_400_000_000_000;
+const ZERO_AHEAD_NS: i64 = 60_000_000_000;
+
+/// Opens the port of an interface.
+pub(super) type Opener = fn(&str) -> Result<Port, PortError>;
+
+/// See the module.
+pub struct Executor {
+    zero: Instant,
+    interfaces: Vec<String>,
+    open: Opener,
+    programs: BTreeMap<String, Running>,
+}
+
+/// A program that runs.
+enum Running {
+    Traffic(Box<Session>),
+    Reflector {
+        stop: Arc<AtomicBool>,
+        reflected: Arc<AtomicU64>,
+        thread: Option<JoinHandle<Result<(), PortError>>>,
+    },
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open: Vec<&String> = self.programs.keys().collect();
+        f.debug_struct("Executor")
+            .field("interfaces", &self.interfaces)
+            .field("open", &open)
+            .finish()
+    }
+}
+
+impl Executor {
+    /// For network devices of this machine, whose names come from whoever runs it.
+    #[must_use]
+    pub fn new(interfaces: Vec<String>) -> Self {
+        Self::opening(interfaces, |name| netdev::open_text(&format!("af_packet:{name}")))
+    }
+
+    /// For interfaces that `open` opens.
+    pub(super) fn opening(interfaces: Vec<String>, open: Opener) -> Self {
+        Self { zero: Instant::now(), interfaces, open, programs: BTreeMap::new() }
+    }
+
+    /// The interfaces.
+    #[must_use]
+    pub fn interfaces(&self) -> &[String] {
+        &self.interfaces
+    }
+
+    /// The time of its clock, nanoseconds since it was made.
+    #[must_use]
+    pub fn now_ns(&self) -> i64 {
+        i64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Does what a request asks for that came at `received_ns`.
+    pub fn carry_out(&mut self, request: AgentRequest, received_ns: i64) -> AgentAnswer {
+        let done = match request {
+            AgentRequest::Clock {} => {
+                return AgentAnswer::Clock { received_ns, answered_ns: self.now_ns() };
+            }
+            AgentRequest::Open(program) => self.open(program),
+            AgentRequest::Start { interface } => self.start(&interface),
+            AgentRequest::Look { interface } => self.look(&interface).map(AgentAnswer::EndSeen),
+            AgentRequest::Close { interface } => {
+                self.programs.remove(&interface);
+                Ok(AgentAnswer::Closed {})
+            }
+        };
+        done.unwrap_or_else(|why| AgentAnswer::Failed { why })
+    }
+
+    /// Closes all; for each interface that was open its name and what it did.
+    pub fn close_all(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.programs)
+            .into_iter()
+            .map(|(name, mut running)| (name, running.account()))
+            .collect()
+    }
+
+    fn open(&mut self, program: EndProgram) -> Result<AgentAnswer, String> {
+        let EndProgram { interface, part } = program;
+        if !self.interfaces.contains(&interface) {
+            let given = self.interfaces.join(", ");
+            return Err(format!("no interface {interface:?} was given with --interface: {given}"));
+        }
+        // What was open there, first: two programs would both count.
+        self.programs.remove(&interface);
+        let open = || {
+            (self.open)(&interface).map_err(|error| {
+                format!("{interface}: {error}; it needs to be up, and the agent root")
+            })
+        };
+        let (running, answer) = match part {
+            EndTask::Traffic(traffic) => {
+                let zero = self.zero_of(&traffic)?;
+                check_streams(&traffic)?;
+                let mut session = Session::from_ports(vec![open()?], options(&traffic, zero))
+                    .map_err(|error| error.to_string())?;
+                session.load(0, &traffic.streams).map_err(|error| error.to_string())?;
+                let mac = session.port_info(0).mac;
+                let line_rate_bps = session.line_rate_bps(0);
+                (Running::Traffic(Box::new(session)), AgentAnswer::Opened { mac, line_rate_bps })
+            }
+            EndTask::Reflector { mac, ip } => {
+                let mut port = open()?;
+                let line_rate_bps = port.info().speed_bps as f64;
+                let answer = AgentAnswer::Opened { mac: port.info().mac, line_rate_bps };
+                (Running::reflector(port, HostAddress { ip, mac })?, answer)
+            }
+        };
+        self.programs.insert(interface, running);
+        Ok(answer)
+    }
+
+    /// The zero of the clock in a program's frames.
+    fn zero_of(&self, traffic: &Traffic) -> Result<Instant, String> {
+        let (zero_ns, now_ns) = (traffic.zero_ns, self.now_ns());
+        let from_now_ns = zero_ns.saturating_sub(now_ns);
+        let zero = Duration::from_nanos(zero_ns.unsigned_abs());
+        let zero = match zero_ns >= 0 {
+            true => self.zero.checked_add(zero),
+            false => self.zero.checked_sub(zero),
+        };
+        zero.filter(|_| (-ZERO_BACK_NS..=ZERO_AHEAD_NS).contains(&from_now_ns)).ok_or_else(|| {
+            format!("a clock that is zero at {zero_ns} ns, where it is {now_ns} ns now")
+        })
+    }
+
+    fn running(&mut self, interface: &str) -> Result<&mut Running, String> {
+        let is_closed = || format!("{interface} is not open");
+        self.programs.get_mut(interface).ok_or_else(is_closed)
+    }
+
+    fn start(&mut self, interface: &str) -> Result<AgentAnswer, String> {
+        match self.running(interface)? {
+            Running::Traffic(session) => {
+                let start_ns = session.now_ns() + session.lead_ns();
+                session
+                    .start(&[0], &StartOptions::default())
+                    .map_err(|error| format!("{interface}: {error}"))?;
+                Ok(AgentAnswer::Started { start_ns })
+            }
+            Running::Reflector { .. } => Err(format!("{interface} reflects: it has no streams")),
+        }
+    }
+
+    fn look(&mut self, interface: &str) -> Result<EndSeen, String> {
+        match self.running(interface)? {
+            Running::Traffic(session) => {
+                let is_transmitting = session.is_transmitting(0);
+                let statistics = session.statistics();
+                Ok(seen(&statistics, is_transmitting, session.now_ns()))
+            }
+            Running::Reflector { reflected, thread, .. } => {
+                let ended = thread.take_if(|thread| thread.is_finished()).map(JoinHandle::join);
+                let receive_error = match ended {
+                    None | Some(Ok(Ok(()))) => None,
+                    Some(Ok(Err(error))) => Some(error.to_string()),
+                    Some(Err(_)) => Some("the reflector has panicked".to_owned()),
+                };
+                let reflected = reflected.load(Ordering::Relaxed);
+                Ok(EndSeen { receive_error, reflected, ..EndSeen::default() })
+            }
+        }
+    }
+}
+
+impl Running {
+    fn reflector(mut port: Port, host: HostAddress) -> Result<Self, String> {
+        let (stop, reflected) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (told, count) = (Arc::clone(&stop), Arc::clone(&reflected));
+        let run = move || reflect(&mut port, &host, &told, &count);
+        let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run);
+        let thread = thread.map_err(|error| format!("no thread for the reflector: {error}"))?;
+        Ok(Self::Reflector { stop, reflected, thread: Some(thread) })
+    }
+
+    /// What it did, in words.
+    fn account(&mut self) -> String {
+        match self {
+            Self::Traffic(session) => {
+                let (sent, received) = session
+                    .statistics()
+                    .ports
+                    .first()
+                    .map_or((0, 0), |port| (port.tx.traffic.packets, port.rx.traffic.packets));
+                format!("{sent} frames sent, {received} received")
+            }
+            Self::Reflector { reflected, .. } => {
+                format!("{} frames reflected", reflected.load(Ordering::Relaxed))
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        match self {
+            // It ends its threads itself.
+            Self::Traffic(_) => {}
+            Self::Reflector { stop, thread, .. } => {
+                stop.store(true, Ordering::Relaxed);
+                // A panic has been printed by the thread; an error has nobody to hear it any more.
+                drop(thread.take().map(JoinHandle::join));
+            }
+        }
+    }
+}
+
+/// Whether streams may be sent for somebody else: a capture would be a file of this machine.
+fn check_streams(traffic: &Traffic) -> Result<(), String> {
+    let count = traffic.streams.len();
+    if !(1..=STREAMS_MAX).contains(&count) {
+        return Err(format!("{count} streams: 1 to {STREAMS_MAX}"));
+    }
+    match traffic.streams.iter().find(|stream| stream.capture.is_some()) {
+        Some(stream) => Err(format!("stream {:?}: an agent sends no capture files", stream.name)),
+        None => Ok(()),
+    }
+}
+
+fn options(traffic: &Traffic, zero: Instant) -> SessionOptions {
+    SessionOptions {
+        line_rate_bps: vec![traffic.line_rate_bps],
+        waiting: if traffic.is_precise { Waiting::Precise } else { Waiting::Sparing },
+        first_stream: traffic.first_stream,
+        zero: Some(zero),
+        ..SessionOptions::default()
+    }
+}
+
+fn seen(statistics: &SessionStatistics, is_transmitting: bool, now_ns: u64) -> EndSeen {
+    let stream = |stream: &StreamStatistics| SeenStream {
+        is_numbered: stream.lost.is_some(),
+        probes: stream.probes,
+        unsent: stream.unsent,
+        unsent_down: stream.unsent_down,
+        late: stream.late,
+        arrived: stream.arrivals.first().map(|arrival| arrival.report.clone()),
+    };
+    let port = statistics.ports.first();
+    EndSeen {
+        is_transmitting,
+        now_ns,
+        stopped: port.and_then(|port| port.stopped.as_ref()).map(|stop| stop.reason.clone()),
+        receive_error: port.and_then(|port| port.rx.error.clone()),
+        streams: statistics.streams.iter().map(stream).collect(),
+        reflected: 0,
+    }
+}
