@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use testkit::marked_processes;
 
 const MARKER: &str = "WEIR_TEST_BENCH";
 
@@ -215,17 +216,6 @@ fn slips_are_reported() {
     assert!(error(&["controller", "--bars", "speed"]).contains("storm-tls"));
 }
 
-/// Ids of the processes that carry the marker.
-fn marked(marker: &str) -> Vec<String> {
-    let wanted = format!("{MARKER}={marker}");
-    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    let carries = processes.filter(|process| {
-        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
-    });
-    carries.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
-}
-
 #[test]
 fn an_interrupted_bench_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -246,6 +236,6 @@ fn an_interrupted_bench_leaves_nothing() {
     let done = Command::new("kill").args(["-s", "INT", &id]).status();
     assert!(done.is_ok_and(|status| status.success()));
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(marked(&marker), Vec::<String>::new());
+    assert_eq!(marked_processes(MARKER, &marker), Vec::<String>::new());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
 }

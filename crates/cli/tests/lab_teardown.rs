@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use testkit::{marked_processes, network_devices};
+
 const MARKER: &str = "WEIR_TEST_TEARDOWN";
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -49,29 +51,14 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
     }
 }
 
-/// Command lines of the processes that carry the marker.
-fn marked(marker: &str) -> Vec<String> {
-    let wanted = format!("{MARKER}={marker}");
-    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    processes
-        .filter(|process| {
-            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
-        })
-        .map(|process| std::fs::read(process.path().join("cmdline")).unwrap_or_default())
-        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
-        .collect()
-}
-
-fn devices() -> Vec<String> {
-    let text = std::fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
-    text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
-}
-
 fn assert_nothing_runs(marker: &str) {
     let start = Instant::now();
-    while !marked(marker).is_empty() {
-        assert!(start.elapsed() < LIMIT, "still there: {:#?}", marked(marker));
+    loop {
+        let left = marked_processes(MARKER, marker);
+        if left.is_empty() {
+            break;
+        }
+        assert!(start.elapsed() < LIMIT, "still there: {left:#?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -79,7 +66,7 @@ fn assert_nothing_runs(marker: &str) {
 #[test]
 #[ignore = "needs root"]
 fn an_interrupt_at_any_point_leaves_nothing_behind() {
-    let before = devices();
+    let before = network_devices();
     for (index, step) in ["start", "RTT by ping", "TCP", "Packet rate"].into_iter().enumerate() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let marker = format!("int-{}-{index}", std::process::id());
@@ -96,18 +83,18 @@ fn an_interrupt_at_any_point_leaves_nothing_behind() {
             .collect();
         assert!(left.is_empty(), "at {step:?}: {left:?}");
     }
-    assert_eq!(devices(), before);
+    assert_eq!(network_devices(), before);
 }
 
 #[test]
 #[ignore = "needs root"]
 fn a_killed_lab_takes_its_programs_along() {
-    let before = devices();
+    let before = network_devices();
     let dir = tempfile::tempdir().expect("a temporary folder");
     let marker = format!("kill-{}", std::process::id());
     let mut lab = run_until("TCP", &marker, dir.path());
     signal(&lab, "KILL");
     assert_eq!(wait(&mut lab).code(), None, "killed by a signal");
     assert_nothing_runs(&marker);
-    assert_eq!(devices(), before);
+    assert_eq!(network_devices(), before);
 }

@@ -1,5 +1,5 @@
-//! Formats of test vectors and cases, where they lie in the workspace, a seeded generator, and an
-//! etcd for tests that need one.
+//! Formats of test vectors and cases, where they lie in the workspace, a seeded generator, an etcd
+//! for tests that need one, and what a program leaves behind.
 //!
 //! Bytes in tests come from other programs and from the specification; they are kept as text so
 //! that people can read and review them (`vectors/README.md` describes both formats). This crate
@@ -11,6 +11,7 @@ mod block;
 pub mod cases;
 mod etcd;
 pub mod hex;
+mod leftovers;
 mod random;
 pub mod vectors;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use block::Error;
 pub use etcd::{EtcdCertificates, EtcdProcess};
+pub use leftovers::{marked_processes, network_devices};
 pub use random::Random;
 
 /// The root of the workspace: the folder that holds `vectors/` and `crates/`.
