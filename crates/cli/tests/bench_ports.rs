@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use testkit::{marked_processes, network_devices};
 
 const MARKER: &str = "WEIR_TEST_BENCH_PORTS";
 
@@ -16,23 +17,6 @@ fn weir(words: &[&str], marker: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["bench", "ports"]).args(words).env(MARKER, marker).env("TMPDIR", folder);
     command
-}
-
-/// Ids of the processes that carry the marker.
-fn marked(marker: &str) -> Vec<String> {
-    let wanted = format!("{MARKER}={marker}");
-    let processes = std::fs::read_dir("/proc").expect("/proc is mounted").flatten();
-    let carries = processes.filter(|process| {
-        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
-    });
-    carries.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn devices() -> String {
-    let text = std::fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
-    let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
-    names.collect::<Vec<_>>().join(" ")
 }
 
 /// The lines of one figure and switch; a program that is not installed has a row that says so.
@@ -45,7 +29,7 @@ fn lines<'a>(rows: &'a [Value], name: &str, dut: &str) -> Vec<&'a Value> {
 fn switches_are_measured_between_hosts_and_nothing_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let marker = format!("rows-{}", std::process::id());
-    let before = devices();
+    let before = network_devices();
     let words = ["--dut", "weir,linux-bridge", "--seconds", "1", "--repeats", "1", "--json"];
     let output = weir(&words, &marker, folder.path()).arg("--quiet").output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -91,8 +75,8 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
         assert_eq!(is_beside, has_peer, "{name}: {text}");
         assert_eq!(lines(&rows, name, "linux-bridge").len(), usize::from(has_peer), "{name}");
     }
-    assert_eq!(marked(&marker), Vec::<String>::new());
-    assert_eq!(devices(), before);
+    assert_eq!(marked_processes(MARKER, &marker), Vec::<String>::new());
+    assert_eq!(network_devices(), before);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
 }
 
@@ -101,7 +85,7 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
 fn an_interrupted_measurement_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let marker = format!("interrupt-{}", std::process::id());
-    let before = devices();
+    let before = network_devices();
     let words = ["--dut", "weir,linux-bridge", "--rows", "udp64_flows", "--seconds", "600"];
     let mut child = weir(&words, &marker, folder.path())
         .stdout(Stdio::null())
@@ -109,16 +93,16 @@ fn an_interrupted_measurement_leaves_nothing() {
         .spawn()
         .expect("the weir binary starts");
     let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
-    let is_measuring =
-        lines.by_ref().map_while(Result::ok).any(|line| line.contains("udp64_flows: weir"));
+    let is_first = |line: String| line.contains("ports-flows weir") && line.contains("Unpaced");
+    let is_measuring = lines.by_ref().map_while(Result::ok).any(is_first);
     assert!(is_measuring, "needs root; the run ended before it measured");
     std::thread::spawn(move || lines.for_each(drop));
     let id = child.id().to_string();
     let done = Command::new("kill").args(["-s", "INT", &id]).status();
     assert!(done.is_ok_and(|status| status.success()));
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(marked(&marker), Vec::<String>::new());
-    assert_eq!(devices(), before);
+    assert_eq!(marked_processes(MARKER, &marker), Vec::<String>::new());
+    assert_eq!(network_devices(), before);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
 }
 

@@ -53,6 +53,38 @@ fn rates_are_found_one_way_and_both_ways() {
 
 #[test]
 #[ignore = "needs root"]
+fn frames_of_hosts_are_counted_by_the_far_kernel() {
+    let cell = cell("weir", "unpaced", &format!("{FLOWS}\nduration_s = 0.1"));
+    assert!(value(&cell, "unpaced_pps") > 0.0, "{cell}");
+    let tier = self::cell("weir-kernel", "unpaced", &format!("{FLOWS}\nduration_s = 0.1"));
+    let has_decided = |trial: &Value| trial["tier_hits"].as_u64().is_some_and(|hits| hits > 0);
+    assert!(tier["state"] != "measured" || has_decided(&tier["trials"][0]), "{tier}");
+    assert!(cell["trials"][0].get("tier_hits").is_none(), "{cell}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_flow_beside_new_ones_has_a_share_and_needs_four_ports() {
+    let two = cell("weir", "fair-share", &format!("{FLOWS}\nduration_s = 0.1"));
+    assert_eq!(two["state"], "not_supported", "{two}");
+    assert!(two["reason"].to_string().contains("set ports = 4"), "{two}");
+    let four = "flows = [\"in_port=1,actions=output:2\", \"in_port=3,actions=output:4\"]\n\
+        ports = 4\nduration_s = 0.1";
+    let four = cell("weir", "fair-share", four);
+    assert!(four["trials"][0]["raw"]["beside_its_copy_pps"].as_f64() > Some(0.0), "{four}");
+    assert!(value(&four, "fair_share_pct") >= 0.0, "{four}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn no_frame_is_decided_by_an_entry_that_was_changed_before() {
+    let changes = cell("weir", "flow-changes", "ports = 4\nduration_s = 0.2\ncount = 50");
+    assert_eq!(value(&changes, "flow_changes_wrong"), 0.0, "{changes}");
+    assert!(value(&changes, "flow_changes_ps") > 0.0, "{changes}");
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_meter_lets_its_rate_pass() {
     let settings = "flows = [\"in_port=1,actions=meter:1,output:2\"]\n\
         meters = [\"meter=1,kbps,burst,band=type=drop,rate=1000,burst_size=50\"]\n\

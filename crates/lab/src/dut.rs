@@ -15,6 +15,7 @@ mod ovs_dpdk;
 mod weir;
 mod wire;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::{Endpoint, Tls};
@@ -65,20 +66,23 @@ pub struct StartedDut {
     pub bridges: Vec<Endpoint>,
     /// The lab's own keys for it, where they are not those of the plan.
     pub tls: Option<Tls>,
+    /// The control socket that says how much a tier inside the kernel has decided, where that tier
+    /// is what is measured.
+    pub tier: Option<PathBuf>,
 }
 
 impl StartedDut {
     /// A switch without an OpenFlow channel.
     #[must_use]
     pub fn without_channel(service: Service) -> Self {
-        Self { service, bridges: Vec::new(), tls: None }
+        Self { service, bridges: Vec::new(), tls: None, tier: None }
     }
 
     /// A switch that takes connections where the plan says.
     #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
         let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
-        Self { service, bridges, tls: None }
+        Self { service, bridges, tls: None, tier: None }
     }
 }
 

@@ -7,14 +7,18 @@
 mod blast;
 mod channel;
 mod controller_loss;
+mod datagrams;
 mod delay;
 mod echo;
 mod failover;
+mod fair_share;
+mod flood;
+mod flow_changes;
 mod flow_mods;
 mod group;
 mod idle_cpu;
 mod iperf2;
-pub(crate) mod iperf3;
+mod iperf3;
 #[cfg(test)]
 mod kernel_tests;
 mod meter;
@@ -34,6 +38,7 @@ mod traffic;
 #[cfg(test)]
 mod truth;
 mod udp;
+mod unpaced;
 
 use std::path::Path;
 use std::time::Duration;
@@ -249,9 +254,12 @@ pub const ALL: &[&dyn Method] = &[
     &tcp::Tcp,
     &udp::Iperf3,
     &udp::Iperf2,
+    &datagrams::Datagrams,
     &pps::PacketRate,
     &delay::Delay,
     &rate::ForwardingRate,
+    &unpaced::Unpaced,
+    &fair_share::FairShare,
     &meter::Meter,
     &group::GroupCopies,
     &failover::Failover,
@@ -260,6 +268,7 @@ pub const ALL: &[&dyn Method] = &[
     &table_size::TableSize,
     &flow_mods::FlowMods,
     &packet_in::PacketInRate,
+    &flow_changes::FlowChanges,
     &controller_loss::ControllerLoss,
     &rfc2544::Rfc2544,
     &soak::Soak,

@@ -330,6 +330,10 @@ pub struct TrialRecord {
     pub load: Option<Load>,
     /// The limiting part.
     pub limit: Option<Limit>,
+    /// How many packets a tier inside the kernel decided meanwhile, where that tier is what is
+    /// measured and flow entries decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier_hits: Option<u64>,
     /// What else the program said.
     pub raw: serde_json::Value,
 }

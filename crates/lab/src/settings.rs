@@ -170,6 +170,8 @@ settings! {
         frame_size: u32,
         /// Whether both ends send at once.
         is_bidirectional: bool,
+        /// Whether TCP goes from host 2 to host 1, and not from host 1 to host 2.
+        is_reverse: bool,
         /// Streams at once, where hosts send. Default: 1.
         streams: u32,
         /// Offered frames a second, where the method has a fixed rate.
@@ -182,6 +184,9 @@ settings! {
         loss: f64,
         /// How many of something, where the method counts. Each says what.
         count: u64,
+        /// Echo requests before those that count, where what the first packets meet is not asked
+        /// about. Default: none.
+        warm_up_requests: u64,
     }
 }
 

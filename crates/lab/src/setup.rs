@@ -5,8 +5,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use channel::{Endpoint, Tls};
+use control::{ControlCommand, ControlLine, ControlRequest};
 use generator::method::TrialInput;
+use openflow::flow::FlowStatsRequest;
+use openflow::message::MultipartRequestBody;
 use openflow::{Message, Version};
 use serde::{Deserialize, Serialize};
 
@@ -382,6 +386,27 @@ impl Setup {
     #[must_use]
     pub fn loaded_s(&self) -> Option<f64> {
         self.loaded_s
+    }
+
+    /// How many packets a tier inside the kernel has decided since the start, where that tier is
+    /// what is measured and the lab has loaded the flow entries.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub fn tier_hits(&self) -> anyhow::Result<Option<u64>> {
+        let (Some(socket), Some(mut client)) = (&self.dut.tier, self.client()) else {
+            return Ok(None);
+        };
+        // Asking for statistics has the tier's hits counted.
+        client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()))?;
+        let command = ControlCommand::Caches { set: None };
+        let request = ControlRequest { json: true, bridge: None, command };
+        let lines = control::ask(socket, &request).context("asking for the kernel tier's hits")?;
+        let hits = lines.iter().filter_map(|line| match line {
+            ControlLine::Value(value) => value["kernel_hits"].as_u64(),
+            ControlLine::Text(_) | ControlLine::Done | ControlLine::Refused(_) => None,
+        });
+        Ok(Some(hits.sum()))
     }
 
     /// The testbed.

@@ -1,36 +1,38 @@
 //! `weir bench ports`: how fast a switch forwards between devices of the kernel, beside other
 //! switches.
 //!
-//! Hosts are network namespaces, joined to one switch by veth. All switches run at the same time,
-//! each between hosts of its own, and are measured in turns (A B C C B A), the others held still by
-//! a signal. The bars of the project's issue are held against the rows. It must never measure a
-//! switch as what it is not: one that fell back to something else has no figure.
+//! A view of campaigns: the scenarios `ports-*` of the lab, measured on every switch in turns, each
+//! start between hosts of its own. Here stand the names of the rows, the peers that each figure of
+//! Weir is held against, and the bars of the project's issue. It must never show a switch as what
+//! it is not: one that fell back to something else has no figure.
 
 mod bars;
-mod bed;
-mod changes;
-mod dut;
-mod flood;
-mod idle;
+mod figure;
 mod rows;
-mod share;
-mod tables;
-mod traffic;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use netdev::sys::affinity::allowed_cpus;
 use netdev::sys::netns::Namespace;
-use openflow::flow::FlowModCommand;
 
 use super::bar::AbsentRow;
 use super::common::{Common, Run};
-use crate::tools::Tool;
-use dut::{DutKind, RunningDut};
-use flood::Flows;
+use super::scratch;
+use crate::campaign::catalogue;
+use crate::campaign::run::{Campaign, execute};
+use crate::campaign::scenario::Scenario;
+use crate::dut::{self, Dut};
+use crate::method::ping;
+use crate::results::{CellResults, CellState, ScenarioResults};
+use crate::service::ProgramPaths;
+use crate::settings::{Forwarding, Settings};
+use crate::setup::TestbedKind;
+use crate::tools;
+use figure::{Figure, ROWS, RowKind, values_of_repeats};
 use rows::Samples;
 
 const EXAMPLES: &str = "\
@@ -41,9 +43,39 @@ Examples:
   weir bench ports --dut weir,weir-kernel,linux-bridge --rows tcp_1,ping
   weir bench ports --dut weir,ovs-tso --rows udp64 --seconds 5 --repeats 7 --json
 
-It needs root: hosts and switches live in network namespaces that go with it. Of others' programs it
-uses iperf3 and ping, and Open vSwitch for ovs and ovs-tso (apt-get install iperf3 iputils-ping
-openvswitch-switch); what is not installed has a row that says so, and makes the exit code 1.";
+The rows are figures of the scenarios ports-* (weir lab list), which weir lab run measures with all
+that a report has. It needs root: hosts and switches live in network namespaces that go with it. Of
+others' programs it uses iperf3 and ping, and Open vSwitch for ovs and ovs-tso (apt-get install
+iperf3 iputils-ping openvswitch-switch); what is not installed has a row that says so, and makes the
+exit code 1.";
+
+/// The switches that have ports of the kernel and need nothing else to be started: the names of the
+/// rows. Weir without more words is the one in user space here.
+const DUTS: [&str; 6] = ["weir", "weir-busy", "weir-kernel", "ovs", "ovs-tso", "linux-bridge"];
+
+/// The lab's name of a switch.
+fn name_in_lab(name: &'static str) -> &'static str {
+    if name == "weir" { "weir-user" } else { name }
+}
+
+/// A switch under test and its name in the rows.
+#[derive(Clone, Copy)]
+struct NamedDut {
+    name: &'static str,
+    dut: &'static dyn Dut,
+}
+
+impl NamedDut {
+    fn find(name: &str) -> Option<Self> {
+        let name = DUTS.into_iter().find(|known| *known == name)?;
+        Some(Self { name, dut: dut::find(name_in_lab(name))? })
+    }
+}
+
+/// The axis on which a scenario says what decides, and its values.
+const FORWARDING: &str = "forwarding";
+const BY_ENTRIES: &str = "flow entries";
+const BY_LEARNING: &str = "learning";
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -52,12 +84,12 @@ pub(super) struct PortsArgs {
     /// Switches under test; each of Weir's is held against each of the others
     #[arg(
         long,
-        value_enum,
+        value_parser = PossibleValuesParser::new(DUTS),
         value_name = "NAMES",
         value_delimiter = ',',
         default_value = "weir,weir-busy,weir-kernel,ovs,ovs-tso,linux-bridge"
     )]
-    dut: Vec<DutKind>,
+    dut: Vec<String>,
     /// Measure these rows only, by the beginnings of their names
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     rows: Vec<String>,
@@ -68,7 +100,7 @@ pub(super) struct PortsArgs {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=3_600))]
     seconds: u16,
-    /// How often each is measured
+    /// How often each is measured, with a new start of the switch
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// Print lines of JSON
@@ -82,154 +114,9 @@ pub(super) struct PortsArgs {
     weir: Option<PathBuf>,
 }
 
-/// What a row is measured with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Setup {
-    /// Two hosts, and an entry for each way.
-    Pair,
-    /// Two hosts and an entry for each of 10,000 flows; and another switch of the same kind with
-    /// 61,000 entries over 64 tables.
-    Flows,
-    /// Two pairs of hosts.
-    TwoPairs,
-    /// Four hosts, the first of which has the flows whose entries are changed.
-    Changes,
-    /// Eight ports.
-    EightPorts,
-}
-
-/// What is measured while a switch runs; figures of a row in order.
-type Measure = fn(&mut RunningDut, &Run) -> Result<Vec<f64>>;
-
-/// A figure, its unit, and whether it is held against that of others.
-#[derive(Clone, Copy, Debug)]
-struct Figure {
-    name: &'static str,
-    unit: &'static str,
-    is_compared: bool,
-}
-
-const fn figure(name: &'static str, unit: &'static str) -> Figure {
-    Figure { name, unit, is_compared: true }
-}
-
-const fn alone(name: &'static str, unit: &'static str) -> Figure {
-    Figure { name, unit, is_compared: false }
-}
-
-/// A row, or some that one measurement gives.
-struct RowKind {
-    name: &'static str,
-    figures: &'static [Figure],
-    setup: Setup,
-    /// The program of others that it needs.
-    tool: Option<Tool>,
-    /// Whether only switches with flow tables, and a process, can do it.
-    needs_tables: bool,
-    /// Whether packets are forwarded.
-    is_traffic: bool,
-    /// What is measured with the first switch of the setup.
-    measure: Measure,
-    /// The same of the second, where the setup has one; its figures come behind those of the first.
-    measure_second: Option<Measure>,
-}
-
-const fn row(name: &'static str, figures: &'static [Figure], measure: Measure) -> RowKind {
-    let (setup, tool) = (Setup::Pair, Some(Tool::Iperf3));
-    RowKind {
-        name,
-        figures,
-        setup,
-        tool,
-        needs_tables: false,
-        is_traffic: true,
-        measure,
-        measure_second: None,
-    }
-}
-
-/// All rows; those with the same setup stand together.
-const ROWS: &[RowKind] = &[
-    row("tcp_1", &[figure("tcp_1", "Gb/s")], |dut, run| one(traffic::tcp(dut, run, 1, false))),
-    row("tcp_1_reverse", &[figure("tcp_1_reverse", "Gb/s")], |dut, run| {
-        one(traffic::tcp(dut, run, 1, true))
-    }),
-    row("tcp_4", &[figure("tcp_4", "Gb/s")], |dut, run| one(traffic::tcp(dut, run, 4, false))),
-    row("tcp_4_reverse", &[figure("tcp_4_reverse", "Gb/s")], |dut, run| {
-        one(traffic::tcp(dut, run, 4, true))
-    }),
-    RowKind {
-        tool: Some(Tool::Ping),
-        ..row(
-            "ping_avg",
-            &[figure("ping_avg", "us"), alone("ping_lost", "requests")],
-            |dut, run| Ok(traffic::ping(dut, run)?.into()),
-        )
-    },
-    row("udp64", &[figure("udp64", "kpps"), alone("udp64_offered", "kpps")], |dut, run| {
-        Ok(traffic::udp64(dut, run)?.into())
-    }),
-    RowKind {
-        setup: Setup::Flows,
-        tool: None,
-        needs_tables: true,
-        measure_second: Some(|dut, run| {
-            one(flood::forwarded(dut, &Flows::Addresses(tables::many_addresses()), run))
-        }),
-        ..row(
-            "udp64_flows",
-            &[
-                figure("udp64_one_flow", "kpps"),
-                figure("udp64_10k_flows", "kpps"),
-                figure("udp64_61k_entries", "kpps"),
-            ],
-            |dut, run| {
-                [Flows::One, Flows::Many].iter().map(|it| flood::forwarded(dut, it, run)).collect()
-            },
-        )
-    },
-    RowKind {
-        setup: Setup::TwoPairs,
-        tool: None,
-        ..row(
-            "fair_share",
-            &[figure("fair_share", "%"), alone("fair_share_left", "kpps")],
-            |dut, run| Ok(share::measure(dut, run)?.into()),
-        )
-    },
-    RowKind {
-        setup: Setup::Changes,
-        tool: None,
-        needs_tables: true,
-        ..row(
-            "flow_changes",
-            &[
-                figure("flow_changes", "changes/s"),
-                alone("flow_changes_wrong", "packets"),
-                alone("flow_changes_lost", "packets"),
-            ],
-            |dut, run| Ok(changes::measure(dut, run)?.into()),
-        )
-    },
-    RowKind {
-        setup: Setup::EightPorts,
-        tool: None,
-        needs_tables: true,
-        is_traffic: false,
-        ..row("idle_cpu", &[figure("idle_cpu", "%")], |dut, run| one(idle::measure(dut, run)))
-    },
-];
-
-fn one(figure: Result<f64>) -> Result<Vec<f64>> {
-    Ok(vec![figure?])
-}
-
 impl PortsArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        let rows = self.wanted_rows()?;
-        for (index, dut) in self.dut.iter().enumerate() {
-            ensure!(!self.dut[..index].contains(dut), "--dut names {} twice", dut.name());
-        }
+        let (rows, duts) = (self.wanted_rows()?, self.duts()?);
         // Without the right to make it there is nothing to measure.
         Namespace::new()
             .context("kernel ports are measured in network namespaces (run as root)")?;
@@ -239,13 +126,13 @@ impl PortsArgs {
             seconds: f64::from(self.seconds),
             repeats: self.repeats,
             json: self.json,
-            quiet: self.quiet,
+            // A campaign shows how far it is.
+            quiet: true,
             weir: self.weir.clone(),
         };
-        let steps = rows.len() * self.dut.len() * usize::from(self.repeats);
-        common.run(steps, |run| {
-            for rows in rows.chunk_by(|one, next| one.setup == next.setup) {
-                self.measure(rows, run)?;
+        common.run(0, |run| {
+            for rows in rows.chunk_by(|one, next| one.scenario == next.scenario) {
+                self.measure(rows, &duts, run)?;
             }
             Ok(())
         })
@@ -264,33 +151,51 @@ impl PortsArgs {
         Ok(ROWS.iter().filter(is_wanted).collect())
     }
 
-    /// Starts all switches, and measures rows with the same setup.
-    fn measure(&self, rows: &[&RowKind], run: &mut Run) -> Result<()> {
-        let Some(setup) = rows.first().map(|row| row.setup) else { return Ok(()) };
-        let mut switches = Vec::new();
-        let needs_tables = rows.iter().all(|row| row.needs_tables);
-        for kind in &self.dut {
-            if needs_tables && !kind.has_tables() {
-                run.progress.advance((rows.len() * run.repeats) as u64);
-                continue;
-            }
-            run.progress.begin(&format!("starting {}", kind.name()));
-            match start(*kind, setup, run) {
-                Ok(duts) => switches.push((*kind, duts)),
-                Err(why) => {
-                    run.cancel.check()?;
-                    for row in rows {
-                        absent(run, row, Some(*kind), &why)?;
-                    }
-                }
+    fn duts(&self) -> Result<Vec<NamedDut>> {
+        let find = |(index, name): (usize, &String)| {
+            ensure!(!self.dut[..index].contains(name), "--dut names {name} twice");
+            NamedDut::find(name).with_context(|| format!("no switch under test {name:?}"))
+        };
+        self.dut.iter().enumerate().map(find).collect()
+    }
+
+    /// Measures rows of one scenario, and prints them.
+    fn measure(&self, rows: &[&'static RowKind], duts: &[NamedDut], run: &mut Run) -> Result<()> {
+        let mut wanted = Vec::new();
+        for row in rows {
+            match row.tool.map(tools::Tool::find) {
+                Some(Err(missing)) => absent(run, row, None, missing.to_string())?,
+                Some(Ok(_)) | None => wanted.push(*row),
             }
         }
-        for row in rows {
-            if let Some(Err(missing)) = row.tool.map(Tool::find) {
-                absent(run, row, None, &missing.into())?;
-                continue;
+        let Some(first) = wanted.first() else { return Ok(()) };
+        let paths = ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir());
+        let scenario = self.scenario(first.scenario, &wanted, duts, &paths)?;
+        let folder = scratch()?;
+        let campaign = Campaign {
+            scenarios: vec![scenario],
+            duts: duts.iter().map(|it| it.dut).collect(),
+            is_quick: false,
+            repeats: Some(run.repeats),
+            limit: None,
+            kind: TestbedKind::Kernel,
+            paths: paths.clone(),
+            folder: folder.path().to_owned(),
+            is_resumed: false,
+            command: Vec::new(),
+            notes: Vec::new(),
+            quiet: self.quiet,
+        };
+        let results = execute(&campaign, &run.cancel)?;
+        let Some(found) = results.scenarios.first() else { bail!("no results") };
+        for row in wanted {
+            let mut samples = Vec::new();
+            for dut in duts {
+                match figures(row, *dut, found, run.repeats, &paths) {
+                    Ok(figures) => samples.extend(figures),
+                    Err(why) => absent(run, row, Some(dut.name), why)?,
+                }
             }
-            let samples = in_turns(row, &mut switches, run)?;
             let bars = if self.bars { bars::ALL } else { &[] };
             for line in rows::lines(&samples, bars) {
                 run.row(&line)?;
@@ -298,102 +203,177 @@ impl PortsArgs {
             for line in rows::bars_not_held(row.figures, &samples, bars) {
                 run.row(&line)?;
             }
+            if !self.quiet {
+                row.remarks(&found.cells).iter().for_each(|remark| eprintln!("{remark}"));
+            }
         }
         Ok(())
     }
+
+    /// The scenario with the durations that are wanted, without the points that no row shows: as
+    /// a file, so that what is measured is what it says.
+    fn scenario(
+        &self,
+        name: &str,
+        rows: &[&RowKind],
+        duts: &[NamedDut],
+        paths: &ProgramPaths,
+    ) -> Result<Scenario> {
+        let known = catalogue::find(name)?;
+        let [scenario] = &known[..] else { bail!("{name} is no single scenario") };
+        let mut file: toml::Table = scenario.source.parse().context(scenario.id.clone())?;
+        let settings = file.entry("settings").or_insert_with(|| toml::Table::new().into());
+        let settings = settings.as_table_mut().context("settings are no table")?;
+        if settings.contains_key("duration_s") {
+            settings.insert("duration_s".to_owned(), f64::from(self.seconds).into());
+        } else {
+            let requests = f64::from(self.seconds) / ping::INTERVAL.as_secs_f64();
+            settings.insert("count".to_owned(), (requests.round() as i64).into());
+        }
+        let mut without: Vec<toml::Value> = Vec::new();
+        let mut leave_out = |point: &[(&str, &str)]| {
+            let point = point.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).into()));
+            without.push(point.collect::<toml::Table>().into());
+        };
+        for cell in scenario.cells(false)? {
+            let is_wanted = |figure: &Figure| {
+                figure
+                    .at
+                    .iter()
+                    .all(|(axis, value)| cell.at.get(*axis).is_some_and(|it| it == value))
+            };
+            if !rows.iter().any(|row| row.figures.iter().any(is_wanted)) {
+                let point: Vec<_> = cell.at.iter().map(|(a, v)| (a.as_str(), v.as_str())).collect();
+                leave_out(&point);
+            }
+        }
+        if scenario.axis_infos(false)?.iter().any(|axis| axis.name == FORWARDING) {
+            for dut in duts {
+                let other = if has_tables(dut.dut, paths) { BY_LEARNING } else { BY_ENTRIES };
+                leave_out(&[("dut", dut.dut.name()), (FORWARDING, other)]);
+            }
+        }
+        if !without.is_empty() {
+            file.insert("without".to_owned(), without.into());
+        }
+        let text = toml::to_string(&file).context("writing the scenario")?;
+        Scenario::from_toml(&text).with_context(|| text)
+    }
+}
+
+/// Whether a switch forwards by flow entries.
+fn has_tables(dut: &dyn Dut, paths: &ProgramPaths) -> bool {
+    let settings = Settings { forwarding: Some(Forwarding::Flows), ..<_>::default() };
+    dut.check(&settings, paths).is_ok()
 }
 
 /// A row that says why there is no figure, for who reads rows only.
-fn absent(run: &mut Run, row: &RowKind, dut: Option<DutKind>, why: &anyhow::Error) -> Result<()> {
-    let dut = dut.map(DutKind::name);
-    run.row(&AbsentRow { row: row.name, dut, absent: format!("{why:#}") })
+fn absent(run: &mut Run, row: &RowKind, dut: Option<&'static str>, absent: String) -> Result<()> {
+    run.row(&AbsentRow { row: row.name, dut, absent })
 }
 
-/// The switches of one kind that a setup needs.
-fn start(kind: DutKind, setup: Setup, run: &Run) -> Result<Vec<RunningDut>> {
-    kind.check()?;
-    match setup {
-        Setup::Pair => Ok(vec![RunningDut::start(kind, 2, tables::pair(), run)?]),
-        Setup::Flows => Ok(vec![
-            RunningDut::start(kind, 2, tables::many_flows(), run)?,
-            RunningDut::start(kind, 2, tables::many_tables(), run)?,
-        ]),
-        Setup::TwoPairs => Ok(vec![RunningDut::start(kind, 4, tables::two_pairs(), run)?]),
-        Setup::Changes => {
-            let entries = changes::entries(FlowModCommand::Add, 0);
-            Ok(vec![RunningDut::start(kind, 4, entries, run)?])
-        }
-        Setup::EightPorts => Ok(vec![RunningDut::start(kind, 8, tables::eight_ports(), run)?]),
-    }
-}
-
-/// Measures a row with each switch in turns. One that fails is left out from then on, with a row
-/// that says why.
-fn in_turns(
+/// The figures of a row on one switch, or why there are none. Without flow tables there is no row
+/// that needs them.
+fn figures(
     row: &RowKind,
-    switches: &mut [(DutKind, Vec<RunningDut>)],
-    run: &mut Run,
-) -> Result<Vec<Samples>> {
-    let mut all: Vec<Result<Vec<Vec<f64>>>> = switches.iter().map(|_| Ok(Vec::new())).collect();
-    for round in 0..run.repeats {
-        for step in 0..switches.len() {
-            let index = if round % 2 == 0 { step } else { switches.len() - 1 - step };
-            let (kind, duts) = &mut switches[index];
-            run.progress.begin(&format!("{}: {}, {}", row.name, kind.name(), round + 1));
-            if let Ok(values) = &mut all[index] {
-                match visit(row, *kind, duts, run) {
-                    Ok(figures) => values.push(figures),
-                    Err(why) => {
-                        run.cancel.check()?;
-                        all[index] = Err(why);
-                    }
-                }
-            }
-            run.progress.advance(1);
+    NamedDut { name: dut_name, dut }: NamedDut,
+    found: &ScenarioResults,
+    repeats: usize,
+    paths: &ProgramPaths,
+) -> Result<Vec<Samples>, String> {
+    let by = if has_tables(dut, paths) { BY_ENTRIES } else { BY_LEARNING };
+    let mut all = Vec::new();
+    for figure in row.figures {
+        let is_it = |cell: &&CellResults| {
+            let is_at =
+                |(axis, value): &(&str, &str)| cell.at.get(*axis).is_some_and(|it| it == value);
+            cell.dut == dut.name()
+                && cell.at.get(FORWARDING).is_none_or(|it| it == by)
+                && figure.at.iter().all(is_at)
+        };
+        let cell = found.cells.iter().find(is_it).ok_or("it is not among the results")?;
+        match &cell.state {
+            CellState::Measured => {}
+            CellState::NotSupported(_) if by == BY_LEARNING => return Ok(Vec::new()),
+            CellState::NotSupported(why)
+            | CellState::Missing(why)
+            | CellState::Failed(why)
+            | CellState::Skipped(why)
+            | CellState::Pending(why) => return Err(why.clone()),
+        }
+        let has_tier = dut_name == "weir-kernel" && row.is_traffic;
+        let values = values_of_repeats(cell, figure, repeats, has_tier)?;
+        let Figure { name, unit, is_compared, .. } = *figure;
+        all.push(Samples { row: name, unit, is_compared, dut: dut_name, values });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figure::ROWS;
+    use super::{BY_ENTRIES, BY_LEARNING, DUTS, FORWARDING, NamedDut, PortsArgs};
+    use crate::service::ProgramPaths;
+
+    fn args() -> PortsArgs {
+        PortsArgs {
+            dut: DUTS.map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+            bars: false,
+            seconds: 7,
+            repeats: 3,
+            json: true,
+            quiet: true,
+            weir: None,
         }
     }
-    let mut samples = Vec::new();
-    for ((kind, _), values) in switches.iter().zip(all) {
-        match values {
-            Ok(values) => samples.extend(figures(row, *kind, &values)),
-            Err(why) => absent(run, row, Some(*kind), &why)?,
+
+    #[test]
+    fn a_scenario_has_the_points_that_rows_show_and_the_durations_that_are_asked_for() {
+        let duts: Vec<_> = DUTS.iter().map(|name| NamedDut::find(name).unwrap()).collect();
+        let paths = ProgramPaths::new(std::path::PathBuf::new(), std::path::PathBuf::new());
+        let scenario = |row: &str| {
+            let rows: Vec<_> = ROWS.iter().filter(|it| it.name == row).collect();
+            args().scenario(rows[0].scenario, &rows, &duts, &paths).unwrap()
+        };
+        let tcp = scenario("tcp_4_reverse");
+        let cells = tcp.cells(false).unwrap();
+        assert_eq!(cells.len(), 2, "by flow entries and by learning: {cells:?}");
+        assert!(cells.iter().all(|cell| cell.settings.streams == Some(4)));
+        assert!(cells.iter().all(|cell| cell.settings.is_reverse == Some(true)));
+        assert!(cells.iter().all(|cell| cell.settings.duration_s() == 7.0));
+        let by = |by: &str| cells.iter().find(|cell| cell.at[FORWARDING] == by).unwrap();
+        for (dut, entries) in [("weir-user", true), ("ovs-tso", true), ("linux-bridge", false)] {
+            assert_eq!(tcp.is_without(dut, &by(BY_LEARNING).at), entries, "{dut}");
+            assert_eq!(tcp.is_without(dut, &by(BY_ENTRIES).at), !entries, "{dut}");
+        }
+        assert_eq!(scenario("ping_avg").cells(false).unwrap()[0].settings.count, Some(700));
+        for row in ROWS {
+            let cells = scenario(row.name).cells(false).unwrap();
+            assert!(cells.len() >= row.figures.len().min(2) - 1, "{}", row.name);
         }
     }
-    Ok(samples)
-}
 
-/// One series for each figure of a row.
-fn figures(row: &RowKind, dut: DutKind, rounds: &[Vec<f64>]) -> Vec<Samples> {
-    let of = |(index, figure): (usize, &Figure)| {
-        let values = rounds.iter().filter_map(|figures| figures.get(index).copied()).collect();
-        let Figure { name, unit, is_compared } = *figure;
-        Samples { row: name, unit, is_compared, dut, values }
-    };
-    row.figures.iter().enumerate().map(of).collect()
-}
-
-/// Measures with each switch of one kind while that one alone runs.
-fn visit(row: &RowKind, kind: DutKind, duts: &mut [RunningDut], run: &Run) -> Result<Vec<f64>> {
-    let has_tier = kind == DutKind::WeirKernel && row.is_traffic;
-    let measures = std::iter::once(row.measure).chain(row.measure_second);
-    let mut figures = Vec::new();
-    for (dut, measure) in duts.iter_mut().zip(measures) {
-        figures.extend(dut.while_it_runs(|dut| measure_tier(dut, has_tier, measure, run))?);
+    #[test]
+    fn the_entries_are_as_many_as_the_rows_say() {
+        let count = |scenario: &str, at: &str| {
+            let found = crate::campaign::catalogue::find(scenario).unwrap();
+            let cells = found[0].cells(false).unwrap();
+            let cell = cells.iter().find(|cell| cell.at.values().any(|it| it.contains(at)));
+            let settings = &cell.unwrap().settings;
+            let all: Vec<_> = settings.flow_mods().map(|entry| entry.unwrap()).collect();
+            let distinct: std::collections::HashSet<_> = all
+                .iter()
+                .map(|entry| format!("{:?} {:?}", entry.table_id, entry.matching))
+                .collect();
+            assert_eq!(distinct.len(), all.len(), "{scenario}: an entry twice");
+            let tables =
+                all.iter().map(|entry| entry.table_id).collect::<std::collections::BTreeSet<_>>();
+            (all.len(), tables.len())
+        };
+        assert_eq!(count("ports-flows", "one of"), (10_000, 1));
+        assert_eq!(count("ports-flows", "64 tables"), (60_992, 64));
+        assert_eq!(count("ports-fair-share", BY_ENTRIES), (104, 1));
+        assert_eq!(count("ports-tcp", BY_ENTRIES), (2, 1));
     }
-    Ok(figures)
-}
-
-/// Measures, and looks whether the kernel tier has taken part where it is what is measured.
-fn measure_tier(
-    dut: &mut RunningDut,
-    has_tier: bool,
-    measure: Measure,
-    run: &Run,
-) -> Result<Vec<f64>> {
-    let hits = if has_tier { dut.kernel_hits()? } else { 0 };
-    let measured = measure(dut, run)?;
-    if has_tier {
-        ensure!(dut.kernel_hits()? > hits, "the kernel tier has decided nothing");
-    }
-    Ok(measured)
 }

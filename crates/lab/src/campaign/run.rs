@@ -586,9 +586,16 @@ impl<'a> Run<'a> {
         let found = self.record.found.get(&round.place(cell.0));
         let before = found.and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
+            let mut tier_hits = None;
             let (outcome, stall_ms) = match self.running(round, started)? {
                 Ok(running) => match method.fits(running.setup.bed()) {
-                    Ok(()) => self.measure(method, running, &settings, before)?,
+                    Ok(()) => {
+                        let first = running.setup.tier_hits().ok().flatten();
+                        let measured = self.measure(method, running, &settings, before)?;
+                        let last = running.setup.tier_hits().ok().flatten();
+                        tier_hits = last.zip(first).map(|(last, first)| last.saturating_sub(first));
+                        measured
+                    }
                     Err(reason) => {
                         let why = format!("{NOT_SUPPORTED}{reason}");
                         self.keep(round, cell, failed(method.id(), number, why), Vec::new());
@@ -610,6 +617,7 @@ impl<'a> Run<'a> {
             let (mut record, distributions) = record(method, number, outcome);
             record.attempt = attempt;
             record.stall_ms = stall_ms;
+            record.tier_hits = tier_hits;
             if is_stalled && record.error.is_none() {
                 // The last attempt too: what a stall spoiled is named, and no sample.
                 record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));

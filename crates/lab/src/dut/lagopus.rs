@@ -93,7 +93,7 @@ impl Dut for Lagopus {
         service.add(process, Some(ProcessRole::Switch), 0);
         let host = CONTROLLER_IP.to_string();
         let bridges = vec![Endpoint::PassiveTcp { host, port: CONTROLLER_PORT }];
-        Ok(StartedDut { service, bridges, tls: None })
+        Ok(StartedDut { service, bridges, tls: None, tier: None })
     }
 }
 

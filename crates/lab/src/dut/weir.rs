@@ -279,7 +279,9 @@ impl Dut for WeirSwitch {
         Ok(match plan.settings.forwarding() {
             Forwarding::Io => StartedDut::without_channel(service),
             Forwarding::Flows | Forwarding::Learning | Forwarding::Controller => {
-                StartedDut::listening(service, plan)
+                let has_tier = self.caches(plan.settings) == Some(KERNEL_CACHES);
+                let tier = has_tier.then(|| context.dir.join(CONTROL));
+                StartedDut { tier, ..StartedDut::listening(service, plan) }
             }
         })
     }

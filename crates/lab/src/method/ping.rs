@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{Method, MethodContext, Metric, Trial, TrialError, echo};
+use crate::load::Load;
 use crate::process::{self, command_line};
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
@@ -19,7 +20,7 @@ pub(super) struct Ping;
 const REQUESTS: u32 = 100;
 
 /// Time between two of them.
-pub(super) const INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(10);
 
 const METRICS: &[Metric] = &[
     Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
@@ -64,7 +65,8 @@ impl Method for Ping {
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_millis(300) + INTERVAL * requests(settings)
+        let warm_up = settings.warm_up_requests.unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+        Duration::from_millis(300) + INTERVAL * requests(settings).saturating_add(warm_up)
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
@@ -72,20 +74,11 @@ impl Method for Ping {
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let target = HOSTS[1].ip;
-        let (tool, commands, echoes, load) = match Tool::Ping.find() {
-            Ok(path) => {
-                let command = command(&path, target, requests(context.settings));
-                let line = command_line(&command);
-                let (text, load) = context.observe(|| real(context, command));
-                let echoes = parse(&text?)?;
-                ("ping".to_owned(), vec![line], echoes, load)
-            }
-            Err(missing) => {
-                let (echoes, load) = context.observe(|| echo::run(context, target));
-                (format!("Weir's own ICMP echo ({missing})"), Vec::new(), echoes?, load)
-            }
-        };
+        if let Some(count) = context.settings.warm_up_requests {
+            let settings = Settings { count: Some(count), ..context.settings.clone() };
+            measure(&MethodContext { settings: &settings, ..*context })?;
+        }
+        let Measured { tool, commands, echoes, load } = measure(context)?;
         let summary = summarise(&echoes.rtt_ms).ok_or_else(|| TrialError::Output {
             program: "ping",
             what: format!("none of {} echo requests was answered", echoes.sent),
@@ -100,6 +93,31 @@ impl Method for Ping {
             resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
         })
+    }
+}
+
+/// What came of the echo requests, and who sent them.
+struct Measured {
+    tool: String,
+    commands: Vec<String>,
+    echoes: EchoReplies,
+    load: Option<Load>,
+}
+
+fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
+    let target = HOSTS[1].ip;
+    match Tool::Ping.find() {
+        Ok(path) => {
+            let command = command(&path, target, requests(context.settings));
+            let commands = vec![command_line(&command)];
+            let (text, load) = context.observe(|| real(context, command));
+            Ok(Measured { tool: "ping".to_owned(), commands, echoes: parse(&text?)?, load })
+        }
+        Err(missing) => {
+            let (echoes, load) = context.observe(|| echo::run(context, target));
+            let tool = format!("Weir's own ICMP echo ({missing})");
+            Ok(Measured { tool, commands: Vec::new(), echoes: echoes?, load })
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! TCP throughput from host 1 to host 2, counted at the receiver.
+//! TCP throughput from host 1 to host 2, or back, counted at the receiver.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ impl Method for Tcp {
     }
 
     fn about(&self) -> &'static str {
-        "TCP from host 1 to host 2, in one stream or `streams`, payload counted at the receiver"
+        "TCP from host 1 to host 2, or back, in one stream or `streams`, payload counted at the \
+         receiver"
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -55,14 +56,22 @@ impl Method for Tcp {
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let is_reverse = context.settings.is_reverse == Some(true);
         if let Err(missing) = Tool::Iperf3.find() {
             if context.settings.streams.is_some_and(|streams| streams > 1) {
                 return Err(TrialError::Unfit("several TCP streams at once need iperf3"));
             }
+            if is_reverse {
+                return Err(TrialError::Unfit("TCP from host 2 to host 1 needs iperf3"));
+            }
             return own(context, &missing.0);
         }
-        let done = iperf3::run(context, &[])?;
+        let words: &[&str] = if is_reverse { &["-R"] } else { &[] };
+        let done = iperf3::run(context, words)?;
         let received = &done.sums.received;
+        if received.bytes <= 0.0 {
+            return Err(nothing());
+        }
         Ok(Trial {
             values: vec![
                 ("tcp_mbps", received.bits_per_second / 1e6),
@@ -83,11 +92,15 @@ impl Method for Tcp {
     }
 }
 
+fn nothing() -> TrialError {
+    TrialError::Output { program: "TCP", what: "no payload arrived".into() }
+}
+
 fn own(context: &MethodContext<'_>, missing: &str) -> Result<Trial, TrialError> {
     let (received, load) = context.observe(|| blast::tcp(context));
     let received = received?;
     if received.bytes == 0 || received.seconds <= 0.0 {
-        return Err(TrialError::Output { program: "TCP", what: "no payload arrived".into() });
+        return Err(nothing());
     }
     Ok(Trial {
         values: vec![("tcp_mbps", received.bytes as f64 * 8.0 / received.seconds / 1e6)],

@@ -96,6 +96,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
                 why: format!("{} at 97.1 % of what it can", part.label()),
                 machine_full: false,
             }),
+            tier_hits: None,
             raw: serde_json::Value::Null,
         });
     }

@@ -1,8 +1,9 @@
 //! Many flow entries of one shape: a text with places that are counted up.
 //!
 //! In braces stands a start and how it is counted: `{10.0.0.1+n}`, `{02:00:00:00:00:01+n}`,
-//! `{7+n}`, `{1+n%64}`. `n` runs from 0. The start says what it is: an IPv4 address, an Ethernet
-//! address, or a number. A place that is none of these is an error and never a text.
+//! `{7+n}`, `{1+n%64}`, `{1+n*4%64}` (1, 5, 9 to 61, then 1 again). `n` runs from 0. The start says
+//! what it is: an IPv4 address, an Ethernet address, or a number. A place that is none of these is
+//! an error and never a text.
 
 use std::net::Ipv4Addr;
 
@@ -44,11 +45,27 @@ enum Start {
     Mac(u64),
 }
 
+/// How a place is counted.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    /// From one entry to the next.
+    step: u64,
+    /// Below what it stays.
+    modulus: Option<u64>,
+}
+
+impl Count {
+    /// What is added to the start in the entry `n`.
+    fn at(self, n: u64) -> u64 {
+        let counted = n.wrapping_mul(self.step);
+        self.modulus.map_or(counted, |modulus| counted % modulus)
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Piece<'a> {
     Text(&'a str),
-    /// Start, and after how many it begins again.
-    Place(Start, Option<u64>),
+    Place(Start, Count),
 }
 
 impl FlowSeries {
@@ -72,8 +89,8 @@ impl FlowSeries {
 
     fn pieces(&self) -> Result<Vec<Piece<'_>>, SettingsError> {
         let wrong = |place: &str| {
-            let why = "a place is {START+n} or {START+n%COUNT}, with a number, an IPv4 address or \
-                       an Ethernet address as START";
+            let why = "a place is {START+n}, {START+n%COUNT} or {START+n*STEP%COUNT}, with a \
+                       number, an IPv4 address or an Ethernet address as START";
             SettingsError::new("series", place, why)
         };
         let mut pieces = Vec::new();
@@ -91,9 +108,13 @@ impl FlowSeries {
 
 fn piece(place: &str) -> Option<Piece<'static>> {
     let (start, count) = place.split_once("+n")?;
-    let modulus = match count.strip_prefix('%') {
-        Some(modulus) => Some(modulus.parse().ok().filter(|modulus| *modulus > 0)?),
-        None if count.is_empty() => None,
+    let (step, modulus) = match count.split_once('%') {
+        Some((step, modulus)) => (step, Some(modulus.parse().ok().filter(|modulus| *modulus > 0)?)),
+        None => (count, None),
+    };
+    let step = match step.strip_prefix('*') {
+        Some(step) => step.parse().ok().filter(|step| *step > 0)?,
+        None if step.is_empty() => 1,
         None => return None,
     };
     let start = if let Ok(number) = start.parse() {
@@ -103,7 +124,7 @@ fn piece(place: &str) -> Option<Piece<'static>> {
     } else {
         Start::Mac(mac_bits(start.parse().ok()?))
     };
-    Some(Piece::Place(start, modulus))
+    Some(Piece::Place(start, Count { step, modulus }))
 }
 
 fn mac_bits(MacAddr(bytes): MacAddr) -> u64 {
@@ -111,8 +132,8 @@ fn mac_bits(MacAddr(bytes): MacAddr) -> u64 {
 }
 
 fn text(pieces: &[Piece<'_>], n: u64) -> String {
-    let place = |start: Start, modulus: Option<u64>| {
-        let n = modulus.map_or(n, |modulus| n % modulus);
+    let place = |start: Start, count: Count| {
+        let n = count.at(n);
         match start {
             Start::Number(number) => number.wrapping_add(n).to_string(),
             Start::Ipv4(bits) => Ipv4Addr::from_bits(bits.wrapping_add(n as u32)).to_string(),
@@ -124,7 +145,7 @@ fn text(pieces: &[Piece<'_>], n: u64) -> String {
     };
     let piece = |piece: &Piece<'_>| match piece {
         Piece::Text(text) => (*text).to_owned(),
-        Piece::Place(start, modulus) => place(*start, *modulus),
+        Piece::Place(start, count) => place(*start, *count),
     };
     pieces.iter().map(piece).collect()
 }
@@ -150,8 +171,19 @@ mod tests {
     }
 
     #[test]
+    fn places_are_counted_in_steps() {
+        let flow = "table={3+n*4%8},tp_dst={1+n*10},actions=drop";
+        let expected = [
+            "table=3,tp_dst=1,actions=drop",
+            "table=7,tp_dst=11,actions=drop",
+            "table=3,tp_dst=21,actions=drop",
+        ];
+        assert_eq!(texts(flow, 3).unwrap(), expected);
+    }
+
+    #[test]
     fn a_place_that_is_none_is_named() {
-        for place in ["x+n", "1", "1+n%0", "1+n%x", "1+m", ""] {
+        for place in ["x+n", "1", "1+n%0", "1+n%x", "1+m", "", "1+n*", "1+n*0", "1+n4", "1+n%8*2"] {
             let error = texts(&format!("tp_dst={{{place}}},actions=drop"), 1).unwrap_err();
             assert!(error.contains("START"), "{place}: {error}");
         }

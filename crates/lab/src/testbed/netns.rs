@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use netdev::Port;
 use netdev::sys::ethtool::Ethtool;
-use netdev::sys::link::{LinkError, Rtnl, VethEnd, VethPair, disable_ipv6};
+use netdev::sys::link::{LinkError, LinkStats, Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
@@ -270,6 +270,14 @@ impl NetnsTestbed {
     pub fn open_port(&self, host: usize) -> io::Result<Port> {
         let open = || netdev::open_text(&format!("af_packet:{HOST_DEVICE}"));
         self.host(host).enter(open)?.map_err(io::Error::other)
+    }
+
+    /// What the device of a host has counted.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn host_stats(&self, host: usize) -> Result<LinkStats, NetnsError> {
+        Ok(self.hosts[host].rtnl.link(HOST_DEVICE)?.stats)
     }
 
     /// Joins the switch's devices by a bridge of the kernel.

@@ -4,14 +4,13 @@
 //! A ratio to a peer holds on any machine; microseconds and shares of a core are asked for as they
 //! were on the machine of the issue.
 
-use super::dut::DutKind;
 use crate::bench::bar::ThresholdOf;
 
 /// What is asked of one figure of one switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortsBar {
     pub(super) row: &'static str,
-    pub(super) dut: DutKind,
+    pub(super) dut: &'static str,
     /// Beside whom; nobody where the value itself is asked for.
     pub(super) peer: Option<&'static str>,
     pub(super) of: ThresholdOf,
@@ -34,30 +33,35 @@ pub(super) const SAME_SWITCH_PEERS: &[SameSwitchPeer] = &[
     SameSwitchPeer { row: "udp64_61k_entries", figure: "udp64_one_flow", peer: "one flow" },
 ];
 
-const fn at_least(row: &'static str, dut: DutKind, peer: &'static str, limit: f64) -> PortsBar {
+const fn at_least(
+    row: &'static str,
+    dut: &'static str,
+    peer: &'static str,
+    limit: f64,
+) -> PortsBar {
     PortsBar { row, dut, peer: Some(peer), of: ThresholdOf::RatioAtLeast, limit }
 }
 
-const fn value(row: &'static str, dut: DutKind, of: ThresholdOf, limit: f64) -> PortsBar {
+const fn value(row: &'static str, dut: &'static str, of: ThresholdOf, limit: f64) -> PortsBar {
     PortsBar { row, dut, peer: None, of, limit }
 }
 
-const KERNEL: DutKind = DutKind::WeirKernel;
+const KERNEL: &str = "weir-kernel";
 
 /// Every bar.
 pub(super) const ALL: &[PortsBar] = &[
     at_least("tcp_1", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_1", KERNEL, "ovs-tso", 1.5),
-    at_least("tcp_1", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_1", "weir", "ovs-tso", 1.0),
     at_least("tcp_1_reverse", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_1_reverse", KERNEL, "ovs-tso", 1.5),
-    at_least("tcp_1_reverse", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_1_reverse", "weir", "ovs-tso", 1.0),
     at_least("tcp_4", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_4", KERNEL, "ovs-tso", 1.5),
-    at_least("tcp_4", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_4", "weir", "ovs-tso", 1.0),
     at_least("tcp_4_reverse", KERNEL, "linux-bridge", 0.9),
     at_least("tcp_4_reverse", KERNEL, "ovs-tso", 1.5),
-    at_least("tcp_4_reverse", DutKind::Weir, "ovs-tso", 1.0),
+    at_least("tcp_4_reverse", "weir", "ovs-tso", 1.0),
     PortsBar {
         row: "ping_avg",
         dut: KERNEL,
@@ -65,37 +69,34 @@ pub(super) const ALL: &[PortsBar] = &[
         of: ThresholdOf::RatioAtMost,
         limit: 1.2,
     },
-    value("ping_avg", DutKind::Weir, ThresholdOf::ValueAtMost, 100.0),
-    value("ping_avg", DutKind::WeirBusy, ThresholdOf::ValueAtMost, 60.0),
+    value("ping_avg", "weir", ThresholdOf::ValueAtMost, 100.0),
+    value("ping_avg", "weir-busy", ThresholdOf::ValueAtMost, 60.0),
     at_least("udp64", KERNEL, "linux-bridge", 0.9),
-    at_least("udp64", DutKind::Weir, "ovs", 1.5),
+    at_least("udp64", "weir", "ovs", 1.5),
     at_least("udp64_10k_flows", KERNEL, "one flow", 0.85),
     at_least("udp64_61k_entries", KERNEL, "one flow", 0.85),
     value("flow_changes", KERNEL, ThresholdOf::ValueAtLeast, 50_000.0),
     value("flow_changes_wrong", KERNEL, ThresholdOf::LargestAtMost, 0.0),
     value("flow_changes_lost", KERNEL, ThresholdOf::LargestAtMost, 0.0),
-    value("fair_share", DutKind::Weir, ThresholdOf::ValueAtLeast, 80.0),
+    value("fair_share", "weir", ThresholdOf::ValueAtLeast, 80.0),
     value("fair_share", KERNEL, ThresholdOf::ValueAtLeast, 80.0),
     value("idle_cpu", KERNEL, ThresholdOf::ValueAtMost, 0.5),
 ];
 
 #[cfg(test)]
 mod tests {
-    use clap::ValueEnum as _;
-
     use super::{ALL, SAME_SWITCH_PEERS};
-    use crate::bench::ports::ROWS;
-    use crate::bench::ports::dut::DutKind;
+    use crate::bench::ports::DUTS;
+    use crate::bench::ports::figure::ROWS;
+    use crate::bench::ports::rows::is_weir;
 
     #[test]
     fn every_bar_is_about_a_figure_that_is_measured_and_a_peer_that_is() {
         let is_figure =
             |name: &str| ROWS.iter().any(|row| row.figures.iter().any(|known| known.name == name));
         for bar in ALL {
-            assert!(is_figure(bar.row) && bar.dut.is_weir(), "{bar:?}");
-            let is_switch = |peer: &str| {
-                DutKind::value_variants().iter().any(|dut| dut.name() == peer && !dut.is_weir())
-            };
+            assert!(is_figure(bar.row) && is_weir(bar.dut) && DUTS.contains(&bar.dut), "{bar:?}");
+            let is_switch = |peer: &str| DUTS.contains(&peer) && !is_weir(peer);
             let is_less = |peer: &str| {
                 SAME_SWITCH_PEERS.iter().any(|it| it.row == bar.row && it.peer == peer)
             };

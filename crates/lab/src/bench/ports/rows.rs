@@ -6,9 +6,8 @@
 
 use serde::Serialize;
 
-use super::Figure;
 use super::bars::{self, PortsBar};
-use super::dut::DutKind;
+use super::figure::Figure;
 use crate::bench::bar::{AbsentRow, Beside, Threshold};
 use crate::bench::common;
 use crate::bench::measure::{Pairs, median};
@@ -22,7 +21,7 @@ pub(super) struct Samples {
     pub(super) unit: &'static str,
     /// Whether it is held against that of others.
     pub(super) is_compared: bool,
-    pub(super) dut: DutKind,
+    pub(super) dut: &'static str,
     pub(super) values: Vec<f64>,
 }
 
@@ -53,7 +52,7 @@ impl PortsRow {
         let values = &samples.values;
         Self {
             row: samples.row,
-            dut: samples.dut.name(),
+            dut: samples.dut,
             value: rounded(median(values)),
             unit: samples.unit,
             min: rounded(values.iter().copied().fold(f64::INFINITY, f64::min)),
@@ -75,6 +74,11 @@ impl PortsRow {
         self.bar = Some(Threshold::held(bar.limit, bar.of, (self.value, self.max), ratio));
         self
     }
+}
+
+/// Whether a switch is Weir, which is held against all that are not.
+pub(super) fn is_weir(dut: &str) -> bool {
+    dut.starts_with("weir")
 }
 
 /// The lines of all figures, one for each peer, and one for each thing that is asked of a figure
@@ -120,7 +124,7 @@ pub(super) fn bars_not_held(
             peers(samples, all).iter().any(|(measured, _)| *measured == peer)
         };
         match (samples, bar.peer) {
-            (None, _) => Some(bar.dut.name()),
+            (None, _) => Some(bar.dut),
             (Some(samples), Some(peer)) if !has_peer(samples, peer) => Some(peer),
             (Some(_), _) => None,
         }
@@ -130,23 +134,23 @@ pub(super) fn bars_not_held(
         let beside = bar.peer.map(|peer| format!(" beside {peer}")).unwrap_or_default();
         let limit = format!("{} {}{beside}", bar.of.text(), bar.limit);
         let absent = format!("its bar, {limit}, is not held: {missing} was not measured");
-        Some(AbsentRow { row: bar.row, dut: Some(bar.dut.name()), absent })
+        Some(AbsentRow { row: bar.row, dut: Some(bar.dut), absent })
     };
     bars.iter().filter(is_of_row).filter_map(absent).collect()
 }
 
 /// What Weir's figure is held against: the same of others, and the same switch under less.
 fn peers<'a>(samples: &Samples, all: &'a [Samples]) -> Vec<(&'static str, &'a Samples)> {
-    if !samples.dut.is_weir() || !samples.is_compared {
+    if !is_weir(samples.dut) || !samples.is_compared {
         return Vec::new();
     }
-    let others = all.iter().filter(|other| other.row == samples.row && !other.dut.is_weir());
+    let others = all.iter().filter(|other| other.row == samples.row && !is_weir(other.dut));
     let own = bars::SAME_SWITCH_PEERS.iter().filter(|own| own.row == samples.row);
     let own = own.filter_map(|own| {
         let is_it = |other: &&Samples| other.row == own.figure && other.dut == samples.dut;
         Some((own.peer, all.iter().find(is_it)?))
     });
-    others.map(|other| (other.dut.name(), other)).chain(own).collect()
+    others.map(|other| (other.dut, other)).chain(own).collect()
 }
 
 impl common::Row for PortsRow {
@@ -172,21 +176,20 @@ mod tests {
     use crate::bench::bar::ThresholdOf;
     use crate::bench::common::Row as _;
     use crate::bench::ports::bars::PortsBar;
-    use crate::bench::ports::dut::DutKind;
-    use crate::bench::ports::figure;
+    use crate::bench::ports::figure::ROWS;
 
-    fn samples(row: &'static str, dut: DutKind, values: &[f64]) -> Samples {
+    fn samples(row: &'static str, dut: &'static str, values: &[f64]) -> Samples {
         Samples { row, unit: "Gb/s", is_compared: true, dut, values: values.to_vec() }
     }
 
     #[test]
     fn weir_is_held_against_each_other_switch_and_others_against_nobody() {
         let all = [
-            samples("tcp_1", DutKind::Weir, &[8.0, 10.0, 9.0]),
-            samples("tcp_1", DutKind::WeirKernel, &[16.0, 20.0, 18.0]),
-            samples("tcp_1", DutKind::LinuxBridge, &[16.0, 20.0, 18.0]),
-            samples("tcp_1", DutKind::OvsTso, &[4.0, 5.0, 4.5]),
-            samples("tcp_4", DutKind::OvsTso, &[1.0, 1.0, 1.0]),
+            samples("tcp_1", "weir", &[8.0, 10.0, 9.0]),
+            samples("tcp_1", "weir-kernel", &[16.0, 20.0, 18.0]),
+            samples("tcp_1", "linux-bridge", &[16.0, 20.0, 18.0]),
+            samples("tcp_1", "ovs-tso", &[4.0, 5.0, 4.5]),
+            samples("tcp_4", "ovs-tso", &[1.0, 1.0, 1.0]),
         ];
         let lines = lines(&all, &[]);
         let peers: Vec<_> = lines
@@ -219,11 +222,11 @@ mod tests {
     #[test]
     fn a_bar_is_held_against_the_peer_that_it_names() {
         let all = [
-            samples("tcp_1", DutKind::Weir, &[9.0, 9.0]),
-            samples("tcp_1", DutKind::LinuxBridge, &[18.0, 18.0]),
-            samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
+            samples("tcp_1", "weir", &[9.0, 9.0]),
+            samples("tcp_1", "linux-bridge", &[18.0, 18.0]),
+            samples("tcp_1", "ovs-tso", &[9.0, 9.0]),
         ];
-        let bar = |peer, of, limit| PortsBar { row: "tcp_1", dut: DutKind::Weir, peer, of, limit };
+        let bar = |peer, of, limit| PortsBar { row: "tcp_1", dut: "weir", peer, of, limit };
         let bars = [
             bar(Some("ovs-tso"), ThresholdOf::RatioAtLeast, 1.0),
             bar(Some("linux-bridge"), ThresholdOf::RatioAtLeast, 0.9),
@@ -239,20 +242,17 @@ mod tests {
 
     #[test]
     fn a_bar_whose_switch_or_peer_was_not_measured_is_said() {
-        let all = [
-            samples("tcp_1", DutKind::Weir, &[9.0, 9.0]),
-            samples("tcp_1", DutKind::OvsTso, &[9.0, 9.0]),
-        ];
+        let all = [samples("tcp_1", "weir", &[9.0, 9.0]), samples("tcp_1", "ovs-tso", &[9.0, 9.0])];
         let of = ThresholdOf::RatioAtLeast;
         let bar = |row, dut, peer| PortsBar { row, dut, peer, of, limit: 0.9 };
         let bars = [
-            bar("tcp_1", DutKind::Weir, Some("ovs-tso")),
-            bar("tcp_1", DutKind::Weir, Some("linux-bridge")),
-            bar("tcp_1", DutKind::WeirKernel, Some("ovs-tso")),
-            bar("tcp_1", DutKind::Weir, None),
-            bar("tcp_4", DutKind::Weir, Some("linux-bridge")),
+            bar("tcp_1", "weir", Some("ovs-tso")),
+            bar("tcp_1", "weir", Some("linux-bridge")),
+            bar("tcp_1", "weir-kernel", Some("ovs-tso")),
+            bar("tcp_1", "weir", None),
+            bar("tcp_4", "weir", Some("linux-bridge")),
         ];
-        let said: Vec<_> = bars_not_held(&[figure("tcp_1", "Gb/s")], &all, &bars)
+        let said: Vec<_> = bars_not_held(ROWS[0].figures, &all, &bars)
             .into_iter()
             .map(|row| (row.dut, row.absent))
             .collect();
@@ -274,9 +274,9 @@ mod tests {
     #[test]
     fn many_flows_are_held_against_one_flow_of_the_same_switch() {
         let all = [
-            samples("udp64_one_flow", DutKind::WeirKernel, &[100.0, 100.0]),
-            samples("udp64_10k_flows", DutKind::WeirKernel, &[90.0, 90.0]),
-            samples("udp64_one_flow", DutKind::Weir, &[50.0, 50.0]),
+            samples("udp64_one_flow", "weir-kernel", &[100.0, 100.0]),
+            samples("udp64_10k_flows", "weir-kernel", &[90.0, 90.0]),
+            samples("udp64_one_flow", "weir", &[50.0, 50.0]),
         ];
         let lines = lines(&all, &[]);
         let beside = lines[1].beside.as_ref().unwrap();

@@ -45,6 +45,7 @@ pub(super) fn failed(method: &str, repeat: usize, error: String) -> TrialRecord 
         resolutions: BTreeMap::new(),
         load: None,
         limit: None,
+        tier_hits: None,
         raw: serde_json::Value::Null,
     }
 }
@@ -82,6 +83,7 @@ pub(super) fn record(
         resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
         load: trial.load,
         limit,
+        tier_hits: None,
         raw: trial.raw,
     };
     (record, distributions.collect())

@@ -1,0 +1,286 @@
+//! The rows of `weir bench ports`: which figure of which scenario each one is.
+//!
+//! A row's figures come from one scenario, at points of its axes; a figure is made of a trial's
+//! values and of nothing else.
+
+use crate::results::{CellResults, TrialRecord};
+use crate::tools::Tool;
+
+/// A figure of a row, its unit, and whether it is held against that of others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) is_compared: bool,
+    /// Where it is measured: values of the scenario's axes.
+    pub(super) at: &'static [(&'static str, &'static str)],
+    /// Its value in a trial.
+    value: fn(&TrialRecord) -> Option<f64>,
+}
+
+/// A row, or some that one measurement gives.
+pub(super) struct RowKind {
+    pub(super) name: &'static str,
+    pub(super) scenario: &'static str,
+    pub(super) figures: &'static [Figure],
+    /// The program of others that it needs.
+    pub(super) tool: Option<Tool>,
+    /// Whether packets are forwarded.
+    pub(super) is_traffic: bool,
+}
+
+const fn figure(
+    name: &'static str,
+    unit: &'static str,
+    at: &'static [(&'static str, &'static str)],
+    value: fn(&TrialRecord) -> Option<f64>,
+) -> Figure {
+    Figure { name, unit, is_compared: true, at, value }
+}
+
+/// One that is not held against others.
+const fn alone(
+    name: &'static str,
+    unit: &'static str,
+    value: fn(&TrialRecord) -> Option<f64>,
+) -> Figure {
+    Figure { name, unit, is_compared: false, at: &[], value }
+}
+
+const fn row(name: &'static str, scenario: &'static str, figures: &'static [Figure]) -> RowKind {
+    RowKind { name, scenario, figures, tool: None, is_traffic: true }
+}
+
+const fn tcp(name: &'static str, figures: &'static [Figure]) -> RowKind {
+    RowKind { tool: Some(Tool::Iperf3), ..row(name, "ports-tcp", figures) }
+}
+
+/// A metric of a trial times `factor`.
+fn scaled(trial: &TrialRecord, metric: &str, factor: f64) -> Option<f64> {
+    Some(trial.values.get(metric)? * factor)
+}
+
+fn tcp_gbps(trial: &TrialRecord) -> Option<f64> {
+    scaled(trial, "tcp_mbps", 1e-3)
+}
+
+fn unpaced_kpps(trial: &TrialRecord) -> Option<f64> {
+    scaled(trial, "unpaced_pps", 1e-3)
+}
+
+/// Echo requests that were not answered.
+fn unanswered(trial: &TrialRecord) -> Option<f64> {
+    let (sent, answered) = (trial.raw["sent"].as_f64()?, trial.raw["rtt_ms"].as_array()?.len());
+    Some(sent - answered as f64)
+}
+
+/// All rows; those of the same scenario stand together.
+pub(super) const ROWS: &[RowKind] = &[
+    tcp("tcp_1", &[figure("tcp_1", "Gb/s", &[("streams", "1"), ("direction", "there")], tcp_gbps)]),
+    tcp(
+        "tcp_1_reverse",
+        &[figure("tcp_1_reverse", "Gb/s", &[("streams", "1"), ("direction", "back")], tcp_gbps)],
+    ),
+    tcp("tcp_4", &[figure("tcp_4", "Gb/s", &[("streams", "4"), ("direction", "there")], tcp_gbps)]),
+    tcp(
+        "tcp_4_reverse",
+        &[figure("tcp_4_reverse", "Gb/s", &[("streams", "4"), ("direction", "back")], tcp_gbps)],
+    ),
+    RowKind {
+        tool: Some(Tool::Ping),
+        ..row(
+            "ping_avg",
+            "ports-ping",
+            &[
+                figure("ping_avg", "us", &[], |trial| scaled(trial, "ping_avg_ms", 1e3)),
+                alone("ping_lost", "requests", unanswered),
+            ],
+        )
+    },
+    RowKind {
+        tool: Some(Tool::Iperf3),
+        ..row(
+            "udp64",
+            "ports-datagrams",
+            &[
+                figure("udp64", "kpps", &[], |trial| scaled(trial, "datagrams_pps", 1e-3)),
+                alone("udp64_offered", "kpps", |trial| {
+                    scaled(trial, "datagrams_offered_pps", 1e-3)
+                }),
+            ],
+        )
+    },
+    row(
+        "udp64_flows",
+        "ports-flows",
+        &[
+            figure("udp64_one_flow", "kpps", &[("flows", "one of 10,000")], unpaced_kpps),
+            figure("udp64_10k_flows", "kpps", &[("flows", "10,000")], unpaced_kpps),
+            figure(
+                "udp64_61k_entries",
+                "kpps",
+                &[("flows", "953 through 61,000 entries, 64 tables")],
+                unpaced_kpps,
+            ),
+        ],
+    ),
+    row(
+        "fair_share",
+        "ports-fair-share",
+        &[
+            figure("fair_share", "%", &[], |trial| scaled(trial, "fair_share_pct", 1.0)),
+            alone("fair_share_left", "kpps", |trial| scaled(trial, "fair_share_left_pps", 1e-3)),
+        ],
+    ),
+    row(
+        "flow_changes",
+        "ports-changes",
+        &[
+            figure("flow_changes", "changes/s", &[], |trial| scaled(trial, "flow_changes_ps", 1.0)),
+            alone("flow_changes_wrong", "packets", |trial| {
+                scaled(trial, "flow_changes_wrong", 1.0)
+            }),
+            alone("flow_changes_lost", "packets", |trial| scaled(trial, "flow_changes_lost", 1.0)),
+        ],
+    ),
+    RowKind {
+        is_traffic: false,
+        ..row(
+            "idle_cpu",
+            "ports-idle",
+            &[figure("idle_cpu", "%", &[], |trial| scaled(trial, "idle_cores", 100.0))],
+        )
+    },
+];
+
+impl RowKind {
+    /// What the reader should know of the trials beside the figures.
+    pub(super) fn remarks(&self, cells: &[CellResults]) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for cell in cells {
+            let trials = cell.trials.iter().filter(|trial| trial.error.is_none());
+            for trial in trials {
+                let unknown = trial.raw["rounds_without_room_at_a_host"].as_u64().unwrap_or(0);
+                if unknown > 0 {
+                    remarks.push(format!(
+                        "{}: {}: in {unknown} of {} rounds a host's own socket had no room: their \
+                         missing frames are not counted as lost",
+                        self.name, cell.dut, trial.raw["rounds"]
+                    ));
+                }
+            }
+        }
+        remarks
+    }
+}
+
+/// The figure's value in each repeat, in order, or why one of them has none.
+///
+/// With `has_tier` the tier inside the kernel must have decided packets in each: else it is not
+/// what was measured.
+///
+/// # Errors
+/// The words for the row that stands in its place.
+pub(super) fn values_of_repeats(
+    cell: &CellResults,
+    figure: &Figure,
+    repeats: usize,
+    has_tier: bool,
+) -> Result<Vec<f64>, String> {
+    let value = |repeat: usize| {
+        let of_repeat = || cell.trials.iter().filter(|trial| trial.repeat == repeat);
+        let good = of_repeat().find(|trial| trial.error.is_none());
+        let Some(trial) = good else {
+            let why = of_repeat().next_back().and_then(|trial| trial.error.clone());
+            return Err(why.unwrap_or_else(|| format!("repeat {} has no trial", repeat + 1)));
+        };
+        if has_tier && trial.tier_hits.is_none_or(|hits| hits == 0) {
+            return Err("the kernel tier has decided nothing".to_owned());
+        }
+        (figure.value)(trial).ok_or_else(|| format!("its trial has no {}", figure.name))
+    };
+    (0..repeats).map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{ROWS, values_of_repeats};
+    use crate::campaign::catalogue;
+    use crate::results::{CellResults, CellState, TrialRecord};
+
+    fn trial(repeat: usize, ms: f64, error: Option<&str>, tier_hits: Option<u64>) -> TrialRecord {
+        TrialRecord {
+            method: "ping".to_owned(),
+            repeat,
+            attempt: 0,
+            tool: String::new(),
+            machine: String::new(),
+            stall_ms: 0.0,
+            error: error.map(str::to_owned),
+            values: BTreeMap::from([("ping_avg_ms".to_owned(), ms)]),
+            resolutions: BTreeMap::new(),
+            load: None,
+            limit: None,
+            tier_hits,
+            raw: serde_json::json!({ "sent": 3, "rtt_ms": [0.1, 0.2] }),
+        }
+    }
+
+    fn cell(trials: Vec<TrialRecord>) -> CellResults {
+        CellResults {
+            dut: "weir-kernel".to_owned(),
+            at: BTreeMap::new(),
+            state: CellState::Measured,
+            rows: Vec::new(),
+            bounds: Vec::new(),
+            distributions: Vec::new(),
+            commands: Vec::new(),
+            trials,
+        }
+    }
+
+    #[test]
+    fn every_row_is_of_a_scenario_that_has_its_points() {
+        for row in ROWS {
+            let scenario = catalogue::find(row.scenario).unwrap().swap_remove(0);
+            let axes = scenario.axis_infos(false).unwrap();
+            for (axis, value) in row.figures.iter().flat_map(|figure| figure.at) {
+                let has =
+                    axes.iter().any(|it| it.name == *axis && it.values.contains(&(*value).into()));
+                assert!(has, "{}: {axis}={value}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_has_a_value_in_every_repeat_or_none_at_all() {
+        let row = ROWS.iter().find(|row| row.name == "ping_avg").unwrap();
+        let [avg, lost] = [&row.figures[0], &row.figures[1]];
+        let again = vec![
+            trial(0, 9.0, Some("the machine stalled for 60 ms"), None),
+            trial(0, 0.05, None, Some(7)),
+            trial(1, 0.0625, None, Some(7)),
+        ];
+        let found = cell(again);
+        assert_eq!(values_of_repeats(&found, avg, 2, true), Ok(vec![50.0, 62.5]));
+        assert_eq!(values_of_repeats(&found, lost, 2, true), Ok(vec![1.0, 1.0]));
+        assert!(values_of_repeats(&found, avg, 3, true).unwrap_err().contains("repeat 3"));
+        let broken =
+            cell(vec![trial(0, 0.05, None, Some(7)), trial(1, 1.0, Some("it ended"), None)]);
+        assert_eq!(values_of_repeats(&broken, avg, 2, true), Err("it ended".to_owned()));
+    }
+
+    #[test]
+    fn a_kernel_tier_that_decided_nothing_has_no_figure() {
+        let avg = &ROWS.iter().find(|row| row.name == "ping_avg").unwrap().figures[0];
+        for hits in [None, Some(0)] {
+            let idle = cell(vec![trial(0, 0.05, None, hits)]);
+            assert!(
+                values_of_repeats(&idle, avg, 1, true).unwrap_err().contains("decided nothing")
+            );
+            assert_eq!(values_of_repeats(&idle, avg, 1, false), Ok(vec![50.0]));
+        }
+    }
+}

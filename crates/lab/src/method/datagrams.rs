@@ -1,0 +1,104 @@
+//! Small UDP datagrams from host 1 to host 2 as fast as `iperf3` sends them, in a system call each:
+//! how many came, and how many it sent.
+//!
+//! The frames have the cell's size. `iperf3` receives too, and is the limit where all else is fast.
+
+use std::time::Duration;
+
+use super::iperf3::{self, Sum};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use crate::settings::Settings;
+use crate::testbed::Testbed;
+use crate::tools::Tool;
+
+/// The method.
+pub(super) struct Datagrams;
+
+const METRICS: &[Metric] = &[
+    Metric::new("datagrams_pps", "datagrams that came", "datagrams/s", Better::Higher, 0),
+    Metric::new("datagrams_offered_pps", "datagrams sent", "datagrams/s", Better::Higher, 0),
+];
+
+/// Bytes of a frame that are no payload: Ethernet 14, IPv4 20, UDP 8, FCS 4.
+const OVERHEAD: u32 = 46;
+
+impl Method for Datagrams {
+    fn id(&self) -> &'static str {
+        "datagrams"
+    }
+
+    fn label(&self) -> &'static str {
+        "Small datagrams"
+    }
+
+    fn about(&self) -> &'static str {
+        "UDP by iperf3 without a limit, in frames of the cell's size: what came a second, and what \
+         was sent"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
+    }
+
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
+        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel UDP")
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        Tool::Iperf3.find()?;
+        let payload = payload(context.settings.frame_size());
+        let done = iperf3::run(context, &["-u", "-b", "0", "-l", &payload.to_string()])?;
+        let [came, sent] = [&done.sums.received, &done.sums.sent].map(|sum| rate(sum, payload));
+        if came <= 0.0 {
+            let what = "no datagram has come".to_owned();
+            return Err(TrialError::Output { program: "iperf3", what });
+        }
+        Ok(Trial {
+            values: vec![("datagrams_pps", came), ("datagrams_offered_pps", sent)],
+            tool: "iperf3".into(),
+            commands: done.commands,
+            load: done.load,
+            carried: None,
+            distributions: Vec::new(),
+            resolutions: Vec::new(),
+            raw: serde_json::json!({
+                "payload_bytes": payload,
+                "received_bytes": done.sums.received.bytes,
+                "received_s": done.sums.received.seconds,
+            }),
+        })
+    }
+}
+
+/// Payload of a frame of so many bytes, FCS included.
+fn payload(frame_size: u32) -> u32 {
+    frame_size.saturating_sub(OVERHEAD)
+}
+
+/// Datagrams a second.
+fn rate(sum: &Sum, payload: u32) -> f64 {
+    if sum.seconds > 0.0 { sum.bytes / f64::from(payload.max(1)) / sum.seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{payload, rate};
+    use crate::method::iperf3;
+
+    #[test]
+    fn datagrams_are_counted_by_their_bytes() {
+        assert_eq!((payload(64), payload(1516)), (18, 1470));
+        let text = include_str!("../../tests/data/iperf3-udp-loss.json");
+        let received = iperf3::parse(text).unwrap().received;
+        let came = rate(&received, 1470) * received.seconds;
+        assert!((came - 1_242.0).abs() < 1e-6, "{came}");
+    }
+}
