@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
@@ -77,6 +77,10 @@ impl Method for ControllerLoss {
         let Some(pid) = controller.and_then(|program| Pid::from_raw(program.pid as i32)) else {
             return Err(TrialError::Unfit("has no controller"));
         };
+        let failed =
+            |what| move |error: rustix::io::Errno| TrialError::Io { what, source: error.into() };
+        // The process itself: a number may be another's by the time of the kill.
+        let program = pidfd_open(pid, PidfdFlags::empty()).map_err(failed("the controller"))?;
         let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
         let burst = traffic::burst(settings, rate_pps, settings.duration_s());
         let back = StreamTo::learnt(&burst);
@@ -90,9 +94,8 @@ impl Method for ControllerLoss {
                 traffic::exchange(session, &[(0, vec![burst.clone()])], context, |session| {
                     if !is_killed && session.now_ns() >= kill_ns {
                         is_killed = true;
-                        let killed = kill_process(pid, Signal::KILL).map_err(Into::into);
-                        let what = "killing the controller";
-                        killed.map_err(|source| TrialError::Io { what, source })?;
+                        pidfd_send_signal(&program, Signal::KILL)
+                            .map_err(failed("killing the controller"))?;
                     }
                     Ok(())
                 })

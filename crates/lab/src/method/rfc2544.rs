@@ -17,6 +17,7 @@ use generator::session::Waiting;
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
+use crate::ceilings::frame_line_bits;
 use crate::settings::Settings;
 use crate::testbed::{Testbed, method_error};
 
@@ -32,6 +33,9 @@ const METRICS: &[Metric] = &[
 
 /// The most that is offered without a port rate, frames a second, where the cell says nothing else.
 const MAX_PPS: f64 = 1_000_000.0;
+
+/// What the generator takes a device without a speed for, bit/s: it sends nothing beyond.
+const LINE_BPS: f64 = 10e9;
 
 /// The search for throughput ends when its bounds are so close.
 const PRECISION: f64 = 0.05;
@@ -79,7 +83,8 @@ impl Method for Rfc2544 {
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = context.settings;
         let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
-        let max_pps = traffic::line_pps(context).or(settings.rate_pps).unwrap_or(MAX_PPS);
+        let most_pps = MAX_PPS.min(LINE_BPS / frame_line_bits(settings.frame_size()));
+        let max_pps = traffic::line_pps(context).or(settings.rate_pps).unwrap_or(most_pps);
         let loss_ratio = settings.loss.unwrap_or(0.0);
         let asked = Asked {
             frame_size,

@@ -9,7 +9,7 @@ use generator::method::{Measurer as _, TrialInput};
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
 use crate::settings::Settings;
-use crate::stats::{CONFIDENCE, Interval, theil_sen};
+use crate::stats::{CONFIDENCE, Interval, summarise, theil_sen};
 use crate::testbed::{Testbed, method_error};
 
 /// The method.
@@ -75,14 +75,13 @@ impl Method for Soak {
             windows.iter().filter_map(|one| Some((one.at_s, one.delay_us?))).collect();
         let memory: Vec<(f64, f64)> =
             windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
-        let mut medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
-        medians.sort_by(f64::total_cmp);
-        let Some(median) = medians.get(medians.len() / 2) else {
+        let medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
+        let Some(median) = summarise(&medians).map(|summary| summary.median) else {
             let what = "no frame came through".to_owned();
             return Err(TrialError::Output { program: "soak", what });
         };
         let lost: u64 = windows.iter().map(|one| one.lost).sum();
-        let mut values = vec![("soak_delay_us", *median), ("soak_lost", lost as f64)];
+        let mut values = vec![("soak_delay_us", median), ("soak_lost", lost as f64)];
         let mut resolutions = Vec::new();
         let drifts = [("soak_delay_drift_us", &delays), ("soak_memory_drift_kib", &memory)];
         for (metric, points) in drifts {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::limit::limiting;
 use crate::method::{Method, Trial};
 use crate::results::{MeasuredDistribution, TrialRecord};
-use crate::settings::Settings;
+use crate::settings::{Forwarding, Settings};
 use crate::setup::Setup;
 
 /// Why there is no trial.
@@ -19,6 +19,10 @@ pub(super) struct NoTrial {
 /// The commands that a reader would type, with the first of the flow entries.
 pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
     let mut commands = setup.commands();
+    if settings.forwarding() != Forwarding::Flows {
+        // Nothing is loaded then, whatever the base settings of the scenario say.
+        return commands;
+    }
     let single = settings.flows.iter().flatten().take(4);
     commands.extend(single.map(|flow| format!("add-flow {flow}")));
     let series = settings.series.iter().flatten();
