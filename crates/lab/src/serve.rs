@@ -8,10 +8,11 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, Sse};
@@ -23,6 +24,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio_io_timeout::TimeoutStream;
 
+use crate::campaign::ledger;
 use crate::campaign::run::{CampaignState, Follower, Seen};
 use crate::present::live_page;
 use crate::results::{self, Results};
@@ -32,6 +34,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// A client hears at least this often that the server is alive.
 const ALIVE: Duration = Duration::from_secs(5);
+
+/// While a run goes on its page is drawn no more often: each of its lines makes it another.
+const DRAWN_LEAST: Duration = Duration::from_secs(2);
 
 /// Connections at a time; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 128;
@@ -88,10 +93,34 @@ struct Shown {
     folder: PathBuf,
     follower: Mutex<Follower>,
     seen: watch::Receiver<Seen>,
-    /// The page of a version.
-    drawn: Mutex<Option<(u64, Arc<str>)>>,
+    drawn: Mutex<Option<Drawn>>,
     places: Arc<Semaphore>,
     is_loopback: bool,
+}
+
+/// A page, and when of what it was drawn.
+struct Drawn {
+    seen: Seen,
+    at: Instant,
+    page: Arc<str>,
+}
+
+impl Drawn {
+    /// Whether it is the page of what is seen now. Of a run that goes on it may lag behind by
+    /// [`DRAWN_LEAST`], and never behind its end.
+    fn is_of(&self, seen: &Seen) -> bool {
+        let is_same = self.seen.standing == seen.standing && self.seen.words == seen.words;
+        match seen.standing {
+            CampaignState::Running | CampaignState::Silent => {
+                is_same && self.at.elapsed() < DRAWN_LEAST
+            }
+            CampaignState::Waiting
+            | CampaignState::Ended
+            | CampaignState::Interrupted
+            | CampaignState::CutOff
+            | CampaignState::Unreadable => is_same && self.seen.version == seen.version,
+        }
+    }
 }
 
 /// A server, until it is dropped.
@@ -173,20 +202,31 @@ fn look(follower: &mut Follower, folder: &Path) -> Seen {
         }
     }
     let seen = follower.seen();
-    match results_at(folder) {
-        Some(at) if seen.standing == CampaignState::Waiting => {
-            let words = "results.json is here, its ledger is not".to_owned();
-            Seen::nothing(CampaignState::Ended, words, at)
-        }
-        Some(_) | None => seen,
+    match beyond_ledger(&seen, folder) {
+        Some((words, at)) => Seen::nothing(CampaignState::Ended, words.to_owned(), at),
+        None => seen,
     }
 }
 
-/// When the results of the folder were written, in milliseconds since 1970, if there are some.
-fn results_at(folder: &Path) -> Option<u64> {
-    let written = folder.join(results::NAME).metadata().ok()?.modified().ok()?;
-    let since = written.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    u64::try_from(since.as_millis()).ok()
+/// Where `results.json` says more than the ledger: why, and when it was written, in milliseconds
+/// since 1970. A run whose ledger found no room on the disk goes on without it.
+fn beyond_ledger(seen: &Seen, folder: &Path) -> Option<(&'static str, u64)> {
+    let written_at = |name| folder.join(name).metadata().ok()?.modified().ok();
+    let at = written_at(results::NAME)?;
+    let words = match seen.standing {
+        CampaignState::Waiting => "results.json is here, its ledger is not",
+        CampaignState::CutOff if written_at(ledger::NAME).is_none_or(|ledger| ledger <= at) => {
+            "the ledger breaks off (a full disk?), and results.json was written behind it"
+        }
+        CampaignState::CutOff
+        | CampaignState::Running
+        | CampaignState::Silent
+        | CampaignState::Ended
+        | CampaignState::Interrupted
+        | CampaignState::Unreadable => return None,
+    };
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some((words, u64::try_from(since.as_millis()).ok()?))
 }
 
 /// Looks at the ledger as long as anyone may ask.
@@ -215,9 +255,12 @@ impl Shown {
     fn results(&self) -> Result<Option<Results>, String> {
         let found = {
             let follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-            follower.results().map_err(|error| error.to_string())?
+            match beyond_ledger(&follower.seen(), &self.folder) {
+                Some(_) => None,
+                None => Some(follower.results().map_err(|error| error.to_string())?),
+            }
         };
-        if found.is_some() || results_at(&self.folder).is_none() {
+        if let Some(found) = found {
             return Ok(found);
         }
         let path = self.folder.join(results::NAME);
@@ -226,16 +269,12 @@ impl Shown {
         read.map(Some).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The page as it is now, drawn once for all who ask.
+    /// The page, drawn once for all who ask.
     fn page(&self) -> Result<Arc<str>, String> {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen.borrow().clone();
-        let is_still = matches!(seen.standing, CampaignState::Ended | CampaignState::Interrupted);
-        if let Some((version, page)) = &*drawn
-            && *version == seen.version
-            && is_still
-        {
-            return Ok(Arc::clone(page));
+        if let Some(drawn) = drawn.as_ref().filter(|drawn| drawn.is_of(&seen)) {
+            return Ok(Arc::clone(&drawn.page));
         }
         let results = match seen.standing {
             CampaignState::Waiting | CampaignState::Unreadable => None,
@@ -246,7 +285,7 @@ impl Shown {
             | CampaignState::CutOff => self.results()?,
         };
         let page: Arc<str> = live_page(results.as_ref(), &seen).into();
-        *drawn = Some((seen.version, Arc::clone(&page)));
+        *drawn = Some(Drawn { seen, at: Instant::now(), page: Arc::clone(&page) });
         Ok(page)
     }
 }
@@ -279,8 +318,9 @@ fn router(shown: &Arc<Shown>) -> Router {
 /// made to lead here (DNS rebinding).
 fn is_own_name(request: &Request) -> bool {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-    name.is_some_and(|name| {
+    let authority = host.and_then(|host| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let name = authority.host();
         let number = name.trim_start_matches('[').trim_end_matches(']');
         name.eq_ignore_ascii_case("localhost") || number.parse::<std::net::IpAddr>().is_ok()
     })

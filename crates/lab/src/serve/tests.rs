@@ -68,6 +68,15 @@ fn append(folder: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
+/// Waits until something is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < LIMIT, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn ask(address: SocketAddr, head: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -139,6 +148,8 @@ fn a_campaign_is_followed_from_before_its_begin_until_behind_its_end() {
     assert!(running["step"]["title"].as_str().unwrap().contains("fake-switch"), "{running}");
     let (_, page) = get(address, "/");
     assert!(page.contains("not measured") && page.contains("id=\"live\""), "not come to yet");
+    // Each drawing says how long ago the last line was written, so a second one would differ.
+    until("drawn once for all", || get(address, "/").1 == get(address, "/").1);
 
     // Half a line is none, until its other half comes.
     let (half, rest) = lines[second].split_at(20);
@@ -148,8 +159,8 @@ fn a_campaign_is_followed_from_before_its_begin_until_behind_its_end() {
     let grown = events.until(|event| event["trials"] == 6);
     assert!(grown["version"].as_u64() > running["version"].as_u64());
     assert_eq!(grown["failed"], 1);
-    let (_, page) = get(address, "/");
-    assert!(page.contains("no &lt;b&gt;answer") && !page.contains("no <b>answer"), "escaped");
+    until("drawn anew", || get(address, "/").1.contains("no &lt;b&gt;answer"));
+    assert!(!get(address, "/").1.contains("no <b>answer"), "escaped");
 
     append(&folder, &lines[lines.len() - 1]);
     events.standing("ended");
@@ -177,6 +188,34 @@ fn a_run_that_was_killed_and_one_that_is_no_campaign_are_told() {
     let words = events.standing("unreadable")["words"].as_str().unwrap().to_owned();
     assert!(words.contains("trials.jsonl, line 1"), "{words}");
     assert!(get(server.address(), "/").1.contains("trials.jsonl, line 1"));
+}
+
+#[test]
+fn results_of_a_run_whose_ledger_found_no_room_are_shown() {
+    let (lines, results) = campaign();
+    let folder = tempfile::tempdir().unwrap();
+    let text = serde_json::to_string(&results).unwrap();
+    let path = folder.path().join("results.json");
+    std::fs::write(&path, &text).unwrap();
+    let first = lines.iter().position(|line| line.contains("\"line\":\"trial\"")).unwrap() + 1;
+    append(folder.path(), &lines[..first].concat());
+    // They are of an earlier campaign.
+    let set = |at| std::fs::File::options().append(true).open(&path).unwrap().set_modified(at);
+    let written = folder.path().join(NAME).metadata().unwrap().modified().unwrap();
+    set(written - Duration::from_secs(1)).unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let mut events = Events::of(address);
+    events.standing("cut-off");
+    let told: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
+    assert_ne!(told, results, "what the ledger says");
+    // They were written behind the last line that found room.
+    set(written + Duration::from_secs(1)).unwrap();
+    let ended = events.standing("ended");
+    assert!(ended["words"].as_str().unwrap().contains("results.json"), "{ended}");
+    let told: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
+    assert_eq!(told, results);
+    assert!(get(address, "/").1.contains("no &lt;b&gt;answer"), "a trial behind the last line");
 }
 
 #[test]
@@ -245,7 +284,10 @@ fn what_is_asked_wrongly_is_refused() {
     };
     let foreign = "GET / HTTP/1.1\r\nHost: pages.example:80\r\nConnection: close\r\n\r\n";
     assert_eq!(answer(foreign), 403, "a foreign name that leads here");
-    assert_eq!(answer("GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\nConnection: close\r\n\r\n"), 200);
+    for own in ["127.0.0.1:1", "127.0.0.1", "LOCALHOST:80", "[::1]", "[::1]:8484"] {
+        let head = format!("GET / HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n");
+        assert_eq!(answer(&head), 200, "{own}");
+    }
     assert_eq!(answer("POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), 405);
 
     let again = ServeOptions { folder: folder.path().to_owned(), listen: address.to_string() };

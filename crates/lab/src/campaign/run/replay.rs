@@ -111,14 +111,27 @@ impl Follower {
     /// # Errors
     /// A ledger that is none; what was read before is forgotten.
     pub fn read(&mut self) -> Result<(), LedgerError> {
-        // Before the lines: a run writes its end and lets go afterwards.
-        self.is_held = FolderLock::is_taken(&self.folder).unwrap_or(false);
+        self.read_held(|folder| FolderLock::is_taken(folder).unwrap_or(false))
+    }
+
+    /// The same where `is_held` says whether a run holds the folder. It is asked before the lines
+    /// are read: a run writes its end and lets go afterwards. Where lines came and nobody held the
+    /// folder, a run may have begun in between, and both are looked at once more.
+    fn read_held(&mut self, mut is_held: impl FnMut(&Path) -> bool) -> Result<(), LedgerError> {
         let path = self.folder.join(NAME);
-        let outcome = self.read_file(&path);
-        if outcome.is_err() && self.open.take().is_some() {
-            self.version += 1;
+        for _ in 0..2 {
+            self.is_held = is_held(&self.folder);
+            let before = self.version;
+            let outcome = self.read_file(&path);
+            if outcome.is_err() {
+                self.version += u64::from(self.open.take().is_some());
+                return outcome;
+            }
+            if self.is_held || self.version == before {
+                break;
+            }
         }
-        outcome
+        Ok(())
     }
 
     fn read_file(&mut self, path: &Path) -> Result<(), LedgerError> {
@@ -178,8 +191,8 @@ impl Follower {
             }
             (PartEnd::CutOff, false) => {
                 let words = format!(
-                    "the run ended without writing so, by SIGKILL or with the \
-                     machine{half}; --resume goes on behind it, `weir lab clean` removes what it \
+                    "the run ended without writing so, by SIGKILL, with the machine or on a full \
+                     disk{half}; --resume goes on behind it, `weir lab clean` removes what it \
                      left"
                 );
                 (CampaignState::CutOff, words)
@@ -310,4 +323,37 @@ fn campaign(head: &LedgerHead, part: &PartHead) -> Result<Campaign, ScenarioErro
         notes: Vec::new(),
         quiet: true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CampaignState, Follower};
+    use crate::campaign::fake::{Act, play};
+    use crate::campaign::ledger::NAME;
+    use crate::campaign::run::tests::{TWO_POINTS, campaign, run};
+
+    #[test]
+    fn a_run_that_begins_between_the_look_at_its_lock_and_its_lines_is_not_cut_off() {
+        let [made, folder] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        play(&[Act::Yields(1.0)]);
+        run(&campaign(TWO_POINTS, made.path())).unwrap();
+        let text = std::fs::read_to_string(made.path().join(NAME)).unwrap();
+        let begun: String = text.lines().take(3).flat_map(|line| [line, "\n"]).collect();
+        let mut follower = Follower::new(folder.path());
+        let mut looks = 0;
+        // It takes its lock and writes right behind the first look.
+        let taken = |folder: &std::path::Path| {
+            looks += 1;
+            if looks == 1 {
+                std::fs::write(folder.join(NAME), &begun).unwrap();
+            }
+            looks > 1
+        };
+        follower.read_held(taken).unwrap();
+        assert_eq!(follower.seen().standing, CampaignState::Running);
+        // One that was killed is, though its lines are new.
+        let mut late = Follower::new(folder.path());
+        late.read_held(|_| false).unwrap();
+        assert_eq!(late.seen().standing, CampaignState::CutOff);
+    }
 }

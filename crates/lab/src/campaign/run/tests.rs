@@ -22,7 +22,7 @@ use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 
 /// Two points that one start serves, twice.
-const TWO_POINTS: &str = r#"
+pub(super) const TWO_POINTS: &str = r#"
 id = "fakes"
 title = "Fakes"
 question = "What does the test say?"
@@ -40,7 +40,7 @@ fn paths() -> ProgramPaths {
     ProgramPaths::new(PathBuf::new(), PathBuf::new())
 }
 
-fn campaign(text: &str, folder: &Path) -> Campaign {
+pub(super) fn campaign(text: &str, folder: &Path) -> Campaign {
     Campaign {
         scenarios: vec![Scenario::from_toml(text).unwrap()],
         duts: vec![dut::find("fake-switch").unwrap()],
@@ -76,7 +76,7 @@ fn run_on(campaign: &Campaign, machine: Machine, stalls: &[f64]) -> Result<Resul
     execute_with(campaign, &Cancel::default(), &outside)
 }
 
-fn run(campaign: &Campaign) -> Result<Results, CampaignError> {
+pub(super) fn run(campaign: &Campaign) -> Result<Results, CampaignError> {
     run_on(campaign, machine(), &[])
 }
 

@@ -96,13 +96,14 @@ async function renew() {
   const isOn = seen.standing === "running";
   if (isOn && Date.now() - renewedAt < RENEW_MS) return;
   isRenewing = true;
-  const [version, standing] = [seen.version, seen.standing];
   try {
     const reply = await fetch("/", { cache: "no-store" });
     if (!reply.ok) throw new Error(await reply.text());
     const next = new DOMParser().parseFromString(await reply.text(), "text/html");
+    /* The page may be a little older than what is seen: it is asked for again then. */
+    const told = JSON.parse(next.getElementById("live-seen").textContent);
     takePage(next);
-    [shownVersion, shownStanding] = [version, standing];
+    [shownVersion, shownStanding] = [told.version, told.standing];
     window.weirLive.renewals += 1;
   } catch (error) {
     goneAway(`The page could not be renewed: ${error.message}`);
