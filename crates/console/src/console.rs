@@ -235,7 +235,8 @@ impl Console {
             return Ok(());
         }
         self.session.measure_floor(&|| true);
-        self.session.start(ports, &StartOptions::default()).map_err(|error| error.to_string())
+        let started = self.session.start(ports, &StartOptions::default());
+        started.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// Changes the rate without a stop where the new one is the old one times a number.

@@ -459,13 +459,14 @@ impl Session {
         self.floor
     }
 
-    /// Starts the streams of these ports from their beginning, all at one time.
+    /// Starts the streams of these ports from their beginning, all at one time: that at which the
+    /// first frame is due, in nanoseconds of [`Session::now_ns`]'s clock, is returned.
     ///
     /// # Errors
     /// A port that is not there, has no streams or is down, a stream that nothing starts, a
     /// multiplier or a duration that is no positive number, rates above the line's; then nothing is
     /// started.
-    pub fn start(&mut self, ports: &[usize], how: &StartOptions) -> Result<(), SessionError> {
+    pub fn start(&mut self, ports: &[usize], how: &StartOptions) -> Result<u64, SessionError> {
         self.check_ports(ports)?;
         check_positive("multiplier", how.multiplier)?;
         how.duration_s.map_or(Ok(()), |duration| check_positive("duration", duration))?;
@@ -487,7 +488,7 @@ impl Session {
             port.started = Some(StartedPort { end_ns, factor: how.multiplier });
             port.senders.start_streams(at_ns, end_ns, how.multiplier);
         }
-        Ok(())
+        Ok(at_ns)
     }
 
     /// Changes the rates of these ports to `multiplier` times the streams' own.

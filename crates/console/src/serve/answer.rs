@@ -204,7 +204,7 @@ pub(super) fn answer(
             let ports = served.loaded(ports)?;
             let how = StartOptions { multiplier: *mult, duration_s: *duration };
             served.session.measure_floor(&|| true);
-            done(served.session.start(&ports, &how))
+            done(served.session.start(&ports, &how).map(|_| ()))
         }
         GeneratorCommand::Update { ports, mult } => {
             let ports = served.loaded(ports)?;

@@ -221,8 +221,7 @@ impl Measurer for SessionMeasurer<'_> {
         self.learn(phases)?;
         let streams = phase_streams(&self.stream, phases);
         self.session.load(self.from, &streams)?;
-        let start_ns = self.session.now_ns() + self.session.lead_ns();
-        self.session.start(&[self.from], &StartOptions::default())?;
+        let start_ns = self.session.start(&[self.from], &StartOptions::default())?;
         self.wait(self.from)?;
         let grace_s = phases.last().map_or(0.0, |phase| phase.grace_s);
         let grace = Duration::try_from_secs_f64(grace_s).unwrap_or(DRAIN);
