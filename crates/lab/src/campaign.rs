@@ -10,4 +10,4 @@ pub mod ledger;
 mod order;
 pub mod run;
 pub mod scenario;
-mod stall;
+pub(crate) mod stall;

@@ -212,6 +212,16 @@ impl Testbed {
         }
     }
 
+    /// By how many milliseconds another machine that sends or counts stalled at most since the last
+    /// call.
+    #[must_use]
+    pub fn take_stall_ms(&self) -> f64 {
+        match self {
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => 0.0,
+            Self::Agents(bed) => bed.take_stall_ms(),
+        }
+    }
+
     /// The ports of both hosts, for one trial.
     fn take_ports(&self) -> Result<[Port; 2], TrialError> {
         match self {

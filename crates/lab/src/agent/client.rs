@@ -11,6 +11,7 @@ use super::clock::Exchange;
 use super::executor::Executor;
 use super::protocol::{self, AgentAnswer, AgentHello, AgentRequest, VERSION, Welcome};
 use super::stream::{MessageStream, StreamError};
+use crate::facts::Machine;
 
 /// The longest wait for an answer: opening an interface and its threads is the longest of them.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -74,6 +75,14 @@ impl TrafficBox {
             Self::Agent(link) => format!("{} ({})", link.host, link.address),
             Self::Local(_) => "the lab's own machine".to_owned(),
         }
+    }
+
+    /// What figures of a box hold for, in words; none of the lab's own machine, which every report
+    /// names.
+    #[must_use]
+    pub fn conditions(&self) -> Option<String> {
+        let Self::Agent(link) = self else { return None };
+        Some(format!("{}: {}", self.name(), link.conditions))
     }
 
     /// The interfaces that may be used there.
@@ -140,6 +149,7 @@ impl TrafficBox {
 pub struct AgentLink {
     address: String,
     host: String,
+    conditions: String,
     interfaces: Vec<String>,
     stream: Option<MessageStream>,
 }
@@ -157,6 +167,7 @@ impl AgentLink {
         let mut link = Self {
             address: address.clone(),
             host: "a box that has not said its name".to_owned(),
+            conditions: String::new(),
             interfaces: Vec::new(),
             stream: Some(MessageStream::new(stream)),
         };
@@ -171,6 +182,7 @@ impl AgentLink {
             let why = format!("it speaks version {}, this lab {VERSION}", welcome.version);
             return Err(AgentError::Refused { address, why });
         }
+        link.conditions = conditions(&welcome);
         (link.host, link.interfaces) = (welcome.host, welcome.interfaces);
         Ok(link)
     }
@@ -205,6 +217,17 @@ impl AgentLink {
         let content = self.exchange_messages(request)?;
         protocol::decode(&content).map_err(|error| self.lost(&error.to_string()))
     }
+}
+
+fn conditions(welcome: &Welcome) -> String {
+    let unknown = || "unknown".to_owned();
+    let machine = |machine: &Machine| {
+        let real_time = machine.real_time_error.as_deref().unwrap_or("permitted");
+        let Machine { cpu, cores, kernel, os, .. } = machine;
+        format!("{cpu}, {cores} cores; {kernel}; {os}; real time: {real_time}")
+    };
+    let weir = welcome.weir.clone().unwrap_or_else(unknown);
+    format!("weir {weir}; {}", welcome.machine.as_ref().map_or_else(unknown, machine))
 }
 
 impl Drop for AgentLink {

@@ -18,6 +18,7 @@ use netdev::{Port, PortError};
 use super::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
+use crate::campaign::stall::{Nap, Watcher};
 use crate::testbed::HostAddress;
 use crate::testbed::reflector::reflect;
 
@@ -36,7 +37,14 @@ pub struct Executor {
     zero: Instant,
     interfaces: Vec<String>,
     open: Opener,
-    programs: BTreeMap<String, Running>,
+    nap: Nap,
+    programs: BTreeMap<String, Program>,
+}
+
+/// A program, and the stalls of the machine since it was opened.
+struct Program {
+    running: Running,
+    stalls: Watcher,
 }
 
 /// A program that runs.
@@ -68,7 +76,14 @@ impl Executor {
 
     /// For interfaces that `open` opens.
     pub(super) fn opening(interfaces: Vec<String>, open: Opener) -> Self {
-        Self { zero: Instant::now(), interfaces, open, programs: BTreeMap::new() }
+        let (nap, programs) = (std::thread::sleep as Nap, BTreeMap::new());
+        Self { zero: Instant::now(), interfaces, open, nap, programs }
+    }
+
+    /// The same with watchers of stalls that sleep by `nap`.
+    #[cfg(test)]
+    pub(super) fn napping(self, nap: Nap) -> Self {
+        Self { nap, ..self }
     }
 
     /// The interfaces.
@@ -104,7 +119,7 @@ impl Executor {
     pub fn close_all(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.programs)
             .into_iter()
-            .map(|(name, mut running)| (name, running.account()))
+            .map(|(name, mut program)| (name, program.running.account()))
             .collect()
     }
 
@@ -139,7 +154,9 @@ impl Executor {
                 (Running::reflector(port, HostAddress { ip, mac })?, answer)
             }
         };
-        self.programs.insert(interface, running);
+        let stalls = Watcher::start(self.nap)
+            .map_err(|error| format!("no thread that watches for stalls: {error}"))?;
+        self.programs.insert(interface, Program { running, stalls });
         Ok(answer)
     }
 
@@ -157,16 +174,15 @@ impl Executor {
         })
     }
 
-    fn running(&mut self, interface: &str) -> Result<&mut Running, String> {
+    fn program(&mut self, interface: &str) -> Result<&mut Program, String> {
         let is_closed = || format!("{interface} is not open");
         self.programs.get_mut(interface).ok_or_else(is_closed)
     }
 
     fn start(&mut self, interface: &str) -> Result<AgentAnswer, String> {
-        match self.running(interface)? {
+        match &mut self.program(interface)?.running {
             Running::Traffic(session) => {
-                let start_ns = session.now_ns() + session.lead_ns();
-                session
+                let start_ns = session
                     .start(&[0], &StartOptions::default())
                     .map_err(|error| format!("{interface}: {error}"))?;
                 Ok(AgentAnswer::Started { start_ns })
@@ -176,11 +192,12 @@ impl Executor {
     }
 
     fn look(&mut self, interface: &str) -> Result<EndSeen, String> {
-        match self.running(interface)? {
+        let Program { running, stalls } = self.program(interface)?;
+        let seen = match running {
             Running::Traffic(session) => {
                 let is_transmitting = session.is_transmitting(0);
                 let statistics = session.statistics();
-                Ok(seen(&statistics, is_transmitting, session.now_ns()))
+                seen(&statistics, is_transmitting, session.now_ns())
             }
             Running::Reflector { reflected, thread, .. } => {
                 let ended = thread.take_if(|thread| thread.is_finished()).map(JoinHandle::join);
@@ -190,9 +207,11 @@ impl Executor {
                     Some(Err(_)) => Some("the reflector has panicked".to_owned()),
                 };
                 let reflected = reflected.load(Ordering::Relaxed);
-                Ok(EndSeen { receive_error, reflected, ..EndSeen::default() })
+                EndSeen { receive_error, reflected, ..EndSeen::default() }
             }
-        }
+        };
+        // Behind what was seen: a stall before it is in it.
+        Ok(EndSeen { stall_ms: stalls.longest_ms(), ..seen })
     }
 }
 
@@ -277,5 +296,6 @@ fn seen(statistics: &SessionStatistics, is_transmitting: bool, now_ns: u64) -> E
         receive_error: port.and_then(|port| port.rx.error.clone()),
         streams: statistics.streams.iter().map(stream).collect(),
         reflected: 0,
+        stall_ms: 0.0,
     }
 }

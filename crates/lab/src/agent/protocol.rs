@@ -11,8 +11,10 @@ use generator::profile::StreamSpec;
 use generator::receiver::StreamReport;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::Machine;
+
 /// The version of the messages: that of both sides has to be this one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest message, bytes: more than any answer has, and the streams of any cell.
 pub const MESSAGE_MAX: usize = 1 << 20;
@@ -40,7 +42,8 @@ pub struct AgentHello {
     pub lab: String,
 }
 
-/// The answer to it. Later versions keep these members.
+/// The answer to it. Later versions keep these members; earlier ones have no optional ones but the
+/// refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// [`VERSION`] of the agent.
@@ -52,6 +55,12 @@ pub struct Welcome {
     /// Why the agent does not work for this lab; then the connection ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
+    /// The version of Weir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weir: Option<String>,
+    /// The box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }
 
 /// What a lab asks for.
@@ -172,6 +181,9 @@ pub struct EndSeen {
     pub streams: Vec<SeenStream>,
     /// Datagrams that a reflector sent back.
     pub reflected: u64,
+    /// The longest time, in milliseconds, in which the box ran none of the agent's threads since
+    /// the interface was opened.
+    pub stall_ms: f64,
 }
 
 /// How far a stream came.
@@ -306,6 +318,8 @@ mod tests {
         let welcome = br#"{"version":99,"host":"b","interfaces":[],"speed":1}"#;
         assert_eq!(decode::<Welcome>(welcome).unwrap().version, 99);
         assert_ne!(VERSION, 99);
+        let first = br#"{"version":1,"host":"b","interfaces":[],"refusal":"no"}"#;
+        assert_eq!(decode::<Welcome>(first).unwrap().refusal.as_deref(), Some("no"));
     }
 
     #[test]

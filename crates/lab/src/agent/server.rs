@@ -2,13 +2,13 @@
 //!
 //! A lab that ends, dies or says what is no message loses its connection; its programs end with it
 //! and the interfaces are closed, which the log says with their counts. A second lab is refused
-//! with the name of the first. Few connections may wait in the handshake, so that nobody without a
-//! certificate keeps a lab out for long.
+//! with the name of the first. Of one address few connections may wait in the handshake, so that
+//! one host without a certificate keeps no lab at another address out.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::executor::Executor;
 use super::protocol::{self, AgentHello, AgentRequest, VERSION, Welcome};
 use super::stream::{MessageStream, StreamError, watch_over};
 use crate::cancel::Cancel;
-use crate::facts;
+use crate::facts::{self, Machine};
 
 /// How long a peer that has connected may take for its first request, and an answer to leave.
 const HELLO_LIMIT: Duration = Duration::from_secs(10);
@@ -36,6 +36,9 @@ const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connections at once: the lab's own, and those that are refused or wait in the handshake.
 const CONNECTIONS_MAX: usize = 16;
+
+/// Connections of one address that have not said who they are, or are being refused.
+const WAITING_MAX: usize = 4;
 
 /// Characters of a lab's name that are shown.
 const NAME_MAX: usize = 100;
@@ -60,13 +63,69 @@ impl std::fmt::Debug for Agent {
 struct Shared {
     /// The box's name.
     host: String,
+    machine: Machine,
     interfaces: Vec<String>,
     executor: Mutex<Executor>,
     /// The lab that it works for.
     lab: Mutex<Option<String>>,
-    connections: AtomicUsize,
+    slots: Mutex<Slots>,
     cancel: Cancel,
     say: Say,
+}
+
+/// The connections that there are.
+#[derive(Default)]
+struct Slots {
+    all: usize,
+    /// By their address those that wait in the handshake, or to be refused.
+    waiting: BTreeMap<IpAddr, usize>,
+}
+
+/// The place of a connection, given back however its work ends.
+struct Slot {
+    shared: Arc<Shared>,
+    peer: IpAddr,
+    is_waiting: bool,
+}
+
+impl Slot {
+    /// A place for a connection of that address; or why there is none.
+    fn take(shared: &Arc<Shared>, peer: IpAddr) -> Result<Self, String> {
+        let mut slots = lock(&shared.slots);
+        let of_peer = slots.waiting.get(&peer).copied().unwrap_or(0);
+        if slots.all >= CONNECTIONS_MAX {
+            return Err(format!("there are {CONNECTIONS_MAX} connections"));
+        }
+        if of_peer >= WAITING_MAX {
+            return Err(format!("{WAITING_MAX} connections of this address wait"));
+        }
+        slots.all += 1;
+        slots.waiting.insert(peer, of_peer + 1);
+        Ok(Self { shared: Arc::clone(shared), peer, is_waiting: true })
+    }
+
+    /// Its lab is worked for.
+    fn wait_no_more(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            lock(&self.shared.slots).leave(self.peer);
+        }
+    }
+}
+
+impl Slots {
+    fn leave(&mut self, peer: IpAddr) {
+        let left = self.waiting.remove(&peer).unwrap_or(0).saturating_sub(1);
+        if left > 0 {
+            self.waiting.insert(peer, left);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.wait_no_more();
+        lock(&self.shared.slots).all -= 1;
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -91,10 +150,11 @@ impl Agent {
         let interfaces = executor.interfaces().to_vec();
         let shared = Shared {
             host,
+            machine: Machine::read(),
             interfaces,
             executor: Mutex::new(executor),
             lab: Mutex::new(None),
-            connections: AtomicUsize::new(0),
+            slots: Mutex::default(),
             cancel,
             say,
         };
@@ -139,21 +199,17 @@ impl Agent {
     /// Works for a peer on a thread of its own.
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         let (shared, tls) = (Arc::clone(&self.shared), self.tls.clone());
-        if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-            (shared.say)(&format!("{peer}: refused, {CONNECTIONS_MAX} connections wait"));
-            return;
-        }
-        let counted = Arc::clone(&self.shared);
+        let mut slot = match Slot::take(&shared, peer.ip()) {
+            Ok(slot) => slot,
+            Err(why) => return (shared.say)(&format!("{peer}: refused, {why}")),
+        };
         let run = move || {
-            if let Err(why) = shared.work(stream, tls.as_ref(), peer) {
+            if let Err(why) = shared.work(stream, tls.as_ref(), peer, &mut slot) {
                 (shared.say)(&format!("{peer}: {why}"));
             }
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
         };
         if let Err(error) = std::thread::Builder::new().name("lab".to_owned()).spawn(run) {
-            counted.connections.fetch_sub(1, Ordering::Relaxed);
-            (counted.say)(&format!("{peer}: no thread: {error}"));
+            (self.shared.say)(&format!("{peer}: no thread: {error}"));
         }
     }
 }
@@ -171,7 +227,13 @@ fn is_passing(error: &io::Error) -> bool {
 
 impl Shared {
     /// One connection, from its handshake to its end.
-    fn work(&self, stream: TcpStream, tls: Option<&Tls>, peer: SocketAddr) -> Result<(), String> {
+    fn work(
+        &self,
+        stream: TcpStream,
+        tls: Option<&Tls>,
+        peer: SocketAddr,
+        slot: &mut Slot,
+    ) -> Result<(), String> {
         watch_over(&stream).map_err(|error| error.to_string())?;
         let stream = BlockingStream::accept(stream, tls).map_err(|error| error.to_string())?;
         let mut stream = MessageStream::new(stream);
@@ -191,6 +253,8 @@ impl Shared {
             host: self.host.clone(),
             interfaces: self.interfaces.clone(),
             refusal: held.as_ref().err().cloned(),
+            weir: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            machine: Some(self.machine.clone()),
         };
         stream.send(&welcome, HELLO_LIMIT).map_err(|error| error.to_string())?;
         let held = match held {
@@ -200,6 +264,7 @@ impl Shared {
                 return Err(format!("refused: {why}"));
             }
         };
+        slot.wait_no_more();
         (self.say)(&format!("works for {name}"));
         let ended = self.answer(&mut stream, &goes_on);
         drop(held);

@@ -1,6 +1,6 @@
 //! Agents on the loopback interface, with ends in memory: no root, no namespace.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +120,7 @@ fn another_version_is_refused_with_both_numbers() {
     let hello = AgentHello { version: VERSION + 1, lab: "later".to_owned() };
     stream.write_all(&protocol::encode(&hello).unwrap()).unwrap();
     let mut came = Vec::new();
-    std::io::Read::read_to_end(&mut stream, &mut came).unwrap();
+    stream.read_to_end(&mut came).unwrap();
     let content = protocol::take(&mut came).unwrap().unwrap();
     let welcome: Welcome = protocol::decode(&content).unwrap();
     let why = welcome.refusal.unwrap();
@@ -146,7 +146,9 @@ fn hostile_bytes_end_their_own_connection_and_no_other() {
         if round % 3 == 0 {
             let _ = stream.write_all(&u32::MAX.to_be_bytes());
         }
-        drop(stream);
+        // One at a time: of many of one address most are refused unread.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
     }
     let begun = Instant::now();
     let mut link = loop {
@@ -158,6 +160,36 @@ fn hostile_bytes_end_their_own_connection_and_no_other() {
     assert!(link.exchange(Instant::now()).is_ok());
     let said = agent.said.lock().unwrap().join("\n");
     assert!(!said.contains('\u{1b}') && !said.contains(&"x".repeat(101)), "{said}");
+    agent.end();
+}
+
+/// A connection from another address of this machine.
+fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((from, 0))).unwrap();
+    connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+#[test]
+fn one_address_that_says_nothing_keeps_no_lab_of_another_out() {
+    let agent = Running::start(&["memory:agent-idle?end=a"], None);
+    let other = Ipv4Addr::new(127, 0, 0, 2);
+    let idle: Vec<TcpStream> = (0..16).map(|_| connect_from(other, agent.address)).collect();
+    agent.await_line("127.0.0.2");
+    let link = agent.connect().unwrap();
+    let said = agent.said.lock().unwrap().join("\n");
+    let refused = said.matches("refused, 4 connections of this address wait").count();
+    assert_eq!(refused, 12, "{said}");
+    // Their places come back, those of the lab's own too.
+    drop((idle, link));
+    let begun = Instant::now();
+    for _ in 0..40 {
+        while agent.connect().is_err() {
+            assert!(begun.elapsed() < PATIENCE, "{:?}", agent.said.lock().unwrap());
+        }
+    }
     agent.end();
 }
 
@@ -262,6 +294,10 @@ mod testbed {
         let boxes = [&first, &second].map(|agent| TrafficBox::Agent(agent.connect().unwrap()));
         let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
         let stop = AtomicBool::new(false);
+        // What their figures hold for.
+        let (kernel, notes) = (crate::facts::Machine::read().kernel, bed.notes());
+        let is_told = |note: &&String| note.contains(&kernel) && note.contains("weir ");
+        assert_eq!(notes.iter().filter(is_told).count(), 2, "{notes:?}");
         let mut measurer = bed.measurer(plan(&stop));
         // The second trial finds everything as the first did.
         for _ in 0..2 {
@@ -301,6 +337,24 @@ mod testbed {
         assert_eq!(output.report.received + output.unsent, 200);
         assert!(measurer.clock().is_none());
         assert!(output.report.delay.unwrap().min_ns > 0);
+    }
+
+    /// A trial in which one of the boxes stood still is told, as one of the lab's own machine is.
+    #[test]
+    fn a_stall_of_a_box_is_told_once() {
+        let ends = ["memory:agent-stall?end=a", "memory:agent-stall?end=b"];
+        let stands_still = |_| std::thread::sleep(Duration::from_millis(90));
+        let boxes = [(ends[0], false), (ends[1], true)].map(|(end, is_slow)| {
+            let executor = Executor::opening(vec![end.to_owned()], netdev::open_text);
+            let executor = if is_slow { executor.napping(stands_still) } else { executor };
+            TrafficBox::Local(executor)
+        });
+        let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
+        let stop = AtomicBool::new(false);
+        bed.measurer(plan(&stop)).trial(INPUT).unwrap();
+        let stall_ms = bed.take_stall_ms();
+        assert!(stall_ms >= 80.0, "{stall_ms} ms");
+        assert_eq!(bed.take_stall_ms(), 0.0, "it was of that trial");
     }
 
     #[test]

@@ -748,7 +748,10 @@ impl<'a> Run<'a> {
             cancel: self.cancel,
         };
         let mut outcome = None;
+        // What stalled before is of another trial.
+        let _ = context.bed.take_stall_ms();
         let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
+        let stall_ms = stall_ms.max(context.bed.take_stall_ms());
         match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {

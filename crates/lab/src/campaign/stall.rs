@@ -3,7 +3,10 @@
 //! A thread sleeps a millisecond at a time and sees how late it wakes up. A virtual machine that
 //! its host leaves standing for a tenth of a second shows here, whatever was measured meanwhile.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the watcher sleeps at a time.
@@ -12,6 +15,86 @@ const NAP: Duration = Duration::from_millis(1);
 /// A trial in which the watcher woke up so much too late is repeated.
 pub(super) const STALL_MS: f64 = 50.0;
 
+/// How a watcher sleeps.
+pub(crate) type Nap = fn(Duration);
+
+/// What a watcher tells while it watches.
+struct Watched {
+    zero: Instant,
+    is_over: AtomicBool,
+    /// The longest delay so far, nanoseconds.
+    longest_ns: AtomicU64,
+    /// When the nap began that lasts, nanoseconds behind `zero`; [`AWAKE`] behind the last.
+    nap_ns: AtomicU64,
+}
+
+const AWAKE: u64 = u64::MAX;
+
+impl Watched {
+    fn new() -> Self {
+        let [longest_ns, nap_ns] = [0, AWAKE].map(AtomicU64::new);
+        Self { zero: Instant::now(), is_over: AtomicBool::new(false), longest_ns, nap_ns }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn late_ns(&self, begun_ns: u64) -> u64 {
+        self.now_ns().saturating_sub(begun_ns).saturating_sub(NAP.as_nanos() as u64)
+    }
+
+    fn run(&self, nap: &dyn Fn(Duration)) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let begun_ns = self.now_ns();
+            self.nap_ns.store(begun_ns, Ordering::Relaxed);
+            nap(NAP);
+            self.longest_ns.fetch_max(self.late_ns(begun_ns), Ordering::Relaxed);
+        }
+        self.nap_ns.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// The longest delay in milliseconds, that of a nap that still lasts too: behind a stall the
+    /// thread that asks may run before the watcher does.
+    fn longest_ms(&self) -> f64 {
+        let lasting_ns = self.late_ns(self.nap_ns.load(Ordering::Relaxed));
+        self.longest_ns.load(Ordering::Relaxed).max(lasting_ns) as f64 / 1e6
+    }
+}
+
+/// A watcher on a thread of its own, until it is dropped.
+pub(crate) struct Watcher {
+    watched: Arc<Watched>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// Watches from now on, asleep by `nap`.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(crate) fn start(nap: Nap) -> io::Result<Self> {
+        let watched = Arc::new(Watched::new());
+        let own = Arc::clone(&watched);
+        let thread = std::thread::Builder::new().name("stalls".to_owned());
+        let thread = Some(thread.spawn(move || own.run(&nap))?);
+        Ok(Self { watched, thread })
+    }
+
+    /// By how many milliseconds it woke up too late at most.
+    pub(crate) fn longest_ms(&self) -> f64 {
+        self.watched.longest_ms()
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.watched.is_over.store(true, Ordering::Relaxed);
+        // A panic there has been printed.
+        drop(self.thread.take().map(JoinHandle::join));
+    }
+}
+
 /// Does `work`, and says by how many milliseconds the watcher woke up too late at most.
 pub(super) fn watch(work: &mut dyn FnMut()) -> f64 {
     watch_napping(work, &std::thread::sleep)
@@ -19,31 +102,24 @@ pub(super) fn watch(work: &mut dyn FnMut()) -> f64 {
 
 /// The same with a watcher that sleeps by `nap`.
 fn watch_napping(work: &mut dyn FnMut(), nap: &(dyn Fn(Duration) + Sync)) -> f64 {
-    let is_over = AtomicBool::new(false);
+    let watched = Watched::new();
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut longest = Duration::ZERO;
-            while !is_over.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                nap(NAP);
-                longest = longest.max(begun.elapsed().saturating_sub(NAP));
-            }
-            longest
-        });
+        let watcher = scope.spawn(|| watched.run(nap));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        is_over.store(true, Ordering::Relaxed);
-        let longest = watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        watched.is_over.store(true, Ordering::Relaxed);
+        watcher.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if let Err(panic) = outcome {
             std::panic::resume_unwind(panic);
         }
-        longest.as_secs_f64() * 1e3
+        watched.longest_ms()
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::watch_napping;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use super::{Watched, Watcher, watch_napping};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -67,6 +143,39 @@ mod tests {
         assert!(is_done);
         let most_ms = begun.elapsed().as_secs_f64() * 1e3;
         assert!(late_ms >= 40.0 && late_ms < most_ms, "{late_ms} of {most_ms}");
+    }
+
+    #[test]
+    fn a_stall_that_still_lasts_is_told() {
+        let (watched, may_end, begun) = (Watched::new(), AtomicBool::new(false), Instant::now());
+        let nap = |_| {
+            while !may_end.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        };
+        let told_ms = std::thread::scope(|scope| {
+            scope.spawn(|| watched.run(&nap));
+            while watched.longest_ms() < 20.0 && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::yield_now();
+            }
+            let told_ms = watched.longest_ms();
+            watched.is_over.store(true, Ordering::SeqCst);
+            may_end.store(true, Ordering::SeqCst);
+            told_ms
+        });
+        assert!(told_ms >= 20.0, "{told_ms}");
+        // Behind its end time goes on and the delay does not.
+        let longest_ms = watched.longest_ms();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(watched.longest_ms(), longest_ms);
+    }
+
+    #[test]
+    fn a_watcher_ends_with_its_owner() {
+        let watcher = Watcher::start(std::thread::sleep).unwrap();
+        let watched = Arc::clone(&watcher.watched);
+        drop(watcher);
+        assert_eq!(Arc::strong_count(&watched), 1);
     }
 
     #[test]

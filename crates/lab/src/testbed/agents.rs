@@ -95,6 +95,8 @@ pub struct AgentsTestbed {
     ports: Vec<BoxPort>,
     notes: Vec<String>,
     rate_bps: Option<u64>,
+    /// The longest stall of a box since it was taken last, milliseconds.
+    stall_ms: Mutex<f64>,
 }
 
 /// An end of the switch.
@@ -176,7 +178,7 @@ impl AgentsTestbed {
         }
         let place = |port: &BoxPort| format!("{} at {}", port.interface, boxes[port.at].name());
         let places: Vec<String> = ports.iter().map(place).collect();
-        let notes = vec![format!(
+        let mut notes = vec![format!(
             "The switch \"external\" is not started by the lab, whose ends are {}. One-way delays \
              between two boxes are corrected by the difference of their clocks, and their \
              intervals hold the error of that (raw data: clock). Delays hold the boxes' own \
@@ -184,7 +186,15 @@ impl AgentsTestbed {
              lab's machine.",
             places.join(", ")
         )];
-        Ok(Self { zero: Instant::now(), boxes: Mutex::new(boxes), ports, notes, rate_bps })
+        let conditions = boxes.iter().filter_map(TrafficBox::conditions);
+        notes.extend(conditions.map(|of| format!("Measured with the agent on {of}.")));
+        let (zero, stall_ms) = (Instant::now(), Mutex::new(0.0));
+        Ok(Self { zero, boxes: Mutex::new(boxes), ports, notes, rate_bps, stall_ms })
+    }
+
+    /// By how many milliseconds a box stalled at most since the last call.
+    pub(crate) fn take_stall_ms(&self) -> f64 {
+        std::mem::take(&mut self.stall_ms.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What the reader of a report should know about this testbed.
@@ -321,7 +331,10 @@ impl Asking<'_> {
 
     fn look(&mut self, port: usize) -> Result<EndSeen, PortTrialError> {
         let answer = self.ask(port, |interface| AgentRequest::Look { interface })?;
-        if let AgentAnswer::EndSeen(seen) = answer { Ok(seen) } else { self.odd(port, &answer) }
+        let AgentAnswer::EndSeen(seen) = answer else { return self.odd(port, &answer) };
+        let mut stall_ms = self.bed.stall_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        *stall_ms = stall_ms.max(seen.stall_ms);
+        Ok(seen)
     }
 
     /// Closes ends. One that cannot be closed is on a box that has gone, which closes it itself.
