@@ -3,7 +3,8 @@
 //! Rows of one scenario, switch, point and metric are compared by their samples, which are no
 //! pairs: by Hodges and Lehmann's ratio with Mann and Whitney's interval from five samples of each
 //! on, of fewer by Welch's t of the logarithms. They are judged with all comparisons counted (Holm,
-//! on Welch's p-values, because those by ranks hold with no usual number of samples).
+//! on Welch's p-values, because those by ranks hold with no usual number of samples). What the
+//! trials' resolution leaves open is part of the interval: it may have gone one way in a whole run.
 //! It must never call a difference a change that so many comparisons make likely by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,8 @@ use serde::Serialize;
 
 use crate::facts::Machine;
 use crate::method::Better;
-use crate::results::{CellState, Coordinates, Results, ScenarioResults};
-use crate::stats::{CONFIDENCE, holm, mann_whitney, quantile, unpaired_ratio};
+use crate::results::{CellState, Coordinates, ResultRow, Results, ScenarioResults};
+use crate::stats::{CONFIDENCE, Interval, holm, mann_whitney, quantile, unpaired_ratio};
 
 /// What a row says of the second run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -118,8 +119,8 @@ impl RunComparison {
 /// A row's place in a run: scenario, switch, point, metric.
 type RowKey<'a> = (&'a str, &'a str, &'a Coordinates, &'a str);
 
-/// A row's samples with its scenario.
-type RowValue<'a> = (&'a ScenarioResults, &'a [f64]);
+/// A row with its scenario.
+type RowValue<'a> = (&'a ScenarioResults, &'a ResultRow);
 
 /// Compares two runs.
 #[must_use]
@@ -152,7 +153,7 @@ fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, RowValue<'_>> {
         for cell in &scenario.cells {
             for row in &cell.rows {
                 let key = (scenario.id.as_str(), cell.dut.as_str(), &cell.at, row.metric.as_str());
-                rows.entry(key).or_insert((scenario, row.samples.as_slice()));
+                rows.entry(key).or_insert((scenario, row));
             }
         }
     }
@@ -162,21 +163,33 @@ fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, RowValue<'_>> {
 fn row_change(
     (scenario, dut, at, metric): RowKey<'_>,
     (scenario_found, first): RowValue<'_>,
-    second: &[f64],
+    second: &ResultRow,
 ) -> Option<RowChange> {
     let info = scenario_found.metric(metric)?;
-    let shift = mann_whitney(second, first, CONFIDENCE).ok()?;
-    let found_ratio = unpaired_ratio(second, first, CONFIDENCE).ok();
-    let (ratio, interval, p_value) = match found_ratio {
-        Some(ratio) if ratio.ranks.interval.reaches(CONFIDENCE) => {
-            (Some(ratio.ranks.estimate), ratio.ranks.interval, ratio.t_p_value)
-        }
-        Some(ratio) => (Some(ratio.geometric_mean), ratio.t_interval, ratio.t_p_value),
-        None => (None, shift.interval, shift.p_value),
+    let shift = Estimate::of_shift(&first.samples, &second.samples)?;
+    let pairs = [
+        [first.samples.clone(), second.samples.clone()],
+        [highest(first), lowest(second)],
+        [lowest(first), highest(second)],
+    ];
+    let all = |of: fn(&[f64], &[f64]) -> Option<Estimate>| -> Option<Vec<Estimate>> {
+        pairs.iter().map(|[first, second]| of(first, second)).collect()
+    };
+    let ratios = all(Estimate::of_ratio);
+    let (ratio, all, none) = match ratios {
+        Some(ratios) => (Some(ratios[0].value), ratios, 1.0),
+        None => (None, all(Estimate::of_shift)?, 0.0),
     };
     // A t-interval has its confidence of any two samples, and may still say nothing.
-    let says_something = ratio.is_none_or(|ratio| interval.width() <= ratio);
-    let is_known = interval.reaches(CONFIDENCE) && says_something;
+    let says_something = ratio.is_none_or(|ratio| all[0].interval.width() <= ratio);
+    let is_known = all[0].interval.reaches(CONFIDENCE) && says_something;
+    let least = |of: fn(&Estimate) -> f64| all.iter().map(of).fold(f64::INFINITY, f64::min);
+    let most = |of: fn(&Estimate) -> f64| all.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
+    let (low, high) = (least(|one| one.interval.low), most(|one| one.interval.high));
+    // Where it is not known which way, the evidence for both is none.
+    let is_either = least(|one| one.value) < none && most(|one| one.value) > none;
+    let is_open = !(first.resolutions.is_empty() && second.resolutions.is_empty());
+    let p_value = if is_open && is_either { 1.0 } else { most(|one| one.p_value) };
     Some(RowChange {
         scenario: scenario.to_owned(),
         dut: dut.to_owned(),
@@ -186,16 +199,56 @@ fn row_change(
         unit: info.unit.clone(),
         decimals: info.decimals,
         better: info.better,
-        first: median(first),
-        second: median(second),
-        samples: (first.len(), second.len()),
+        first: median(&first.samples),
+        second: median(&second.samples),
+        samples: (first.samples.len(), second.samples.len()),
         ratio,
-        shift: shift.estimate,
-        interval: (interval.low, interval.high),
+        shift: shift.value,
+        interval: (low, high),
         p_value,
         p_adjusted: 1.0,
         verdict: if is_known { RowVerdict::NoChange } else { RowVerdict::TooFew },
     })
+}
+
+/// How much more or how many times as much the second of two sets of samples is.
+struct Estimate {
+    value: f64,
+    interval: Interval,
+    p_value: f64,
+}
+
+impl Estimate {
+    fn of_shift(first: &[f64], second: &[f64]) -> Option<Self> {
+        let shift = mann_whitney(second, first, CONFIDENCE).ok()?;
+        Some(Self { value: shift.estimate, interval: shift.interval, p_value: shift.p_value })
+    }
+
+    /// `None` where a sample is not above zero, or there are too few.
+    fn of_ratio(first: &[f64], second: &[f64]) -> Option<Self> {
+        let ratio = unpaired_ratio(second, first, CONFIDENCE).ok()?;
+        let (value, interval) = match ratio.ranks.interval.reaches(CONFIDENCE) {
+            true => (ratio.ranks.estimate, ratio.ranks.interval),
+            false => (ratio.geometric_mean, ratio.t_interval),
+        };
+        Some(Self { value, interval, p_value: ratio.t_p_value })
+    }
+}
+
+/// The lowest values that agree with what a row's trials saw.
+fn lowest(row: &ResultRow) -> Vec<f64> {
+    match row.resolutions.as_slice() {
+        [] => row.samples.clone(),
+        open => open.iter().map(|(low, _)| *low).collect(),
+    }
+}
+
+/// The highest of them.
+fn highest(row: &ResultRow) -> Vec<f64> {
+    match row.resolutions.as_slice() {
+        [] => row.samples.clone(),
+        open => open.iter().map(|(_, high)| *high).collect(),
+    }
 }
 
 fn median(samples: &[f64]) -> f64 {

@@ -98,6 +98,27 @@ fn counts_of_zero_are_compared_by_their_difference() {
     assert_eq!((same.shift, same.verdict), (0.0, RowVerdict::NoChange));
 }
 
+/// A search that stops at steps of a tenth finds equal figures on either side of a step.
+#[test]
+fn a_difference_within_the_resolution_is_no_change() {
+    let found = |resolution: &dyn Fn(f64) -> Option<(f64, f64)>| {
+        let mut runs = [run(1, 1, 8, 1.0), run(2, 1, 8, 1.0)];
+        for (run, value) in runs.iter_mut().zip([100.0, 110.0]) {
+            let row = &mut run.scenarios[0].cells[0].rows[0];
+            row.samples = (0..8).map(|n| value + 0.01 * f64::from(n)).collect();
+            row.resolutions = row.samples.iter().filter_map(|one| resolution(*one)).collect();
+        }
+        let row = compare(&runs[0], &runs[1]).rows.remove(0);
+        (row.verdict, row.p_value)
+    };
+    assert_eq!(found(&|_| None).0, RowVerdict::Better);
+    let (verdict, p_value) = found(&|value| Some((0.9 * value, value + 10.0)));
+    assert_eq!((verdict, p_value), (RowVerdict::NoChange, 1.0));
+    assert_eq!(found(&|value| Some((value - 1.0, value + 1.0))).0, RowVerdict::Better);
+    // Down to nothing: the difference is what is compared.
+    assert_eq!(found(&|value| Some((0.0, value))).0, RowVerdict::NoChange);
+}
+
 #[test]
 fn rows_of_one_run_only_say_why() {
     let (first, mut second) = (run(1, 3, 5, 1.0), run(2, 2, 5, 1.0));

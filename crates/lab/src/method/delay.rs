@@ -21,7 +21,8 @@ const METRICS: &[Metric] = &[
     Metric::lower("delay_p50_us", "delay, median", "µs", 1),
     Metric::lower("delay_p99_us", "delay, 99 %", "µs", 1),
     Metric::lower("delay_mean_us", "delay, mean", "µs", 1),
-    Metric::lower("jitter_us", "jitter (mean |IPDV|)", "µs", 1),
+    // Its distribution is that of the IPDV itself, which has a sign (RFC 3393).
+    Metric::lower("jitter_us", "delay variation (mean |IPDV|; CDF of signed IPDV)", "µs", 1),
     Metric::lower("delay_loss_pct", "loss", "%", 3),
 ];
 
