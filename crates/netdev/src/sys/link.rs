@@ -13,7 +13,7 @@ use super::netlink::{
 };
 use super::netns::Namespace;
 
-const IFLA_ADDRESS: u16 = 1;
+pub(super) const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 pub(super) const IFLA_LINK: u16 = 5;
@@ -442,7 +442,7 @@ pub(super) fn refused(what: &str) -> impl FnOnce(io::Error) -> LinkError {
     move |source| LinkError { what, source }
 }
 
-fn ifinfomsg(index: u32, flags: u32, mask: u32) -> [u8; IFINFOMSG_LEN] {
+pub(super) fn ifinfomsg(index: u32, flags: u32, mask: u32) -> [u8; IFINFOMSG_LEN] {
     let mut header = [0; IFINFOMSG_LEN];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
