@@ -89,7 +89,9 @@ fn a_port_whose_link_is_just_coming_up_forwards_soon() {
         let mut controller = switch.controller(Version::V1_3);
         let matching = Match::any().with(Field::InPort, 2);
         controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
-        controller.barrier();
+        controller.send(&Message::BarrierRequest);
+        // The link may come up before the reply does.
+        until("the barrier", || (controller.next().1 == Message::BarrierReply).then_some(()));
         let mut far = far_side.enter(|| Host::open("af_packet:host1")).unwrap();
         for number in 0..3 {
             until("a frame through the link", || {
