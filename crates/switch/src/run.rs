@@ -27,8 +27,10 @@ use crate::worker::Worker;
 /// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
 /// the kernel tier a TAP device, two programs, promiscuity and a netlink socket.
 const FILES_PER_PORT: usize = 8;
-/// Files of a worker: doorbell, watch, link monitor.
-const FILES_PER_WORKER: usize = 3;
+/// Maps of a kernel tier; there is one for each worker of a bridge.
+const FILES_PER_TIER: usize = 4;
+/// Files of a worker: doorbell, watch, and the link monitor's three sockets and watch.
+const FILES_PER_WORKER: usize = 6;
 /// Files of the rest: standard streams, the runtime, the control socket and its connections.
 const FILES_OF_PROCESS: usize = 64;
 
@@ -225,7 +227,10 @@ fn without_ports(bridges: &[BridgeConfig]) -> impl Iterator<Item = &BridgeConfig
 fn open_files_of(config: &Config) -> u64 {
     let of_bridge = |bridge: &BridgeConfig| {
         let connections = bridge.controllers.len() * (1 + usize::from(bridge.auxiliary));
-        bridge.ports.len() * FILES_PER_PORT + bridge.listeners.len() + connections
+        let may_have_tiers = usize::from(bridge.caches.0.kernel);
+        let tiers = bridge.ports.len().min(config.workers) * may_have_tiers;
+        let devices = bridge.ports.len() * FILES_PER_PORT + tiers * FILES_PER_TIER;
+        devices + bridge.listeners.len() + connections
     };
     let bridges: usize = config.bridges.iter().map(of_bridge).sum();
     (bridges + config.workers * FILES_PER_WORKER + FILES_OF_PROCESS) as u64
@@ -299,9 +304,12 @@ mod tests {
 
     #[test]
     fn open_files_grow_with_ports_and_controllers() {
-        let files = |text| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
+        let files = |text: &str| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
         let none = files("");
-        assert_eq!(files("port = [\"null:x\", \"null:y\"]"), none + 16);
+        let two = "port = [\"null:x\", \"null:y\"]\n";
+        assert_eq!(files(two), none + 20);
+        assert_eq!(files(&format!("{two}workers = 5")), none + 16 + 2 * 4 + 4 * 6);
+        assert_eq!(files(&format!("{two}caches = \"frame\"")), none + 16);
         assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
     }
 }
