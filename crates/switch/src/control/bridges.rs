@@ -9,13 +9,13 @@ use std::rc::Rc;
 use channel::{Listener, Tls};
 use netdev::Port;
 use serde_json::json;
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::answer::{Record, Records, gone};
 use super::ports::{Settings, add_port, check_device, close, open};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::{made_dpid, tls_of};
-use crate::bridge::WorkerGone;
 use crate::config::{BridgeConfig, Forward, PortConfig, SwitchArgs};
 use crate::run::{listen, serve_bridge, serve_controllers};
 use crate::worker::WorkerPort;
@@ -118,26 +118,50 @@ impl NewBridge {
 
     /// Makes the bridge, and then serves its controllers.
     pub(super) async fn begin(self, all: &Bridges) -> Result<Rc<Agent>, String> {
-        let Self { config, tls, listeners, ports } = self;
+        let Self { config, tls, listeners, mut ports } = self;
         let begun = all.assembly().begin_bridge(&config, tls);
-        let (agent, begun) = begun.map_err(|error| error.to_string())?;
+        let (agent, begun) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                close(devices(ports)).await;
+                return Err(error.to_string());
+            }
+        };
         let agent = Rc::new(agent);
         serve_bridge(&agent);
-        for is_begun in begun {
-            is_begun.await.map_err(|_| gone())?;
-        }
-        agent.bridge.barrier().await;
-        let (name, dpid) = (config.name.as_str(), agent.bridge.identity.dpid);
-        tracing::info!(bridge = name, %dpid, "bridge added");
-        for port in ports {
-            let settings = Settings::in_config(&config, port.number);
-            add_port(&agent, port, &settings).await?;
+        if let Err(why) = begin_ports(&agent, begun, &mut ports).await {
+            close(devices(ports)).await;
+            return Err(match take_apart(all, &agent).await {
+                Ok(()) => why,
+                Err(more) => format!("{why}; {more}"),
+            });
         }
         agent.set_listening(&listeners);
         all.add(Rc::clone(&agent));
         serve_controllers(&agent, listeners);
         Ok(agent)
     }
+}
+
+/// Waits for the shards of a new bridge, and gives it these ports; those that it does not get are
+/// left there.
+async fn begin_ports(
+    agent: &Agent,
+    begun: Vec<oneshot::Receiver<()>>,
+    ports: &mut Vec<WorkerPort>,
+) -> Result<(), String> {
+    for is_begun in begun {
+        is_begun.await.map_err(|_| gone())?;
+    }
+    agent.bridge.barrier().await;
+    let (name, dpid) = (agent.config.name.as_str(), agent.bridge.identity.dpid);
+    tracing::info!(bridge = name, %dpid, "bridge added");
+    while !ports.is_empty() {
+        let port = ports.remove(0);
+        let settings = Settings::in_config(&agent.config, port.number);
+        add_port(agent, port, &settings).await?;
+    }
+    Ok(())
 }
 
 fn devices(ports: Vec<WorkerPort>) -> Vec<Port> {
@@ -151,12 +175,23 @@ pub(super) async fn end(all: &Bridges, agent: Rc<Agent>) -> Result<(), String> {
         return Err(format!("{name} is the only bridge; stop the switch instead"));
     }
     agent.end_connections().await;
-    let devices = agent.bridge.remove_all_ports().await.map_err(|WorkerGone| gone())?;
-    close(devices).await;
+    take_apart(all, &agent).await
+}
+
+/// Takes ports, shards, name and tasks of a bridge away that no list has any more, or not yet.
+async fn take_apart(all: &Bridges, agent: &Agent) -> Result<(), String> {
+    let name = &agent.config.name;
+    let devices = agent.bridge.remove_all_ports().await;
+    let mut is_whole = devices.is_ok();
+    close(devices.unwrap_or_default()).await;
     let ended = all.assembly().end_bridge(name);
     let mut shards = Vec::new();
     for shard in ended {
-        shards.extend(shard.await.map_err(|_| gone())?);
+        match shard.await {
+            Ok(shard) => shards.extend(shard),
+            // A worker has ended; the others' shards go all the same.
+            Err(_) => is_whole = false,
+        }
     }
     agent.end_tasks();
     let tables = agent.bridge.close();
@@ -165,7 +200,7 @@ pub(super) async fn end(all: &Bridges, agent: Rc<Agent>) -> Result<(), String> {
         tracing::error!(%error, "dropping a bridge has failed");
     }
     tracing::info!(bridge = name, "bridge removed");
-    Ok(())
+    is_whole.then_some(()).ok_or_else(gone)
 }
 
 /// One bridge.
