@@ -283,9 +283,14 @@ impl SwitchArgs {
         let none = || ConfigError::plain(None, "the switch was started without --config".into());
         let path = self.config.as_deref().ok_or_else(none)?;
         let text = read(path)?;
-        let config = self.clone().over_text(path, &text)?.resolve()?;
+        let mut config = self.clone().over_text(path, &text)?.resolve()?;
         let found = difference::difference(earlier, &config);
         let found = found.map_err(|problem| file::locate(&text, &problem).in_file(path))?;
+        // What was asked for at the start holds again where the kernel tier is used again.
+        for bridge in config.bridges.iter_mut().filter(|bridge| !bridge.caches.0.kernel) {
+            let before = earlier.bridges.iter().find(|before| before.name == bridge.name);
+            bridge.is_tier_asked |= before.is_some_and(|before| before.is_tier_asked);
+        }
         Ok((config, found))
     }
 

@@ -131,9 +131,11 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
         dpid, listeners, tls, check_peer_name, auxiliary, versions, fail_mode, tables, max_entries,
         inactivity_probe_s, max_backoff, packet_in_queue, packet_in_rate, packet_in_burst, forward,
         desc,
+        is_tier_asked,
         name: _, ports: _, vlans: _, queues: _, controllers: _, caches: _,
-        is_tier_asked: _,
     } = from;
+    // Which devices the kernel tier takes is said once; that it is not used any more, at any time.
+    let takes_same = *is_tier_asked == to.is_tier_asked || !to.caches.0.kernel;
     let fixed = [
         ("dpid", *dpid == to.dpid),
         ("listen", *listeners == to.listeners),
@@ -150,6 +152,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
         ("packet-in-rate", *packet_in_rate == to.packet_in_rate),
         ("packet-in-burst", *packet_in_burst == to.packet_in_burst),
         ("forward", forward.name() == to.forward.name()),
+        ("caches", takes_same),
         ("mfr-desc", desc.mfr_desc == to.desc.mfr_desc),
         ("hw-desc", desc.hw_desc == to.desc.hw_desc),
         ("sw-desc", desc.sw_desc == to.desc.sw_desc),
@@ -218,6 +221,10 @@ mod tests {
         assert_eq!(one.controllers_gone[0].to_string(), "tcp:192.0.2.1:6653");
         assert_eq!(one.controllers_new[0].to_string(), "tcp:192.0.2.2:6653");
         assert!(one.has_other_caches && one.has_port_changes());
+        let [off] = &changes("caches = \"frame,kernel\"", "caches = \"frame\"")[..] else {
+            panic!("the kernel tier goes")
+        };
+        assert!(off.has_other_caches && !off.has_port_changes());
         // Where the numbers are chosen, a port in front moves those behind it.
         let moved = changes("port = [\"null:a\"]", "port = [\"null:b\", \"null:a\"]");
         assert_eq!((numbers(&moved[0].gone), numbers(&moved[0].new)), (vec![1], vec![1, 2]));
@@ -237,6 +244,9 @@ mod tests {
             ("", "protocols = [\"OpenFlow13\"]", Some(0), "protocols"),
             ("", "fail-mode = \"standalone\"", Some(0), "fail-mode"),
             ("", "dp-desc = \"x\"", Some(0), "dp-desc"),
+            ("", "caches = \"frame,key,kernel\"", Some(0), "caches"),
+            ("caches = \"frame,key,kernel\"", "", Some(0), "caches"),
+            ("caches = \"frame\"", "caches = \"frame,kernel\"", Some(0), "caches"),
             (two, "[[bridge]]\nname = \"c\"\n", None, "bridge"),
             (
                 two,
