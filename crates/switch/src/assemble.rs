@@ -26,8 +26,8 @@ use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
     Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Ports, Shaper,
-    Shard, ShardParts, ShardTier, ShardUpcalls, TierPlan, Worker, WorkerCommand, WorkerInfo,
-    WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
+    Shard, ShardParts, ShardTier, ShardUpcalls, TierEntry, TierPlan, Worker, WorkerCommand,
+    WorkerInfo, WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -264,6 +264,7 @@ impl Assembly {
                 forwarding,
                 ports: shard_ports,
                 tier,
+                tier_plan: tier_plan.clone(),
                 egress,
                 commands: Arc::clone(queue),
                 upcalls: Arc::clone(&upcalls),
@@ -271,6 +272,7 @@ impl Assembly {
             };
             shards.push((*place, parts));
         }
+        set_tier_outputs(shards.iter_mut().map(|(_, parts)| parts));
         self.places.insert(config.name.clone(), places);
         ports.sort_unstable_by_key(|port| port.number);
         let bridge = Bridge::new(
@@ -282,7 +284,7 @@ impl Assembly {
             ports,
             Arc::clone(&counters),
         );
-        let bridge = bridge.with_queues(shaped).with_tier_plan(tier_plan);
+        let bridge = bridge.with_queues(shaped);
         let log = Rc::clone(&self.connection_log);
         let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
         Ok((agent, shards))
@@ -394,32 +396,41 @@ fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<Tier
 }
 
 /// The kernel tier of a shard, with its program at the ports where that is possible; at the others
-/// a note says why not. None where there is no such port.
+/// a note says why not. None where there is no such port. Its outputs are still to be said.
 fn enter_tier(
     plan: Option<&TierPlan>,
     forwarding: &mut Forwarding,
     ports: &mut Ports,
 ) -> Option<ShardTier> {
     let Forwarding::Tables(forwarder) = forwarding else { return None };
-    let mut tier = None;
+    let mut entry = plan.map(|plan| plan.entry(None));
     for port in ports.all_mut().iter_mut() {
-        if let Some(plan) = plan {
-            plan.enter(&mut tier, port);
+        if let Some(entry) = &mut entry {
+            port.enter_tier(entry);
         }
         if port.is_in_tier {
             forwarder.enter_tier(port.number);
         }
     }
     let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier);
-    if let (false, Some(plan)) = (is_used, plan) {
-        tier = None;
-        ports.all().iter().for_each(|(_, port)| plan.remove(port.number));
-    }
-    match &tier {
-        Some(tier) => forwarder.set_tier_outputs(tier.outputs()),
-        None => forwarder.set_caches(Caches { kernel: false, ..forwarder.caches() }),
+    let tier = entry.and_then(TierEntry::into_made).filter(|_| is_used);
+    if tier.is_none() {
+        plan.iter().for_each(|plan| {
+            ports.all().iter().for_each(|(_, port)| plan.remove(port.number));
+        });
+        forwarder.set_caches(Caches { kernel: false, ..forwarder.caches() });
     }
     tier
+}
+
+/// Says to the shards of a bridge by which ports the kernel may send, once all of them have found
+/// which of their ports are in a tier.
+fn set_tier_outputs<'a>(shards: impl Iterator<Item = &'a mut ShardParts>) {
+    for ShardParts { tier, forwarding, .. } in shards {
+        if let (Some(tier), Forwarding::Tables(forwarder)) = (tier, forwarding) {
+            forwarder.set_tier_outputs(tier.outputs());
+        }
+    }
 }
 
 /// Installs the queues of ports on their workers; returns the agent's side of them.

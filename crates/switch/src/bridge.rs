@@ -32,9 +32,7 @@ pub(crate) use self::queues::BridgeQueues;
 pub(crate) use self::replug::{PortView, WorkerGone};
 use crate::counters::Counters;
 use crate::request::RequestContext;
-use crate::worker::{
-    BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, TierPlan, WorkerState,
-};
+use crate::worker::{BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, WorkerState};
 
 /// Shortest time between two flushes that are asked for only to let removed entries go: a flush
 /// looks at every cached count.
@@ -66,8 +64,6 @@ pub(crate) struct Bridge {
     /// Where ports are served.
     map: RefCell<Arc<PortMap>>,
     queues: RefCell<Vec<BridgeQueues>>,
-    /// How shards get their kernel tiers; `None` where none is to be used.
-    tier_plan: Option<TierPlan>,
     ops: RefCell<Vec<Op>>,
     /// How far the flush for removed entries is.
     reaping: Cell<Reaping>,
@@ -137,7 +133,6 @@ impl Bridge {
             ports: RefCell::new(ports),
             map: RefCell::new(map),
             queues: RefCell::default(),
-            tier_plan: None,
             ops: RefCell::default(),
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),

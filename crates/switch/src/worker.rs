@@ -33,7 +33,6 @@ pub(crate) use clock::Clock;
 pub(crate) use command::{
     BarrierId, CommandQueue, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
 };
-pub(crate) use device_thread::TierEntry;
 pub(crate) use doorbell::Doorbell;
 pub(crate) use egress::Egress;
 pub(crate) use perf::{PerfReading, PerfStats, PortAssignment, WorkerInfo, WorkerState};
@@ -45,4 +44,4 @@ pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use shard::{Forwarding, Shard, ShardParts};
 pub(crate) use slots::Slots;
-pub(crate) use tier::{ShardTier, TierPlan};
+pub(crate) use tier::{ShardTier, TierEntry, TierPlan};

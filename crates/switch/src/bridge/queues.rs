@@ -7,7 +7,7 @@ use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
 use super::{Bridge, ShardLink};
-use crate::worker::{QueueCells, Shaper, Shard, ShardCommand, TierPlan};
+use crate::worker::{QueueCells, Shaper, Shard, ShardCommand};
 
 /// The queues of one port.
 #[derive(Debug)]
@@ -36,11 +36,6 @@ impl Bridge {
     pub(crate) fn with_queues(self, queues: Vec<BridgeQueues>) -> Self {
         self.queues.replace(queues);
         self
-    }
-
-    /// The same bridge, whose shards get their kernel tiers so.
-    pub(crate) fn with_tier_plan(self, tier_plan: Option<TierPlan>) -> Self {
-        Self { tier_plan, ..self }
     }
 
     /// The rate that was asked for at a port, and its queues.

@@ -61,22 +61,13 @@ impl Bridge {
         let number = port.number;
         let place = self.map.borrow().place(self.links.len());
         let link = self.links.get(place.worker).ok_or(WorkerGone)?;
-        let mut commands = Vec::new();
-        if let Some(plan) = self.tier_plan.clone() {
-            let entries = self.ask(|shard| shard.tier_entry()).await.ok_or(WorkerGone)?;
-            let entry = entries.into_iter().nth(place.worker).flatten();
+        let entries = self.ask(|shard| shard.tier_entry()).await.ok_or(WorkerGone)?;
+        if let Some(entry) = entries.into_iter().nth(place.worker).flatten() {
             let entered = spawn_blocking(move || {
-                let mut tier = None;
-                match entry {
-                    Some(entry) if port.can_enter_tier() => port.enter_tier(&entry),
-                    Some(_) | None => plan.enter(&mut tier, &mut port),
-                }
-                (port, tier)
+                port.enter_tier_alone(entry);
+                port
             });
-            let (entered, tier) = entered.await.map_err(|_| WorkerGone)?;
-            port = entered;
-            let adopt = |tier| ShardCommand::Ask(Box::new(|shard| shard.adopt_tier(tier)));
-            commands.extend(tier.map(adopt));
+            port = entered.await.map_err(|_| WorkerGone)?;
         }
         {
             // What the worker reports from now on is not lost.
@@ -85,8 +76,7 @@ impl Bridge {
             ports.insert(at, BridgePort::of(&port));
         }
         let (done, is_done) = oneshot::channel();
-        commands.push(ShardCommand::AddPort(place.index, Box::new(port), done));
-        link.queue.send(&mut commands);
+        link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
         is_done.await.map_err(|_| WorkerGone)?;
         self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);

@@ -13,9 +13,10 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 
-use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec, TierPrograms};
+use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
 
 use super::maintain::PortIndex;
+use super::tier::{ShardTier, TierEntry};
 use super::{Doorbell, PortSerial};
 
 /// The doorbell's entry for opened devices; no shard has this index.
@@ -37,6 +38,8 @@ pub(super) struct OpenDevice {
     pub(super) notification: LinkNotification,
     /// Whether the kernel tier's program could be put at it, where it was to be.
     pub(super) tier: Option<Result<(), String>>,
+    /// The kernel tier that was made for it.
+    pub(super) made_tier: Option<ShardTier>,
 }
 
 impl OpenDevice {
@@ -47,30 +50,7 @@ impl OpenDevice {
             queue.rx.keep_offloads();
         }
         let (info, notification) = (device.info(), device.link_notification());
-        Self { device, info, notification, tier: None }
-    }
-}
-
-/// What puts the kernel tier's program at devices, from whatever thread.
-#[derive(Clone, Debug)]
-pub(crate) struct TierEntry {
-    pub(super) programs: TierPrograms,
-    /// Whether devices are taken that the host uses itself.
-    pub(super) takes_all: bool,
-}
-
-impl TierEntry {
-    /// Puts the program at a device, whose super-frames go on coming whole; or says why not.
-    pub(super) fn enter(&self, device: &mut Port) -> Result<(), String> {
-        self.programs.attach(device, self.takes_all).map_err(|error| {
-            let remedy = match matches!(error, PortError::HostUses(_)) {
-                true => "; --caches frame,key,kernel has it taken all the same",
-                false => "",
-            };
-            format!("{error}{remedy}")
-        })?;
-        device.rx.keep_offloads();
-        Ok(())
+        Self { device, info, notification, tier: None, made_tier: None }
     }
 }
 
@@ -82,7 +62,7 @@ pub(super) struct Opened {
 }
 
 enum Job {
-    Open(PortIndex, PortSerial, PortSpec, Option<TierEntry>),
+    Open(PortIndex, PortSerial, PortSpec, Option<Box<TierEntry>>),
     Close(Port),
 }
 
@@ -118,7 +98,7 @@ impl DeviceThread {
         spec: PortSpec,
         tier: Option<TierEntry>,
     ) -> bool {
-        let job = Job::Open(port, serial, spec, tier);
+        let job = Job::Open(port, serial, spec, tier.map(Box::new));
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok())
     }
 
@@ -155,7 +135,7 @@ fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, 
     for job in queue {
         match job {
             Job::Open(port, serial, spec, tier) => {
-                let result = open_device(&spec, open, tier.as_ref());
+                let result = open_device(&spec, open, tier);
                 let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
                 opened.push(Opened { port, serial, result });
                 drop(opened);
@@ -170,11 +150,14 @@ fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, 
 fn open_device(
     spec: &PortSpec,
     open: Open,
-    tier: Option<&TierEntry>,
+    tier: Option<Box<TierEntry>>,
 ) -> Result<OpenDevice, PortError> {
     let open = || {
         let mut opened = OpenDevice::new(open(spec)?);
-        opened.tier = tier.map(|tier| tier.enter(&mut opened.device));
+        if let Some(mut tier) = tier {
+            opened.tier = tier.enter(&mut opened.device);
+            opened.made_tier = tier.into_made().filter(|_| matches!(opened.tier, Some(Ok(()))));
+        }
         Ok(opened)
     };
     // What the driver had begun to make is dropped; nothing else is shared with it.

@@ -10,7 +10,7 @@ use channel::LogThrottle;
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::device_thread::Opened;
-use super::{Shard, ShardTier, Slots, Worker, WorkerEvent, WorkerPort};
+use super::{Shard, Slots, Worker, WorkerEvent, WorkerPort};
 use crate::counters::Counter;
 
 /// How often ports without notifications are asked for their state: a link that goes down is known
@@ -276,13 +276,13 @@ impl Worker {
 
     fn service(&mut self, (index, port): PortIndex, now: Instant) {
         let Some(shard) = self.shards.get_mut(index) else { return };
+        let tier = shard.tier_entry();
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
         if let Some(lost) = found.take_lost(&self.watch) {
             self.devices.close(lost);
         }
         if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
             found.start_opening(now);
-            let tier = shard.tier.as_ref().map(ShardTier::entry);
             if !self.devices.open((index, port), found.serial, found.spec.clone(), tier) {
                 found.retry_later(now);
             }
@@ -317,7 +317,8 @@ impl Worker {
             let notification = found.notification;
             let Some(shard) = self.shards.get_mut(index) else { continue };
             if is_back {
-                shard.port_reopened(port);
+                shard.port_reopened(port, now);
+                self.has_tier |= shard.has_tier();
             }
             shard.ports.note_fault(port);
             if is_back {

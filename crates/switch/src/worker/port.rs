@@ -11,7 +11,8 @@ use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
-use super::device_thread::{OpenDevice, TierEntry};
+use super::device_thread::OpenDevice;
+use super::tier::{ShardTier, TierEntry};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -40,6 +41,8 @@ pub(crate) struct WorkerPort {
     pub(crate) is_in_tier: bool,
     /// Why it is not, where it should be.
     tier_note: Option<String>,
+    /// The kernel tier that was made for it, until its shard takes it.
+    pub(super) made_tier: Option<ShardTier>,
     /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
     /// The state has changed and was not reported to the agent yet.
@@ -103,6 +106,7 @@ impl WorkerPort {
             has_queues: false,
             is_in_tier: false,
             tier_note: None,
+            made_tier: None,
             tx_refused: 0,
             changed: false,
             paused_until: None,
@@ -157,21 +161,23 @@ impl WorkerPort {
         }
     }
 
-    /// Whether the port is one of those that the kernel tier works with.
-    pub(crate) fn can_enter_tier(&self) -> bool {
-        self.device.as_ref().is_some_and(|device| device.device.tier_port().is_some())
-    }
-
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
-    pub(crate) fn enter_tier(&mut self, tier: &TierEntry) {
+    pub(crate) fn enter_tier(&mut self, tier: &mut TierEntry) {
         let Some(device) = &mut self.device else { return };
-        let entered = tier.enter(device);
-        self.entered_tier(entered);
+        if let Some(entered) = tier.enter(device) {
+            self.entered_tier(entered);
+        }
+    }
+
+    /// As [`WorkerPort::enter_tier`]; a tier that is made for the port comes to the shard with it.
+    pub(crate) fn enter_tier_alone(&mut self, mut tier: TierEntry) {
+        self.enter_tier(&mut tier);
+        self.made_tier = tier.into_made().filter(|_| self.is_in_tier);
     }
 
     /// The program is at the device, or could not be put there.
-    pub(super) fn entered_tier(&mut self, entered: Result<(), String>) {
+    fn entered_tier(&mut self, entered: Result<(), String>) {
         self.is_in_tier = entered.is_ok();
         let note = entered.err().map(|error| format!("no kernel tier: {error}"));
         if let Some(note) = &note {
@@ -269,7 +275,7 @@ impl WorkerPort {
     pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
         self.is_opening = false;
         match result {
-            Ok(OpenDevice { device, info, notification, tier }) => {
+            Ok(OpenDevice { device, info, notification, tier, made_tier }) => {
                 self.info = info;
                 self.notification = notification;
                 self.device = Some(device);
@@ -278,6 +284,7 @@ impl WorkerPort {
                 if let Some(entered) = tier {
                     self.entered_tier(entered);
                 }
+                self.made_tier = made_tier;
                 self.paused_until = None;
                 self.changed = true;
                 if self.is_set_down {

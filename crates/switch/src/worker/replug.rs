@@ -54,7 +54,8 @@ impl Worker {
         port.has_queues = port.shaper.is_some();
         found.egress.add(index, port.shaper.take());
         found.ports.put(index, port);
-        found.port_reopened(index);
+        found.port_reopened(index, Instant::now());
+        found.ports.note_fault(index);
         self.has_tier |= found.has_tier();
         self.maintenance.register((shard, index), notification, Instant::now());
         self.start_polling(shard, index);

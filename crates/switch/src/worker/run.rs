@@ -507,8 +507,7 @@ mod tests {
         let slow = Box::new(SlowlyClosed(device.device));
         lost.device = Some(Port { device: slow, ..device });
         lost.lose(Instant::now());
-        let counters = Arc::new(Counters::default());
-        let doorbell = Arc::new(Doorbell::new().unwrap());
+        let (counters, doorbell) = (Arc::<Counters>::default(), Arc::new(Doorbell::new().unwrap()));
         let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
         let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
         let stop = Arc::clone(&commands);
@@ -525,6 +524,7 @@ mod tests {
             commands: Arc::clone(&queue),
             upcalls: Arc::new(ShardUpcalls::new(8, policer)),
             tier: None,
+            tier_plan: None,
             counters: Arc::clone(&counters),
         };
         let info =

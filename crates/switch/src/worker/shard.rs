@@ -21,7 +21,7 @@ use super::replug::Replug;
 use super::wire::{partner, readdress};
 use super::{
     BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, TierEntry,
-    WorkerEvent, WorkerPort,
+    TierPlan, WorkerEvent, WorkerPort,
 };
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
@@ -68,6 +68,8 @@ pub(crate) struct ShardParts {
     pub(crate) counters: Arc<Counters>,
     /// The kernel tier, where it is in use.
     pub(crate) tier: Option<ShardTier>,
+    /// How it gets one; `None` where none is to be used.
+    pub(crate) tier_plan: Option<TierPlan>,
 }
 
 /// See the module.
@@ -81,6 +83,7 @@ pub(crate) struct Shard {
     pub(super) command_queue: Arc<CommandQueue>,
     upcalls: Arc<ShardUpcalls>,
     pub(super) tier: Option<ShardTier>,
+    tier_plan: Option<TierPlan>,
     /// Whether the tier is to be used where there is one.
     wants_tier: bool,
     /// Packet-ins and events of this turn.
@@ -113,6 +116,7 @@ impl Shard {
             command_queue: parts.commands,
             upcalls: parts.upcalls,
             tier: parts.tier,
+            tier_plan: parts.tier_plan,
             wants_tier: true,
             pending: PendingUpcalls::default(),
             has_new_commands: false,
@@ -156,10 +160,10 @@ impl Shard {
         self.tier.is_some()
     }
 
-    /// The first port comes that can be in the tier.
-    pub(crate) fn adopt_tier(&mut self, tier: ShardTier) {
+    /// The first port comes that is in the tier.
+    fn adopt_tier(&mut self, tier: ShardTier) {
         let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
-        forwarder.set_tier_outputs(tier.outputs());
+        self.ports.all().iter().for_each(|(_, port)| tier.set(port));
         self.tier = Some(tier);
         let caches = forwarder.caches();
         // Nothing but the frame cache's decisions is carried out there.
@@ -194,17 +198,26 @@ impl Shard {
         }
     }
 
-    /// A port has another device than before.
-    pub(super) fn port_reopened(&mut self, port: usize) {
+    /// A port is new, or has another device than before.
+    pub(super) fn port_reopened(&mut self, port: usize, now: Instant) {
+        let Some(found) = self.ports.all_mut().get_mut(port) else { return };
+        if let Some(made) = found.made_tier.take() {
+            match self.tier.is_some() {
+                // Another port came with one meanwhile: the device is opened again, for that.
+                true => found.lose(now),
+                false => self.adopt_tier(made),
+            }
+        }
         let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
         let Some(port) = self.ports.all().get(port) else { return };
         if let Some(tier) = &mut self.tier {
             // What is known of its flows is known by the other device.
             forwarder.leave_tier(port.number, tier, self.egress.time());
             tier.set(port);
-            if port.is_in_tier {
+            if port.is_in_tier && port.device.is_some() {
                 forwarder.enter_tier(port.number);
             }
+            forwarder.set_tier_outputs(tier.outputs());
         }
     }
 
@@ -241,9 +254,9 @@ impl Shard {
         }
     }
 
-    /// What puts the kernel tier's program at ports, where the tier is there.
+    /// What puts the kernel tier's program at ports; `None` where no tier is to be used.
     pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
-        self.tier.as_ref().map(ShardTier::entry)
+        self.tier_plan.as_ref().map(|plan| plan.entry(self.tier.as_ref()))
     }
 
     /// Ports of the bridge have come: the kernel may send by them.

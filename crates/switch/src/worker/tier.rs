@@ -11,11 +11,10 @@ use datapath::Nanos;
 use datapath::fast::{
     KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
-use netdev::{KernelTier, LinkNotification, PortError, TierKey, TierPort};
+use netdev::{KernelTier, LinkNotification, Port, PortError, TierKey, TierPort, TierPrograms};
 use openflow::PortNo;
 use packet::Shape;
 
-use super::device_thread::TierEntry;
 use super::{Clock, WorkerPort};
 use crate::config::{BridgeConfig, FailMode};
 
@@ -86,14 +85,14 @@ pub(crate) struct TierPlan {
     slots: usize,
     /// Whether devices are taken that the host uses itself.
     takes_all: bool,
-    /// Why no port is to be in a tier; none where they may.
+    /// Why no port is to be in a tier, as the bridge was when it came; none where they may.
     refusal: Option<&'static str>,
     clock: Clock,
 }
 
 /// What a bridge says that does nothing but learn: handing over by a TAP device takes up to half of
 /// what its workers forward.
-const LEARNS: &str = "the bridge is a learning switch (fail mode standalone, no controllers), \
+const LEARNS: &str = "the bridge came as a learning switch (fail mode standalone, no controllers), \
                       which the kernel does not carry out";
 
 impl TierPlan {
@@ -119,31 +118,62 @@ impl TierPlan {
         self.ports.forget(port);
     }
 
-    /// Puts the program of a shard's tier, which is made where there is none yet, at a port, or has
-    /// the port note why that is not possible. It takes milliseconds.
-    pub(crate) fn enter(&self, tier: &mut Option<ShardTier>, port: &mut WorkerPort) {
-        if !port.can_enter_tier() {
+    /// What puts the tier of a shard at devices: this one, or one that is made for the first
+    /// device that may be in it.
+    pub(crate) fn entry(&self, tier: Option<&ShardTier>) -> TierEntry {
+        let programs = tier.map(|tier| tier.kernel.programs().clone());
+        TierEntry { plan: self.clone(), programs, made: None }
+    }
+}
+
+/// What puts the program of a shard's tier at devices, from whatever thread.
+#[derive(Debug)]
+pub(crate) struct TierEntry {
+    plan: TierPlan,
+    programs: Option<TierPrograms>,
+    made: Option<ShardTier>,
+}
+
+impl TierEntry {
+    /// Puts the program at a device, whose super-frames go on coming whole, or says why not; `None`
+    /// where nobody expects it. It takes milliseconds.
+    pub(super) fn enter(&mut self, device: &mut Port) -> Option<Result<(), String>> {
+        if device.device.tier_port().is_none() {
             // Of other ports nobody expects it, unless it was asked for.
-            if self.takes_all || matches!(port.link_notification(), LinkNotification::Netlink(_)) {
-                port.entered_tier(Err(PortError::NoTier(port.info.kind).to_string()));
+            let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
+            let why = || Err(PortError::NoTier(device.info().kind).to_string());
+            return (self.plan.takes_all || is_kernels).then(why);
+        }
+        Some(match self.plan.refusal {
+            Some(why) => Err(why.to_owned()),
+            None => self.attach(device),
+        })
+    }
+
+    fn attach(&mut self, device: &mut Port) -> Result<(), String> {
+        let programs = match &self.programs {
+            Some(programs) => programs,
+            None => {
+                let made = ShardTier::new(&self.plan).map_err(|error| error.to_string())?;
+                let programs = made.kernel.programs().clone();
+                self.made = Some(made);
+                self.programs.insert(programs)
             }
-            return;
-        }
-        if let Some(why) = self.refusal {
-            return port.entered_tier(Err(why.to_owned()));
-        }
-        if tier.is_none() {
-            match ShardTier::new(self) {
-                Ok(made) => *tier = Some(made),
-                Err(error) => {
-                    self.remove(port.number);
-                    return port.entered_tier(Err(error.to_string()));
-                }
-            }
-        }
-        if let Some(tier) = tier {
-            port.enter_tier(&tier.entry());
-        }
+        };
+        programs.attach(device, self.plan.takes_all).map_err(|error| {
+            let remedy = match matches!(error, PortError::HostUses(_)) {
+                true => "; --caches frame,key,kernel has it taken all the same",
+                false => "",
+            };
+            format!("{error}{remedy}")
+        })?;
+        device.rx.keep_offloads();
+        Ok(())
+    }
+
+    /// The tier that was made, which no shard has yet; also where every device was refused.
+    pub(crate) fn into_made(self) -> Option<ShardTier> {
+        self.made
     }
 }
 
@@ -151,7 +181,6 @@ impl TierPlan {
 #[derive(Debug)]
 pub(crate) struct ShardTier {
     kernel: KernelTier,
-    takes_all: bool,
     /// What is between the kernel's time and the switch's.
     epoch_ns: u64,
     ports: Arc<TierPorts>,
@@ -166,18 +195,13 @@ impl ShardTier {
         // In this order, so that entries hold rather too short than too long.
         let kernel_ns = KernelTier::now_ns();
         let epoch_ns = kernel_ns.saturating_sub(plan.clock.now().0);
-        let (ports, takes_all) = (Arc::clone(&plan.ports), plan.takes_all);
-        Ok(Self { kernel: KernelTier::new(plan.slots)?, takes_all, epoch_ns, ports })
+        let ports = Arc::clone(&plan.ports);
+        Ok(Self { kernel: KernelTier::new(plan.slots)?, epoch_ns, ports })
     }
 
     /// A time as the kernel has it; the last one stands for always in both.
     fn kernel_time(&self, time: Nanos) -> u64 {
         time.0.saturating_add(self.epoch_ns)
-    }
-
-    /// What puts the program at ports.
-    pub(crate) fn entry(&self) -> TierEntry {
-        TierEntry { programs: self.kernel.programs().clone(), takes_all: self.takes_all }
     }
 
     /// The kernel may send by a port of the bridge from now on, or may not.

@@ -201,7 +201,7 @@ fn a_learning_switch_without_controllers_does_without_the_tier_unless_it_is_aske
             let toml = format!("fail-mode = \"standalone\"\n{caches}");
             let switch = Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), &toml);
             let (_, out, _) = switch.ctl(&["ports"]);
-            assert_ne!(out.contains("no kernel tier: the bridge is a learning switch"), is_in);
+            assert_ne!(out.contains("no kernel tier: the bridge came as a learning switch"), is_in);
             switch.stop();
         }
     });
@@ -225,6 +225,79 @@ fn a_switch_without_kernel_ports_gets_the_tier_with_the_first() {
             [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
         until_in_kernel(&switch, &mut one, &mut two, &frame(1));
         switch.stop();
+    });
+}
+
+/// A tier is made for a port that gets into it, and a device that comes back is asked about anew.
+#[test]
+#[ignore = "needs root"]
+fn a_port_that_was_refused_gets_into_the_tier_when_the_reason_has_gone() {
+    in_namespace(|rtnl| {
+        let switch = Switch::with_ports("\"9=memory:tier-refused\"", Vec::new(), "");
+        let address = "192.0.2.1".parse().unwrap();
+        let is_refused = || switch.ctl(&["ports"]).1.contains("no kernel tier: the host has");
+        let has_tier = || switch.ctl(&["caches"]).1.contains("caches frame,key,kernel");
+        let until_counted = |counter: &str, count: u64| {
+            until(counter, || (switch.counter(counter) == count).then_some(()));
+        };
+        add_veth(rtnl, "sw1", "host1");
+        rtnl.add_address("sw1", address, 24).unwrap();
+        assert!(switch.ctl(&["add-port", "br0", "1=af_packet:sw1"]).0);
+        assert!(is_refused() && !has_tier(), "no tier for a port that is not in it");
+        // The device comes back with the address.
+        rtnl.delete("sw1").unwrap();
+        until_counted("port_gone", 1);
+        add_veth(rtnl, "other1", "host1");
+        rtnl.add_address("other1", address, 24).unwrap();
+        rtnl.set_up("other1", false).unwrap();
+        rtnl.rename("other1", "sw1").unwrap();
+        rtnl.set_up("sw1", true).unwrap();
+        until_counted("port_reopened", 1);
+        until("the reason", || is_refused().then_some(()));
+        assert!(!has_tier());
+        // And without it.
+        rtnl.delete("sw1").unwrap();
+        until_counted("port_gone", 2);
+        add_veth(rtnl, "sw1", "host1");
+        until_counted("port_reopened", 2);
+        until("no reason", || (!is_refused()).then_some(()));
+        assert!(has_tier());
+        add_veth(rtnl, "sw2", "host2");
+        assert!(switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]).0);
+        first_to_second(&switch);
+        let [mut one, mut two] =
+            [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+        until_in_kernel(&switch, &mut one, &mut two, &frame(1));
+        switch.stop();
+    });
+}
+
+/// Both bring a tier; the one that comes second is opened again, and enters the first one's.
+#[test]
+#[ignore = "needs root"]
+fn two_ports_that_come_back_at_once_are_in_one_tier() {
+    in_namespace(|rtnl| {
+        let switch = Switch::with_ports("\"9=memory:tier-two\"", Vec::new(), "");
+        add_veth(rtnl, "sw1", "sw2");
+        for (number, address) in [(1, "192.0.2.1"), (2, "192.0.2.2")] {
+            rtnl.add_address(&format!("sw{number}"), address.parse().unwrap(), 24).unwrap();
+            let port = format!("{number}=af_packet:sw{number}");
+            let (success, out, _) = switch.ctl(&["add-port", "br0", &port]);
+            assert!(success && out.contains("no kernel tier: the host has"), "{out}");
+        }
+        rtnl.delete("sw1").unwrap();
+        until("both are gone", || (switch.counter("port_gone") == 2).then_some(()));
+        add_veth(rtnl, "sw1", "sw2");
+        until("both are in the tier", || {
+            let (_, ports, _) = switch.ctl(&["ports"]);
+            let (_, caches, _) = switch.ctl(&["caches"]);
+            let are_up = ports.matches(", up,").count() == 2;
+            let are_in = !ports.contains("no kernel tier") && caches.contains("key,kernel");
+            let tiers = rtnl.links().unwrap().iter().filter(|link| link.kind == "tun").count();
+            (are_up && are_in && tiers == 2).then_some(())
+        });
+        switch.stop();
+        assert!(rtnl.links().unwrap().iter().all(|link| link.kind != "tun"));
     });
 }
 
