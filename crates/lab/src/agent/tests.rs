@@ -221,15 +221,20 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     }
 }
 
-/// An authority's keys for a name.
+/// An authority's keys for a name, and trust in that authority.
 fn keys(folder: &std::path::Path, name: &str) -> Tls {
+    keys_trusting(folder, name, folder)
+}
+
+/// An authority's keys for a name, and trust in another authority.
+fn keys_trusting(folder: &std::path::Path, name: &str, trusted: &std::path::Path) -> Tls {
     let now = std::time::SystemTime::now();
     let request = CertificateRequest { name: name.to_owned(), hosts: Vec::new(), days: 2 };
     pki::issue(folder, &request, now).unwrap();
     let files = TlsFiles {
         private_key: folder.join(format!("{name}-privkey.pem")),
         certificate: folder.join(format!("{name}-cert.pem")),
-        ca_cert: folder.join("cacert.pem"),
+        ca_cert: trusted.join("cacert.pem"),
     };
     Tls::load(files, false).unwrap()
 }
@@ -242,10 +247,19 @@ fn only_a_lab_with_a_certificate_of_the_authority_is_let_in() {
     }
     let agent = Running::start(&["memory:agent-tls?end=a"], Some(keys(ours.path(), "box")));
     let connect = |tls: &Tls| AgentLink::connect(&agent.endpoint("ssl"), Some(tls), "test");
+    // A lab that does not know the agent's authority does not speak to it.
     let error = connect(&keys(others.path(), "lab")).unwrap_err();
     assert!(matches!(error, AgentError::Unreachable { .. }), "{error}");
+    // One that does, and whose own certificate is another's, is refused by the agent; in TLS 1.3
+    // it learns so by its first read.
+    let error = connect(&keys_trusting(others.path(), "intruder", ours.path())).unwrap_err();
+    let is_refused = matches!(error, AgentError::Unreachable { .. } | AgentError::Lost { .. });
+    assert!(is_refused, "{error}");
+    agent.await_line("is not signed by the CA in --ca-cert");
     // Nor one that speaks no TLS.
     assert!(agent.connect().is_err());
+    let said = agent.said.lock().unwrap().join("\n");
+    assert!(!said.contains("works for"), "{said}");
     let link = connect(&keys(ours.path(), "lab")).unwrap();
     let mut link = TrafficBox::Agent(link);
     for _ in 0..100 {
