@@ -67,7 +67,7 @@ pub struct StartedDut {
     /// The lab's own keys for it, where they are not those of the plan.
     pub tls: Option<Tls>,
     /// The control socket that says how much a tier inside the kernel has decided, where that tier
-    /// is what is measured.
+    /// may decide.
     pub tier: Option<PathBuf>,
 }
 

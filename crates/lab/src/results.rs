@@ -330,10 +330,13 @@ pub struct TrialRecord {
     pub load: Option<Load>,
     /// The limiting part.
     pub limit: Option<Limit>,
-    /// How many packets a tier inside the kernel decided meanwhile, where that tier is what is
-    /// measured and flow entries decide.
+    /// How many packets a tier inside the kernel decided meanwhile, where the switch may use one
+    /// and the lab has loaded the flow entries; 0 where all was decided in user space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier_hits: Option<u64>,
+    /// Why that is not known, in the words of who was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier_error: Option<String>,
     /// What else the program said.
     pub raw: serde_json::Value,
 }

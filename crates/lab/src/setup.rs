@@ -388,8 +388,8 @@ impl Setup {
         self.loaded_s
     }
 
-    /// How many packets a tier inside the kernel has decided since the start, where that tier is
-    /// what is measured and the lab has loaded the flow entries.
+    /// How many packets a tier inside the kernel has decided since the start, where that tier may
+    /// decide and the lab has loaded the flow entries.
     ///
     /// # Errors
     /// The switch does not answer.

@@ -48,7 +48,7 @@ pub use replay::{CampaignState, Follower, Seen};
 use assemble::Provenance;
 use plan::{BED_COST, Plan, group_cost, start_cost};
 use record::{NOT_SUPPORTED, Place, Record, START};
-use trial::{NoTrial, commands, failed, record};
+use trial::{NoTrial, commands, failed, hits_between, record};
 
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
 const FLOOR_DUT: &str = "wire";
@@ -586,14 +586,13 @@ impl<'a> Run<'a> {
         let found = self.record.found.get(&round.place(cell.0));
         let before = found.and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
-            let mut tier_hits = None;
+            let mut tier = (None, None);
             let (outcome, stall_ms) = match self.running(round, started)? {
                 Ok(running) => match method.fits(running.setup.bed()) {
                     Ok(()) => {
-                        let first = running.setup.tier_hits().ok().flatten();
+                        let first = running.setup.tier_hits();
                         let measured = self.measure(method, running, &settings, before)?;
-                        let last = running.setup.tier_hits().ok().flatten();
-                        tier_hits = last.zip(first).map(|(last, first)| last.saturating_sub(first));
+                        tier = hits_between(first, running.setup.tier_hits());
                         measured
                     }
                     Err(reason) => {
@@ -617,7 +616,7 @@ impl<'a> Run<'a> {
             let (mut record, distributions) = record(method, number, outcome);
             record.attempt = attempt;
             record.stall_ms = stall_ms;
-            record.tier_hits = tier_hits;
+            (record.tier_hits, record.tier_error) = tier;
             if is_stalled && record.error.is_none() {
                 // The last attempt too: what a stall spoiled is named, and no sample.
                 record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));

@@ -87,7 +87,7 @@ pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
 };
 
 impl WeirSwitch {
-    /// What `--caches` takes; none for the usual ones.
+    /// What `--caches` takes; none for those as shipped, the kernel tier too where it is possible.
     fn caches(&self, settings: &Settings) -> Option<&'static str> {
         match settings.caches() {
             CacheSet::Usual => match self.tier {
@@ -100,6 +100,11 @@ impl WeirSwitch {
             CacheSet::Key => Some("key"),
             CacheSet::None => Some("off"),
         }
+    }
+
+    /// Whether the kernel tier may decide: it has to, or it does where it is possible.
+    fn may_have_tier(&self, settings: &Settings) -> bool {
+        self.caches(settings).is_none_or(|caches| caches == KERNEL_CACHES)
     }
 
     /// The command that starts it; writes the file of the bridges where there are several.
@@ -279,10 +284,27 @@ impl Dut for WeirSwitch {
         Ok(match plan.settings.forwarding() {
             Forwarding::Io => StartedDut::without_channel(service),
             Forwarding::Flows | Forwarding::Learning | Forwarding::Controller => {
-                let has_tier = self.caches(plan.settings) == Some(KERNEL_CACHES);
-                let tier = has_tier.then(|| context.dir.join(CONTROL));
+                let tier = self.may_have_tier(plan.settings).then(|| context.dir.join(CONTROL));
                 StartedDut { tier, ..StartedDut::listening(service, plan) }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER};
+    use crate::settings::{CacheSet, Settings};
+
+    #[test]
+    fn who_may_use_the_kernel_tier_is_asked_what_it_decided() {
+        let with = |caches| Settings { caches, ..<_>::default() };
+        let usual = with(None);
+        assert!(WEIR.may_have_tier(&usual) && WEIR_KERNEL.may_have_tier(&usual));
+        assert!(!WEIR_USER.may_have_tier(&usual) && !WEIR_BUSY.may_have_tier(&usual));
+        assert!(WEIR.may_have_tier(&with(Some(CacheSet::Kernel))));
+        for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
+            assert!(!WEIR.may_have_tier(&with(Some(caches))), "{caches:?}");
+        }
     }
 }

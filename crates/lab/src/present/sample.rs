@@ -97,6 +97,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
                 machine_full: false,
             }),
             tier_hits: None,
+            tier_error: None,
             raw: serde_json::Value::Null,
         });
     }

@@ -195,7 +195,10 @@ pub(super) fn values_of_repeats(
             return Err(why.unwrap_or_else(|| format!("repeat {} has no trial", repeat + 1)));
         };
         if has_tier && trial.tier_hits.is_none_or(|hits| hits == 0) {
-            return Err("the kernel tier has decided nothing".to_owned());
+            return Err(match &trial.tier_error {
+                Some(error) => format!("what the kernel tier has decided is not known: {error}"),
+                None => "the kernel tier has decided nothing".to_owned(),
+            });
         }
         (figure.value)(trial).ok_or_else(|| format!("its trial has no {}", figure.name))
     };
@@ -224,6 +227,7 @@ mod tests {
             load: None,
             limit: None,
             tier_hits,
+            tier_error: None,
             raw: serde_json::json!({ "sent": 3, "rtt_ms": [0.1, 0.2] }),
         }
     }
@@ -282,5 +286,9 @@ mod tests {
             );
             assert_eq!(values_of_repeats(&idle, avg, 1, false), Ok(vec![50.0]));
         }
+        let mut unknown = trial(0, 0.05, None, None);
+        unknown.tier_error = Some("no answer".to_owned());
+        let said = values_of_repeats(&cell(vec![unknown]), avg, 1, true).unwrap_err();
+        assert_eq!(said, "what the kernel tier has decided is not known: no answer");
     }
 }

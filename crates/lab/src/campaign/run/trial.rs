@@ -50,7 +50,22 @@ pub(super) fn failed(method: &str, repeat: usize, error: String) -> TrialRecord 
         load: None,
         limit: None,
         tier_hits: None,
+        tier_error: None,
         raw: serde_json::Value::Null,
+    }
+}
+
+/// How many packets a tier inside the kernel decided between two questions, or why that is not
+/// known; neither where there is no such tier.
+pub(super) fn hits_between(
+    first: anyhow::Result<Option<u64>>,
+    last: anyhow::Result<Option<u64>>,
+) -> (Option<u64>, Option<String>) {
+    match (first, last) {
+        (Ok(first), Ok(last)) => {
+            (last.zip(first).map(|(last, first)| last.saturating_sub(first)), None)
+        }
+        (Err(error), _) | (Ok(_), Err(error)) => (None, Some(format!("{error:#}"))),
     }
 }
 
@@ -88,7 +103,25 @@ pub(super) fn record(
         load: trial.load,
         limit,
         tier_hits: None,
+        tier_error: None,
         raw: trial.raw,
     };
     (record, distributions.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::hits_between;
+
+    #[test]
+    fn a_question_that_failed_is_no_tier_that_decided_nothing() {
+        assert_eq!(hits_between(Ok(Some(3)), Ok(Some(10))), (Some(7), None));
+        assert_eq!(hits_between(Ok(None), Ok(None)), (None, None));
+        let failed = || Err(anyhow!("no answer").context("asking for the hits"));
+        let said = (None, Some("asking for the hits: no answer".to_owned()));
+        assert_eq!(hits_between(failed(), Ok(Some(10))), said);
+        assert_eq!(hits_between(Ok(Some(3)), failed()), said);
+    }
 }
