@@ -19,6 +19,9 @@ fn weir(words: &[&str], marker: &str, folder: &Path) -> Command {
     command
 }
 
+/// How the lab says that the machine ran nothing for a while.
+const STALLED: &str = "the machine stalled";
+
 /// The lines of one figure and switch; a program that is not installed has a row that says so.
 fn lines<'a>(rows: &'a [Value], name: &str, dut: &str) -> Vec<&'a Value> {
     rows.iter().filter(|row| row["row"] == name && row["dut"] == dut).collect()
@@ -33,28 +36,37 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
     let words = ["--dut", "weir,linux-bridge", "--seconds", "1", "--repeats", "1", "--json"];
     let output = weir(&words, &marker, folder.path()).arg("--quiet").output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(errors, "", "needs root, and says nothing but rows");
+    let mut errors = errors.lines().filter(|line| !line.contains(STALLED));
+    assert_eq!(errors.next(), None, "needs root, and says nothing but rows");
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     let absent: Vec<_> = rows.iter().filter(|row| row.get("absent").is_some()).collect();
     for row in &absent {
-        let is_a_program = row["absent"].to_string().contains(" not inst");
-        assert!(is_a_program, "only a program that is not installed may be missing: {row}");
+        let why = row["absent"].to_string();
+        // Three stalls, one at each attempt, leave no figure of the only repeat.
+        let is_known = why.contains(" not inst") || why.contains(STALLED);
+        assert!(is_known, "only a program that is not installed may be missing: {row}");
     }
     let is_whole = absent.is_empty();
     assert_eq!(output.status.code(), Some(i32::from(!is_whole)), "{text}");
     let lacks = |program: &str| {
         absent.iter().any(|row| row["absent"].to_string().contains(&format!("{program} not inst")))
     };
-    let mut wanted = vec![("udp64_one_flow", "kpps", false), ("udp64_10k_flows", "kpps", false)];
-    wanted.push(("udp64_61k_entries", "kpps", false));
+    let has_stalled = |row: &str| {
+        let mut of_row = absent.iter().filter(|it| it["row"] == row);
+        of_row.any(|it| it["absent"].to_string().contains(STALLED))
+    };
+    let flows = ["udp64_one_flow", "udp64_10k_flows", "udp64_61k_entries"];
+    let mut wanted = Vec::from(flows.map(|name| (name, "kpps", false)));
     wanted.extend([("fair_share", "%", true), ("flow_changes", "changes/s", false)]);
     wanted.push(("idle_cpu", "%", false));
-    for name in ["flow_changes_wrong", "flow_changes_lost"] {
-        assert_eq!(lines(&rows, name, "weir")[0]["unit"], "packets", "{text}");
+    if !has_stalled("flow_changes") {
+        for name in ["flow_changes_wrong", "flow_changes_lost"] {
+            assert_eq!(lines(&rows, name, "weir")[0]["unit"], "packets", "{text}");
+        }
+        assert_eq!(lines(&rows, "flow_changes_wrong", "weir")[0]["value"], 0.0, "{text}");
     }
-    assert_eq!(lines(&rows, "flow_changes_wrong", "weir")[0]["value"], 0.0, "{text}");
     if !lacks("iperf3") {
         let both = ["tcp_1", "tcp_1_reverse", "tcp_4", "tcp_4_reverse"];
         wanted.extend(both.map(|name| (name, "Gb/s", true)));
@@ -63,6 +75,9 @@ fn switches_are_measured_between_hosts_and_nothing_is_left() {
     if !lacks("ping") {
         wanted.push(("ping_avg", "us", true));
     }
+    // One measurement gives the three of many flows.
+    let row_of = |name| if flows.contains(&name) { "udp64_flows" } else { name };
+    wanted.retain(|(name, ..)| !has_stalled(row_of(name)));
     for (name, unit, has_peer) in wanted {
         let weir = lines(&rows, name, "weir");
         assert!(!weir.is_empty(), "{name}: {text}");

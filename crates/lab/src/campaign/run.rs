@@ -619,7 +619,7 @@ impl<'a> Run<'a> {
             (record.tier_hits, record.tier_error) = tier;
             if is_stalled && record.error.is_none() {
                 // The last attempt too: what a stall spoiled is named, and no sample.
-                record.error = Some(format!("the machine stalled for {stall_ms:.0} ms"));
+                record.error = Some(stall::error(stall_ms));
             }
             if let Some(error) = &record.error {
                 self.progress.say(&format!("{title}: {error}"));

@@ -15,6 +15,19 @@ const NAP: Duration = Duration::from_millis(1);
 /// A trial in which the watcher woke up so much too late is repeated.
 pub(super) const STALL_MS: f64 = 50.0;
 
+/// How the error of a trial begins that is left out for a stall.
+const WORDS: &str = "the machine stalled";
+
+/// The error of a trial that is left out for a stall.
+pub(super) fn error(stall_ms: f64) -> String {
+    format!("{WORDS} for {stall_ms:.0} ms")
+}
+
+/// Whether a trial was left out for a stall and for nothing else.
+pub(crate) fn is_error(error: &str) -> bool {
+    error.starts_with(WORDS)
+}
+
 /// How a watcher sleeps.
 pub(crate) type Nap = fn(Duration);
 

@@ -3,6 +3,7 @@
 //! A row's figures come from one scenario, at points of its axes; a figure is made of a trial's
 //! values and of nothing else.
 
+use crate::campaign::stall;
 use crate::results::{CellResults, TrialRecord};
 use crate::tools::Tool;
 
@@ -174,7 +175,11 @@ impl RowKind {
     }
 }
 
-/// The figure's value in each repeat, in order, or why one of them has none.
+/// So many repeats make a figure, where others were left out for stalls.
+pub(super) const REPEATS_MIN: usize = 3;
+
+/// The figure's value in each repeat, in order, or why there is none. A repeat has no value where
+/// the machine stalled at every attempt; [`REPEATS_MIN`] with one are a figure then.
 ///
 /// With `has_tier` the tier inside the kernel must have decided packets in each: else it is not
 /// what was measured.
@@ -186,23 +191,42 @@ pub(super) fn values_of_repeats(
     figure: &Figure,
     repeats: usize,
     has_tier: bool,
-) -> Result<Vec<f64>, String> {
-    let value = |repeat: usize| {
-        let of_repeat = || cell.trials.iter().filter(|trial| trial.repeat == repeat);
-        let good = of_repeat().find(|trial| trial.error.is_none());
-        let Some(trial) = good else {
-            let why = of_repeat().next_back().and_then(|trial| trial.error.clone());
-            return Err(why.unwrap_or_else(|| format!("repeat {} has no trial", repeat + 1)));
-        };
-        if has_tier && trial.tier_hits.is_none_or(|hits| hits == 0) {
-            return Err(match &trial.tier_error {
-                Some(error) => format!("what the kernel tier has decided is not known: {error}"),
-                None => "the kernel tier has decided nothing".to_owned(),
-            });
+) -> Result<Vec<Option<f64>>, String> {
+    let (mut values, mut last_stall) = (Vec::new(), None);
+    for repeat in 0..repeats {
+        match value_of_repeat(cell, figure, repeat, has_tier) {
+            Ok(value) => values.push(Some(value)),
+            Err(why) if stall::is_error(&why) => {
+                values.push(None);
+                last_stall = Some(why);
+            }
+            Err(why) => return Err(why),
         }
-        (figure.value)(trial).ok_or_else(|| format!("its trial has no {}", figure.name))
+    }
+    match last_stall {
+        Some(why) if values.iter().flatten().count() < REPEATS_MIN => Err(why),
+        Some(_) | None => Ok(values),
+    }
+}
+
+fn value_of_repeat(
+    cell: &CellResults,
+    figure: &Figure,
+    repeat: usize,
+    has_tier: bool,
+) -> Result<f64, String> {
+    let of_repeat = || cell.trials.iter().filter(|trial| trial.repeat == repeat);
+    let Some(trial) = of_repeat().find(|trial| trial.error.is_none()) else {
+        let why = of_repeat().next_back().and_then(|trial| trial.error.clone());
+        return Err(why.unwrap_or_else(|| format!("repeat {} has no trial", repeat + 1)));
     };
-    (0..repeats).map(value).collect()
+    if has_tier && trial.tier_hits.is_none_or(|hits| hits == 0) {
+        return Err(match &trial.tier_error {
+            Some(error) => format!("what the kernel tier has decided is not known: {error}"),
+            None => "the kernel tier has decided nothing".to_owned(),
+        });
+    }
+    (figure.value)(trial).ok_or_else(|| format!("its trial has no {}", figure.name))
 }
 
 #[cfg(test)]
@@ -268,12 +292,38 @@ mod tests {
             trial(1, 0.0625, None, Some(7)),
         ];
         let found = cell(again);
-        assert_eq!(values_of_repeats(&found, avg, 2, true), Ok(vec![50.0, 62.5]));
-        assert_eq!(values_of_repeats(&found, lost, 2, true), Ok(vec![1.0, 1.0]));
+        assert_eq!(values_of_repeats(&found, avg, 2, true), Ok(vec![Some(50.0), Some(62.5)]));
+        assert_eq!(values_of_repeats(&found, lost, 2, true), Ok(vec![Some(1.0), Some(1.0)]));
         assert!(values_of_repeats(&found, avg, 3, true).unwrap_err().contains("repeat 3"));
         let broken =
             cell(vec![trial(0, 0.05, None, Some(7)), trial(1, 1.0, Some("it ended"), None)]);
         assert_eq!(values_of_repeats(&broken, avg, 2, true), Err("it ended".to_owned()));
+    }
+
+    #[test]
+    fn a_repeat_that_stalled_at_every_attempt_is_left_out_where_three_remain() {
+        let avg = &ROWS.iter().find(|row| row.name == "ping_avg").unwrap().figures[0];
+        let stalled = |repeat, ms: &str| {
+            let error = format!("the machine stalled for {ms} ms");
+            trial(repeat, 9.0, Some(&error), Some(7))
+        };
+        let mut trials = vec![
+            trial(0, 0.05, None, Some(7)),
+            stalled(1, "60"),
+            stalled(1, "70"),
+            stalled(1, "80"),
+        ];
+        trials.push(trial(2, 0.0625, None, Some(7)));
+        let two = cell(trials.clone());
+        let why = "the machine stalled for 80 ms".to_owned();
+        assert_eq!(values_of_repeats(&two, avg, 3, true), Err(why));
+        trials.push(trial(3, 0.075, None, Some(7)));
+        let values = Ok(vec![Some(50.0), None, Some(62.5), Some(75.0)]);
+        assert_eq!(values_of_repeats(&cell(trials.clone()), avg, 4, true), values);
+        // What failed for another reason behind a stall is no stall.
+        trials.push(trial(1, 9.0, Some("it ended"), None));
+        let ended = Err("it ended".to_owned());
+        assert_eq!(values_of_repeats(&cell(trials), avg, 4, true), ended);
     }
 
     #[test]
@@ -284,7 +334,7 @@ mod tests {
             assert!(
                 values_of_repeats(&idle, avg, 1, true).unwrap_err().contains("decided nothing")
             );
-            assert_eq!(values_of_repeats(&idle, avg, 1, false), Ok(vec![50.0]));
+            assert_eq!(values_of_repeats(&idle, avg, 1, false), Ok(vec![Some(50.0)]));
         }
         let mut unknown = trial(0, 0.05, None, None);
         unknown.tier_error = Some("no answer".to_owned());

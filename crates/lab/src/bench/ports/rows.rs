@@ -2,12 +2,13 @@
 //! other switch.
 //!
 //! A row is the median of the repeats; a ratio is the median of the ratios of one round, with its
-//! 99 % interval. A switch that is not measured has no row here, and its absence is said elsewhere.
+//! 99 % interval. A repeat that was left out for stalls is in no pair. A switch that is not
+//! measured has no row here, and its absence is said elsewhere.
 
 use serde::Serialize;
 
 use super::bars::{self, PortsBar};
-use super::figure::Figure;
+use super::figure::{Figure, REPEATS_MIN};
 use crate::bench::bar::{AbsentRow, Beside, Threshold};
 use crate::bench::common;
 use crate::bench::measure::{Pairs, median};
@@ -22,7 +23,24 @@ pub(super) struct Samples {
     /// Whether it is held against that of others.
     pub(super) is_compared: bool,
     pub(super) dut: &'static str,
-    pub(super) values: Vec<f64>,
+    /// By repeat; none where the machine stalled at every attempt.
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Samples {
+    fn measured(&self) -> Vec<f64> {
+        self.values.iter().copied().flatten().collect()
+    }
+
+    /// The repeats that both have. Few of many are no ratio.
+    fn pairs(&self, theirs: &Self) -> Pairs {
+        let both = self.values.iter().zip(&theirs.values);
+        let both: Vec<_> = both.filter_map(|(ours, theirs)| ours.zip(*theirs)).collect();
+        let is_enough = both.len() == self.values.len() || both.len() >= REPEATS_MIN;
+        let both = if is_enough { both } else { Vec::new() };
+        let (ours, theirs) = both.into_iter().unzip();
+        Pairs { ours, theirs, again: 0 }
+    }
 }
 
 /// One line.
@@ -39,6 +57,9 @@ pub(super) struct PortsRow {
     max: f64,
     /// How often it was measured.
     repeats: usize,
+    /// How many more repeats were left out, since the machine stalled at every attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stalled: Option<usize>,
     /// The same of another switch, or of the same one under less.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     beside: Option<Beside>,
@@ -49,7 +70,8 @@ pub(super) struct PortsRow {
 
 impl PortsRow {
     fn new(samples: &Samples) -> Self {
-        let values = &samples.values;
+        let values = &samples.measured();
+        let stalled = samples.values.len() - values.len();
         Self {
             row: samples.row,
             dut: samples.dut,
@@ -58,15 +80,16 @@ impl PortsRow {
             min: rounded(values.iter().copied().fold(f64::INFINITY, f64::min)),
             max: rounded(values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
             repeats: values.len(),
+            stalled: (stalled > 0).then_some(stalled),
             beside: None,
             bar: None,
         }
     }
 
     fn beside(samples: &Samples, peer: &str, theirs: &Samples) -> Self {
-        let (ours, theirs) = (samples.values.clone(), theirs.values.clone());
-        let beside = Some(Beside::of(peer, &Pairs { ours, theirs, again: 0 }));
-        Self { beside, ..Self::new(samples) }
+        let peer_value = rounded(median(&theirs.measured()));
+        let beside = Beside { peer_value, ..Beside::of(peer, &samples.pairs(theirs)) };
+        Self { beside: Some(beside), ..Self::new(samples) }
     }
 
     fn held_against(mut self, bar: &PortsBar) -> Self {
@@ -160,6 +183,9 @@ impl common::Row for PortsRow {
         if self.repeats > 1 {
             text += &format!(" ({} to {}, {} times)", self.min, self.max, self.repeats);
         }
+        if let Some(stalled) = self.stalled {
+            text += &format!("; {stalled} more left out: the machine stalled");
+        }
         text += &self.beside.as_ref().map(Beside::text).unwrap_or_default();
         text += &self.bar.as_ref().map(Threshold::text).unwrap_or_default();
         text + "\n"
@@ -179,7 +205,29 @@ mod tests {
     use crate::bench::ports::figure::ROWS;
 
     fn samples(row: &'static str, dut: &'static str, values: &[f64]) -> Samples {
-        Samples { row, unit: "Gb/s", is_compared: true, dut, values: values.to_vec() }
+        let values = values.iter().copied().map(Some).collect();
+        Samples { row, unit: "Gb/s", is_compared: true, dut, values }
+    }
+
+    #[test]
+    fn a_repeat_that_stalled_is_said_and_is_in_no_pair() {
+        let mut ours = samples("tcp_1", "weir", &[10.0, 90.0, 10.0, 10.0, 10.0]);
+        let mut theirs = samples("tcp_1", "linux-bridge", &[5.0, 5.0, 5.0, 5.0, 80.0]);
+        (ours.values[1], theirs.values[4]) = (None, None);
+        let found = lines(&[ours.clone(), theirs.clone()], &[]);
+        let json = serde_json::to_value(&found[0]).unwrap();
+        for (key, value) in [("value", 10.0), ("max", 10.0), ("peer_value", 5.0), ("ratio", 2.0)] {
+            assert_eq!(json[key], value, "{json}");
+        }
+        assert_eq!((&json["repeats"], &json["stalled"]), (&4.into(), &1.into()));
+        let text = found[0].text();
+        assert!(text.contains("4 times); 1 more left out: the machine stalled;"), "{text}");
+        // Two of the five are left to be compared.
+        theirs.values[0] = None;
+        let few = serde_json::to_value(&lines(&[ours, theirs], &[])[0]).unwrap();
+        assert!(few["ratio"].is_null() && few["peer_value"] == 5.0, "{few}");
+        let whole = lines(&[samples("tcp_1", "weir", &[1.0, 2.0])], &[]);
+        assert!(serde_json::to_value(&whole[0]).unwrap().get("stalled").is_none());
     }
 
     #[test]
