@@ -262,7 +262,7 @@ mod tests {
             // What stands behind these is the shell's.
             let words = words(&call);
             let own =
-                words.iter().take_while(|word| !["&", ">", "<", "|"].contains(&word.as_str()));
+                words.iter().take_while(|word| !["&", ">", "<", "|", "#"].contains(&word.as_str()));
             match super::Arguments::try_parse_from(own) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::DisplayHelp => {}
