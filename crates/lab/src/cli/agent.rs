@@ -52,7 +52,7 @@ pub(super) struct AgentArgs {
     /// The certificate of the authority that signs the labs' certificates, PEM
     #[arg(long, visible_alias = "ca", value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
-    /// Without TLS: for 127.0.0.1 and [::1] only
+    /// Without TLS: for 127.0.0.1 and ::1 only
     #[arg(long, conflicts_with = "private_key")]
     plain: bool,
 }
