@@ -337,13 +337,13 @@ pub fn load_of(samples: &[Sample], watched: &[Watched]) -> Option<Load> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let processes = watched.iter().zip(start.processes.iter().zip(&end.processes));
     Some(Load {
-        window_s,
+        window_s: six_digits(window_s),
         links: end.links.iter().map(|link| link_load(first, last, start, link, window_s)).collect(),
         processes: processes
             .map(|(watched, (before, after))| process_load(watched, before, after, window_s))
             .collect(),
-        tools_cores: tools_s(samples, start, end) / window_s,
-        machine: busy as f64 / ticks.max(1) as f64,
+        tools_cores: six_digits(tools_s(samples, start, end) / window_s),
+        machine: six_digits(busy as f64 / ticks.max(1) as f64),
         cores,
     })
 }
@@ -394,9 +394,9 @@ fn link_load(
     LinkLoad {
         id: end.id,
         rate_bps: end.rate_bps,
-        used_bps,
-        utilisation: end.rate_bps.map(|rate| used_bps / rate as f64),
-        packets_ps: end.count.packets.saturating_sub(before.packets) as f64 / window_s,
+        used_bps: six_digits(used_bps),
+        utilisation: end.rate_bps.map(|rate| six_digits(used_bps / rate as f64)),
+        packets_ps: six_digits(end.count.packets.saturating_sub(before.packets) as f64 / window_s),
         drops: count(last).drops.saturating_sub(count(first).drops),
     }
 }
@@ -421,18 +421,24 @@ fn process_load(
     ProcessLoad {
         role: watched.role,
         name: watched.name.clone(),
-        cpu_cores,
-        thread_cores,
+        cpu_cores: six_digits(cpu_cores),
+        thread_cores: six_digits(thread_cores),
         thread: busiest.map(|thread| thread.1.clone()).unwrap_or_default(),
-        saturation: thread_cores.max(shared),
+        saturation: six_digits(thread_cores.max(shared)),
     }
+}
+
+/// The number with six digits: no clock of a sampler tells more, and every trial of a report has
+/// dozens of them.
+fn six_digits(value: f64) -> f64 {
+    format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
         LinkCount, LinkId, LinkSample, MachineSample, Observer, ProcessRole, ProcessSample, Sample,
-        Watched, load_of, parse_stat,
+        Watched, load_of, parse_stat, six_digits,
     };
 
     /// A run of 3 s at 100 ms: the link is idle for the first and the last half second.
@@ -457,6 +463,15 @@ mod tests {
             })
             .collect();
         (samples, watched)
+    }
+
+    #[test]
+    fn figures_have_six_digits() {
+        let pairs = [(0.123_456_789, 0.123_457), (12_345_678.9, 12_345_700.0), (0.0, 0.0)];
+        for (value, rounded) in pairs {
+            assert_eq!(six_digits(value), rounded);
+        }
+        assert!(six_digits(f64::INFINITY).is_infinite() && six_digits(f64::NAN).is_nan());
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod unpaced;
 use std::path::Path;
 use std::time::Duration;
 
+use generator::receiver::Distribution;
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
@@ -196,6 +197,14 @@ pub struct TrialDistribution {
     pub count: u64,
     /// Share and value, both ascending, in the metric's unit.
     pub quantiles: Vec<(f64, f64)>,
+}
+
+impl TrialDistribution {
+    /// That of a metric in microseconds.
+    fn in_us(metric: &'static str, of: &Distribution) -> Self {
+        let quantiles = of.quantiles.iter().map(|q| (q.share, q.value_ns as f64 / 1e3)).collect();
+        Self { metric, count: of.count, quantiles }
+    }
 }
 
 /// A way to measure.

@@ -5,17 +5,21 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::dut::{Dut, DutPlan, StartedDut};
+use crate::campaign::run::Campaign;
+use crate::campaign::scenario::Scenario;
+use crate::dut::{self, Dut, DutPlan, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Better, Method, MethodContext, Metric, Trial};
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
+use crate::setup::TestbedKind;
 use crate::testbed::Testbed;
 use crate::tools::{Missing, Program, Tool};
 use crate::trial_error::TrialError;
@@ -26,6 +30,39 @@ pub(crate) const METHODS: &[&dyn Method] =
 
 /// The switches.
 pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch];
+
+/// Two points that one start serves, twice.
+pub(crate) const TWO_POINTS: &str = r#"
+id = "fakes"
+title = "Fakes"
+question = "What does the test say?"
+methods = ["fake"]
+repeats = 2
+[settings]
+forwarding = "learning"
+[[axis]]
+name = "size"
+key = "frame_size"
+values = [64, 128]
+"#;
+
+/// Its campaign on the fake switch.
+pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
+    Campaign {
+        scenarios: vec![Scenario::from_toml(text).unwrap()],
+        duts: vec![dut::find("fake-switch").unwrap()],
+        is_quick: false,
+        repeats: None,
+        limit: None,
+        kind: TestbedKind::Memory,
+        paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),
+        folder: folder.to_owned(),
+        is_resumed: false,
+        command: vec!["weir".to_owned(), "lab".to_owned()],
+        notes: vec!["a note".to_owned()],
+        quiet: true,
+    }
+}
 
 /// What the next trial does.
 #[derive(Clone, Copy, Debug)]

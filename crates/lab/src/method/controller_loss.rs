@@ -87,11 +87,12 @@ impl Method for ControllerLoss {
         let (outcome, load) = context.observe(|| {
             context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
                 // Both hosts are known, and what a controller sets up is set up.
-                traffic::exchange(session, &back.there(), context, |_| Ok(()))?;
-                let begun_ns = session.now_ns() + session.lead_ns();
-                let kill_ns = begun_ns + (settings.duration_s() * KILLED_AT * 1e9) as u64;
+                traffic::exchange(session, &back.there(), context, |_, _| Ok(()))?;
+                let kill_after_ns = (settings.duration_s() * KILLED_AT * 1e9) as u64;
                 let mut is_killed = false;
-                traffic::exchange(session, &[(0, vec![burst.clone()])], context, |session| {
+                let loads = [(0, vec![burst.clone()])];
+                traffic::exchange(session, &loads, context, |session, start_ns| {
+                    let kill_ns = start_ns + kill_after_ns;
                     if !is_killed && session.now_ns() >= kill_ns {
                         is_killed = true;
                         pidfd_send_signal(&program, Signal::KILL)
@@ -101,7 +102,7 @@ impl Method for ControllerLoss {
                 })
             })
         });
-        let seen = outcome?;
+        let seen = outcome?.statistics;
         let wrong =
             |what: &str| TrialError::Output { program: "controller-loss", what: what.into() };
         let stream = seen.streams.iter().find(|stream| stream.port == 0);

@@ -97,11 +97,6 @@ impl Method for Delay {
             );
             return Err(TrialError::Output { program: "delay", what });
         };
-        let distribution = |metric, of: &Distribution| TrialDistribution {
-            metric,
-            count: of.count,
-            quantiles: of.quantiles.iter().map(|q| (q.share, us(q.value_ns as f64))).collect(),
-        };
         let (values, mut resolutions) = figures(account, delay, ipdv);
         if let Some(clock) = &clock {
             ONE_WAY
@@ -115,8 +110,8 @@ impl Method for Delay {
             load,
             carried: None,
             distributions: vec![
-                distribution("delay_p50_us", delay),
-                distribution("jitter_us", ipdv),
+                TrialDistribution::in_us("delay_p50_us", delay),
+                TrialDistribution::in_us("jitter_us", ipdv),
             ],
             resolutions,
             raw: serde_json::json!({

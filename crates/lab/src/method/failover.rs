@@ -208,23 +208,23 @@ fn pull(
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
     context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
-        let begun_ns = session.now_ns() + session.lead_ns();
-        let due_ns = begun_ns + (settings.duration_s() * PULLED_AT * 1e9) as u64;
-        let end_ns = begun_ns + (settings.duration_s() * 1e9) as u64;
         let mut pulled_ns = None;
-        let seen = traffic::exchange(session, &[(0, vec![burst])], context, |session| {
-            if pulled_ns.is_none() && session.now_ns() >= due_ns {
-                pulled_ns = Some(session.now_ns());
-                set_link(bed, false)?;
-            }
-            Ok(())
-        })?;
+        let seen =
+            traffic::exchange(session, &[(0, vec![burst])], context, |session, start_ns| {
+                let due_ns = start_ns + (settings.duration_s() * PULLED_AT * 1e9) as u64;
+                if pulled_ns.is_none() && session.now_ns() >= due_ns {
+                    pulled_ns = Some(session.now_ns());
+                    set_link(bed, false)?;
+                }
+                Ok(())
+            })?;
         let Some(pulled_ns) = pulled_ns else {
             return Err(wrong(
                 "the frames were over before the pull: set duration_s higher".into(),
             ));
         };
-        Ok((seen, Times { pulled_ns, end_ns }))
+        let end_ns = seen.start_ns + (settings.duration_s() * 1e9) as u64;
+        Ok((seen.statistics, Times { pulled_ns, end_ns }))
     })
 }
 

@@ -222,8 +222,8 @@ fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Chan
     let burst = traffic::burst(context.settings, rate_pps, FRAMES_S);
     let (mut sent_ns, mut answered_ns) = (None, 0);
     let seen = context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
-        let at_ns = session.now_ns() + session.lead_ns() + (CHANGED_AT_S * 1e9) as u64;
-        traffic::exchange(session, &[(0, vec![burst])], context, |session| {
+        traffic::exchange(session, &[(0, vec![burst])], context, |session, start_ns| {
+            let at_ns = start_ns + (CHANGED_AT_S * 1e9) as u64;
             if sent_ns.is_none() && session.now_ns() >= at_ns {
                 sent_ns = Some(session.now_ns());
                 send(client, context, [entry(FORWARDS, FlowModCommand::Add)])?;
@@ -232,7 +232,7 @@ fn change(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Chan
             Ok(())
         })
     })?;
-    let arrivals = seen.streams.iter().flat_map(|stream| &stream.arrivals);
+    let arrivals = seen.statistics.streams.iter().flat_map(|stream| &stream.arrivals);
     let reports = arrivals.filter(|arrival| arrival.port == 1).map(|arrival| &arrival.report);
     let first = reports.filter_map(|report| Some((report.first_ns?, report.delay.as_ref()))).next();
     let (Some(sent_ns), Some((first_ns, delay))) = (sent_ns, first) else {

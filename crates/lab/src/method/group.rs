@@ -59,10 +59,10 @@ impl Method for GroupCopies {
         let (outcome, load) = context.observe(|| {
             context.bed.with_session(Waiting::Sparing, |session| {
                 let loads = [(0, vec![burst])];
-                traffic::exchange(session, &loads, context, |_| Ok(()))
+                traffic::exchange(session, &loads, context, |_, _| Ok(()))
             })
         });
-        let seen = outcome?;
+        let seen = outcome?.statistics;
         let others = 1..seen.ports.len();
         let counts: Vec<u64> = others
             .map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum())

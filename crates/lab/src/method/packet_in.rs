@@ -20,8 +20,8 @@ use openflow::action::{Action, MAX_LEN_NO_BUFFER};
 use openflow::message::PacketOut;
 
 use super::pps::{json, received_pps};
-use super::rate::{TimedPath, beyond_cost_s, measure};
-use super::search::{Attempt, Found, Path, Range, received_resolution};
+use super::rate::{beyond_cost_s, measure};
+use super::search::{Attempt, Found, Range, received_resolution};
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
     Values, channel_error, delay, traffic,
@@ -118,17 +118,13 @@ impl Method for PacketInRate {
             loss_max: context.settings.loss.unwrap_or(0.0),
         };
         let searched = context.bed.with_session(Waiting::Sparing, |session| {
-            let duration_s = context.settings.duration_s();
-            let mut path = UpPath { session, client: &mut client, context, duration_s };
-            measure("packet-in", &mut path, context, range)
+            let mut exchange = Exchange { session, client: &mut client, context, answers: false };
+            measure("packet-in", context, range, |offered_pps, duration_s| {
+                exchange.up(offered_pps, duration_s)
+            })
         });
         let (found, saturating, load) = searched?;
         let (values, resolutions) = figures(&found, &delays);
-        let distribution = |metric, of: &Distribution| TrialDistribution {
-            metric,
-            count: of.count,
-            quantiles: of.quantiles.iter().map(|q| (q.share, q.value_ns as f64 / 1e3)).collect(),
-        };
         Ok(Trial {
             values,
             tool: TOOL.into(),
@@ -136,8 +132,8 @@ impl Method for PacketInRate {
             load,
             carried: None,
             distributions: vec![
-                distribution("packet_in_us", &delays.up),
-                distribution("packet_out_us", &delays.down),
+                TrialDistribution::in_us("packet_in_us", &delays.up),
+                TrialDistribution::in_us("packet_out_us", &delays.down),
             ],
             resolutions,
             raw: serde_json::json!({
@@ -228,19 +224,27 @@ struct Exchange<'a, 'b> {
 }
 
 impl Exchange<'_, '_> {
+    /// A trial from port 1 to the controller.
+    fn up(&mut self, offered_pps: f64, duration_s: f64) -> Result<Attempt, TrialError> {
+        let burst = traffic::burst(self.context.settings, offered_pps, duration_s);
+        let patience_ns = ((1.0 + GRACE) * duration_s * 1e9) as u64;
+        let Carried { up, start_ns, .. } = self.carry(&burst, patience_ns)?;
+        let received_pps = received_pps(&up, start_ns, duration_s);
+        Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
+    }
+
     /// Sends the burst and reads the channel until every packet-in has come, or none comes any
-    /// more. Those behind `deadline_ns` are late.
-    fn carry(&mut self, burst: &StreamSpec, deadline_ns: u64) -> Result<Carried, TrialError> {
+    /// more. Those that come so long after the first frame was due, or later, are late.
+    fn carry(&mut self, burst: &StreamSpec, patience_ns: u64) -> Result<Carried, TrialError> {
         let profile = |error| traffic::session_error(error);
         let loaded = self.session.load(0, std::slice::from_ref(burst));
         loaded.map_err(traffic::profile_error)?;
         let clock = (Instant::now(), self.session.now_ns());
-        let start_ns = clock.1 + self.session.lead_ns();
         let number = self.stream()?.id;
-        let deadline_ns = start_ns.saturating_add(deadline_ns);
+        let start_ns = self.session.start(&[0], &StartOptions::default()).map_err(profile)?;
+        let deadline_ns = start_ns.saturating_add(patience_ns);
         let options = ReceiverOptions { deadline_ns, ..ReceiverOptions::default() };
         let mut account = StreamReceiver::new(StreamId(number), options);
-        self.session.start(&[0], &StartOptions::default()).map_err(profile)?;
         let (mut looked, mut came, mut ended) = (Instant::now(), Instant::now(), None);
         loop {
             let next = self.client.next_packet_in(LOOK);
@@ -304,33 +308,5 @@ impl Exchange<'_, '_> {
         let packet_out = PacketOut { buffer_id: None, in_port, actions, data };
         let sent = self.client.send_packet_out(packet_out);
         sent.map_err(|error| channel_error(&error, self.context))
-    }
-}
-
-/// The way from port 1 to the controller.
-struct UpPath<'a, 'b> {
-    session: &'a mut Session,
-    client: &'a mut SwitchClient,
-    context: &'a MethodContext<'b>,
-    duration_s: f64,
-}
-
-impl TimedPath for UpPath<'_, '_> {
-    fn set_duration(&mut self, duration_s: f64) {
-        self.duration_s = duration_s;
-    }
-}
-
-impl Path for UpPath<'_, '_> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let (client, context) = (&mut *self.client, self.context);
-        let mut exchange = Exchange { session: self.session, client, context, answers: false };
-        let burst = traffic::burst(context.settings, offered_pps, self.duration_s);
-        let deadline_ns = ((1.0 + GRACE) * self.duration_s * 1e9) as u64;
-        let Carried { up, start_ns, .. } = exchange.carry(&burst, deadline_ns)?;
-        let received_pps = received_pps(&up, start_ns, self.duration_s);
-        Ok(Attempt { offered_pps, received_pps, loss: up.loss_ratio() })
     }
 }

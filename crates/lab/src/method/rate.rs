@@ -107,18 +107,21 @@ impl Method for ForwardingRate {
             loss_max: settings.loss.unwrap_or(LOSS_MAX),
         };
         let is_bidirectional = settings.is_bidirectional == Some(true);
-        let duration_s = settings.duration_s();
         let found = if is_bidirectional {
             context.bed.with_session(Waiting::Sparing, |session| {
                 // Half the sum leaves by each port.
                 let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
                 let range = Range { start_pps, max_pps, ..range };
-                measure("rate", &mut BothWays { session, context, duration_s }, context, range)
+                measure("rate", context, range, |offered_pps, duration_s| {
+                    both_ways(session, context, offered_pps, duration_s)
+                })
             })
         } else {
             let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
             context.bed.with_measurer(plan, |measurer| {
-                measure("rate", &mut OneWay { measurer, context, duration_s }, context, range)
+                measure("rate", context, range, |offered_pps, duration_s| {
+                    one_way(measurer, settings, offered_pps, duration_s)
+                })
             })
         };
         let (found, saturating, load) = found?;
@@ -157,30 +160,42 @@ pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>
     (values, resolutions)
 }
 
-/// A path whose trials can be made longer.
-pub(super) trait TimedPath: Path<Error = TrialError> {
-    /// Every trial from now on.
-    fn set_duration(&mut self, duration_s: f64);
-}
-
 /// The search, then one longer trial beyond what was carried, and the load of every part in it:
 /// between the short trials of a search nothing is sent, so that no part is busy all the while.
+///
+/// `trial` offers so many frames a second for so many seconds.
 pub(super) fn measure(
     program: &'static str,
-    path: &mut impl TimedPath,
     context: &MethodContext<'_>,
     range: Range,
+    trial: impl FnMut(f64, f64) -> Result<Attempt, TrialError>,
 ) -> Result<(Found, Attempt, Option<Load>), TrialError> {
-    let mut found = search(path, range)?.if_any_arrived(program)?;
+    let duration_s = context.settings.duration_s();
+    let mut path = TimedPath { trial, duration_s };
+    let mut found = search(&mut path, range)?.if_any_arrived(program)?;
     // Where no load passed, beyond what came through.
     let passed = found.carried_pps > 0.0;
     let rate_pps = if passed { found.carried_pps } else { found.most_received_pps };
     let offered_pps = beyond_pps(rate_pps, range.max_pps);
-    path.set_duration(overload_s(context.settings.duration_s()));
+    path.duration_s = overload_s(duration_s);
     let (saturating, load) = context.observe(|| path.trial(offered_pps));
     let saturating = saturating?;
     found.most_received_pps = found.most_received_pps.max(saturating.received_pps);
     Ok((found, saturating, load))
+}
+
+/// A path whose trials all take the same time.
+struct TimedPath<F> {
+    trial: F,
+    duration_s: f64,
+}
+
+impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
+    type Error = TrialError;
+
+    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
+        (self.trial)(offered_pps, self.duration_s)
+    }
 }
 
 /// How long the trial behind a search takes, seconds.
@@ -217,75 +232,52 @@ impl AddAssign for Rate {
     }
 }
 
-struct OneWay<'a, 'b, 'c> {
-    measurer: &'a mut LabMeasurer<'c>,
-    context: &'a MethodContext<'b>,
+/// A trial from port 1 to port 2.
+fn one_way(
+    measurer: &mut LabMeasurer<'_>,
+    settings: &Settings,
+    offered_pps: f64,
     duration_s: f64,
+) -> Result<Attempt, TrialError> {
+    let input = TrialInput {
+        frame_size: settings.frame_size() as usize,
+        rate_pps: offered_pps,
+        duration_s,
+        grace_s: GRACE * duration_s,
+    };
+    let outcome = measurer.trial(input).map_err(method_error)?;
+    Ok(Attempt {
+        offered_pps,
+        received_pps: received_pps(&outcome.report, outcome.start_ns, duration_s),
+        loss: outcome.report.loss_ratio(),
+    })
 }
 
-impl TimedPath for OneWay<'_, '_, '_> {
-    fn set_duration(&mut self, duration_s: f64) {
-        self.duration_s = duration_s;
-    }
-}
-
-impl Path for OneWay<'_, '_, '_> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let settings = self.context.settings;
-        let input = TrialInput {
-            frame_size: settings.frame_size() as usize,
-            rate_pps: offered_pps,
-            duration_s: self.duration_s,
-            grace_s: GRACE * self.duration_s,
-        };
-        let outcome = self.measurer.trial(input).map_err(method_error)?;
-        Ok(Attempt {
-            offered_pps,
-            received_pps: received_pps(&outcome.report, outcome.start_ns, input.duration_s),
-            loss: outcome.report.loss_ratio(),
-        })
-    }
-}
-
-struct BothWays<'a, 'b> {
-    session: &'a mut Session,
-    context: &'a MethodContext<'b>,
+/// A trial with half the frames each way.
+fn both_ways(
+    session: &mut Session,
+    context: &MethodContext<'_>,
+    offered_pps: f64,
     duration_s: f64,
-}
-
-impl TimedPath for BothWays<'_, '_> {
-    fn set_duration(&mut self, duration_s: f64) {
-        self.duration_s = duration_s;
+) -> Result<Attempt, TrialError> {
+    let there = traffic::burst(context.settings, offered_pps / 2.0, duration_s);
+    let loads = [(1, vec![traffic::reversed(&there)]), (0, vec![there])];
+    let seen = traffic::exchange(session, &loads, context, |_, _| Ok(()))?;
+    let (mut offered, mut arrived, mut rate) = (0, 0, Rate::default());
+    for stream in &seen.statistics.streams {
+        offered += stream.probes + stream.unsent;
+        let arrival = stream.arrivals.iter().find(|arrival| arrival.port != stream.port);
+        let Some(report) = arrival.map(|arrival| &arrival.report) else { continue };
+        arrived += report.received;
+        let last_s = report.last_ns.unwrap_or(0).saturating_sub(seen.start_ns) as f64 / 1e9;
+        rate += Rate::of(report.received, duration_s, last_s);
     }
-}
-
-impl Path for BothWays<'_, '_> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let duration_s = self.duration_s;
-        let there = traffic::burst(self.context.settings, offered_pps / 2.0, duration_s);
-        let loads = [(1, vec![traffic::reversed(&there)]), (0, vec![there])];
-        let start_ns = self.session.now_ns() + self.session.lead_ns();
-        let seen = traffic::exchange(self.session, &loads, self.context, |_| Ok(()))?;
-        let (mut offered, mut arrived, mut rate) = (0, 0, Rate::default());
-        for stream in &seen.streams {
-            offered += stream.probes + stream.unsent;
-            let arrival = stream.arrivals.iter().find(|arrival| arrival.port != stream.port);
-            let Some(report) = arrival.map(|arrival| &arrival.report) else { continue };
-            arrived += report.received;
-            let last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
-            rate += Rate::of(report.received, duration_s, last_s);
-        }
-        let lost = 1.0 - arrived as f64 / (offered as f64).max(1.0);
-        Ok(Attempt {
-            offered_pps,
-            received_pps: rate.arrived_pps,
-            loss: lost.max(1.0 - rate.in_grace_pps / offered_pps - ROUNDING),
-        })
-    }
+    let lost = 1.0 - arrived as f64 / (offered as f64).max(1.0);
+    Ok(Attempt {
+        offered_pps,
+        received_pps: rate.arrived_pps,
+        loss: lost.max(1.0 - rate.in_grace_pps / offered_pps - ROUNDING),
+    })
 }
 
 #[cfg(test)]

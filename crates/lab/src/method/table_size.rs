@@ -282,7 +282,7 @@ impl Table for LearntTable<'_, '_> {
     fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
         let learn = self.frames("eth.src", to);
         self.context.bed.with_session(Waiting::Sparing, |session| {
-            traffic::exchange(session, &[(1, vec![learn])], self.context, |_| Ok(()))
+            traffic::exchange(session, &[(1, vec![learn])], self.context, |_, _| Ok(()))
         })?;
         Ok(Batch::default())
     }
@@ -290,9 +290,11 @@ impl Table for LearntTable<'_, '_> {
     fn held(&mut self, offered: u64) -> Result<u64, TrialError> {
         let look = self.frames("eth.dst", offered);
         let seen = self.context.bed.with_session(Waiting::Sparing, |session| {
-            traffic::exchange(session, &[(0, vec![look])], self.context, |_| Ok(()))
+            traffic::exchange(session, &[(0, vec![look])], self.context, |_, _| Ok(()))
         })?;
-        let count = |port| seen.streams.iter().map(|stream| traffic::received(stream, port)).sum();
+        let count = |port| {
+            seen.statistics.streams.iter().map(|stream| traffic::received(stream, port)).sum()
+        };
         let (near, flooded): (u64, u64) = (count(1), count(2));
         learnt(offered, near, flooded).ok_or_else(|| {
             let what = format!(

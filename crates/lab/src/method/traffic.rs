@@ -115,32 +115,40 @@ pub(super) fn measurer<'a>(
     }
 }
 
-/// Sends the streams of each port, all at one time, calls `meanwhile` until the last has left, and
-/// says what came when nothing comes any more. A port that is to receive only may be down.
+/// What came of streams that were sent together.
+pub(super) struct Exchanged {
+    pub(super) statistics: SessionStatistics,
+    /// When the first frame was due, in nanoseconds of [`Session::now_ns`].
+    pub(super) start_ns: u64,
+}
+
+/// Sends the streams of each port, all at one time, calls `meanwhile` with the time at which the
+/// first frame was due until the last has left, and says what came when nothing comes any more. A
+/// port that is to receive only may be down.
 pub(super) fn exchange(
     session: &mut Session,
     loads: &[(usize, Vec<StreamSpec>)],
     context: &MethodContext<'_>,
-    mut meanwhile: impl FnMut(&mut Session) -> Result<(), TrialError>,
-) -> Result<SessionStatistics, TrialError> {
+    mut meanwhile: impl FnMut(&mut Session, u64) -> Result<(), TrialError>,
+) -> Result<Exchanged, TrialError> {
     let ports: Vec<usize> = loads.iter().map(|load| load.0).collect();
     for (port, streams) in loads {
         session.load(*port, streams).map_err(profile_error)?;
     }
-    session.start(&ports, &StartOptions::default()).map_err(session_error)?;
+    let start_ns = session.start(&ports, &StartOptions::default()).map_err(session_error)?;
     while !session.wait(Some(LOOK)) {
         if context.cancel.check().is_err() {
             session.stop(&ports).map_err(session_error)?;
             return Err(crate::cancel::Stopped.into());
         }
-        meanwhile(session)?;
+        meanwhile(session, start_ns)?;
     }
     session.settle(QUIET, DRAIN);
     let statistics = session.statistics();
     let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
     match ports.iter().find_map(stopped) {
         Some(stop) => Err(TrialError::Traffic(PortTrialError::Port(stop.reason))),
-        None => Ok(statistics),
+        None => Ok(Exchanged { statistics, start_ns }),
     }
 }
 

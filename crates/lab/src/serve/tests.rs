@@ -2,56 +2,26 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::{FOLLOWERS_MAX, LabServer, ServeOptions, start};
-use crate::campaign::fake::{Act, play};
+use crate::campaign::fake::{self, Act, TWO_POINTS, play};
 use crate::campaign::ledger::NAME;
-use crate::campaign::run::{Campaign, execute};
-use crate::campaign::scenario::Scenario;
+use crate::campaign::run::execute;
 use crate::cancel::Cancel;
-use crate::dut;
 use crate::results::Results;
 use crate::scratch::FolderLock;
-use crate::service::ProgramPaths;
-use crate::setup::TestbedKind;
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-const SCENARIO: &str = r#"
-id = "fakes"
-title = "Fakes"
-question = "What does the test say?"
-methods = ["fake"]
-repeats = 3
-[settings]
-forwarding = "learning"
-[[axis]]
-name = "size"
-key = "frame_size"
-values = [64, 128]
-"#;
 
 /// The lines of a ledger, and the results that its run told.
 fn campaign() -> (Vec<String>, Results) {
     let folder = tempfile::tempdir().unwrap();
-    let campaign = Campaign {
-        scenarios: vec![Scenario::from_toml(SCENARIO).unwrap()],
-        duts: vec![dut::find("fake-switch").unwrap()],
-        is_quick: false,
-        repeats: None,
-        limit: None,
-        kind: TestbedKind::Memory,
-        paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),
-        folder: folder.path().to_owned(),
-        is_resumed: false,
-        command: Vec::new(),
-        notes: Vec::new(),
-        quiet: true,
-    };
+    let scenario = TWO_POINTS.replace("repeats = 2", "repeats = 3");
+    let campaign = fake::campaign(&scenario, folder.path());
     play(&[Act::Yields(1.0), Act::Fails("no <b>answer</b>"), Act::Yields(3.0)]);
     let results = execute(&campaign, &Cancel::default()).unwrap();
     let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();

@@ -328,9 +328,9 @@ fn campaign(head: &LedgerHead, part: &PartHead) -> Result<Campaign, ScenarioErro
 #[cfg(test)]
 mod tests {
     use super::{CampaignState, Follower};
-    use crate::campaign::fake::{Act, play};
+    use crate::campaign::fake::{Act, TWO_POINTS, campaign, play};
     use crate::campaign::ledger::NAME;
-    use crate::campaign::run::tests::{TWO_POINTS, campaign, run};
+    use crate::campaign::run::tests::run;
 
     #[test]
     fn a_run_that_begins_between_the_look_at_its_lock_and_its_lines_is_not_cut_off() {

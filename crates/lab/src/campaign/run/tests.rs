@@ -9,53 +9,14 @@ use std::time::Duration;
 use super::{
     Campaign, CampaignError, Follower, Outside, cell_specs, execute_with, gather, measure, parts,
 };
-use crate::campaign::fake::{Act, fail_starts, happened, play};
+use crate::campaign::fake::{Act, TWO_POINTS, campaign, fail_starts, happened, play};
 use crate::campaign::ledger::{LedgerError, NAME};
 use crate::campaign::run::replay::CampaignState;
-use crate::campaign::scenario::Scenario;
 use crate::cancel::Cancel;
-use crate::dut;
 use crate::facts::Machine;
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
 use crate::scratch::FolderLock;
 use crate::service::ProgramPaths;
-use crate::setup::TestbedKind;
-
-/// Two points that one start serves, twice.
-pub(super) const TWO_POINTS: &str = r#"
-id = "fakes"
-title = "Fakes"
-question = "What does the test say?"
-methods = ["fake"]
-repeats = 2
-[settings]
-forwarding = "learning"
-[[axis]]
-name = "size"
-key = "frame_size"
-values = [64, 128]
-"#;
-
-fn paths() -> ProgramPaths {
-    ProgramPaths::new(PathBuf::new(), PathBuf::new())
-}
-
-pub(super) fn campaign(text: &str, folder: &Path) -> Campaign {
-    Campaign {
-        scenarios: vec![Scenario::from_toml(text).unwrap()],
-        duts: vec![dut::find("fake-switch").unwrap()],
-        is_quick: false,
-        repeats: None,
-        limit: None,
-        kind: TestbedKind::Memory,
-        paths: paths(),
-        folder: folder.to_owned(),
-        is_resumed: false,
-        command: vec!["weir".to_owned(), "lab".to_owned()],
-        notes: vec!["a note".to_owned()],
-        quiet: true,
-    }
-}
 
 fn resumed(text: &str, folder: &Path) -> Campaign {
     Campaign { is_resumed: true, ..campaign(text, folder) }
@@ -272,7 +233,16 @@ fn cells_that_are_gathered_tell_what_a_run_tells() {
     let lines: String = cell_specs(&campaign)
         .unwrap()
         .iter()
-        .flat_map(|spec| measure(spec, paths(), true, &Cancel::default()).unwrap().lines)
+        .flat_map(|spec| {
+            measure(
+                spec,
+                ProgramPaths::new(PathBuf::new(), PathBuf::new()),
+                true,
+                &Cancel::default(),
+            )
+            .unwrap()
+            .lines
+        })
         .map(|line| line + "\n")
         .collect();
     let gathered = gather(&[(PathBuf::from("cells"), lines)]).unwrap();
