@@ -105,6 +105,8 @@ impl KernelTable for Table {
     fn credit(&mut self, _in_port: PortNo, _outputs: &[PortNo], counts: &TierSlotCounts) {
         self.received += counts.packets;
     }
+
+    fn take_back_unsent(&mut self, _slot: u32, _outputs: &[PortNo]) {}
 }
 
 /// A control and its forwarder, whose entries about so many flows are all in the table.

@@ -38,8 +38,8 @@ pub use self::programs::TierPrograms;
 use self::layout::{
     CELL_BYTES, CELL_LEN, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
-    ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION,
-    STATE_MASKS, STATE_RUNS, state_len,
+    ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS,
+    STATE_GENERATION, STATE_MASKS, STATE_RUNS, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -89,6 +89,12 @@ impl TierPort {
     /// Counts what the tier could not send by this port for want of memory.
     pub fn count_tx_dropped(&self, packets: u64) {
         self.counters.tier.tx_drops.fetch_add(packets, Ordering::Relaxed);
+    }
+
+    /// Counts what the tier has counted as sent by this port, and was dropped before its device.
+    pub fn count_unsent(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_unsent(packets, bytes);
+        self.count_tx_dropped(packets);
     }
 }
 
@@ -369,6 +375,25 @@ impl KernelTier {
         (CELLS_AT_ONCE / self.cpus).max(1)
     }
 
+    /// What did not come to an output of a slot, by its place in the entry, since this was asked
+    /// last: packets, and their bytes. Of the last output nothing is known.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[must_use]
+    pub fn take_unsent(&self, slot: u32, output: usize) -> (u64, u64) {
+        if output + 1 >= TIER_OUTPUTS_MAX {
+            return (0, 0);
+        }
+        let at = SLOT_UNSENT + UNSENT_LEN * output;
+        let take = |at| {
+            let count = self.slot_word(slot, at);
+            // Nothing is written to where nobody else writes.
+            if count.load(Ordering::Relaxed) == 0 { 0 } else { count.swap(0, Ordering::Relaxed) }
+        };
+        (take(at + UNSENT_PACKETS), take(at + UNSENT_BYTES))
+    }
+
     /// What has been counted in a slot since the tier was made.
     ///
     /// # Panics
@@ -396,6 +421,8 @@ impl KernelTier {
 pub(crate) struct TierPortCounters {
     rx: [AtomicU64; 2],
     tx: [AtomicU64; 2],
+    /// Of these, what did not come to the device.
+    unsent: [AtomicU64; 2],
     tx_drops: AtomicU64,
     /// What was dropped below a call that sends, and is no drop of the tier.
     dropped_below: AtomicU64,
@@ -414,8 +441,13 @@ impl TierPortCounters {
         read(&self.rx)
     }
 
+    fn add_unsent(&self, packets: u64, bytes: u64) {
+        add(&self.unsent, packets, bytes);
+    }
+
     pub(crate) fn tx(&self) -> (u64, u64) {
-        read(&self.tx)
+        let (unsent, sent) = (read(&self.unsent), read(&self.tx));
+        (sent.0.saturating_sub(unsent.0), sent.1.saturating_sub(unsent.1))
     }
 
     pub(crate) fn add_dropped_below(&self, frames: u64) {

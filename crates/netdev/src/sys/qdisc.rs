@@ -5,8 +5,8 @@
 
 use super::link::{LinkError, Rtnl, refused};
 use super::netlink::{
-    Attributes, NLM_F_CREATE, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest, read_text, read_u32,
-    read_u64,
+    Attributes, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest, read_text,
+    read_u32, read_u64,
 };
 
 const TCA_KIND: u16 = 1;
@@ -151,7 +151,9 @@ impl Rtnl {
     /// The root qdisc of the device of a number, with its counters; none where there is none to
     /// speak of.
     pub(crate) fn root_qdisc_at(&self, index: u32) -> Option<Qdisc> {
-        let request = NetlinkRequest::new(libc::RTM_GETQDISC, 0, &tcmsg(index, 0, TC_H_ROOT));
+        // Without the flag the answer goes to those only who hear of all changes.
+        let header = tcmsg(index, 0, TC_H_ROOT);
+        let request = NetlinkRequest::new(libc::RTM_GETQDISC, NLM_F_ECHO, &header);
         self.socket.get(request).ok().as_ref().and_then(qdisc_of)
     }
 }

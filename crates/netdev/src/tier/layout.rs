@@ -65,7 +65,9 @@ pub(super) const SLOT_TAG_BEYOND: usize = 60;
 pub(super) const SLOT_TTL_FLAGS: usize = 64;
 /// The words.
 pub(super) const SLOT_WORD: usize = 72;
-pub(super) const SLOT_LEN: usize = SLOT_WORD + WORD_LEN * WORDS_MAX;
+/// For each output but the last, whose end the program does not see: what did not come to it.
+pub(super) const SLOT_UNSENT: usize = SLOT_WORD + WORD_LEN * WORDS_MAX;
+pub(super) const SLOT_LEN: usize = SLOT_UNSENT + UNSENT_LEN * (OUTPUTS_MAX - 1);
 
 /// What becomes of the VLAN tag.
 pub(super) const TAG_SET: i32 = 1;
@@ -85,6 +87,11 @@ pub(super) const WORD_PSEUDO: usize = 32;
 pub(super) const WORD_L4: usize = 40;
 pub(super) const WORD_FLAGS: usize = 48;
 pub(super) const WORD_LEN: usize = 56;
+
+/// What did not come to an output: packets, and their bytes.
+pub(super) const UNSENT_PACKETS: usize = 0;
+pub(super) const UNSENT_BYTES: usize = 8;
+pub(super) const UNSENT_LEN: usize = 16;
 
 /// A cell, of one entry on one processor: packets, bytes, and when it was last used; the time is
 /// kept only where the slot has one. Then packets and bytes as they were sent on, and packets for

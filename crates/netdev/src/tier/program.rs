@@ -16,8 +16,9 @@ use super::assembler::{
 use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN,
-    OUTPUTS_MAX, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL,
-    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP,
+    OUTPUTS_MAX, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNSENT,
+    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP, UNSENT_BYTES,
+    UNSENT_LEN, UNSENT_PACKETS,
 };
 use super::{rewrite, skb};
 
@@ -623,28 +624,44 @@ impl Builder {
 
     /// Copies go out first, the frame itself last.
     fn output(&mut self) {
-        let code = &mut self.code;
-        code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
-        for nth in 0..OUTPUTS_MAX {
-            let (last, next) = (code.label(), code.label());
-            let place = offset(ENTRY_OUTPUT + 4 * nth);
-            code.jump_if(R8, Cmp::Eq, number(nth + 1), last);
-            code.alu_reg(Alu::Mov, R1, R6);
-            code.load(Size::Word, R2, R7, place);
-            code.alu(Alu::Mov, R3, 0);
-            code.call(Helper::CloneRedirect);
-            code.jump(next);
+        let lasts: [Label; OUTPUTS_MAX] = std::array::from_fn(|_| self.code.label());
+        self.code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
+        for (nth, last) in lasts.into_iter().enumerate() {
+            // An entry has no more outputs than that; the verifier wants to be told.
+            if nth + 1 < OUTPUTS_MAX {
+                self.code.jump_if(R8, Cmp::Eq, number(nth + 1), last);
+                self.copy_to(nth);
+            }
+        }
+        for (nth, last) in lasts.into_iter().enumerate().rev() {
+            let code = &mut self.code;
             code.place(last);
-            code.load(Size::Word, R1, R7, place);
+            code.load(Size::Word, R1, R7, offset(ENTRY_OUTPUT + 4 * nth));
             code.alu(Alu::Mov, R2, 0);
             code.call(Helper::Redirect);
             code.alu_reg(Alu::Mov, R8, R0);
             code.jump(self.labels.leave);
-            code.place(next);
         }
-        // There are no more outputs; the verifier wants to be told.
-        code.alu(Alu::Mov, R8, DROP);
-        code.jump(self.labels.leave);
+    }
+
+    /// Sends a copy by an output, or counts that it did not come there. What queueing discipline or
+    /// device have dropped they count: a positive number, or that the device is down.
+    fn copy_to(&mut self, nth: usize) {
+        let code = &mut self.code;
+        let done = code.label();
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.load(Size::Word, R2, R7, offset(ENTRY_OUTPUT + 4 * nth));
+        code.alu(Alu::Mov, R3, 0);
+        code.call(Helper::CloneRedirect);
+        code.jump_if(R0, Cmp::Le, i32::MAX, done);
+        code.jump_if(R0, Cmp::Eq, -libc::ENETDOWN, done);
+        for (at, from) in [(UNSENT_BYTES, SENT_BYTES), (UNSENT_PACKETS, PACKETS)] {
+            code.load(Size::Double, R1, FP, SLOT);
+            code.alu(Alu::Add, R1, number(SLOT_UNSENT + UNSENT_LEN * nth + at));
+            code.load(Size::Double, R2, FP, from);
+            code.fetch_add(R1, R2);
+        }
+        code.place(done);
     }
 
     fn end(&mut self) {

@@ -12,15 +12,15 @@ use packet::{MaskedRewrite, MaskedWord, TagChange};
 use super::assembler::{Alu, Assembler, Cmp, FP, Helper, Label, R1, R2, R3, R4, R5, R6, R8, R9};
 use super::assembler::{R0, Reg, Size};
 use super::layout::{
-    SLOT_IP_AT, SLOT_L4_AT, SLOT_L4_FLAGS, SLOT_LEN, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TAG_KEEP,
-    SLOT_TAG_TYPE, SLOT_TAG_VALUE, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_TTL_BY, SLOT_TTL_FLAGS,
+    SLOT_IP_AT, SLOT_L4_AT, SLOT_L4_FLAGS, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TAG_KEEP, SLOT_TAG_TYPE,
+    SLOT_TAG_VALUE, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_TTL_BY, SLOT_TTL_FLAGS, SLOT_UNSENT,
     SLOT_WORD, SLOT_WORDS, TAG_POP, TAG_PUSH, TAG_SET, WORD_AT, WORD_FLAGS, WORD_IP, WORD_KEEP,
     WORD_L4, WORD_LEN, WORD_PSEUDO, WORD_VALUE, WORDS_MAX,
 };
 use super::skb;
 
 /// The bytes of a slot that are about the rewrite.
-pub(super) type SlotBytes = [u8; SLOT_LEN - SLOT_WORDS];
+pub(super) type SlotBytes = [u8; SLOT_UNSENT - SLOT_WORDS];
 
 /// The bytes of a slot from [`SLOT_WORDS`] on; none where it has no room for all words.
 pub(super) fn encode(rewrite: &MaskedRewrite) -> Option<SlotBytes> {
@@ -36,7 +36,7 @@ pub(super) fn encode(rewrite: &MaskedRewrite) -> Option<SlotBytes> {
         return None;
     }
     let beyond = if eth_type == ethernet::SERVICE_VLAN { vlan::TAG_LEN as u32 } else { 0 };
-    let mut slot = [0; SLOT_LEN - SLOT_WORDS];
+    let mut slot = [0; SLOT_UNSENT - SLOT_WORDS];
     let mut put = |at: usize, value: &[u8]| {
         let at = at - SLOT_WORDS;
         slot[at..at + value.len()].copy_from_slice(value);

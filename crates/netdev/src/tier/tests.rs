@@ -243,3 +243,44 @@ fn what_cannot_be_rewritten_is_counted_as_lost() {
         assert_eq!((counts.sent_packets, counts.sent_bytes, counts.lost), (1, 60, 0));
     });
 }
+
+/// A copy for a device that is gone is lost, and the other outputs get theirs.
+#[test]
+#[ignore = "needs root"]
+fn a_copy_that_does_not_come_to_its_device_is_counted() {
+    with_tier(2, |tier| {
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let port = |name: &str| {
+            let device = Arc::new(KernelDevice::find("test", name).unwrap());
+            TierPort::new(&device, &Arc::default())
+        };
+        let (lo, one) = (port("lo"), port("one"));
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.start(&ALL);
+        tier.put(1, &flow, &[&lo, &one, &lo], (u64::MAX, &NONE)).unwrap();
+        let unsent = |tier: &KernelTier| [0, 1, 2].map(|nth| tier.take_unsent(1, nth));
+        // The device is down, and counts it.
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        assert_eq!(unsent(tier), [(0, 0); 3]);
+        let dropped = || Rtnl::open().unwrap().link("one").unwrap().stats.tx_dropped;
+        assert_eq!(dropped(), 1);
+        // It is up, and its other end is not: it drops, and counts that.
+        let rtnl = Rtnl::open().unwrap();
+        rtnl.set_up("one", true).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        assert_eq!((unsent(tier), dropped()), ([(0, 0); 3], 2));
+        rtnl.delete("one").unwrap();
+        for _ in 0..2 {
+            assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        }
+        assert_eq!(unsent(tier), [(0, 0), (2, 120), (0, 0)]);
+        assert_eq!(unsent(tier), [(0, 0); 3], "once");
+        assert_eq!(tier.counts(1).sent_packets, 4);
+        one.count_tx(4, 240);
+        one.count_unsent(2, 120);
+        let counted = one.counters.read();
+        assert_eq!((counted.tx_packets, counted.tx_bytes, counted.tx_drops), (2, 120, 2));
+    });
+}

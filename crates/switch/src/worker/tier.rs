@@ -19,7 +19,7 @@ use super::{Clock, WorkerPort};
 use crate::config::{BridgeConfig, FailMode};
 
 /// Entries of a shard's tier, and the fewest where many bridges share what one would take. With
-/// what is rewritten an entry takes 800 bytes, and 48 more for each processor.
+/// what is rewritten an entry takes 900 bytes, and 48 more for each processor.
 const SLOTS: usize = 1 << 14;
 const SLOTS_LEAST: usize = 1 << 8;
 
@@ -302,5 +302,18 @@ impl KernelTable for ShardTier {
                 port.port.count_tx_dropped(counts.lost);
             }
         });
+    }
+
+    fn take_back_unsent(&mut self, slot: u32, outputs: &[PortNo]) {
+        for (nth, output) in outputs.iter().enumerate() {
+            let (packets, bytes) = self.kernel.take_unsent(slot, nth);
+            if packets | bytes != 0 {
+                self.ports.with(|ports| {
+                    if let Some(port) = ports.get(output) {
+                        port.port.count_unsent(packets, bytes);
+                    }
+                });
+            }
+        }
     }
 }

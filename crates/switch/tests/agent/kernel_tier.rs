@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use netdev::sys::link::Rtnl;
+use netdev::sys::qdisc::Tbf;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo, TableId, Version};
@@ -220,10 +221,7 @@ fn a_switch_without_kernel_ports_gets_the_tier_with_the_first() {
             let port = format!("{number}=af_packet:sw{number}");
             assert!(switch.ctl(&["add-port", "br0", &port]).0);
         }
-        first_to_second(&switch);
-        let [mut one, mut two] =
-            [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
-        until_in_kernel(&switch, &mut one, &mut two, &frame(1));
+        is_carried_out_in_the_kernel(&switch);
         switch.stop();
     });
 }
@@ -264,10 +262,7 @@ fn a_port_that_was_refused_gets_into_the_tier_when_the_reason_has_gone() {
         assert!(has_tier());
         add_veth(rtnl, "sw2", "host2");
         assert!(switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]).0);
-        first_to_second(&switch);
-        let [mut one, mut two] =
-            [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
-        until_in_kernel(&switch, &mut one, &mut two, &frame(1));
+        is_carried_out_in_the_kernel(&switch);
         switch.stop();
     });
 }
@@ -440,6 +435,13 @@ fn first_to_second(switch: &Switch) -> Controller {
     controller
 }
 
+/// Waits until the kernel carries out what port 1 forwards to port 2.
+fn is_carried_out_in_the_kernel(switch: &Switch) {
+    first_to_second(switch);
+    let [mut one, mut two] = [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+    until_in_kernel(switch, &mut one, &mut two, &frame(1));
+}
+
 /// What a port has sent, could not send, and dropped.
 fn tx_faults(controller: &mut Controller, port: u32) -> (u64, u64, u64) {
     let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(port)));
@@ -464,6 +466,59 @@ fn what_a_device_drops_behind_the_kernel_is_not_sent() {
         until("the drops", || (tx_faults(&mut controller, 2).2 == dropped + 100).then_some(()));
         assert_eq!(tx_faults(&mut controller, 2), (sent, errors, dropped + 100));
         assert!(kernel_hits(switch) > before, "some were dropped behind the kernel");
+    });
+}
+
+/// What a queueing discipline drops is its port's loss, of copies as of the frame itself.
+#[test]
+#[ignore = "needs root"]
+fn what_a_queueing_discipline_drops_behind_the_kernel_is_not_sent() {
+    const FRAMES: u64 = 1_000;
+    with_tier(|switch, [one, two, three], rtnl| {
+        // 1,000 frames a second, and room for some 30.
+        let tbf = Tbf {
+            rate_bps: 480_000,
+            burst_bytes: 1_600,
+            limit_bytes: 2_000,
+            overhead_bytes: 0,
+            least_bytes: 60,
+        };
+        let mut controller = switch.controller(Version::V1_3);
+        for order in [[2, 3], [3, 2]] {
+            let outputs = order.map(|port| Action::output(PortNo(port)));
+            controller.send(&add_flow(1, from_port(1), outputs.to_vec()));
+            controller.barrier();
+            let hits = kernel_hits(switch);
+            until("a decision of the kernel", || {
+                one.send(&frame(0));
+                assert_eq!((two.receive(), three.receive()), (frame(0), frame(0)));
+                (kernel_hits(switch) > hits).then_some(())
+            });
+            rtnl.set_tbf("sw2", &tbf).unwrap();
+            let before = [2, 3].map(|port| tx_faults(&mut controller, port));
+            let hits = kernel_hits(switch);
+            let (mut to_two, mut to_three) = (0, 0);
+            for _ in 0..FRAMES {
+                one.send(&frame(1));
+                to_two += two.received() as u64;
+                to_three += three.received() as u64;
+            }
+            let after = until("all frames", || {
+                to_two += two.received() as u64;
+                to_three += three.received() as u64;
+                let after = [2, 3].map(|port| tx_faults(&mut controller, port));
+                let sent = [0, 1].map(|at| after[at].0 - before[at].0);
+                (sent == [to_two, to_three]).then_some(after)
+            });
+            let grown = [0, 1].map(|at| {
+                let (sent, errors, dropped) = after[at];
+                (sent - before[at].0, errors - before[at].1, dropped - before[at].2)
+            });
+            assert_eq!(grown, [(to_two, 0, FRAMES - to_two), (FRAMES, 0, 0)], "{order:?}");
+            assert!(to_two < FRAMES && kernel_hits(switch) > hits + FRAMES / 2, "{to_two}");
+            rtnl.reset_qdisc("sw2").unwrap();
+            assert_eq!((two.received(), three.received()), (0, 0));
+        }
     });
 }
 

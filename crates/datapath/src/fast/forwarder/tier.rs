@@ -110,6 +110,10 @@ pub trait KernelTable {
 
     /// Credits packets to the devices of the ports that they came and left by.
     fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], counts: &TierSlotCounts);
+
+    /// Takes back from the devices of a slot's outputs what was counted as sent and did not come
+    /// there. It may be found later than the packets are.
+    fn take_back_unsent(&mut self, slot: u32, outputs: &[PortNo]);
 }
 
 /// What was ever counted in a slot.
@@ -707,6 +711,7 @@ fn harvest(
     table: &mut impl KernelTable,
     (replica, paths, now): (&Replica, &Paths, Nanos),
 ) -> u64 {
+    table.take_back_unsent(number, &slot.verdict.does.outputs);
     let counts = table.counts(number);
     let new = counts.since(&slot.seen);
     let (packets, bytes) = (new.packets, new.bytes);
