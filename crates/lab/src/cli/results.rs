@@ -2,12 +2,13 @@
 //!
 //! It must never measure, and never write into the results.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use flate2::read::MultiGzDecoder;
 
 use crate::present::{ResultsForm, render};
 use crate::results::{FORMAT, NAME, Results};
@@ -16,13 +17,20 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   weir lab report results.json
   weir lab report results.json --format html --out report.html
-  weir lab report results.json --format csv | head";
+  weir lab report results.json --format csv | head
+  weir lab report results.json.gz";
+
+/// What a gzip file begins with (RFC 1952, 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The longest text that a compressed file may hold, bytes: a small file must not fill the memory.
+const TEXT_MAX: u64 = 1 << 30;
 
 /// Draw results as tables, CSV or a page.
 #[derive(Args, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub(super) struct ReportArgs {
-    /// The results, or the folder that they are in.
+    /// The results, compressed by gzip or not, or the folder that they are in.
     results: PathBuf,
     /// The form. Default: that of the file name of --out, else terminal.
     #[arg(long, value_enum)]
@@ -86,14 +94,28 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Reads results, from a file or from the folder that a run wrote.
+/// The text of a file, which may be compressed.
+fn read(file: &Path) -> anyhow::Result<String> {
+    let bytes = std::fs::read(file)?;
+    if !bytes.starts_with(&GZIP) {
+        return Ok(String::from_utf8(bytes)?);
+    }
+    let mut text = String::new();
+    let read = MultiGzDecoder::new(bytes.as_slice()).take(TEXT_MAX).read_to_string(&mut text);
+    match read.context("it is no whole gzip file")? as u64 {
+        TEXT_MAX => bail!("it holds more than {} MiB of text", TEXT_MAX >> 20),
+        _ => Ok(text),
+    }
+}
+
+/// Reads results, from a file (compressed by gzip or not) or from the folder that a run wrote.
 ///
 /// # Errors
 /// There is no such file, or it holds something else; the message says what.
 pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
     let file = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
     let name = file.display();
-    let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {name}"))?;
+    let text = read(&file).with_context(|| format!("cannot read {name}"))?;
     let json: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
     match json.get("format").and_then(serde_json::Value::as_u64) {
@@ -111,6 +133,10 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
 #[cfg(test)]
 mod tests {
     use super::{FormatArg, format_of, load};
+    use crate::present::sample;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
     use std::path::Path;
 
     #[test]
@@ -120,6 +146,21 @@ mod tests {
         assert_eq!(form("report.md"), FormatArg::Markdown);
         assert_eq!(form("report.csv"), FormatArg::Csv);
         assert_eq!((form("report"), format_of(None)), (FormatArg::Terminal, FormatArg::Terminal));
+    }
+
+    #[test]
+    fn compressed_results_are_read_and_those_cut_off_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("results.json.gz");
+        let results = sample::results();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(serde_json::to_string(&results).unwrap().as_bytes()).unwrap();
+        let bytes = encoder.finish().unwrap();
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(load(&file).unwrap(), results);
+        std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+        let said = format!("{:#}", load(&file).unwrap_err());
+        assert!(said.contains("it is no whole gzip file"), "{said}");
     }
 
     #[test]
