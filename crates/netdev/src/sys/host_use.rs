@@ -114,6 +114,14 @@ fn address_of(reply: &NetlinkMessage, index: u32) -> Option<IpAddr> {
     }
 }
 
+/// The device of a message that an address has come or gone, but for the kernel's own.
+pub(super) fn addressed_device(message: &NetlinkMessage) -> Option<u32> {
+    let [_, _, _, scope] = message.header_u32(0)?.to_ne_bytes();
+    let is_meant = message.kind == libc::RTM_NEWADDR || message.kind == libc::RTM_DELADDR;
+    let is_own = message.family() == Some(libc::AF_INET6 as u8) && scope == libc::RT_SCOPE_LINK;
+    message.header_u32(4).filter(|_| is_meant && !is_own)
+}
+
 /// What the links say of the device of this number.
 fn use_among(links: &[NetlinkMessage], index: u32) -> Option<HostUse> {
     let number = |link: &NetlinkMessage, key: u16| {

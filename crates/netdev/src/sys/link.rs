@@ -343,6 +343,20 @@ impl Rtnl {
         self.socket.act(request).map_err(refused(&format!("adding {address}/{prefix} to {name}")))
     }
 
+    /// Takes an address of this prefix length away from a device.
+    ///
+    /// # Errors
+    /// `EADDRNOTAVAIL` when the device has no such address.
+    pub fn delete_address(&self, name: &str, address: IpAddr, prefix: u8) -> Result<(), LinkError> {
+        let index = self.link(name)?.index;
+        let [i0, i1, i2, i3] = index.to_ne_bytes();
+        let header = [family(address), prefix, 0, 0, i0, i1, i2, i3];
+        let mut request = NetlinkRequest::new(libc::RTM_DELADDR, 0, &header);
+        request.attr(IFA_LOCAL, &octets(address));
+        let what = format!("removing {address}/{prefix} from {name}");
+        self.socket.act(request).map_err(refused(&what))
+    }
+
     /// Adds a route to `destination` (address and prefix length; `0.0.0.0/0` or `::/0` is the
     /// default route) out of device `name`, by way of `gateway` if one is given.
     ///

@@ -1,21 +1,24 @@
 //! `LinkMonitor`: devices of a namespace that appear, disappear, or change name, state, address,
-//! MTU or speed.
+//! MTU or speed, or get and lose addresses of the host.
 //!
 //! The kernel reports changes by netlink. When it had to drop messages, the devices are listed
 //! anew, until a list was read whole: no change of state is missed, though steps between may be. It
 //! must never report a state that the kernel has not reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::host_use::addressed_device;
 use super::link::{LinkError, LinkInfo, Rtnl, link_of};
 use super::link_modes::LinkModes;
 use super::netlink::NetlinkSocket;
 use super::netns::Namespace;
 use super::watch::Watch;
 
-const RTMGRP_LINK: u32 = 1;
+const RTMGRP_LINK: u32 = 0x1;
+const RTMGRP_IPV4_IFADDR: u32 = 0x10;
+const RTMGRP_IPV6_IFADDR: u32 = 0x100;
 
 /// A change of one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +76,8 @@ enum LinkMessage {
     New(LinkInfo),
     /// It has disappeared.
     Deleted(LinkInfo),
+    /// The host has an address more or less on the device of this number.
+    Addressed(u32),
     /// Nothing about a device.
     Other,
 }
@@ -90,7 +95,7 @@ impl LinkSource for KernelLinks {
         let message = |message| match link_of(&message) {
             Some(link) if message.kind == libc::RTM_DELLINK => LinkMessage::Deleted(link),
             Some(link) => LinkMessage::New(link),
-            None => LinkMessage::Other,
+            None => addressed_device(&message).map_or(LinkMessage::Other, LinkMessage::Addressed),
         };
         Ok(messages.into_iter().map(message).collect())
     }
@@ -105,6 +110,8 @@ impl LinkSource for KernelLinks {
 struct LinkTable {
     known: BTreeMap<u32, LinkChange>,
     unreported: Vec<LinkChange>,
+    /// Devices on which the host has other addresses than before, perhaps.
+    addressed: BTreeSet<u32>,
     /// Messages were dropped, and no list was read whole since.
     is_stale: bool,
 }
@@ -124,6 +131,9 @@ impl LinkTable {
                         match message {
                             LinkMessage::New(link) => self.learn(LinkChange::of(link)),
                             LinkMessage::Deleted(link) => self.learn(LinkChange::of(link).gone()),
+                            LinkMessage::Addressed(index) => {
+                                self.addressed.insert(index);
+                            }
                             LinkMessage::Other => {}
                         }
                     }
@@ -147,6 +157,7 @@ impl LinkTable {
             }
         }
         let links = source.list()?;
+        self.addressed.extend(links.iter().map(|link| link.index));
         let is_listed = |index| links.iter().any(|link: &LinkInfo| link.index == index);
         let lost: Vec<LinkChange> =
             self.known.values().filter(|old| !is_listed(old.index)).cloned().collect();
@@ -199,7 +210,7 @@ impl LinkMonitor {
     /// When there is no socket left, or the devices cannot be listed.
     pub fn open() -> Result<Self, LinkError> {
         // Listen first, list second: a change between the two is then received.
-        let socket = NetlinkSocket::open(RTMGRP_LINK)
+        let socket = NetlinkSocket::open(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR)
             .map_err(|source| LinkError { what: "opening a netlink socket".into(), source })?;
         let mut source = KernelLinks { socket, rtnl: Rtnl::open()? };
         let mut table = LinkTable::default();
@@ -259,6 +270,12 @@ impl LinkMonitor {
             None => {}
         }
         Ok(std::mem::take(&mut self.table.unreported))
+    }
+
+    /// The devices on which addresses of the host have come or gone since the last call, as far as
+    /// [`LinkMonitor::changes`] has read; after an overflow all devices.
+    pub fn take_addressed(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.table.addressed)
     }
 
     /// Whether messages were dropped and the devices could not be listed since.
@@ -369,6 +386,18 @@ mod tests {
         assert_eq!(reported(&mut table), expected, "also what was learnt before the overflow");
         table.update(&mut script).unwrap();
         assert_eq!(reported(&mut table), []);
+    }
+
+    #[test]
+    fn addresses_may_be_others_after_a_message_and_after_an_overflow() {
+        let (mut table, mut script) = (LinkTable::default(), Script::default());
+        script.pending.push_back(Ok(vec![LinkMessage::Addressed(2), LinkMessage::Addressed(2)]));
+        table.update(&mut script).unwrap();
+        assert_eq!(std::mem::take(&mut table.addressed), [2].into());
+        script.pending.push_back(overflow());
+        script.lists.push_back(Ok([3, 4].map(|index| link(index, true, true, true)).to_vec()));
+        table.update(&mut script).unwrap();
+        assert_eq!(table.addressed, [3, 4].into());
     }
 
     #[test]

@@ -123,7 +123,12 @@ impl Bridge {
         let is_meant = |port: &&mut BridgePort| (port.number, port.serial) == (number, serial);
         let port = ports.iter_mut().find(is_meant)?;
         let is_other_mtu = port.info.mtu != info.mtu;
+        let is_back = info.exists && !port.info.exists;
         port.info = info;
+        if is_back {
+            // It may be in a tier that was not there before, or by another device.
+            self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::refresh_tier_outputs)));
+        }
         if is_other_mtu {
             // Entries of the kernel tier name the length that their outputs can carry.
             self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::end_tier)));

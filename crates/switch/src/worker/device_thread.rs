@@ -16,7 +16,7 @@ use std::thread::{self, Builder, JoinHandle};
 use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
 
 use super::maintain::PortIndex;
-use super::tier::{ShardTier, TierEntry};
+use super::tier::{ShardTier, TierEntry, TierRefusal};
 use super::{Doorbell, PortSerial};
 
 /// The doorbell's entry for opened devices; no shard has this index.
@@ -37,7 +37,7 @@ pub(super) struct OpenDevice {
     pub(super) info: PortInfo,
     pub(super) notification: LinkNotification,
     /// Whether the kernel tier's program could be put at it, where it was to be.
-    pub(super) tier: Option<Result<(), String>>,
+    pub(super) tier: Option<Result<(), TierRefusal>>,
     /// The kernel tier that was made for it.
     pub(super) made_tier: Option<ShardTier>,
 }

@@ -3,7 +3,7 @@
 //! The kernel notifies of changes of devices; only ports without notifications are asked by the
 //! clock. So a worker over a thousand bridges with quiet devices has no maintenance to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use channel::LogThrottle;
@@ -64,6 +64,8 @@ pub(super) struct Maintenance {
     /// Ports to be compared with the monitor, each with the interface index of its device: newly
     /// opened ones, and those of which it reported a change.
     unconfirmed: Vec<(PortIndex, u32)>,
+    /// Devices on which addresses of the host may have come or gone.
+    addressed: BTreeSet<u32>,
     /// When they are compared again, or the monitor is asked again.
     compare_at: Option<Instant>,
     /// Ports without notifications.
@@ -85,6 +87,7 @@ impl Maintenance {
             has_opened: false,
             devices: BTreeMap::new(),
             unconfirmed: Vec::new(),
+            addressed: BTreeSet::new(),
             compare_at: None,
             asked: Vec::new(),
             ask_at: now + ASK_EVERY,
@@ -96,6 +99,8 @@ impl Maintenance {
                 maintenance.register((index, port), found.notification, now);
             }
         }
+        // They were asked about a moment ago; with a thousand ports it takes seconds.
+        maintenance.addressed.clear();
         maintenance
     }
 
@@ -109,9 +114,13 @@ impl Maintenance {
         match notification {
             LinkNotification::Never => {}
             LinkNotification::Netlink(index) if self.monitor.is_some() => {
-                self.devices.entry(index).or_default().push(port);
+                let ports = self.devices.entry(index).or_default();
+                if !ports.contains(&port) {
+                    ports.push(port);
+                }
                 // A message may have come before the port was registered.
                 self.unconfirmed.push((port, index));
+                self.addressed.insert(index);
                 self.compare_at = Some(now);
             }
             LinkNotification::Netlink(_) | LinkNotification::Polled => {
@@ -161,6 +170,7 @@ impl Worker {
         if worked || self.maintenance.compare_at.is_some_and(|due| now >= due) {
             self.read_link_changes(now);
             self.compare_links(now);
+            self.heed_the_host(now);
         }
         if !self.maintenance.asked.is_empty() && now >= self.maintenance.ask_at {
             worked = true;
@@ -193,6 +203,7 @@ impl Worker {
             }
             Vec::new()
         });
+        self.maintenance.addressed.extend(monitor.take_addressed());
         for LinkChange { index, name, exists, .. } in changes {
             let ports = self.maintenance.devices.get(&index).into_iter().flatten();
             self.maintenance.unconfirmed.extend(ports.map(|port| (*port, index)));
@@ -200,6 +211,18 @@ impl Worker {
                 self.device_appeared(&name, now);
             } else {
                 self.maintenance.devices.remove(&index);
+            }
+        }
+    }
+
+    /// Looks at the ports on whose devices addresses of the host have come or gone.
+    fn heed_the_host(&mut self, now: Instant) {
+        for index in std::mem::take(&mut self.maintenance.addressed) {
+            let ports = self.maintenance.devices.get(&index).cloned().unwrap_or_default();
+            for (shard, port) in ports {
+                let Some(found) = self.shards.get_mut(shard) else { continue };
+                self.maintenance.has_new_fault |= found.heed_the_host(port, now);
+                self.update_lists(shard);
             }
         }
     }

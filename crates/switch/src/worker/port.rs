@@ -12,7 +12,7 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::device_thread::OpenDevice;
-use super::tier::{ShardTier, TierEntry};
+use super::tier::{ShardTier, TierEntry, TierRefusal};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -41,6 +41,8 @@ pub(crate) struct WorkerPort {
     pub(crate) is_in_tier: bool,
     /// Why it is not, where it should be.
     tier_note: Option<String>,
+    /// Whether the host's use of the device is why.
+    is_left_to_host: bool,
     /// The kernel tier that was made for it, until its shard takes it.
     pub(super) made_tier: Option<ShardTier>,
     /// Frames that the device refused, over all reopenings.
@@ -106,6 +108,7 @@ impl WorkerPort {
             has_queues: false,
             is_in_tier: false,
             tier_note: None,
+            is_left_to_host: false,
             made_tier: None,
             tx_refused: 0,
             changed: false,
@@ -148,6 +151,39 @@ impl WorkerPort {
         self.reopen_at = now + self.reopen_wait;
     }
 
+    /// The host has addresses on the device that it had not, or the other way round: whether the
+    /// port is in the kernel tier and should not be any more, or should be again.
+    pub(super) fn is_misplaced(&mut self) -> bool {
+        let Some(device) = self.device.as_ref().filter(|_| self.is_in_tier || self.is_left_to_host)
+        else {
+            return false;
+        };
+        match device.device.host_use() {
+            Ok(used) if used.is_some() == self.is_in_tier => true,
+            Ok(used) => {
+                // It is as it was, perhaps for another reason.
+                if let Some(used) = used {
+                    let refusal = TierRefusal::of(&PortError::HostUses(used));
+                    self.changed |=
+                        self.tier_note.as_ref().is_none_or(|n| !n.ends_with(&refusal.why));
+                    self.entered_tier(Err(refusal));
+                }
+                false
+            }
+            Err(error) => {
+                tracing::warn!(port = %self.number, %error, "the port stays as it is");
+                false
+            }
+        }
+    }
+
+    /// Has the device closed and opened again at once, as one that has disappeared and come back.
+    pub(super) fn reopen(&mut self, now: Instant) {
+        self.lose(now);
+        self.is_newly_lost = false;
+        self.reopen_at = now;
+    }
+
     /// Reads the state of the device.
     pub(crate) fn refresh(&mut self, now: Instant) {
         let Some(device) = &mut self.device else { return };
@@ -177,9 +213,10 @@ impl WorkerPort {
     }
 
     /// The program is at the device, or could not be put there.
-    fn entered_tier(&mut self, entered: Result<(), String>) {
+    fn entered_tier(&mut self, entered: Result<(), TierRefusal>) {
         self.is_in_tier = entered.is_ok();
-        let note = entered.err().map(|error| format!("no kernel tier: {error}"));
+        self.is_left_to_host = entered.as_ref().is_err_and(|refusal| refusal.is_for_the_host);
+        let note = entered.err().map(|refusal| format!("no kernel tier: {}", refusal.why));
         if let Some(note) = &note {
             tracing::info!(port = %self.number, name = self.info.name, "{note}");
         }
@@ -281,6 +318,7 @@ impl WorkerPort {
                 self.device = Some(device);
                 self.tier_note = None;
                 self.is_in_tier = false;
+                self.is_left_to_host = false;
                 if let Some(entered) = tier {
                     self.entered_tier(entered);
                 }

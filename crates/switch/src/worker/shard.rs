@@ -254,6 +254,23 @@ impl Shard {
         }
     }
 
+    /// A port's device has other addresses of the host than before, perhaps: it leaves the kernel
+    /// tier, or comes in, by being opened again. Whether it does.
+    pub(super) fn heed_the_host(&mut self, port: usize, now: Instant) -> bool {
+        if !self.tier_plan.as_ref().is_some_and(TierPlan::heeds_the_host) {
+            return false;
+        }
+        let Some(found) = self.ports.all_mut().get_mut(port) else { return false };
+        let is_misplaced = found.is_misplaced();
+        if is_misplaced {
+            let (number, was_in_tier) = (found.number, found.is_in_tier);
+            tracing::info!(port = %number, was_in_tier, "opened again for the host");
+            found.reopen(now);
+        }
+        self.ports.note_fault(port);
+        is_misplaced
+    }
+
     /// What puts the kernel tier's program at ports; `None` where no tier is to be used.
     pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
         self.tier_plan.as_ref().map(|plan| plan.entry(self.tier.as_ref()))

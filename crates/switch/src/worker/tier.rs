@@ -118,11 +118,35 @@ impl TierPlan {
         self.ports.forget(port);
     }
 
+    /// Whether a device is left to the host where it uses it.
+    pub(super) fn heeds_the_host(&self) -> bool {
+        !self.takes_all && self.refusal.is_none()
+    }
+
     /// What puts the tier of a shard at devices: this one, or one that is made for the first
     /// device that may be in it.
     pub(crate) fn entry(&self, tier: Option<&ShardTier>) -> TierEntry {
         let programs = tier.map(|tier| tier.kernel.programs().clone());
         TierEntry { plan: self.clone(), programs, made: None }
+    }
+}
+
+/// Why a device is not in the tier.
+#[derive(Debug)]
+pub(super) struct TierRefusal {
+    pub(super) why: String,
+    /// The host uses the device itself, which may end.
+    pub(super) is_for_the_host: bool,
+}
+
+impl TierRefusal {
+    pub(super) fn of(error: &PortError) -> Self {
+        let is_for_the_host = matches!(error, PortError::HostUses(_));
+        let remedy = match is_for_the_host {
+            true => "; --caches frame,key,kernel has it taken all the same",
+            false => "",
+        };
+        Self { why: format!("{error}{remedy}"), is_for_the_host }
     }
 }
 
@@ -137,36 +161,31 @@ pub(crate) struct TierEntry {
 impl TierEntry {
     /// Puts the program at a device, whose super-frames go on coming whole, or says why not; `None`
     /// where nobody expects it. It takes milliseconds.
-    pub(super) fn enter(&mut self, device: &mut Port) -> Option<Result<(), String>> {
+    pub(super) fn enter(&mut self, device: &mut Port) -> Option<Result<(), TierRefusal>> {
         if device.device.tier_port().is_none() {
             // Of other ports nobody expects it, unless it was asked for.
             let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
-            let why = || Err(PortError::NoTier(device.info().kind).to_string());
+            let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return (self.plan.takes_all || is_kernels).then(why);
         }
         Some(match self.plan.refusal {
-            Some(why) => Err(why.to_owned()),
+            Some(why) => Err(TierRefusal { why: why.to_owned(), is_for_the_host: false }),
             None => self.attach(device),
         })
     }
 
-    fn attach(&mut self, device: &mut Port) -> Result<(), String> {
+    fn attach(&mut self, device: &mut Port) -> Result<(), TierRefusal> {
         let programs = match &self.programs {
             Some(programs) => programs,
             None => {
-                let made = ShardTier::new(&self.plan).map_err(|error| error.to_string())?;
+                let made = ShardTier::new(&self.plan).map_err(|error| TierRefusal::of(&error))?;
                 let programs = made.kernel.programs().clone();
                 self.made = Some(made);
                 self.programs.insert(programs)
             }
         };
-        programs.attach(device, self.plan.takes_all).map_err(|error| {
-            let remedy = match matches!(error, PortError::HostUses(_)) {
-                true => "; --caches frame,key,kernel has it taken all the same",
-                false => "",
-            };
-            format!("{error}{remedy}")
-        })?;
+        let attached = programs.attach(device, self.plan.takes_all);
+        attached.map_err(|error| TierRefusal::of(&error))?;
         device.rx.keep_offloads();
         Ok(())
     }

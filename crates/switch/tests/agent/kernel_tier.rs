@@ -267,6 +267,87 @@ fn a_port_that_was_refused_gets_into_the_tier_when_the_reason_has_gone() {
     });
 }
 
+/// Waits until frames pass, and no more are on their way.
+fn until_it_forwards(from: &mut Host, to: &mut Host) {
+    until("a frame", || {
+        from.send(&frame(0xfe));
+        (to.received() > 0).then_some(())
+    });
+    from.send(&frame(0xff));
+    while to.receive() != frame(0xff) {}
+}
+
+/// What the host is to get it gets, from the address on and until it has gone.
+#[test]
+#[ignore = "needs root"]
+fn a_port_leaves_the_tier_while_the_host_has_an_address_on_its_device() {
+    in_namespace(|rtnl| {
+        for number in 1..=2 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+        }
+        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let note = |text: &str| switch.ctl(&["ports"]).1.contains(text);
+        is_carried_out_in_the_kernel(&switch);
+        let taps = || rtnl.links().unwrap().iter().filter(|link| link.kind == "tun").count();
+        for (address, prefix) in [("192.0.2.1", 24), ("2001:db8::1", 64)] {
+            let address = address.parse().unwrap();
+            rtnl.add_address("sw1", address, prefix).unwrap();
+            let why = format!("no kernel tier: the host has the address {address} on it");
+            until("the reason", || (note(&why) && taps() == 1).then_some(()));
+            let [mut one, mut two] =
+                [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+            until_it_forwards(&mut one, &mut two);
+            let hits = kernel_hits(&switch);
+            for number in 0..20 {
+                one.send(&frame(number));
+                assert_eq!(two.receive(), frame(number));
+            }
+            assert_eq!(kernel_hits(&switch), hits, "the host's device is not in the tier");
+            rtnl.delete_address("sw1", address, prefix).unwrap();
+            until("no reason", || (!note("no kernel tier") && taps() == 2).then_some(()));
+            until_it_forwards(&mut one, &mut two);
+            is_carried_out_in_the_kernel(&switch);
+        }
+        // The second address keeps it from the tier when the first has gone.
+        let [first, second] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        rtnl.add_address("sw2", first, 32).unwrap();
+        until("the reason", || note("the address 192.0.2.1 on it").then_some(()));
+        rtnl.add_address("sw2", second, 32).unwrap();
+        rtnl.delete_address("sw2", first, 32).unwrap();
+        until("the other reason", || note("the address 192.0.2.2 on it").then_some(()));
+        assert!(!note("192.0.2.1"));
+        switch.stop();
+    });
+}
+
+/// The shard of the other worker learns by which ports its kernel tier may send.
+#[test]
+#[ignore = "needs root"]
+fn a_port_that_gets_into_the_tier_is_an_output_of_other_workers_tiers() {
+    in_namespace(|rtnl| {
+        for number in 1..=2 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+        }
+        let address = "192.0.2.1".parse().unwrap();
+        rtnl.add_address("sw2", address, 24).unwrap();
+        // The first two make a pair at one worker.
+        let ports = "\"1=af_packet:sw1\", \"3=memory:tier-workers\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "workers = 2\n");
+        assert!(switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]).0);
+        let is_refused = || switch.ctl(&["ports"]).1.contains("no kernel tier: the host has");
+        assert!(is_refused());
+        let (_, shown, _) = switch.ctl(&["--json", "ports"]);
+        let ports = shown.lines().map(serde_json::from_str::<serde_json::Value>);
+        let workers: Vec<_> = ports.map(|port| port.unwrap()["worker"].clone()).collect();
+        assert!(workers.len() == 3 && workers[0] != workers[1], "{shown}");
+        rtnl.delete_address("sw2", address, 24).unwrap();
+        until("no reason", || (!is_refused()).then_some(()));
+        is_carried_out_in_the_kernel(&switch);
+        switch.stop();
+    });
+}
+
 /// Both bring a tier; the one that comes second is opened again, and enters the first one's.
 #[test]
 #[ignore = "needs root"]
