@@ -56,7 +56,8 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    fn new(counters: Arc<Counters>) -> Self {
+    /// No ports.
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
         Self { all: Slots::default(), faulted: Vec::new(), has_new_fault: false, counters }
     }
 

@@ -385,8 +385,8 @@ impl Shard {
             }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
                 let (request, packet_out) = *packet;
-                let (egress, pending) = (&mut self.egress, &mut self.pending);
-                let mut sink = TxSink { egress, pool, pending };
+                let (egress, ports) = (&mut self.egress, &mut self.ports);
+                let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
                 if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
@@ -471,8 +471,8 @@ impl Shard {
         self.egress.set_time(time);
         match &mut self.forwarding {
             Forwarding::Tables(forwarder) => {
-                let (egress, pending) = (&mut self.egress, &mut self.pending);
-                let mut sink = TxSink { egress, pool, pending };
+                let (egress, ports) = (&mut self.egress, &mut self.ports);
+                let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
                 forwarder.process_batch(frames, in_port, time, &mut sink);
                 if let Some(tier) = &mut self.tier {
                     forwarder.update_tier(tier, time);
