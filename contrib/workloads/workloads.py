@@ -130,6 +130,22 @@ def rewrite(rng, size):
     return entries, flows_frames(1000, rng, size)
 
 
+def nat(n):
+    """Five-tuples, each with addresses and ports of its own to be sent on with."""
+    def make(rng, size):
+        entries, frames = [], []
+        for i in range(n):
+            (s, d), sport, dport = pair(i), 1024 + i * 7 % 60_000, 53 + i % 11
+            entries.append(
+                f"udp,nw_src={dotted(s)},nw_dst={dotted(d)},tp_src={sport},tp_dst={dport},"
+                f"actions=mod_nw_src:{dotted(0xC6120000 | i)},mod_nw_dst:{dotted(0xCB007100 ^ i)},"
+                f"mod_tp_src:{65_535 - i % 60_000},mod_tp_dst:{1024 + i % 60_000},output:2")
+            frames.append(frame(s, d, sport, dport, size=size))
+        rng.shuffle(frames)
+        return entries, frames
+    return make
+
+
 def vlan_to_mpls(rng, size):
     entries = [
         f"dl_vlan={v},actions=pop_vlan,push_mpls:0x8847,set_field:{v}->mpls_label,output:2"
@@ -218,7 +234,8 @@ WORKLOADS = {
     "port": port, "l2l3-1k": l2l3(1000), "l2l3-10k": l2l3(10_000), "l2l3-100k": l2l3(100_000),
     "l2l3-1m": l2l3(1_000_000), "l2l3-1m-flows": l2l3(1_000_000, 1_000_000),
     "one-field-61k": one_field_61k, "twelve-tuple-61k": twelve_tuple_61k,
-    "tables64": tables64, "rewrite": rewrite, "vlan-to-mpls": vlan_to_mpls, "lpm-100k": lpm100k,
+    "tables64": tables64, "rewrite": rewrite, "nat-20k": nat(20_000),
+    "vlan-to-mpls": vlan_to_mpls, "lpm-100k": lpm100k,
     "acl-1k": acl(1000), "acl-10k": acl(10_000), "mask-flood": mask_flood,
     "l3v6-10k": l3v6(10_000),
 }

@@ -140,9 +140,6 @@ enum CacheLevel {
 const LINES: usize = 1 << 16;
 const LINES_MAX: usize = 1 << 22;
 
-/// Programs at most; beyond, all are forgotten and compiled again as they are needed.
-const PROGRAMS_MAX: usize = 1 << 16;
-
 /// Of so many batches the stages of one are measured.
 const MEASURED: u64 = 16;
 
@@ -350,8 +347,8 @@ impl Forwarder {
             }
             self.replica.is_dscp_matched = self.pipeline_mask.has(Field::IpDscp);
         }
-        let full = self.programs.len().max(self.program_cache.len()) > PROGRAMS_MAX;
-        if self.replica.has_changed || full {
+        let is_full = self.programs.is_full() || self.program_cache.is_full();
+        if self.replica.has_changed || is_full {
             self.replica.has_changed = false;
             self.programs.clear();
             self.program_cache.clear();
@@ -404,7 +401,7 @@ impl Forwarder {
         if line.stamp() != epoch || line.until() <= now.0 {
             return None;
         }
-        let terminal = self.programs.get(line.program())?.terminal?;
+        let terminal = self.programs.terminal(line.program())?;
         self.cache.count(index, sizes.packets, sizes.bytes);
         self.figures.port_hits += sizes.packets;
         Some(terminal)

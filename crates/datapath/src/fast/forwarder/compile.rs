@@ -13,7 +13,7 @@ use openflow::meter::BandKind;
 use openflow::{Action, Field, GroupId, MeterId, PortNo, QueueId, TableId};
 use packet::{Network, PacketBuf, Shape};
 
-use super::program::{Guard, Message, MicroOp, Program, ttl_at};
+use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
 use super::replica::{Replica, ReplicaEntry};
 use crate::action_set::Origin;
 use crate::counter::DropReason;
@@ -44,7 +44,7 @@ enum Ttl {
 /// A program, and the packets that it is right for.
 #[derive(Debug)]
 pub(super) struct Compiled {
-    pub(super) program: Program,
+    pub(super) program: CompiledProgram,
     /// Whether it holds only for packets that matched these very entries, as it names their
     /// cookies.
     pub(super) is_own: bool,
@@ -111,7 +111,8 @@ pub(super) fn compile(
     if micro_ops.len() > MAX_MICRO_OPS {
         return None;
     }
-    Some(Compiled { program: Program::of(micro_ops, guard, shape), is_own, is_of_flow })
+    let program = CompiledProgram::of(micro_ops, guard, shape);
+    Some(Compiled { program, is_own, is_of_flow })
 }
 
 impl Compiler<'_> {

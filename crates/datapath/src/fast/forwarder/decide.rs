@@ -12,7 +12,7 @@ use super::burst_state::MissedPacket;
 use super::cache::{Evicted, tick};
 use super::matched::bits;
 use super::path::{PathId, PathStep, Steps};
-use super::program::{Decided, Guard, Program};
+use super::program::{Decided, Guard};
 use super::replica::Replica;
 use super::versions::Versions;
 use super::{CacheLevel, Forwarder};
@@ -262,7 +262,8 @@ impl Forwarder {
         let Some(level) = level else {
             // Only a meter needs to know the path of a packet whose counts stand in no line. Its
             // steps stay readable until the batch is over.
-            let metered = fits && self.programs.get(program).is_some_and(Program::has_meter);
+            let metered =
+                fits && self.programs.get(program).is_some_and(|program| program.has_meter());
             let path = if metered { self.take_path(index, is_timed) } else { None };
             path.inspect(|path| self.paths.release(*path));
             let path = path.unwrap_or(PathId::NONE);
@@ -309,7 +310,7 @@ impl Forwarder {
     pub(super) fn keep_for_port(&mut self, decided: Decided, in_port: PortNo, now: Nanos) {
         let Some(digest) = self.digests.first().copied() else { return };
         let program = self.programs.get(decided.program);
-        if !program.is_some_and(Program::is_bare) || decided.path.is_timed() {
+        if !program.is_some_and(|program| program.is_bare()) || decided.path.is_timed() {
             return;
         }
         let Some(index) = self.cache.find(digest) else {

@@ -15,7 +15,7 @@ use packet::{Meta, Network, PacketBuf, Shape};
 use super::decide::{count_step, flush_counts};
 use super::emit::Emit;
 use super::path::Steps;
-use super::program::{Decided, Message, MicroOp, Program, ProgramId, Programs, Terminal};
+use super::program::{Decided, Message, MicroOp, ProgramId, Programs, Terminal};
 use super::replica::Replica;
 use super::{Forwarder, Sink, Sizes};
 use crate::counter::{Counter, DropReason};
@@ -35,7 +35,7 @@ pub(super) struct StagedFrames {
 /// Bytes before the header behind one VLAN tag.
 const TAGGED: usize = ethernet::HEADER_LEN + vlan::TAG_LEN;
 
-/// Packets whose micro-ops are asked for ahead, where programs differ.
+/// Packets whose values are asked for ahead, where programs differ.
 const AHEAD: usize = 4;
 
 /// Most ends that frames are collected for at a time.
@@ -58,8 +58,7 @@ impl Forwarder {
         }
         let mut staged = 0;
         for (at, (frame, decided)) in frames.drain(..).zip(decided).enumerate() {
-            let terminal = self.programs.get(decided.program).and_then(|program| program.terminal);
-            if let Some(terminal) = terminal {
+            if let Some(terminal) = self.programs.terminal(decided.program) {
                 staged = self.stage(terminal, frame, staged, now, sink);
                 continue;
             }
@@ -84,23 +83,25 @@ impl Forwarder {
         let differs = decided.iter().fold(0, |sum, decided| sum | decided.program.0 ^ first.0);
         if differs == 0 {
             let terminal = program.terminal?;
-            if !program.micro_ops.is_empty() {
+            let micro_ops = &program.code.micro_ops;
+            if !micro_ops.is_empty() {
                 for frame in frames {
-                    run_micro_ops(&self.replica, &program.micro_ops, frame, in_port);
+                    run_micro_ops(&self.replica, micro_ops, program.values, frame, in_port);
                 }
             }
-            return Some((terminal, program.micro_ops.is_empty()));
+            return Some((terminal, micro_ops.is_empty()));
         }
         let mut common = program.terminal;
         let upcoming = decided.get(AHEAD..).unwrap_or_default();
         for (at, (frame, decided)) in frames.iter_mut().zip(decided).enumerate() {
             if let Some(ahead) = upcoming.get(at) {
-                self.programs.prefetch_micro_ops(ahead.program);
+                self.programs.prefetch_values(ahead.program);
             }
             let program = self.programs.get(decided.program);
             let terminal = program.and_then(|program| program.terminal);
             if let Some(program) = program.filter(|_| terminal.is_some()) {
-                run_micro_ops(&self.replica, &program.micro_ops, frame, in_port);
+                let micro_ops = &program.code.micro_ops;
+                run_micro_ops(&self.replica, micro_ops, program.values, frame, in_port);
             }
             if terminal != common {
                 common = None;
@@ -225,15 +226,24 @@ pub(super) fn drop_all(
     sink.done_all(frames);
 }
 
-/// Carries out micro-ops that give no verdict.
+/// Carries out micro-ops that give no verdict, with the values that they write.
 #[inline]
-fn run_micro_ops(replica: &Replica, micro_ops: &[MicroOp], frame: &mut PacketBuf, in_port: PortNo) {
+fn run_micro_ops(
+    replica: &Replica,
+    micro_ops: &[MicroOp],
+    mut values: &[u64],
+    frame: &mut PacketBuf,
+    in_port: PortNo,
+) {
     for micro_op in micro_ops {
         match micro_op {
-            MicroOp::Rewrite(rewrite) => rewrite.run(frame.bytes_mut()),
+            MicroOp::Rewrite(rewrite) => {
+                rewrite.run(micro_op.take_values(&mut values), frame.bytes_mut());
+            }
             MicroOp::PopTag => pop_tag(frame),
-            MicroOp::TagToMpls(eth_type, entry, ttl_at) => {
-                tag_to_mpls(frame, *eth_type, *entry, *ttl_at);
+            MicroOp::TagToMpls(eth_type, ttl_at) => {
+                let entry = micro_op.take_values(&mut values).first().copied().unwrap_or(0);
+                tag_to_mpls(frame, *eth_type, entry as u32, *ttl_at);
             }
             MicroOp::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
             MicroOp::Apply(action) => {
@@ -386,7 +396,7 @@ fn run_general(
     sink: &mut impl Sink,
 ) -> Option<(u16, u64)> {
     let mut emit = Emit::new(replica, sink, now);
-    let Some(Program { micro_ops, .. }) = programs.get(decided.program) else {
+    let Some(program) = programs.get(decided.program) else {
         emit.drop(DropReason::NoOutput);
         emit.sink.done(frame);
         return None;
@@ -394,7 +404,7 @@ fn run_general(
     emit.stands_for = frame.on_wire().0;
     let bytes = frame.len() as u64;
     let (mut packet, mut outer, mut ended) = (frame, Vec::new(), None);
-    for (at, micro_op) in (1..).zip(micro_ops) {
+    for (at, (micro_op, values)) in (1..).zip(program.micro_ops()) {
         match micro_op {
             MicroOp::Rewrite(_)
             | MicroOp::PopTag
@@ -403,7 +413,8 @@ fn run_general(
             | MicroOp::Apply(_)
             | MicroOp::Group(_)
             | MicroOp::Bucket(..) => {
-                run_micro_ops(replica, std::slice::from_ref(micro_op), &mut packet, in_port);
+                let micro_ops = std::slice::from_ref(micro_op);
+                run_micro_ops(replica, micro_ops, values, &mut packet, in_port);
             }
             MicroOp::Meter(id, matched) => {
                 if !pass_meter(replica, *id, &mut packet, in_port, now) {
@@ -412,7 +423,7 @@ fn run_general(
                     break;
                 }
             }
-            MicroOp::Output(port, queue) if at == micro_ops.len() => {
+            MicroOp::Output(port, queue) if at == program.code.micro_ops.len() => {
                 emit.hand_over(packet, *port, *queue);
                 emit.close();
                 return None;
@@ -457,7 +468,7 @@ mod tests {
 
     use super::run_micro_ops;
     use crate::config::DatapathConfig;
-    use crate::fast::forwarder::program::{Guard, MicroOp, Program};
+    use crate::fast::forwarder::program::{CompiledProgram, Guard, MicroOp};
     use crate::fast::forwarder::replica::Replica;
     use crate::fast::interpreter::{Executed, execute};
     use crate::fast::shared::Shared;
@@ -559,12 +570,13 @@ mod tests {
             }
             let micro_ops: Vec<MicroOp> = actions.iter().cloned().map(MicroOp::Apply).collect();
             let shape = Shape::of(&bytes);
-            let program = Program::of(micro_ops, Guard::default(), shape);
+            let program = CompiledProgram::of(micro_ops, Guard::default(), shape);
             let mut frame = PacketBuf::from_slice(&bytes);
-            run_micro_ops(&replica, &program.micro_ops, &mut frame, PortNo(1));
+            let CompiledProgram { code, values, .. } = program;
+            run_micro_ops(&replica, &code.micro_ops, &values, &mut frame, PortNo(1));
             assert_eq!(frame, expected, "round {round}: {shape:?} {actions:?}\n{bytes:02x?}");
             let blends =
-                program.micro_ops.iter().filter(|micro_op| !matches!(micro_op, MicroOp::Apply(_)));
+                code.micro_ops.iter().filter(|micro_op| !matches!(micro_op, MicroOp::Apply(_)));
             joined += blends.count();
         }
         assert!(joined > 20_000, "{joined}");

@@ -9,7 +9,7 @@ use openflow::field::Header;
 use packet::PacketBuf;
 use packet::offload::finish;
 
-use super::program::{Decided, MicroOp, Program, ProgramId};
+use super::program::{Code, Decided, MicroOp, ProgramId};
 use super::{Forwarder, Sink, Sizes};
 use crate::counter::DropReason;
 use crate::fast::interpreter::{header_effect, writes_a_type};
@@ -61,11 +61,11 @@ impl Forwarder {
 
     fn takes_offloads(&self, program: ProgramId) -> bool {
         program != ProgramId::WALK
-            && self.programs.get(program).is_some_and(Program::takes_offloads)
+            && self.programs.get(program).is_some_and(|program| program.code.takes_offloads())
     }
 }
 
-impl Program {
+impl Code {
     /// Whether it does the same to a super-frame as to the frames that this stands for.
     fn takes_offloads(&self) -> bool {
         self.micro_ops.iter().all(|micro_op| match micro_op {

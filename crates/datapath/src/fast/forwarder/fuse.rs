@@ -8,16 +8,17 @@ use openflow::{Action, Field};
 use packet::header::mpls;
 use packet::{Network, Shape};
 
-use super::header_rewrite::HeaderRewrite;
+use super::header_rewrite::HeaderChanges;
 use super::program::{MicroOp, Terminal, ttl_at};
 use crate::fast::interpreter::shape_after;
 
-/// Joins changes at known places.
-pub(super) fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> Vec<MicroOp> {
+/// Joins changes at known places: the micro-ops, and the values that they write.
+pub(super) fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> (Vec<MicroOp>, Vec<u64>) {
     let mut fused = Fuse {
         micro_ops: Vec::with_capacity(micro_ops.len()),
+        values: Vec::new(),
         shape,
-        rewrite: HeaderRewrite::of(shape),
+        changes: HeaderChanges::of(shape),
     };
     let mut outer = Vec::new();
     for micro_op in micro_ops {
@@ -36,41 +37,47 @@ pub(super) fn fuse(micro_ops: Vec<MicroOp>, shape: Shape) -> Vec<MicroOp> {
         }
     }
     fused.flush();
-    fused.micro_ops
+    (fused.micro_ops, fused.values)
 }
 
 struct Fuse {
     micro_ops: Vec<MicroOp>,
+    /// In the order of the micro-ops that write them.
+    values: Vec<u64>,
     shape: Shape,
-    rewrite: Option<HeaderRewrite>,
+    changes: Option<HeaderChanges>,
 }
 
 impl Fuse {
     fn flush(&mut self) {
-        if let Some(rewrite) = self.rewrite.take().filter(|rewrite| !rewrite.is_empty()) {
+        if let Some(changes) = self.changes.take().filter(|changes| !changes.is_empty()) {
+            let (rewrite, values) = changes.into_parts();
             self.micro_ops.push(MicroOp::Rewrite(Box::new(rewrite)));
+            self.values.extend(values);
         }
-        self.rewrite = HeaderRewrite::of(self.shape);
+        self.changes = HeaderChanges::of(self.shape);
     }
 
     fn turn(&mut self, shape: Shape) {
         self.shape = shape;
-        self.rewrite = HeaderRewrite::of(shape);
+        self.changes = HeaderChanges::of(shape);
     }
 
     /// Puts a field of the MPLS entry that takes a tag's place into it; whether it is one.
     fn label(&mut self, action: &Action) -> bool {
-        let Some(MicroOp::TagToMpls(_, entry, _)) = self.micro_ops.last_mut() else { return false };
+        let Some(MicroOp::TagToMpls(..)) = self.micro_ops.last() else { return false };
         let Action::SetField { field, value } = action else { return false };
-        let (label, tc) = (mpls::label(*entry), mpls::tc(*entry));
+        let Some(last) = self.values.last_mut() else { return false };
+        let entry = *last as u32;
+        let (label, tc) = (mpls::label(entry), mpls::tc(entry));
         let value = u32::try_from(value & field.full_mask()).unwrap_or(0);
-        if *field == Field::MplsLabel {
-            *entry = mpls::entry(value, tc, mpls::bos(*entry), 0);
+        *last = if *field == Field::MplsLabel {
+            mpls::entry(value, tc, mpls::bos(entry), 0).into()
         } else if *field == Field::MplsTc {
-            *entry = mpls::entry(label, value as u8, mpls::bos(*entry), 0);
+            mpls::entry(label, value as u8, mpls::bos(entry), 0).into()
         } else {
             return false;
-        }
+        };
         true
     }
 
@@ -83,19 +90,20 @@ impl Fuse {
         // Four bytes go and four come: nothing has to move.
         self.micro_ops.pop();
         let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
-        MicroOp::TagToMpls(eth_type, mpls::entry(0, 0, true, 0), ttl)
+        self.values.push(mpls::entry(0, 0, true, 0).into());
+        MicroOp::TagToMpls(eth_type, ttl)
     }
 
     fn change(&mut self, action: Action) {
-        if self.rewrite.as_ref().is_some_and(HeaderRewrite::is_empty) && self.label(&action) {
+        if self.changes.as_ref().is_some_and(HeaderChanges::is_empty) && self.label(&action) {
             return;
         }
-        if let Some(rewrite) = &mut self.rewrite {
-            if rewrite.add(&action) {
+        if let Some(changes) = &mut self.changes {
+            if changes.add(&action) {
                 return;
             }
             self.flush();
-            if self.rewrite.as_mut().is_some_and(|rewrite| rewrite.add(&action)) {
+            if self.changes.as_mut().is_some_and(|changes| changes.add(&action)) {
                 return;
             }
         }

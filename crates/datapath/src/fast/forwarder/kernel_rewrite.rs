@@ -40,10 +40,11 @@ impl KernelRewrite {
         matches!(self.made.tag, TagChange::Push(..) | TagChange::Pop)
     }
 
-    /// Adds a change; none where the kernel cannot make it, or not together with the others.
-    pub(super) fn add(&mut self, change: &MicroOp) -> Option<()> {
+    /// Adds a change that writes these values; none where the kernel cannot make it, or not
+    /// together with the others.
+    pub(super) fn add(&mut self, change: &MicroOp, values: &[u64]) -> Option<()> {
         if let MicroOp::Rewrite(rewrite) = change {
-            return self.add_rewrite(rewrite);
+            return self.add_rewrite(rewrite, values);
         }
         if matches!(change, MicroOp::PopTag) && self.made.tag == TagChange::None && self.was_tagged
         {
@@ -69,7 +70,7 @@ impl KernelRewrite {
         (lowered == self.guard).then_some(self.made)
     }
 
-    fn add_rewrite(&mut self, rewrite: &HeaderRewrite) -> Option<()> {
+    fn add_rewrite(&mut self, rewrite: &HeaderRewrite, values: &[u64]) -> Option<()> {
         if rewrite.shape().is_tagged() != self.is_tagged {
             return None;
         }
@@ -97,7 +98,7 @@ impl KernelRewrite {
             self.made.l4_checksum = Some(at?);
         }
         self.made.is_udp |= l4.is_some_and(|(_, is_udp)| is_udp);
-        for word in rewrite.masked_words() {
+        for word in rewrite.masked_words(values) {
             self.add_word(word, &places)?;
         }
         Some(())

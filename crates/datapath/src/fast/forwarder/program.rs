@@ -6,6 +6,7 @@
 //! same run together. A program must be thrown away when anything that was decided has changed.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 use openflow::message::PacketInReason;
 use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId};
@@ -24,15 +25,15 @@ use crate::fast::sys::prefetch;
 pub(super) enum MicroOp {
     /// An action that changes the packet where it fits.
     Apply(Action),
-    /// Several changes in one pass.
+    /// Several changes in one pass, which write the next values.
     Rewrite(Box<HeaderRewrite>),
     /// Takes off the only VLAN tag, which is there.
     PopTag,
     /// Pushes an MPLS entry onto a frame of this shape.
     PushMpls(u16, Shape),
-    /// Puts an MPLS entry in the place of the only VLAN tag, which is there: the EtherType, the
-    /// entry without TTL, and where the tagged frame has the TTL to copy.
-    TagToMpls(u16, u32, Option<u8>),
+    /// Puts an MPLS entry in the place of the only VLAN tag, which is there: the EtherType, and
+    /// where the tagged frame has the TTL to copy. The next value is the entry without TTL.
+    TagToMpls(u16, Option<u8>),
     /// Counts a group.
     Group(GroupId),
     /// Counts a bucket.
@@ -76,6 +77,36 @@ impl MicroOp {
             | Self::EndCopy => false,
         }
     }
+
+    /// How many values it writes.
+    #[inline]
+    fn values_len(&self) -> usize {
+        match self {
+            Self::Rewrite(rewrite) => rewrite.values_len(),
+            Self::TagToMpls(..) => 1,
+            Self::Apply(_)
+            | Self::PopTag
+            | Self::PushMpls(..)
+            | Self::Group(_)
+            | Self::Bucket(..)
+            | Self::Meter(..)
+            | Self::Output(..)
+            | Self::ToController(_)
+            | Self::Drop(_)
+            | Self::RefusedTx(..)
+            | Self::Normal(_)
+            | Self::BeginCopy
+            | Self::EndCopy => 0,
+        }
+    }
+
+    /// Takes the values that it writes off a program's.
+    #[inline]
+    pub(super) fn take_values<'a>(&self, values: &mut &'a [u64]) -> &'a [u64] {
+        let (own, rest) = values.split_at_checked(self.values_len()).unwrap_or_default();
+        *values = rest;
+        own
+    }
 }
 
 /// What a packet-in says beside the packet.
@@ -115,34 +146,70 @@ impl Guard {
     }
 }
 
-/// A program.
+/// What programs have in common that differ only in values and in their ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Program {
+pub(super) struct Code {
     /// With a terminal, only changes of the frame and counts.
     pub(super) micro_ops: Box<[MicroOp]>,
-    pub(super) terminal: Option<Terminal>,
     pub(super) guard: Guard,
 }
 
-impl Program {
-    /// The program of compiled micro-ops for frames of a shape.
-    pub(super) fn of(micro_ops: Vec<MicroOp>, guard: Guard, shape: Shape) -> Self {
-        let mut micro_ops = fuse(micro_ops, shape);
-        let terminal = take_terminal(&mut micro_ops);
-        Self { micro_ops: micro_ops.into(), terminal, guard }
+impl Code {
+    /// Whether it may end before its end.
+    fn has_meter(&self) -> bool {
+        self.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Meter(..)))
+    }
+
+    fn values_len(&self) -> usize {
+        self.micro_ops.iter().map(MicroOp::values_len).sum()
     }
 }
 
-impl Program {
+/// A program as it is compiled.
+#[derive(Clone, Debug)]
+pub(super) struct CompiledProgram {
+    pub(super) code: Code,
+    pub(super) terminal: Option<Terminal>,
+    /// In the order of the micro-ops that write them.
+    pub(super) values: Vec<u64>,
+}
+
+impl CompiledProgram {
+    /// The program of compiled micro-ops for frames of a shape.
+    pub(super) fn of(micro_ops: Vec<MicroOp>, guard: Guard, shape: Shape) -> Self {
+        let (mut micro_ops, values) = fuse(micro_ops, shape);
+        let terminal = take_terminal(&mut micro_ops);
+        Self { code: Code { micro_ops: micro_ops.into(), guard }, terminal, values }
+    }
+}
+
+/// A program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program<'a> {
+    pub(super) code: &'a Code,
+    pub(super) terminal: Option<Terminal>,
+    pub(super) values: &'a [u64],
+}
+
+impl<'a> Program<'a> {
     /// Whether it may end before its end.
     pub(super) fn has_meter(&self) -> bool {
-        self.terminal.is_none()
-            && self.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Meter(..)))
+        self.terminal.is_none() && self.code.has_meter()
     }
 
     /// Whether it does nothing to a frame, but sends it somewhere or drops it.
     pub(super) fn is_bare(&self) -> bool {
-        self.micro_ops.is_empty() && self.terminal.is_some() && self.guard == Guard::default()
+        let Code { micro_ops, guard } = self.code;
+        micro_ops.is_empty() && self.terminal.is_some() && *guard == Guard::default()
+    }
+
+    /// Its micro-ops, each with the values that it writes.
+    pub(super) fn micro_ops(&self) -> impl Iterator<Item = (&'a MicroOp, &'a [u64])> {
+        let mut values = self.values;
+        self.code
+            .micro_ops
+            .iter()
+            .map(move |micro_op| (micro_op, micro_op.take_values(&mut values)))
     }
 }
 
@@ -175,57 +242,149 @@ impl Decided {
     pub(super) const WALK: Self = Self { program: ProgramId::WALK, path: PathId::NONE };
 }
 
-/// All programs of a forwarder.
-#[derive(Debug, Default)]
+/// Values that a line has room for: a change of Ethernet's and IPv4's addresses and of two ports
+/// behind a tag.
+const VALUES: usize = 5;
+
+/// What a program has for itself, in one cache line: with twenty thousand programs of a code this
+/// is all that each packet waits for. Equal lines are equal programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(align(64))]
+struct ProgramLine {
+    code: u32,
+    values_len: u32,
+    terminal: Option<Terminal>,
+    /// Its values; where they are more, the place of their list.
+    values: [u64; VALUES],
+}
+
+const _: () = assert!(size_of::<ProgramLine>() == 64, "a program is asked for as one line");
+
+/// Codes, and programs, at most.
+const CODES_MAX: usize = 1 << 16;
+const LINES_MAX: usize = 1 << 20;
+
+/// All programs of a forwarder. One that shares its code takes about 150 bytes.
+#[derive(Debug)]
 pub(super) struct Programs {
-    known: HashMap<Program, ProgramId, BuildMixHasher>,
-    list: Vec<Program>,
+    lines: Vec<ProgramLine>,
+    /// Programs by their hashes. Of two with one hash the later one is known; another number for
+    /// the earlier one would be right as well.
+    known: HashMap<u64, ProgramId, BuildMixHasher>,
+    codes: Vec<Code>,
+    known_codes: HashMap<Code, u32, BuildMixHasher>,
+    /// Lists of values that no line has room for, one behind the other, and where each begins.
+    lists: Vec<u64>,
+    known_lists: HashMap<Box<[u64]>, u64, BuildMixHasher>,
     has_meters: bool,
 }
 
 impl Programs {
     /// No programs but the one that stands for none.
     pub(super) fn new() -> Self {
-        let walk = Program { micro_ops: Box::default(), terminal: None, guard: Guard::NEVER };
-        Self { known: HashMap::default(), list: vec![walk], has_meters: false }
+        let mut programs = Self {
+            lines: Vec::new(),
+            known: HashMap::default(),
+            codes: Vec::new(),
+            known_codes: HashMap::default(),
+            lists: Vec::new(),
+            known_lists: HashMap::default(),
+            has_meters: false,
+        };
+        let code = Code { micro_ops: Box::default(), guard: Guard::NEVER };
+        let walk = programs.put(CompiledProgram { code, terminal: None, values: Vec::new() });
+        debug_assert_eq!(walk, ProgramId::WALK, "the first one");
+        programs
     }
 
     /// The number of a program.
-    pub(super) fn put(&mut self, program: Program) -> ProgramId {
-        if let Some(id) = self.known.get(&program) {
+    pub(super) fn put(&mut self, program: CompiledProgram) -> ProgramId {
+        let CompiledProgram { code, terminal, values } = program;
+        debug_assert_eq!(code.values_len(), values.len(), "each micro-op takes its own");
+        let has_micro_ops = !code.micro_ops.is_empty();
+        self.has_meters |= terminal.is_none() && code.has_meter();
+        let (Some(code), Ok(values_len)) = (self.put_code(code), u32::try_from(values.len()))
+        else {
+            return ProgramId::WALK;
+        };
+        let mut line = ProgramLine { code, values_len, terminal, values: [0; VALUES] };
+        match line.values.get_mut(..values.len()) {
+            Some(place) => place.copy_from_slice(&values),
+            None => line.values[0] = self.put_list(values),
+        }
+        let hash = BuildMixHasher::default().hash_one(line);
+        if let Some(id) = self.known.get(&hash)
+            && self.lines.get(id.index()) == Some(&line)
+        {
             return *id;
         }
-        let number = u32::try_from(self.list.len()).ok().filter(|number| *number < HAS_MICRO_OPS);
+        let number = u32::try_from(self.lines.len()).ok().filter(|number| *number < HAS_MICRO_OPS);
         let Some(number) = number else { return ProgramId::WALK };
-        let id =
-            ProgramId(if program.micro_ops.is_empty() { number } else { number | HAS_MICRO_OPS });
-        self.has_meters |= program.has_meter();
-        self.list.push(program.clone());
-        self.known.insert(program, id);
+        let id = ProgramId(if has_micro_ops { number | HAS_MICRO_OPS } else { number });
+        self.lines.push(line);
+        self.known.insert(hash, id);
         id
+    }
+
+    fn put_code(&mut self, code: Code) -> Option<u32> {
+        if let Some(known) = self.known_codes.get(&code) {
+            return Some(*known);
+        }
+        let number = u32::try_from(self.codes.len()).ok()?;
+        self.codes.push(code.clone());
+        self.known_codes.insert(code, number);
+        Some(number)
+    }
+
+    fn put_list(&mut self, values: Vec<u64>) -> u64 {
+        if let Some(known) = self.known_lists.get(values.as_slice()) {
+            return *known;
+        }
+        let begin = self.lists.len() as u64;
+        self.lists.extend_from_slice(&values);
+        self.known_lists.insert(values.into(), begin);
+        begin
     }
 
     /// A program.
     #[inline]
-    pub(super) fn get(&self, id: ProgramId) -> Option<&Program> {
-        self.list.get(id.index())
+    pub(super) fn get(&self, id: ProgramId) -> Option<Program<'_>> {
+        let line = self.lines.get(id.index())?;
+        let code = self.codes.get(line.code as usize)?;
+        let len = line.values_len as usize;
+        let values = match line.values.get(..len) {
+            Some(values) => values,
+            None => self.lists.get(line.values[0] as usize..)?.get(..len)?,
+        };
+        Some(Program { code, terminal: line.terminal, values })
+    }
+
+    /// What a program ends with, where it has one end.
+    #[inline]
+    pub(super) fn terminal(&self, id: ProgramId) -> Option<Terminal> {
+        self.lines.get(id.index())?.terminal
     }
 
     /// Asks for a program that is to be carried out in a moment. Those without micro-ops are few.
     #[inline]
     pub(super) fn prefetch(&self, id: ProgramId) {
         if id.0 & HAS_MICRO_OPS != 0
-            && let Some(program) = self.get(id)
+            && let Some(line) = self.lines.get(id.index())
         {
-            prefetch(program);
+            prefetch(line);
         }
     }
 
-    /// Asks for the micro-ops of a program that is to be carried out soon.
+    /// Asks for the values of a program that is to be carried out soon, where its line has no room
+    /// for them.
     #[inline]
-    pub(super) fn prefetch_micro_ops(&self, id: ProgramId) {
-        if let Some(micro_op) = self.get(id).and_then(|program| program.micro_ops.first()) {
-            prefetch(micro_op);
+    pub(super) fn prefetch_values(&self, id: ProgramId) {
+        if !self.lists.is_empty()
+            && let Some(line) = self.lines.get(id.index())
+            && line.values_len as usize > VALUES
+            && let Some(value) = self.lists.get(line.values[0] as usize)
+        {
+            prefetch(value);
         }
     }
 
@@ -243,12 +402,17 @@ impl Programs {
     /// What frames must have for a program.
     #[inline]
     pub(super) fn guard(&self, id: ProgramId) -> Guard {
-        self.get(id).map_or(Guard::NEVER, |program| program.guard)
+        self.get(id).map_or(Guard::NEVER, |program| program.code.guard)
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.lines.len()
+    }
+
+    /// Whether there are so many that all are to be forgotten, and compiled again when needed.
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() > LINES_MAX || self.codes.len() > CODES_MAX
     }
 
     /// Forgets all of them.
@@ -264,5 +428,54 @@ pub(super) fn ttl_at(shape: Shape) -> Option<usize> {
         Network::Ipv6 => Some(shape.l3() + packet::header::ipv6::HOP_LIMIT),
         Network::Mpls => Some(shape.l3() + packet::header::mpls::TTL),
         Network::Other | Network::Pbb | Network::Arp => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::{Action, Field, MacAddr, PortNo};
+    use packet::Shape;
+    use packet::build::{FrameBuilder, Ipv6};
+
+    use super::{CompiledProgram, Guard, MicroOp, Programs, Terminal, VALUES};
+
+    /// Writes the addresses of IPv6 and, if asked to, those of Ethernet.
+    fn program(values: u128, ethernet: bool, port: u32) -> CompiledProgram {
+        let address = std::net::Ipv6Addr::LOCALHOST;
+        let frame = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
+        let frame = frame.ipv6(Ipv6::new(address, address)).udp(1, 2).fill_to(80).build();
+        let fields: &[Field] = if ethernet {
+            &[Field::Ipv6Src, Field::Ipv6Dst, Field::EthDst, Field::EthSrc]
+        } else {
+            &[Field::Ipv6Src]
+        };
+        let set = |field: &Field| Action::set_field(*field, values & field.full_mask());
+        let micro_ops = fields.iter().map(|field| MicroOp::Apply(set(field)));
+        let output = MicroOp::Output(PortNo(port), None);
+        let micro_ops = micro_ops.chain([output]).collect();
+        CompiledProgram::of(micro_ops, Guard::default(), Shape::of(&frame))
+    }
+
+    #[test]
+    fn programs_that_differ_in_values_and_ports_share_their_code() {
+        let mut programs = Programs::new();
+        let mut put = Vec::new();
+        for number in 0..100 {
+            for ethernet in [false, true] {
+                let program = program(0x0123_4567 << (number / 2), ethernet, number % 2);
+                put.push((programs.put(program.clone()), program));
+            }
+        }
+        // The one that stands for none has a code too.
+        assert_eq!((programs.lines.len(), programs.codes.len()), (1 + 200, 1 + 2));
+        let wide = put.iter().filter(|(_, program)| program.values.len() > VALUES).count();
+        assert_eq!((wide, programs.known_lists.len()), (100, 50), "a list of values is kept once");
+        for (id, program) in put {
+            let held = programs.get(id).unwrap();
+            assert_eq!((held.values, held.code), (program.values.as_slice(), &program.code));
+            assert_eq!(held.terminal, program.terminal);
+            assert!(matches!(programs.terminal(id), Some(Terminal::Output(PortNo(0 | 1), None))));
+            assert_eq!(programs.put(program), id, "it is known");
+        }
     }
 }

@@ -46,6 +46,9 @@ impl ProgramKey {
 const TABLE_MISS: u32 = u32::MAX;
 const IS_MISS: u32 = 1 << 31;
 
+/// Keys at most.
+const KEYS_MAX: usize = 1 << 20;
+
 /// Programs by what decides about them.
 #[derive(Debug, Default)]
 pub(super) struct ProgramCache {
@@ -77,8 +80,13 @@ impl ProgramCache {
         self.others.clear();
     }
 
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.ones.len() + self.others.len()
+    }
+
+    /// Whether there are so many that all are to be forgotten, with the programs.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() > KEYS_MAX
     }
 }
 

@@ -750,19 +750,19 @@ fn harvest(
 
 /// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
 /// and then only sends it by ports or drops it.
-fn credits_of(program: &Program, shape: Shape) -> Option<(Vec<Credit>, MaskedRewrite)> {
-    let mut changes = KernelRewrite::new(shape, program.guard);
+fn credits_of(program: Program<'_>, shape: Shape) -> Option<(Vec<Credit>, MaskedRewrite)> {
+    let mut changes = KernelRewrite::new(shape, program.code.guard);
     let mut credits = Vec::new();
     // Nobody has got the frame, or a copy of it, before it is changed.
     let mut may_change = true;
-    for micro_op in &program.micro_ops {
+    for (micro_op, values) in program.micro_ops() {
         match micro_op {
             MicroOp::Group(id) => credits.push(Credit::Group(*id)),
             MicroOp::Bucket(id, index) => credits.push(Credit::Bucket(*id, *index)),
             MicroOp::Output(port, None) => credits.push(Credit::Output(*port)),
             MicroOp::Drop(reason) => credits.push(Credit::Drop(*reason)),
             MicroOp::Apply(_) | MicroOp::Rewrite(_) | MicroOp::PopTag if may_change => {
-                changes.add(micro_op)?;
+                changes.add(micro_op, values)?;
             }
             // Copies of a frame that nothing changes are as the frame.
             MicroOp::BeginCopy | MicroOp::EndCopy => {}
