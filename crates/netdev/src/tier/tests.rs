@@ -6,8 +6,10 @@ use std::sync::Arc;
 use packet::{MaskedRewrite, MaskedWord, Shape, TagChange};
 use testkit::Random;
 
+use super::assembler::{Alu, Assembler, R0};
 use super::{KernelTier, TIER_BYTES, TierKey, TierPort};
 use crate::device::KernelDevice;
+use crate::sys::bpf::{Hook, Program};
 use crate::sys::link::{Rtnl, VethEnd, VethPair};
 use crate::sys::netns::Namespace;
 
@@ -282,5 +284,62 @@ fn a_copy_that_does_not_come_to_its_device_is_counted() {
         one.count_unsent(2, 120);
         let counted = one.counters.read();
         assert_eq!((counted.tx_packets, counted.tx_bytes, counted.tx_drops), (2, 120, 2));
+    });
+}
+
+/// Programs at a hook run in the order in which they came. One before the tier's may take a frame
+/// or let it pass; one behind it sees none.
+#[test]
+#[ignore = "needs root"]
+fn another_program_at_the_hook_goes_before_or_sees_nothing() {
+    const NEXT: i32 = -1;
+    with_tier(2, |tier| {
+        let rtnl = Rtnl::open().unwrap();
+        for name in ["one", "two"] {
+            crate::sys::link::quiet_ipv6(name).unwrap();
+            rtnl.set_up(name, true).unwrap();
+        }
+        let device = rtnl.link("two").unwrap().index;
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = TierKey { device, ..key(&frame, Shape::of(&frame), &ALL) };
+        let mut behind = KernelTier::new(2).unwrap();
+        for tier in [&mut *tier, &mut behind] {
+            tier.start(&ALL);
+            tier.put(0, &flow, &[], (u64::MAX, &NONE)).unwrap();
+        }
+        let mut sender = crate::open_text("af_packet:one").unwrap();
+        let frames = [packet::PacketBuf::from_slice(&frame)];
+        let mut send_20 = || (0..20).for_each(|_| assert_eq!(sender.tx(&frames).unwrap(), 1));
+        let until = |count: u64, counted: &dyn Fn() -> u64| {
+            let begun = std::time::Instant::now();
+            while counted() < count {
+                assert!(begun.elapsed().as_secs() < 30, "{} of {count}", counted());
+                std::thread::yield_now();
+            }
+            assert_eq!(counted(), count);
+        };
+        let other = |verdict: i32| {
+            let mut code = Assembler::default();
+            code.alu(Alu::Mov, R0, verdict);
+            code.exit();
+            Program::load(&code.finish(), Hook::Ingress).unwrap().attach(device).unwrap()
+        };
+        let received = || rtnl.link("two").unwrap().stats.rx_packets;
+        let before = received();
+        let drops = other(DROP.cast_signed());
+        let passes = other(NEXT);
+        let _ours = tier.programs().load(device, DEVICE).unwrap().attach(device).unwrap();
+        let _behind = behind.programs().load(device, DEVICE).unwrap().attach(device).unwrap();
+        send_20();
+        until(before + 20, &received);
+        assert_eq!((tier.counts(0).packets, behind.counts(0).packets), (0, 0));
+        drop(drops);
+        send_20();
+        until(20, &|| tier.counts(0).packets);
+        drop(passes);
+        send_20();
+        until(40, &|| tier.counts(0).packets);
+        assert_eq!(behind.counts(0).packets, 0);
     });
 }
