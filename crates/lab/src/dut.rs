@@ -5,6 +5,7 @@
 //! about it is known here.
 
 mod bofuss;
+pub(crate) mod counters;
 mod external;
 pub mod inventory;
 mod lagopus;
@@ -12,6 +13,7 @@ mod linux_bridge;
 mod linux_router;
 pub(crate) mod ovs;
 mod ovs_dpdk;
+pub(crate) mod testpmd;
 mod weir;
 mod wire;
 
@@ -22,11 +24,12 @@ use channel::{Endpoint, Tls};
 
 use crate::keys::ChannelKeys;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
-use crate::settings::{CacheSet, Forwarding, Settings};
+use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::Testbed;
 use crate::testbed::agents::Wiring;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::tools::{Missing, Program};
+pub use counters::DutCounters;
 
 /// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +57,8 @@ pub enum PortName {
     Device(String),
     /// An in-memory port of Weir's, in the text that `weir switch --port` takes.
     Memory(String),
+    /// A virtual device of DPDK's, in the words of its option `--vdev`.
+    Dpdk(String),
 }
 
 /// A switch that runs.
@@ -69,20 +74,22 @@ pub struct StartedDut {
     /// The control socket that says how much a tier inside the kernel has decided, where that tier
     /// may decide.
     pub tier: Option<PathBuf>,
+    /// Where it says more of its packets than OpenFlow does.
+    pub counters: Option<DutCounters>,
 }
 
 impl StartedDut {
     /// A switch without an OpenFlow channel.
     #[must_use]
     pub fn without_channel(service: Service) -> Self {
-        Self { service, bridges: Vec::new(), tls: None, tier: None }
+        Self { service, bridges: Vec::new(), tls: None, tier: None, counters: None }
     }
 
     /// A switch that takes connections where the plan says.
     #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
         let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
-        Self { service, bridges, tls: None, tier: None }
+        Self { service, bridges, tls: None, tier: None, counters: None }
     }
 }
 
@@ -141,6 +148,14 @@ pub trait Dut: Sync {
         false
     }
 
+    /// Whether it replays a trace by itself, between such devices.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    fn replays(&self, _replay: &Replay) -> Result<(), String> {
+        Err("replays no trace by itself".to_owned())
+    }
+
     /// Whether it can be run on in-memory ports.
     fn has_memory_ports(&self) -> bool {
         false
@@ -173,6 +188,7 @@ pub const ALL: &[&dyn Dut] = &[
     &ovs::OVS,
     &ovs::OVS_TSO,
     &ovs_dpdk::DpdkOvs,
+    &testpmd::Testpmd,
     &bofuss::Bofuss,
     &lagopus::Lagopus,
     &linux_bridge::LinuxBridge,
@@ -244,10 +260,11 @@ const FAKES: &[&dyn Dut] = &[];
 #[cfg(test)]
 use crate::campaign::fake::DUTS as FAKES;
 
-/// The switch of that name.
+/// The switch of that name; `weir=PATH` is another build of Weir's.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
-    ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name)
+    let known = ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name);
+    known.or_else(|| weir::other_build(name))
 }
 
 #[cfg(test)]
@@ -261,6 +278,7 @@ mod tests {
             assert!(!dut.about().is_empty());
             assert!(ALL[..index].iter().all(|other| other.name() != dut.name()));
         }
-        assert!(find("nothing").is_none());
+        assert!(find("nothing").is_none() && find("weir=").is_none());
+        assert_eq!(find("weir=/old/weir").unwrap().name(), "weir=/old/weir");
     }
 }

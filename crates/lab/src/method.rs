@@ -29,6 +29,7 @@ pub(crate) mod ping;
 mod pps;
 mod probe;
 mod rate;
+pub(crate) mod replay;
 mod rfc2544;
 mod search;
 mod soak;
@@ -243,6 +244,11 @@ pub trait Method: Sync {
         false
     }
 
+    /// Whether it finds out by itself what a stall of the machine spoils.
+    fn finds_stalls(&self) -> bool {
+        false
+    }
+
     /// Whether it can measure on this testbed.
     ///
     /// # Errors
@@ -268,6 +274,7 @@ pub const ALL: &[&dyn Method] = &[
     &delay::Delay,
     &rate::ForwardingRate,
     &unpaced::Unpaced,
+    &replay::ReplayedTrace,
     &fair_share::FairShare,
     &meter::Meter,
     &group::GroupCopies,

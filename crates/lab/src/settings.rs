@@ -4,6 +4,7 @@
 //! open has the default that its accessor states. A text that is no value is an error of the
 //! scenario file, with line and column, before anything is started.
 
+mod replay;
 mod series;
 
 use generator::profile::Modifier;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::AppKind;
 use crate::rate::LinkRate;
+pub use replay::{Replay, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;
 
 /// The longest trial, seconds: a day.
@@ -43,15 +45,29 @@ pub enum Forwarding {
     Io,
 }
 
-/// Between what the switch forwards.
+/// What is done to every packet where no table decides: the words are testpmd's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum PortKind {
-    /// Devices of the kernel, joined to the lab's hosts by veth.
+pub enum IoMode {
+    /// Nothing.
     #[default]
-    Veth,
-    /// Rings in memory.
-    Memory,
+    Io,
+    /// Both Ethernet addresses are set.
+    Mac,
+    /// The Ethernet addresses are exchanged.
+    Macswap,
+}
+
+impl IoMode {
+    /// Its name, testpmd's and `weir switch`'s.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Io => "io",
+            Self::Mac => "mac",
+            Self::Macswap => "macswap",
+        }
+    }
 }
 
 /// Which parts of a switch that remember decisions are at work.
@@ -130,8 +146,13 @@ settings! {
         version: String,
         /// Ports of the switch, each with a host. Default: 2.
         ports: usize,
-        /// What the ports are.
-        port_kind: PortKind,
+        /// What the switch replays by itself, in place of hosts that send.
+        replay: Replay,
+        /// What is done to packets where no table decides.
+        io_mode: IoMode,
+        /// The core of the first forwarding thread, those of the others follow, where the switch
+        /// replays. Default: the last ones.
+        core: usize,
         /// Rate of the hosts' links, both directions. Default: none.
         port_rate: RateText,
         /// Rate of the link between switch and controller. Default: none.
@@ -180,6 +201,8 @@ settings! {
         load_bps: f64,
         /// Duration of one trial, seconds. Default: 1.
         duration_s: f64,
+        /// Whether a second is one in which the forwarder had its core, and not one of the clock.
+        is_core_time: bool,
         /// The share of frames that may be lost in a search. Default: 0.001.
         loss: f64,
         /// How many of something, where the method counts. Each says what.
@@ -314,10 +337,11 @@ impl Settings {
     #[must_use]
     pub fn flow_count(&self) -> u64 {
         let series = self.series.iter().flatten().map(|series| series.count).sum::<u64>();
-        self.flows.as_ref().map_or(0, Vec::len) as u64 + series
+        let made = self.replay.as_ref().and_then(|replay| replay.entries).unwrap_or(0);
+        self.flows.as_ref().map_or(0, Vec::len) as u64 + series + u64::from(made)
     }
 
-    /// All flow entries, one after the other.
+    /// All flow entries that stand here, one after the other.
     pub fn flow_mods(&self) -> impl Iterator<Item = Result<FlowMod, SettingsError>> + '_ {
         let single = self.flows.iter().flatten().map(|text| flow_mod("flows", text));
         single.chain(self.series.iter().flatten().flat_map(FlowSeries::flow_mods))
@@ -361,6 +385,7 @@ impl Settings {
                 flow_mod("series", &text?)?;
             }
         }
+        self.replay.as_ref().map_or(Ok(()), Replay::check)?;
         self.check_numbers()
     }
 

@@ -3,34 +3,39 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use channel::{Endpoint, Tls};
-use control::{ControlCommand, ControlLine, ControlRequest};
+use control::ControlCommand;
+use files::proc::ProcFolder;
 use generator::method::TrialInput;
-use openflow::flow::FlowStatsRequest;
+use netdev::sys::netns::Namespace;
+use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::MultipartRequestBody;
 use openflow::{Message, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
-use crate::dut::{Dut, DutPlan, PortName, StartedDut, bridge_socket};
+use crate::dut::counters::ask;
+use crate::dut::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_socket};
 use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
 use crate::process;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
-use crate::switch_client::{RefusedMessage, SwitchClient};
+use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
 use crate::testbed::agents::{AgentsTestbed, Wiring};
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{
     self, CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP,
 };
+use crate::testbed::replay::{Counts, ReplayTestbed};
 use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
+use crate::workload::spread;
 
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
 const CHANNEL_PORT: u16 = 6_653;
@@ -66,6 +71,9 @@ pub enum SetupError {
     /// The controller.
     #[error("controller: {0}")]
     Controller(service::ServiceError),
+    /// What the switch is to replay.
+    #[error("{0}")]
+    Replay(String),
     /// A text of the settings is no value.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -105,6 +113,7 @@ impl SetupError {
             }
             Self::Netns(_)
             | Self::Io(_)
+            | Self::Replay(_)
             | Self::Settings(_)
             | Self::Keys(_)
             | Self::Refused(_)
@@ -124,8 +133,10 @@ pub struct Setup {
     /// The lab's side of the channel, where that is TLS.
     tls: Option<Tls>,
     version: Version,
-    /// Seconds that the flow entries took until the barrier behind them was answered.
-    loaded_s: Option<f64>,
+    /// How the flow entries were loaded, until the barrier behind them was answered.
+    loaded: Option<Loaded>,
+    /// Bytes of memory that the switch held before that.
+    empty_bytes: u64,
 }
 
 /// What a setup is made of.
@@ -149,6 +160,11 @@ pub struct SetupParts<'a> {
 impl SetupParts<'_> {
     fn bed(&self) -> Result<Testbed, SetupError> {
         let settings = self.settings;
+        if let Some(replay) = &settings.replay {
+            let bed = ReplayTestbed::new(settings, replay, self.dir);
+            let bed = bed.map_err(|error| SetupError::Replay(format!("{error:#}")))?;
+            return Ok(Testbed::Replay(bed));
+        }
         let wiring = self.dut.wiring(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
             let rate_bps = settings.port_rate().0;
@@ -198,7 +214,7 @@ impl SetupParts<'_> {
                     ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
                 (SWITCH_CONTROL_IP, ports)
             }
-            Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+            Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
                 (Ipv4Addr::LOCALHOST, free_ports(count)?)
             }
         };
@@ -221,6 +237,37 @@ impl SetupParts<'_> {
                 .map_err(|error| SetupError::Keys(error.to_string())),
         }
     }
+}
+
+/// What the switch is given, in the order of its ports' numbers.
+fn ports(bed: &Testbed) -> Vec<PortName> {
+    match bed {
+        Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
+        Testbed::Memory(bed) => bed.port_texts().iter().cloned().map(PortName::Memory).collect(),
+        Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
+        Testbed::Agents(bed) => bed.interfaces().into_iter().map(PortName::Device).collect(),
+        Testbed::Replay(bed) => bed.ports().to_vec(),
+    }
+}
+
+/// Where the switch runs, if not where the lab does.
+fn switch_namespace(bed: &Testbed) -> Option<&Namespace> {
+    match bed {
+        Testbed::Kernel(bed) => Some(bed.switch()),
+        Testbed::Replay(bed) => bed.namespace(),
+        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => None,
+    }
+}
+
+/// Loads the flow entries of the settings, and behind them those of what is replayed, without a
+/// part in the forwarding meanwhile.
+fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow::Result<Loaded> {
+    let entries = settings.flow_mods().map(|entry| Ok(entry?));
+    let Testbed::Replay(bed) = bed else { return client.load(entries) };
+    let _off = bed.keep_off().context("choosing cores")?;
+    let listed: Vec<anyhow::Result<FlowMod>> = entries.collect();
+    let listed = spread(Box::new(listed.into_iter()), bed.pairs());
+    client.load(listed.chain(bed.workload().flow_mods(bed.pairs())?))
 }
 
 /// Free TCP ports of the loopback interface. The listeners are closed again: the switch binds the
@@ -248,7 +295,9 @@ impl Setup {
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::Wired(_) | Testbed::Agents(_) => (Ipv4Addr::LOCALHOST, CONTROLLER_PORT),
+            Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
+                (Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
+            }
         };
         let context = |dir, namespace| ServiceContext {
             namespace,
@@ -272,19 +321,12 @@ impl Setup {
                 Some(program.start(&plan).map_err(SetupError::Controller)?)
             }
         };
-        let ports: Vec<PortName> = match &bed {
-            Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
-            Testbed::Memory(bed) => {
-                bed.port_texts().iter().cloned().map(PortName::Memory).collect()
-            }
-            Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
-            Testbed::Agents(bed) => bed.interfaces().into_iter().map(PortName::Device).collect(),
-        };
+        let ports = ports(&bed);
         let transport = if keys.is_some() { "ssl" } else { "tcp" };
         let target = format!("{transport}:{address}:{port}");
         let listen = parts.listen(&bed, &dut_dir)?;
         let plan = DutPlan {
-            context: context(&dut_dir, kernel.map(NetnsTestbed::switch)),
+            context: context(&dut_dir, switch_namespace(&bed)),
             bed: &bed,
             ports: &ports,
             controller: controller.is_some().then_some(target.as_str()),
@@ -296,16 +338,26 @@ impl Setup {
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
         let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
         let tls = dut.tls.clone().or(tls);
-        let (client, loaded_s) = (None, None);
-        let mut setup = Self { client, dut, controller, bed, tls, version, loaded_s };
+        let (client, loaded, empty_bytes) = (None, None, 0);
+        let mut setup = Self { client, dut, controller, bed, tls, version, loaded, empty_bytes };
         match settings.forwarding() {
             Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
             Forwarding::Flows => {
                 setup.program(settings, parts.dut.keeps_entries(), parts.cancel)?;
             }
-            Forwarding::Learning | Forwarding::Io => {}
+            Forwarding::Learning => {}
+            Forwarding::Io => setup.ask_without_channel(parts.cancel)?,
         }
         Ok(setup)
+    }
+
+    /// Asks a switch of Weir's for its ports' counters that has no OpenFlow channel.
+    fn ask_without_channel(&mut self, cancel: &Cancel) -> Result<(), SetupError> {
+        if let Some(DutCounters::Control(socket)) = &self.dut.counters {
+            let client = SwitchClient::over_control(socket, self.version, cancel);
+            self.client = Some(Mutex::new(client.map_err(|error| self.refused(&error, cancel))?));
+        }
+        Ok(())
     }
 
     /// Loads groups, meters and flow entries, in this order, over a connection of the lab's own.
@@ -324,11 +376,11 @@ impl Setup {
         }
         let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
-        let loaded = client.send_all(groups.chain(meters)).and_then(|()| {
-            let entries = settings.flow_mods().map(|entry| Ok(entry?));
-            client.load(entries)
-        });
-        self.loaded_s = Some(loaded.map_err(|error| self.refused(&error, cancel))?.seconds);
+        self.empty_bytes = self.resident_bytes();
+        let loaded = client
+            .send_all(groups.chain(meters))
+            .and_then(|()| load(&mut client, &self.bed, settings));
+        self.loaded = Some(loaded.map_err(|error| self.refused(&error, cancel))?);
         self.client = Some(Mutex::new(client));
         Ok(())
     }
@@ -382,10 +434,48 @@ impl Setup {
         }
     }
 
-    /// Seconds that loading the flow entries took, to the barrier's answer.
+    /// How the flow entries were loaded, to the barrier's answer.
     #[must_use]
-    pub fn loaded_s(&self) -> Option<f64> {
-        self.loaded_s
+    pub fn loaded(&self) -> Option<Loaded> {
+        self.loaded
+    }
+
+    /// Bytes of memory that the switch held before its flow entries, and that it holds now.
+    #[must_use]
+    pub fn memory_bytes(&self) -> (u64, u64) {
+        (self.empty_bytes, self.resident_bytes())
+    }
+
+    /// Process ids of the switch's programs that forward.
+    #[must_use]
+    pub fn switch_pids(&self) -> Vec<u32> {
+        let watched = self.dut.service.watched().iter();
+        watched.filter(|one| one.role == ProcessRole::Switch).map(|one| one.pid).collect()
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        let of = |pid: &u32| ProcFolder::of(*pid).memory("VmRSS").unwrap_or(0);
+        self.switch_pids().iter().map(of).sum()
+    }
+
+    /// Where the switch says more of its packets than OpenFlow does.
+    #[must_use]
+    pub fn counters(&self) -> Option<&DutCounters> {
+        self.dut.counters.as_ref()
+    }
+
+    /// What all pairs of ports have counted, where the switch replays a trace.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub(crate) fn counts(&self, pairs: usize) -> anyhow::Result<Counts> {
+        if let Some(counts) = self.counters().map(DutCounters::counts).transpose()?.flatten() {
+            return Ok(counts);
+        }
+        let mut client = self.client().context("the switch has no counters to ask for")?;
+        let before = Instant::now();
+        let stats = client.port_stats()?;
+        Counts::of_ports(&stats, pairs, before + before.elapsed() / 2)
     }
 
     /// How many packets a tier inside the kernel has decided since the start, where that tier may
@@ -399,14 +489,8 @@ impl Setup {
         };
         // Asking for statistics has the tier's hits counted.
         client.multipart(MultipartRequestBody::Aggregate(FlowStatsRequest::all()))?;
-        let command = ControlCommand::Caches { set: None };
-        let request = ControlRequest { json: true, bridge: None, command };
-        let lines = control::ask(socket, &request).context("asking for the kernel tier's hits")?;
-        let hits = lines.iter().filter_map(|line| match line {
-            ControlLine::Value(value) => value["kernel_hits"].as_u64(),
-            ControlLine::Text(_) | ControlLine::Done | ControlLine::Refused(_) => None,
-        });
-        Ok(Some(hits.sum()))
+        let values = ask(socket, ControlCommand::Caches { set: None })?;
+        Ok(Some(values.iter().filter_map(|value| value["kernel_hits"].as_u64()).sum()))
     }
 
     /// The testbed.

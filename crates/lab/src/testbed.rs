@@ -1,15 +1,17 @@
 //! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
-//! Four kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
+//! Five kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
 //! and sends its own traffic; it needs nothing. [`wired`] has devices of this machine that lead to
-//! a switch which runs already; it needs root. [`agents`] has such devices on other boxes. None
-//! leaves anything behind, however it ends.
+//! a switch which runs already; it needs root. [`agents`] has such devices on other boxes. In
+//! [`replay`] the switch replays a trace by itself, and nobody else sends. None leaves anything
+//! behind, however it ends.
 
 pub mod agents;
 pub mod memory;
 pub mod netns;
 pub(crate) mod reflector;
+pub mod replay;
 mod udp_port;
 pub mod wired;
 
@@ -34,6 +36,7 @@ use crate::trial_error::TrialError;
 use agents::{AgentMeasurer, AgentsTestbed};
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
+use replay::ReplayTestbed;
 use udp_port::UdpEnd;
 use wired::WiredTestbed;
 
@@ -92,6 +95,8 @@ pub enum Testbed {
     Wired(WiredTestbed),
     /// Devices of other boxes, joined to such a switch.
     Agents(AgentsTestbed),
+    /// No hosts: the switch replays a trace by itself.
+    Replay(ReplayTestbed),
 }
 
 /// Why a method does not run whose frames have to be one session's at both ends.
@@ -101,6 +106,9 @@ const APART: &str =
 /// Why a method does not run that needs a kernel's own addresses, or links of the lab's.
 const NO_HOSTS: &str = "needs hosts and links that the lab makes; at the interfaces of an \
                         inventory it sends frames only";
+
+/// Why a method does not run that needs hosts of any kind.
+const REPLAYED: &str = "needs hosts that send; here the switch replays a trace by itself";
 
 /// What is sent in trials from the first host to the second, and how.
 #[derive(Clone, Debug)]
@@ -165,7 +173,7 @@ impl Testbed {
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
         match self {
             Self::Kernel(bed) => Some(bed),
-            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => None,
+            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => None,
         }
     }
 
@@ -178,6 +186,7 @@ impl Testbed {
             Self::Kernel(bed) => Ok(bed),
             Self::Memory(_) => Err(in_memory),
             Self::Wired(_) | Self::Agents(_) => Err(NO_HOSTS),
+            Self::Replay(_) => Err(REPLAYED),
         }
     }
 
@@ -186,7 +195,7 @@ impl Testbed {
     pub fn port_rate(&self) -> Option<u64> {
         match self {
             Self::Kernel(bed) => bed.shape().links.port_rate.0,
-            Self::Memory(_) => None,
+            Self::Memory(_) | Self::Replay(_) => None,
             Self::Wired(bed) => bed.port_rate(),
             Self::Agents(bed) => bed.port_rate(),
         }
@@ -197,7 +206,7 @@ impl Testbed {
     pub fn links(&self) -> Vec<LinkSample> {
         match self {
             Self::Kernel(bed) => bed.links(),
-            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => Vec::new(),
+            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => Vec::new(),
         }
     }
 
@@ -209,6 +218,7 @@ impl Testbed {
             Self::Memory(bed) => bed.notes(),
             Self::Wired(bed) => bed.notes(),
             Self::Agents(bed) => bed.notes(),
+            Self::Replay(bed) => bed.notes(),
         }
     }
 
@@ -217,7 +227,7 @@ impl Testbed {
     #[must_use]
     pub fn take_stall_ms(&self) -> f64 {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => 0.0,
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => 0.0,
             Self::Agents(bed) => bed.take_stall_ms(),
         }
     }
@@ -233,6 +243,7 @@ impl Testbed {
             Self::Memory(bed) => bed.take_ports(),
             Self::Wired(bed) => bed.open_two(),
             Self::Agents(_) => Err(TrialError::Unfit(APART)),
+            Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
         }
     }
 
@@ -249,13 +260,14 @@ impl Testbed {
             Self::Memory(bed) => Ok(bed.take_ports()?.into()),
             Self::Wired(bed) => bed.open_all(),
             Self::Agents(_) => Err(TrialError::Unfit(APART)),
+            Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
         }
     }
 
     /// Gives them back; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
         match self {
-            Self::Kernel(_) | Self::Wired(_) | Self::Agents(_) => drop(ports),
+            Self::Kernel(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => drop(ports),
             Self::Memory(bed) => bed.give_back(ports),
         }
     }
@@ -288,8 +300,8 @@ impl Testbed {
         work: impl FnOnce(&mut LabMeasurer<'_>) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => {
-                self.with_session(plan.waiting, |session| {
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => self
+                .with_session(plan.waiting, |session| {
                     let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
                     let (from, to) = (0, 1);
                     work(&mut LabMeasurer::Session(SessionMeasurer {
@@ -301,8 +313,7 @@ impl Testbed {
                         quiet,
                         stop,
                     }))
-                })
-            }
+                }),
             Self::Agents(bed) => work(&mut LabMeasurer::Agents(bed.measurer(plan))),
         }
     }

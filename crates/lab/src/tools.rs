@@ -39,6 +39,8 @@ pub enum Tool {
     OvsAppctl,
     /// Open vSwitch's small controller.
     OvsTestcontroller,
+    /// DPDK's forwarder without tables.
+    Testpmd,
     /// The store that a cluster of controllers decides in.
     Etcd,
 }
@@ -58,6 +60,7 @@ impl Tool {
             Self::OvsTestcontroller => {
                 ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
             }
+            Self::Testpmd => ("dpdk-testpmd", "dpdk-dev", &["--version"]),
             Self::Etcd => ("etcd", "etcd-server", &["--version"]),
         }
     }

@@ -17,7 +17,6 @@ use super::echo::{Echoed, Echoes};
 use super::measure::waited_s;
 use super::outcome::rounded;
 use super::series::{Spread, dip_percent, spans, watch};
-use super::subject::Subject;
 use super::weir::Weir;
 
 /// The length of a window.

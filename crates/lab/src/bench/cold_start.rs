@@ -16,9 +16,8 @@ use super::common::{Common, Row, Run};
 use super::outcome::rounded;
 use super::scratch;
 use super::series::{Span, Spread, spans, watch};
-use super::subject::Subject;
 use super::weir::Weir;
-use super::workload::Workload;
+use crate::workload::Workload;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,9 +12,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
 
-use super::measure::Window;
 use super::weir::Launch;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
+use crate::method::replay::Window;
 use crate::progress::RunProgress;
 
 /// The options of every subcommand.
@@ -73,6 +73,8 @@ pub(super) struct Run {
     pub(super) cancel: Cancel,
     /// What the user sees meanwhile.
     pub(super) progress: RunProgress,
+    /// Whether the user sees nothing meanwhile.
+    pub(super) quiet: bool,
     json: bool,
     is_good: bool,
 }
@@ -100,7 +102,7 @@ impl Run {
 }
 
 impl Common {
-    /// Does `work`, which has `steps` steps, and reports how it ended.
+    /// Does `work`, which has `steps` steps, or none that are shown, and reports how it ended.
     ///
     /// # Errors
     /// Of `work`; cores that are missing.
@@ -120,10 +122,12 @@ impl Common {
             weir,
             core,
             cores,
-            window: Window { seconds: self.seconds, core_time: false },
+            window: Window { seconds: self.seconds, is_core_time: false },
             repeats: usize::from(self.repeats),
             cancel,
-            progress: RunProgress::new(steps as u64, self.quiet),
+            // A campaign shows by itself how far it is.
+            progress: RunProgress::new(steps as u64, self.quiet || steps == 0),
+            quiet: self.quiet,
             json: self.json,
             is_good: true,
         };

@@ -1,25 +1,23 @@
 //! `weir bench growth`: the same traffic by ever more flow entries, and what an entry weighs.
 //!
-//! A switch is started for each number of entries and loaded; then all are measured in turns, so
-//! that their rates can be set beside each other. The traffic never changes: the same flows, each
-//! with an entry of its own where there are enough, else by the one that takes all.
+//! A view of the scenario `datapath-growth`: a switch is started for each number of entries and
+//! loaded; then all are measured in turns, so that their rates can be set beside each other. The
+//! traffic never changes: the same flows, each with an entry of its own where there are enough,
+//! else by the one that takes all.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use openflow::Version;
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
-use super::figures::{self, Figures};
-use super::made;
+use super::figures::Figures;
 use super::outcome::rounded;
-use super::scratch;
+use super::replay::{ReplayPlan, weir};
 use super::series::{Spread, dip_percent};
-use super::subject::Subject;
-use super::turns::in_turns;
-use super::weir::Weir;
+use crate::settings::{Replay, Settings};
+use crate::workload::made;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,9 +65,6 @@ struct Growth {
     stages: Vec<Figures>,
 }
 
-/// Fewer entries than this say nothing about the weight of one.
-const WEIGHABLE: u32 = 10_000;
-
 impl Row for Growth {
     fn text(&self) -> String {
         let mut text = format!(
@@ -100,77 +95,46 @@ impl Row for Growth {
     }
 }
 
-/// A loaded switch.
-struct Grown {
-    entries: u32,
-    flow_mods_per_s: f64,
-    grown_bytes: u64,
-    resident_bytes: u64,
-}
-
 impl GrowthArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.common.run(self.entries.len() + 1, |run| self.measure(run))
+        self.common.run(0, |run| self.measure(run))
     }
 
     fn measure(&self, run: &mut Run) -> Result<()> {
-        let folder = scratch()?;
-        let trace = made::trace(folder.path(), self.flows)?;
-        let ports = vec![format!("pcap:{}?loop=true", trace.display()), "null:out".to_owned()];
-        let (mut folders, mut switches, mut grown) = (Vec::new(), Vec::new(), Vec::new());
-        let mut held = Vec::new();
-        for &entries in &self.entries {
-            run.progress.begin(&format!("loading {entries} entries"));
-            let folder = scratch()?;
-            let mut weir = Weir::launch(&run.launch(ports.clone()), folder.path(), &run.cancel)?;
-            weir.client(Version::V1_3)?.barrier()?;
-            let before = weir.resident_bytes();
-            let loaded = weir.load(Version::V1_3, made::entries(entries))?;
-            weir.warm_up(&run.cancel)?;
-            let resident_bytes = weir.resident_bytes();
-            grown.push(Grown {
-                entries,
-                flow_mods_per_s: (loaded.entries as f64 / loaded.seconds.max(1e-9)).round(),
-                grown_bytes: resident_bytes.saturating_sub(before),
-                resident_bytes,
-            });
-            held.push(super::subject::Held::hold(weir.pid())?);
-            switches.push(weir);
-            folders.push(folder);
-            run.progress.advance(1);
-        }
-        drop(held);
-        run.progress.begin("measuring in turns");
-        self.rows(run, &mut switches, &grown)
-    }
-
-    fn rows(&self, run: &mut Run, switches: &mut [Weir], grown: &[Grown]) -> Result<()> {
-        let mut before = Vec::new();
-        for weir in switches.iter_mut() {
-            before.push((weir.workers()?.unwrap_or_default(), weir.counts()?));
-        }
-        let all = in_turns(run, switches)?;
-        let first = all.first().context("no number of entries")?.mpps.clone();
-        let rows = switches.iter_mut().zip(grown).zip(all.iter().zip(&before));
-        for ((weir, grown), (series, (workers, counts))) in rows {
-            let pairs = first.iter().zip(&series.mpps);
+        let value = |entries: &u32| {
+            let (flows, entries) = (Some(self.flows), Some(*entries));
+            let replay = Some(Replay { flows, entries, ..Replay::default() });
+            Settings { replay, ..Settings::default() }
+        };
+        // Who names a number twice has a switch for each.
+        let name =
+            |(place, entries): (usize, &u32)| (format!("{entries}, {place}"), value(entries));
+        let plan = ReplayPlan {
+            scenario: "datapath-growth",
+            values: self.entries.iter().enumerate().map(name).collect(),
+            duts: vec![weir()?],
+            repeats: run.repeats,
+        };
+        let all = plan.measure(run)?;
+        let first = all.first().context("no number of entries")?.mpps();
+        for (found, flow_entries) in all.iter().zip(&self.entries) {
+            let mpps = found.mpps();
+            let pairs = first.iter().zip(&mpps);
             let below: Vec<f64> = pairs.map(|(first, this)| dip_percent(*first, *this)).collect();
-            let weighed = grown.entries >= WEIGHABLE;
             run.row(&Growth {
                 switch: "weir",
                 bench: "growth",
-                flow_entries: grown.entries,
+                flow_entries: *flow_entries,
                 flows: self.flows,
-                mpps: Spread::of(&series.mpps),
-                samples: series.rounded(),
+                mpps: Spread::of(&mpps),
+                samples: found.samples(),
                 below_first_percent: Spread::of(&below),
-                lost: weir.counts()?.lost_since(counts),
-                flow_mods_per_s: grown.flow_mods_per_s,
-                resident_bytes: grown.resident_bytes,
-                bytes_per_entry: weighed
-                    .then(|| rounded(grown.grown_bytes as f64 / f64::from(grown.entries))),
-                again: series.again,
-                stages: figures::between(workers, &weir.workers()?.unwrap_or_default()),
+                lost: found.lost(),
+                flow_mods_per_s: found.value("replay_loads_ps").unwrap_or(0.0).round(),
+                resident_bytes: found.number("resident_bytes") as u64,
+                bytes_per_entry: found.value("replay_entry_bytes").map(rounded),
+                again: found.again(),
+                stages: found.stages(),
             })?;
         }
         Ok(())

@@ -22,14 +22,13 @@ use packet::{Batch, PacketBuf};
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
-use super::made;
 use super::outcome::rounded;
 use super::scratch;
 use super::series::Spread;
-use super::subject::Subject;
 use super::weir::{Launch, Weir};
 use crate::cancel::Cancel;
 use crate::stats::quantile;
+use crate::workload::made;
 
 const EXAMPLES: &str = "\
 Examples:

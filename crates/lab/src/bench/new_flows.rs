@@ -1,28 +1,23 @@
 //! `weir bench new-flows`: every packet is of a flow that was never seen before.
 //!
-//! The port numbers each frame in four of its bytes, so that no two frames of a run are alike and
-//! no cache can know the answer. Beside it stands the same trace without numbers, in turns. Where
-//! the tables do not look at the bytes that vary, the caches hit: that is reported, and
-//! is no measurement of new flows.
+//! A view of the scenario `datapath-new-flows`: the port numbers each frame in four of its bytes,
+//! so that no two frames of a run are alike and no cache can know the answer. Beside it stands the
+//! same trace without numbers, in turns. Where the tables do not look at the bytes that vary, the
+//! caches hit: that is reported, and is no measurement of new flows.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::{Action, Instruction, PortNo};
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
-use super::figures::{self, Figures};
-use super::measure::Series;
-use super::scratch;
+use super::figures::Figures;
+use super::replay::{ReplayPlan, of_workload, weir};
 use super::series::Spread;
-use super::subject::Subject;
-use super::turns::in_turns;
-use super::weir::Weir;
-use super::workload::Workload;
+use crate::settings::Settings;
+use crate::workload::Workload;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +37,7 @@ enum Vary {
 }
 
 impl Vary {
-    fn offset(self) -> usize {
+    fn offset(self) -> u16 {
         match self {
             Self::Ports => 34,
             Self::Source => 26,
@@ -137,61 +132,48 @@ impl Row for NewFlows {
 impl NewFlowsArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let workloads = Workload::find_all(&self.dir, &self.name)?;
-        self.common.run(workloads.len(), |run| {
+        self.common.run(0, |run| {
             for workload in &workloads {
-                run.progress.begin(&workload.name);
                 let row = measure(run, workload, self.vary).context(workload.name.clone())?;
                 run.row(&row)?;
-                run.progress.advance(1);
             }
             Ok(())
         })
     }
 }
 
+/// What takes the packets that no entry of the workload takes.
+const REST: &str = "priority=0,actions=output:2";
+
 fn measure(run: &Run, workload: &Workload, vary: Vary) -> Result<NewFlows> {
-    let folders = [scratch()?, scratch()?];
-    let number = format!("&number={}", vary.offset());
-    let fresh = start(run, workload, &number, folders[0].path())?;
-    let known = start(run, workload, "", folders[1].path())?;
-    let flow_entries = fresh.loaded.map_or(0, |loaded| loaded.entries);
-    let mut switches = [fresh, known];
-    let (workers, first) = (switches[0].workers()?.unwrap_or_default(), switches[0].counts()?);
-    let all = in_turns(run, &mut switches)?;
-    let last = switches[0].counts()?;
-    let stages = figures::between(&workers, &switches[0].workers()?.unwrap_or_default());
-    let [fresh, known] = all.as_slice() else { anyhow::bail!("two switches have two series") };
-    let mpps = Spread::of(&fresh.mpps);
+    let value = |name: &str, number_at| -> Result<(String, Settings)> {
+        let flows = Some(vec![REST.to_owned()]);
+        Ok((name.to_owned(), Settings { flows, ..of_workload(workload, number_at)? }))
+    };
+    let plan = ReplayPlan {
+        scenario: "datapath-new-flows",
+        values: vec![value("new", Some(vary.offset()))?, value("known", None)?],
+        duts: vec![weir()?],
+        repeats: run.repeats,
+    };
+    let all = plan.measure(run)?;
+    let [new, known] = all.as_slice() else { bail!("two switches have two series") };
+    let (mpps, stages) = (Spread::of(&new.mpps()), new.stages());
     Ok(NewFlows {
         switch: "weir",
         bench: "new-flows",
         workload: workload.name.clone(),
         vary: vary.name(),
-        flow_entries,
-        samples: fresh.rounded(),
+        flow_entries: new.number("flow_entries") as u64,
+        samples: new.samples(),
         ns_per_packet: if mpps.median > 0.0 { 1e3 / mpps.median } else { 0.0 },
         mpps,
         new: stages.iter().filter_map(|worker| worker.by_tables_rate).fold(0.0, f64::max),
-        lost: last.lost_since(&first),
-        known: Spread::of(&known.mpps),
-        again: Series::again_of(&all),
+        lost: new.lost(),
+        known: Spread::of(&known.mpps()),
+        again: new.again() + known.again(),
         stages,
     })
-}
-
-/// A switch that the trace enters with these further options.
-fn start(run: &Run, workload: &Workload, options: &str, folder: &Path) -> Result<Weir> {
-    let trace = format!("pcap:{}?loop=true{options}", workload.trace.display());
-    let mut weir = Weir::launch(&run.launch(vec![trace, "null:out".into()]), folder, &run.cancel)?;
-    let rest = FlowMod {
-        priority: 0,
-        instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
-        ..FlowMod::new(FlowModCommand::Add)
-    };
-    weir.load(workload.version()?, std::iter::once(Ok(rest)).chain(workload.flow_mods(1)?))?;
-    weir.warm_up(&run.cancel)?;
-    ensure!(workload.frames > 0, "{}: no packet", workload.name);
-    Ok(weir)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::common::Row;
 use super::figures::Figures;
-use super::measure::{Pairs, Ratio, Series, median};
-use super::settings::Settings;
+use super::measure::{Pairs, Ratio, median};
 
 /// What one workload gave. Rates are medians in millions of packets a second.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -61,23 +61,10 @@ pub(super) struct Versus {
 }
 
 impl Outcome {
-    /// The outcome of `workload` with what the settings say, everything else empty.
-    pub(super) fn new(workload: &str, settings: &Settings) -> Self {
-        Self {
-            switch: "weir",
-            workload: workload.to_owned(),
-            ports: settings.ports.name(),
-            cache: settings.cache.name(),
-            workers: settings.workers,
-            core_time: settings.window.core_time,
-            ..Self::default()
-        }
-    }
-
-    /// Weir's measurements.
-    pub(super) fn set_series(&mut self, series: &Series) {
-        self.again = series.again;
-        self.set_samples(&series.mpps);
+    /// Weir's measurements, and how many were made again.
+    pub(super) fn set_series(&mut self, mpps: &[f64], again: usize) {
+        self.again = again;
+        self.set_samples(mpps);
     }
 
     /// Weir's and the other one's measurements.
@@ -107,9 +94,10 @@ impl Outcome {
             self.ns_per_packet = rounded(1e3 / mpps);
         }
     }
+}
 
-    /// The lines for people.
-    pub(super) fn text(&self) -> String {
+impl Row for Outcome {
+    fn text(&self) -> String {
         let mut text = format!(
             "{:18} {:9.3} Mpps ({:.3} to {:.3}), {:.1} ns a packet, {} lost\n",
             self.workload, self.mpps, self.mpps_min, self.mpps_max, self.ns_per_packet, self.lost
@@ -139,6 +127,9 @@ impl Outcome {
         }
         text + &self.stages.iter().map(Figures::text).collect::<String>()
     }
+    fn is_good(&self) -> bool {
+        self.lost == 0
+    }
 }
 
 /// Four digits behind the point are more than a measurement has.
@@ -148,7 +139,7 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figures, Outcome, UpperBound};
+    use super::{Figures, Outcome, Row, UpperBound};
     use crate::bench::measure::Pairs;
 
     #[test]

@@ -126,8 +126,7 @@ impl PortsArgs {
             seconds: f64::from(self.seconds),
             repeats: self.repeats,
             json: self.json,
-            // A campaign shows how far it is.
-            quiet: true,
+            quiet: self.quiet,
             weir: self.weir.clone(),
         };
         common.run(0, |run| {

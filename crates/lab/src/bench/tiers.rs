@@ -1,5 +1,5 @@
 //! `weir bench tiers`: the same workload with both caches, with the key cache only, and with the
-//! classifier alone, and the hits of each level.
+//! classifier alone, and the hits of each level. A view of the scenario `datapath-tiers`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,16 +7,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::common::{Common, Row, Run};
-use super::figures::{self, Figures, Level};
-use super::scratch;
+use super::figures::{Figures, Level};
+use super::replay::{ReplayPlan, of_workload, weir};
 use super::series::Spread;
-use super::subject::Subject;
-use super::turns::in_turns;
-use super::weir::{Launch, Weir};
-use super::workload::Workload;
+use crate::settings::{CacheSet, Settings};
+use crate::workload::Workload;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +22,11 @@ Examples:
   weir bench tiers /tmp/w lpm-100k --repeats 9 --json";
 
 /// Which caches work, from all to none.
-const TIERS: [(&str, &str); 3] = [("frame", "frame,key"), ("key", "key"), ("classifier", "off")];
+const TIERS: [(&str, &str, CacheSet); 3] = [
+    ("frame", "frame,key", CacheSet::User),
+    ("key", "key", CacheSet::Key),
+    ("classifier", "off", CacheSet::None),
+];
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -80,11 +81,9 @@ impl Row for Tier {
 impl TiersArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let workloads = Workload::find_all(&self.dir, &self.name)?;
-        self.common.run(workloads.len(), |run| {
+        self.common.run(0, |run| {
             for workload in &workloads {
-                run.progress.begin(&workload.name);
                 measure(run, workload).context(workload.name.clone())?;
-                run.progress.advance(1);
             }
             Ok(())
         })
@@ -92,42 +91,30 @@ impl TiersArgs {
 }
 
 fn measure(run: &mut Run, workload: &Workload) -> Result<()> {
-    let folders = [scratch()?, scratch()?, scratch()?];
-    let trace = format!("pcap:{}?loop=true", workload.trace.display());
-    let mut switches = Vec::new();
-    for (folder, (_, caches)) in folders.iter().zip(TIERS) {
-        let plain = run.launch(vec![trace.clone(), "null:out".into()]);
-        let launch = Launch { caches: Some(caches), ..plain };
-        let mut weir = Weir::launch(&launch, folder.path(), &run.cancel)?;
-        weir.load(workload.version()?, workload.flow_mods(1)?)?;
-        weir.warm_up(&run.cancel)?;
-        switches.push(weir);
-    }
-    let read = |weir: &mut Weir| -> Result<(Value, _)> {
-        Ok((weir.workers()?.unwrap_or_default(), weir.counts()?))
+    let of = of_workload(workload, None)?;
+    let value = |(tier, _, caches): (&str, &str, CacheSet)| {
+        (tier.to_owned(), Settings { caches: Some(caches), ..of.clone() })
     };
-    let before = switches.iter_mut().map(read).collect::<Result<Vec<_>>>()?;
-    let all = in_turns(run, &mut switches)?;
-    for (index, (tier, caches)) in TIERS.into_iter().enumerate() {
-        let (Some(weir), Some(series)) = (switches.get_mut(index), all.get(index)) else {
-            continue;
-        };
-        let Some((workers, first)) = before.get(index) else { continue };
-        let (now, last) = read(weir)?;
-        let row = Tier {
+    let plan = ReplayPlan {
+        scenario: "datapath-tiers",
+        values: TIERS.map(value).into(),
+        duts: vec![weir()?],
+        repeats: run.repeats,
+    };
+    for (found, (tier, caches, _)) in plan.measure(run)?.iter().zip(TIERS) {
+        run.row(&Tier {
             switch: "weir",
             bench: "tiers",
             workload: workload.name.clone(),
             tier,
             caches,
-            mpps: Spread::of(&series.mpps),
-            samples: series.rounded(),
-            lost: last.lost_since(first),
-            again: series.again,
-            levels: figures::levels(workers, &now),
-            stages: figures::between(workers, &now),
-        };
-        run.row(&row)?;
+            mpps: Spread::of(&found.mpps()),
+            samples: found.samples(),
+            lost: found.lost(),
+            again: found.again(),
+            levels: found.levels(),
+            stages: found.stages(),
+        })?;
     }
     Ok(())
 }

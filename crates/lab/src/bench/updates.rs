@@ -15,13 +15,12 @@ use serde::Serialize;
 
 use super::beside::{Compared, beside};
 use super::common::{Common, Row, Run};
-use super::made;
 use super::outcome::rounded;
 use super::scratch;
 use super::series::Spread;
-use super::subject::Subject;
 use super::weir::{Launch, Weir};
 use crate::switch_client::Storm;
+use crate::workload::made;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -15,14 +15,14 @@ use openflow::PortNo;
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
-use super::measure::RUN_IN;
 use super::outcome::rounded;
 use super::scratch;
 use super::series::Spread;
-use super::subject::{Held, Subject};
 use super::weir::Weir;
-use super::workload::Workload;
+use crate::held::Held;
+use crate::method::replay::RUN_IN;
 use crate::switch_client::SwitchClient;
+use crate::workload::Workload;
 
 const EXAMPLES: &str = "\
 Examples:

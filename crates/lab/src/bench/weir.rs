@@ -9,21 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use control::ControlCommand;
-use files::proc::ProcFolder;
 use netdev::sys::affinity;
+use openflow::Version;
 use openflow::flow::FlowMod;
-use openflow::port::PortStats;
-use openflow::{PortNo, Version};
-use serde_json::Value;
 
-use super::ctl;
 use super::series::Point;
-use super::settings::{Cache, Settings};
-use super::subject::{Counts, Subject, settle};
-use super::workload::Workload;
 use crate::cancel::Cancel;
+use crate::dut::counters::ask;
 use crate::process::Process;
 use crate::switch_client::{Loaded, SwitchClient};
+use crate::testbed::replay::{Counts, settle};
 
 /// Opening the ports includes reading the trace; DPDK fills its buffers with it.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -37,46 +32,9 @@ pub(super) struct Weir {
     client: Option<SwitchClient>,
     folder: PathBuf,
     cancel: Cancel,
-    /// Pairs of ports.
-    pairs: usize,
-    /// How the flow entries were loaded; `None` in a wire mode.
-    pub(super) loaded: Option<Loaded>,
 }
 
 impl Weir {
-    /// Starts the switch for `workload` in the empty folder; with `wire` it forwards without any
-    /// table.
-    ///
-    /// # Errors
-    /// It does not start, or refuses a flow entry.
-    pub(super) fn start(
-        settings: &Settings,
-        workload: &Workload,
-        wire: Option<&'static str>,
-        folder: &Path,
-        cancel: &Cancel,
-    ) -> Result<Self> {
-        let launch = Launch {
-            ports: settings.ports.specs(workload, settings.workers),
-            workers: settings.workers,
-            caches: match settings.cache {
-                Cache::On => None,
-                Cache::Off => Some("off"),
-            },
-            wire,
-            ..Launch::new(&settings.weir, settings.core)
-        };
-        let mut weir = Self::launch(&launch, folder, cancel)?;
-        if wire.is_some() {
-            let control = folder.join(CONTROL);
-            weir.client = Some(SwitchClient::over_control(&control, Version::V1_3, cancel)?);
-            return Ok(weir);
-        }
-        let version = workload.version()?;
-        weir.load(version, workload.flow_mods(settings.workers)?)?;
-        Ok(weir)
-    }
-
     /// Starts the switch as asked in the empty folder.
     ///
     /// # Errors
@@ -88,14 +46,7 @@ impl Weir {
         let mut process = Process::start("weir-switch", command, None, folder)?;
         process.wait_for_text("ready", START_LIMIT, cancel)?;
         launch.keep_off(process.pid())?;
-        Ok(Self {
-            process,
-            client: None,
-            pairs: launch.workers,
-            folder: folder.to_owned(),
-            cancel: cancel.clone(),
-            loaded: None,
-        })
+        Ok(Self { process, client: None, folder: folder.to_owned(), cancel: cancel.clone() })
     }
 
     /// One more OpenFlow connection.
@@ -126,9 +77,7 @@ impl Weir {
         version: Version,
         entries: impl Iterator<Item = Result<FlowMod>>,
     ) -> Result<Loaded> {
-        let loaded = self.client(version)?.load(entries)?;
-        self.loaded = Some(loaded);
-        Ok(loaded)
+        self.client(version)?.load(entries)
     }
 
     /// What the forwarding threads have counted.
@@ -136,22 +85,40 @@ impl Weir {
     /// # Errors
     /// The switch does not answer.
     pub(super) fn point(&self) -> Result<Point> {
-        Point::of_workers(&ctl::ask(&self.folder.join(CONTROL), ControlCommand::Workers)?)
+        Point::of_workers(&ask(&self.folder.join(CONTROL), ControlCommand::Workers)?)
     }
 
-    /// Bytes of memory that the switch holds.
-    pub(super) fn resident_bytes(&self) -> u64 {
-        ProcFolder::of(self.pid()).memory("VmRSS").unwrap_or(0)
+    /// The process that forwards.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
-    /// What `weir ctl workers` says.
+    /// What its ports have counted.
     ///
     /// # Errors
-    /// The switch does not answer, or the run was interrupted.
-    pub(super) fn workers(&self) -> Result<Option<Value>> {
-        self.cancel.check()?;
-        let mut values = ctl::ask(&self.folder.join(CONTROL), ControlCommand::Workers)?;
-        Ok(if values.len() > 1 { Some(Value::Array(values)) } else { values.pop() })
+    /// It has ended, or does not answer.
+    pub(super) fn counts(&mut self) -> Result<Counts> {
+        self.process.check()?;
+        let client = self.client(Version::V1_3)?;
+        let before = Instant::now();
+        let stats = client.port_stats()?;
+        Counts::of_ports(&stats, 1, before + before.elapsed() / 2)
+    }
+
+    /// Waits until its rate is what it will stay.
+    ///
+    /// # Errors
+    /// It has ended, or does not answer.
+    pub(super) fn warm_up(&mut self, cancel: &Cancel) -> Result<()> {
+        settle(|| self.counts(), SETTLE_LIMIT, cancel)?;
+        let now = self.counts()?;
+        ensure!(
+            now.sent > 0,
+            "of {} packets that came in none left by the port behind: do the flow entries belong \
+             to the trace?",
+            now.received
+        );
+        Ok(())
     }
 }
 
@@ -162,34 +129,26 @@ pub(super) struct Launch<'a> {
     pub(super) weir: &'a Path,
     /// Its ports, from number 1 on.
     pub(super) ports: Vec<String>,
-    /// Forwarding threads.
-    pub(super) workers: usize,
-    /// The core of the first; the others follow.
+    /// The core of the forwarding thread.
     pub(super) core: usize,
-    /// How they wait.
+    /// How it waits.
     pub(super) poll: &'static str,
-    /// Which caches are used; all when none is named.
-    pub(super) caches: Option<&'static str>,
-    /// A mode without any table.
-    pub(super) wire: Option<&'static str>,
     /// All cores that there are, where the bench and the threads of the switch that do not forward
     /// are to keep off the forwarding cores; empty where they may run anywhere.
     pub(super) cores: Vec<usize>,
 }
 
 impl<'a> Launch<'a> {
-    /// One thread that never sleeps, all caches, no port yet.
+    /// One thread that never sleeps, no port yet.
     pub(super) fn new(weir: &'a Path, core: usize) -> Self {
-        let (ports, cores, poll, caches) = (Vec::new(), Vec::new(), "busy", None);
-        Self { weir, ports, workers: 1, core, poll, caches, wire: None, cores }
+        Self { weir, ports: Vec::new(), core, poll: "busy", cores: Vec::new() }
     }
 
     /// Keeps the calling thread, those that it will start, and all threads of the switch but the
     /// forwarding ones off the forwarding cores.
     fn keep_off(&self, pid: u32) -> Result<()> {
-        let forwards = self.core..self.core + self.workers;
         let others: Vec<usize> =
-            self.cores.iter().copied().filter(|core| !forwards.contains(core)).collect();
+            self.cores.iter().copied().filter(|core| *core != self.core).collect();
         for thread in netdev::sys::cpu::threads(pid).context("listing the switch's threads")? {
             if !thread.name.starts_with("worker") {
                 affinity::allow(Some(thread.tid), &others).context("choosing cores")?;
@@ -207,21 +166,11 @@ impl<'a> Launch<'a> {
             command.arg("--port").arg(format!("{}={spec}", number + 1));
         }
         command.arg("--control").arg(folder.join(CONTROL)).args(["--poll", self.poll]);
-        command.arg("--workers").arg(self.workers.to_string());
-        let cores: Vec<String> =
-            (self.core..).take(self.workers).map(|core| core.to_string()).collect();
-        command.arg("--worker-cores").arg(cores.join(","));
+        command.args(["--worker-cores", &self.core.to_string()]);
         // The bench may be silent for longer than any probe waits, as others are measured.
         command.args(["--inactivity-probe", "0"]);
-        command.args(self.caches.map(|caches| format!("--caches={caches}")));
-        match self.wire {
-            Some(mode) => command.args(["--forward", mode]),
-            None => {
-                let socket = folder.join(SOCKET);
-                command.arg("--listen").arg(format!("punix:{}", socket.display()));
-                command.args(["--protocols", "OpenFlow10,OpenFlow13", "--max-entries", ENTRIES_MAX])
-            }
-        };
+        command.arg("--listen").arg(format!("punix:{}", folder.join(SOCKET).display()));
+        command.args(["--protocols", "OpenFlow10,OpenFlow13", "--max-entries", ENTRIES_MAX]);
         command
     }
 }
@@ -229,77 +178,8 @@ impl<'a> Launch<'a> {
 /// The switch's control socket, in its folder.
 const CONTROL: &str = "ctl.sock";
 
-/// Where the switch takes OpenFlow connections, in its folder; in a wire mode it takes none.
+/// Where the switch takes OpenFlow connections, in its folder.
 const SOCKET: &str = "openflow.sock";
 
 /// More flow entries than any workload has.
 const ENTRIES_MAX: &str = "20000000";
-
-impl Subject for Weir {
-    fn name(&self) -> &'static str {
-        "weir"
-    }
-
-    fn pid(&self) -> u32 {
-        self.process.pid()
-    }
-
-    fn counts(&mut self) -> Result<Counts> {
-        self.process.check()?;
-        let client = self.client(Version::V1_3)?;
-        let before = Instant::now();
-        let stats = client.port_stats()?;
-        let at = before + before.elapsed() / 2;
-        counts_of(&stats, self.pairs, at)
-    }
-
-    fn warm_up(&mut self, cancel: &Cancel) -> Result<f64> {
-        let seconds = settle(|| self.counts(), SETTLE_LIMIT, cancel)?;
-        let now = self.counts()?;
-        ensure!(
-            now.sent > 0,
-            "of {} packets that came in none left by the port behind: do the flow entries belong \
-             to the trace?",
-            now.received
-        );
-        Ok(seconds)
-    }
-}
-
-/// What came in and left by all pairs of ports.
-fn counts_of(stats: &[PortStats], pairs: usize, at: Instant) -> Result<Counts> {
-    let port = |number: usize| {
-        let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
-        found.with_context(|| format!("the switch reports no counters of port {number}"))
-    };
-    let mut counts = Counts { at, received: 0, sent: 0 };
-    for pair in 0..pairs {
-        counts.received += port(2 * pair + 1)?.rx_packets;
-        counts.sent += port(2 * pair + 2)?.tx_packets;
-    }
-    Ok(counts)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use openflow::PortNo;
-    use openflow::port::PortStats;
-
-    use super::counts_of;
-
-    #[test]
-    fn every_pair_of_ports_is_counted() {
-        let stats = |number: u32| PortStats {
-            port_no: PortNo(number),
-            rx_packets: 10_u64.pow(number),
-            tx_packets: 3 * 10_u64.pow(number),
-            ..PortStats::default()
-        };
-        let all: Vec<PortStats> = (1..=4).map(stats).collect();
-        let counts = counts_of(&all, 2, Instant::now()).unwrap();
-        assert_eq!((counts.received, counts.sent), (1_010, 30_300));
-        assert!(counts_of(&all, 3, Instant::now()).unwrap_err().to_string().contains("port 5"));
-    }
-}

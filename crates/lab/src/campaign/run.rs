@@ -5,7 +5,7 @@
 //! which the machine stalled is repeated, and said. It must never drop a trial from the results:
 //! one that failed or stalled is there with its reason.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use crate::cancel::{Budget, Cancel, Stopped};
 use crate::controller::{self, ControllerProgram};
 use crate::dut::{self, Dut};
 use crate::facts::{Machine, now_utc};
+use crate::held::Held;
 use crate::method::{Method, MethodContext, Trial};
 use crate::progress::RunProgress;
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, Results, TrialRecord};
@@ -157,6 +158,13 @@ struct Outside<'a> {
     machine: Machine,
 }
 
+/// A switch that is held still while others have their turns. A stopped process does not end, so it
+/// is let go before.
+struct HeldDut {
+    _held: Vec<Held>,
+    started: Started,
+}
+
 /// A switch that runs. The folder goes last: its programs write into it.
 struct Started {
     setup: Setup,
@@ -180,6 +188,9 @@ struct Run<'a> {
     plan: Plan,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
+    /// Where one start serves all repeats: what waits for its next turn, by scenario, switch and
+    /// first cell.
+    held: BTreeMap<Place, HeldDut>,
 }
 
 /// Measures everything.
@@ -388,6 +399,7 @@ impl<'a> Run<'a> {
             progress: RunProgress::new(steps as u64, campaign.quiet),
             plan: Plan::new(Duration::ZERO),
             installed: BTreeSet::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -396,14 +408,58 @@ impl<'a> Run<'a> {
         let parts = self.parts;
         for (index, part) in parts.iter().enumerate() {
             let all = groups(&part.cells);
+            if part.scenario.is_held {
+                self.start_all(index, part, &all)?;
+            }
             for repeat in 0..part.repeats {
                 self.floor(index, part, repeat)?;
-                for (group, dut) in turns(part, self.campaign, &all) {
+                let mut turns = turns(part, self.campaign, &all);
+                if part.scenario.is_held && repeat % 2 == 1 {
+                    // A B B A: what changes steadily falls on all alike.
+                    turns.reverse();
+                }
+                for (group, dut) in turns {
                     self.turn(&Round { index, part, group: &group, dut, repeat })?;
                 }
             }
+            self.held.clear();
         }
         Ok(())
+    }
+
+    /// Starts every switch for all of its turns. What does not start is tried again in its turn,
+    /// and the reason is filed there.
+    fn start_all(
+        &mut self,
+        index: usize,
+        part: &Part<'_>,
+        all: &[Group<'_>],
+    ) -> Result<(), CampaignError> {
+        for (group, dut) in turns(part, self.campaign, all) {
+            let round = Round { index, part, group: &group, dut, repeat: 0 };
+            let (first, settings) = (group.cells[0], &group.cells[0].1.settings);
+            if self.check(part, dut, settings).is_err() {
+                continue;
+            }
+            self.begin(&format!("{}: start", round.title(first.1)), start_cost(dut, settings));
+            match self.start(dut, settings) {
+                Ok(started) => self.hold(&round, started),
+                Err(error) if error.is_stop() => return Err(Stopped.into()),
+                Err(_) => {}
+            }
+        }
+        self.begin(&format!("{}: measuring in turns", part.scenario.id), Duration::ZERO);
+        Ok(())
+    }
+
+    /// Lets a switch wait for its next turn; one that has ended is started anew then.
+    fn hold(&mut self, round: &Round<'_>, started: Started) {
+        let held: anyhow::Result<Vec<Held>> =
+            started.setup.switch_pids().into_iter().map(Held::hold).collect();
+        if let Ok(held) = held {
+            let place = round.place(round.group.cells[0].0);
+            self.held.insert(place, HeldDut { _held: held, started });
+        }
     }
 
     /// About how long everything takes that is not in the ledger.
@@ -521,13 +577,19 @@ impl<'a> Run<'a> {
             self.note(format!("{}: left out, no time left", round.title(cells[0].1)));
             return Ok(false);
         }
-        self.begin(&format!("{}: start", round.title(cells[0].1)), start_cost(round.dut, settings));
-        let started = match self.start(round.dut, settings) {
-            Ok(started) => started,
-            Err(error) if error.is_stop() => return Err(Stopped.into()),
-            Err(error) => {
-                self.not_started(round, &error);
-                return Ok(false);
+        let started = match self.held.remove(&round.place(cells[0].0)) {
+            Some(HeldDut { started, .. }) => started,
+            None => {
+                let cost = start_cost(round.dut, settings);
+                self.begin(&format!("{}: start", round.title(cells[0].1)), cost);
+                match self.start(round.dut, settings) {
+                    Ok(started) => started,
+                    Err(error) if error.is_stop() => return Err(Stopped.into()),
+                    Err(error) => {
+                        self.not_started(round, &error);
+                        return Ok(false);
+                    }
+                }
             }
         };
         self.log_start(round, commands(&started.setup, settings));
@@ -545,6 +607,12 @@ impl<'a> Run<'a> {
                 }
                 self.progress.advance(1);
             }
+        }
+        if let Some(started) = started
+            && round.part.scenario.is_held
+            && round.repeat + 1 < round.part.repeats
+        {
+            self.hold(round, started);
         }
         Ok(true)
     }
@@ -687,7 +755,8 @@ impl<'a> Run<'a> {
         settings: &Settings,
     ) -> Result<(), CellState> {
         check_fit(self.campaign, part, dut, settings).map_err(CellState::NotSupported)?;
-        if self.campaign.kind == TestbedKind::Memory && !dut.has_memory_ports() {
+        let is_memory = self.campaign.kind == TestbedKind::Memory && settings.replay.is_none();
+        if is_memory && !dut.has_memory_ports() {
             let what = "has no in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
@@ -751,6 +820,7 @@ impl<'a> Run<'a> {
         let _ = context.bed.take_stall_ms();
         let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
         let stall_ms = stall_ms.max(context.bed.take_stall_ms());
+        let stall_ms = if method.finds_stalls() { 0.0 } else { stall_ms };
         match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
@@ -830,5 +900,6 @@ fn check_fit(
     if !only.is_empty() && !only.iter().any(|name| name == dut.name()) {
         return Err(format!("this scenario is about {}", only.join(", ")));
     }
+    settings.replay.as_ref().map_or(Ok(()), |replay| dut.replays(replay))?;
     dut.check(settings, &campaign.paths)
 }

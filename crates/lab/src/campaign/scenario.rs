@@ -69,6 +69,10 @@ pub struct Scenario {
     /// How often each cell is set up anew and measured.
     #[serde(default = "usual_repeats")]
     pub repeats: usize,
+    /// Whether one start of each switch serves all repeats: all run, and all but the one that is
+    /// measured are held still by a signal. For figures that differ by less than two starts do.
+    #[serde(default)]
+    pub is_held: bool,
     /// The switches for which it is made, where it is not made for all.
     #[serde(default)]
     pub switches: Vec<String>,

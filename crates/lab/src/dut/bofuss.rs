@@ -53,7 +53,7 @@ impl Dut for Bofuss {
             })?;
         let devices = plan.ports.iter().map(|port| match port {
             PortName::Device(device) => Ok(device.as_str()),
-            PortName::Memory(_) => {
+            PortName::Memory(_) | PortName::Dpdk(_) => {
                 Err(ServiceError::Unfit("BOFUSS has no in-memory ports: run as root".to_owned()))
             }
         });

@@ -98,7 +98,7 @@ impl Dut for External {
         for endpoint in &bridges {
             service.note_command(format!("external switch at {endpoint}"));
         }
-        Ok(StartedDut { service, bridges, tls, tier: None })
+        Ok(StartedDut { service, bridges, tls, tier: None, counters: None })
     }
 }
 

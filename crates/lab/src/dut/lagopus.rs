@@ -75,7 +75,7 @@ impl Dut for Lagopus {
             .ok_or_else(|| Missing("no program lagopus: --lagopus PATH".to_owned()))?;
         let devices = plan.ports.iter().map(|port| match port {
             PortName::Device(device) => Ok(device.as_str()),
-            PortName::Memory(_) => {
+            PortName::Memory(_) | PortName::Dpdk(_) => {
                 Err(ServiceError::Unfit("Lagopus has no in-memory ports: run as root".to_owned()))
             }
         });
@@ -93,7 +93,7 @@ impl Dut for Lagopus {
         service.add(process, Some(ProcessRole::Switch), 0);
         let host = CONTROLLER_IP.to_string();
         let bridges = vec![Endpoint::PassiveTcp { host, port: CONTROLLER_PORT }];
-        Ok(StartedDut { service, bridges, tls: None, tier: None })
+        Ok(StartedDut { service, bridges, tls: None, tier: None, counters: None })
     }
 }
 

@@ -31,7 +31,7 @@ const DATABASE_SOCKET: &str = "db.sock";
 const DAEMON: &str = "ovs-vswitchd";
 
 /// The daemon's control socket, in the folder of the run.
-const DAEMON_CONTROL: &str = "vswitchd.ctl";
+pub(super) const DAEMON_CONTROL: &str = "vswitchd.ctl";
 
 /// Where packages and source installations put the database's schema.
 const SCHEMAS: [&str; 2] =
@@ -134,7 +134,12 @@ impl Dut for Ovs {
             settings.push("other_config:userspace-tso-enable=true");
         }
         let mut service = start_daemon(&plan.context, &settings)?;
-        let port = |device: &str, _| PortWords { name: device.to_owned(), settings: String::new() };
+        let port = |port: &PortName, _| match port {
+            PortName::Device(name) => {
+                Some(PortWords { name: name.clone(), settings: String::new() })
+            }
+            PortName::Memory(_) | PortName::Dpdk(_) => None,
+        };
         add_bridges(plan, port, &mut service)?;
         service.check()?;
         Ok(StartedDut::listening(service, plan))
@@ -156,7 +161,7 @@ pub(super) struct PortWords {
 /// [`ServiceError`] with what a program said.
 pub(super) fn add_bridges(
     plan: &DutPlan<'_>,
-    port: impl Fn(&str, usize) -> PortWords,
+    port: impl Fn(&PortName, usize) -> Option<PortWords>,
     service: &mut Service,
 ) -> Result<(), ServiceError> {
     let context = &plan.context;
@@ -221,10 +226,10 @@ pub(crate) fn start_daemon(
     context: &ServiceContext<'_>,
     settings: &[&str],
 ) -> Result<Service, ServiceError> {
-    start_program(context, &Tool::Vswitchd.find()?, settings)
+    start_program(context, &Tool::Vswitchd.find()?, settings, None)
 }
 
-/// The same for another build of the daemon.
+/// The same for another build of the daemon, at a niceness.
 ///
 /// # Errors
 /// [`ServiceError`] with what a program said.
@@ -232,6 +237,7 @@ pub(super) fn start_program(
     context: &ServiceContext<'_>,
     program: &Path,
     settings: &[&str],
+    niceness: Option<i8>,
 ) -> Result<Service, ServiceError> {
     let database = context.dir.join("conf.db");
     let socket = context.dir.join(DATABASE_SOCKET);
@@ -257,7 +263,14 @@ pub(super) fn start_program(
         vsctl(context, &words, START_LIMIT, &mut service)?;
     }
 
-    let mut daemon = ovs_program(context, program);
+    let mut daemon = match niceness {
+        Some(niceness) => {
+            let mut nice = ovs_program(context, Path::new("nice"));
+            nice.args(["-n", &niceness.to_string()]).arg(program);
+            nice
+        }
+        None => ovs_program(context, program),
+    };
     daemon
         .arg(format!("unix:{}", socket.display()))
         .arg(format!("--unixctl={}", context.dir.join(DAEMON_CONTROL).display()));
@@ -319,7 +332,7 @@ fn ovs_program(context: &ServiceContext<'_>, program: &Path) -> Command {
 /// `ovs-vsctl`'s words for the bridges, the ports and the controllers in one transaction.
 fn configuration(
     plan: &DutPlan<'_>,
-    port: impl Fn(&str, usize) -> PortWords,
+    port: impl Fn(&PortName, usize) -> Option<PortWords>,
 ) -> Result<String, ServiceError> {
     let fail_mode = match plan.settings.forwarding() {
         Forwarding::Learning => "standalone",
@@ -351,13 +364,12 @@ fn configuration(
         }
     }
     for (index, port_name) in plan.ports.iter().enumerate() {
-        let PortName::Device(device) = port_name else {
+        let Some(PortWords { name, settings }) = port(port_name, index) else {
             return Err(ServiceError::Unfit(
                 "Open vSwitch has no in-memory ports: run as root".into(),
             ));
         };
         let number = index + 1;
-        let PortWords { name, settings } = port(device, index);
         words.push(format!(
             "add-port {} {name} -- set interface {name} ofport_request={number} {settings}",
             bridge_name(0)

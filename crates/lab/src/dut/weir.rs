@@ -2,19 +2,22 @@
 //!
 //! One bridge is told to be what it is by flags, several by a file of tables `[[bridge]]`. The
 //! kernel tier is asked for before anything is measured: a switch that forwards in user space
-//! instead must never be measured as what it is not.
+//! instead must never be measured as what it is not. Where it replays a trace by itself, its
+//! forwarding threads have their cores to themselves as far as the machine allows.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use channel::Endpoint;
 use control::{ControlCommand, ControlRequest};
 
-use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::settings::{CacheSet, Forwarding, Settings};
+use crate::settings::{CacheSet, Forwarding, Replay, Settings};
+use crate::testbed::Testbed;
 use crate::testbed::netns::Offloads;
 use crate::tools::{Missing, Program};
 
@@ -29,6 +32,12 @@ const CONTROL: &str = "ctl.sock";
 /// All caches, the tier inside the kernel too, as `--caches` takes it.
 const KERNEL_CACHES: &str = "frame,key,kernel";
 
+/// Where it replays a trace: reading it, or filling a device's buffers with it, takes a while.
+const REPLAY_START_LIMIT: Duration = Duration::from_secs(60);
+
+/// More flow entries than any workload has.
+const REPLAY_ENTRIES_MAX: &str = "20000000";
+
 /// All caches of the process.
 const USER_CACHES: &str = "frame,key";
 
@@ -39,6 +48,8 @@ pub(super) struct WeirSwitch {
     /// How forwarding threads wait, as `--poll` takes it.
     poll: &'static str,
     tier: Tier,
+    /// The program, where it is not the one that is measured by default.
+    program: Option<PathBuf>,
 }
 
 /// What becomes of the tier inside the kernel.
@@ -59,6 +70,7 @@ pub(super) const WEIR: WeirSwitch = WeirSwitch {
             possible, asleep while nothing comes",
     poll: "adaptive",
     tier: Tier::AsShipped,
+    program: None,
 };
 
 /// In user space, asleep while nothing comes.
@@ -67,6 +79,7 @@ pub(super) const WEIR_USER: WeirSwitch = WeirSwitch {
     about: "Weir's switch without its kernel tier: all is forwarded in user space",
     poll: "adaptive",
     tier: Tier::Off,
+    program: None,
 };
 
 /// In user space, never asleep.
@@ -75,6 +88,7 @@ pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
     about: "Weir's switch without its kernel tier, never asleep: a whole core a worker",
     poll: "busy",
     tier: Tier::Off,
+    program: None,
 };
 
 /// With the tier inside the kernel.
@@ -84,9 +98,27 @@ pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
             carried out by a program at the devices' TCX hooks",
     poll: "adaptive",
     tier: Tier::Needed,
+    program: None,
 };
 
+/// The switch `weir=PATH`: that build, in user space and never asleep. Whoever asks for one has a
+/// value of its own, which stays for as long as the program runs.
+pub(super) fn other_build(name: &str) -> Option<&'static dyn Dut> {
+    let path = name.strip_prefix("weir=").filter(|path| !path.is_empty())?;
+    Some(Box::leak(Box::new(WeirSwitch {
+        name: String::leak(name.to_owned()),
+        about: "Another build of Weir's switch, in user space, never asleep",
+        poll: "busy",
+        tier: Tier::Off,
+        program: Some(PathBuf::from(path)),
+    })))
+}
+
 impl WeirSwitch {
+    fn program<'a>(&'a self, paths: &'a ProgramPaths) -> &'a Path {
+        self.program.as_deref().unwrap_or(&paths.weir)
+    }
+
     /// What `--caches` takes; none for those as shipped, the kernel tier too where it is possible.
     fn caches(&self, settings: &Settings) -> Option<&'static str> {
         match settings.caches() {
@@ -107,17 +139,40 @@ impl WeirSwitch {
         self.caches(settings).is_none_or(|caches| caches == KERNEL_CACHES)
     }
 
+    /// `weir switch`, on the cores of a replay.
+    fn plain_command(&self, plan: &DutPlan<'_>) -> Command {
+        let program = self.program(plan.context.paths);
+        match plan.bed {
+            Testbed::Replay(bed) => {
+                // Below zero other programs keep off the cores that are measured; who may not set
+                // it measures with what there is.
+                let mut nice = Command::new("nice");
+                nice.args(["-n", "-20"]).arg(program).arg("switch");
+                let cores: Vec<String> =
+                    bed.forwarding_cores().map(|core| core.to_string()).collect();
+                nice.args(["--worker-cores", &cores.join(",")]);
+                nice
+            }
+            Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+                let mut plain = Command::new(program);
+                plain.arg("switch");
+                plain
+            }
+        }
+    }
+
     /// The command that starts it; writes the file of the bridges where there are several.
     fn command(&self, plan: &DutPlan<'_>) -> Result<Command, ServiceError> {
         let (context, settings) = (&plan.context, plan.settings);
-        let mut command = Command::new(&context.paths.weir);
-        command.args(["switch", "--poll", self.poll]);
+        let mut command = self.plain_command(plan);
+        command.args(["--poll", self.poll]);
         match (settings.forwarding(), plan.controller) {
             (Forwarding::Learning, _) => {
                 command.args(["--fail-mode", "standalone"]);
             }
             (Forwarding::Io, _) => {
-                command.args(["--forward", "io"]);
+                let mode = settings.io_mode.unwrap_or_default();
+                command.args(["--forward", mode.name()]);
             }
             (Forwarding::Controller, Some(controller)) => {
                 command.args(["--controller", controller, "--fail-mode", "secure"]);
@@ -129,6 +184,9 @@ impl WeirSwitch {
         }
         if settings.forwarding() != Forwarding::Io {
             command.args(["--protocols", &context.version.to_string()]);
+            if settings.replay.is_some() {
+                command.args(["--max-entries", REPLAY_ENTRIES_MAX]);
+            }
         }
         let tls = plan.keys.map(|keys| &keys.switch).map(|keys| {
             [
@@ -194,6 +252,7 @@ fn bridges(plan: &DutPlan<'_>) -> Vec<BridgeKeys> {
             let port = |(index, port): (usize, &PortName)| match port {
                 PortName::Device(device) => format!("{}=af_packet:{device}", index + 1),
                 PortName::Memory(text) => format!("{}={text}", index + 1),
+                PortName::Dpdk(device) => format!("{}=dpdk:{device}", index + 1),
             };
             keys.push(("port", plan.ports.iter().enumerate().map(port).collect()));
             if settings.has_queues == Some(true) {
@@ -253,6 +312,9 @@ impl Dut for WeirSwitch {
         if wants_kernel && self.tier == Tier::Off {
             return Err("is Weir without its kernel tier".to_owned());
         }
+        if wants_kernel && settings.replay.is_some() {
+            return Err("the kernel tier hangs on devices of the kernel".to_owned());
+        }
         if wants_kernel && is_io {
             return Err("the kernel tier carries out decisions of flow tables".to_owned());
         }
@@ -263,29 +325,43 @@ impl Dut for WeirSwitch {
         Offloads::Kept
     }
 
+    fn replays(&self, _replay: &Replay) -> Result<(), String> {
+        Ok(())
+    }
+
     fn has_memory_ports(&self) -> bool {
         self.tier != Tier::Needed
     }
 
     fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
+        Ok(vec![Program::ask("weir", self.program(paths), &["--version"])])
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
         let context = &plan.context;
         let command = self.command(plan)?;
         let bridges = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);
-        let limit = START_LIMIT + BRIDGE_LIMIT * bridges;
+        let is_replay = plan.settings.replay.is_some();
+        let limit = if is_replay { REPLAY_START_LIMIT } else { START_LIMIT };
+        let limit = limit + BRIDGE_LIMIT * bridges;
         let mut process = Process::start("weir-switch", command, context.namespace, context.dir)?;
         process.wait_for_text("ready", limit, context.cancel)?;
+        if let Testbed::Replay(bed) = plan.bed {
+            bed.keep_process_off(process.pid()).map_err(|error| {
+                ServiceError::Unfit(format!("cannot choose the switch's cores: {error}"))
+            })?;
+        }
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 0);
         self.ensure_tier(plan, &service)?;
+        let socket = || context.dir.join(CONTROL);
+        let counters = is_replay.then(|| DutCounters::Control(socket()));
         Ok(match plan.settings.forwarding() {
-            Forwarding::Io => StartedDut::without_channel(service),
+            Forwarding::Io => StartedDut { counters, ..StartedDut::without_channel(service) },
             Forwarding::Flows | Forwarding::Learning | Forwarding::Controller => {
-                let tier = self.may_have_tier(plan.settings).then(|| context.dir.join(CONTROL));
-                StartedDut { tier, ..StartedDut::listening(service, plan) }
+                let may_have_tier = !is_replay && self.may_have_tier(plan.settings);
+                let tier = may_have_tier.then(socket);
+                StartedDut { tier, counters, ..StartedDut::listening(service, plan) }
             }
         })
     }

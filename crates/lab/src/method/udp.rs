@@ -170,7 +170,9 @@ fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<Str
     match context.bed {
         Testbed::Kernel(_) => missing.map(|missing| missing.0),
         Testbed::Memory(_) => Some("in-memory ports".into()),
-        Testbed::Wired(_) | Testbed::Agents(_) => Some("ends without kernel hosts".into()),
+        Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
+            Some("ends without kernel hosts".into())
+        }
     }
 }
 

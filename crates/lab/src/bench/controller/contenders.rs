@@ -17,10 +17,10 @@ use netdev::sys::affinity;
 use openflow::Version;
 
 use super::super::scratch;
-use super::super::subject::Held;
 use super::cpu;
 use crate::cancel::Cancel;
 use crate::controller::{self, AppKind, ControllerPlan, wait_until_listening};
+use crate::held::Held;
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};

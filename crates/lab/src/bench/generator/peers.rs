@@ -5,15 +5,23 @@
 //! A B B A; the peer is stopped by a signal while it is not measured, since it polls. Pktgen would
 //! be another peer; Debian has no package of it.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use netdev::sys::affinity::allowed_cpus;
 use tempfile::TempDir;
 
-use super::super::measure::{ForwardingSample, Pairs, RUN_IN, Window, once};
+use super::super::measure::Pairs;
 use super::super::scratch;
-use super::super::subject::{Held, Subject};
-use super::super::testpmd::Testpmd;
 use crate::cancel::Cancel;
+use crate::dut::testpmd::{PortTelemetry, start_sender};
+use crate::held::Held;
+use crate::method::replay::{ForwardingSample, RUN_IN, Window};
+use crate::process::Process;
+use crate::testbed::replay::settle;
+
+/// How long it may take until its rate is steady.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 
 /// What testpmd does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +55,8 @@ struct Peer {
     mode: PeerMode,
     // Dropped in this order: a stopped process does not end, and the folder is its own.
     held: Option<Held>,
-    testpmd: Testpmd,
+    testpmd: Process,
+    telemetry: PortTelemetry,
     _folder: TempDir,
 }
 
@@ -78,12 +87,12 @@ impl Peers {
             Some(at) => at,
             None => {
                 let folder = scratch()?;
-                let mut testpmd =
-                    Testpmd::start_sender(mode.word(), self.cores, folder.path(), cancel)
-                        .context("testpmd is the peer; leave it out with --no-peers")?;
-                testpmd.warm_up(cancel)?;
+                let started = start_sender(mode.word(), self.cores, folder.path(), cancel);
+                let (testpmd, telemetry) =
+                    started.context("testpmd is the peer; leave it out with --no-peers")?;
+                settle(|| telemetry.counts(), SETTLE_LIMIT, cancel)?;
                 let held = Some(Held::hold(testpmd.pid())?);
-                self.running.push(Peer { mode, held, testpmd, _folder: folder });
+                self.running.push(Peer { mode, held, testpmd, telemetry, _folder: folder });
                 self.running.len() - 1
             }
         };
@@ -102,13 +111,13 @@ impl Peers {
         mut ours: impl FnMut() -> Result<f64>,
     ) -> Result<Pairs> {
         let peer = self.peer(mode, cancel)?;
-        let window = Window { seconds, core_time: false };
+        let window = Window { seconds, is_core_time: false };
         let mut pairs = Pairs::default();
         let mut again = 0;
         for round in 0..count {
             let mut theirs = || loop {
                 let sample = peer.measure(window, cancel)?;
-                if !sample.stalled || again >= 2 * count {
+                if !sample.is_stalled || again >= 2 * count {
                     return anyhow::Ok(sample.mpps);
                 }
                 again += 1;
@@ -135,7 +144,9 @@ impl Peer {
     fn measure(&mut self, window: Window, cancel: &Cancel) -> Result<ForwardingSample> {
         self.held = None;
         cancel.sleep(RUN_IN)?;
-        let sample = once(&mut self.testpmd, window, cancel)?;
+        self.testpmd.check()?;
+        let telemetry = &self.telemetry;
+        let sample = window.measure(&[self.testpmd.pid()], || telemetry.counts(), cancel)?;
         self.held = Some(Held::hold(self.testpmd.pid())?);
         Ok(sample)
     }

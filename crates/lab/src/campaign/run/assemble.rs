@@ -283,7 +283,9 @@ fn cell_results(
 /// Under what a scenario is measured: the testbed, the repeats, and each single value of the
 /// settings that all cells share.
 fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> {
+    let is_replay = |cell: &ScenarioCell| cell.settings.replay.is_some();
     let testbed = match campaign.kind {
+        _ if part.cells.iter().all(is_replay) => "a trace that each switch replays by itself",
         TestbedKind::Kernel => "network namespaces joined by veth",
         TestbedKind::Memory => "ports in memory",
     };

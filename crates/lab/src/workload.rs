@@ -1,8 +1,10 @@
-//! A datapath workload: a trace and the flow entries it meets, as two files of one name.
+//! A datapath workload: a trace and the flow entries it meets, as two files of one name, or made.
 //!
 //! `NAME.pcap` enters port 1 over and over; `NAME.flows` is one flow entry a line in the syntax of
 //! `ovs-ofctl`, and a correct switch sends every packet out of port 2. Nothing here may depend on
 //! what the workload is about.
+
+pub(crate) mod made;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,25 +16,52 @@ use openflow::message::Message;
 use openflow::text::parse_flow_mod;
 use openflow::{Action, Field, Instruction, PortNo, Version, Xid};
 
+use crate::settings::{Replay, ReplaySource};
+
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
-pub(super) struct Workload {
+pub(crate) struct Workload {
     /// What the files are called.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The trace.
-    pub(super) trace: PathBuf,
+    pub(crate) trace: PathBuf,
     /// The flow entries.
-    pub(super) flows: PathBuf,
+    pub(crate) entries: Entries,
     /// Packets of the trace.
-    pub(super) frames: usize,
+    pub(crate) frames: usize,
+}
+
+/// Where a workload's flow entries are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entries {
+    /// In a file.
+    File(PathBuf),
+    /// So many are made.
+    Made(u32),
 }
 
 impl Workload {
+    /// What a switch is to replay; what is made lies in `scratch`.
+    ///
+    /// # Errors
+    /// As [`Workload::find`]; a trace that cannot be written.
+    pub(crate) fn of(replay: &Replay, scratch: &Path) -> Result<Self> {
+        match replay.source()? {
+            ReplaySource::Files { folder, name } => Self::find(folder, name),
+            ReplaySource::Made { flows, entries } => Ok(Self {
+                name: format!("{flows} flows"),
+                trace: made::trace(scratch, flows)?,
+                entries: Entries::Made(entries),
+                frames: flows as usize,
+            }),
+        }
+    }
+
     /// The workload `name` of the folder.
     ///
     /// # Errors
     /// A file is missing or is no capture: with what makes the files.
-    pub(super) fn find(folder: &Path, name: &str) -> Result<Self> {
+    pub(crate) fn find(folder: &Path, name: &str) -> Result<Self> {
         let folder = std::path::absolute(folder).context("cannot find the current folder")?;
         let file = |ending: &str| {
             let path = folder.join(format!("{name}.{ending}"));
@@ -51,14 +80,15 @@ impl Workload {
         let capture =
             netdev::pcap::Capture::parse(bytes).with_context(|| format!("{}", trace.display()))?;
         ensure!(!capture.is_empty(), "{}: no packet", trace.display());
-        Ok(Self { name: name.to_owned(), trace, flows, frames: capture.len() })
+        let entries = Entries::File(flows);
+        Ok(Self { name: name.to_owned(), trace, entries, frames: capture.len() })
     }
 
     /// The workloads of these names.
     ///
     /// # Errors
     /// As [`Workload::find`], for the first that is wrong.
-    pub(super) fn find_all(folder: &Path, names: &[String]) -> Result<Vec<Self>> {
+    pub(crate) fn find_all(folder: &Path, names: &[String]) -> Result<Vec<Self>> {
         names.iter().map(|name| Self::find(folder, name)).collect()
     }
 
@@ -67,7 +97,7 @@ impl Workload {
     ///
     /// # Errors
     /// An entry that is not understood, or one that neither version can say beside the others.
-    pub(super) fn version(&self) -> Result<Version> {
+    pub(crate) fn version(&self) -> Result<Version> {
         let mut first_error = None;
         for version in [Version::V1_3, Version::V1_0] {
             match self.first_unsaid(version)? {
@@ -75,7 +105,11 @@ impl Workload {
                 Some(why) => first_error = first_error.or(Some(why)),
             }
         }
-        bail!("{}: {}", self.flows.display(), first_error.unwrap_or_default())
+        let file = match &self.entries {
+            Entries::File(path) => path.display().to_string(),
+            Entries::Made(_) => self.name.clone(),
+        };
+        bail!("{file}: {}", first_error.unwrap_or_default())
     }
 
     /// Why a version cannot say one of the entries; none when it can say all.
@@ -95,41 +129,55 @@ impl Workload {
     ///
     /// # Errors
     /// The file cannot be read; each entry that is not understood, with its line.
-    pub(super) fn flow_mods(
+    pub(crate) fn flow_mods(
         &self,
         pairs: usize,
-    ) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
-        let path = self.flows.clone();
-        let file = File::open(&path).with_context(|| format!("{}", path.display()))?;
-        let lines = BufReader::with_capacity(1 << 20, file).lines().enumerate();
-        let entries = lines.filter_map(move |(number, line)| {
-            let place = || format!("{}, line {}", path.display(), number + 1);
-            let line = match line {
-                Ok(line) => line,
-                Err(error) => return Some(Err(error).with_context(place)),
-            };
-            let text = line.trim();
-            if text.is_empty() || text.starts_with('#') {
-                return None;
-            }
-            Some(parse_flow_mod(text, FlowModCommand::Add).with_context(place))
-        });
-        Ok(entries.flat_map(move |entry| {
-            let pairs = pairs as u32;
-            let spread = match entry {
-                Ok(entry) if pairs > 1 => {
-                    (0..pairs).map(|pair| Ok(for_pair(entry.clone(), pair))).collect()
-                }
-                other => vec![other],
-            };
-            spread.into_iter()
-        }))
+    ) -> Result<Box<dyn Iterator<Item = Result<FlowMod>>>> {
+        let entries: Box<dyn Iterator<Item = Result<FlowMod>>> = match &self.entries {
+            Entries::File(path) => Box::new(of_file(path.clone())?),
+            Entries::Made(count) => Box::new(made::entries(*count)),
+        };
+        Ok(spread(entries, pairs))
     }
+}
+
+/// The flow entries of a file, read as they are asked for.
+fn of_file(path: PathBuf) -> Result<impl Iterator<Item = Result<FlowMod>>> {
+    let file = File::open(&path).with_context(|| format!("{}", path.display()))?;
+    let lines = BufReader::with_capacity(1 << 20, file).lines().enumerate();
+    Ok(lines.filter_map(move |(number, line)| {
+        let place = || format!("{}, line {}", path.display(), number + 1);
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => return Some(Err(error).with_context(place)),
+        };
+        let text = line.trim();
+        if text.is_empty() || text.starts_with('#') {
+            return None;
+        }
+        Some(parse_flow_mod(text, FlowModCommand::Add).with_context(place))
+    }))
+}
+
+/// Each entry once for each of that many pairs of ports.
+pub(crate) fn spread(
+    entries: Box<dyn Iterator<Item = Result<FlowMod>>>,
+    pairs: usize,
+) -> Box<dyn Iterator<Item = Result<FlowMod>>> {
+    if pairs == 1 {
+        return entries;
+    }
+    Box::new(entries.flat_map(move |entry| -> Vec<Result<FlowMod>> {
+        match entry {
+            Ok(entry) => (0..pairs as u32).map(|pair| Ok(for_pair(entry.clone(), pair))).collect(),
+            Err(error) => vec![Err(error)],
+        }
+    }))
 }
 
 /// The entry for one of several pairs of ports, numbered from 0: that of pair 0 has ports 1 and 2,
 /// the next 3 and 4. Packets of a pair leave by it, so each entry asks for its port of entry too.
-pub(super) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
+pub(crate) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
     entry.matching.set(Field::InPort, u128::from(2 * pair + 1), u128::from(u32::MAX));
     for instruction in &mut entry.instructions {
         if let Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) = instruction
@@ -154,7 +202,8 @@ mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::text::{format_flow_mod, parse_flow_mod};
 
-    use super::{Workload, for_pair};
+    use super::{Entries, Workload, for_pair};
+    use crate::settings::Replay;
 
     fn workload_of(folder: &std::path::Path, entries: &str) -> Workload {
         let mut trace = netdev::pcap::file_header();
@@ -192,10 +241,21 @@ mod tests {
         assert!(text.contains("w.pcap") && text.contains("workloads.py make"), "{text}");
         let entries = "# a comment\n\nin_port=1,actions=output:2\nin_port=x,actions=drop\n";
         let workload = workload_of(folder.path(), entries);
-        assert_eq!(workload.frames, 1);
+        assert_eq!((workload.frames, workload.name.as_str()), (1, "w"));
         let read: Vec<_> = workload.flow_mods(1).unwrap().collect();
         assert_eq!((read.len(), read[0].is_ok()), (2, true));
         let text = format!("{:#}", read[1].as_ref().unwrap_err());
         assert!(text.contains("w.flows, line 4: column 9"), "{text}");
+    }
+
+    #[test]
+    fn a_workload_is_made_where_no_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = Replay { flows: Some(5), entries: Some(3), ..Replay::default() };
+        let workload = Workload::of(&made, folder.path()).unwrap();
+        assert_eq!((workload.frames, &workload.entries), (5, &Entries::Made(3)));
+        assert!(workload.trace.starts_with(folder.path()) && workload.trace.is_file());
+        assert_eq!(workload.flow_mods(2).unwrap().count(), 6, "three for each pair of ports");
+        assert_eq!(workload.version().unwrap(), Version::V1_3);
     }
 }

@@ -1,4 +1,4 @@
-//! Flow entries and frames that the bench makes itself, where a question is about their number and
+//! Flow entries and frames that the lab makes itself, where a question is about their number and
 //! not about what they say: Ethernet and IPv4 addresses, as in the workloads `l2l3`.
 
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use openflow::{Action, Field, Instruction, MacAddr, Match, PortNo};
 use packet::build::{FrameBuilder, Ipv4};
 
 /// Entries that differ in their addresses.
-pub(super) const ENTRIES_MAX: u32 = 1 << 24;
+pub(crate) const ENTRIES_MAX: u32 = 1 << 24;
 
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -30,7 +30,7 @@ fn of_ethernet() -> Match {
 }
 
 /// A command about the entry of the flow `number`, which sends it out of port 2.
-pub(super) fn flow_mod(command: FlowModCommand, number: u32) -> FlowMod {
+pub(crate) fn flow_mod(command: FlowModCommand, number: u32) -> FlowMod {
     let (from, to) = addresses(number);
     FlowMod {
         priority: 10,
@@ -41,14 +41,14 @@ pub(super) fn flow_mod(command: FlowModCommand, number: u32) -> FlowMod {
 }
 
 /// So many entries: one behind all others that takes every flow, and then one for each flow.
-pub(super) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
+pub(crate) fn entries(count: u32) -> impl Iterator<Item = Result<FlowMod>> {
     let all = FlowMod { priority: 1, matching: of_ethernet(), ..flow_mod(FlowModCommand::Add, 0) };
     let each = (0..count.saturating_sub(1)).map(|number| flow_mod(FlowModCommand::Add, number));
     std::iter::once(all).chain(each).take(count as usize).map(Ok)
 }
 
 /// A frame of 64 bytes, FCS counted, of the flow `number`.
-pub(super) fn frame(number: u32) -> Vec<u8> {
+pub(crate) fn frame(number: u32) -> Vec<u8> {
     let (from, to) = addresses(number);
     let addresses = Ipv4::new(Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to));
     let headers = FrameBuilder::ethernet(MacAddr(DESTINATION), MacAddr(SOURCE)).ipv4(addresses);
@@ -59,7 +59,7 @@ pub(super) fn frame(number: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// The file cannot be written.
-pub(super) fn trace(folder: &Path, flows: u32) -> Result<PathBuf> {
+pub(crate) fn trace(folder: &Path, flows: u32) -> Result<PathBuf> {
     let path = folder.join("made.pcap");
     let mut bytes = netdev::pcap::file_header();
     for number in scattered(flows) {

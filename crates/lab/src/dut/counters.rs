@@ -1,0 +1,134 @@
+//! What a switch says of its packets beside OpenFlow, where it has a way to.
+//!
+//! Weir has its control socket, by which `weir ctl --json` asks too, and Open vSwitch its own; a
+//! question takes some tens of microseconds. Nothing may be changed this way.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use control::{ControlCommand, ControlLine, ControlRequest};
+use serde_json::Value;
+
+use super::testpmd::PortTelemetry;
+use crate::cancel::Cancel;
+use crate::process;
+use crate::testbed::replay::Counts;
+use crate::tools::Tool;
+
+/// How long an answer may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// What Open vSwitch's cache counters are called; those that count a miss begin with `miss`.
+const CACHE_COUNTERS: [&str; 3] =
+    ["packets received", "miss with success upcall", "miss with failed upcall"];
+
+/// Where a switch is asked.
+#[derive(Debug)]
+pub enum DutCounters {
+    /// Weir's control socket.
+    Control(PathBuf),
+    /// The control socket of Open vSwitch's daemon, in the folder of its run.
+    OvsControl(PathBuf),
+    /// testpmd's telemetry, which says too what a switch says over OpenFlow.
+    Testpmd(PortTelemetry),
+}
+
+/// The values that the switch at `socket` answers.
+///
+/// # Errors
+/// Nobody answers, or the switch refuses.
+pub(crate) fn ask(socket: &Path, command: ControlCommand) -> Result<Vec<Value>> {
+    let request = ControlRequest { json: true, bridge: None, command };
+    let lines = control::ask(socket, &request)
+        .with_context(|| format!("asking for {:?}", request.command))?;
+    let values = lines.into_iter().filter_map(|line| match line {
+        ControlLine::Value(value) => Some(value),
+        ControlLine::Text(_) | ControlLine::Done | ControlLine::Refused(_) => None,
+    });
+    Ok(values.collect())
+}
+
+impl DutCounters {
+    /// What the forwarding threads say of themselves; null where they say nothing.
+    ///
+    /// # Errors
+    /// The switch does not answer.
+    pub(crate) fn workers(&self) -> Result<Value> {
+        match self {
+            Self::Control(socket) => ask(socket, ControlCommand::Workers).map(Value::Array),
+            Self::OvsControl(_) | Self::Testpmd(_) => Ok(Value::Null),
+        }
+    }
+
+    /// What the first pair of ports has counted, where OpenFlow does not say so.
+    ///
+    /// # Errors
+    /// The program does not answer.
+    pub(crate) fn counts(&self) -> Result<Option<Counts>> {
+        match self {
+            Self::Testpmd(telemetry) => telemetry.counts().map(Some),
+            Self::Control(_) | Self::OvsControl(_) => Ok(None),
+        }
+    }
+
+    /// How many packets came, and how many of them missed all caches, of a switch that fills its
+    /// caches packet by packet.
+    ///
+    /// # Errors
+    /// The program does not answer.
+    pub(crate) fn misses(&self, cancel: &Cancel) -> Result<Option<(u64, u64)>> {
+        let Self::OvsControl(socket) = self else { return Ok(None) };
+        let folder = tempfile::tempdir().context("making a scratch folder")?;
+        let mut command = Command::new(Tool::OvsAppctl.find()?);
+        command.arg("-t").arg(socket).arg("dpif-netdev/pmd-stats-show");
+        let output =
+            process::run("ovs-appctl", command, None, folder.path(), ANSWER_LIMIT, cancel)?;
+        ensure!(output.success, "pmd-stats-show failed: {}", output.text.trim_end());
+        let [packets, missed, failed] = CACHE_COUNTERS.map(|key| sum_of(&output.text, key));
+        Ok(Some((packets, missed + failed)))
+    }
+
+    /// Waits until fewer than one packet in a thousand misses the caches for three seconds, or
+    /// until `limit`, where a switch says so; the seconds that it took.
+    ///
+    /// # Errors
+    /// The program does not answer, or the run was interrupted.
+    pub(crate) fn warm_up(&self, limit: Duration, cancel: &Cancel) -> Result<Option<f64>> {
+        let start = Instant::now();
+        let Some(mut last) = self.misses(cancel)? else { return Ok(None) };
+        let mut quiet_s = 0;
+        while quiet_s < 3 && start.elapsed() < limit {
+            cancel.sleep(Duration::from_secs(1))?;
+            let Some(now) = self.misses(cancel)? else { return Ok(None) };
+            let (packets, missed) = (now.0.saturating_sub(last.0), now.1.saturating_sub(last.1));
+            let is_quiet = packets > 0 && missed < packets / 1000;
+            quiet_s = if is_quiet { quiet_s + 1 } else { 0 };
+            last = now;
+        }
+        Ok(Some(start.elapsed().as_secs_f64()))
+    }
+}
+
+/// The sum over all forwarding threads of the counter `key`.
+fn sum_of(text: &str, key: &str) -> u64 {
+    let values = text.lines().filter_map(|line| {
+        let value = line.trim().strip_prefix(key)?.trim_start().strip_prefix(':')?;
+        value.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    });
+    values.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CACHE_COUNTERS, sum_of};
+
+    #[test]
+    fn counters_of_all_threads_are_summed() {
+        let text = "pmd thread numa_id 0 core_id 1:\n  packets received: 12\n  emc hits: 5\n  \
+                    megaflow hits: 6\n  miss with success upcall: 1\nmain thread:\n  \
+                    packets received: 3\n";
+        assert_eq!(CACHE_COUNTERS.map(|key| sum_of(text, key)), [15, 1, 0]);
+    }
+}

@@ -1,0 +1,177 @@
+//! DPDK's testpmd: forwarding between two devices without a look at the packets, or making packets
+//! for one that takes all.
+//!
+//! The first is the bound of what any switch can do with these devices, the second is a peer of the
+//! generator. Its counters are read over DPDK's telemetry socket, which lies in the scratch folder
+//! with all its other files.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use netdev::sys::netns::Namespace;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
+    sockopt,
+};
+use serde_json::Value;
+
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
+use crate::cancel::Cancel;
+use crate::huge_pages::{self, HUGE_MB};
+use crate::load::ProcessRole;
+use crate::process::Process;
+use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
+use crate::testbed::Testbed;
+use crate::testbed::replay::Counts;
+use crate::tools::{Missing, Program, Tool};
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Longest answer of the telemetry socket.
+const ANSWER_MAX: usize = 16 * 1024;
+
+/// `dpdk-testpmd` between the devices of a replay.
+pub(super) struct Testpmd;
+
+impl Dut for Testpmd {
+    fn name(&self) -> &'static str {
+        "testpmd"
+    }
+
+    fn about(&self) -> &'static str {
+        "DPDK's testpmd, which forwards without tables: the bound of what a switch can do with \
+         the devices of a replay; needs huge pages"
+    }
+
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+        if settings.forwarding() != Forwarding::Io || settings.replay.is_none() {
+            return Err("replays a trace without tables, and nothing else".to_owned());
+        }
+        super::no_caches(settings)?;
+        super::one_thread(settings)
+    }
+
+    fn replays(&self, replay: &Replay) -> Result<(), String> {
+        match replay.devices {
+            ReplayDevices::Dpdk => Ok(()),
+            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
+        }
+    }
+
+    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        huge_pages::check(1)?;
+        Ok(vec![Tool::Testpmd.program()?])
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        let Testbed::Replay(bed) = plan.bed else {
+            return Err(ServiceError::Unfit("testpmd replays a trace only".to_owned()));
+        };
+        let (context, mode) = (&plan.context, plan.settings.io_mode.unwrap_or_default());
+        let cores = format!("{},{}", bed.control_core(), bed.forwarding_cores().start);
+        let mut command = Command::new("nice");
+        command.args(["-n", "-20"]).arg(Tool::Testpmd.find()?);
+        command.args(["-l", &cores, "--no-pci", "--in-memory", "-m", &HUGE_MB.to_string()]);
+        for port in plan.ports {
+            if let PortName::Dpdk(device) = port {
+                command.arg(format!("--vdev={device}"));
+            }
+        }
+        command.args(["--", "--auto-start", "--tx-first"]);
+        command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
+        command.arg(format!("--forward-mode={}", mode.name()));
+        let (process, telemetry) =
+            launch(command, (0, 1), context.namespace, context.dir, context.cancel)?;
+        let mut service = Service::new();
+        service.add(process, Some(ProcessRole::Switch), 0);
+        let counters = Some(DutCounters::Testpmd(telemetry));
+        Ok(StartedDut { counters, ..StartedDut::without_channel(service) })
+    }
+}
+
+/// Where testpmd says what its ports have counted.
+#[derive(Debug)]
+pub struct PortTelemetry {
+    socket: OwnedFd,
+    /// The ports where packets come in and go out.
+    ports: (u16, u16),
+}
+
+impl PortTelemetry {
+    /// What both ports have counted.
+    ///
+    /// # Errors
+    /// testpmd does not answer.
+    pub(crate) fn counts(&self) -> Result<Counts> {
+        let received = self.ask(self.ports.0, "ipackets")?;
+        let before = Instant::now();
+        let sent = self.ask(self.ports.1, "opackets")?;
+        Ok(Counts { at: before + before.elapsed() / 2, received, sent })
+    }
+
+    fn ask(&self, port: u16, counter: &str) -> Result<u64> {
+        let question = format!("/ethdev/stats,{port}");
+        send(&self.socket, question.as_bytes(), SendFlags::empty())?;
+        let mut buffer = vec![0; ANSWER_MAX];
+        let (count, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+        let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
+        let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
+            bail!("testpmd shows no {counter} of port {port}: {answer}")
+        };
+        Ok(value)
+    }
+}
+
+/// Starts a testpmd that makes packets in its forward mode `mode` (`txonly`, `flowgen`) on the
+/// core `core`, for a device that takes all of them. It needs no huge pages.
+///
+/// # Errors
+/// It is not installed or does not start.
+pub(crate) fn start_sender(
+    mode: &str,
+    (control_core, core): (usize, usize),
+    folder: &Path,
+    cancel: &Cancel,
+) -> Result<(Process, PortTelemetry)> {
+    let mut command = Command::new(Tool::Testpmd.find()?);
+    command.args(["-l", &format!("{control_core},{core}"), "--no-pci", "--no-huge"]);
+    command.args(["-m", "512", "--vdev=net_null0,no-rx=1", "--", "--auto-start"]);
+    command.args([&format!("--forward-mode={mode}"), "--total-num-mbufs=16384"]);
+    Ok(launch(command, (0, 0), None, folder, cancel)?)
+}
+
+fn launch(
+    mut command: Command,
+    ports: (u16, u16),
+    namespace: Option<&Namespace>,
+    folder: &Path,
+    cancel: &Cancel,
+) -> Result<(Process, PortTelemetry), ServiceError> {
+    command.env("RUNTIME_DIRECTORY", folder).args(["--stats-period", "3600"]);
+    let mut process = Process::start("testpmd", command, namespace, folder)?;
+    let path = folder.join("dpdk/rte/dpdk_telemetry.v2");
+    process.wait_until("open its socket", START_LIMIT, cancel, |_| path.exists())?;
+    let socket = open_telemetry(&path).map_err(|error| {
+        let what = format!("connecting to testpmd's telemetry: {error:#}");
+        ServiceError::Unfit(what)
+    })?;
+    let telemetry = PortTelemetry { socket, ports };
+    // What it prints comes late where it prints into a file; its counters do not.
+    process.wait_until("send a packet", START_LIMIT, cancel, |_| {
+        telemetry.counts().is_ok_and(|counts| counts.sent > 0)
+    })?;
+    Ok((process, telemetry))
+}
+
+fn open_telemetry(path: &Path) -> Result<OwnedFd> {
+    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
+    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(ANSWER_LIMIT))?;
+    connect(&fd, &SocketAddrUnix::new(path)?)?;
+    let mut greeting = vec![0; ANSWER_MAX];
+    recv(&fd, &mut greeting[..], RecvFlags::empty())?;
+    Ok(fd)
+}

@@ -1,0 +1,269 @@
+//! How many packets a second a switch forwards of a trace that it replays by itself, by the
+//! counters of its own ports, in a window of the clock.
+//!
+//! Other programs keep a machine busy at times. A window in which the forwarder did not have its
+//! core is measured again, and the trial says how often. Where that does not help, rates can be
+//! found by the time in which the forwarder had its core (`is_core_time`).
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use files::proc::ProcFolder;
+use serde_json::json;
+
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error};
+use crate::cancel::Cancel;
+use crate::settings::Settings;
+use crate::setup::Setup;
+use crate::testbed::Testbed;
+use crate::testbed::replay::{Counts, ReplayTestbed, settle};
+
+/// The method.
+pub(super) struct ReplayedTrace;
+
+/// How long a forwarder that was held still runs before it is measured.
+pub(crate) const RUN_IN: Duration = Duration::from_millis(300);
+
+/// The part of a window that a forwarder may be kept from its core, and still count.
+const KEPT_OFF_MAX: f64 = 0.03;
+
+/// Windows of one trial that are measured again at most.
+const AGAIN_MAX: usize = 2;
+
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// A switch that fills its caches packet by packet takes three quarters of a minute for 100,000
+/// flows.
+const MISSES_LIMIT: Duration = Duration::from_secs(90);
+
+/// Fewer flow entries than this weigh less than the pages that a process gets at once.
+const WEIGHABLE: u64 = 10_000;
+
+const METRICS: &[Metric] = &[
+    Metric::new("replay_mpps", "forwarded packets", "Mpps", Better::Higher, 3),
+    Metric::lower("replay_lost", "packets that did not leave", "packets", 0),
+    Metric::new("replay_loads_ps", "flow entries loaded", "entries/s", Better::Higher, 0),
+    Metric::lower("replay_entry_bytes", "memory of a flow entry", "B", 0),
+];
+
+impl Method for ReplayedTrace {
+    fn id(&self) -> &'static str {
+        "replay"
+    }
+
+    fn label(&self) -> &'static str {
+        "Replayed trace"
+    }
+
+    fn about(&self) -> &'static str {
+        "Packets a second of a trace that the switch replays by itself, as fast as it goes, by the \
+         counters of its own ports; what was lost, and what the flow entries took"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn saturates(&self) -> bool {
+        false
+    }
+
+    fn cost(&self, settings: &Settings) -> Duration {
+        Duration::from_secs_f64(settings.duration_s()) + RUN_IN
+    }
+
+    fn finds_stalls(&self) -> bool {
+        true
+    }
+
+    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
+        parts(bed, None).map(|_| ())
+    }
+
+    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+        let (bed, setup) = parts(context.bed, context.setup).map_err(TrialError::Unfit)?;
+        let setup = setup.ok_or(TrialError::Unfit("there is no switch"))?;
+        measure(bed, setup, context).map_err(|error| channel_error(&error, context))
+    }
+}
+
+/// The testbed that it needs, with the setup that goes with it.
+fn parts<'a>(
+    bed: &'a Testbed,
+    setup: Option<&'a Setup>,
+) -> Result<(&'a ReplayTestbed, Option<&'a Setup>), &'static str> {
+    match bed {
+        Testbed::Replay(bed) => Ok((bed, setup)),
+        Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+            Err("the switch has no trace to replay: settings.replay names one")
+        }
+    }
+}
+
+fn measure(bed: &ReplayTestbed, setup: &Setup, context: &MethodContext<'_>) -> Result<Trial> {
+    let (settings, cancel) = (context.settings, context.cancel);
+    let _off = bed.keep_off()?;
+    let mut counts = || setup.counts(bed.pairs());
+    let warm_up_s = bed.warm_up(|| warm_up(setup, &mut counts, cancel))?;
+    let (empty_bytes, resident_bytes) = setup.memory_bytes();
+    cancel.sleep(RUN_IN)?;
+    let workers = || setup.counters().map(|counters| counters.workers()).transpose();
+    let (workers_before, first) = (workers()?, counts()?);
+    let window = Window {
+        seconds: settings.duration_s(),
+        is_core_time: settings.is_core_time == Some(true),
+    };
+    let pids = setup.switch_pids();
+    let mut again = 0;
+    let mpps = loop {
+        let sample = window.measure(&pids, &mut counts, cancel)?;
+        if !sample.is_stalled || again == AGAIN_MAX {
+            break sample.mpps;
+        }
+        again += 1;
+    };
+    let lost = counts()?.lost_since(&first);
+    let workers_after = workers()?;
+    let mut values = vec![("replay_mpps", mpps), ("replay_lost", lost as f64)];
+    let loaded = setup.loaded();
+    let entries = loaded.map_or(0, |loaded| loaded.entries);
+    if let Some(loaded) = loaded.filter(|loaded| loaded.entries > 0) {
+        values.push(("replay_loads_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));
+    }
+    if entries >= WEIGHABLE {
+        let grown_bytes = resident_bytes.saturating_sub(empty_bytes);
+        values.push(("replay_entry_bytes", grown_bytes as f64 / entries as f64));
+    }
+    Ok(Trial {
+        values,
+        tool: "the switch's port counters".into(),
+        commands: Vec::new(),
+        load: None,
+        carried: None,
+        distributions: Vec::new(),
+        resolutions: Vec::new(),
+        raw: json!({
+            "again": again,
+            "flow_entries": entries,
+            "warm_up_s": warm_up_s,
+            "resident_bytes": resident_bytes,
+            "workers": [workers_before, workers_after],
+        }),
+    })
+}
+
+/// Waits until the rate is what it will stay. The seconds that it took.
+fn warm_up(
+    setup: &Setup,
+    counts: &mut impl FnMut() -> Result<Counts>,
+    cancel: &Cancel,
+) -> Result<f64> {
+    let by_misses = setup.counters().map(|counters| counters.warm_up(MISSES_LIMIT, cancel));
+    let seconds = match by_misses.transpose()?.flatten() {
+        Some(seconds) => seconds,
+        None => settle(&mut *counts, SETTLE_LIMIT, cancel)?,
+    };
+    let now = counts()?;
+    ensure!(
+        now.sent > 0,
+        "of {} packets that came in none left by the port behind: do the flow entries belong to \
+         the trace?",
+        now.received
+    );
+    Ok(seconds)
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForwardingSample {
+    /// Packets a second out of port 2, in millions.
+    pub(crate) mpps: f64,
+    /// Whether the forwarder was kept from its core.
+    pub(crate) is_stalled: bool,
+}
+
+/// How each measurement is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Its seconds.
+    pub(crate) seconds: f64,
+    /// Whether a second is one in which the forwarder had its core, instead of one of the clock.
+    pub(crate) is_core_time: bool,
+}
+
+impl Window {
+    /// Measures a forwarder that runs, once.
+    ///
+    /// # Errors
+    /// Its counters cannot be read, or the run was interrupted.
+    pub(crate) fn measure(
+        self,
+        pids: &[u32],
+        mut counts: impl FnMut() -> Result<Counts>,
+        cancel: &Cancel,
+    ) -> Result<ForwardingSample> {
+        let before = thread_times_s(pids);
+        let first = counts()?;
+        cancel.sleep(Duration::from_secs_f64(self.seconds))?;
+        let last = counts()?;
+        let ran_s = busiest_difference(&before, &thread_times_s(pids));
+        let clock_s = last.at.duration_since(first.at).as_secs_f64();
+        let mpps = last.rate_since(&first) / 1e6;
+        if self.is_core_time {
+            // The kernel counts a running thread's time by ticks of some milliseconds, so that it
+            // may seem to have run longer than the clock.
+            let part = (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0);
+            return Ok(ForwardingSample { mpps: mpps / part, is_stalled: false });
+        }
+        Ok(ForwardingSample { mpps, is_stalled: ran_s < clock_s * (1.0 - KEPT_OFF_MAX) })
+    }
+}
+
+/// Seconds that every thread of some processes has run, by its number: what `/proc` says.
+fn thread_times_s(pids: &[u32]) -> Vec<(u32, f64)> {
+    let threads = pids.iter().flat_map(|pid| ProcFolder::of(*pid).threads().unwrap_or_default());
+    let ran =
+        |(tid, thread): (u32, ProcFolder)| Some((tid, thread.sched_time()?.ran_ns as f64 / 1e9));
+    threads.filter_map(ran).collect()
+}
+
+/// How long the thread that ran most has run in between.
+fn busiest_difference(before: &[(u32, f64)], after: &[(u32, f64)]) -> f64 {
+    let ran = after.iter().map(|(thread, seconds)| {
+        let start = before.iter().find(|(known, _)| known == thread);
+        seconds - start.map_or(0.0, |(_, seconds)| *seconds)
+    });
+    ran.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::{Window, busiest_difference, thread_times_s};
+    use crate::cancel::Cancel;
+    use crate::testbed::replay::Counts;
+
+    #[test]
+    fn the_thread_that_ran_most_counts() {
+        let before = [(1, 0.5), (2, 3.0)];
+        assert_eq!(busiest_difference(&before, &[(1, 1.5), (2, 3.25), (3, 0.1)]), 1.0);
+        assert!(!thread_times_s(&[std::process::id()]).is_empty());
+    }
+
+    #[test]
+    fn a_forwarder_without_its_core_is_seen_but_by_core_time() {
+        let mut packets = 0;
+        let mut counts = || {
+            packets += 1_000;
+            Ok(Counts { at: Instant::now(), received: packets, sent: packets })
+        };
+        let mut measure = |is_core_time| {
+            let window = Window { seconds: 0.05, is_core_time };
+            window.measure(&[], &mut counts, &Cancel::default()).unwrap()
+        };
+        let by_clock = measure(false);
+        assert!(by_clock.is_stalled && by_clock.mpps > 0.0, "no thread ran: {by_clock:?}");
+        assert!(!measure(true).is_stalled, "core time needs no second try");
+    }
+}

@@ -1,0 +1,120 @@
+//! What a switch replays by itself, where no host sends: a trace enters the first port of each
+//! pair, and a counter takes what leaves by the second.
+//!
+//! The trace and the flow entries are those of a workload, two files of one name, or made: then a
+//! question is about their number and not about what they say.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::SettingsError;
+
+/// A replay; either `folder` and `name` or `flows` and `entries`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// What the ports are.
+    #[serde(default)]
+    pub devices: ReplayDevices,
+    /// The folder of the workload `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// `NAME.pcap` enters, `NAME.flows` has the flow entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Flows of a trace that is made, a frame of 64 bytes each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u32>,
+    /// Flow entries that are made: one behind all others takes every flow, the others are those of
+    /// a flow each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<u32>,
+    /// Where in each frame a number of four bytes stands, so that no two frames are alike.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_at: Option<u16>,
+}
+
+/// What the ports of a replay are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayDevices {
+    /// The trace replayed from memory, and a counter: Weir's own.
+    #[default]
+    Memory,
+    /// DPDK's `net_pcap` and `net_null`.
+    Dpdk,
+}
+
+/// Where trace and flow entries come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplaySource<'a> {
+    /// Two files of one name.
+    Files {
+        /// Where they are.
+        folder: &'a Path,
+        /// Their name without its ending.
+        name: &'a str,
+    },
+    /// Made.
+    Made {
+        /// So many flows.
+        flows: u32,
+        /// So many flow entries.
+        entries: u32,
+    },
+}
+
+impl Replay {
+    /// Where trace and flow entries come from.
+    ///
+    /// # Errors
+    /// They come from nowhere, or from two places.
+    pub fn source(&self) -> Result<ReplaySource<'_>, SettingsError> {
+        match (&self.folder, &self.name, self.flows, self.entries) {
+            (Some(folder), Some(name), None, None) => Ok(ReplaySource::Files { folder, name }),
+            (None, None, Some(flows @ 1..), Some(entries @ 1..)) => {
+                Ok(ReplaySource::Made { flows, entries })
+            }
+            _ => {
+                let why = "use folder and name of a workload, or flows and entries, 1 or more each";
+                Err(SettingsError::new("replay", &format!("{self:?}"), why))
+            }
+        }
+    }
+
+    /// Whether it can be replayed.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub(super) fn check(&self) -> Result<(), SettingsError> {
+        self.source()?;
+        match (self.devices, self.number_at) {
+            (ReplayDevices::Dpdk, Some(at)) => {
+                let why = "DPDK's net_pcap numbers no frames: use devices = \"memory\"";
+                Err(SettingsError::new("replay.number_at", &at.to_string(), why))
+            }
+            (ReplayDevices::Memory, _) | (ReplayDevices::Dpdk, None) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Replay, ReplayDevices, ReplaySource};
+
+    #[test]
+    fn a_replay_has_one_source() {
+        let read = |text: &str| toml::from_str::<Replay>(text).unwrap();
+        let made = read("flows = 10\nentries = 20");
+        assert_eq!(made.source(), Ok(ReplaySource::Made { flows: 10, entries: 20 }));
+        assert_eq!((made.devices, made.check()), (ReplayDevices::Memory, Ok(())));
+        let files = read("folder = \"/tmp/w\"\nname = \"acl\"\nnumber_at = 34");
+        assert!(matches!(files.source(), Ok(ReplaySource::Files { name: "acl", .. })));
+        for wrong in ["", "flows = 1", "flows = 0\nentries = 1", "name = \"a\"\nflows = 1"] {
+            assert_eq!(read(wrong).check().unwrap_err().key, "replay", "{wrong}");
+        }
+        let dpdk = Replay { devices: ReplayDevices::Dpdk, ..files };
+        assert_eq!(dpdk.check().unwrap_err().key, "replay.number_at");
+    }
+}

@@ -1,0 +1,358 @@
+//! No hosts: the switch replays a trace by itself, from port 1 to port 2, and its own counters say
+//! how much it forwarded.
+//!
+//! So nothing but the switch takes time. It must never be measured before its rate is what it will
+//! stay, nor while the lab is on the core that forwards.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use netdev::sys::affinity;
+use netdev::sys::netns::Namespace;
+use openflow::PortNo;
+use openflow::port::PortStats;
+
+use crate::cancel::Cancel;
+use crate::dut::PortName;
+use crate::settings::{Replay, ReplayDevices, Settings};
+use crate::workload::Workload;
+
+/// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
+const DPDK_FRAMES_MAX: usize = 120_000;
+
+/// The testbed; a trace that is made lies in the folder that it was given.
+#[derive(Debug)]
+pub struct ReplayTestbed {
+    workload: Workload,
+    ports: Vec<PortName>,
+    pairs: usize,
+    core: usize,
+    /// For programs that make devices of the kernel beside those of DPDK.
+    namespace: Option<Namespace>,
+    /// Seconds that it took until the rate was steady, once that is known.
+    warm_up_s: OnceLock<f64>,
+}
+
+impl ReplayTestbed {
+    /// Finds or makes the trace: a pair of ports for each forwarding thread.
+    ///
+    /// # Errors
+    /// Files, rights or cores that are missing.
+    pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
+        let workload = Workload::of(replay, dir)?;
+        let pairs = usize::from(settings.workers.unwrap_or(1));
+        let cores = affinity::allowed_cpus().context("asking for the cores")?;
+        let last_ones = cores.len().checked_sub(pairs).and_then(|at| cores.get(at)).copied();
+        let core = settings.core.or(last_ones).unwrap_or(0);
+        ensure_cores(&cores, core, pairs)?;
+        ensure_devices(replay.devices, &workload, pairs)?;
+        let namespace = match replay.devices {
+            ReplayDevices::Memory => None,
+            ReplayDevices::Dpdk => {
+                let made = Namespace::new();
+                Some(made.context("DPDK devices need root, for huge pages and a namespace")?)
+            }
+        };
+        let ports = ports(replay, &workload, pairs);
+        Ok(Self { workload, ports, pairs, core, namespace, warm_up_s: OnceLock::new() })
+    }
+
+    /// What the switch is given, in the order of the ports' numbers.
+    #[must_use]
+    pub fn ports(&self) -> &[PortName] {
+        &self.ports
+    }
+
+    /// The namespace for the switch, where it needs one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
+    /// Pairs of ports, each with a forwarding thread.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.pairs
+    }
+
+    /// The cores that forward.
+    #[must_use]
+    pub fn forwarding_cores(&self) -> std::ops::Range<usize> {
+        self.core..self.core + self.pairs
+    }
+
+    /// A core that forwards nothing, for everything that is not forwarding.
+    #[must_use]
+    pub fn control_core(&self) -> usize {
+        let forwards = self.forwarding_cores();
+        (0..).find(|core| !forwards.contains(core)).unwrap_or(0)
+    }
+
+    /// The workload.
+    pub(crate) fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// Does `work`, which waits until the rate is steady, once; the seconds that it took.
+    ///
+    /// # Errors
+    /// Of `work`.
+    pub(crate) fn warm_up(&self, work: impl FnOnce() -> Result<f64>) -> Result<f64> {
+        if let Some(known) = self.warm_up_s.get() {
+            return Ok(*known);
+        }
+        let seconds = work()?;
+        Ok(*self.warm_up_s.get_or_init(|| seconds))
+    }
+
+    /// Keeps the calling thread, and those that it will start, off the cores that forward; where
+    /// there are no others it stays where it is.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn keep_off(&self) -> std::io::Result<OffCores> {
+        let all = affinity::allowed_cpus()?;
+        affinity::allow(None, &self.others(&all))?;
+        Ok(OffCores(all))
+    }
+
+    /// Keeps all threads of a process but the forwarding ones off the cores that forward.
+    ///
+    /// # Errors
+    /// There is no such process, or the system refuses.
+    pub(crate) fn keep_process_off(&self, pid: u32) -> std::io::Result<()> {
+        let others = self.others(&affinity::allowed_cpus()?);
+        for thread in netdev::sys::cpu::threads(pid)? {
+            if !thread.name.starts_with("worker") {
+                affinity::allow(Some(thread.tid), &others)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn others(&self, all: &[usize]) -> Vec<usize> {
+        let forwards = self.forwarding_cores();
+        all.iter().copied().filter(|core| !forwards.contains(core)).collect()
+    }
+
+    /// What the reader of a report should know about the testbed.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        vec![
+            "No hosts: the switch replays the trace by itself and its own counters say what it \
+             forwarded."
+                .to_owned(),
+        ]
+    }
+}
+
+/// The cores that a thread may use again when this goes.
+#[derive(Debug)]
+pub(crate) struct OffCores(Vec<usize>);
+
+impl Drop for OffCores {
+    fn drop(&mut self) {
+        if let Err(error) = affinity::allow(None, &self.0) {
+            tracing::warn!(%error, "a thread stays off the forwarding cores");
+        }
+    }
+}
+
+fn ensure_cores(cores: &[usize], core: usize, pairs: usize) -> Result<()> {
+    if let Some(missing) = (core..core + pairs).find(|core| !cores.contains(core)) {
+        let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+        bail!("no core {missing} to forward on, there is {}", cores.join(", "));
+    }
+    Ok(())
+}
+
+fn ensure_devices(devices: ReplayDevices, workload: &Workload, pairs: usize) -> Result<()> {
+    ensure!(
+        devices == ReplayDevices::Memory || workload.frames * pairs <= DPDK_FRAMES_MAX,
+        "{}: DPDK ports replay at most {DPDK_FRAMES_MAX} packets together, the trace has {}: use \
+         ports in memory",
+        workload.name,
+        workload.frames
+    );
+    Ok(())
+}
+
+/// A source and a sink for each pair.
+fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
+    let trace = workload.trace.display();
+    let number = replay.number_at.map(|at| format!("&number={at}")).unwrap_or_default();
+    let pair = |n| match replay.devices {
+        ReplayDevices::Memory => [
+            PortName::Memory(format!("pcap:{trace}?loop=true{number}")),
+            PortName::Memory(format!("null:sink{n}")),
+        ],
+        ReplayDevices::Dpdk => [
+            PortName::Dpdk(format!("net_pcap{n},rx_pcap={trace},infinite_rx=1")),
+            PortName::Dpdk(format!("net_null{n},no-rx=1")),
+        ],
+    };
+    (0..pairs).flat_map(pair).collect()
+}
+
+/// What a forwarder has counted at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    /// When.
+    pub(crate) at: Instant,
+    /// Packets received by port 1, and by the first port of every further pair.
+    pub(crate) received: u64,
+    /// Packets sent by port 2, and by the second port of every further pair.
+    pub(crate) sent: u64,
+}
+
+impl Counts {
+    /// What came in and left by all pairs of ports.
+    ///
+    /// # Errors
+    /// A port has no counters.
+    pub(crate) fn of_ports(stats: &[PortStats], pairs: usize, at: Instant) -> Result<Self> {
+        let port = |number: usize| {
+            let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
+            found.with_context(|| format!("the switch reports no counters of port {number}"))
+        };
+        let mut counts = Self { at, received: 0, sent: 0 };
+        for pair in 0..pairs {
+            counts.received += port(2 * pair + 1)?.rx_packets;
+            counts.sent += port(2 * pair + 2)?.tx_packets;
+        }
+        Ok(counts)
+    }
+
+    /// Packets that came in and did not leave, of those between `first` and now. A switch that
+    /// reads both counters between two batches has nothing in flight then.
+    pub(crate) fn lost_since(&self, first: &Self) -> i64 {
+        let stayed = |counts: &Self| counts.received as i64 - counts.sent as i64;
+        stayed(self) - stayed(first)
+    }
+
+    /// Packets a second that left since `first`.
+    pub(crate) fn rate_since(&self, first: &Self) -> f64 {
+        let seconds = self.at.duration_since(first.at).as_secs_f64();
+        self.sent.saturating_sub(first.sent) as f64 / seconds.max(1e-9)
+    }
+}
+
+/// Waits until two rates in a row, each over a quarter of a second, differ by less than a
+/// fiftieth, or until `limit`. The seconds that it took.
+///
+/// # Errors
+/// The counters cannot be read, or the run was interrupted.
+pub(crate) fn settle(
+    mut counts: impl FnMut() -> Result<Counts>,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<f64> {
+    const STEP: Duration = Duration::from_millis(250);
+    let start = Instant::now();
+    let mut last = counts()?;
+    let mut last_rate = 0.0;
+    loop {
+        cancel.sleep(STEP)?;
+        let now = counts()?;
+        let rate = now.rate_since(&last);
+        let is_steady = rate > 0.0 && (rate - last_rate).abs() < last_rate / 50.0;
+        if is_steady || start.elapsed() > limit {
+            return Ok(start.elapsed().as_secs_f64());
+        }
+        (last, last_rate) = (now, rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    use netdev::sys::affinity;
+    use openflow::PortNo;
+    use openflow::port::PortStats;
+
+    use super::{Counts, ReplayTestbed, ensure_cores, ensure_devices, ports, settle};
+    use crate::cancel::Cancel;
+    use crate::dut::PortName;
+    use crate::settings::{Replay, ReplayDevices, Settings};
+    use crate::workload::{Entries, Workload};
+
+    #[test]
+    fn every_worker_has_a_source_and_a_sink() {
+        let workload = Workload {
+            name: "w".to_owned(),
+            trace: PathBuf::from("/t/w.pcap"),
+            entries: Entries::Made(1),
+            frames: 100_000,
+        };
+        let with = |devices, number_at| Replay { devices, number_at, ..Replay::default() };
+        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, 2);
+        assert_eq!(memory.len(), 4);
+        assert_eq!(memory[2], PortName::Memory("pcap:/t/w.pcap?loop=true&number=34".to_owned()));
+        let dpdk = ports(&with(ReplayDevices::Dpdk, None), &workload, 2);
+        assert_eq!(dpdk[3], PortName::Dpdk("net_null1,no-rx=1".to_owned()));
+        ensure_devices(ReplayDevices::Memory, &workload, 2).unwrap();
+        ensure_devices(ReplayDevices::Dpdk, &workload, 1).unwrap();
+        let error = ensure_devices(ReplayDevices::Dpdk, &workload, 2).unwrap_err().to_string();
+        assert!(error.contains("ports in memory"), "{error}");
+        let error = ensure_cores(&[0, 1], 1, 2).unwrap_err().to_string();
+        assert!(error.contains("no core 2 to forward on, there is 0, 1"), "{error}");
+    }
+
+    #[test]
+    fn the_lab_comes_back_to_its_cores() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = affinity::allowed_cpus().unwrap();
+        let settings = Settings { core: all.last().copied(), ..Settings::default() };
+        let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
+        let bed = ReplayTestbed::new(&settings, &made, folder.path()).unwrap();
+        let off = bed.keep_off().unwrap();
+        let now = affinity::allowed_cpus().unwrap();
+        assert!(all.len() == 1 || !now.contains(all.last().unwrap()), "{now:?}");
+        drop(off);
+        assert_eq!(affinity::allowed_cpus().unwrap(), all);
+        assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
+        assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
+    }
+
+    #[test]
+    fn every_pair_of_ports_is_counted() {
+        let stats = |number: u32| PortStats {
+            port_no: PortNo(number),
+            rx_packets: 10_u64.pow(number),
+            tx_packets: 3 * 10_u64.pow(number),
+            ..PortStats::default()
+        };
+        let all: Vec<PortStats> = (1..=4).map(stats).collect();
+        let counts = Counts::of_ports(&all, 2, Instant::now()).unwrap();
+        assert_eq!((counts.received, counts.sent), (1_010, 30_300));
+        let error = Counts::of_ports(&all, 3, Instant::now()).unwrap_err().to_string();
+        assert!(error.contains("port 5"), "{error}");
+    }
+
+    #[test]
+    fn a_rate_is_packets_sent_by_time() {
+        let at = Instant::now();
+        let first = Counts { at, received: 0, sent: 100 };
+        let last = Counts { at: at + Duration::from_millis(500), received: 0, sent: 1_100 };
+        assert!((last.rate_since(&first) - 2_000.0).abs() < 1e-6);
+        assert_eq!(last.rate_since(&last), 0.0);
+    }
+
+    #[test]
+    fn settling_ends_when_the_rate_stays() {
+        let start = Instant::now();
+        let mut reading = 0_u32;
+        let counts = || {
+            reading += 1;
+            let sent = if reading < 3 { 0 } else { u64::from(reading) * 1_000_000 };
+            Ok(Counts { at: start + Duration::from_millis(250) * reading, received: 0, sent })
+        };
+        let long = Duration::from_secs(60);
+        settle(counts, long, &Cancel::default()).unwrap();
+        assert_eq!(reading, 5);
+    }
+}
