@@ -1,23 +1,20 @@
-//! Formats of test vectors and cases, where they lie in the workspace, a seeded generator, an etcd
-//! for tests that need one, and what a program leaves behind.
+//! The format of test vectors, where vectors and cases lie in the workspace, a seeded generator, an
+//! etcd for tests that need one, and what a program leaves behind.
 //!
 //! Bytes in tests come from other programs and from the specification; they are kept as text so
 //! that people can read and review them (`vectors/README.md` describes both formats). This crate
-//! reads those files and makes no bytes of its own but random ones. It imports nothing, so every
-//! crate may use it in its tests, and it never decides what the bytes mean.
+//! reads those files and makes no bytes of its own but random ones. It imports the cases only, so
+//! every crate may use it in its tests, and it never decides what the bytes mean.
 #![forbid(unsafe_code)]
 
-mod block;
-pub mod cases;
 mod etcd;
-pub mod hex;
 mod leftovers;
 mod random;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};
 
-pub use block::Error;
+pub use cases::{self, Error, hex};
 pub use etcd::{EtcdCertificates, EtcdProcess};
 pub use leftovers::{marked_processes, network_devices};
 pub use random::Random;

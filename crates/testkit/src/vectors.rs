@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::block::{self, Entry, Error};
-use crate::hex;
+use cases::block::{self, Entry, Error};
+use cases::hex;
 
 /// One record of a vector file.
 #[derive(Debug, Clone, PartialEq, Eq)]

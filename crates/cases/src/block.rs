@@ -1,4 +1,4 @@
-//! The syntax that vectors and cases share: blocks of `key: value` lines.
+//! The syntax that cases and the test vectors share: blocks of `key: value` lines.
 //!
 //! One reader for both, so that comments, continuation lines and error messages are the same
 //! everywhere. It must never drop a line silently: what is not understood is an error with its
@@ -19,7 +19,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(crate) fn new(file: &Path, line: usize, what: impl Into<String>) -> Self {
+    /// An error at that place.
+    pub fn new(file: &Path, line: usize, what: impl Into<String>) -> Self {
         Self { file: file.to_path_buf(), line, what: what.into() }
     }
 }
@@ -34,14 +35,20 @@ impl std::error::Error for Error {}
 
 /// One `key: value`, with its continuation lines joined by single line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) value: String,
-    pub(crate) line: usize,
+pub struct Entry {
+    /// What stands before the colon.
+    pub key: String,
+    /// What stands behind it.
+    pub value: String,
+    /// Line of the key, counted from 1.
+    pub line: usize,
 }
 
 /// Blocks of entries; blank lines stand between them.
-pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Vec<Entry>>, Error> {
+///
+/// # Errors
+/// A line that is no entry and continues none.
+pub fn parse(file: &Path, text: &str) -> Result<Vec<Vec<Entry>>, Error> {
     let mut blocks = Vec::new();
     let mut block: Vec<Entry> = Vec::new();
     for (index, raw) in text.lines().enumerate() {
@@ -76,7 +83,10 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Vec<Vec<Entry>>, Error> {
 }
 
 /// All files below `dir` whose name ends in `.extension`, sorted by path.
-pub(crate) fn files(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn files(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_path_buf()];
     while let Some(folder) = folders.pop() {
@@ -95,7 +105,10 @@ pub(crate) fn files(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> 
 }
 
 /// The text of a file.
-pub(crate) fn read(file: &Path) -> Result<String, Error> {
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(file: &Path) -> Result<String, Error> {
     std::fs::read_to_string(file).map_err(|e| Error::new(file, 0, e.to_string()))
 }
 
