@@ -219,32 +219,64 @@ fn a_switch_that_runs_already_is_measured_at_the_interfaces_of_this_machine() {
     external("ptcp:16653:127.0.0.1", "--controller tcp:127.0.0.1:16653 --max-backoff 0.2");
 }
 
-/// What `weir lab check` finds: area and feature, verdict, note.
-fn check(dut: &str, of: &str) -> Vec<(String, String, String)> {
+/// What `weir lab check` says of a switch in one version, and its exit code.
+fn check(dut: &str, of: &str, more: &[&str]) -> (Value, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(["lab", "check", dut, "--of", of, "--entries", "500", "--json"])
+        .args(more)
         .output()
         .expect("the weir binary starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let reports: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{dut} {of}: {error}: {said}"));
-    let findings = reports[0]["findings"].as_array().expect("findings").iter();
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    findings
-        .map(|finding| {
-            let what = format!("{}: {}", text(&finding["area"]), text(&finding["feature"]));
-            (what, text(&finding["verdict"]), text(&finding["note"]))
-        })
-        .collect()
+    (reports[0].clone(), output.status.code())
 }
 
 #[test]
 #[ignore = "needs root"]
 fn a_check_finds_what_weir_can_do_and_that_it_does_not_lie() {
-    for of in ["1.0", "1.3"] {
-        for (what, verdict, note) in check("weir", of) {
-            let has_no = note.contains("QUEUE") || verdict == "yes";
-            assert!(has_no, "OpenFlow {of}, {what}: {verdict}, {note}");
+    for (of, at_least) in [("1.0", 10), ("1.3", 850)] {
+        let (report, code) = check("weir", of, &[]);
+        for finding in report["findings"].as_array().expect("findings") {
+            let is_good = finding["verdict"] == "yes"
+                || finding["note"].as_str().is_some_and(|note| note.contains("QUEUE"));
+            assert!(is_good, "OpenFlow {of}: {finding}");
         }
+        let cases = report["cases"].as_array().expect("cases");
+        let of_verdict = |verdict: &str| -> Vec<&Value> {
+            cases.iter().filter(|case| case["verdict"] == verdict).collect()
+        };
+        for verdict in ["failed", "not-supported"] {
+            let found = of_verdict(verdict);
+            assert!(found.is_empty(), "OpenFlow {of}: {found:#?}");
+        }
+        let passed = of_verdict("passed").len();
+        assert!(passed >= at_least, "OpenFlow {of}: {passed} of {}", cases.len());
+        assert_eq!(code, Some(0));
     }
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_case_that_a_switch_does_not_keep_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("own.case");
+    let frame = "02000000000202000000000188b5".to_owned() + &"00".repeat(46);
+    let text = format!(
+        "case: right\nflow: in_port=1,actions=output:2\nin: 1 {frame}\nout: 2 {frame}\n\n\
+         case: wrong\nflow: in_port=1,actions=output:2\nin: 1 {frame}\nout: 3 {frame}\n"
+    );
+    std::fs::write(&file, text).expect("a file");
+    let (report, code) = check("weir", "1.3", &["--cases", file.to_str().expect("a path")]);
+    let cases = report["cases"].as_array().expect("cases");
+    assert_eq!(cases[0]["verdict"], "passed", "{}", cases[0]);
+    assert_eq!(cases[1]["verdict"], "failed", "{}", cases[1]);
+    assert_eq!(cases[1]["line"], 9, "{}", cases[1]);
+    let note = cases[1]["note"].as_str().expect("a note");
+    assert!(note.starts_with("nothing left by port 3"), "{note}");
+    assert_eq!(code, Some(1));
+    let (report, code) = check("linux-bridge", "1.3", &[]);
+    assert_eq!(report["cases"].as_array().map(Vec::len), Some(0), "{report}");
+    assert_eq!(report["findings"][0]["verdict"], "no", "{report}");
+    assert_eq!(code, Some(0));
 }

@@ -1,15 +1,19 @@
 //! What a switch can do, and whether it does what it says.
 //!
-//! Features are asked for by messages: what is refused is not there. Two things that a switch may
+//! The cases come first: what goes in, and what must come out. Further features are asked for by
+//! messages: what is refused is not there. Two things that a switch may
 //! say and not do are found out by traffic: that entries are in force when it answers a barrier,
 //! and that it holds the entries that it took. It must never believe an answer where a frame can
 //! be sent instead.
 
+pub mod cases;
 mod features;
 mod truth;
 mod under_test;
 
 use serde::{Deserialize, Serialize};
+
+use self::cases::{CaseFinding, CaseVerdict};
 
 pub use features::probe_features;
 pub use truth::{barrier, table};
@@ -68,7 +72,10 @@ pub struct CheckReport {
     pub dut: String,
     /// The version.
     pub version: String,
-    /// Everything that was asked.
+    /// The cases that were played, in the order of their files.
+    #[serde(default)]
+    pub cases: Vec<CaseFinding>,
+    /// Everything else that was asked.
     pub findings: Vec<Finding>,
 }
 
@@ -77,6 +84,18 @@ impl CheckReport {
     #[must_use]
     pub fn has_lies(&self) -> bool {
         self.findings.iter().any(|finding| finding.verdict == Truth::Lies)
+    }
+
+    /// How many cases came to that.
+    #[must_use]
+    pub fn count(&self, verdict: CaseVerdict) -> usize {
+        self.cases.iter().filter(|case| case.verdict == verdict).count()
+    }
+
+    /// Whether the switch does what it says: no lie, no case that fails.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        !self.has_lies() && self.count(CaseVerdict::Failed) == 0
     }
 }
 

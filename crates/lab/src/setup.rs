@@ -420,10 +420,23 @@ impl Setup {
     /// # Errors
     /// There is no such bridge, nobody listens, or it does not speak the version.
     pub fn connect(&self, bridge: usize, cancel: &Cancel) -> anyhow::Result<SwitchClient> {
+        self.connect_in(self.version, bridge, cancel)
+    }
+
+    /// The same in another version than that of the settings.
+    ///
+    /// # Errors
+    /// As [`Setup::connect`].
+    pub fn connect_in(
+        &self,
+        version: Version,
+        bridge: usize,
+        cancel: &Cancel,
+    ) -> anyhow::Result<SwitchClient> {
         let Some(endpoint) = self.dut.bridges.get(bridge) else {
             anyhow::bail!("the switch has no OpenFlow channel of a bridge {bridge}");
         };
-        let connect = || SwitchClient::connect(endpoint, self.version, self.tls.clone(), cancel);
+        let connect = || SwitchClient::connect(endpoint, version, self.tls.clone(), cancel);
         match (endpoint, self.bed.kernel()) {
             // A socket stays in the namespace that it was made in.
             (

@@ -14,11 +14,12 @@ use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{
-    Message, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
+    ErrorMessage, Message, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut,
+    SwitchConfig,
 };
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
-use openflow::{GroupId, MeterId, PortNo, Version, Xid};
+use openflow::{GroupId, MeterId, PortNo, TableId, Version, Xid};
 
 use crate::cancel::Cancel;
 
@@ -172,7 +173,11 @@ impl SwitchClient {
     /// # Errors
     /// The switch refuses, or does not answer.
     pub fn clear(&mut self) -> Result<()> {
-        self.send_all([Message::FlowMod(FlowMod::new(FlowModCommand::Delete))])?;
+        let mut all = FlowMod::new(FlowModCommand::Delete);
+        if self.client.version().has_pipeline() {
+            all.table_id = TableId::ALL;
+        }
+        self.send_all([Message::FlowMod(all)])?;
         if !self.client.version().has_groups() {
             return Ok(());
         }
@@ -248,6 +253,48 @@ impl SwitchClient {
     pub fn count_taken(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<u64> {
         let loaded = self.client.load(messages).map_err(lab_error)?;
         Ok(loaded.messages.saturating_sub(loaded.refused))
+    }
+
+    /// Sends a message and waits until it is carried out: the error that answers it, and what else
+    /// came meanwhile.
+    ///
+    /// # Errors
+    /// The version cannot say it, or the switch does not answer the barrier.
+    pub fn carry_out(&mut self, message: &Message) -> Result<(Option<ErrorMessage>, Vec<Message>)> {
+        let sent = self.client.send(message).map_err(lab_error)?;
+        self.client.barrier().map_err(lab_error)?;
+        let (mut refused, mut came) = (None, Vec::new());
+        for (xid, message) in self.take_unclaimed()? {
+            if xid == sent
+                && let Message::Error(error) = message
+            {
+                refused = Some(error);
+            } else {
+                came.push(message);
+            }
+        }
+        Ok((refused, came))
+    }
+
+    /// What has come that nobody has waited for.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn take_unclaimed(&mut self) -> Result<Vec<(Xid, Message)>> {
+        self.client.poll().map_err(lab_error)?;
+        let mut all = Vec::new();
+        while let Some(one) = self.client.next_within(Duration::ZERO).map_err(lab_error)? {
+            all.push(one);
+        }
+        Ok(all)
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// An error message that has come, or no answer.
+    pub fn ask(&mut self, request: &Message) -> Result<Message> {
+        self.client.request(request).map_err(lab_error)
     }
 
     /// Asks for statistics or descriptions, and waits for all of the answer.
@@ -431,8 +478,10 @@ mod tests {
 
     const VERSION: Version = Version::V1_3;
 
-    /// A switch that refuses entries of table 9, until the connection ends.
-    fn serve(mut stream: UnixStream) {
+    /// A switch that refuses entries of table 9, until the connection ends; which tables were
+    /// named by deletions.
+    fn serve(mut stream: UnixStream) -> Vec<TableId> {
+        let mut deleted = Vec::new();
         let now = Instant::now();
         let mut switch = Connection::new(ConnectionSettings::new(Side::Switch), now);
         let mut bytes = vec![0; 1 << 16];
@@ -441,10 +490,15 @@ mod tests {
             switch.transmitted(switch.transmit().len(), now);
             match stream.read(&mut bytes) {
                 Ok(count) if count > 0 => switch.receive(&bytes[..count], now),
-                Ok(_) | Err(_) => return,
+                Ok(_) | Err(_) => return deleted,
             }
             while let Some(event) = switch.poll_event() {
                 let Event::Message { xid, message } = event else { continue };
+                if let Message::FlowMod(entry) = &message
+                    && entry.command == FlowModCommand::Delete
+                {
+                    deleted.push(entry.table_id);
+                }
                 if message == Message::BarrierRequest {
                     switch.send_as(xid, &Message::BarrierReply).unwrap();
                 } else if matches!(message, Message::FlowMod(entry) if entry.table_id == TableId(9))
@@ -454,9 +508,10 @@ mod tests {
                 }
             }
         }
+        deleted
     }
 
-    fn connected(folder: &std::path::Path) -> (SwitchClient, JoinHandle<()>) {
+    fn connected(folder: &std::path::Path) -> (SwitchClient, JoinHandle<Vec<TableId>>) {
         let path = folder.join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
@@ -474,6 +529,15 @@ mod tests {
         assert_eq!(refused.unwrap_err().to_string(), "line 2");
         drop(client);
         server.join().unwrap();
+    }
+
+    #[test]
+    fn clearing_is_of_all_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut client, server) = connected(folder.path());
+        client.clear().unwrap();
+        drop(client);
+        assert_eq!(server.join().unwrap(), [TableId::ALL]);
     }
 
     #[test]

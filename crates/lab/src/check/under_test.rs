@@ -4,12 +4,15 @@
 use std::time::{Duration, Instant};
 
 use netdev::Port;
+use openflow::Version;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
 
-use crate::cancel::Stopped;
+use super::cases::{Answered, PlayedSwitch};
+use crate::cancel::{Cancel, Stopped};
 use crate::setup::Setup;
 use crate::switch_client::{RefusedMessage, SwitchClient};
+use crate::testbed::netns::{Joined, NetnsTestbed};
 
 /// How long a frame may take from port 1 to port 2.
 const CROSSING: Duration = Duration::from_millis(150);
@@ -23,6 +26,9 @@ pub enum CheckError {
     /// The switch refuses a question.
     #[error("{0}")]
     Refused(String),
+    /// The version cannot say it.
+    #[error("{0}")]
+    Unsaid(String),
     /// The channel or a port failed.
     #[error("{0}")]
     Broken(String),
@@ -56,8 +62,13 @@ pub trait CheckedSwitch {
 /// The switch of a setup.
 pub struct SwitchAtPorts<'a> {
     client: SwitchClient,
+    version: Version,
+    /// A channel of another version, once a case has one; why there is none, where that was tried.
+    other: Option<(Version, Result<SwitchClient, String>)>,
     setup: &'a Setup,
-    ports: Vec<Port>,
+    cancel: &'a Cancel,
+    /// The far end of each port; none where its link is down.
+    ports: Vec<Option<Port>>,
 }
 
 fn broken(error: impl std::fmt::Display) -> CheckError {
@@ -65,40 +76,88 @@ fn broken(error: impl std::fmt::Display) -> CheckError {
 }
 
 /// An error of the channel: an interruption, a refusal, or else.
-fn channel_error(error: &anyhow::Error) -> CheckError {
+#[expect(clippy::needless_pass_by_value, reason = "the end of a chain of results")]
+fn channel_error(error: anyhow::Error) -> CheckError {
     if error.is::<Stopped>() {
         return CheckError::Stopped(Stopped);
     }
     let text = format!("{error:#}");
     match error.downcast_ref::<client::ClientError>() {
         Some(client::ClientError::Refused { .. }) => CheckError::Refused(text),
+        Some(client::ClientError::Encode(_)) => CheckError::Unsaid(text),
         Some(_) | None => CheckError::Broken(text),
     }
 }
 
 impl<'a> SwitchAtPorts<'a> {
-    /// Opens the far ends of the ports.
+    /// Opens the far ends of the ports; `client` speaks `version`.
     ///
     /// # Errors
     /// A port cannot be opened, or there are fewer than two.
-    pub fn new(client: SwitchClient, setup: &'a Setup) -> Result<Self, CheckError> {
-        let ports = setup.bed().open_ports().map_err(broken)?;
+    pub fn new(
+        client: SwitchClient,
+        version: Version,
+        setup: &'a Setup,
+        cancel: &'a Cancel,
+    ) -> Result<Self, CheckError> {
+        if let Some(bed) = setup.bed().kernel() {
+            bed.silence_hosts().map_err(broken)?;
+        }
+        let ports: Vec<Option<Port>> =
+            setup.bed().open_ports().map_err(broken)?.into_iter().map(Some).collect();
         if ports.len() < 2 {
             return Err(CheckError::Broken("a check needs two ports".to_owned()));
         }
-        Ok(Self { client, setup, ports })
+        let mut switch = Self { client, version, other: None, setup, cancel, ports };
+        switch.client.want_packet_ins().map_err(channel_error)?;
+        Ok(switch)
+    }
+
+    /// The testbed whose links are the lab's to take away.
+    fn links(&self) -> Option<&'a NetnsTestbed> {
+        let bed = self.setup.bed().kernel();
+        bed.filter(|bed| bed.shape().joined == Joined::BySwitch)
+    }
+
+    fn port(&mut self, number: u32) -> Result<&mut Port, CheckError> {
+        let index = (number as usize).wrapping_sub(1);
+        let port = self.ports.get_mut(index).and_then(Option::as_mut);
+        port.ok_or_else(|| CheckError::Broken(format!("port {number} has no link to the lab")))
+    }
+
+    fn channel(&mut self, version: Version) -> Result<&mut SwitchClient, CheckError> {
+        if version == self.version {
+            return Ok(&mut self.client);
+        }
+        if self.other.as_ref().is_none_or(|(known, _)| *known != version) {
+            let opened = self.setup.connect_in(version, 0, self.cancel).and_then(|mut client| {
+                client.want_packet_ins()?;
+                Ok(client)
+            });
+            let opened = match opened.map_err(channel_error) {
+                Err(CheckError::Stopped(stopped)) => return Err(stopped.into()),
+                opened => opened.map_err(|error| error.to_string()),
+            };
+            self.other = Some((version, opened));
+        }
+        match &mut self.other {
+            Some((_, Ok(client))) => Ok(client),
+            Some((_, Err(why))) => Err(CheckError::Broken(why.clone())),
+            None => Err(CheckError::Broken("there is no channel".to_owned())),
+        }
     }
 }
 
 impl Drop for SwitchAtPorts<'_> {
     fn drop(&mut self) {
-        self.setup.bed().give_back(std::mem::take(&mut self.ports));
+        let ports = std::mem::take(&mut self.ports);
+        self.setup.bed().give_back(ports.into_iter().flatten().collect());
     }
 }
 
 impl CheckedSwitch for SwitchAtPorts<'_> {
     fn clear(&mut self) -> Result<(), CheckError> {
-        self.client.clear().map_err(|error| channel_error(&error))
+        self.client.clear().map_err(channel_error)
     }
 
     fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError> {
@@ -106,49 +165,131 @@ impl CheckedSwitch for SwitchAtPorts<'_> {
             Ok(()) => Ok(None),
             Err(error) => match error.downcast_ref::<RefusedMessage>() {
                 Some(refused) => Ok(Some(refused.why.clone())),
-                None => Err(channel_error(&error)),
+                None => Err(channel_error(error)),
             },
         }
     }
 
     fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError> {
-        self.client.count_taken(messages).map_err(|error| channel_error(&error))
+        self.client.count_taken(messages).map_err(channel_error)
     }
 
     fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
-        self.client.multipart(body).map_err(|error| channel_error(&error))
+        self.client.multipart(body).map_err(channel_error)
     }
 
     fn entries(&mut self) -> Result<u64, CheckError> {
-        Ok(self.client.list_flows().map_err(|error| channel_error(&error))?.entries)
+        Ok(self.client.list_flows().map_err(channel_error)?.entries)
     }
 
     fn forwards(&mut self, frames: &[Vec<u8>]) -> Result<Vec<bool>, CheckError> {
-        let [near, far, ..] = &mut self.ports[..] else {
-            return Err(CheckError::Broken("a check needs two ports".to_owned()));
-        };
-        let mut batch = Batch::default();
         // What came late of an earlier question is none of this one.
-        while far.rx(&mut batch, RX_BURST).map_err(broken)? > 0 {
-            batch.clear();
-        }
+        self.take(2)?;
         let sent: Vec<PacketBuf> = frames.iter().map(|one| PacketBuf::from_slice(one)).collect();
-        let taken = near.tx(&sent).map_err(broken)?;
+        let taken = self.port(1)?.tx(&sent).map_err(broken)?;
         let mut came = vec![false; frames.len()];
         let begun = Instant::now();
         while came.iter().take(taken).any(|came| !came) && begun.elapsed() < CROSSING {
-            if far.rx(&mut batch, RX_BURST).map_err(broken)? == 0 {
+            let arrived = self.take(2)?;
+            if arrived.is_empty() {
                 std::thread::yield_now();
             }
-            for frame in batch.frames() {
+            for frame in arrived {
                 // Padding may follow.
-                let is = |sent: &Vec<u8>| frame.bytes().starts_with(sent);
+                let is = |sent: &Vec<u8>| frame.starts_with(sent);
                 if let Some(index) = frames.iter().position(is) {
                     came[index] = true;
                 }
             }
-            batch.clear();
         }
         Ok(came)
+    }
+}
+
+impl PlayedSwitch for SwitchAtPorts<'_> {
+    fn ports(&self) -> u32 {
+        u32::try_from(self.ports.len()).unwrap_or(u32::MAX)
+    }
+
+    fn has_links(&self) -> bool {
+        self.links().is_some()
+    }
+
+    fn reset(&mut self) -> Result<(), CheckError> {
+        self.clear()?;
+        for port in 1..=PlayedSwitch::ports(self) {
+            self.take(port)?;
+        }
+        self.client.take_unclaimed().map_err(channel_error)?;
+        if let Some((_, Ok(client))) = &mut self.other {
+            client.take_unclaimed().map_err(channel_error)?;
+        }
+        Ok(())
+    }
+
+    fn reconnect(&mut self) -> Result<(), CheckError> {
+        self.other = None;
+        self.client = self.setup.connect(0, self.cancel).map_err(channel_error)?;
+        self.client.want_packet_ins().map_err(channel_error)
+    }
+
+    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError> {
+        let (refused, came) = self.channel(version)?.carry_out(message).map_err(channel_error)?;
+        Ok(Answered { refused, came })
+    }
+
+    fn came(&mut self, version: Version) -> Result<Vec<Message>, CheckError> {
+        let came = self.channel(version)?.take_unclaimed().map_err(channel_error)?;
+        Ok(came.into_iter().map(|(_, message)| message).collect())
+    }
+
+    fn ask(&mut self, message: &Message) -> Result<Message, CheckError> {
+        self.client.ask(message).map_err(channel_error)
+    }
+
+    fn statistics(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
+        self.multipart(body)
+    }
+
+    fn put(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError> {
+        let frames = [PacketBuf::from_slice(frame)];
+        let begun = Instant::now();
+        while self.port(port)?.tx(&frames).map_err(broken)? == 0 {
+            if begun.elapsed() > CROSSING {
+                return Err(CheckError::Broken(format!("port {port} takes no frame of the lab")));
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, port: u32) -> Result<Vec<Vec<u8>>, CheckError> {
+        let index = (port as usize).wrapping_sub(1);
+        let Some(Some(port)) = self.ports.get_mut(index) else { return Ok(Vec::new()) };
+        let (mut batch, mut frames) = (Batch::default(), Vec::new());
+        while port.rx(&mut batch, RX_BURST).map_err(broken)? > 0 {
+            frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
+            batch.clear();
+        }
+        Ok(frames)
+    }
+
+    fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError> {
+        let index = (port as usize).wrapping_sub(1);
+        let Some(slot) = self.ports.get_mut(index) else {
+            return Err(CheckError::Broken(format!("there is no port {port}")));
+        };
+        if slot.is_some() == is_up {
+            return Ok(());
+        }
+        *slot = None;
+        let Some(bed) = self.links() else {
+            return Err(CheckError::Broken("the links are not the lab's".to_owned()));
+        };
+        bed.set_link(index, is_up).map_err(broken)?;
+        if is_up {
+            self.ports[index] = Some(bed.open_port(index).map_err(broken)?);
+        }
+        Ok(())
     }
 }

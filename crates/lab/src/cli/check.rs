@@ -1,14 +1,20 @@
 //! `weir lab check`.
 
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ::cases::Case;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::{PathArgs, TestbedArg, testbed_kind};
 use crate::cancel::Cancel;
+use crate::check::cases::{self, CaseFinding, CaseVerdict, Pace, obedience, play_all};
 use crate::check::{CheckReport, Finding, SwitchAtPorts, Truth, barrier, probe_features, table};
 use crate::dut::{self, Dut};
+use crate::progress::RunProgress;
 use crate::scratch;
 use crate::settings::Settings;
 use crate::setup::{Setup, SetupParts};
@@ -17,10 +23,14 @@ const EXAMPLES: &str = "\
 Examples:
   weir lab check ovs
   weir lab check weir --entries 100000 --json
+  weir lab check ovs --of 1.3 --cases my.case
   weir lab check external --inventory box.toml --of 1.0";
 
 /// Rounds of the question about barriers.
 const ROUNDS: u32 = 50;
+
+/// Ports of a switch that the lab starts: the cases have as many.
+const PORTS: usize = 4;
 
 /// Entries before each barrier.
 const BARRIER_ENTRIES: u32 = 100;
@@ -34,6 +44,12 @@ pub(super) struct CheckArgs {
     /// Versions of OpenFlow
     #[arg(long, value_delimiter = ',', default_value = "1.0,1.3")]
     of: Vec<String>,
+    /// Cases in place of those that are built in: a file, or a folder of *.case files
+    #[arg(long, value_name = "PATH")]
+    cases: Option<PathBuf>,
+    /// Play no cases
+    #[arg(long, conflicts_with = "cases")]
+    skip_cases: bool,
     /// Entries that the table is asked to hold
     #[arg(
         long,
@@ -63,26 +79,38 @@ impl CheckArgs {
             let known: Vec<&str> = dut::ALL.iter().map(|dut| dut.name()).collect();
             bail!("no switch under test {:?}: there is {}", self.dut, known.join(", "));
         };
-        let reports = self.of.iter().map(|of| {
-            let findings = self.findings(dut, of, &cancel)?;
-            Ok(CheckReport { dut: dut.name().to_owned(), version: of.clone(), findings })
-        });
+        let cases = match (self.skip_cases, self.cases.as_deref()) {
+            (true, _) => Vec::new(),
+            (false, path) => cases::load(path)?,
+        };
+        let reports = self.of.iter().map(|of| self.report(dut, of, &cases, &cancel));
         let reports = reports.collect::<Result<Vec<CheckReport>>>()?;
         if self.json {
             println!("{}", serde_json::to_string_pretty(&reports)?);
         } else {
             reports.iter().for_each(print);
         }
-        let has_lies = reports.iter().any(CheckReport::has_lies);
-        Ok(if has_lies { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let is_good = reports.iter().all(CheckReport::is_good);
+        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn findings(&self, dut: &'static dyn Dut, of: &str, cancel: &Cancel) -> Result<Vec<Finding>> {
-        let settings = Settings { version: Some(of.to_owned()), ..Settings::default() };
+    fn report(
+        &self,
+        dut: &'static dyn Dut,
+        of: &str,
+        cases: &[Case],
+        cancel: &Cancel,
+    ) -> Result<CheckReport> {
+        let report = |cases, findings| {
+            Ok(CheckReport { dut: dut.name().to_owned(), version: of.to_owned(), cases, findings })
+        };
+        let settings =
+            Settings { version: Some(of.to_owned()), ports: Some(PORTS), ..Settings::default() };
         settings.check()?;
+        let version = settings.version()?;
         let paths = self.paths.resolve()?;
         if let Err(why) = dut.check(&settings, &paths) {
-            return Ok(vec![version_finding(of, Truth::No, why)]);
+            return report(Vec::new(), vec![version_finding(of, Truth::No, why)]);
         }
         dut.programs(&paths)?;
         let folder = scratch::make(scratch::LAB)?;
@@ -98,22 +126,76 @@ impl CheckArgs {
         let mut setup = match started {
             Ok(setup) => setup,
             Err(error) if error.is_stop() => return Err(error.into()),
-            Err(error) => return Ok(vec![version_finding(of, Truth::No, error.to_string())]),
+            Err(error) => {
+                let finding = version_finding(of, Truth::No, error.to_string());
+                return report(Vec::new(), vec![finding]);
+            }
         };
         let Some(client) = setup.take_client() else {
             bail!("{} has no OpenFlow channel", dut.name());
         };
-        let mut switch = SwitchAtPorts::new(client, &setup)?;
+        let mut switch = SwitchAtPorts::new(client, version, &setup, cancel)?;
+        let mut progress = RunProgress::new(cases.len() as u64, self.json || !is_terminal());
+        let played = play_all(&mut switch, version, cases, Pace::default(), |case| {
+            progress.begin(&case.name);
+            progress.advance(1);
+        })?;
+        drop(progress);
         let mut findings = vec![version_finding(of, Truth::Yes, String::new())];
-        findings.extend(probe_features(&mut switch, settings.version()?)?);
+        findings.extend(obedience(&played));
+        findings.extend(probe_features(&mut switch, version)?);
         findings.push(barrier(&mut switch, ROUNDS, BARRIER_ENTRIES)?);
         findings.push(table(&mut switch, self.entries)?);
-        Ok(findings)
+        report(played, findings)
+    }
+}
+
+/// A thousand lines of progress are for a bar only.
+fn is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// The cases: how many came to what in each file's folder, those that fail, and why others are not
+/// supported or not played.
+fn print_cases(report: &CheckReport) {
+    if report.cases.is_empty() {
+        return;
+    }
+    let mut areas: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
+    let mut reasons: BTreeMap<(CaseVerdict, &str), Vec<&CaseFinding>> = BTreeMap::new();
+    for found in &report.cases {
+        let area = found.file.rsplit_once('/').map_or(found.file.as_str(), |(area, _)| area);
+        areas.entry(area).or_default()[found.verdict as usize] += 1;
+        reasons.entry((found.verdict, &found.note)).or_default().push(found);
+    }
+    let width = areas.keys().map(|area| area.len()).max().unwrap_or(0);
+    let titles = CaseVerdict::ALL.map(CaseVerdict::text);
+    println!("  {:width$}  {}", "cases", titles.map(|title| format!("{title:>15}")).concat());
+    for (area, counts) in &areas {
+        println!("  {area:width$}  {}", counts.map(|count| format!("{count:>15}")).concat());
+    }
+    for ((verdict, note), found) in &reasons {
+        match verdict {
+            CaseVerdict::Passed => {}
+            CaseVerdict::Failed => {
+                for CaseFinding { file, line, case, .. } in found {
+                    println!("  FAILED {file}:{line} ({case}): {note}");
+                }
+            }
+            CaseVerdict::NotSupported | CaseVerdict::NotPlayed => {
+                let count = found.len();
+                let first = found.first().map_or("", |found| found.case.as_str());
+                let more =
+                    if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+                println!("  {}: {note}: {first}{more}", verdict.text());
+            }
+        }
     }
 }
 
 fn print(report: &CheckReport) {
     println!("{}, OpenFlow {}", report.dut, report.version);
+    print_cases(report);
     let width = report.findings.iter().map(|finding| finding.feature.len()).max().unwrap_or(0);
     for Finding { area, feature, verdict, note } in &report.findings {
         let line = format!("  {area:8} {feature:width$}  {:7}  {note}", verdict.text());

@@ -321,6 +321,24 @@ impl NetnsTestbed {
         Ok(rtnl.add_route(&port_name(1), (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), Some(far))?)
     }
 
+    /// Has the hosts' kernels answer nothing, whatever arrives: the lab itself is at every port.
+    ///
+    /// Frames for the hosts' addresses are another's then, and nobody resolves or pings an address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn silence_hosts(&self) -> Result<(), NetnsError> {
+        for (host, number) in self.hosts.iter().zip(1..) {
+            host.rtnl.set_mac(HOST_DEVICE, [2, 0xff, 0xff, 0xff, 0xff, number])?;
+            host.ns.enter(|| -> io::Result<()> {
+                let ipv4 = "/proc/sys/net/ipv4";
+                std::fs::write(format!("{ipv4}/conf/{HOST_DEVICE}/arp_ignore"), "8")?;
+                std::fs::write(format!("{ipv4}/icmp_echo_ignore_all"), "1")
+            })??;
+        }
+        Ok(())
+    }
+
     /// Takes the link of a host down, or brings it up.
     ///
     /// # Errors

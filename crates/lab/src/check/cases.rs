@@ -1,0 +1,296 @@
+//! The cases of `cases/` on a switch under test: each is played, and passes, fails, or says what the
+//! switch does not take.
+//!
+//! What a switch does is seen at the far ends of its ports and on its channel, and nowhere else: why
+//! it drops a frame is not. So steps about that are passed over, and a case that needs what the lab
+//! cannot do to this switch says so. A switch that refuses what a case needs with an error that says
+//! "not supported" is believed, one that takes it must do it.
+
+mod counters;
+mod obstacle;
+mod player;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ::cases::{Case, Step};
+use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
+use openflow::{Message, Version};
+use serde::{Deserialize, Serialize};
+
+use super::{CheckError, Finding, Truth};
+
+pub use obstacle::obstacle;
+use player::Player;
+
+/// What came of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaseVerdict {
+    /// The switch does what the case says.
+    Passed,
+    /// It does something else.
+    Failed,
+    /// It refuses what the case needs, and says that it does not have it.
+    NotSupported,
+    /// The lab cannot play it here.
+    NotPlayed,
+}
+
+impl CaseVerdict {
+    /// Every verdict.
+    pub const ALL: [Self; 4] = [Self::Passed, Self::Failed, Self::NotSupported, Self::NotPlayed];
+
+    /// As a table shows it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::NotSupported => "not supported",
+            Self::NotPlayed => "not played",
+        }
+    }
+}
+
+/// What came of one case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseFinding {
+    /// The file, below the folder of the cases where they are built in.
+    pub file: String,
+    /// The line of the case, or of the step at which it ended.
+    pub line: usize,
+    /// Its name.
+    pub case: String,
+    /// What came of it.
+    pub verdict: CaseVerdict,
+    /// What was expected and what was seen; the refusal; what stands in the way.
+    pub note: String,
+    /// Whether frames had to be kept back after the answer to the barrier.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_late: bool,
+}
+
+/// What a switch answered to a message, and what it said before the answer to the barrier behind it.
+#[derive(Debug, Default)]
+pub struct Answered {
+    /// Its error, if it has refused the message.
+    pub refused: Option<ErrorMessage>,
+    /// Everything else that has come.
+    pub came: Vec<Message>,
+}
+
+/// A switch on which cases are played. Every call fails when a channel or a port does.
+#[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
+pub trait PlayedSwitch {
+    /// How many ports it has: 1, 2 and so on.
+    fn ports(&self) -> u32;
+
+    /// Whether the lab can take the link of a port away.
+    fn has_links(&self) -> bool;
+
+    /// Deletes all entries, groups and meters, and forgets what is on its way.
+    fn reset(&mut self) -> Result<(), CheckError>;
+
+    /// Opens its channels anew, after one has failed.
+    fn reconnect(&mut self) -> Result<(), CheckError>;
+
+    /// Sends a message and a barrier in that version, over a connection of its own where it is not
+    /// the one that is checked, and waits for its answer.
+    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError>;
+
+    /// What has come on the channel of a version, without waiting.
+    fn came(&mut self, version: Version) -> Result<Vec<Message>, CheckError>;
+
+    /// Asks something that is answered with one message.
+    fn ask(&mut self, message: &Message) -> Result<Message, CheckError>;
+
+    /// Asks for statistics, in the version that is checked.
+    fn statistics(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
+
+    /// A frame arrives at a port.
+    fn put(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError>;
+
+    /// The frames that have left by a port since the last call.
+    fn take(&mut self, port: u32) -> Result<Vec<Vec<u8>>, CheckError>;
+
+    /// Takes the link of a port away, or gives it back.
+    fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError>;
+}
+
+/// How long a play waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// For what must come.
+    pub patience: Duration,
+    /// For what must not come: the time within which a switch has dealt with a frame.
+    pub quiet: Duration,
+    /// Between the answer to a barrier and the first frame behind it.
+    pub obey: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(1),
+            quiet: Duration::from_millis(20),
+            obey: Duration::ZERO,
+        }
+    }
+}
+
+/// A switch that caches decisions looks at them again within that time: Open vSwitch does so every
+/// 500 ms at the latest (`max-revalidator`).
+const OBEY_LATE: Duration = Duration::from_millis(600);
+
+/// Cases that pass only with [`OBEY_LATE`], before all others are played so too.
+const LATE_MAX: usize = 3;
+
+/// A meter of a packet a second has let another one through by then.
+const TOO_LATE: Duration = Duration::from_millis(500);
+
+/// How often a case is played that fails: a machine that stood still must not accuse a switch.
+const ATTEMPTS: usize = 2;
+
+/// How often one with a meter is played, where the lab was too slow for its rate.
+const ATTEMPTS_WITH_METER: usize = 6;
+
+/// The built-in cases, or those of a file or of a folder.
+///
+/// # Errors
+/// A file cannot be read, or a line of it is not understood.
+pub fn load(path: Option<&Path>) -> Result<Vec<Case>, ::cases::Error> {
+    match path {
+        None => ::cases::built_in(),
+        Some(folder) if folder.is_dir() => ::cases::load_dir(folder),
+        Some(file) => ::cases::parse(file, &::cases::block::read(file)?),
+    }
+}
+
+/// Plays a case on a switch that was asked to speak `version`.
+///
+/// # Errors
+/// The channel or a port failed, and cannot be opened anew.
+pub fn play(
+    switch: &mut dyn PlayedSwitch,
+    version: Version,
+    case: &Case,
+    pace: Pace,
+) -> Result<CaseFinding, CheckError> {
+    let finding = |line, verdict, note| CaseFinding {
+        file: case.file.display().to_string(),
+        line,
+        case: case.name.clone(),
+        verdict,
+        note,
+        is_late: false,
+    };
+    if let Some(why) = obstacle(case, version, switch.ports(), switch.has_links()) {
+        return Ok(finding(case.line, CaseVerdict::NotPlayed, why));
+    }
+    let has_meter = case.steps.iter().any(|(_, step)| matches!(step, Step::Meter(_)));
+    let mut played = 0;
+    loop {
+        played += 1;
+        let begun = Instant::now();
+        let pace = if played == 1 { pace } else { Pace { obey: OBEY_LATE, ..pace } };
+        let Err((line, end)) = Player::new(switch, version, pace).play(case) else {
+            let passed = finding(case.line, CaseVerdict::Passed, String::new());
+            return Ok(CaseFinding { is_late: !pace.obey.is_zero(), ..passed });
+        };
+        let is_slow = has_meter && begun.elapsed() > TOO_LATE;
+        let attempts = if is_slow { ATTEMPTS_WITH_METER } else { ATTEMPTS };
+        let (verdict, note) = match end {
+            End::Otherwise(_) if played < attempts => continue,
+            End::Otherwise(_) if is_slow => {
+                let note = "the lab was slower than the rate of its meter".to_owned();
+                (CaseVerdict::NotPlayed, note)
+            }
+            End::Otherwise(note) => (CaseVerdict::Failed, note),
+            End::Unsupported(note) => (CaseVerdict::NotSupported, note),
+            End::Unplayable(note) => (CaseVerdict::NotPlayed, note),
+            End::Ended(CheckError::Stopped(stopped)) => return Err(stopped.into()),
+            End::Ended(error) => {
+                let note = error.to_string();
+                switch.reconnect().map_err(|error| {
+                    CheckError::Broken(format!("{}: {note}; then {error}", case.place(line)))
+                })?;
+                (CaseVerdict::Failed, note)
+            }
+        };
+        return Ok(finding(line, verdict, note));
+    }
+}
+
+/// Plays all cases; `begin` hears of each.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_all(
+    switch: &mut dyn PlayedSwitch,
+    version: Version,
+    cases: &[Case],
+    mut pace: Pace,
+    mut begin: impl FnMut(&Case),
+) -> Result<Vec<CaseFinding>, CheckError> {
+    let mut found: Vec<CaseFinding> = Vec::with_capacity(cases.len());
+    for case in cases {
+        begin(case);
+        found.push(play(switch, version, case, pace)?);
+        if count_late(&found) >= LATE_MAX {
+            pace.obey = OBEY_LATE;
+        }
+    }
+    Ok(found)
+}
+
+fn count_late(found: &[CaseFinding]) -> usize {
+    found.iter().filter(|found| found.is_late).count()
+}
+
+/// Whether packets obey what the answered barrier stands behind, by the cases that were played.
+#[must_use]
+pub fn obedience(found: &[CaseFinding]) -> Option<Finding> {
+    let played = found.iter().filter(|found| found.verdict == CaseVerdict::Passed).count();
+    if played == 0 {
+        return None;
+    }
+    let is_late = count_late(found) >= LATE_MAX;
+    let verdict = if is_late { Truth::Lies } else { Truth::Yes };
+    let note = if is_late {
+        format!(
+            "cases pass only when a frame comes {} ms after the barrier's answer",
+            OBEY_LATE.as_millis()
+        )
+    } else {
+        String::new()
+    };
+    let feature = "known packets obey when the barrier is answered";
+    Some(Finding::new("truth", feature, verdict, note))
+}
+
+/// Why a play ends before the case does.
+#[derive(Debug)]
+enum End {
+    /// The switch does something else.
+    Otherwise(String),
+    /// It does not have what is asked.
+    Unsupported(String),
+    /// A step cannot be played.
+    Unplayable(String),
+    /// A channel or a port failed.
+    Ended(CheckError),
+}
+
+impl From<CheckError> for End {
+    fn from(error: CheckError) -> Self {
+        match error {
+            CheckError::Refused(why) => Self::Unsupported(why),
+            CheckError::Unsaid(why) => Self::Unplayable(why),
+            CheckError::Broken(_) | CheckError::Stopped(_) => Self::Ended(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What stands in the way of a case, known before it is played.
+
+use ::cases::{Case, Step};
+use openflow::Version;
+
+/// So many ports have the cases.
+const PORTS: u32 = 4;
+
+/// What a case may wait in all, nanoseconds.
+const WAITS_MAX_NS: u64 = 6_000_000_000;
+
+/// A switch looks at its timeouts about so often, nanoseconds.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Why a case cannot be played in a check of that version, on a switch with so many ports.
+#[must_use]
+pub fn obstacle(case: &Case, version: Version, ports: u32, has_links: bool) -> Option<String> {
+    if let Some(other) = other_version(case, version) {
+        return Some(format!("a case of OpenFlow {other}"));
+    }
+    let needed = ports_needed(case);
+    if needed > ports && needed <= PORTS {
+        return Some(format!("needs {needed} ports, of which there are {ports}"));
+    }
+    let has_meter = case.steps.iter().any(|(_, step)| matches!(step, Step::Meter(_)));
+    let waits =
+        case.steps.iter().map(|(_, step)| if let Step::Wait { ns } = step { *ns } else { 0 });
+    let is_exact = |ns: u64| !ns.is_multiple_of(SECOND_NS);
+    if waits.clone().any(is_exact) || (has_meter && waits.clone().any(|ns| ns > 0)) {
+        return Some("says what happens at a moment, not about then".to_owned());
+    }
+    if waits.fold(0, u64::saturating_add) > WAITS_MAX_NS {
+        return Some(format!("waits for more than {} s", WAITS_MAX_NS / SECOND_NS));
+    }
+    case.steps.iter().find_map(|(_, step)| of_step(step, has_links).map(str::to_owned))
+}
+
+fn of_step(step: &Step, has_links: bool) -> Option<&'static str> {
+    match step {
+        Step::Talk { .. } => Some("has several controllers"),
+        Step::Late { .. } => Some("a switch that has not looked at its timeouts yet"),
+        Step::Port { port, .. } | Step::In { port, .. } | Step::Out { port, .. }
+            if !(1..=PORTS).contains(port) =>
+        {
+            Some("a port that the switch does not have")
+        }
+        Step::Port { words, .. } => words.iter().find_map(|word| match word.as_str() {
+            "link_down" if !has_links => Some("the links are not the lab's to take away"),
+            "blocked" | "not_live" | "gone" => Some("a state of a port that the lab cannot make"),
+            word if word.starts_with("vlans=") => Some("an option of Weir's switch"),
+            _ => None,
+        }),
+        Step::Flow(text) if text.to_ascii_lowercase().contains("normal") => {
+            Some("what the switch's NORMAL has learnt cannot be taken away")
+        }
+        Step::Setting(text) if text == "miss=drop" => Some("an option of Weir's switch"),
+        Step::Flow(_)
+        | Step::Group(_)
+        | Step::Meter(_)
+        | Step::Change { .. }
+        | Step::Error(_)
+        | Step::Version(_)
+        | Step::Setting(_)
+        | Step::Wait { .. }
+        | Step::Removed(_)
+        | Step::PacketOut { .. }
+        | Step::In { .. }
+        | Step::Out { .. }
+        | Step::PacketIn { .. }
+        | Step::Drop(_)
+        | Step::Counter { .. } => None,
+    }
+}
+
+/// The version of a case, if it is another: a case of 1.0 begins with a step that says so, and one
+/// of 1.3 may have a second controller, of 1.0.
+fn other_version(case: &Case, version: Version) -> Option<&'static str> {
+    let has_pipeline = |step: &Step| {
+        if let Step::Version(name) = step {
+            return Version::from_name(name).map(Version::has_pipeline);
+        }
+        (*step == Step::Setting("miss=controller".to_owned())).then_some(false)
+    };
+    let mut steps = case.steps.iter().map(|(_, step)| step);
+    let first = steps.clone().find(|step| step.acts()).and_then(has_pipeline);
+    let is_old = first == Some(false) && !steps.any(|step| has_pipeline(step) == Some(true));
+    match (is_old, version.has_pipeline()) {
+        (true, true) => Some("1.0"),
+        (false, false) => Some("1.3"),
+        (true, false) | (false, true) => None,
+    }
+}
+
+/// The highest port that a case names; all of them where it floods.
+fn ports_needed(case: &Case) -> u32 {
+    let of_text = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words: Vec<&str> = text.split(|c| !is_word(c)).collect();
+        if words.iter().any(|word| ["flood", "all"].contains(word)) {
+            return PORTS;
+        }
+        let names_port =
+            |word: &str| ["output", "in_port", "watch_port", "enqueue"].contains(&word);
+        let numbers = words.windows(2).filter(|pair| names_port(pair[0]));
+        numbers.filter_map(|pair| pair[1].parse().ok()).max().unwrap_or(0)
+    };
+    let of_step = |step: &Step| match step {
+        Step::In { port, .. } | Step::Out { port, .. } | Step::Port { port, .. } => *port,
+        Step::PacketOut { in_port, actions, .. } => {
+            of_text(actions).max(in_port.parse().unwrap_or(0))
+        }
+        Step::Flow(text) | Step::Group(text) | Step::Change { text, .. } => of_text(text),
+        Step::Meter(_)
+        | Step::Error(_)
+        | Step::Version(_)
+        | Step::Setting(_)
+        | Step::Wait { .. }
+        | Step::Late { .. }
+        | Step::Removed(_)
+        | Step::PacketIn { .. }
+        | Step::Drop(_)
+        | Step::Talk { .. }
+        | Step::Counter { .. } => 0,
+    };
+    // A port that no switch has is another matter.
+    let needed = case.steps.iter().map(|(_, step)| of_step(step));
+    needed.filter(|port| *port <= PORTS).max().unwrap_or(0)
+}

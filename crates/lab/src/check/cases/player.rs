@@ -1,0 +1,512 @@
+//! Plays one case.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ::cases::{Case, Step, hex};
+use client::error_name;
+use openflow::flow::{FlowMod, FlowModCommand, FlowRemoved};
+use openflow::group::GroupModCommand;
+use openflow::message::{
+    AsyncConfig, MultipartReplyBody, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
+};
+use openflow::meter::MeterModCommand;
+use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod, PortState};
+use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port};
+use openflow::{Message, PortNo, Version};
+
+use super::counters::{counter, is_seen, is_since_start};
+use super::{Answered, CheckError, End, Pace, PlayedSwitch};
+
+/// Between two looks at ports and channels.
+const LOOK: Duration = Duration::from_micros(200);
+
+/// How much later than its timeout an entry may go, beside [`Pace::patience`].
+const EXPIRY: Duration = Duration::from_secs(3);
+
+/// What a controller of 1.0 alone can set.
+const OF_V1_0: PortConfig = PortConfig::NO_FLOOD.union(PortConfig::NO_RECV_STP);
+
+/// A switch in the middle of a case.
+pub(super) struct Player<'a> {
+    switch: &'a mut dyn PlayedSwitch,
+    pace: Pace,
+    /// What is checked.
+    main: Version,
+    /// What commands come in.
+    version: Version,
+    /// Whose packet-ins count.
+    listener: Version,
+    /// Versions of which there is a channel.
+    channels: Vec<Version>,
+    flows: Vec<FlowMod>,
+    /// What has left by each port, and no step has named.
+    left: Vec<VecDeque<Vec<u8>>>,
+    packet_ins: VecDeque<PacketIn>,
+    removed: VecDeque<FlowRemoved>,
+    refused: Option<String>,
+    /// Something may be on its way since the last time that all was quiet.
+    is_moving: bool,
+    /// Something was changed since the last frame.
+    is_fresh: bool,
+    /// Ports that are not as they were.
+    changed_ports: Vec<u32>,
+    has_other_config: bool,
+    has_other_async: bool,
+    /// What counters that never begin anew said before the case.
+    before: Vec<(String, u64)>,
+}
+
+fn said(error: impl std::fmt::Display) -> End {
+    End::Unplayable(error.to_string())
+}
+
+fn otherwise(what: impl Into<String>) -> End {
+    End::Otherwise(what.into())
+}
+
+fn expect(what: &str, found: &str, wanted: &str) -> Result<(), End> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(otherwise(format!("{what} is {found}, expected {wanted}")))
+}
+
+/// A frame as it looks on Ethernet: the sender fills it up to 60 bytes (IEEE 802.3, 4.2.3.3).
+fn padded(frame: &[u8]) -> String {
+    let mut frame = frame.to_vec();
+    frame.resize(frame.len().max(60), 0);
+    hex::digits(&frame)
+}
+
+/// Whether an error says that the switch does not have what is asked, rather than that this is wrong.
+fn is_unsupported(error: &str) -> bool {
+    let families = ["OFPBRC_", "OFPBAC_", "OFPBIC_", "OFPBMC_"];
+    let ends = [
+        "UNSUPPORTED",
+        "_FULL",
+        "_BAD_TABLE_ID",
+        "_BAD_FLAGS",
+        "_BAD_CONFIG",
+        "_BAD_TYPE",
+        "_BAD_BAND",
+        "_BAD_BAND_VALUE",
+        "_BAD_RATE",
+        "_BAD_BURST",
+    ];
+    families.iter().any(|family| error.starts_with(family))
+        || ends.iter().any(|end| error.ends_with(end))
+        || error.contains("_OUT_OF_")
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn new(switch: &'a mut dyn PlayedSwitch, version: Version, pace: Pace) -> Self {
+        let ports = switch.ports() as usize;
+        Self {
+            switch,
+            pace,
+            main: version,
+            version,
+            listener: version,
+            channels: vec![version],
+            flows: Vec::new(),
+            left: vec![VecDeque::new(); ports],
+            packet_ins: VecDeque::new(),
+            removed: VecDeque::new(),
+            refused: None,
+            is_moving: false,
+            is_fresh: true,
+            changed_ports: Vec::new(),
+            has_other_config: false,
+            has_other_async: false,
+            before: Vec::new(),
+        }
+    }
+
+    /// Plays the case, and leaves the switch as it was.
+    ///
+    /// # Errors
+    /// The line at which it ended, and why.
+    pub(super) fn play(mut self, case: &Case) -> Result<(), (usize, End)> {
+        let played = self.begin(case).map_err(|end| (case.line, end)).and_then(|()| {
+            // What no step has named is due to the last one that did something.
+            let mut acted = case.line;
+            for (line, step) in &case.steps {
+                if step.acts() {
+                    self.check_none().map_err(|end| (acted, end))?;
+                    acted = *line;
+                }
+                self.step(step).map_err(|end| (*line, end))?;
+            }
+            self.check_none().map_err(|end| (acted, end))
+        });
+        let restored = match &played {
+            Err((_, End::Ended(_))) => Ok(()),
+            Ok(()) | Err(_) => self.restore().map_err(|end| (case.line, end)),
+        };
+        played.and(restored)
+    }
+
+    fn begin(&mut self, case: &Case) -> Result<(), End> {
+        self.switch.reset()?;
+        for (_, step) in &case.steps {
+            let Step::Counter { what, .. } = step else { continue };
+            let is_new = !self.before.iter().any(|(known, _)| known == what);
+            if is_new && is_seen(what) && is_since_start(what) {
+                let value = counter(self.switch, &self.flows, what)?;
+                self.before.push((what.clone(), value));
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self) -> Result<(), End> {
+        for port in std::mem::take(&mut self.changed_ports) {
+            self.port(port, &[])?;
+        }
+        if std::mem::take(&mut self.has_other_config) {
+            self.set_config(0)?;
+        }
+        if std::mem::take(&mut self.has_other_async) {
+            self.invalid_ttl(false)?;
+        }
+        Ok(())
+    }
+
+    /// A step that does something may come only when everything before has been named.
+    fn check_none(&mut self) -> Result<(), End> {
+        if let Some(error) = self.refused.take() {
+            return Err(if is_unsupported(&error) {
+                End::Unsupported(format!("refused with {error}"))
+            } else {
+                otherwise(format!("refused with {error}"))
+            });
+        }
+        if self.is_moving {
+            let end = Instant::now() + self.pace.quiet;
+            while Instant::now() < end {
+                self.look()?;
+                std::thread::sleep(LOOK);
+            }
+            self.is_moving = false;
+        }
+        self.look()?;
+        for (port, left) in (1..).zip(&self.left) {
+            if let Some(frame) = left.front() {
+                let what = format!("by port {port} left {}, expected nothing", hex::digits(frame));
+                return Err(otherwise(what));
+            }
+        }
+        if let Some(message) = self.packet_ins.front() {
+            let (reason, data) = (message.reason.text(), hex::digits(&message.data));
+            return Err(otherwise(format!("a packet-in came ({reason} {data}), expected none")));
+        }
+        match self.removed.front() {
+            Some(gone) => Err(otherwise(format!(
+                "an entry was removed ({}), expected none",
+                gone.reason.text()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes what has come at ports and channels.
+    fn look(&mut self) -> Result<(), CheckError> {
+        for (port, left) in (1..).zip(&mut self.left) {
+            left.extend(self.switch.take(port)?);
+        }
+        for version in self.channels.clone() {
+            for message in self.switch.came(version)? {
+                self.keep(version, message);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, version: Version, message: Message) {
+        if let Message::PacketIn(packet) = message {
+            if version == self.listener {
+                self.packet_ins.push_back(packet);
+            }
+        } else if let Message::FlowRemoved(gone) = message
+            && version == self.main
+        {
+            self.removed.push_back(gone);
+        }
+    }
+
+    /// Looks until there is something, or patience ends.
+    fn within<T>(
+        &mut self,
+        limit: Duration,
+        mut found: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Result<Option<T>, CheckError> {
+        let end = Instant::now() + limit;
+        loop {
+            let is_last = Instant::now() >= end;
+            self.look()?;
+            let what = found(self);
+            if what.is_some() || is_last {
+                return Ok(what);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), End> {
+        match step {
+            Step::Flow(text) => {
+                let flow_mod = parse_flow_mod(text, FlowModCommand::Add).map_err(said)?;
+                self.flows.push(flow_mod.clone());
+                self.command(&Message::FlowMod(flow_mod))
+            }
+            Step::Group(text) => self.group(text, GroupModCommand::Add),
+            Step::Meter(text) => self.meter(text, MeterModCommand::Add),
+            Step::Change { what, text } => self.change(what, text),
+            Step::Error(name) => match self.refused.take() {
+                Some(error) => expect("the error", &error, name),
+                None => Err(otherwise(format!("taken, expected {name}"))),
+            },
+            Step::Version(name) => {
+                let version = Version::from_name(name).ok_or_else(|| said("no such version"))?;
+                self.version = version;
+                self.open(version)
+            }
+            Step::Setting(text) => self.setting(text),
+            Step::Port { port, words } => self.port(*port, words),
+            Step::Wait { ns } => {
+                std::thread::sleep(Duration::from_nanos(*ns));
+                Ok(())
+            }
+            Step::Removed(reason) => {
+                let limit = self.pace.patience + EXPIRY;
+                let gone = self.within(limit, |player| player.removed.pop_front())?;
+                let gone = gone.ok_or_else(|| otherwise("no flow-removed message came"))?;
+                expect("the reason", gone.reason.text(), reason)
+            }
+            Step::PacketOut { in_port, frame, actions } => {
+                let packet_out = PacketOut {
+                    buffer_id: None,
+                    in_port: parse_port(in_port).map_err(said)?,
+                    actions: parse_actions(actions).map_err(said)?,
+                    data: frame.clone(),
+                };
+                self.is_moving = true;
+                self.command(&Message::PacketOut(packet_out))
+            }
+            Step::In { port, frame } => {
+                if std::mem::take(&mut self.is_fresh) {
+                    std::thread::sleep(self.pace.obey);
+                }
+                self.is_moving = true;
+                Ok(self.switch.put(*port, frame)?)
+            }
+            Step::Out { port, frame } => self.out(*port, frame),
+            Step::PacketIn { reason, frame } => {
+                let limit = self.pace.patience;
+                let sent = self.within(limit, |player| player.packet_ins.pop_front())?;
+                let none = || format!("no packet-in came, expected {reason} {}", padded(frame));
+                let sent = sent.ok_or_else(|| otherwise(none()))?;
+                expect("the reason", sent.reason.text(), reason)?;
+                expect("the packet-in", &padded(&sent.data), &padded(frame))
+            }
+            // Why a frame does not leave is not seen from outside.
+            Step::Drop(_) => Ok(()),
+            Step::Counter { what, .. } if !is_seen(what) => Ok(()),
+            Step::Counter { what, value } => self.counted(what, *value),
+            Step::Late { .. } | Step::Talk { .. } => Err(said("it cannot be played")),
+        }
+    }
+
+    fn out(&mut self, port: u32, frame: &[u8]) -> Result<(), End> {
+        let index = port as usize - 1;
+        let limit = self.pace.patience;
+        let left = self.within(limit, |player| player.left.get_mut(index)?.pop_front())?;
+        let wanted = padded(frame);
+        let none = || format!("nothing left by port {port}, expected {wanted}");
+        let left = left.ok_or_else(|| otherwise(none()))?;
+        expect(&format!("the frame by port {port}"), &padded(&left), &wanted)
+    }
+
+    /// Makes sure of a channel of that version.
+    fn open(&mut self, version: Version) -> Result<(), End> {
+        if self.channels.contains(&version) {
+            return Ok(());
+        }
+        let opened = self.switch.carry_out(version, &Message::EchoRequest(Vec::new()));
+        let Answered { came, .. } = opened.map_err(|error| match error {
+            CheckError::Broken(why) => {
+                End::Unplayable(format!("no channel of {} beside: {why}", version.name()))
+            }
+            CheckError::Refused(_) | CheckError::Unsaid(_) | CheckError::Stopped(_) => error.into(),
+        })?;
+        self.channels.push(version);
+        came.into_iter().for_each(|message| self.keep(version, message));
+        Ok(())
+    }
+
+    /// Sends a command in the version of the case and waits until it is done.
+    fn command(&mut self, message: &Message) -> Result<(), End> {
+        self.command_in(self.version, message)
+    }
+
+    fn command_in(&mut self, version: Version, message: &Message) -> Result<(), End> {
+        let Answered { refused, came } = self.switch.carry_out(version, message)?;
+        self.is_fresh = true;
+        self.refused = refused.map(|error| error_name(version, &error));
+        came.into_iter().for_each(|message| self.keep(version, message));
+        Ok(())
+    }
+
+    fn group(&mut self, text: &str, command: GroupModCommand) -> Result<(), End> {
+        let group_mod = parse_group_mod(text, command).map_err(said)?;
+        self.command(&Message::GroupMod(group_mod))
+    }
+
+    fn meter(&mut self, text: &str, command: MeterModCommand) -> Result<(), End> {
+        let meter_mod = parse_meter_mod(text, command).map_err(said)?;
+        self.command(&Message::MeterMod(meter_mod))
+    }
+
+    fn change(&mut self, what: &str, text: &str) -> Result<(), End> {
+        let command = match what {
+            "mod_flows" => FlowModCommand::Modify,
+            "mod_flows_strict" => FlowModCommand::ModifyStrict,
+            "del_flows" => FlowModCommand::Delete,
+            "del_flows_strict" => FlowModCommand::DeleteStrict,
+            "mod_group" => return self.group(text, GroupModCommand::Modify),
+            "del_groups" => return self.group(text, GroupModCommand::Delete),
+            "mod_meter" => return self.meter(text, MeterModCommand::Modify),
+            "del_meters" => return self.meter(text, MeterModCommand::Delete),
+            other => return Err(said(format!("`{other}` is no command"))),
+        };
+        let flow_mod = parse_flow_mod(text, command).map_err(said)?;
+        self.command(&Message::FlowMod(flow_mod))
+    }
+
+    fn setting(&mut self, text: &str) -> Result<(), End> {
+        match text {
+            // In 1.0 a miss goes to the controller.
+            "miss=controller" => {
+                self.listener = Version::OLDEST;
+                self.open(Version::OLDEST)
+            }
+            "fragments=normal" => self.set_config(0),
+            "fragments=drop" => self.set_config(1),
+            "fragments=reassemble" => self.set_config(2),
+            "invalid_ttl=drop" => self.invalid_ttl(false),
+            "invalid_ttl=controller" => self.invalid_ttl(true),
+            other => Err(said(format!("`{other}` is no setting of OpenFlow"))),
+        }
+    }
+
+    /// Sets how fragments are treated. A switch may pass over what it does not have; it says how it
+    /// is set.
+    fn set_config(&mut self, flags: u16) -> Result<(), End> {
+        self.has_other_config = flags != 0;
+        let config = SwitchConfig { flags, miss_send_len: u16::MAX };
+        self.command_in(self.main, &Message::SetConfig(config))?;
+        let answer = self.switch.ask(&Message::GetConfigRequest)?;
+        let Message::GetConfigReply(found) = answer else {
+            return Err(otherwise(format!("another answer than asked: {answer:?}")));
+        };
+        let found = found.flags & 3;
+        if found == flags {
+            return Ok(());
+        }
+        let what = format!("the way with fragments was set to {flags}, and stays {found}");
+        Err(End::Unsupported(what))
+    }
+
+    fn invalid_ttl(&mut self, is_sent: bool) -> Result<(), End> {
+        self.has_other_async = is_sent;
+        let message = Message::SetAsync(AsyncConfig {
+            packet_in: [if is_sent { 0b111 } else { 0b011 }, 0],
+            port_status: [0b111, 0b111],
+            flow_removed: [0b1111, 0],
+        });
+        self.command_in(self.main, &message)
+    }
+
+    fn port_desc(&mut self, number: u32) -> Result<PortDesc, End> {
+        let reply = self.switch.statistics(MultipartRequestBody::PortDesc)?;
+        let MultipartReplyBody::PortDesc(ports) = reply else {
+            return Err(otherwise(format!("another answer than asked: {reply:?}")));
+        };
+        let mut ports = ports.into_iter();
+        let port = ports.find(|port| port.port_no == PortNo(number));
+        port.ok_or_else(|| otherwise(format!("the switch does not describe port {number}")))
+    }
+
+    /// The port gets these settings and states, and no others.
+    fn port(&mut self, number: u32, words: &[String]) -> Result<(), End> {
+        let (mut config, mut has_link) = (PortConfig::empty(), true);
+        for word in words {
+            match word.as_str() {
+                "port_down" => config |= PortConfig::PORT_DOWN,
+                "no_recv" => config |= PortConfig::NO_RECV,
+                "no_recv_stp" => config |= PortConfig::NO_RECV_STP,
+                "no_flood" => config |= PortConfig::NO_FLOOD,
+                "no_fwd" => config |= PortConfig::NO_FWD,
+                "no_packet_in" => config |= PortConfig::NO_PACKET_IN,
+                "link_down" => has_link = false,
+                other => return Err(said(format!("`{other}` is no word for a port"))),
+            }
+        }
+        if !self.changed_ports.contains(&number) {
+            self.changed_ports.push(number);
+        }
+        let PortDesc { hw_addr, config: held, .. } = self.port_desc(number)?;
+        let all = PortConfig::PORT_DOWN
+            | PortConfig::NO_RECV
+            | PortConfig::NO_FWD
+            | PortConfig::NO_PACKET_IN;
+        let port_mod = |config, mask| {
+            let advertise = PortFeatures::empty();
+            Message::PortMod(PortMod { port_no: PortNo(number), hw_addr, config, mask, advertise })
+        };
+        if held & all != config & all {
+            self.command_in(self.main, &port_mod(config & all, all))?;
+        }
+        if (config | held).intersects(OF_V1_0) {
+            self.open(Version::OLDEST)?;
+            self.command_in(Version::OLDEST, &port_mod(config & OF_V1_0, OF_V1_0))?;
+        }
+        self.switch.set_link(number, has_link)?;
+        // The device of a port that is down has no link either, whatever stands at its far end.
+        if config.contains(PortConfig::PORT_DOWN) {
+            return Ok(());
+        }
+        let end = Instant::now() + self.pace.patience;
+        while self.port_desc(number)?.state.contains(PortState::LINK_DOWN) == has_link {
+            if Instant::now() >= end {
+                let is = if has_link { "down" } else { "up" };
+                return Err(otherwise(format!("the link of port {number} is still {is}")));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// The counter gets there: a packet that has left may not have been counted yet.
+    fn counted(&mut self, what: &str, value: u64) -> Result<(), End> {
+        let before = self.before.iter().find(|(known, _)| known == what);
+        let before = before.map_or(0, |(_, value)| *value);
+        // Some switches gather their counters once a second.
+        let end = Instant::now() + self.pace.patience + Duration::from_secs(1);
+        loop {
+            let found = counter(self.switch, &self.flows, what)?;
+            if found == u64::MAX && value != found {
+                return Err(End::Unsupported(format!("the switch does not count {what}")));
+            }
+            let found = found.wrapping_sub(before);
+            if found == value {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                return Err(otherwise(format!("{what} is {found}, expected {value}")));
+            }
+            std::thread::sleep(LOOK * 10);
+        }
+    }
+}

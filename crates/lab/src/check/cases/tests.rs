@@ -1,0 +1,244 @@
+//! Cases on a switch in memory: a wire from port 1 to port 2, once it has an entry.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ::cases::{Case, parse};
+use openflow::message::{
+    ErrorMessage, Message, MultipartReplyBody, MultipartRequestBody, SwitchConfig,
+};
+use openflow::{Error, Version};
+
+use super::{
+    Answered, CaseVerdict, CheckError, Pace, PlayedSwitch, load, obedience, obstacle, play,
+    play_all,
+};
+use crate::check::Truth;
+
+const VERSION: Version = Version::V1_3;
+
+/// It waits for nothing that its mock does not have at once.
+const PACE: Pace = Pace {
+    patience: Duration::from_millis(30),
+    quiet: Duration::from_millis(1),
+    obey: Duration::ZERO,
+};
+
+#[derive(Default)]
+struct Wire {
+    has_entry: bool,
+    /// Its entries are in force so long after the barrier's answer.
+    is_late_by: Duration,
+    taken: Option<Instant>,
+    /// What is refused, and with what.
+    refuses: Option<Error>,
+    /// Frames come out twice.
+    is_double: bool,
+    /// The channel breaks at the next frame.
+    breaks: bool,
+    out: VecDeque<Vec<u8>>,
+    reconnects: u32,
+}
+
+impl PlayedSwitch for Wire {
+    fn ports(&self) -> u32 {
+        2
+    }
+
+    fn has_links(&self) -> bool {
+        false
+    }
+
+    fn reset(&mut self) -> Result<(), CheckError> {
+        self.has_entry = false;
+        self.out.clear();
+        Ok(())
+    }
+
+    fn reconnect(&mut self) -> Result<(), CheckError> {
+        self.reconnects += 1;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError> {
+        if version != VERSION {
+            return Err(CheckError::Broken("no common version".to_owned()));
+        }
+        let mut answered = Answered::default();
+        if let Message::FlowMod(_) = message {
+            self.has_entry = self.refuses.is_none();
+            self.taken = Some(Instant::now());
+            answered.refused = self.refuses.map(|error| ErrorMessage::new(VERSION, error, vec![]));
+        }
+        Ok(answered)
+    }
+
+    fn came(&mut self, _version: Version) -> Result<Vec<Message>, CheckError> {
+        Ok(Vec::new())
+    }
+
+    fn ask(&mut self, _message: &Message) -> Result<Message, CheckError> {
+        // Fragments as they come, whatever was set.
+        Ok(Message::GetConfigReply(SwitchConfig { flags: 0, miss_send_len: 0 }))
+    }
+
+    fn statistics(&mut self, _: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
+        Err(CheckError::Refused("OFPBRC_BAD_MULTIPART".to_owned()))
+    }
+
+    fn put(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError> {
+        if self.breaks {
+            return Err(CheckError::Broken("the switch is gone".to_owned()));
+        }
+        let obeys = self.taken.is_some_and(|taken| taken.elapsed() >= self.is_late_by);
+        if self.has_entry && obeys && port == 1 {
+            self.out.extend(vec![frame.to_vec(); if self.is_double { 2 } else { 1 }]);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, port: u32) -> Result<Vec<Vec<u8>>, CheckError> {
+        Ok(if port == 2 { self.out.drain(..).collect() } else { Vec::new() })
+    }
+
+    fn set_link(&mut self, _port: u32, _is_up: bool) -> Result<(), CheckError> {
+        Err(CheckError::Broken("no links".to_owned()))
+    }
+}
+
+fn case(steps: &str) -> Case {
+    parse(Path::new("a.case"), &format!("case: a\n{steps}\n")).unwrap().remove(0)
+}
+
+fn found(switch: &mut Wire, steps: &str) -> (CaseVerdict, usize, String) {
+    let found = play(switch, VERSION, &case(steps), PACE).unwrap();
+    (found.verdict, found.line, found.note)
+}
+
+const WIRE: &str = "flow: in_port=1,actions=output:2\nin: 1 0102\nout: 2 0102";
+
+#[test]
+fn a_switch_that_does_what_it_should_passes() {
+    for steps in [WIRE, "in: 1 0102\ndrop: no_match", "error: x\n"] {
+        let (verdict, _, note) = found(&mut Wire::default(), steps);
+        let expected =
+            if steps.starts_with("error") { CaseVerdict::Failed } else { CaseVerdict::Passed };
+        assert_eq!(verdict, expected, "{steps}: {note}");
+    }
+}
+
+#[test]
+fn what_is_otherwise_than_expected_is_named_with_its_line() {
+    let mut double = Wire { is_double: true, ..Wire::default() };
+    let (verdict, line, note) = found(&mut double, WIRE);
+    assert_eq!((verdict, line), (CaseVerdict::Failed, 3), "{note}");
+    assert!(note.starts_with("by port 2 left 0102"), "{note}");
+    for (steps, at, what) in [
+        ("in: 1 0102\nout: 2 0102", 3, "nothing left by port 2"),
+        ("flow: actions=output:2\nin: 1 0102\nout: 2 0103", 4, "the frame by port 2 is 0102"),
+        ("flow: actions=output:2\nin: 1 0102\ndrop: no_match", 3, "by port 2 left"),
+        ("in: 1 0102\npacket_in: no_match 0102", 3, "no packet-in came"),
+        ("flow: actions=drop\nerror: OFPFMFC_OVERLAP", 3, "taken, expected OFPFMFC_OVERLAP"),
+    ] {
+        let (verdict, line, note) = found(&mut Wire::default(), steps);
+        assert_eq!((verdict, line), (CaseVerdict::Failed, at), "{steps}: {note}");
+        assert!(note.starts_with(what), "{note}");
+    }
+}
+
+#[test]
+fn a_refusal_that_says_so_is_not_supported_and_another_fails() {
+    for (error, expected) in [
+        (Error::BadMatchBadField, CaseVerdict::NotSupported),
+        (Error::BadInstructionUnsupInst, CaseVerdict::NotSupported),
+        (Error::FlowModTableFull, CaseVerdict::NotSupported),
+        (Error::FlowModOverlap, CaseVerdict::Failed),
+    ] {
+        let mut switch = Wire { refuses: Some(error), ..Wire::default() };
+        let (verdict, line, note) = found(&mut switch, WIRE);
+        assert_eq!((verdict, line), (expected, 2), "{note}");
+        assert!(note.contains(error.name()), "{note}");
+        // The case may ask for just this.
+        let (verdict, _, note) =
+            found(&mut switch, &format!("flow: actions=drop\nerror: {}", error.name()));
+        assert_eq!(verdict, CaseVerdict::Passed, "{note}");
+    }
+    let (verdict, _, note) = found(&mut Wire::default(), "setting: fragments=drop");
+    assert_eq!(verdict, CaseVerdict::NotSupported, "{note}");
+    let (verdict, _, note) = found(&mut Wire::default(), "counter: table 0 active = 1");
+    assert_eq!(verdict, CaseVerdict::NotSupported, "{note}");
+}
+
+#[test]
+fn a_switch_whose_packets_obey_late_is_named() {
+    let cases = [case(WIRE), case(WIRE), case(WIRE), case(WIRE)];
+    let mut honest = Wire::default();
+    let found = play_all(&mut honest, VERSION, &cases, PACE, |_| ()).unwrap();
+    assert_eq!(obedience(&found).unwrap().verdict, Truth::Yes);
+    let mut late = Wire { is_late_by: Duration::from_millis(100), ..Wire::default() };
+    let found = play_all(&mut late, VERSION, &cases, PACE, |_| ()).unwrap();
+    assert!(found.iter().all(|case| case.verdict == CaseVerdict::Passed && case.is_late));
+    assert_eq!(obedience(&found).unwrap().verdict, Truth::Lies);
+    assert!(obedience(&[]).is_none());
+}
+
+#[test]
+fn a_channel_that_breaks_fails_the_case_and_is_opened_anew() {
+    let mut switch = Wire { breaks: true, ..Wire::default() };
+    let (verdict, line, note) = found(&mut switch, WIRE);
+    assert_eq!((verdict, line, note.as_str()), (CaseVerdict::Failed, 3, "the switch is gone"));
+    assert_eq!(switch.reconnects, 1);
+}
+
+#[test]
+fn what_cannot_be_played_says_why() {
+    for (steps, why) in [
+        ("version: 1.0\nflow: actions=drop", "a case of OpenFlow 1.0"),
+        ("setting: miss=controller", "a case of OpenFlow 1.0"),
+        ("flow: actions=flood", "needs 4 ports, of which there are 2"),
+        ("flow: in_port=3,actions=drop", "needs 3 ports, of which there are 2"),
+        ("group: group_id=1,type=ff,bucket=watch_port:4,output:4", "needs 4 ports"),
+        ("wait: 0.5", "says what happens at a moment"),
+        ("wait: 100", "waits for more than 6 s"),
+        ("late: 1", "a switch that has not looked"),
+        ("port: 2 link_down", "the links are not the lab's"),
+        ("port: 2 vlans=access:1", "an option of Weir's switch"),
+        ("in: 99 00", "a port that the switch does not have"),
+        ("flow: actions=NORMAL", "what the switch's NORMAL has learnt"),
+        ("connect: c 1.3", "has several controllers"),
+    ] {
+        let (verdict, _, note) = found(&mut Wire::default(), steps);
+        assert_eq!(verdict, CaseVerdict::NotPlayed, "{steps}: {note}");
+        assert!(note.starts_with(why), "{steps}: {note}");
+    }
+    let (verdict, _, note) = found(&mut Wire::default(), "flow: actions=drop\nversion: 1.0");
+    assert_eq!(verdict, CaseVerdict::NotPlayed, "{note}");
+    assert!(note.contains("no common version"), "{note}");
+    assert!(obstacle(&case("version: 1.0"), Version::OLDEST, 2, true).is_none());
+    assert!(obstacle(&case("flow: actions=drop"), Version::OLDEST, 2, true).is_some());
+}
+
+#[test]
+fn most_of_the_built_in_cases_can_be_played() {
+    let cases = load(None).unwrap();
+    let playable = |version: Version| {
+        cases.iter().filter(|case| obstacle(case, version, 4, true).is_none()).count()
+    };
+    assert!(playable(VERSION) > 870, "{}", playable(VERSION));
+    assert!(playable(Version::OLDEST) >= 10, "{}", playable(Version::OLDEST));
+}
+
+#[test]
+fn cases_come_from_a_file_or_a_folder_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.case");
+    std::fs::write(&file, "case: one\nflow: actions=drop\n").unwrap();
+    for path in [file.as_path(), folder.path()] {
+        assert_eq!(load(Some(path)).unwrap().len(), 1);
+    }
+    assert!(load(Some(&folder.path().join("none"))).is_err());
+    std::fs::write(&file, "frob: 1\n").unwrap();
+    let error = load(Some(&file)).unwrap_err().to_string();
+    assert!(error.contains("x.case:1:"), "{error}");
+}
