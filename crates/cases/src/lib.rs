@@ -1,8 +1,8 @@
 //! What any OpenFlow switch must do, case by case: their format, and all of them.
 //!
 //! The files of the workspace's `cases/` are a part of the program, so that the lab can hold any
-//! switch to them where no checkout is; tests read the same format. `vectors/README.md` describes it
-//! for people. This crate imports nothing, so that every crate may use it, and it never decides
+//! switch to them where no checkout is; tests read the same format. `vectors/README.md` describes
+//! it for people. This crate imports nothing, so that every crate may use it, and it never decides
 //! what a step means.
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! The cases of `cases/` on a switch under test: each is played, and passes, fails, or says what the
-//! switch does not take.
+//! The cases of `cases/` on a switch under test: each is played, and passes, fails, or says what
+//! the switch does not take.
 //!
-//! What a switch does is seen at the far ends of its ports and on its channel, and nowhere else: why
-//! it drops a frame is not. So steps about that are passed over, and a case that needs what the lab
-//! cannot do to this switch says so. A switch that refuses what a case needs with an error that says
-//! "not supported" is believed, one that takes it must do it.
+//! What a switch does is seen at the far ends of its ports and on its channel, and nowhere else:
+//! why it drops a frame is not. So steps about that are passed over, and a case that needs what
+//! the lab cannot do to this switch says so. A switch that refuses what a case needs with an error
+//! that says "not supported" is believed, one that takes it must do it.
 
 mod counters;
 mod obstacle;
@@ -71,7 +71,7 @@ pub struct CaseFinding {
     pub is_late: bool,
 }
 
-/// What a switch answered to a message, and what it said before the answer to the barrier behind it.
+/// What a switch answered to a message, and what it said before the barrier's answer.
 #[derive(Debug, Default)]
 pub struct Answered {
     /// Its error, if it has refused the message.
@@ -120,7 +120,7 @@ pub trait PlayedSwitch {
 
 /// How long a play waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct PlayPace {
     /// For what must come.
     pub patience: Duration,
     /// For what must not come: the time within which a switch has dealt with a frame.
@@ -129,7 +129,7 @@ pub struct Pace {
     pub obey: Duration,
 }
 
-impl Default for Pace {
+impl Default for PlayPace {
     fn default() -> Self {
         Self {
             patience: Duration::from_secs(1),
@@ -175,7 +175,7 @@ pub fn play(
     switch: &mut dyn PlayedSwitch,
     version: Version,
     case: &Case,
-    pace: Pace,
+    pace: PlayPace,
 ) -> Result<CaseFinding, CheckError> {
     let finding = |line, verdict, note| CaseFinding {
         file: case.file.display().to_string(),
@@ -193,7 +193,7 @@ pub fn play(
     loop {
         played += 1;
         let begun = Instant::now();
-        let pace = if played == 1 { pace } else { Pace { obey: OBEY_LATE, ..pace } };
+        let pace = if played == 1 { pace } else { PlayPace { obey: OBEY_LATE, ..pace } };
         let Err((line, end)) = Player::new(switch, version, pace).play(case) else {
             let passed = finding(case.line, CaseVerdict::Passed, String::new());
             return Ok(CaseFinding { is_late: !pace.obey.is_zero(), ..passed });
@@ -230,7 +230,7 @@ pub fn play_all(
     switch: &mut dyn PlayedSwitch,
     version: Version,
     cases: &[Case],
-    mut pace: Pace,
+    mut pace: PlayPace,
     mut begin: impl FnMut(&Case),
 ) -> Result<Vec<CaseFinding>, CheckError> {
     let mut found: Vec<CaseFinding> = Vec::with_capacity(cases.len());

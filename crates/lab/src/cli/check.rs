@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::{PathArgs, TestbedArg, testbed_kind};
 use crate::cancel::Cancel;
-use crate::check::cases::{self, CaseFinding, CaseVerdict, Pace, obedience, play_all};
+use crate::check::cases::{self, CaseFinding, CaseVerdict, PlayPace, obedience, play_all};
 use crate::check::{CheckReport, Finding, SwitchAtPorts, Truth, barrier, probe_features, table};
 use crate::dut::{self, Dut};
 use crate::progress::RunProgress;
@@ -136,7 +136,7 @@ impl CheckArgs {
         };
         let mut switch = SwitchAtPorts::new(client, version, &setup, cancel)?;
         let mut progress = RunProgress::new(cases.len() as u64, self.json || !is_terminal());
-        let played = play_all(&mut switch, version, cases, Pace::default(), |case| {
+        let played = play_all(&mut switch, version, cases, PlayPace::default(), |case| {
             progress.begin(&case.name);
             progress.advance(1);
         })?;

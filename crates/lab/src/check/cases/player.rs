@@ -16,12 +16,12 @@ use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter
 use openflow::{Message, PortNo, Version};
 
 use super::counters::{counter, is_seen, is_since_start};
-use super::{Answered, CheckError, End, Pace, PlayedSwitch};
+use super::{Answered, CheckError, End, PlayPace, PlayedSwitch};
 
 /// Between two looks at ports and channels.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// How much later than its timeout an entry may go, beside [`Pace::patience`].
+/// How much later than its timeout an entry may go, beside [`PlayPace::patience`].
 const EXPIRY: Duration = Duration::from_secs(3);
 
 /// What a controller of 1.0 alone can set.
@@ -30,7 +30,7 @@ const OF_V1_0: PortConfig = PortConfig::NO_FLOOD.union(PortConfig::NO_RECV_STP);
 /// A switch in the middle of a case.
 pub(super) struct Player<'a> {
     switch: &'a mut dyn PlayedSwitch,
-    pace: Pace,
+    pace: PlayPace,
     /// What is checked.
     main: Version,
     /// What commands come in.
@@ -79,7 +79,7 @@ fn padded(frame: &[u8]) -> String {
     hex::digits(&frame)
 }
 
-/// Whether an error says that the switch does not have what is asked, rather than that this is wrong.
+/// Whether an error says that the switch does not have what is asked, and not that it is wrong.
 fn is_unsupported(error: &str) -> bool {
     let families = ["OFPBRC_", "OFPBAC_", "OFPBIC_", "OFPBMC_"];
     let ends = [
@@ -100,7 +100,7 @@ fn is_unsupported(error: &str) -> bool {
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(switch: &'a mut dyn PlayedSwitch, version: Version, pace: Pace) -> Self {
+    pub(super) fn new(switch: &'a mut dyn PlayedSwitch, version: Version, pace: PlayPace) -> Self {
         let ports = switch.ports() as usize;
         Self {
             switch,

@@ -11,7 +11,7 @@ use openflow::message::{
 use openflow::{Error, Version};
 
 use super::{
-    Answered, CaseVerdict, CheckError, Pace, PlayedSwitch, load, obedience, obstacle, play,
+    Answered, CaseVerdict, CheckError, PlayPace, PlayedSwitch, load, obedience, obstacle, play,
     play_all,
 };
 use crate::check::Truth;
@@ -19,7 +19,7 @@ use crate::check::Truth;
 const VERSION: Version = Version::V1_3;
 
 /// It waits for nothing that its mock does not have at once.
-const PACE: Pace = Pace {
+const PACE: PlayPace = PlayPace {
     patience: Duration::from_millis(30),
     quiet: Duration::from_millis(1),
     obey: Duration::ZERO,
