@@ -59,7 +59,7 @@ pub(crate) fn shared(_: &PortSpec) -> Option<String> {
 pub(crate) const QUEUES: &str = "queues";
 
 /// The most queues of one port.
-pub(crate) const QUEUES_MAX: u32 = 64;
+pub const QUEUES_MAX: u32 = 64;
 
 /// Opens the port that `spec` names, with one queue.
 ///
@@ -67,8 +67,8 @@ pub(crate) const QUEUES_MAX: u32 = 64;
 /// Those of the kind; every error names what was tried. [`PortError::Spec`] for a port of several
 /// queues, which are for those who use them all: [`open_queues`].
 pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
-    if spec.number(QUEUES, 1..=QUEUES_MAX)?.is_some_and(|queues| queues > 1) {
-        return Err(spec.bad_value(QUEUES, "1 here: only the generator uses several").into());
+    if spec.queues()? > 1 {
+        return Err(spec.bad_value(QUEUES, "1 here: only switch and generator use several").into());
     }
     open_queues(spec)
 }

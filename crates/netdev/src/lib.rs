@@ -76,7 +76,7 @@ mod tier;
 
 pub use counters::PortCounters;
 pub use error::PortError;
-pub use kind::{KindRow, open, open_queues, open_text};
+pub use kind::{KindRow, QUEUES_MAX, open, open_queues, open_text};
 pub use kinds::KINDS;
 pub use port::{
     DriverQueue, LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue, TxQueue,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::kind::KindRow;
+use crate::kind::{KindRow, QUEUES, QUEUES_MAX};
 use crate::kinds::KINDS;
 
 /// What is wrong with a spec text.
@@ -95,6 +95,23 @@ impl PortSpec {
     #[must_use]
     pub fn option(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
+    }
+
+    /// The same port with so many queues, where its kind has several and nothing is said of them.
+    #[must_use]
+    pub fn with_queues(mut self, queues: u32) -> Self {
+        if self.kind.options.iter().any(|option| option.name == QUEUES) {
+            self.options.entry(QUEUES.to_owned()).or_insert_with(|| queues.to_string());
+        }
+        self
+    }
+
+    /// The queues that are asked for; 1 where nothing is said.
+    ///
+    /// # Errors
+    /// [`SpecError::BadValue`].
+    pub(crate) fn queues(&self) -> Result<u32, SpecError> {
+        Ok(self.number(QUEUES, 1..=QUEUES_MAX)?.unwrap_or(1))
     }
 
     /// A switch-like option: `true`, `false`, or nothing for `default`.
@@ -222,6 +239,14 @@ mod tests {
         assert!(error("pcap:f?lop=true").contains("loop=false|true"));
         assert!(error("null:?x=1").contains("it has: queues=1"));
         assert!(error("dpdk:x?x=1").contains("it has none"));
+    }
+
+    #[test]
+    fn queues_are_what_the_port_says_or_else_what_is_asked_for() {
+        let spec = |text: &str| text.parse::<PortSpec>().unwrap().with_queues(4).to_string();
+        assert_eq!(spec("memory:x"), "memory:x?queues=4");
+        assert_eq!(spec("null:?queues=2"), "null:?queues=2");
+        assert_eq!(spec("pcap:x"), "pcap:x", "a file has one");
     }
 
     #[test]

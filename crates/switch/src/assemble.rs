@@ -235,7 +235,8 @@ impl Assembly {
             dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
             desc: config.desc.clone(),
         };
-        let numbers: Vec<PortNo> = worker_ports.iter().map(|port| port.number).collect();
+        let numbers: Vec<(PortNo, usize)> =
+            worker_ports.iter().map(|port| (port.number, port.queue_count())).collect();
         let counters = Arc::new(Counters::default());
         let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
@@ -246,7 +247,7 @@ impl Assembly {
         }
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
         let (places, queues) = self.claim(workers);
-        let map = Arc::new(PortMap::new(&numbers, queues.len()));
+        let map = port_map(&numbers, queues.len(), &worker_ports);
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
         let tier_plan = tier_plan(config, self.bridges, self.clock);
         for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
@@ -258,7 +259,8 @@ impl Assembly {
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
             let tier = enter_tier(tier_plan.as_ref(), &mut forwarding, &mut shard_ports);
-            ports.extend(shard_ports.all().iter().map(|(_, port)| BridgePort::of(port)));
+            let homes = shard_ports.all().iter().filter(|(_, port)| port.is_home());
+            ports.extend(homes.map(|(_, port)| BridgePort::of(port)));
             let parts = ShardParts {
                 bridge: log_name.clone(),
                 forwarding,
@@ -388,6 +390,19 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     Ok(worker_ports)
 }
 
+/// Where ports with so many queues are served; those with a rate are sent to from one place.
+fn port_map(
+    numbers: &[(PortNo, usize)],
+    workers: usize,
+    worker_ports: &[WorkerPort],
+) -> Arc<PortMap> {
+    let mut map = PortMap::new(numbers, workers);
+    for port in worker_ports.iter().filter(|port| port.shaper.is_some()) {
+        map = map.sent_from_home(port.number).unwrap_or(map);
+    }
+    Arc::new(map)
+}
+
 /// How the shards of a bridge get their kernel tiers; `None` where the bridge uses none.
 fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<TierPlan> {
     let has_tables = matches!(config.forward, Forward::Openflow);
@@ -416,7 +431,8 @@ fn enter_tier(
     let tier = entry.and_then(TierEntry::into_made).filter(|_| is_used);
     if tier.is_none() {
         plan.iter().for_each(|plan| {
-            ports.all().iter().for_each(|(_, port)| plan.remove(port.number));
+            let homes = ports.all().iter().filter(|(_, port)| port.is_home());
+            homes.for_each(|(_, port)| plan.remove(port.number));
         });
         forwarder.set_caches(Caches { kernel: false, ..forwarder.caches() });
     }

@@ -21,8 +21,8 @@ use serde::Deserialize;
 pub(crate) use difference::{BridgeDifference, Difference};
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
-pub(crate) use resolve::highest_port;
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
+pub(crate) use resolve::{highest_port, with_queues};
 pub use values::{
     CachesArg, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg,
     Wire,
@@ -151,6 +151,11 @@ pub struct SwitchArgs {
     /// Forwarding threads, 1 to 64; neighbouring ports share one [default: 1]
     #[arg(long, value_name = "N")]
     pub workers: Option<u16>,
+
+    /// Queues of each port whose kind has several and whose spec does not say `queues=`, 1 to 64;
+    /// each further one goes to the next forwarding thread [default: 1]
+    #[arg(long, value_name = "N")]
+    pub queues: Option<u32>,
 
     /// The CPU of each forwarding thread [default: any]
     #[arg(long, value_name = "CPU,..", value_delimiter = ',')]
@@ -334,6 +339,7 @@ impl SwitchArgs {
             packet_in_burst: self.packet_in_burst.or(file.packet_in_burst),
             forward: self.forward.or(file.forward),
             workers: self.workers.or(file.workers),
+            queues: self.queues.or(file.queues),
             worker_cores: either(self.worker_cores, file.worker_cores),
             max_memory: self.max_memory.or(file.max_memory),
             poll: self.poll.or(file.poll),

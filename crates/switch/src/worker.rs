@@ -20,6 +20,7 @@ mod poll_set;
 mod port;
 mod port_map;
 mod ports;
+mod queue;
 mod replug;
 mod reshard;
 mod run;

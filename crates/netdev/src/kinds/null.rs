@@ -7,7 +7,7 @@ use packet::PacketBuf;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::kind::{KindRow, QUEUES, QUEUES_MAX, option, shared};
+use crate::kind::{KindRow, QUEUES, option, shared};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, SilentRx, TxQueue, made_up_mac};
 use crate::spec::PortSpec;
 
@@ -24,7 +24,7 @@ pub const ROW: KindRow = KindRow {
 /// The name only distinguishes the port from others.
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let failed = |source| PortError::Io { what: "creating an eventfd".into(), source };
-    let counters = queue_counters(spec.number(QUEUES, 1..=QUEUES_MAX)?.unwrap_or(1) as usize);
+    let counters = queue_counters(spec.queues()? as usize);
     let device = NullDevice { name: spec.name().to_owned(), counters: counters.clone() };
     let queue = |counters| Ok((SilentRx::new().map_err(failed)?, NullTx { counters }));
     Port::with_queues(device, counters.into_iter().map(queue))

@@ -184,8 +184,12 @@ impl Bridge {
         };
         let devices: Vec<_> = devices.into_iter().flatten().collect();
         for stats in &mut all {
-            if let Some(counted) = devices.iter().find(|(number, ..)| *number == stats.port_no) {
-                add_device(stats, counted);
+            // Of a port with several queues the home has counted, and each has refused frames.
+            let of_port = devices.iter().filter(|(number, ..)| *number == stats.port_no);
+            let (counted, refused): (Vec<_>, Vec<_>) =
+                of_port.map(|(_, counted, refused)| (*counted, *refused)).unzip();
+            if !counted.is_empty() {
+                add_device(stats, &counted.into_iter().sum(), refused.into_iter().sum());
             }
         }
         Ok(all)
@@ -208,7 +212,7 @@ impl Bridge {
 }
 
 /// Puts what a device has counted, and the frames that found no room at it, into statistics.
-fn add_device(stats: &mut PortStats, (_, counted, refused): &(PortNo, PortCounters, u64)) {
+fn add_device(stats: &mut PortStats, counted: &PortCounters, refused: u64) {
     stats.rx_packets = counted.rx_packets;
     stats.rx_bytes = counted.rx_bytes;
     stats.tx_packets = counted.tx_packets;

@@ -54,6 +54,12 @@ impl Bridge {
             return;
         };
         let (shaper, held) = queues.unzip();
+        // Only its home holds frames back. It goes on sending alone when the queues are gone, since
+        // what it still has must not be overtaken.
+        let from_home = self.map.borrow().sent_from_home(port).filter(|_| shaper.is_some());
+        if let Some(map) = from_home {
+            self.set_map(map);
+        }
         let mut all = self.queues.borrow_mut();
         all.retain(|held| held.port != port);
         all.extend(held);

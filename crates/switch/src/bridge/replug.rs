@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use netdev::Port;
+use netdev::{Port, PortQueue};
 use openflow::PortNo;
 use openflow::port::{PortReason, PortStatus};
 use tokio::sync::oneshot;
@@ -25,8 +25,8 @@ pub(crate) struct WorkerGone;
 #[derive(Clone, Debug)]
 pub(crate) struct PortView {
     pub(crate) port: BridgePort,
-    /// The worker, by its index among those of the bridge.
-    pub(crate) place: Option<PortLocation>,
+    /// Where its queues are served.
+    pub(crate) places: Vec<PortLocation>,
 }
 
 impl Bridge {
@@ -45,7 +45,7 @@ impl Bridge {
     pub(crate) fn port_views(&self) -> Vec<PortView> {
         let map = self.map.borrow();
         let view =
-            |port: &BridgePort| PortView { port: port.clone(), place: map.location(port.number) };
+            |port: &BridgePort| PortView { port: port.clone(), places: map.places(port.number) };
         self.ports.borrow().iter().map(view).collect()
     }
 
@@ -59,8 +59,9 @@ impl Bridge {
         queues: Option<BridgeQueues>,
     ) -> Result<Option<PortStatus>, WorkerGone> {
         let number = port.number;
-        let place = self.map.borrow().place(self.links.len());
-        let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        let places = self.map.borrow().place(self.links.len(), port.queue_count());
+        let (place, further) = places.split_first().ok_or(WorkerGone)?;
+        let is_shaped = port.shaper.is_some();
         let entries = self.ask(|shard| shard.tier_entry()).await.ok_or(WorkerGone)?;
         if let Some(entry) = entries.into_iter().nth(place.worker).flatten() {
             let entered = spawn_blocking(move || {
@@ -75,17 +76,49 @@ impl Bridge {
             let at = ports.partition_point(|other| other.number < number);
             ports.insert(at, BridgePort::of(&port));
         }
-        let (done, is_done) = oneshot::channel();
-        link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
-        is_done.await.map_err(|_| WorkerGone)?;
+        for (nth, at) in (1..).zip(further) {
+            self.put(*at, port.further_queue((nth, places.len()), *place)).await?;
+        }
+        port.set_further(further.to_vec());
+        self.put(*place, port).await?;
         self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);
         let status = self.announce(number);
         self.stage_ops();
-        let map = self.map.borrow().with(number, place);
-        self.set_map(map);
+        let map = self.map.borrow().with(number, &places);
+        let from_home = if is_shaped { map.sent_from_home(number) } else { None };
+        self.set_map(from_home.unwrap_or(map));
         self.barrier().await;
         Ok(status)
+    }
+
+    /// Puts a port, or a further queue of one, at its place.
+    async fn put(&self, place: PortLocation, port: WorkerPort) -> Result<(), WorkerGone> {
+        let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        let (done, is_done) = oneshot::channel();
+        link.queue.send(&mut vec![ShardCommand::AddPort(place.index, Box::new(port), done)]);
+        is_done.await.map_err(|_| WorkerGone)
+    }
+
+    /// Gives up the places of a port, its home first, which hands out no queue then. Returns what
+    /// is open of it, with as many queues as were found.
+    async fn take(&self, places: &[PortLocation]) -> Result<Option<Port>, WorkerGone> {
+        let mut device: Option<Port> = None;
+        for place in places {
+            let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+            let (done, is_done) = oneshot::channel();
+            link.queue.send(&mut vec![ShardCommand::RemovePort(place.index, done)]);
+            let Some(found) = is_done.await.map_err(|_| WorkerGone)? else { continue };
+            match &mut device {
+                Some(device) => {
+                    let Port { rx, tx, more, .. } = found;
+                    device.more.push(PortQueue { rx, tx });
+                    device.more.extend(more);
+                }
+                None => device = Some(found),
+            }
+        }
+        Ok(device)
     }
 
     fn announce(&self, number: PortNo) -> Option<PortStatus> {
@@ -108,8 +141,10 @@ impl Bridge {
         number: PortNo,
         tell: impl FnOnce(PortStatus),
     ) -> Result<Option<Port>, WorkerGone> {
-        let Some(place) = self.map.borrow().location(number) else { return Ok(None) };
-        let link = self.links.get(place.worker).ok_or(WorkerGone)?;
+        let places = self.map.borrow().places(number);
+        if places.is_empty() {
+            return Ok(None);
+        }
         self.ports.borrow_mut().retain(|port| port.number != number);
         let map = self.map.borrow().without(number);
         self.set_map(map);
@@ -119,9 +154,7 @@ impl Bridge {
         }
         self.everywhere().await;
         self.queues.borrow_mut().retain(|held| held.port != number);
-        let (done, is_done) = oneshot::channel();
-        link.queue.send(&mut vec![ShardCommand::RemovePort(place.index, done)]);
-        is_done.await.map_err(|_| WorkerGone)
+        self.take(&places).await
     }
 
     /// Takes all ports away at once, of a bridge that goes: the devices are to be closed by the
@@ -135,18 +168,17 @@ impl Bridge {
         self.set_map(PortMap::default());
         self.everywhere().await;
         let mut devices = Vec::new();
-        for place in numbers.into_iter().filter_map(|number| before.location(number)) {
-            let link = self.links.get(place.worker).ok_or(WorkerGone)?;
-            let (done, is_done) = oneshot::channel();
-            link.queue.send(&mut vec![ShardCommand::RemovePort(place.index, done)]);
-            devices.extend(is_done.await.map_err(|_| WorkerGone)?);
+        for number in numbers {
+            devices.extend(self.take(&before.places(number)).await?);
         }
         Ok(devices)
     }
 
-    fn set_map(&self, map: PortMap) {
+    pub(super) fn set_map(&self, map: PortMap) {
         let map = Arc::new(map);
-        self.stage_for_all(|| ShardCommand::SetMap(Arc::clone(&map)));
+        for (worker, link) in self.links.iter().enumerate() {
+            link.staged.borrow_mut().push(ShardCommand::SetMap(map.of_worker(worker)));
+        }
         self.map.replace(map);
     }
 

@@ -91,7 +91,7 @@ impl SwitchArgs {
             control, workers, worker_cores, poll, max_memory,
             controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
             auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
-            inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _,
+            inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _, queues: _,
             packet_in_burst: _, forward: _, caches: _, mfr_desc: _, hw_desc: _, sw_desc: _,
             serial_num: _, dp_desc: _,
             bridge: _, config: _, check_config: _,

@@ -130,7 +130,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
     let BridgeConfig {
         dpid, listeners, tls, check_peer_name, auxiliary, versions, fail_mode, tables, max_entries,
         inactivity_probe_s, max_backoff, packet_in_queue, packet_in_rate, packet_in_burst, forward,
-        desc,
+        device_queues, desc,
         is_tier_asked,
         name: _, ports: _, vlans: _, queues: _, controllers: _, caches: _,
     } = from;
@@ -152,6 +152,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
         ("packet-in-rate", *packet_in_rate == to.packet_in_rate),
         ("packet-in-burst", *packet_in_burst == to.packet_in_burst),
         ("forward", forward.name() == to.forward.name()),
+        ("queues", *device_queues == to.device_queues),
         ("caches", takes_same),
         ("mfr-desc", desc.mfr_desc == to.desc.mfr_desc),
         ("hw-desc", desc.hw_desc == to.desc.hw_desc),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
 use datapath::{PortVlans, QueueRates, check_queues};
-use netdev::PortSpec;
+use netdev::{PortSpec, QUEUES_MAX};
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
@@ -67,6 +67,8 @@ pub struct BridgeConfig {
     pub vlans: Vec<(PortNo, PortVlans)>,
     /// Ports with queues or a rate of their own.
     pub queues: Vec<PortQueues>,
+    /// The queues of devices whose ports do not say it.
+    pub device_queues: u32,
     /// Controllers to connect to.
     pub controllers: Vec<Endpoint>,
     /// Where controllers may connect to.
@@ -117,6 +119,11 @@ impl BridgeConfig {
         let held = self.vlans.iter().find(|(port, _)| *port == number);
         held.map(|(_, vlans)| vlans.clone()).unwrap_or_default()
     }
+}
+
+/// A port whose device has so many queues, where nothing is said of them; one is not mentioned.
+pub(crate) fn with_queues(spec: PortSpec, queues: u32) -> PortSpec {
+    if queues > 1 { spec.with_queues(queues) } else { spec }
 }
 
 /// A port with its number.
@@ -173,6 +180,9 @@ impl SwitchArgs {
         }
         if self.max_backoff.is_some_and(|most| most.0 < BACKOFF_LEAST) {
             return Err(Problem::new("max-backoff", "must be at least 0.1"));
+        }
+        if self.queues.is_some_and(|queues| !(1..=QUEUES_MAX).contains(&queues)) {
+            return Err(Problem::new("queues", format!("must be 1 to {QUEUES_MAX}")));
         }
         self.check_workers()?;
         self.check_endpoints()?;
@@ -379,6 +389,7 @@ impl SwitchArgs {
             dpid: self.dpid.map(|dpid| dpid.0),
             ports: self.numbered_ports(),
             queues: self.port_queues(),
+            device_queues: self.device_queues(),
             vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
             controllers: self.controllers().iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
@@ -427,6 +438,13 @@ impl SwitchArgs {
         ports.extend(
             self.local.iter().map(|spec| PortConfig { number: PortNo::LOCAL, spec: spec.clone() }),
         );
+        for port in &mut ports {
+            port.spec = with_queues(port.spec.clone(), self.device_queues());
+        }
         ports
+    }
+
+    fn device_queues(&self) -> u32 {
+        self.queues.unwrap_or(1)
     }
 }

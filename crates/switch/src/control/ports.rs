@@ -14,7 +14,7 @@ use super::answer::{Record, Records, gone, no_tables};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::queues_of;
 use crate::bridge::{BridgeQueues, PortView, WorkerGone};
-use crate::config::{BridgeConfig, PortArg, QueueArg, RateArg, highest_port};
+use crate::config::{BridgeConfig, PortArg, QueueArg, RateArg, highest_port, with_queues};
 use crate::worker::{PortSerial, Shaper, WorkerPort};
 use control::PortSettings;
 
@@ -23,9 +23,9 @@ pub(super) fn ports(agent: &Agent) -> Records {
     agent.bridge.port_views().iter().map(record).collect()
 }
 
-fn record(PortView { port, place }: &PortView) -> Record {
+fn record(PortView { port, places }: &PortView) -> Record {
     let (info, spec) = (&port.info, port.spec.to_string());
-    let worker = place.map(|place| place.worker);
+    let workers: Vec<usize> = places.iter().map(|place| place.worker).collect();
     let state = match (info.exists, info.link_up) {
         (false, _) => "no device",
         (true, false) => "link down",
@@ -39,8 +39,13 @@ fn record(PortView { port, place }: &PortView) -> Record {
             false => ", set down (the device is not the switch's own, and its link stays as it is)",
         };
     }
-    if let Some(worker) = worker {
-        text += &format!(", worker {worker}");
+    match workers.as_slice() {
+        [] => {}
+        [worker] => text += &format!(", worker {worker}"),
+        several => {
+            let all: Vec<String> = several.iter().map(ToString::to_string).collect();
+            text += &format!(", {} queues on workers {}", several.len(), all.join(", "));
+        }
     }
     text += &format!(", mtu {}, speed {}", info.mtu, speed(info.speed_bps));
     for note in &info.notes {
@@ -54,7 +59,8 @@ fn record(PortView { port, place }: &PortView) -> Record {
         "link_up": info.link_up,
         "port_down": is_down,
         "owns_link": port.owns_link,
-        "worker": worker,
+        "worker": workers.first(),
+        "queue_workers": workers,
         "mtu": info.mtu,
         "speed_bps": info.speed_bps,
         "notes": info.notes,
@@ -137,6 +143,7 @@ pub(super) async fn add(
     let _alone = all.change().await;
     may_replug(agent)?;
     let number = free_number(agent, number)?;
+    let spec = with_queues(spec, agent.config.device_queues);
     check_device(all, &spec)?;
     let port = open(all.fresh_serial(), number, spec).await?;
     add_port(agent, port, &settings).await?;
@@ -260,7 +267,10 @@ async fn renumber(
     let view = view.filter(|view| view.port.info.exists);
     let view = view.ok_or_else(|| format!("port {now} has no device now; its number stays"))?;
     settings.shape(number, view.port.info.speed_bps)?;
-    let Some(device) = remove_port(agent, now).await? else {
+    let device = remove_port(agent, now).await?;
+    // A queue may have gone with the device meanwhile.
+    let is_whole = |device: &Port| 1 + device.more.len() == view.places.len();
+    let Some(device) = device.filter(is_whole) else {
         return Err(format!("port {now} lost its device just now, and is removed; add it anew"));
     };
     let (serial, spec) = (all.fresh_serial(), view.port.spec.clone());

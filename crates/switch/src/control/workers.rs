@@ -87,10 +87,12 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
 }
 
 fn place(port: &PortAssignment) -> String {
-    match port.leaves_by {
-        Some(other) => format!("{}={}, sends by {other}", port.number, port.spec),
-        None => format!("{}={}", port.number, port.spec),
-    }
+    let queue = match port.queues {
+        1 => String::new(),
+        queues => format!("queue {} of {queues}, ", port.queue),
+    };
+    let place = format!("{queue}{}={}", port.number, port.spec);
+    port.leaves_by.map_or(place.clone(), |other| format!("{place}, sends by {other}"))
 }
 
 fn shown(value: Option<f64>, scale: f64, unit: &str) -> String {
@@ -104,7 +106,13 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
         .iter()
         .map(|port| {
             let leaves_by = port.leaves_by.map(|number| number.0);
-            json!({ "port_no": port.number.0, "spec": port.spec, "leaves_by": leaves_by })
+            json!({
+                "port_no": port.number.0,
+                "spec": port.spec,
+                "queue": port.queue,
+                "queues": port.queues,
+                "leaves_by": leaves_by,
+            })
         })
         .collect();
     let decided = state.forwarder.as_ref().map(|(set, figures)| caches::value(*set, figures));

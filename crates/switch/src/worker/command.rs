@@ -1,15 +1,17 @@
-//! Commands from the agent to a shard, and events from a worker to the agent.
+//! Commands to a shard, from the agent or another shard of its bridge, and events from a worker to
+//! the agent.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datapath::fast::Op;
-use netdev::{Port, PortInfo};
+use netdev::{Port, PortInfo, PortQueue};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
 use tokio::sync::oneshot;
 
 use super::port_map::PortMap;
+use super::queue::Opening;
 use super::{Shaper, Shard, WorkerPort};
 use crate::request::RequestContext;
 use crate::upcall::{UpcallBatch, UpcallQueue};
@@ -54,6 +56,11 @@ pub(crate) enum ShardCommand {
     SetLink(usize, bool),
     /// Gives up the port at an index, which the map has no more: its device goes to who closes it.
     RemovePort(usize, oneshot::Sender<Option<Port>>),
+    /// From the home of a port: the further queue at an index has this queue of that device from
+    /// now on, or none.
+    SetQueue(usize, Opening, Option<Box<PortQueue>>),
+    /// From a further queue of the port at an index: that device is gone.
+    QueueGone(usize, Opening),
 }
 
 impl fmt::Debug for ShardCommand {
@@ -69,6 +76,8 @@ impl fmt::Debug for ShardCommand {
             Self::Reshape(..) => "Reshape",
             Self::SetLink(..) => "SetLink",
             Self::RemovePort(..) => "RemovePort",
+            Self::SetQueue(..) => "SetQueue",
+            Self::QueueGone(..) => "QueueGone",
         })
     }
 }

@@ -2,9 +2,10 @@
 //! of other workers.
 //!
 //! Frames for a port of the same worker wait in that port's queue until the end of the batch; those
-//! for a port of another worker go there by a lane ([`super::handoff`]). A batch that is copied to
-//! many ports goes in pieces. The receive side ([`Ports`]) and the buffers are apart from it, so
-//! that a batch is read where it was received while its verdicts are queued here.
+//! for a port of another worker go there by a lane ([`super::handoff`]). A port of several queues
+//! is of the same worker wherever that has one of them. A batch that is copied to many ports goes
+//! in pieces. The receive side ([`Ports`]) and the buffers are apart from it, so that a batch is
+//! read where it was received while its verdicts are queued here.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use packet::{PacketBuf, Pool};
 use super::command::PendingUpcalls;
 use super::handoff::{HandedFrame, Handoff};
 use super::port_map::{PortLocation, PortMap};
-use super::{CommandQueue, Ports, Shaper, Slots};
+use super::{CommandQueue, Ports, Shaper, ShardCommand, Slots};
 use crate::counters::{Counter, Counters};
 
 /// Bytes of memory that wait to be sent, about. A batch of 64 super-frames that is flooded to 100
@@ -133,6 +134,13 @@ impl Egress {
     /// Where ports are served from now on.
     pub(super) fn set_map(&mut self, map: Arc<PortMap>) {
         self.map = map;
+    }
+
+    /// Sends a command to the shard on another worker of the bridge, or this one.
+    pub(super) fn command(&self, worker: usize, command: ShardCommand) {
+        if let Some(link) = self.links.get(worker) {
+            link.commands.send(&mut vec![command]);
+        }
     }
 
     /// The index of this worker among those of the bridge.
@@ -410,7 +418,7 @@ mod tests {
     #[test]
     fn what_is_dropped_counts_as_a_wire_would_carry_it() {
         let counters = Arc::new(Counters::default());
-        let map = Arc::new(PortMap::new(&[PortNo(1)], 1));
+        let map = Arc::new(PortMap::new(&[(PortNo(1), 1)], 1));
         let links: Arc<[WorkerLink]> = Arc::from(Vec::new());
         let mut egress = Egress::new(0, &map, &links, Arc::clone(&counters));
         let mut pool = Pool::default();
@@ -476,7 +484,8 @@ mod tests {
             let spec = format!("null:{number}").parse().unwrap();
             WorkerPort::open(*number, PortSerial(0), spec).unwrap()
         };
-        let map = Arc::new(PortMap::new(&numbers, 1));
+        let queues: Vec<_> = numbers.iter().map(|number| (*number, 1)).collect();
+        let map = Arc::new(PortMap::new(&queues, 1));
         let queue = Arc::new(CommandQueue::new(Arc::new(Doorbell::new().unwrap()), 0));
         let opened = numbers.iter().map(open).collect();
         let (mut ports, mut egress) =

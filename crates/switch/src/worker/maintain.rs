@@ -349,6 +349,7 @@ impl Worker {
                 let (bridge, number, name) = log_fields(shard, port);
                 tracing::info!(bridge, port = number, name, "the port is back");
                 self.maintenance.register((index, port), notification, now);
+                self.hand_out((index, port));
             }
             self.update_lists(index);
             self.maintenance.has_new_fault = true;
@@ -360,8 +361,16 @@ impl Worker {
         let Some(shard) = self.shards.get_mut(index) else { return };
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
         let (number, serial) = (found.number, found.serial);
-        let info = Box::new(found.info.clone());
-        if std::mem::take(&mut found.is_newly_lost) {
+        let (info, is_home) = (Box::new(found.info.clone()), found.is_home());
+        let is_newly_lost = std::mem::take(&mut found.is_newly_lost);
+        if is_newly_lost {
+            self.tell_lost((index, port));
+        }
+        if !is_home {
+            return;
+        }
+        let Some(shard) = self.shards.get_mut(index) else { return };
+        if is_newly_lost {
             shard.counters.bump(Counter::PortGone);
             let (bridge, port, name) = log_fields(shard, port);
             tracing::warn!(bridge, port, name, "the port is gone");

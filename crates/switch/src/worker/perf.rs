@@ -130,6 +130,9 @@ pub(crate) struct PortAssignment {
     pub(crate) number: PortNo,
     /// Its spec text.
     pub(crate) spec: String,
+    /// Which of its queues is here, from 0, and how many it has.
+    pub(crate) queue: usize,
+    pub(crate) queues: usize,
     /// On a wire, the port that sends its frames.
     pub(crate) leaves_by: Option<PortNo>,
 }

@@ -7,11 +7,13 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec};
+use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::device_thread::OpenDevice;
+use super::port_map::PortLocation;
+use super::queue::{Opening, QueueRole, port_of_queue};
 use super::tier::{ShardTier, TierEntry, TierRefusal};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
@@ -79,6 +81,11 @@ pub(crate) struct WorkerPort {
     pub(crate) owns_link: bool,
     /// Whether the map of the bridge has it; else nothing is received.
     pub(super) is_mapped: bool,
+    /// On a wire, the number and address of the port that sends its frames.
+    pub(super) pair: Option<(PortNo, [u8; 6])>,
+    role: QueueRole,
+    /// The devices that it has had.
+    devices: u64,
 }
 
 impl WorkerPort {
@@ -88,7 +95,7 @@ impl WorkerPort {
         serial: PortSerial,
         spec: PortSpec,
     ) -> Result<Self, PortError> {
-        Ok(Self::of_device(number, serial, netdev::open(&spec)?, spec))
+        Ok(Self::of_device(number, serial, netdev::open_queues(&spec)?, spec))
     }
 
     /// The port of a device that is open already.
@@ -100,6 +107,18 @@ impl WorkerPort {
     ) -> Self {
         let owns_link = device.device.owns_link();
         let OpenDevice { device, info, notification, .. } = OpenDevice::new(device);
+        let port = Self::without_device(number, serial, spec, info);
+        Self { device: Some(device), notification, owns_link, ..port }
+    }
+
+    /// A further queue of this port, which its home hands out: its number of so many.
+    pub(crate) fn further_queue(&self, (nth, of): (usize, usize), home: PortLocation) -> Self {
+        let (spec, info) = (self.spec.clone(), self.info.clone());
+        let port = Self::without_device(self.number, self.serial, spec, info);
+        Self { role: QueueRole::Further(nth, of, home), ..port }
+    }
+
+    fn without_device(number: PortNo, serial: PortSerial, spec: PortSpec, info: PortInfo) -> Self {
         Self {
             number,
             spec,
@@ -113,13 +132,13 @@ impl WorkerPort {
             tx_refused: 0,
             changed: false,
             paused_until: None,
-            notification,
+            notification: LinkNotification::Never,
             is_watched: false,
             is_in_poll_set: false,
             is_listed_faulted: false,
             is_newly_lost: false,
             lost: None,
-            device: Some(device),
+            device: None,
             earlier: PortCounters::default(),
             reopen_at: Instant::now(),
             reopen_wait: REOPEN_FIRST,
@@ -127,9 +146,63 @@ impl WorkerPort {
             appeared: false,
             serial,
             is_set_down: false,
-            owns_link,
+            owns_link: false,
             is_mapped: false,
+            pair: None,
+            role: QueueRole::Home(Vec::new()),
+            devices: 0,
         }
+    }
+
+    pub(super) fn role(&self) -> &QueueRole {
+        &self.role
+    }
+
+    /// Whether it has the device of the port, and not a further queue alone.
+    pub(crate) fn is_home(&self) -> bool {
+        matches!(self.role, QueueRole::Home(_))
+    }
+
+    /// Where the further queues of the port are, of its home.
+    pub(super) fn further(&self) -> &[PortLocation] {
+        match &self.role {
+            QueueRole::Home(further) => further,
+            QueueRole::Further(..) => &[],
+        }
+    }
+
+    /// Where the further queues of the port are from now on.
+    pub(crate) fn set_further(&mut self, places: Vec<PortLocation>) {
+        self.role = QueueRole::Home(places);
+    }
+
+    /// Which device its queue is of.
+    pub(super) fn opening(&self) -> Opening {
+        Opening { serial: self.serial, devices: self.devices }
+    }
+
+    /// Whether it is a further queue of this opening of the port's number.
+    pub(super) fn is_further_of(&self, serial: PortSerial) -> bool {
+        !self.is_home() && self.serial == serial
+    }
+
+    /// Takes the queue that the home has handed out. Returns what it had, to be closed: it is not
+    /// watched any more.
+    pub(super) fn take_queue(
+        &mut self,
+        queue: PortQueue,
+        opening: Opening,
+        watch: &Watch,
+    ) -> Option<Port> {
+        let earlier = self.device.take().or_else(|| self.lost.take());
+        if let Some(earlier) = &earlier {
+            self.unwatch(watch, earlier);
+        }
+        self.devices = opening.devices;
+        self.info.exists = true;
+        self.device = Some(port_of_queue(queue, self.info.clone()));
+        self.paused_until = None;
+        earlier
     }
 
     /// The source of change notifications.
@@ -242,13 +315,13 @@ impl WorkerPort {
         match (&self.device, self.is_opening) {
             (Some(_), _) => self.paused_until,
             (None, true) => None,
-            (None, false) => Some(self.reopen_at),
+            (None, false) => self.is_home().then_some(self.reopen_at),
         }
     }
 
     /// A device of this name exists: whether it is the lost one, which is then due at once.
     pub(super) fn device_appeared(&mut self, name: &str, now: Instant) -> bool {
-        let is_ours = self.device.is_none() && self.spec.name() == name;
+        let is_ours = self.is_home() && self.device.is_none() && self.spec.name() == name;
         if is_ours {
             self.reopen_at = now;
             self.appeared = self.is_opening;
@@ -316,6 +389,7 @@ impl WorkerPort {
                 self.info = info;
                 self.notification = notification;
                 self.device = Some(device);
+                self.devices += 1;
                 self.tier_note = None;
                 self.is_in_tier = false;
                 self.is_left_to_host = false;

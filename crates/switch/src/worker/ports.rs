@@ -1,8 +1,7 @@
-//! The receive side of a bridge's shard: its ports, in the order of their numbers, and which of
-//! them need service.
+//! The receive side of a bridge's shard: its ports, and which of them need service.
 //!
-//! A port belongs to one worker, which alone uses its device. What waits to be sent stands apart
-//! from the ports, in [`Egress`].
+//! A port, or each queue of one with several, belongs to one worker, which alone uses it. What
+//! waits to be sent stands apart from the ports, in [`Egress`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +13,7 @@ use super::egress::{Egress, WorkerLink};
 use super::port_map::{PortLocation, PortMap};
 use super::shard::RX_BATCH;
 use super::wire::partner;
-use super::{CommandQueue, Slots, WorkerPort};
+use super::{CommandQueue, Shaper, Slots, WorkerPort};
 use crate::counters::Counters;
 
 /// Distributes the ports of a bridge over its workers, as the map says: the two sides of a shard
@@ -28,19 +27,29 @@ pub(crate) fn distribute_ports(
     let link = |queue| WorkerLink::new(Arc::clone(queue), queues.len());
     let links: Arc<[WorkerLink]> = queues.iter().map(link).collect();
     let sides = |me| {
-        let egress = Egress::new(me, map, &links, Arc::clone(counters));
+        let egress = Egress::new(me, &map.of_worker(me), &links, Arc::clone(counters));
         (Ports::new(Arc::clone(counters)), egress)
     };
     let mut workers: Vec<(Ports, Egress)> = (0..queues.len()).map(sides).collect();
-    for mut port in ports {
-        let location = map.location(port.number);
-        let Some(PortLocation { worker, index }) = location else { continue };
-        if let Some((ports, egress)) = workers.get_mut(worker) {
-            port.has_queues = port.shaper.is_some();
-            egress.add(index, port.shaper.take());
-            port.is_mapped = true;
-            ports.all.put(index, port);
+    let pairs: Vec<_> = ports.iter().map(|port| (port.number, port.info.mac)).collect();
+    for (order, mut port) in ports.into_iter().enumerate() {
+        let places = map.places(port.number);
+        let Some((home, further)) = places.split_first() else { continue };
+        let pair = pairs.get(partner(order, pairs.len())).copied();
+        let mut put = |place: &PortLocation, mut port: WorkerPort, shaper: Option<Shaper>| {
+            if let Some((ports, egress)) = workers.get_mut(place.worker) {
+                (port.is_mapped, port.pair) = (true, pair);
+                egress.add(place.index, shaper);
+                ports.all.put(place.index, port);
+            }
+        };
+        for (nth, place) in (1..).zip(further) {
+            put(place, port.further_queue((nth, places.len()), *home), None);
         }
+        let shaper = port.shaper.take();
+        port.has_queues = shaper.is_some();
+        port.set_further(further.to_vec());
+        put(home, port, shaper);
     }
     workers
 }
@@ -86,7 +95,7 @@ impl Ports {
     pub(super) fn set_map(&mut self, map: &PortMap, worker: usize) {
         for index in 0..self.all.end() {
             let Some(port) = self.all.get_mut(index) else { continue };
-            port.is_mapped = map.location(port.number) == Some(PortLocation { worker, index });
+            port.is_mapped = map.has_at(port.number, PortLocation { worker, index });
         }
     }
 
@@ -165,16 +174,16 @@ impl Ports {
         sent
     }
 
-    /// The index, number and address of the other port of a pair.
-    pub(super) fn partner(&self, index: usize) -> Option<(usize, PortNo, [u8; 6])> {
-        let other = partner(index, self.all.len());
-        self.all.get(other).map(|port| (other, port.number, port.info.mac))
+    /// The number and address of the other port of a pair.
+    pub(super) fn pair(&self, index: usize) -> Option<(PortNo, [u8; 6])> {
+        self.all.get(index)?.pair
     }
 
     /// Has the driver of a pair of ports relay frames by itself. Returns their number, or `None`
     /// where the driver cannot.
     pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
-        let other = partner(index, self.all.len());
+        let (number, _) = self.pair(index)?;
+        let (other, _) = self.all.iter().find(|(_, port)| port.number == number)?;
         let (from, to) = self.all.pair(index, other)?;
         from.device.as_mut()?.relay(to.device.as_mut()?, RX_BATCH)
     }

@@ -5,9 +5,10 @@
 
 use std::time::Instant;
 
-use netdev::{LinkMonitor, LinkNotification, Port};
+use netdev::{LinkMonitor, LinkNotification, Port, PortQueue};
 use tokio::sync::oneshot;
 
+use super::queue::Opening;
 use super::run::MONITOR;
 use super::{Worker, WorkerPort};
 
@@ -20,6 +21,10 @@ pub(super) enum Replug {
     Poll,
     /// A port goes; its device is to be closed by who waits.
     Remove(usize, oneshot::Sender<Option<Port>>),
+    /// A further queue gets a queue of this device, or gives it back.
+    SetQueue(usize, Opening, Option<Box<PortQueue>>),
+    /// A further queue of a port has found this device gone.
+    QueueGone(usize, Opening),
 }
 
 impl Worker {
@@ -39,6 +44,10 @@ impl Worker {
                         self.devices.close(device);
                     }
                 }
+                Replug::SetQueue(index, opening, queue) => {
+                    self.set_queue((shard, index), opening, queue.map(|queue| *queue));
+                }
+                Replug::QueueGone(index, opening) => self.queue_gone((shard, index), opening),
             }
         }
         let ports = self.shards.iter().map(|(_, shard)| shard.ports.all().len()).sum();
@@ -59,6 +68,7 @@ impl Worker {
         self.has_tier |= found.has_tier();
         self.maintenance.register((shard, index), notification, Instant::now());
         self.start_polling(shard, index);
+        self.hand_out((shard, index));
     }
 
     fn remove_port(&mut self, shard: usize, index: usize) -> Option<Port> {
@@ -67,7 +77,9 @@ impl Worker {
         let found = self.shards.get_mut(shard)?;
         found.egress.remove(index, self.buffers.parts_mut().1);
         let port = found.ports.take(index)?;
-        found.leave_tier(port.number);
+        if port.is_home() {
+            found.leave_tier(port.number);
+        }
         port.give_up(&self.watch)
     }
 

@@ -97,7 +97,7 @@ impl Worker {
     /// # Errors
     /// When no descriptor is left for the watch, or no thread for opening devices.
     pub(crate) fn new(parts: WorkerParts) -> io::Result<Self> {
-        Self::with_open(parts, netdev::open)
+        Self::with_open(parts, netdev::open_queues)
     }
 
     fn with_open(parts: WorkerParts, open: Open) -> io::Result<Self> {
@@ -137,6 +137,7 @@ impl Worker {
         for shard in 0..worker.shards.end() {
             for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
                 worker.start_polling(shard, port);
+                worker.hand_out((shard, port));
             }
         }
         Ok(worker)
@@ -512,7 +513,7 @@ mod tests {
         let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
         let stop = Arc::clone(&commands);
         let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
-        let map = Arc::new(PortMap::new(&[1, 2, 3].map(PortNo), 1));
+        let map = Arc::new(PortMap::new(&[1, 2, 3].map(|number| (PortNo(number), 1)), 1));
         let (mut ports, egress) =
             distribute_ports(ports, &map, &[Arc::clone(&queue)], &counters).remove(0);
         ports.note_fault(2);

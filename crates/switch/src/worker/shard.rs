@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datapath::Nanos;
-use datapath::fast::{Caches, Forwarder};
+use datapath::fast::{Caches, Forwarder, Sink};
 use netdev::PortCounters;
 use openflow::PortNo;
 use packet::{Batch, Pool};
@@ -17,8 +17,9 @@ use packet::{Batch, Pool};
 use super::command::PendingUpcalls;
 use super::egress::TxSink;
 use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
+use super::queue::QueueRole;
 use super::replug::Replug;
-use super::wire::{partner, readdress};
+use super::wire::readdress;
 use super::{
     BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, TierEntry,
     TierPlan, WorkerEvent, WorkerPort,
@@ -134,13 +135,19 @@ impl Shard {
     pub(crate) fn state(&self) -> WorkerState {
         let ports = self.ports.all();
         let is_wire = matches!(self.forwarding, Forwarding::Wire(_));
-        let assignment = |(index, port): (usize, &WorkerPort)| PortAssignment {
-            number: port.number,
-            spec: port.spec.to_string(),
-            leaves_by: ports
-                .get(partner(index, ports.len()))
-                .filter(|_| is_wire)
-                .map(|other| other.number),
+        let assignment = |(_, port): (usize, &WorkerPort)| {
+            let (queue, queues) = match port.role() {
+                QueueRole::Home(further) => (0, 1 + further.len()),
+                QueueRole::Further(nth, of, _) => (*nth, *of),
+            };
+            let leaves_by = port.pair.filter(|_| is_wire).map(|(number, _)| number);
+            PortAssignment {
+                number: port.number,
+                spec: port.spec.to_string(),
+                queue,
+                queues,
+                leaves_by,
+            }
         };
         WorkerState {
             index: self.info.index,
@@ -200,7 +207,8 @@ impl Shard {
 
     /// A port is new, or has another device than before.
     pub(super) fn port_reopened(&mut self, port: usize, now: Instant) {
-        let Some(found) = self.ports.all_mut().get_mut(port) else { return };
+        let found = self.ports.all_mut().get_mut(port).filter(|port| port.is_home());
+        let Some(found) = found else { return };
         if let Some(made) = found.made_tier.take() {
             match self.tier.is_some() {
                 // Another port came with one meanwhile: the device is opened again, for that.
@@ -421,6 +429,12 @@ impl Shard {
             (ShardCommand::RemovePort(index, done), _) => {
                 self.replugs.push(Replug::Remove(index, done));
             }
+            (ShardCommand::SetQueue(index, opening, queue), _) => {
+                self.replugs.push(Replug::SetQueue(index, opening, queue));
+            }
+            (ShardCommand::QueueGone(index, opening), _) => {
+                self.replugs.push(Replug::QueueGone(index, opening));
+            }
             // The bridge of a wire has no tables and sends no such commands.
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
         }
@@ -479,9 +493,12 @@ impl Shard {
                 }
             }
             Forwarding::Wire(wire) => {
-                if let Some((other, number, mac)) = self.ports.partner(index) {
+                if let Some((number, mac)) = self.ports.pair(index) {
                     readdress(*wire, frames, (number, mac));
-                    self.egress.queue_all(other, None, frames, pool);
+                    let (egress, pending) = (&mut self.egress, &mut self.pending);
+                    let mut sink = TxSink { egress, ports: &mut self.ports, pool, pending };
+                    // Frames leave as they are, short ones too.
+                    sink.output_all(number, None, frames, usize::MAX);
                 }
             }
         }

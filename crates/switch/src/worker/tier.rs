@@ -44,6 +44,9 @@ struct TierDevice {
 impl TierPorts {
     /// Takes a port's device, which may be another one than before.
     pub(crate) fn set(&self, port: &WorkerPort) {
+        if !port.is_home() {
+            return;
+        }
         let found = port.device.as_ref().and_then(|device| device.device.tier_port());
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match found {

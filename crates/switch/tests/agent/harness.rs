@@ -71,6 +71,11 @@ impl Switch {
         Self::begin(specs, hosts, true, toml)
     }
 
+    /// A switch without tables, with ports of any kind.
+    pub(crate) fn wired_ports(specs: &str, toml: &str) -> Self {
+        Self::begin(specs, Vec::new(), false, toml)
+    }
+
     fn begin(specs: &str, hosts: Vec<Option<Host>>, listens: bool, toml: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().display();

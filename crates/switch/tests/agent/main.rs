@@ -23,6 +23,7 @@ mod kernel_tier_changes;
 mod kernel_tier_full;
 mod kernel_tier_rewrite;
 mod kernel_tier_same;
+mod port_queues;
 mod queues;
 mod replug;
 mod replug_bridges;
