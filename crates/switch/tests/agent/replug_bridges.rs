@@ -91,7 +91,7 @@ fn a_bridge_comes_and_goes_while_another_forwards() {
             assert_eq!(hosts[1].received(), 0);
         }
         ended.store(true, Ordering::Relaxed);
-        let (frames, ..) = traffic.join().unwrap();
+        let (frames, _one, _two) = traffic.join().unwrap();
         assert_eq!(switch.counter("datapath_outputs"), frames);
         controller.barrier();
         switch.stop();
