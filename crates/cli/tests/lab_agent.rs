@@ -102,7 +102,15 @@ fn steps(folder: &Path, steps: &str) -> Output {
     );
     let usual = "rate_pps = 500.0\nduration_s = 0.3";
     write("one.toml", &scenario("\"delay\", \"rate\", \"probe\", \"udp\"", usual));
-    write("other.toml", &scenario("\"tcp\", \"ping\", \"group\"", usual));
+    write("other.toml", &scenario("\"tcp\", \"ping\"", usual));
+    let both = "rate_pps = 500.0\nduration_s = 0.3\nis_bidirectional = true";
+    write("both.toml", &scenario("\"rate\", \"soak\"", both));
+    let group = scenario("\"group\"", usual).replace(
+        FLOWS,
+        "groups = [\"group_id=1,type=all,bucket=output:2,bucket=output:2\"]\n\
+         flows = [\"in_port=1,actions=group:1\"]",
+    );
+    write("group.toml", &group);
     write("long.toml", &scenario("\"delay\"", "rate_pps = 500.0\nduration_s = 8.0"));
     Command::new("unshare")
         .args(["--net", "bash", "-c", BOXES])
@@ -126,6 +134,15 @@ fn cell(folder: &Path, run: &str, output: &Output) -> Value {
     results["scenarios"][0]["cells"][0].clone()
 }
 
+/// The first figure of a metric in the only cell of a run.
+fn value(folder: &Path, output: &Output, run: &str, metric: &str) -> f64 {
+    let found = cell(folder, run, output);
+    let rows = found["rows"].as_array().expect("rows");
+    let row = rows.iter().find(|row| row["metric"] == metric);
+    let row = row.unwrap_or_else(|| panic!("{metric}: {found}"));
+    row["samples"][0].as_f64().expect("a number")
+}
+
 #[test]
 #[ignore = "needs root"]
 fn a_switch_between_two_boxes_is_measured_by_their_agents() {
@@ -134,7 +151,8 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
     // A signal ends an agent, and the script goes on only when it has ended as it should.
     let output = steps(
         folder,
-        "run first one.toml; run second other.toml || true; \
+        "run first one.toml; run second other.toml || true; run both both.toml; \
+         run group group.toml; \
          kill -INT ${agent[1]}; wait ${agent[1]} || echo agent ended with $?",
     );
     let found = cell(folder, "first", &output);
@@ -176,6 +194,12 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
         assert!(row["clock_error"].is_null(), "{row}");
         assert!(row["samples"][0].as_f64().is_some_and(|value| value > 0.0), "{row}");
     }
+    // Ends that send at one time: the sum of both ways, the frames of a long load, and both copies
+    // of each frame that a group makes.
+    assert!(value(folder, &output, "both", "rate_pps") > 0.0);
+    assert!(value(folder, &output, "both", "soak_delay_us").is_finite());
+    let copies = value(folder, &output, "group", "group_copies");
+    assert!((1.9..=2.0).contains(&copies), "{copies}");
     let second = cell(folder, "second", &output);
     assert_eq!(second["state"], "not_supported", "{second}");
     for (interface, log) in [("nic1", "agent1.log"), ("nic2", "agent2.log")] {

@@ -83,7 +83,8 @@ impl LoadArgs {
             Ok(ports) => ports,
             Err(why) => return Ok(usage(&why)),
         };
-        let how = StartOptions { multiplier: load.multiplier, duration_s: self.duration };
+        let how =
+            StartOptions { multiplier: load.multiplier, duration_s: self.duration, at_ns: None };
         session.measure_floor(&|| !interrupt.is_set());
         session.start(&ports, &how).map_err(session_error)?;
         let start = Instant::now();

@@ -140,11 +140,14 @@ pub struct StartOptions {
     pub multiplier: f64,
     /// Frames that are due later than this many seconds after the start are not sent.
     pub duration_s: Option<f64>,
+    /// When the first frame is due, in nanoseconds of the session's clock, so that sessions of
+    /// several machines start together; never sooner than the session's lead from now.
+    pub at_ns: Option<u64>,
 }
 
 impl Default for StartOptions {
     fn default() -> Self {
-        Self { multiplier: 1.0, duration_s: None }
+        Self { multiplier: 1.0, duration_s: None, at_ns: None }
     }
 }
 
@@ -479,7 +482,8 @@ impl Session {
             return Err(SessionError::Down { port, name: self.ports[port].name.clone() });
         }
         ports.iter().for_each(|port| self.set_baseline(*port));
-        let at_ns = self.clock.now_ns() + self.lead_ns;
+        let soonest_ns = self.clock.now_ns() + self.lead_ns;
+        let at_ns = how.at_ns.map_or(soonest_ns, |wanted_ns| wanted_ns.max(soonest_ns));
         let end_ns = how
             .duration_s
             .map_or(u64::MAX, |duration| at_ns.saturating_add((duration * 1e9) as u64));

@@ -391,11 +391,17 @@ fn headers() -> String {
 /// Every trial has a number of its own, so that frames that come too late are not counted in the
 /// next one.
 fn next_stream() -> u16 {
+    next_streams(1)
+}
+
+/// The first of so many such numbers.
+fn next_streams(count: u16) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(1);
-    let after = |number: u16| Some(number.checked_add(1).unwrap_or(1));
-    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
     // One below the end, where a session finds no number behind its own.
-    next.unwrap_or(1).clamp(1, u16::MAX - 1)
+    let behind = |first: u16| first.checked_add(count).filter(|next| *next < u16::MAX);
+    let after = |first: u16| Some(behind(first).unwrap_or(count.saturating_add(1)));
+    let next = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after);
+    next.ok().filter(|first| behind(*first).is_some()).unwrap_or(1)
 }
 
 /// The options of every session of the lab.

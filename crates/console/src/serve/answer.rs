@@ -202,7 +202,7 @@ pub(super) fn answer(
         GeneratorCommand::Reset { ports } => served.reset(ports),
         GeneratorCommand::Start { ports, mult, duration } => {
             let ports = served.loaded(ports)?;
-            let how = StartOptions { multiplier: *mult, duration_s: *duration };
+            let how = StartOptions { multiplier: *mult, duration_s: *duration, at_ns: None };
             served.session.measure_floor(&|| true);
             done(served.session.start(&ports, &how).map(|_| ()))
         }

@@ -199,7 +199,7 @@ fn a_load_while_it_sends_goes_on_at_once_and_at_the_factor_that_it_is_given() {
 fn a_duration_ends_endless_streams() {
     let mut session = wire("duration");
     session.load(0, &[endless()]).unwrap();
-    let how = StartOptions { duration_s: Some(0.05), multiplier: 2.0 };
+    let how = StartOptions { duration_s: Some(0.05), multiplier: 2.0, at_ns: None };
     session.start(&[0], &how).unwrap();
     let statistics = finish(&mut session);
     assert_eq!(statistics.streams[0].sent + statistics.streams[0].unsent, 1_000);
@@ -268,7 +268,7 @@ fn rates_above_the_line_are_refused_at_each_door() {
     ];
     session.load(0, &turns).unwrap();
     session.load(0, &[rated("half", "50%")]).unwrap();
-    let how = |multiplier| StartOptions { multiplier, duration_s: None };
+    let how = |multiplier| StartOptions { multiplier, ..StartOptions::default() };
     let error = session.start(&[0], &how(2.1)).unwrap_err().to_string();
     assert!(error.contains("105%") && !session.is_transmitting(0), "{error}");
     session.start(&[0], &how(2.0)).unwrap();
@@ -296,7 +296,7 @@ fn wrong_ports_options_and_multipliers_are_refused() {
     let empty = session.start(&[0], &StartOptions::default()).unwrap_err();
     assert!(matches!(empty, SessionError::NoStreams(0)), "{empty}");
     session.load(0, &[burst("x", 1)]).unwrap();
-    let how = StartOptions { multiplier: -1.0, duration_s: None };
+    let how = StartOptions { multiplier: -1.0, ..StartOptions::default() };
     assert!(session.start(&[0], &how).unwrap_err().to_string().contains("above 0"));
     assert!(session.load(7, &[burst("x", 1)]).unwrap_err().to_string().contains("2 ports"));
     for options in [

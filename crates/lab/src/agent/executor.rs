@@ -4,13 +4,14 @@
 //! their number, wherever they are sent. Everything that a request says is looked at before
 //! anything is opened. Dropping an executor closes all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, StartOptions, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 use netdev::{Port, PortError};
@@ -24,6 +25,12 @@ use crate::testbed::reflector::reflect;
 
 /// Streams of a program, at most: as many phases a trial has.
 const STREAMS_MAX: usize = 256;
+
+/// The interface's port of a session; behind it are those that lead nowhere.
+const OWN: usize = 0;
+
+/// What a line carries at which nothing is sent: whatever rate a stream has, bit/s.
+const ANY_RATE_BPS: f64 = 1e15;
 
 /// How far from now the zero of the frames' clock may lie, nanoseconds: a day back, a minute ahead.
 const ZERO_BACK_NS: i64 = 86_400_000_000_000;
@@ -105,7 +112,7 @@ impl Executor {
                 return AgentAnswer::Clock { received_ns, answered_ns: self.now_ns() };
             }
             AgentRequest::Open(program) => self.open(program),
-            AgentRequest::Start { interface } => self.start(&interface),
+            AgentRequest::Start { interface, at_ns } => self.start(&interface, at_ns),
             AgentRequest::Look { interface } => self.look(&interface).map(AgentAnswer::EndSeen),
             AgentRequest::Close { interface } => {
                 self.programs.remove(&interface);
@@ -140,11 +147,9 @@ impl Executor {
             EndTask::Traffic(traffic) => {
                 let zero = self.zero_of(&traffic)?;
                 check_streams(&traffic)?;
-                let mut session = Session::from_ports(vec![open()?], options(&traffic, zero))
-                    .map_err(|error| error.to_string())?;
-                session.load(0, &traffic.streams).map_err(|error| error.to_string())?;
-                let mac = session.port_info(0).mac;
-                let line_rate_bps = session.line_rate_bps(0);
+                let mut session = loaded(open()?, &traffic, zero)?;
+                let mac = session.port_info(OWN).mac;
+                let line_rate_bps = session.line_rate_bps(OWN);
                 (Running::Traffic(Box::new(session)), AgentAnswer::Opened { mac, line_rate_bps })
             }
             EndTask::Reflector { mac, ip } => {
@@ -179,11 +184,11 @@ impl Executor {
         self.programs.get_mut(interface).ok_or_else(is_closed)
     }
 
-    fn start(&mut self, interface: &str) -> Result<AgentAnswer, String> {
+    fn start(&mut self, interface: &str, at_ns: Option<u64>) -> Result<AgentAnswer, String> {
         match &mut self.program(interface)?.running {
             Running::Traffic(session) => {
                 let start_ns = session
-                    .start(&[0], &StartOptions::default())
+                    .start(&[OWN], &StartOptions { at_ns, ..StartOptions::default() })
                     .map_err(|error| format!("{interface}: {error}"))?;
                 Ok(AgentAnswer::Started { start_ns })
             }
@@ -195,7 +200,7 @@ impl Executor {
         let Program { running, stalls } = self.program(interface)?;
         let seen = match running {
             Running::Traffic(session) => {
-                let is_transmitting = session.is_transmitting(0);
+                let is_transmitting = session.is_transmitting(OWN);
                 let statistics = session.statistics();
                 seen(&statistics, is_transmitting, session.now_ns())
             }
@@ -263,15 +268,47 @@ fn check_streams(traffic: &Traffic) -> Result<(), String> {
     if !(1..=STREAMS_MAX).contains(&count) {
         return Err(format!("{count} streams: 1 to {STREAMS_MAX}"));
     }
-    match traffic.streams.iter().find(|stream| stream.capture.is_some()) {
-        Some(stream) => Err(format!("stream {:?}: an agent sends no capture files", stream.name)),
+    if let Some(stream) = traffic.streams.iter().find(|stream| stream.capture.is_some()) {
+        return Err(format!("stream {:?}: an agent sends no capture files", stream.name));
+    }
+    let mut ends = BTreeSet::new();
+    match by_end(&traffic.streams).find(|streams| !ends.insert(streams[0].port)) {
+        Some(again) => Err(format!("streams of end {} stand in two places", again[0].port)),
         None => Ok(()),
     }
 }
 
-fn options(traffic: &Traffic, zero: Instant) -> SessionOptions {
+/// The streams by the end that sends them, in the order of their numbers.
+fn by_end(streams: &[StreamSpec]) -> impl Iterator<Item = &[StreamSpec]> {
+    streams.chunk_by(|one, next| one.port == next.port)
+}
+
+/// A session with all streams: those of this end at its port, those of each other end at a port
+/// that leads nowhere, which has their frames known to all ports and sends none.
+fn loaded(port: Port, traffic: &Traffic, zero: Instant) -> Result<Session, String> {
+    let (mut ports, mut places) = (vec![port], Vec::new());
+    for streams in by_end(&traffic.streams) {
+        if streams[0].port == traffic.port {
+            places.push(OWN);
+        } else {
+            places.push(ports.len());
+            let nowhere = format!("null:end{}", streams[0].port);
+            ports.push(netdev::open_text(&nowhere).map_err(|error| error.to_string())?);
+        }
+    }
+    let mut rates = vec![ANY_RATE_BPS; ports.len()];
+    rates[OWN] = traffic.line_rate_bps;
+    let options = options(traffic, zero, rates);
+    let mut session = Session::from_ports(ports, options).map_err(|error| error.to_string())?;
+    for (streams, place) in by_end(&traffic.streams).zip(places) {
+        session.load(place, streams).map_err(|error| error.to_string())?;
+    }
+    Ok(session)
+}
+
+fn options(traffic: &Traffic, zero: Instant, line_rate_bps: Vec<f64>) -> SessionOptions {
     SessionOptions {
-        line_rate_bps: vec![traffic.line_rate_bps],
+        line_rate_bps,
         waiting: if traffic.is_precise { Waiting::Precise } else { Waiting::Sparing },
         first_stream: traffic.first_stream,
         zero: Some(zero),
@@ -286,15 +323,18 @@ fn seen(statistics: &SessionStatistics, is_transmitting: bool, now_ns: u64) -> E
         unsent: stream.unsent,
         unsent_down: stream.unsent_down,
         late: stream.late,
-        arrived: stream.arrivals.first().map(|arrival| arrival.report.clone()),
+        arrived: (stream.arrivals.iter().find(|arrival| arrival.port == OWN))
+            .map(|arrival| arrival.report.clone()),
     };
-    let port = statistics.ports.first();
+    let port = statistics.ports.get(OWN);
+    let mut streams: Vec<&StreamStatistics> = statistics.streams.iter().collect();
+    streams.sort_by_key(|stream| stream.id);
     EndSeen {
         is_transmitting,
         now_ns,
         stopped: port.and_then(|port| port.stopped.as_ref()).map(|stop| stop.reason.clone()),
         receive_error: port.and_then(|port| port.rx.error.clone()),
-        streams: statistics.streams.iter().map(stream).collect(),
+        streams: streams.into_iter().map(stream).collect(),
         reflected: 0,
         stall_ms: 0.0,
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Machine;
 
 /// The version of the messages: that of both sides has to be this one.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The longest message, bytes: more than any answer has, and the streams of any cell.
 pub const MESSAGE_MAX: usize = 1 << 20;
@@ -75,6 +75,9 @@ pub enum AgentRequest {
     Start {
         /// Which.
         interface: String,
+        /// When the first frame is due, by the clock in the frames: ends that send at one time are
+        /// told the same. As soon as may be where none is given or it has passed.
+        at_ns: Option<u64>,
     },
     /// What was sent and what came so far.
     Look {
@@ -127,8 +130,12 @@ pub struct Traffic {
     pub zero_ns: i64,
     /// What the interface's line carries at layer 1, bit/s; what the interface says where it is 0.
     pub line_rate_bps: f64,
-    /// The streams.
+    /// The streams of all ends, in the order of their numbers. Those of one `port` follow each
+    /// other.
     pub streams: Vec<StreamSpec>,
+    /// The streams with this `port` are sent here, once they are started; the others are counted
+    /// only.
+    pub port: usize,
 }
 
 /// What an agent answers.
@@ -262,6 +269,7 @@ mod tests {
             zero_ns: -5,
             line_rate_bps: 1e10,
             streams: vec![StreamSpec::default(); 2],
+            port: 0,
         };
         let reflector = EndTask::Reflector { mac: [2, 0, 0, 0, 0, 2], ip: [10, 0, 0, 2].into() };
         vec![
@@ -271,7 +279,7 @@ mod tests {
                 part: EndTask::Traffic(traffic),
             }),
             AgentRequest::Open(EndProgram { interface: interface(), part: reflector }),
-            AgentRequest::Start { interface: interface() },
+            AgentRequest::Start { interface: interface(), at_ns: Some(8) },
             AgentRequest::Look { interface: interface() },
             AgentRequest::Close { interface: interface() },
         ]

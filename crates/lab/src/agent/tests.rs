@@ -70,8 +70,14 @@ impl Running {
 }
 
 fn traffic(interface: &str, streams: Vec<StreamSpec>) -> AgentRequest {
-    let traffic =
-        Traffic { first_stream: 5, is_precise: false, zero_ns: 0, line_rate_bps: 0.0, streams };
+    let traffic = Traffic {
+        first_stream: 5,
+        is_precise: false,
+        zero_ns: 0,
+        line_rate_bps: 0.0,
+        streams,
+        port: 0,
+    };
     AgentRequest::Open(EndProgram {
         interface: interface.to_owned(),
         part: EndTask::Traffic(traffic),
@@ -208,13 +214,23 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     assert!(why(traffic("eth0", vec![StreamSpec::default()])).contains("--interface"));
     assert!(why(traffic(&own(), vec![])).contains("0 streams"));
     assert!(why(traffic(&own(), vec![file])).contains("no capture files"));
-    assert!(why(AgentRequest::Start { interface: own() }).contains("is not open"));
+    assert!(why(AgentRequest::Start { interface: own(), at_ns: None }).contains("is not open"));
+    // The streams of an end are of one piece, so that all ends number them alike.
+    let of_end = |port| StreamSpec { port, ..StreamSpec::default() };
+    let apart = vec![of_end(0), of_end(1), of_end(0)];
+    assert!(why(traffic(&own(), apart)).contains("end 0 stand in two places"));
     for (zero_ns, line_rate_bps, said) in
         [(i64::MIN, 0.0, "a clock"), (i64::MAX, 0.0, "a clock"), (0, -1.0, "line rate")]
     {
         let streams = vec![StreamSpec::default()];
-        let traffic =
-            Traffic { first_stream: 1, is_precise: false, zero_ns, line_rate_bps, streams };
+        let traffic = Traffic {
+            first_stream: 1,
+            is_precise: false,
+            zero_ns,
+            line_rate_bps,
+            streams,
+            port: 0,
+        };
         let part = EndTask::Traffic(traffic);
         let why = why(AgentRequest::Open(EndProgram { interface: own(), part }));
         assert!(why.contains(said), "{why}");
@@ -281,11 +297,12 @@ fn only_a_lab_with_a_certificate_of_the_authority_is_let_in() {
 
 mod testbed {
     use generator::method::{Measurer as _, TrialInput};
+    use generator::profile::{FrameSize, Mode, Rate};
     use generator::session::Waiting;
 
     use super::{AtomicBool, Duration, Executor, Running, StreamSpec, TrafficBox};
     use crate::testbed::MeasurerPlan;
-    use crate::testbed::agents::AgentsTestbed;
+    use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
 
     fn plan(stop: &AtomicBool) -> MeasurerPlan<'_> {
         let quiet = Duration::from_secs(1);
@@ -332,6 +349,48 @@ mod testbed {
             assert!(output.start_ns < report.last_ns.unwrap());
         }
         drop(measurer);
+        drop(bed);
+        first.end();
+        second.end();
+    }
+
+    /// Both ends send from one moment on, and each counts what the other has sent.
+    #[test]
+    fn two_boxes_send_at_one_time_and_count_each_other_s_frames() {
+        let ends = ["memory:agent-both?end=a", "memory:agent-both?end=b"];
+        let first = Running::start(&ends[..1], None);
+        std::thread::sleep(Duration::from_millis(200));
+        let second = Running::start(&ends[1..], None);
+        let boxes = [&first, &second].map(|agent| TrafficBox::Agent(agent.connect().unwrap()));
+        let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
+        let stop = AtomicBool::new(false);
+        let plan = ExchangePlan { quiet: Duration::from_secs(1), stop: &stop };
+        let burst = |frames| StreamSpec {
+            mode: Mode::Burst(frames),
+            rate: Rate::PacketsPerSecond(500.0),
+            size: FrameSize::Fixed(128),
+            probe: true,
+            ..StreamSpec::default()
+        };
+        // The order in which they are given is not that of their numbers.
+        let loads = [(1, vec![burst(60), burst(30)]), (0, vec![burst(100)])];
+        // The second finds everything as the first did.
+        for _ in 0..2 {
+            let (start_ns, seen) = bed.exchange(&loads, plan).unwrap();
+            assert_eq!(seen.ports.len(), 2);
+            let counts: Vec<(usize, u64)> =
+                seen.streams.iter().map(|stream| (stream.port, stream.sent)).collect();
+            let unsent: Vec<u64> = seen.streams.iter().map(|stream| stream.unsent).collect();
+            let due = [(0, 100 - unsent[0]), (1, 60 - unsent[1]), (1, 30 - unsent[2])];
+            assert_eq!(counts, due);
+            for stream in &seen.streams {
+                let [arrival] = &stream.arrivals[..] else { panic!("{stream:?}") };
+                assert_eq!((arrival.port, arrival.report.received), (1 - stream.port, stream.sent));
+                // By the sender's clock: frames are due for a part of a second behind the start.
+                let last_ns = arrival.report.last_ns.unwrap();
+                assert!(last_ns > start_ns, "{last_ns} {start_ns}");
+            }
+        }
         drop(bed);
         first.end();
         second.end();

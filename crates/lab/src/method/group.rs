@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
-use generator::session::Waiting;
 
 /// The method.
 pub(super) struct GroupCopies;
@@ -46,7 +45,10 @@ impl Method for GroupCopies {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel_or("in-memory ports are two").map(|_| ())
+        match bed {
+            Testbed::Kernel(_) | Testbed::Wired(_) | Testbed::Agents(_) => Ok(()),
+            Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
+        }
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -57,10 +59,8 @@ impl Method for GroupCopies {
         let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
         let burst = traffic::burst(settings, rate_pps, settings.duration_s());
         let (outcome, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sparing, |session| {
-                let loads = [(0, vec![burst])];
-                traffic::exchange(session, &loads, context, |_, _| Ok(()))
-            })
+            let loads = [(0, vec![burst])];
+            traffic::with_exchanger(context.bed, |exchanger| exchanger.exchange(&loads, context))
         });
         let seen = outcome?.statistics;
         let others = 1..seen.ports.len();

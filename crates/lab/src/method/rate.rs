@@ -5,12 +5,13 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 use generator::method::{Measurer as _, TrialInput};
-use generator::session::{Session, Waiting};
+use generator::session::Waiting;
 
 use super::pps::{json, received_pps};
 use super::search::{
     Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
 };
+use super::traffic::Exchanger;
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
@@ -108,12 +109,12 @@ impl Method for ForwardingRate {
         };
         let is_bidirectional = settings.is_bidirectional == Some(true);
         let found = if is_bidirectional {
-            context.bed.with_session(Waiting::Sparing, |session| {
+            traffic::with_exchanger(context.bed, |exchanger| {
                 // Half the sum leaves by each port.
                 let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
                 let range = Range { start_pps, max_pps, ..range };
                 measure("rate", context, range, |offered_pps, duration_s| {
-                    both_ways(session, context, offered_pps, duration_s)
+                    both_ways(exchanger, context, offered_pps, duration_s)
                 })
             })
         } else {
@@ -255,14 +256,14 @@ fn one_way(
 
 /// A trial with half the frames each way.
 fn both_ways(
-    session: &mut Session,
+    exchanger: &mut Exchanger<'_>,
     context: &MethodContext<'_>,
     offered_pps: f64,
     duration_s: f64,
 ) -> Result<Attempt, TrialError> {
     let there = traffic::burst(context.settings, offered_pps / 2.0, duration_s);
     let loads = [(1, vec![traffic::reversed(&there)]), (0, vec![there])];
-    let seen = traffic::exchange(session, &loads, context, |_, _| Ok(()))?;
+    let seen = exchanger.exchange(&loads, context)?;
     let (mut offered, mut arrived, mut rate) = (0, 0, Rate::default());
     for stream in &seen.statistics.streams {
         offered += stream.probes + stream.unsent;

@@ -7,6 +7,7 @@ use generator::method::on_ports::QUIET;
 use generator::method::{Measurer as _, TrialInput};
 
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
+use crate::agent::clock::ClockComparison;
 use crate::load::ProcessRole;
 use crate::settings::Settings;
 use crate::stats::{CONFIDENCE, Interval, summarise, theil_sen};
@@ -15,10 +16,13 @@ use crate::testbed::{Testbed, method_error};
 /// The method.
 pub(super) struct Soak;
 
+const DELAY: &str = "soak_delay_us";
+const DELAY_DRIFT: &str = "soak_delay_drift_us";
+
 const METRICS: &[Metric] = &[
-    Metric::lower("soak_delay_drift_us", "drift of the median delay", "µs over the run", 2),
+    Metric::lower(DELAY_DRIFT, "drift of the median delay", "µs over the run", 2),
     Metric::lower("soak_memory_drift_kib", "drift of the switch's memory", "KiB over the run", 0),
-    Metric::lower("soak_delay_us", "median delay", "µs", 1),
+    Metric::lower(DELAY, "median delay", "µs", 1),
     Metric::lower("soak_lost", "frames lost", "frames", 0),
 ];
 
@@ -31,6 +35,10 @@ const WINDOW_S: f64 = 0.5;
 
 /// Below this no drift is said, seconds: over a shorter run it is that of the machine.
 const DRIFT_S: f64 = 600.0;
+
+/// Where two clocks are compared anew in each window, the second half of a soak may rise by the
+/// error at both its ends, and the whole by twice that.
+const DRIFT_ERRORS: f64 = 4.0;
 
 /// Late frames count.
 const GRACE_S: f64 = 2.0;
@@ -70,7 +78,7 @@ impl Method for Soak {
         let duration_s = context.settings.duration_s();
         let window_s = (duration_s / WINDOWS).max(WINDOW_S);
         let (outcome, load) = context.observe(|| windows(context, window_s));
-        let windows = outcome?;
+        let (windows, clock) = outcome?;
         let delays: Vec<(f64, f64)> =
             windows.iter().filter_map(|one| Some((one.at_s, one.delay_us?))).collect();
         let memory: Vec<(f64, f64)> =
@@ -81,9 +89,9 @@ impl Method for Soak {
             return Err(TrialError::Output { program: "soak", what });
         };
         let lost: u64 = windows.iter().map(|one| one.lost).sum();
-        let mut values = vec![("soak_delay_us", median), ("soak_lost", lost as f64)];
+        let mut values = vec![(DELAY, median), ("soak_lost", lost as f64)];
         let mut resolutions = Vec::new();
-        let drifts = [("soak_delay_drift_us", &delays), ("soak_memory_drift_kib", &memory)];
+        let drifts = [(DELAY_DRIFT, &delays), ("soak_memory_drift_kib", &memory)];
         for (metric, points) in drifts {
             let long_enough = Some(points).filter(|_| duration_s >= DRIFT_S);
             let found = long_enough.and_then(|points| drift(points, duration_s));
@@ -92,6 +100,12 @@ impl Method for Soak {
             if interval.reaches(CONFIDENCE) {
                 resolutions.push(Resolution::new(metric, interval.low, interval.high));
             }
+        }
+        if let Some(clock) = &clock {
+            let delay = Resolution::new(DELAY, median - clock.error_us, median + clock.error_us);
+            resolutions.push(delay);
+            let by = DRIFT_ERRORS * clock.error_us;
+            Resolution::widen(&mut resolutions, DELAY_DRIFT, by);
         }
         Ok(Trial {
             values,
@@ -105,6 +119,7 @@ impl Method for Soak {
                 "window_s": window_s,
                 "delay_us": delays,
                 "memory_kib": memory,
+                "clock": clock.map(|clock| clock.of_metrics(&[DELAY])),
             }),
         })
     }
@@ -120,7 +135,11 @@ struct Window {
     memory_kib: Option<f64>,
 }
 
-fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, TrialError> {
+/// The windows, and how the boxes' clocks were compared where they are known worst.
+fn windows(
+    context: &MethodContext<'_>,
+    window_s: f64,
+) -> Result<(Vec<Window>, Option<ClockComparison>), TrialError> {
     let settings = context.settings;
     let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
     let folder = switch.map(|program| ProcFolder::of(program.pid));
@@ -131,8 +150,8 @@ fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, Tr
         grace_s: GRACE_S,
     };
     let begun = std::time::Instant::now();
-    context.bed.with_session(traffic::waiting_for(input.rate_pps), |session| {
-        let mut measurer = traffic::measurer(session, context, QUIET);
+    let plan = traffic::plan(context, traffic::waiting_for(input.rate_pps), QUIET);
+    context.bed.with_measurer(plan, |measurer| {
         let mut windows = Vec::new();
         while begun.elapsed().as_secs_f64() < settings.duration_s() {
             context.cancel.check()?;
@@ -145,7 +164,7 @@ fn windows(context: &MethodContext<'_>, window_s: f64) -> Result<Vec<Window>, Tr
                 memory_kib: memory.map(|bytes| bytes as f64 / 1024.0),
             });
         }
-        Ok(windows)
+        Ok((windows, measurer.clock()))
     })
 }
 

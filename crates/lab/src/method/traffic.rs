@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use generator::method::on_ports::{PortTrialError, SessionMeasurer};
+use generator::method::on_ports::PortTrialError;
 use generator::method::{MethodError, TrialInput};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
 use generator::session::{Session, SessionError, StartOptions, Waiting};
@@ -12,7 +12,8 @@ use generator::statistics::{SessionStatistics, StreamStatistics};
 use super::{MethodContext, TrialError};
 use crate::ceilings::frame_line_bits;
 use crate::settings::{Forwarding, Settings};
-use crate::testbed::{HOSTS, MeasurerPlan, method_error};
+use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
+use crate::testbed::{HOSTS, MeasurerPlan, Testbed, method_error};
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";
@@ -98,20 +99,46 @@ pub(super) fn plan<'a>(
     }
 }
 
-/// Trials from port 1 to port 2 of the switch.
-pub(super) fn measurer<'a>(
-    session: &'a mut Session,
-    context: &'a MethodContext<'_>,
-    quiet: Duration,
-) -> SessionMeasurer<'a> {
-    SessionMeasurer {
-        session,
-        from: 0,
-        to: 1,
-        stream: stream(context.settings),
-        is_learning: is_learning(context.settings),
-        quiet,
-        stop: context.cancel.flag(),
+/// What sends streams by several ports at one time, wherever the ports' far ends are.
+pub(super) enum Exchanger<'a> {
+    /// On this machine.
+    Session(&'a mut Session),
+    /// On other boxes.
+    Agents(&'a AgentsTestbed),
+}
+
+/// Does `work` with the far ends of all ports.
+pub(super) fn with_exchanger<T>(
+    bed: &Testbed,
+    work: impl FnOnce(&mut Exchanger<'_>) -> Result<T, TrialError>,
+) -> Result<T, TrialError> {
+    match bed {
+        Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Replay(_) => {
+            let work = |session: &mut Session| work(&mut Exchanger::Session(session));
+            bed.with_session(Waiting::Sparing, work)
+        }
+        Testbed::Agents(bed) => work(&mut Exchanger::Agents(bed)),
+    }
+}
+
+impl Exchanger<'_> {
+    /// Sends the streams of each port, all at one time, and says what came when nothing comes any
+    /// more.
+    pub(super) fn exchange(
+        &mut self,
+        loads: &[(usize, Vec<StreamSpec>)],
+        context: &MethodContext<'_>,
+    ) -> Result<Exchanged, TrialError> {
+        match self {
+            Self::Session(session) => exchange(session, loads, context, |_, _| Ok(())),
+            Self::Agents(bed) => {
+                let plan = ExchangePlan { quiet: QUIET, stop: context.cancel.flag() };
+                let (start_ns, statistics) = bed
+                    .exchange(loads, plan)
+                    .map_err(|error| method_error(MethodError::Trial(error)))?;
+                Ok(Exchanged { statistics, start_ns })
+            }
+        }
     }
 }
 

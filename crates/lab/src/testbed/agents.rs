@@ -5,6 +5,8 @@
 //! that goes with the figure. Where one box has both ends there is one clock and no error. It must
 //! never give a one-way delay whose clocks moved further apart than it can tell.
 
+mod exchange;
+
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,8 @@ use generator::method::on_ports::{
 use generator::method::{Measurer, TrialInput, TrialOutput};
 use generator::profile::StreamSpec;
 use generator::receiver::{Distribution, StreamReport};
+
+pub(crate) use exchange::ExchangePlan;
 
 use super::{HOSTS, QUIET, next_stream};
 use crate::agent::client::{AgentError, AgentLink, TrafficBox};
@@ -239,9 +243,10 @@ impl AgentsTestbed {
                     zero_ns: asking.own_time(0)?,
                     line_rate_bps: self.line_rate_bps(),
                     streams,
+                    port: 0,
                 };
                 asking.open(0, EndTask::Traffic(traffic))?;
-                let start_ns = asking.start(0)?;
+                let start_ns = asking.start(0, None)?;
                 let outputs = asking.follow((0, 0), (start_ns, &phases), QUIET, |_| Ok(()));
                 let reflector = asking.look(1)?;
                 if let Some(error) = reflector.receive_error {
@@ -319,9 +324,10 @@ impl Asking<'_> {
         }
     }
 
-    /// Starts what is open there; when its first frame is due.
-    fn start(&mut self, port: usize) -> Result<u64, PortTrialError> {
-        let answer = self.ask(port, |interface| AgentRequest::Start { interface })?;
+    /// Starts what is open there, at a time of the frames' clock or as soon as may be; when its
+    /// first frame is due.
+    fn start(&mut self, port: usize, at_ns: Option<u64>) -> Result<u64, PortTrialError> {
+        let answer = self.ask(port, |interface| AgentRequest::Start { interface, at_ns })?;
         if let AgentAnswer::Started { start_ns } = answer {
             Ok(start_ns)
         } else {
@@ -338,7 +344,7 @@ impl Asking<'_> {
     }
 
     /// Closes ends. One that cannot be closed is on a box that has gone, which closes it itself.
-    fn close<const N: usize>(&mut self, ports: [usize; N]) {
+    fn close(&mut self, ports: impl IntoIterator<Item = usize>) {
         for port in ports {
             drop(self.ask(port, |interface| AgentRequest::Close { interface }));
         }
@@ -346,6 +352,11 @@ impl Asking<'_> {
 
     fn check_stop(&self) -> Result<(), PortTrialError> {
         if self.stop.load(Ordering::Relaxed) { Err(PortTrialError::Stopped) } else { Ok(()) }
+    }
+
+    /// Now, by the lab's clock.
+    fn lab_ns(&self) -> i64 {
+        i64::try_from(self.bed.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
     /// The best of so many comparisons of a box's clock with the lab's.
@@ -494,14 +505,14 @@ impl AgentMeasurer<'_> {
         let (from, to, bed) = (self.from, self.to, self.bed);
         let streams = phase_streams(&self.plan.stream, phases);
         let mut clocks = Clocks::compare([from, to].map(|port| bed.ports[port].at), asking)?;
-        let now_ns = i64::try_from(bed.zero.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        let zeros = clocks.zeros(now_ns, phases);
+        let zeros = clocks.zeros(asking.lab_ns(), phases);
         let traffic = |streams, zero_ns| Traffic {
             first_stream: 0,
             is_precise: self.plan.is_precise(),
             zero_ns,
             line_rate_bps: bed.line_rate_bps(),
             streams,
+            port: 0,
         };
         let first_stream = next_stream();
         let sends = Traffic { first_stream, ..traffic(streams.clone(), zeros[0]) };
@@ -514,9 +525,10 @@ impl AgentMeasurer<'_> {
             };
             self.learn(asking, mac, phases, learning)?;
         }
-        let counts = Traffic { first_stream, ..traffic(streams, zeros[1]) };
+        // Of an end that sends none of them.
+        let counts = Traffic { first_stream, port: 1, ..traffic(streams, zeros[1]) };
         asking.open(to, EndTask::Traffic(counts))?;
-        let start_ns = asking.start(from)?;
+        let start_ns = asking.start(from, None)?;
         let mut last = Instant::now();
         let mut outputs =
             asking.follow((from, to), (start_ns, phases), self.plan.quiet, |asking| {
@@ -553,7 +565,7 @@ impl AgentMeasurer<'_> {
             return Ok(());
         };
         asking.open(self.to, EndTask::Traffic(traffic(vec![stream])))?;
-        asking.start(self.to)?;
+        asking.start(self.to, None)?;
         while asking.sent(self.to)?.is_transmitting {
             asking.check_stop()?;
             std::thread::sleep(LOOK);
