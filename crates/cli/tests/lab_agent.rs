@@ -28,7 +28,8 @@ agent() {
   : > "$DIR/agent$1.log"
   nsenter --net=/proc/${box[$1]}/ns/net "$WEIR" lab agent --listen 10.9.$1.2:7654 \
       --interface nic$1 --key "$DIR/pki/box$1-privkey.pem" \
-      --cert "$DIR/pki/box$1-cert.pem" --ca "$DIR/pki/cacert.pem" 2> "$DIR/agent$1.log" &
+      --cert "$DIR/pki/box$1-cert.pem" --ca "$DIR/pki/cacert.pem" "${@:2}" \
+      2> "$DIR/agent$1.log" &
   agent[$1]=$!
   pids+=($!)
   await ready "$DIR/agent$1.log"
@@ -103,6 +104,9 @@ fn steps(folder: &Path, steps: &str) -> Output {
     let usual = "rate_pps = 500.0\nduration_s = 0.3";
     write("one.toml", &scenario("\"delay\", \"rate\", \"probe\", \"udp\"", usual));
     write("other.toml", &scenario("\"tcp\", \"ping\"", usual));
+    let methods = "\"ping\", \"tcp\", \"udp\", \"udp2\"";
+    let short = "count = 10\nduration_s = 1.0\nload_bps = 1e6";
+    write("hosts.toml", &scenario(methods, short));
     let both = "rate_pps = 500.0\nduration_s = 0.3\nis_bidirectional = true";
     write("both.toml", &scenario("\"rate\", \"soak\"", both));
     let group = scenario("\"group\"", usual).replace(
@@ -209,6 +213,40 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
         assert!(!log.contains("in the middle of a trial"), "{log}");
     }
     assert!(String::from_utf8_lossy(&output.stdout).contains("agent ended with 130"));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let output = steps(
+        folder,
+        "run refused hosts.toml || true; \
+         for n in 1 2; do kill -INT ${agent[$n]}; wait ${agent[$n]} || true; \
+           agent $n --hosts; done; run made hosts.toml; \
+         for n in 1 2; do kill -INT ${agent[$n]}; wait ${agent[$n]} || true; done",
+    );
+    let refused = cell(folder, "refused", &output);
+    let why = "needs hosts with addresses: start each agent with --hosts";
+    assert!(refused.to_string().contains(why), "{refused}");
+    let found = cell(folder, "made", &output);
+    assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "made.err"));
+    let rows = found["rows"].as_array().expect("rows");
+    for metric in ["ping_avg_ms", "tcp_mbps", "udp_mbps", "udp2_mbps"] {
+        let row = rows.iter().find(|row| row["metric"] == metric);
+        let row = row.unwrap_or_else(|| panic!("{metric}: {found}"));
+        assert!(row["samples"][0].as_f64().is_some_and(|value| value > 0.0), "{row}");
+    }
+    // The programs themselves, and not what stands in for them.
+    let tools: BTreeSet<&str> = (found["trials"].as_array().expect("trials").iter())
+        .filter_map(|trial| trial["tool"].as_str().filter(|tool| !tool.is_empty()))
+        .collect();
+    assert_eq!(tools, BTreeSet::from(["iperf 2", "iperf3", "ping"]));
+    for log in ["agent1.log", "agent2.log"] {
+        let log = read(folder, log);
+        assert!(log.contains("has gone") && !log.contains("in the middle of a trial"), "{log}");
+    }
 }
 
 #[test]

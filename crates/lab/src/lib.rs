@@ -22,6 +22,7 @@ pub mod dut;
 pub mod facts;
 pub(crate) mod held;
 pub mod history;
+pub mod host_program;
 pub(crate) mod huge_pages;
 pub mod keys;
 pub mod limit;

@@ -94,6 +94,15 @@ impl TrafficBox {
         }
     }
 
+    /// Whether it makes hosts with addresses: the lab's own machine does.
+    #[must_use]
+    pub fn makes_hosts(&self) -> bool {
+        match self {
+            Self::Agent(link) => link.makes_hosts,
+            Self::Local(executor) => executor.makes_hosts(),
+        }
+    }
+
     /// Asks for something and waits for the answer.
     ///
     /// # Errors
@@ -112,6 +121,7 @@ impl TrafficBox {
             | AgentAnswer::Opened { .. }
             | AgentAnswer::Started { .. }
             | AgentAnswer::EndSeen(_)
+            | AgentAnswer::Runs {}
             | AgentAnswer::Closed {} => Ok(answer),
         }
     }
@@ -132,6 +142,7 @@ impl TrafficBox {
             other @ (AgentAnswer::Opened { .. }
             | AgentAnswer::Started { .. }
             | AgentAnswer::EndSeen(_)
+            | AgentAnswer::Runs {}
             | AgentAnswer::Closed {}
             | AgentAnswer::Failed { .. }) => Err(self.odd(&other)),
         }
@@ -151,6 +162,7 @@ pub struct AgentLink {
     host: String,
     conditions: String,
     interfaces: Vec<String>,
+    makes_hosts: bool,
     stream: Option<MessageStream>,
 }
 
@@ -169,6 +181,7 @@ impl AgentLink {
             host: "a box that has not said its name".to_owned(),
             conditions: String::new(),
             interfaces: Vec::new(),
+            makes_hosts: false,
             stream: Some(MessageStream::new(stream)),
         };
         let hello = AgentHello { version: VERSION, lab: lab.to_owned() };
@@ -183,6 +196,7 @@ impl AgentLink {
             return Err(AgentError::Refused { address, why });
         }
         link.conditions = conditions(&welcome);
+        link.makes_hosts = welcome.makes_hosts;
         (link.host, link.interfaces) = (welcome.host, welcome.interfaces);
         Ok(link)
     }

@@ -16,10 +16,12 @@ use generator::session::{Session, SessionOptions, StartOptions, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 use netdev::{Port, PortError};
 
+use super::host::BoxHost;
 use super::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
 use crate::campaign::stall::{Nap, Watcher};
+use crate::host_program::HostProgram;
 use crate::testbed::HostAddress;
 use crate::testbed::reflector::reflect;
 
@@ -43,6 +45,7 @@ pub(super) type Opener = fn(&str) -> Result<Port, PortError>;
 pub struct Executor {
     zero: Instant,
     interfaces: Vec<String>,
+    makes_hosts: bool,
     open: Opener,
     nap: Nap,
     programs: BTreeMap<String, Program>,
@@ -62,6 +65,7 @@ enum Running {
         reflected: Arc<AtomicU64>,
         thread: Option<JoinHandle<Result<(), PortError>>>,
     },
+    Host(BoxHost),
 }
 
 impl fmt::Debug for Executor {
@@ -84,7 +88,20 @@ impl Executor {
     /// For interfaces that `open` opens.
     pub(super) fn opening(interfaces: Vec<String>, open: Opener) -> Self {
         let (nap, programs) = (std::thread::sleep as Nap, BTreeMap::new());
-        Self { zero: Instant::now(), interfaces, open, nap, programs }
+        let (zero, makes_hosts) = (Instant::now(), false);
+        Self { zero, interfaces, makes_hosts, open, nap, programs }
+    }
+
+    /// The same, which makes hosts behind the interfaces where it `makes_hosts`.
+    #[must_use]
+    pub fn with_hosts(self, makes_hosts: bool) -> Self {
+        Self { makes_hosts, ..self }
+    }
+
+    /// Whether it makes hosts.
+    #[must_use]
+    pub fn makes_hosts(&self) -> bool {
+        self.makes_hosts
     }
 
     /// The same with watchers of stalls that sleep by `nap`.
@@ -114,6 +131,7 @@ impl Executor {
             AgentRequest::Open(program) => self.open(program),
             AgentRequest::Start { interface, at_ns } => self.start(&interface, at_ns),
             AgentRequest::Look { interface } => self.look(&interface).map(AgentAnswer::EndSeen),
+            AgentRequest::Run { interface, program } => self.run(&interface, &program),
             AgentRequest::Close { interface } => {
                 self.programs.remove(&interface);
                 Ok(AgentAnswer::Closed {})
@@ -158,6 +176,14 @@ impl Executor {
                 let answer = AgentAnswer::Opened { mac: port.info().mac, line_rate_bps };
                 (Running::reflector(port, HostAddress { ip, mac })?, answer)
             }
+            EndTask::Host { .. } if !self.makes_hosts => {
+                return Err("it makes no hosts: start the agent with --hosts".to_owned());
+            }
+            EndTask::Host { host, others } => {
+                let made = BoxHost::make(&interface, &host, &others)?;
+                let answer = AgentAnswer::Opened { mac: host.mac, line_rate_bps: 0.0 };
+                (Running::Host(made), answer)
+            }
         };
         let stalls = Watcher::start(self.nap)
             .map_err(|error| format!("no thread that watches for stalls: {error}"))?;
@@ -192,7 +218,18 @@ impl Executor {
                     .map_err(|error| format!("{interface}: {error}"))?;
                 Ok(AgentAnswer::Started { start_ns })
             }
-            Running::Reflector { .. } => Err(format!("{interface} reflects: it has no streams")),
+            Running::Reflector { .. } | Running::Host(_) => {
+                Err(format!("{interface} has no streams that could be started"))
+            }
+        }
+    }
+
+    fn run(&mut self, interface: &str, program: &HostProgram) -> Result<AgentAnswer, String> {
+        match &mut self.program(interface)?.running {
+            Running::Host(host) => host.run(program).map(|()| AgentAnswer::Runs {}),
+            Running::Traffic(_) | Running::Reflector { .. } => {
+                Err(format!("{interface} is not opened for a host, which could run programs"))
+            }
         }
     }
 
@@ -214,6 +251,7 @@ impl Executor {
                 let reflected = reflected.load(Ordering::Relaxed);
                 EndSeen { receive_error, reflected, ..EndSeen::default() }
             }
+            Running::Host(host) => EndSeen { program: host.seen()?, ..EndSeen::default() },
         };
         // Behind what was seen: a stall before it is in it.
         Ok(EndSeen { stall_ms: stalls.longest_ms(), ..seen })
@@ -244,6 +282,7 @@ impl Running {
             Self::Reflector { reflected, .. } => {
                 format!("{} frames reflected", reflected.load(Ordering::Relaxed))
             }
+            Self::Host(host) => host.account(),
         }
     }
 }
@@ -252,7 +291,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         match self {
             // It ends its threads itself.
-            Self::Traffic(_) => {}
+            Self::Traffic(_) | Self::Host(_) => {}
             Self::Reflector { stop, thread, .. } => {
                 stop.store(true, Ordering::Relaxed);
                 // A panic has been printed by the thread; an error has nobody to hear it any more.
@@ -337,5 +376,6 @@ fn seen(statistics: &SessionStatistics, is_transmitting: bool, now_ns: u64) -> E
         streams: streams.into_iter().map(stream).collect(),
         reflected: 0,
         stall_ms: 0.0,
+        program: None,
     }
 }

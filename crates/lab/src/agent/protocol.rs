@@ -12,6 +12,8 @@ use generator::receiver::StreamReport;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Machine;
+use crate::host_program::HostProgram;
+use crate::testbed::HostAddress;
 
 /// The version of the messages: that of both sides has to be this one.
 pub const VERSION: u32 = 3;
@@ -55,6 +57,9 @@ pub struct Welcome {
     /// Why the agent does not work for this lab; then the connection ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
+    /// Whether it makes hosts with addresses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub makes_hosts: bool,
     /// The version of Weir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weir: Option<String>,
@@ -83,6 +88,13 @@ pub enum AgentRequest {
     Look {
         /// Which.
         interface: String,
+    },
+    /// Runs a program at the host behind an interface; one that ran there before is ended.
+    Run {
+        /// Which.
+        interface: String,
+        /// What.
+        program: HostProgram,
     },
     /// Ends a program and closes the interface.
     Close {
@@ -115,6 +127,30 @@ pub enum EndTask {
         /// Its IPv4 address.
         ip: std::net::Ipv4Addr,
     },
+    /// A host with a kernel of its own, which runs programs: a network namespace with a macvlan on
+    /// the interface. Only an agent that was started with `--hosts` makes one.
+    Host {
+        /// Its addresses.
+        host: EndHost,
+        /// The hosts that it can reach.
+        others: Vec<EndHost>,
+    },
+}
+
+/// A host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndHost {
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address, in a network of 24 bits.
+    pub ip: std::net::Ipv4Addr,
+}
+
+impl From<HostAddress> for EndHost {
+    fn from(of: HostAddress) -> Self {
+        Self { mac: of.mac, ip: of.ip }
+    }
 }
 
 /// Frames to be sent and to be counted.
@@ -163,6 +199,8 @@ pub enum AgentAnswer {
     },
     /// How far it came.
     EndSeen(EndSeen),
+    /// The program runs.
+    Runs {},
     /// The interface is closed.
     Closed {},
     /// It cannot be done.
@@ -191,6 +229,18 @@ pub struct EndSeen {
     /// The longest time, in milliseconds, in which the box ran none of the agent's threads since
     /// the interface was opened.
     pub stall_ms: f64,
+    /// The program that runs at a host.
+    pub program: Option<ProgramSeen>,
+}
+
+/// How far a program of a host came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramSeen {
+    /// The status that it ended with, as `wait` has it.
+    pub status: Option<i32>,
+    /// What it has printed, of a very long output the end.
+    pub output: String,
 }
 
 /// How far a stream came.
@@ -257,8 +307,9 @@ mod tests {
     use generator::receiver::StreamReport;
 
     use super::{
-        AgentAnswer, AgentHello, AgentRequest, EndProgram, EndSeen, EndTask, MESSAGE_MAX,
-        MessageError, SeenStream, Traffic, VERSION, Welcome, decode, encode, take,
+        AgentAnswer, AgentHello, AgentRequest, EndHost, EndProgram, EndSeen, EndTask, HostProgram,
+        MESSAGE_MAX, MessageError, ProgramSeen, SeenStream, Traffic, VERSION, Welcome, decode,
+        encode, take,
     };
 
     fn requests() -> Vec<AgentRequest> {
@@ -272,6 +323,9 @@ mod tests {
             port: 0,
         };
         let reflector = EndTask::Reflector { mac: [2, 0, 0, 0, 0, 2], ip: [10, 0, 0, 2].into() };
+        let host = EndHost { mac: [2, 0, 0, 0, 0, 1], ip: [10, 0, 0, 1].into() };
+        let host = EndTask::Host { host, others: vec![host; 2] };
+        let program = HostProgram::Ping { target: [10, 0, 0, 2].into(), requests: 3 };
         vec![
             AgentRequest::Clock {},
             AgentRequest::Open(EndProgram {
@@ -281,6 +335,8 @@ mod tests {
             AgentRequest::Open(EndProgram { interface: interface(), part: reflector }),
             AgentRequest::Start { interface: interface(), at_ns: Some(8) },
             AgentRequest::Look { interface: interface() },
+            AgentRequest::Open(EndProgram { interface: interface(), part: host }),
+            AgentRequest::Run { interface: interface(), program },
             AgentRequest::Close { interface: interface() },
         ]
     }
@@ -293,6 +349,11 @@ mod tests {
             AgentAnswer::Opened { mac: [1, 2, 3, 4, 5, 6], line_rate_bps: 1e9 },
             AgentAnswer::Started { start_ns: 7 },
             AgentAnswer::EndSeen(EndSeen { streams: vec![stream], ..EndSeen::default() }),
+            AgentAnswer::EndSeen(EndSeen {
+                program: Some(ProgramSeen { status: Some(256), output: "so\n".to_owned() }),
+                ..EndSeen::default()
+            }),
+            AgentAnswer::Runs {},
             AgentAnswer::Closed {},
             AgentAnswer::Failed { why: "no".to_owned() },
         ]

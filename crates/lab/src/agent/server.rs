@@ -65,6 +65,7 @@ struct Shared {
     host: String,
     machine: Machine,
     interfaces: Vec<String>,
+    makes_hosts: bool,
     executor: Mutex<Executor>,
     /// The lab that it works for.
     lab: Mutex<Option<String>>,
@@ -152,6 +153,7 @@ impl Agent {
             host,
             machine: Machine::read(),
             interfaces,
+            makes_hosts: executor.makes_hosts(),
             executor: Mutex::new(executor),
             lab: Mutex::new(None),
             slots: Mutex::default(),
@@ -252,6 +254,7 @@ impl Shared {
             version: VERSION,
             host: self.host.clone(),
             interfaces: self.interfaces.clone(),
+            makes_hosts: self.makes_hosts,
             refusal: held.as_ref().err().cloned(),
             weir: Some(env!("CARGO_PKG_VERSION").to_owned()),
             machine: Some(self.machine.clone()),

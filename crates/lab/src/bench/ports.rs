@@ -26,7 +26,7 @@ use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, execute};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
-use crate::method::ping;
+use crate::host_program::ECHO_INTERVAL;
 use crate::results::{CellResults, CellState, ScenarioResults};
 use crate::service::ProgramPaths;
 use crate::settings::{Forwarding, Settings};
@@ -226,7 +226,7 @@ impl PortsArgs {
         if settings.contains_key("duration_s") {
             settings.insert("duration_s".to_owned(), f64::from(self.seconds).into());
         } else {
-            let requests = f64::from(self.seconds) / ping::INTERVAL.as_secs_f64();
+            let requests = f64::from(self.seconds) / ECHO_INTERVAL.as_secs_f64();
             settings.insert("count".to_owned(), (requests.round() as i64).into());
         }
         let mut without: Vec<toml::Value> = Vec::new();

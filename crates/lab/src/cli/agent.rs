@@ -19,7 +19,7 @@ Examples:
   weir pki init --dir pki; weir pki issue --dir pki lab; weir pki issue --dir pki box1
   weir lab agent --listen 192.0.2.21:7654 --interface eth1 \\
     --private-key pki/box1-privkey.pem --certificate pki/box1-cert.pem --ca-cert pki/cacert.pem
-  weir lab agent --listen 127.0.0.1:7654 --interface eth1 --interface eth2 --plain
+  weir lab agent --listen 127.0.0.1:7654 --interface eth1 --interface eth2 --plain --hosts
 
 The lab names it in the inventory of its switch (see docs/lab.md):
   weir lab run E5 --dut external --inventory lab.toml";
@@ -52,6 +52,10 @@ pub(super) struct AgentArgs {
     /// The certificate of the authority that signs the labs' certificates, PEM
     #[arg(long, visible_alias = "ca", value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
+    /// Let labs run ping, iperf3 and iperf here, as hosts behind the interfaces: each gets, for a
+    /// trial, a network namespace with a macvlan on its interface; needs root
+    #[arg(long)]
+    hosts: bool,
     /// Without TLS: for 127.0.0.1 and ::1 only
     #[arg(long, conflicts_with = "private_key")]
     plain: bool,
@@ -69,7 +73,7 @@ impl AgentArgs {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let way = if tls.is_some() { "TLS" } else { "no TLS" };
         let say = Arc::new(|line: &str| eprintln!("{line}"));
-        let executor = Executor::new(interfaces);
+        let executor = Executor::new(interfaces).with_hosts(self.hosts);
         let agent = Agent::bind(self.listen, tls, executor, (cancel, say))
             .with_context(|| format!("cannot listen at {}", self.listen))?;
         eprintln!("ready at {} ({way}) with {shown}; Ctrl-C ends it", agent.address()?);

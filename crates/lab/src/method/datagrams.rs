@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use super::iperf3::{self, Sum};
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use crate::host_program::Iperf3Payload;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
-use crate::tools::Tool;
 
 /// The method.
 pub(super) struct Datagrams;
@@ -49,13 +49,12 @@ impl Method for Datagrams {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel().map(|_| ()).ok_or("in-memory ports have no kernel UDP")
+        bed.check_hosts("in-memory ports have no kernel UDP")
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        Tool::Iperf3.find()?;
         let payload = payload(context.settings.frame_size());
-        let done = iperf3::run(context, &["-u", "-b", "0", "-l", &payload.to_string()])?;
+        let done = iperf3::run(context, Iperf3Payload::Udp { bps: 0, len: payload })?;
         let [came, sent] = [&done.sums.received, &done.sums.sent].map(|sum| rate(sum, payload));
         if came <= 0.0 {
             let what = "no datagram has come".to_owned();

@@ -11,6 +11,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, sock
 
 use super::ping::{self, EchoReplies};
 use super::{MethodContext, TrialError};
+use crate::host_program::ECHO_INTERVAL;
 
 const HEADER: usize = 8;
 const PAYLOAD: usize = 56;
@@ -44,8 +45,7 @@ pub(super) fn run(
         if answered(&socket, &request, start)? {
             rtt_ms.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        let interval = ping::INTERVAL;
-        context.cancel.sleep(interval.saturating_sub(start.elapsed()))?;
+        context.cancel.sleep(ECHO_INTERVAL.saturating_sub(start.elapsed()))?;
     }
     Ok(EchoReplies { sent: requests, rtt_ms })
 }

@@ -3,14 +3,12 @@
 //! The server's own report is read, not the copy that it sends to the client: that copy has to
 //! cross a jammed path.
 
-use std::process::Command;
 use std::time::Duration;
 
 use super::{MethodContext, TrialError};
+use crate::host_program::HostProgram;
 use crate::load::Load;
-use crate::process::{self, Process, command_line};
 use crate::testbed::HOSTS;
-use crate::tools::Tool;
 
 const SLACK: Duration = Duration::from_secs(30);
 
@@ -36,30 +34,23 @@ pub(super) struct Iperf2Result {
 }
 
 /// Runs a UDP server at host 2 and a client at host 1 as E1 does: `-u -b RATE`, 1,470 bytes.
-pub(super) fn run(context: &MethodContext<'_>, rate: &str) -> Result<Iperf2Result, TrialError> {
-    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-    let path = Tool::Iperf2.find()?;
-    let mut server = Command::new(&path);
-    server.args(["-s", "-u", "-l", "1470", "-f", "k"]);
-    let server_line = command_line(&server);
-    let mut server = Process::start("iperf-server", server, Some(bed.host(1)), context.dir)?;
-    server.wait_for_text("Server listening", SLACK, context.cancel)?;
-    let mut client = Command::new(&path);
-    client.args(["-c", &HOSTS[1].ip.to_string(), "-u", "-b", rate, "-l", "1470"]);
-    client.args(["-t", &context.settings.whole_seconds().to_string()]);
-    let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(context.settings.whole_seconds())) + SLACK;
-    let host = Some(bed.host(0));
-    let (output, load) =
-        context.observe(|| process::run("iperf", client, host, context.dir, limit, context.cancel));
-    output?;
-    server
-        .wait_until("report", SLACK, context.cancel, |server| parse(&server.output()).is_some())?;
-    let text = server.output();
-    // Its report is here, and SIGTERM takes it up to half a second to obey.
-    server.kill()?;
-    let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
-    Ok(Iperf2Result { report, commands, load })
+pub(super) fn run(context: &MethodContext<'_>, bps: u64) -> Result<Iperf2Result, TrialError> {
+    let (server, seconds) = (HostProgram::IperfServer {}, context.settings.whole_seconds());
+    let client = HostProgram::IperfClient { target: HOSTS[1].ip, seconds, bps };
+    let commands = vec![server.line(), client.line()];
+    context.bed.with_hosts((context.dir, context.cancel), |hosts| {
+        let mut server = hosts.start(1, &server)?;
+        let is_ready = |text: &str| text.contains("Server listening");
+        server.wait_until("say \"Server listening\"", SLACK, is_ready)?;
+        let limit = Duration::from_secs(u64::from(seconds)) + SLACK;
+        let (output, load) = context.observe(|| hosts.run(0, &client, limit));
+        output?;
+        let text = server.wait_until("report", SLACK, |text| parse(text).is_some())?;
+        // Its report is here, and SIGTERM takes it up to half a second to obey.
+        server.kill()?;
+        let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
+        Ok(Iperf2Result { report, commands, load })
+    })
 }
 
 /// Reads the last report line: `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.

@@ -1,15 +1,13 @@
 //! Running `iperf3` between the hosts and reading its JSON.
 
-use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::{MethodContext, TrialError};
+use crate::host_program::{HostProgram, Iperf3Payload};
 use crate::load::Load;
-use crate::process::{self, Process, command_line};
 use crate::testbed::HOSTS;
-use crate::tools::Tool;
 
 /// A start on a busy machine, and the exchange of results at the end through a jammed path.
 const SLACK: Duration = Duration::from_secs(30);
@@ -71,30 +69,23 @@ pub(super) struct Iperf3Result {
     pub(super) load: Option<Load>,
 }
 
-/// Runs a server at host 2 and a client at host 1 with `arguments`.
+/// Runs a server at host 2 and a client at host 1, which sends `payload` or asks for it.
 pub(super) fn run(
     context: &MethodContext<'_>,
-    arguments: &[&str],
+    payload: Iperf3Payload,
 ) -> Result<Iperf3Result, TrialError> {
-    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-    let path = Tool::Iperf3.find()?;
-    let mut server = Command::new(&path);
-    server.args(["-s", "-1", "--forceflush"]);
-    let server_line = command_line(&server);
-    let mut server = Process::start("iperf3-server", server, Some(bed.host(1)), context.dir)?;
-    server.wait_for_text("Server listening", SLACK, context.cancel)?;
-    let mut client = Command::new(&path);
-    client.args(["-c", &HOSTS[1].ip.to_string(), "-J", "--connect-timeout", "5000"]);
-    client.args(["-t", &context.settings.whole_seconds().to_string()]).args(arguments);
-    if let Some(streams) = context.settings.streams.filter(|streams| *streams > 1) {
-        client.args(["-P", &streams.to_string()]);
-    }
-    let commands = vec![server_line, command_line(&client)];
-    let limit = Duration::from_secs(u64::from(context.settings.whole_seconds())) + SLACK;
-    let host = Some(bed.host(0));
-    let (output, load) = context
-        .observe(|| process::run("iperf3", client, host, context.dir, limit, context.cancel));
-    Ok(Iperf3Result { sums: parse(&output?.text)?, commands, load })
+    let (server, seconds) = (HostProgram::Iperf3Server {}, context.settings.whole_seconds());
+    let streams = context.settings.streams.unwrap_or(1);
+    let client = HostProgram::Iperf3Client { target: HOSTS[1].ip, seconds, streams, payload };
+    let commands = vec![server.line(), client.line()];
+    context.bed.with_hosts((context.dir, context.cancel), |hosts| {
+        let mut server = hosts.start(1, &server)?;
+        let is_ready = |text: &str| text.contains("Server listening");
+        server.wait_until("say \"Server listening\"", SLACK, is_ready)?;
+        let limit = Duration::from_secs(u64::from(seconds)) + SLACK;
+        let (output, load) = context.observe(|| hosts.run(0, &client, limit));
+        Ok(Iperf3Result { sums: parse(&output?.text)?, commands, load })
+    })
 }
 
 /// Reads iperf3's document; warnings may stand before or behind it.

@@ -1,12 +1,10 @@
 //! Round-trip time by the real `ping`, or by ICMP echo of our own where it is not installed.
 
-use std::net::Ipv4Addr;
-use std::process::Command;
 use std::time::Duration;
 
 use super::{Method, MethodContext, Metric, Trial, TrialError, echo};
+use crate::host_program::{ECHO_INTERVAL, HostProgram};
 use crate::load::Load;
-use crate::process::{self, command_line};
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
 use crate::testbed::HOSTS;
@@ -18,9 +16,6 @@ pub(super) struct Ping;
 
 /// Echo requests, where the cell does not count them.
 const REQUESTS: u32 = 100;
-
-/// Time between two of them.
-pub(crate) const INTERVAL: Duration = Duration::from_millis(10);
 
 const METRICS: &[Metric] = &[
     Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
@@ -66,11 +61,11 @@ impl Method for Ping {
 
     fn cost(&self, settings: &Settings) -> Duration {
         let warm_up = settings.warm_up_requests.unwrap_or(0).min(u64::from(u32::MAX)) as u32;
-        Duration::from_millis(300) + INTERVAL * requests(settings).saturating_add(warm_up)
+        Duration::from_millis(300) + ECHO_INTERVAL * requests(settings).saturating_add(warm_up)
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel_or("in-memory ports have no kernel hosts to ping").map(|_| ())
+        bed.check_hosts("in-memory ports have no kernel hosts to ping")
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -106,19 +101,19 @@ struct Measured {
 
 fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
     let target = HOSTS[1].ip;
-    match Tool::Ping.find() {
-        Ok(path) => {
-            let command = command(&path, target, requests(context.settings));
-            let commands = vec![command_line(&command)];
-            let (text, load) = context.observe(|| real(context, command));
-            Ok(Measured { tool: "ping".to_owned(), commands, echoes: parse(&text?)?, load })
-        }
-        Err(missing) => {
-            let (echoes, load) = context.observe(|| echo::run(context, target));
-            let tool = format!("Weir's own ICMP echo ({missing})");
-            Ok(Measured { tool, commands: Vec::new(), echoes: echoes?, load })
-        }
+    if let (Testbed::Kernel(_), Err(missing)) = (context.bed, Tool::Ping.find()) {
+        let (echoes, load) = context.observe(|| echo::run(context, target));
+        let tool = format!("Weir's own ICMP echo ({missing})");
+        return Ok(Measured { tool, commands: Vec::new(), echoes: echoes?, load });
     }
+    let program = HostProgram::Ping { target, requests: requests(context.settings) };
+    let limit = Ping.cost(context.settings) * 3 + Duration::from_secs(10);
+    context.bed.with_hosts((context.dir, context.cancel), |hosts| {
+        // The exit code is 1 when an answer is missing, which is a result.
+        let (output, load) = context.observe(|| hosts.run(0, &program, limit));
+        let echoes = parse(&output?.text)?;
+        Ok(Measured { tool: "ping".to_owned(), commands: vec![program.line()], echoes, load })
+    })
 }
 
 fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
@@ -135,21 +130,6 @@ fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
 /// How many echo requests are sent.
 pub(super) fn requests(settings: &Settings) -> u32 {
     settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
-}
-
-fn command(path: &std::path::Path, target: Ipv4Addr, requests: u32) -> Command {
-    let mut command = Command::new(path);
-    command.args(["-n", "-c", &requests.to_string()]);
-    command.args(["-i", &format!("{:.3}", INTERVAL.as_secs_f64())]);
-    command.args(["-W", "2", &target.to_string()]);
-    command
-}
-
-fn real(context: &MethodContext<'_>, command: Command) -> Result<String, TrialError> {
-    let limit = Ping.cost(context.settings) * 3 + Duration::from_secs(10);
-    let host = context.bed.kernel().map(|bed| bed.host(0));
-    // The exit code is 1 when an answer is missing, which is a result.
-    Ok(process::run("ping", command, host, context.dir, limit, context.cancel)?.text)
 }
 
 /// Reads the output of iputils' `ping`. Its own summary is not used: the samples are all there.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, blast, iperf3};
+use crate::host_program::Iperf3Payload;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::tools::Tool;
@@ -52,12 +53,12 @@ impl Method for Tcp {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.kernel_or("in-memory ports have no kernel TCP").map(|_| ())
+        bed.check_hosts("in-memory ports have no kernel TCP")
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let is_reverse = context.settings.is_reverse == Some(true);
-        if let Err(missing) = Tool::Iperf3.find() {
+        if let (Testbed::Kernel(_), Err(missing)) = (context.bed, Tool::Iperf3.find()) {
             if context.settings.streams.is_some_and(|streams| streams > 1) {
                 return Err(TrialError::Unfit("several TCP streams at once need iperf3"));
             }
@@ -66,8 +67,7 @@ impl Method for Tcp {
             }
             return own(context, &missing.0);
         }
-        let words: &[&str] = if is_reverse { &["-R"] } else { &[] };
-        let done = iperf3::run(context, words)?;
+        let done = iperf3::run(context, Iperf3Payload::Tcp { is_reverse })?;
         let received = &done.sums.received;
         if received.bytes <= 0.0 {
             return Err(nothing());

@@ -7,6 +7,7 @@ use generator::method::{TrialInput, TrialOutput};
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
+use crate::host_program::Iperf3Payload;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::tools::{Missing, Tool};
@@ -71,8 +72,9 @@ impl Method for Iperf3 {
         }
         // Each stream sends at the rate that iperf3 is given.
         let streams = u64::from(context.settings.streams.unwrap_or(1).max(1));
-        let rate = (context.settings.load_bps() / streams).to_string();
-        let done = iperf3::run(context, &["-u", "-b", &rate, "-l", "1470"])?;
+        let bps = context.settings.load_bps() / streams;
+        let len = UDP_PAYLOAD as u32;
+        let done = iperf3::run(context, Iperf3Payload::Udp { bps, len })?;
         let received = &done.sums.received;
         let both = done.sums.both.as_ref().unwrap_or(received);
         let share = arrived_share(&done.sums);
@@ -130,7 +132,7 @@ impl Method for Iperf2 {
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
         // On in-memory ports it would only repeat the other UDP method.
-        bed.kernel_or("in-memory ports have no kernel UDP").map(|_| ())
+        bed.check_hosts("in-memory ports have no kernel UDP")
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -138,7 +140,7 @@ impl Method for Iperf2 {
             return own(context, &why, IPERF2);
         }
         // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
-        let done = iperf2::run(context, &context.settings.load_bps().to_string())?;
+        let done = iperf2::run(context, context.settings.load_bps())?;
         let report = done.report;
         let share = 1.0 - report.lost / report.total.max(1.0);
         Ok(Trial {
@@ -170,6 +172,7 @@ fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<Str
     match context.bed {
         Testbed::Kernel(_) => missing.map(|missing| missing.0),
         Testbed::Memory(_) => Some("in-memory ports".into()),
+        Testbed::Agents(_) if context.bed.check_hosts("").is_ok() => None,
         Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
             Some("ends without kernel hosts".into())
         }

@@ -6,6 +6,7 @@
 //! never give a one-way delay whose clocks moved further apart than it can tell.
 
 mod exchange;
+mod hosts;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +139,7 @@ impl AgentsTestbed {
                     EndPlace::Local(interface) => Some(interface.clone()),
                     EndPlace::Agent { .. } => None,
                 });
-                Ok(TrafficBox::Local(Executor::new(own.collect())))
+                Ok(TrafficBox::Local(Executor::new(own.collect()).with_hosts(true)))
             }
         };
         let boxes: Result<Vec<TrafficBox>, AgentError> = known.iter().map(connect).collect();

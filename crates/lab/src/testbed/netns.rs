@@ -127,7 +127,15 @@ impl NamespaceContext {
         Ok(())
     }
 
-    fn bring_up(&self, device: &str, address: Option<Ipv4Addr>) -> Result<(), NetnsError> {
+    /// Sets a device up, with an address in a network of 24 bits.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(crate) fn bring_up(
+        &self,
+        device: &str,
+        address: Option<Ipv4Addr>,
+    ) -> Result<(), NetnsError> {
         if let Some(address) = address {
             self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
         }

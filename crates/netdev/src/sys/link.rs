@@ -41,6 +41,9 @@ const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const IFF_UP: u32 = 0x1;
 const IFF_RUNNING: u32 = 0x40;
+/// `linux/if_link.h`.
+const IFLA_MACVLAN_MODE: u16 = 1;
+const MACVLAN_MODE_PRIVATE: u32 = 1;
 const IFINFOMSG_LEN: usize = 16;
 
 /// A request that the kernel refused, with what was asked.
@@ -137,6 +140,19 @@ impl<'a> VethEnd<'a> {
     }
 }
 
+/// A device with an Ethernet address of its own at the line of another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Macvlan<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its address.
+    pub mac: [u8; 6],
+    /// The device whose line it has.
+    pub on: &'a str,
+    /// Where it goes.
+    pub inside: &'a Namespace,
+}
+
 /// Orders to the kernel about the devices of one namespace.
 #[derive(Debug)]
 pub struct Rtnl {
@@ -225,6 +241,29 @@ impl Rtnl {
         });
         let what = || format!("making the veth pair {} - {}", pair.here.name, pair.there.name);
         self.socket.act(request).map_err(|source| LinkError { what: what(), source })
+    }
+
+    /// Makes a macvlan, which is down and appears at once in its namespace. Frames between two of
+    /// one line do not stay in this machine (private mode).
+    ///
+    /// # Errors
+    /// `ENODEV` when there is no such line, `EOPNOTSUPP` when the kernel has no macvlan.
+    pub fn add_macvlan(&self, device: &Macvlan<'_>) -> Result<(), LinkError> {
+        let on = self.link(device.on)?.index;
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, flags, &ifinfomsg(0, 0, 0));
+        request.attr_text(IFLA_IFNAME, device.name);
+        request.attr(IFLA_ADDRESS, &device.mac);
+        request.attr_u32(IFLA_LINK, on);
+        let fd = device.inside.fd().as_raw_fd();
+        request.attr(IFLA_NET_NS_FD, &fd.to_ne_bytes());
+        request.nested(IFLA_LINKINFO, &[], |info| {
+            info.attr_text(IFLA_INFO_KIND, "macvlan");
+            info.nested(IFLA_INFO_DATA, &[], |data| {
+                data.attr_u32(IFLA_MACVLAN_MODE, MACVLAN_MODE_PRIVATE);
+            });
+        });
+        self.socket.act(request).map_err(refused(&format!("making a macvlan on {}", device.on)))
     }
 
     /// Makes a bridge of the kernel; it is down.

@@ -1,0 +1,165 @@
+//! The programs of others that hosts run for methods: which, and by which words.
+//!
+//! A host runs on the lab's machine or on a box with an agent, and both make the command of it
+//! here. An agent runs nothing but this, so no variant may hold words that a program would take for
+//! a file or a command.
+
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tools::{Missing, Tool};
+
+/// Time between two echo requests of `ping`.
+pub const ECHO_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Payload of a datagram of iperf 2, bytes, as E1 has it.
+const IPERF_LEN: &str = "1470";
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum HostProgram {
+    /// `ping`: echo requests, one after the other.
+    Ping {
+        /// To whom.
+        target: Ipv4Addr,
+        /// How many.
+        requests: u32,
+    },
+    /// `iperf3 -s`, for one run.
+    Iperf3Server {},
+    /// `iperf3 -c`.
+    Iperf3Client {
+        /// Where the server is.
+        target: Ipv4Addr,
+        /// How long.
+        seconds: u32,
+        /// How many streams at once.
+        streams: u32,
+        /// What is sent.
+        payload: Iperf3Payload,
+    },
+    /// `iperf -s -u`.
+    IperfServer {},
+    /// `iperf -c -u`.
+    IperfClient {
+        /// Where the server is.
+        target: Ipv4Addr,
+        /// How long.
+        seconds: u32,
+        /// Payload, bit/s.
+        bps: u64,
+    },
+}
+
+/// What `iperf3` sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Iperf3Payload {
+    /// TCP, to the server or back.
+    Tcp {
+        /// Whether the server sends.
+        is_reverse: bool,
+    },
+    /// UDP.
+    Udp {
+        /// Payload of each stream, bit/s; 0 is as fast as it goes.
+        bps: u64,
+        /// Payload of a datagram, bytes.
+        len: u32,
+    },
+}
+
+impl HostProgram {
+    /// Which program it is.
+    #[must_use]
+    pub fn tool(&self) -> Tool {
+        match self {
+            Self::Ping { .. } => Tool::Ping,
+            Self::Iperf3Server {} | Self::Iperf3Client { .. } => Tool::Iperf3,
+            Self::IperfServer {} | Self::IperfClient { .. } => Tool::Iperf2,
+        }
+    }
+
+    /// What its log is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ping { .. } => "ping",
+            Self::Iperf3Server {} => "iperf3-server",
+            Self::Iperf3Client { .. } => "iperf3",
+            Self::IperfServer {} => "iperf-server",
+            Self::IperfClient { .. } => "iperf",
+        }
+    }
+
+    /// Its words.
+    fn words(&self) -> Vec<String> {
+        let words = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        match self {
+            Self::Ping { target, requests } => {
+                let interval_s = ECHO_INTERVAL.as_secs_f64();
+                words(format!("-n -c {requests} -i {interval_s:.3} -W 2 {target}"))
+            }
+            Self::Iperf3Server {} => words("-s -1 --forceflush".to_owned()),
+            Self::Iperf3Client { target, seconds, streams, payload } => {
+                let several = if *streams > 1 { format!(" -P {streams}") } else { String::new() };
+                let payload = match payload {
+                    Iperf3Payload::Tcp { is_reverse: false } => String::new(),
+                    Iperf3Payload::Tcp { is_reverse: true } => " -R".to_owned(),
+                    Iperf3Payload::Udp { bps, len } => format!(" -u -b {bps} -l {len}"),
+                };
+                words(format!(
+                    "-c {target} -J --connect-timeout 5000 -t {seconds}{payload}{several}"
+                ))
+            }
+            Self::IperfServer {} => words(format!("-s -u -l {IPERF_LEN} -f k")),
+            Self::IperfClient { target, seconds, bps } => {
+                words(format!("-c {target} -u -b {bps} -l {IPERF_LEN} -t {seconds}"))
+            }
+        }
+    }
+
+    /// The command as a user would type it.
+    #[must_use]
+    pub fn line(&self) -> String {
+        format!("{} {}", self.tool().command(), self.words().join(" "))
+    }
+
+    /// The command, where the program is installed.
+    ///
+    /// # Errors
+    /// [`Missing`] with the remedy.
+    pub fn command(&self) -> Result<Command, Missing> {
+        let mut command = Command::new(self.tool().find()?);
+        command.args(self.words());
+        Ok(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostProgram, Iperf3Payload};
+
+    #[test]
+    fn the_words_are_those_that_a_user_types() {
+        let target = [10, 0, 0, 2].into();
+        let ping = HostProgram::Ping { target, requests: 5 };
+        assert_eq!(ping.line(), "ping -n -c 5 -i 0.010 -W 2 10.0.0.2");
+        let client = |payload, streams| {
+            HostProgram::Iperf3Client { target, seconds: 3, streams, payload }.line()
+        };
+        let usual = "iperf3 -c 10.0.0.2 -J --connect-timeout 5000 -t 3";
+        assert_eq!(client(Iperf3Payload::Tcp { is_reverse: false }, 1), usual);
+        let back = client(Iperf3Payload::Tcp { is_reverse: true }, 4);
+        assert_eq!(back, format!("{usual} -R -P 4"));
+        let udp = client(Iperf3Payload::Udp { bps: 7, len: 22 }, 1);
+        assert_eq!(udp, format!("{usual} -u -b 7 -l 22"));
+        assert_eq!(HostProgram::IperfServer {}.line(), "iperf -s -u -l 1470 -f k");
+        let second = HostProgram::IperfClient { target, seconds: 1, bps: 100 };
+        assert_eq!(second.line(), "iperf -c 10.0.0.2 -u -b 100 -l 1470 -t 1");
+    }
+}
