@@ -2,7 +2,8 @@
 //!
 //! On memory ports, so that it needs no root. It must never look at how good a figure is.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -222,4 +223,41 @@ fn a_pool_measures_each_cell_and_a_failed_one_again() {
     let found = results(&folder.path().join("out"));
     let samples = &found["scenarios"][0]["cells"][0]["rows"][0]["samples"];
     assert_eq!(samples.as_array().expect("samples").len(), 2);
+}
+
+#[test]
+fn a_run_shows_itself_in_a_browser_until_it_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, out) = (folder.path().join("probes.toml"), folder.path().join("out"));
+    std::fs::write(&file, SCENARIO).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(["lab", "run", "--testbed", "memory", "--quiet", "--serve=127.0.0.1:0", "--out"]);
+    command.args([&out, &file]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the weir binary starts");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    let address = loop {
+        let mut line = String::new();
+        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "{said}");
+        said.push_str(&line);
+        let rest = line.strip_prefix("http://").and_then(|rest| rest.split_once('/'));
+        if let Some((address, _)) = rest {
+            break address.to_owned();
+        }
+    };
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(&address)?;
+        write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    // The lock is taken before the page is there.
+    let running = ask().expect("an answer while it runs");
+    assert!(running.starts_with("HTTP/1.1 200"), "{running}");
+    assert!(running.contains("\"standing\":"), "{running}");
+    stderr.read_to_string(&mut said).expect("text");
+    assert!(child.wait().expect("it can be waited for").success(), "{said}");
+    assert!(ask().is_err(), "the page has ended with the run");
+    assert!(out.join("results.json").is_file(), "{said}");
 }

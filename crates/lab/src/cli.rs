@@ -195,7 +195,7 @@ impl DemoArgs {
             notes,
             quiet: self.output.quiet,
         };
-        campaign::carry_out(&campaign, &self.output, &cancel)
+        campaign::carry_out(&campaign, &self.output, None, &cancel)
     }
 }
 

@@ -50,6 +50,12 @@ const HEAD_MAX: usize = 64 << 10;
 /// How long a client may take for its request, and to read on.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How much the server gives way to what is measured on the same machine.
+const NICE: i32 = 10;
+
+/// Where browsers come to, where nothing else is said.
+pub const LISTEN: &str = "127.0.0.1:8484";
+
 /// Bytes of results, at most.
 const RESULTS_MAX: u64 = 4 << 30;
 
@@ -176,6 +182,10 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
     });
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new().name("lab-serve".into()).spawn(move || {
+        // Of this thread, and of those that it starts for reading and drawing.
+        if let Err(error) = rustix::process::nice(NICE) {
+            tracing::warn!(%error, "the page does not give way to what is measured");
+        }
         let served = async {
             tokio::select! {
                 // An error here is the end of the sender, which asks for the same.

@@ -18,6 +18,7 @@ use crate::dut::{self, Dut};
 use crate::present::{ResultsForm, render};
 use crate::results::{self, Results};
 use crate::scratch::FolderLock;
+use crate::serve::LISTEN;
 use crate::service::ProgramPaths;
 use crate::tools;
 
@@ -26,6 +27,7 @@ Examples:
   weir lab run E4 --dut weir,ovs,linux-bridge --quick --out /tmp/e4
   weir lab run cached-forwarding --dut weir,ovs --repeats 8
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
+  weir lab run E4 --dut weir,ovs --out /tmp/e4 --serve
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --out results --resume";
 
@@ -47,6 +49,11 @@ pub(super) struct CampaignArgs {
     /// Go on where an earlier run into the same folder was cut off
     #[arg(long)]
     resume: bool,
+    /// Show the campaign in a browser while it runs, as `weir lab serve` does, at HOST:PORT (see
+    /// there) or 127.0.0.1:8484; the page ends with the run
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = LISTEN)]
+    serve: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -187,7 +194,7 @@ impl CampaignArgs {
                 return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
             }
         }
-        carry_out(&campaign, &self.output, &cancel)
+        carry_out(&campaign, &self.output, self.serve, &cancel)
     }
 }
 
@@ -202,15 +209,20 @@ fn plan(estimates: &[ScenarioCost]) -> String {
     rows.chain([row("all", starts, estimates.iter().map(|of| of.duration).sum())]).collect()
 }
 
-/// Measures, and publishes what was found.
+/// Measures, and publishes what was found; shows it meanwhile where `serve` is an address.
 pub(super) fn carry_out(
     campaign: &Campaign,
     output: &OutputArgs,
+    serve: Option<String>,
     cancel: &Cancel,
 ) -> Result<ExitCode> {
     std::fs::create_dir_all(&output.out)
         .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
     let _lock = FolderLock::take(&output.out)?;
+    let server = serve.map(|listen| super::serve::start(&output.out, listen)).transpose()?;
+    if let Some(server) = &server {
+        eprintln!("http://{}/ shows the campaign until it ends", server.address());
+    }
     let results = match execute(campaign, cancel) {
         Ok(results) => results,
         Err(CampaignError::Stopped(_)) => {

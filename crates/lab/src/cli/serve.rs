@@ -1,7 +1,7 @@
 //! `weir lab serve`: a campaign in a browser.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::cancel::Cancel;
-use crate::serve::{self, ServeOptions};
+use crate::serve::{self, LISTEN, LabServer, ServeOptions};
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -17,9 +17,6 @@ Examples:
   weir lab serve /tmp/e4
   weir lab serve /tmp/e4 --listen 127.0.0.1:0
   curl http://127.0.0.1:8484/status";
-
-/// How much this gives way to what is measured on the same machine.
-const NICE: i32 = 10;
 
 /// How long nothing has to be looked at but Ctrl-C.
 const LOOK: Duration = Duration::from_secs(3600);
@@ -32,7 +29,7 @@ pub(super) struct ServeArgs {
     folder: PathBuf,
     /// Where browsers come to, HOST:PORT; port 0 is any that is free. Other machines see the page
     /// only where an address of theirs is named here, 0.0.0.0:8484 for all
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8484")]
+    #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: String,
 }
 
@@ -46,20 +43,21 @@ impl ServeArgs {
             );
         }
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        // A measurement on this machine goes before its picture.
-        if let Err(error) = rustix::process::nice(NICE) {
-            eprintln!("this server does not give way to what is measured: {error}");
-        }
-        let options = ServeOptions { folder: folder.clone(), listen: self.listen };
-        let server = serve::start(&options)?;
-        let address = server.address();
-        if !address.ip().is_loopback() {
-            eprintln!("{address} can be reached, and the page read, by other machines");
-        }
-        let shown = folder.display();
+        let server = start(folder, self.listen)?;
+        let (address, shown) = (server.address(), folder.display());
         println!("http://{address}/ shows the campaign in {shown}; Ctrl-C ends it");
         std::io::stdout().flush().context("cannot write on standard output")?;
         while cancel.sleep(LOOK).is_ok() {}
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Shows what a run writes into a folder, and warns where others can see it.
+pub(super) fn start(folder: &Path, listen: String) -> Result<LabServer> {
+    let server = serve::start(&ServeOptions { folder: folder.to_owned(), listen })?;
+    let address = server.address();
+    if !address.ip().is_loopback() {
+        eprintln!("{address} can be reached, and the page read, by other machines");
+    }
+    Ok(server)
 }
