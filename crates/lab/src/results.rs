@@ -317,6 +317,9 @@ pub struct TrialRecord {
     pub machine: String,
     /// Milliseconds in which the machine ran none of the lab's threads, the longest.
     pub stall_ms: f64,
+    /// The box of an agent at which that was; none for the lab's own machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_at: Option<String>,
     /// Why it was left out: a stall of the machine, an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

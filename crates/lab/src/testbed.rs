@@ -28,7 +28,9 @@ use netdev::Port;
 use openflow::MacAddr;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockComparison;
+use crate::campaign::stall::Stall;
 use crate::cancel::{Cancel, Stopped};
 use crate::load::LinkSample;
 use crate::rate::LinkRate;
@@ -222,13 +224,21 @@ impl Testbed {
         }
     }
 
-    /// By how many milliseconds another machine that sends or counts stalled at most since the last
-    /// call.
-    #[must_use]
-    pub fn take_stall_ms(&self) -> f64 {
+    /// The longest stall of another machine that sends or counts since the last call.
+    pub(crate) fn take_stall(&self) -> Stall {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => 0.0,
-            Self::Agents(bed) => bed.take_stall_ms(),
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => {
+                Stall::default()
+            }
+            Self::Agents(bed) => bed.take_stall(),
+        }
+    }
+
+    /// The boxes of agents that take part.
+    pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
+        match self {
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => Vec::new(),
+            Self::Agents(bed) => bed.boxes().to_vec(),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use channel::{BlockingStream, Endpoint, Tls, TransportError};
+use serde::{Deserialize, Serialize};
 
 use super::clock::Exchange;
 use super::executor::Executor;
@@ -58,6 +59,19 @@ pub enum AgentError {
     },
 }
 
+/// A box with an agent: where it is reached, and what figures of it hold for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoxFacts {
+    /// Where the agent listens.
+    pub address: String,
+    /// The box's name.
+    pub host: String,
+    /// The version of Weir there.
+    pub weir: String,
+    /// The machine.
+    pub machine: Option<Machine>,
+}
+
 /// A box with ends of the switch under test.
 #[derive(Debug)]
 pub enum TrafficBox {
@@ -72,7 +86,7 @@ impl TrafficBox {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Agent(link) => format!("{} ({})", link.host, link.address),
+            Self::Agent(link) => format!("{} ({})", link.facts.host, link.facts.address),
             Self::Local(_) => "the lab's own machine".to_owned(),
         }
     }
@@ -81,8 +95,17 @@ impl TrafficBox {
     /// names.
     #[must_use]
     pub fn conditions(&self) -> Option<String> {
-        let Self::Agent(link) = self else { return None };
-        Some(format!("{}: {}", self.name(), link.conditions))
+        let facts = self.facts()?;
+        Some(format!("{}: {}", self.name(), conditions(facts)))
+    }
+
+    /// What is known of it; none of the lab's own machine.
+    #[must_use]
+    pub fn facts(&self) -> Option<&BoxFacts> {
+        match self {
+            Self::Agent(link) => Some(&*link.facts),
+            Self::Local(_) => None,
+        }
     }
 
     /// The interfaces that may be used there.
@@ -158,9 +181,7 @@ impl TrafficBox {
 /// A connection to an agent. Dropping it ends the connection, and with it all that is open there.
 #[derive(Debug)]
 pub struct AgentLink {
-    address: String,
-    host: String,
-    conditions: String,
+    facts: Box<BoxFacts>,
     interfaces: Vec<String>,
     makes_hosts: bool,
     stream: Option<MessageStream>,
@@ -177,9 +198,11 @@ impl AgentLink {
         let unreachable = |source| AgentError::Unreachable { address: address.clone(), source };
         let stream = BlockingStream::connect(endpoint, tls).map_err(unreachable)?;
         let mut link = Self {
-            address: address.clone(),
-            host: "a box that has not said its name".to_owned(),
-            conditions: String::new(),
+            facts: Box::new(BoxFacts {
+                address: address.clone(),
+                host: "a box that has not said its name".to_owned(),
+                ..BoxFacts::default()
+            }),
             interfaces: Vec::new(),
             makes_hosts: false,
             stream: Some(MessageStream::new(stream)),
@@ -195,16 +218,17 @@ impl AgentLink {
             let why = format!("it speaks version {}, this lab {VERSION}", welcome.version);
             return Err(AgentError::Refused { address, why });
         }
-        link.conditions = conditions(&welcome);
-        link.makes_hosts = welcome.makes_hosts;
-        (link.host, link.interfaces) = (welcome.host, welcome.interfaces);
+        let Welcome { host, weir, machine, interfaces, makes_hosts, .. } = welcome;
+        let weir = weir.unwrap_or_else(|| "unknown".to_owned());
+        *link.facts = BoxFacts { address, host, weir, machine };
+        (link.interfaces, link.makes_hosts) = (interfaces, makes_hosts);
         Ok(link)
     }
 
     fn lost(&mut self, what: &str) -> AgentError {
         // What comes later would answer another question.
         self.stream = None;
-        let (address, host) = (self.address.clone(), self.host.clone());
+        let BoxFacts { address, host, .. } = (*self.facts).clone();
         AgentError::Lost { address, host, what: what.to_owned() }
     }
 
@@ -233,15 +257,14 @@ impl AgentLink {
     }
 }
 
-fn conditions(welcome: &Welcome) -> String {
-    let unknown = || "unknown".to_owned();
+fn conditions(of: &BoxFacts) -> String {
     let machine = |machine: &Machine| {
         let real_time = machine.real_time_error.as_deref().unwrap_or("permitted");
         let Machine { cpu, cores, kernel, os, .. } = machine;
         format!("{cpu}, {cores} cores; {kernel}; {os}; real time: {real_time}")
     };
-    let weir = welcome.weir.clone().unwrap_or_else(unknown);
-    format!("weir {weir}; {}", welcome.machine.as_ref().map_or_else(unknown, machine))
+    let unknown = || "unknown".to_owned();
+    format!("weir {}; {}", of.weir, of.machine.as_ref().map_or_else(unknown, machine))
 }
 
 impl Drop for AgentLink {

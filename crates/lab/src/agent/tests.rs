@@ -32,8 +32,13 @@ struct Running {
 
 impl Running {
     fn start(interfaces: &[&str], tls: Option<Tls>) -> Self {
+        Self::start_napping(interfaces, tls, std::thread::sleep)
+    }
+
+    /// The same with watchers of stalls that sleep by `nap`.
+    fn start_napping(interfaces: &[&str], tls: Option<Tls>, nap: fn(Duration)) -> Self {
         let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
-        let executor = Executor::opening(interfaces, netdev::open_text);
+        let executor = Executor::opening(interfaces, netdev::open_text).napping(nap);
         let (cancel, said) = (Cancel::default(), Arc::new(Mutex::new(Vec::new())));
         let lines = Arc::clone(&said);
         let say = Arc::new(move |line: &str| {
@@ -301,6 +306,7 @@ mod testbed {
     use generator::session::Waiting;
 
     use super::{AtomicBool, Duration, Executor, Running, StreamSpec, TrafficBox};
+    use crate::campaign::stall::Stall;
     use crate::testbed::MeasurerPlan;
     use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
 
@@ -417,17 +423,20 @@ mod testbed {
     fn a_stall_of_a_box_is_told_once() {
         let ends = ["memory:agent-stall?end=a", "memory:agent-stall?end=b"];
         let stands_still = |_| std::thread::sleep(Duration::from_millis(90));
-        let boxes = [(ends[0], false), (ends[1], true)].map(|(end, is_slow)| {
-            let executor = Executor::opening(vec![end.to_owned()], netdev::open_text);
-            let executor = if is_slow { executor.napping(stands_still) } else { executor };
-            TrafficBox::Local(executor)
-        });
+        let own = Executor::opening(vec![ends[0].to_owned()], netdev::open_text);
+        let agent = Running::start_napping(&ends[1..], None, stands_still);
+        let link = agent.connect().unwrap();
+        let boxes = [TrafficBox::Local(own), TrafficBox::Agent(link)];
         let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
         let stop = AtomicBool::new(false);
         bed.measurer(plan(&stop)).trial(INPUT).unwrap();
-        let stall_ms = bed.take_stall_ms();
-        assert!(stall_ms >= 80.0, "{stall_ms} ms");
-        assert_eq!(bed.take_stall_ms(), 0.0, "it was of that trial");
+        let stall = bed.take_stall();
+        assert!(stall.ms >= 80.0, "{stall:?}");
+        let address = agent.address.to_string();
+        assert!(stall.at.as_ref().is_some_and(|at| at.contains(&address)), "{stall:?}");
+        assert_eq!(bed.take_stall(), Stall::default(), "it was of that trial");
+        drop(bed);
+        agent.end();
     }
 
     #[test]

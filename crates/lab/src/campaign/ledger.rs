@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::client::BoxFacts;
 use crate::facts::Machine;
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
 use crate::setup::TestbedKind;
@@ -114,6 +115,8 @@ pub(super) enum LedgerLine {
     },
     /// What was measured without a switch; `at` is the first point with this traffic.
     Floor { scenario: String, at: Coordinates, repeat: usize, method: String, values: FloorValues },
+    /// A box with an agent that measures too, when it is first asked.
+    Box(BoxFacts),
     /// What the reader should know.
     Note { text: String },
     /// This part is at its end.

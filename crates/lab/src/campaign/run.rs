@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::ledger::LEDGER_FORMAT;
 use super::ledger::{
     Entry, Ledger, LedgerError, LedgerHead, LedgerLine, PartHead, RunStep, Stamped,
 };
+use super::ledger::{LEDGER_FORMAT, NAME};
 use super::order::{Group, groups};
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
-use super::stall;
+use super::stall::{self, Stall};
+use crate::agent::client::BoxFacts;
 use crate::cancel::{Budget, Cancel, Stopped};
 use crate::controller::{self, ControllerProgram};
 use crate::dut::{self, Dut};
@@ -48,7 +49,7 @@ pub use replay::{CampaignState, Follower, Seen};
 
 use assemble::Provenance;
 use plan::{BED_COST, Plan, group_cost, start_cost};
-use record::{NOT_SUPPORTED, Place, Record, START};
+use record::{NOT_SUPPORTED, PartRecord, Place, Record, START};
 use trial::{NoTrial, commands, failed, hits_between, record};
 
 /// The name of the switch that is none: what is measured on it is the lab's own floor.
@@ -227,7 +228,9 @@ fn execute_with(
         let (ledger, lines) = Ledger::resume(&campaign.folder, &head)?;
         let path = ledger.path().to_owned();
         lines.into_iter().for_each(|line| run.record.apply(&parts, line));
-        if let Some(what) = run.record.runs.last().and_then(|old| old.head.difference(&part_head)) {
+        let last = run.record.runs.last();
+        let differs = |old: &PartRecord| difference(old.head.conditions(), part_head.conditions());
+        if let Some(what) = last.and_then(differs) {
             return Err(LedgerError::Conditions { path, what }.into());
         }
         run.ledger = Some(ledger);
@@ -260,30 +263,50 @@ fn head(campaign: &Campaign, parts: &[Part<'_>]) -> Result<LedgerHead, ScenarioE
 }
 
 impl PartHead {
-    /// What of the conditions is another now; figures under both would be no one campaign's. A
-    /// machine that was started anew is the same.
-    fn difference(&self, now: &Self) -> Option<String> {
-        let (a, b) = (&self.machine, &now.machine);
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "permitted".to_owned());
-        let mut pairs = vec![
-            ("weir", self.weir.clone(), now.weir.clone()),
-            ("processor", a.cpu.clone(), b.cpu.clone()),
-            ("cores", a.cores.to_string(), b.cores.to_string()),
-            ("kernel", a.kernel.clone(), b.kernel.clone()),
-            ("system", a.os.clone(), b.os.clone()),
-            ("real time", text(&a.real_time_error), text(&b.real_time_error)),
-        ];
-        for program in &self.programs {
-            let same = now.programs.iter().find(|other| other.name == program.name);
-            if let Some(other) = same {
-                pairs.push((&program.name, program.version.clone(), other.version.clone()));
-            }
-        }
-        let differ = pairs.into_iter().filter(|(_, old, new)| old != new);
-        let words: Vec<String> =
-            differ.map(|(name, old, new)| format!("{name}: {old}, now {new}")).collect();
-        (!words.is_empty()).then(|| words.join("; "))
+    /// What figures hold for, by name.
+    fn conditions(&self) -> Vec<(String, String)> {
+        let mut all = conditions(&self.weir, Some(&self.machine));
+        let programs = self.programs.iter();
+        all.extend(programs.map(|program| (program.name.clone(), program.version.clone())));
+        all
     }
+}
+
+impl BoxFacts {
+    /// What figures hold for, by name.
+    fn conditions(&self) -> Vec<(String, String)> {
+        conditions(&self.weir, self.machine.as_ref())
+    }
+}
+
+/// Of a version of Weir on a machine. A machine that was started anew is the same.
+fn conditions(weir: &str, machine: Option<&Machine>) -> Vec<(String, String)> {
+    let named = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut all = vec![named("weir", weir)];
+    if let Some(machine) = machine {
+        let real_time = machine.real_time_error.as_deref().unwrap_or("permitted");
+        all.extend([
+            named("processor", &machine.cpu),
+            named("cores", &machine.cores.to_string()),
+            named("kernel", &machine.kernel),
+            named("system", &machine.os),
+            named("real time", real_time),
+        ]);
+    }
+    all
+}
+
+/// What of the conditions is another now; figures under both would be no one campaign's. What only
+/// one of them names does not count.
+fn difference(old: Vec<(String, String)>, now: Vec<(String, String)>) -> Option<String> {
+    let other = |name: &str| now.iter().find(|(same, _)| same == name);
+    let words: Vec<String> = old
+        .iter()
+        .filter_map(|(name, old)| Some((name, old, &other(name)?.1)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(name, old, new)| format!("{name}: {old}, now {new}"))
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
@@ -517,7 +540,7 @@ impl<'a> Run<'a> {
             let cell = &part.cells[traffic];
             let settings = part.settings(method, cell).traffic();
             match self.measure(method, &mut started, &settings, None)? {
-                (Ok(_), stall_ms) if stall_ms >= stall::STALL_MS => {}
+                (Ok(_), stall) if stall.is_long() => {}
                 (Ok(trial), _) => {
                     let values = trial.values.into_iter();
                     let values = values
@@ -593,6 +616,9 @@ impl<'a> Run<'a> {
             }
         };
         self.log_start(round, commands(&started.setup, settings));
+        for of in started.setup.bed().boxes() {
+            self.check_box(of)?;
+        }
         for note in started.setup.bed().notes() {
             self.note(note);
         }
@@ -615,6 +641,25 @@ impl<'a> Run<'a> {
             self.hold(round, started);
         }
         Ok(true)
+    }
+
+    /// Files a box that measures; one that is another than it was ends the campaign.
+    fn check_box(&mut self, of: BoxFacts) -> Result<(), CampaignError> {
+        match self.record.boxes.get(&of.address) {
+            Some(known) if known == &of => Ok(()),
+            Some(known) => match difference(known.conditions(), of.conditions()) {
+                Some(what) => {
+                    let path = self.campaign.folder.join(NAME);
+                    let what = format!("the box of the agent at {}: {what}", of.address);
+                    Err(LedgerError::Conditions { path, what }.into())
+                }
+                None => Ok(()),
+            },
+            None => {
+                self.log(LedgerLine::Box(of));
+                Ok(())
+            }
+        }
     }
 
     /// A switch was started for the cells of a turn, or failed to start.
@@ -655,7 +700,7 @@ impl<'a> Run<'a> {
         let before = found.and_then(|found| found.last(method));
         for attempt in 0..ATTEMPTS {
             let mut tier = (None, None);
-            let (outcome, stall_ms) = match self.running(round, started)? {
+            let (outcome, stall) = match self.running(round, started)? {
                 Ok(running) => match method.fits(running.setup.bed()) {
                     Ok(()) => {
                         let first = running.setup.tier_hits();
@@ -670,7 +715,7 @@ impl<'a> Run<'a> {
                         return Ok(());
                     }
                 },
-                Err(why) => (Err(NoTrial { why, is_unfit: false }), 0.0),
+                Err(why) => (Err(NoTrial { why, is_unfit: false }), Stall::default()),
             };
             if let Err(NoTrial { why, is_unfit: true }) = &outcome {
                 self.set_state(round, cell.1, CellState::NotSupported(why.clone()));
@@ -679,16 +724,17 @@ impl<'a> Run<'a> {
             if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
                 *started = None;
             }
-            let is_stalled = stall_ms >= stall::STALL_MS;
+            let is_stalled = stall.is_long();
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
             let (mut record, distributions) = record(method, number, outcome);
             record.attempt = attempt;
-            record.stall_ms = stall_ms;
+            record.stall_ms = stall.ms;
             (record.tier_hits, record.tier_error) = tier;
             if is_stalled && record.error.is_none() {
                 // The last attempt too: what a stall spoiled is named, and no sample.
-                record.error = Some(stall::error(stall_ms));
+                record.error = Some(stall.error());
             }
+            record.stall_at = stall.at;
             if let Some(error) = &record.error {
                 self.progress.say(&format!("{title}: {error}"));
             }
@@ -795,14 +841,14 @@ impl<'a> Run<'a> {
         Ok(Started { setup, folder })
     }
 
-    /// One measurement, and by how much the machine stalled meanwhile, in milliseconds.
+    /// One measurement, and the longest stall meanwhile.
     fn measure(
         &self,
         method: &dyn Method,
         started: &mut Started,
         settings: &Settings,
         before: Option<f64>,
-    ) -> Result<(Result<Trial, NoTrial>, f64), Stopped> {
+    ) -> Result<(Result<Trial, NoTrial>, Stall), Stopped> {
         let setup = &mut started.setup;
         let unfit = |why: &str| NoTrial { why: why.to_owned(), is_unfit: true };
         let watched = setup.watched();
@@ -817,22 +863,20 @@ impl<'a> Run<'a> {
         };
         let mut outcome = None;
         // What stalled before is of another trial.
-        let _ = context.bed.take_stall_ms();
+        let _ = context.bed.take_stall();
         let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
-        let stall_ms = stall_ms.max(context.bed.take_stall_ms());
-        let stall_ms = if method.finds_stalls() { 0.0 } else { stall_ms };
+        let stall = Stall::here(stall_ms).or(context.bed.take_stall());
+        let stall = if method.finds_stalls() { Stall::default() } else { stall };
         match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
-                Ok(()) => Ok((Ok(trial), stall_ms)),
-                Err(ended) => {
-                    Ok((Err(NoTrial { why: ended.to_string(), is_unfit: false }), stall_ms))
-                }
+                Ok(()) => Ok((Ok(trial), stall)),
+                Err(ended) => Ok((Err(NoTrial { why: ended.to_string(), is_unfit: false }), stall)),
             },
             Err(error) if error.is_stop() => Err(Stopped),
-            Err(TrialError::Unfit(reason)) => Ok((Err(unfit(reason)), stall_ms)),
+            Err(TrialError::Unfit(reason)) => Ok((Err(unfit(reason)), stall)),
             Err(error) => {
-                Ok((Err(NoTrial { why: explain(setup, &error), is_unfit: false }), stall_ms))
+                Ok((Err(NoTrial { why: explain(setup, &error), is_unfit: false }), stall))
             }
         }
     }

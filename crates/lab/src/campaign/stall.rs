@@ -13,14 +13,41 @@ use std::time::{Duration, Instant};
 const NAP: Duration = Duration::from_millis(1);
 
 /// A trial in which the watcher woke up so much too late is repeated.
-pub(super) const STALL_MS: f64 = 50.0;
+const STALL_MS: f64 = 50.0;
 
 /// How the error of a trial begins that is left out for a stall.
 const WORDS: &str = "the machine stalled";
 
-/// The error of a trial that is left out for a stall.
-pub(super) fn error(stall_ms: f64) -> String {
-    format!("{WORDS} for {stall_ms:.0} ms")
+/// The longest stall of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stall {
+    /// How long, milliseconds.
+    pub(crate) ms: f64,
+    /// The box at which it was seen; none for the lab's own machine.
+    pub(crate) at: Option<String>,
+}
+
+impl Stall {
+    /// On the lab's own machine.
+    pub(super) fn here(ms: f64) -> Self {
+        Self { ms, at: None }
+    }
+
+    /// The longer of two.
+    pub(crate) fn or(self, other: Self) -> Self {
+        if other.ms > self.ms { other } else { self }
+    }
+
+    /// Whether a trial with it is repeated.
+    pub(super) fn is_long(&self) -> bool {
+        self.ms >= STALL_MS
+    }
+
+    /// The error of a trial that is left out for it.
+    pub(super) fn error(&self) -> String {
+        let at = self.at.as_ref().map_or_else(String::new, |at| format!(", seen at {at}"));
+        format!("{WORDS} for {:.0} ms{at}", self.ms)
+    }
 }
 
 /// Whether a trial was left out for a stall and for nothing else.
@@ -130,7 +157,7 @@ fn watch_napping(work: &mut dyn FnMut(), nap: &(dyn Fn(Duration) + Sync)) -> f64
 
 #[cfg(test)]
 mod tests {
-    use super::{Watched, Watcher, watch_napping};
+    use super::{Stall, Watched, Watcher, watch_napping};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::{Duration, Instant};
@@ -156,6 +183,17 @@ mod tests {
         assert!(is_done);
         let most_ms = begun.elapsed().as_secs_f64() * 1e3;
         assert!(late_ms >= 40.0 && late_ms < most_ms, "{late_ms} of {most_ms}");
+    }
+
+    #[test]
+    fn the_longer_of_two_stalls_counts_and_its_box_is_named() {
+        let on_box = Stall { ms: 61.0, at: Some("one (ssl:h:1)".to_owned()) };
+        let both = Stall::here(60.0).or(on_box.clone());
+        assert_eq!(both, on_box);
+        assert_eq!(both.error(), "the machine stalled for 61 ms, seen at one (ssl:h:1)");
+        assert!(both.is_long() && super::is_error(&both.error()));
+        assert_eq!(on_box.or(Stall::here(70.0)).error(), "the machine stalled for 70 ms");
+        assert!(!Stall::here(49.0).is_long());
     }
 
     #[test]

@@ -87,6 +87,7 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
             tool: "weir generator".into(),
             machine: String::new(),
             stall_ms: 0.4,
+            stall_at: None,
             error: None,
             values: BTreeMap::from([(metric.to_owned(), *value)]),
             resolutions: BTreeMap::new(),

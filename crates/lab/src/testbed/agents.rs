@@ -24,12 +24,13 @@ use generator::receiver::{Distribution, StreamReport};
 pub(crate) use exchange::ExchangePlan;
 
 use super::{HOSTS, QUIET, next_stream};
-use crate::agent::client::{AgentError, AgentLink, TrafficBox};
+use crate::agent::client::{AgentError, AgentLink, BoxFacts, TrafficBox};
 use crate::agent::clock::{ClockComparison, ClockLine, ClockReading, Exchange};
 use crate::agent::executor::Executor;
 use crate::agent::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
+use crate::campaign::stall::Stall;
 use crate::facts;
 
 /// Time between two looks at what a box has sent or counted: each is an exchange on the network.
@@ -97,11 +98,12 @@ pub struct AgentsTestbed {
     /// Zero of the lab's own clock.
     zero: Instant,
     boxes: Mutex<Vec<TrafficBox>>,
+    facts: Vec<BoxFacts>,
     ports: Vec<BoxPort>,
     notes: Vec<String>,
     rate_bps: Option<u64>,
-    /// The longest stall of a box since it was taken last, milliseconds.
-    stall_ms: Mutex<f64>,
+    /// The longest stall of a box since it was taken last.
+    stall: Mutex<Stall>,
 }
 
 /// An end of the switch.
@@ -193,13 +195,19 @@ impl AgentsTestbed {
         )];
         let conditions = boxes.iter().filter_map(TrafficBox::conditions);
         notes.extend(conditions.map(|of| format!("Measured with the agent on {of}.")));
-        let (zero, stall_ms) = (Instant::now(), Mutex::new(0.0));
-        Ok(Self { zero, boxes: Mutex::new(boxes), ports, notes, rate_bps, stall_ms })
+        let facts = boxes.iter().filter_map(TrafficBox::facts).cloned().collect();
+        let (zero, stall) = (Instant::now(), Mutex::default());
+        Ok(Self { zero, boxes: Mutex::new(boxes), facts, ports, notes, rate_bps, stall })
     }
 
-    /// By how many milliseconds a box stalled at most since the last call.
-    pub(crate) fn take_stall_ms(&self) -> f64 {
-        std::mem::take(&mut self.stall_ms.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The longest stall of a box since the last call.
+    pub(crate) fn take_stall(&self) -> Stall {
+        std::mem::take(&mut self.stall.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The boxes of agents.
+    pub(crate) fn boxes(&self) -> &[BoxFacts] {
+        &self.facts
     }
 
     /// What the reader of a report should know about this testbed.
@@ -339,8 +347,10 @@ impl Asking<'_> {
     fn look(&mut self, port: usize) -> Result<EndSeen, PortTrialError> {
         let answer = self.ask(port, |interface| AgentRequest::Look { interface })?;
         let AgentAnswer::EndSeen(seen) = answer else { return self.odd(port, &answer) };
-        let mut stall_ms = self.bed.stall_ms.lock().unwrap_or_else(PoisonError::into_inner);
-        *stall_ms = stall_ms.max(seen.stall_ms);
+        let on = &self.boxes[self.bed.ports[port].at];
+        let at = on.facts().map(|_| on.name());
+        let mut stall = self.bed.stall.lock().unwrap_or_else(PoisonError::into_inner);
+        *stall = std::mem::take(&mut *stall).or(Stall { ms: seen.stall_ms, at });
         Ok(seen)
     }
 

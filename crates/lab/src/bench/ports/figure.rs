@@ -245,6 +245,7 @@ mod tests {
             tool: String::new(),
             machine: String::new(),
             stall_ms: 0.0,
+            stall_at: None,
             error: error.map(str::to_owned),
             values: BTreeMap::from([("ping_avg_ms".to_owned(), ms)]),
             resolutions: BTreeMap::new(),

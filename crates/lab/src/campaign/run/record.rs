@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Part;
+use crate::agent::client::BoxFacts;
 use crate::campaign::ledger::{Entry, LedgerLine, PartHead, RunStep, Stamped};
 use crate::method::{self, Method};
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
@@ -55,6 +56,8 @@ pub(super) struct Record {
     /// By scenario and first cell of that traffic.
     pub(super) floors: HashMap<(usize, usize), Floors>,
     pub(super) notes: Vec<String>,
+    /// The boxes of agents, by their addresses.
+    pub(super) boxes: BTreeMap<String, BoxFacts>,
     pub(super) runs: Vec<PartRecord>,
     /// What is being done.
     pub(super) step: Option<RunStep>,
@@ -98,6 +101,9 @@ impl Record {
                         floors.entry(metric.id).or_default().insert(repeat, value);
                     }
                 }
+            }
+            LedgerLine::Box(of) => {
+                self.boxes.insert(of.address.clone(), of);
             }
             LedgerLine::Note { text } => self.note(text),
             LedgerLine::End { end } => {

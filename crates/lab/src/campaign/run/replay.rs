@@ -279,6 +279,7 @@ impl Open {
                 | LedgerLine::Trial(_)
                 | LedgerLine::State { .. }
                 | LedgerLine::Floor { .. }
+                | LedgerLine::Box(_)
                 | LedgerLine::Note { .. }
                 | LedgerLine::End { .. } => {}
             }

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{
-    Campaign, CampaignError, Follower, Outside, cell_specs, execute_with, gather, measure, parts,
+    Campaign, CampaignError, Follower, Outside, Run, cell_specs, execute_with, gather, measure,
+    parts,
 };
+use crate::agent::client::BoxFacts;
 use crate::campaign::fake::{Act, TWO_POINTS, campaign, fail_starts, happened, play};
-use crate::campaign::ledger::{LedgerError, NAME};
+use crate::campaign::ledger::{Ledger, LedgerError, NAME};
 use crate::campaign::run::replay::CampaignState;
 use crate::cancel::Cancel;
 use crate::facts::Machine;
@@ -196,6 +198,40 @@ fn what_there_is_no_time_for_says_so_and_is_measured_by_a_resumed_run() {
     assert!(results.notes.iter().any(|note| note.contains("no time left")), "{:?}", results.notes);
     let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
     assert!(cells(&results).iter().all(|cell| cell.state == CellState::Measured));
+}
+
+#[test]
+fn a_box_that_has_become_another_ends_a_campaign_that_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = BoxFacts {
+        address: "ssl:h:1".to_owned(),
+        host: "one".to_owned(),
+        weir: "1".to_owned(),
+        machine: Some(machine()),
+    };
+    play(&[Act::Interrupts]);
+    let campaign = campaign(TWO_POINTS, folder.path());
+    run(&campaign).unwrap_err();
+    let outside = Outside { watch: &|_| 0.0, has_floor: false, machine: machine() };
+    let (parts, cancel) = (parts(&campaign).unwrap(), Cancel::default());
+    let with_ledger = || {
+        let mut run = Run::new(&campaign, &parts, &cancel, &outside);
+        let head = super::head(&campaign, &parts).unwrap();
+        let (ledger, lines) = Ledger::resume(folder.path(), &head).unwrap();
+        lines.into_iter().for_each(|line| run.record.apply(&parts, line));
+        run.ledger = Some(ledger);
+        run
+    };
+    // Known from the first part on, and by what a ledger says of it.
+    with_ledger().check_box(first.clone()).unwrap();
+    with_ledger().check_box(BoxFacts { host: "renamed".to_owned(), ..first.clone() }).unwrap();
+    with_ledger().check_box(BoxFacts { address: "ssl:h:2".to_owned(), ..first.clone() }).unwrap();
+    let kernel = Machine { kernel: "Linux 1.2".to_owned(), ..machine() };
+    let other = BoxFacts { weir: "2".to_owned(), machine: Some(kernel), ..first };
+    let error = with_ledger().check_box(other).unwrap_err();
+    let said = error.to_string();
+    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{said}");
+    assert!(said.contains("the box of the agent at ssl:h:1: weir: 1, now 2; kernel: "), "{said}");
 }
 
 #[test]
