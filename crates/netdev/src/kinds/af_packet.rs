@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use packet::{Batch, PacketBuf};
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
-use crate::kind::{KindRow, by_name, option};
+use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::offload::{VNET_LEN, VnetHeader};
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
@@ -46,6 +46,7 @@ pub const ROW: KindRow = KindRow {
             "send past the device's queueing discipline, no super-frames then",
         ),
         option("gso", "true|false", "take and send super-frames whole"),
+        option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
     open,
@@ -63,26 +64,34 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let frame_len = device.mtu() as usize + 18;
-    let ring = RxRing::open(device.index(), frame_len, slots as usize).map_err(failed)?;
-    let socket = TxSocket::open(device.index(), bypass, gso).map_err(failed)?;
-    let counters = Arc::new(PortQueueCounters::default());
+    let (index, slots) = (device.index(), slots as usize);
+    let rings = match spec.queues()? {
+        1 => RxRing::open(index, frame_len, slots).map(|ring| vec![ring]),
+        queues => RxRing::open_group(index, frame_len, slots, queues as usize),
+    };
+    let rings = rings.map_err(failed)?;
+    let counters = queue_counters(rings.len());
     let handle = AfPacketDevice {
         notes: switch_off_lro(name),
         device: Arc::clone(&device),
-        drops: Drops::Ring(ring.drops()),
-        counters: Arc::clone(&counters),
+        drops: Drops::Rings(rings.iter().map(RxRing::drops).collect()),
+        counters: counters.clone(),
         gso,
     };
-    let rx = AfPacketRx {
-        device: Arc::clone(&device),
-        ring,
-        soft_offload: SoftOffload::new(),
-        counters: Arc::clone(&counters),
-        empty_calls: 0,
-        gso,
-        arrivals: None,
+    let queue = |(ring, counters): (RxRing, Arc<PortQueueCounters>)| {
+        let socket = TxSocket::open(index, bypass, gso).map_err(failed)?;
+        let rx = AfPacketRx {
+            device: Arc::clone(&device),
+            ring,
+            soft_offload: SoftOffload::new(),
+            counters: Arc::clone(&counters),
+            empty_calls: 0,
+            gso,
+            arrivals: None,
+        };
+        Ok((rx, KernelTx::new(Arc::clone(&device), socket, counters)))
     };
-    Ok(Port::new(handle, rx, KernelTx::new(device, socket, counters)))
+    Port::with_queues(handle, rings.into_iter().zip(counters).map(queue))
 }
 
 /// LRO merges frames so that they cannot be taken apart again; no switch can work with it.
@@ -301,8 +310,8 @@ impl FrameSender for TxSocket {
 /// Where frames are lost for want of room.
 #[derive(Debug)]
 enum Drops {
-    /// In the socket's ring.
-    Ring(RxRingDrops),
+    /// In the rings of the sockets.
+    Rings(Vec<RxRingDrops>),
     /// On the way from the kernel tier's program.
     Handover {
         /// Those of the ring before.
@@ -315,7 +324,7 @@ enum Drops {
 impl Drops {
     fn total(&mut self) -> u64 {
         match self {
-            Self::Ring(drops) => drops.total(),
+            Self::Rings(drops) => drops.iter_mut().map(RxRingDrops::total).sum(),
             Self::Handover { earlier, since } => *earlier + since.total(),
         }
     }
@@ -324,7 +333,7 @@ impl Drops {
     /// which has counted them as sent. Of what they dropped in all, `refused` was the worker's.
     fn behind_tier(&mut self, refused: u64) -> u64 {
         match self {
-            Self::Ring(_) => 0,
+            Self::Rings(_) => 0,
             Self::Handover { since, .. } => since.of_device(refused),
         }
     }
@@ -335,10 +344,18 @@ impl Drops {
 struct AfPacketDevice {
     device: Arc<KernelDevice>,
     drops: Drops,
-    counters: Arc<PortQueueCounters>,
+    /// Those of each queue; of a port in the kernel tier, which has one, the tier's too.
+    counters: Vec<Arc<PortQueueCounters>>,
     notes: Vec<String>,
     /// Whether super-frames may come whole.
     gso: bool,
+}
+
+impl AfPacketDevice {
+    /// The counters of the first queue, and of what passes in the kernel.
+    fn first(&self) -> Option<&Arc<PortQueueCounters>> {
+        self.counters.first()
+    }
 }
 
 impl PortDevice for AfPacketDevice {
@@ -351,16 +368,17 @@ impl PortDevice for AfPacketDevice {
     }
 
     fn counters(&mut self) -> PortCounters {
-        let mut counters = self.counters.read();
+        let mut counters: PortCounters = self.counters.iter().map(|queue| queue.read()).sum();
         counters.rx_drops += self.drops.total();
-        let behind = self.drops.behind_tier(self.counters.tier.dropped_below());
+        let below = self.first().map_or(0, |first| first.tier.dropped_below());
+        let behind = self.drops.behind_tier(below);
         counters.tx_drops += behind;
         counters.tx_packets = counters.tx_packets.saturating_sub(behind);
         counters
     }
 
     fn tier_port(&self) -> Option<TierPort> {
-        Some(TierPort::new(&self.device, &self.counters))
+        Some(TierPort::new(&self.device, self.first()?))
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {
@@ -371,7 +389,8 @@ impl PortDevice for AfPacketDevice {
     }
 
     fn enter_tier(&mut self, tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
-        let (rx, since) = Handover::open(tier, &self.device, &self.counters, self.gso)?;
+        let Some(counters) = self.first() else { return Err(PortError::NoTier(ROW.word)) };
+        let (rx, since) = Handover::open(tier, &self.device, counters, self.gso)?;
         let earlier = self.drops.total();
         // Without it, the ring's socket is closed when the receive queue is.
         self.drops = Drops::Handover { earlier, since };

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use packet::{Batch, PacketBuf};
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
-use crate::kind::{KindRow, by_name, option};
+use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::offload::VNET_LEN;
 use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
@@ -33,6 +33,7 @@ pub const ROW: KindRow = KindRow {
     options: &[
         option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
         option("vnet_hdr", "false|true", "take and send super-frames whole"),
+        option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
     open,
@@ -66,7 +67,9 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         },
         _ => PortError::from_io(what.clone(), FIX, source),
     };
-    let (tun, name) = Tun::open(spec.name(), vnet).map_err(failed)?;
+    let queues = spec.queues()?;
+    let open_first = if queues > 1 { Tun::open_queue } else { Tun::open };
+    let (tun, name) = open_first(spec.name(), vnet).map_err(failed)?;
     let control = IoctlSocket::open().map_err(failed)?;
     if let Some(mtu) = mtu {
         control.set_mtu(&name, mtu).map_err(failed)?;
@@ -75,23 +78,29 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let device = Arc::new(KernelDevice::find(ROW.word, &name)?);
     let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
     let drops_before = drops(&rtnl, &device);
-    let counters = Arc::new(PortQueueCounters::default());
-    let tun = Arc::new(tun);
+    let mut tuns = vec![Arc::new(tun)];
+    for _ in 1..queues {
+        tuns.push(Arc::new(Tun::open_queue(&name, vnet).map_err(failed)?.0));
+    }
+    let counters = queue_counters(tuns.len());
     let handle = TapDevice {
         device: Arc::clone(&device),
-        _tun: Arc::clone(&tun),
+        _tuns: tuns.clone(),
         rtnl,
         drops_before,
         drops: 0,
-        counters: Arc::clone(&counters),
+        counters: counters.clone(),
     };
-    let rx = TapRx {
-        device: Arc::clone(&device),
-        tun: Arc::clone(&tun),
-        soft_offload: SoftOffload::new(),
-        counters: Arc::clone(&counters),
+    let queue = |(tun, counters): (Arc<Tun>, Arc<PortQueueCounters>)| {
+        let rx = TapRx {
+            device: Arc::clone(&device),
+            tun: Arc::clone(&tun),
+            soft_offload: SoftOffload::new(),
+            counters: Arc::clone(&counters),
+        };
+        Ok((rx, KernelTx::new(Arc::clone(&device), tun, counters)))
     };
-    Ok(Port::new(handle, rx, KernelTx::new(device, tun, counters)))
+    Port::with_queues(handle, tuns.into_iter().zip(counters).map(queue))
 }
 
 /// What the kernel dropped because nobody read the device fast enough.
@@ -180,14 +189,14 @@ impl FrameSender for Arc<Tun> {
 #[derive(Debug)]
 struct TapDevice {
     device: Arc<KernelDevice>,
-    /// The device exists as long as its descriptor.
-    _tun: Arc<Tun>,
+    /// The device exists as long as its descriptors, and has as many queues.
+    _tuns: Vec<Arc<Tun>>,
     rtnl: Rtnl,
     /// What the device had dropped before the port was opened, if it was there before.
     drops_before: u64,
     /// What it has dropped since, as last read.
     drops: u64,
-    counters: Arc<PortQueueCounters>,
+    counters: Vec<Arc<PortQueueCounters>>,
 }
 
 impl PortDevice for TapDevice {
@@ -216,7 +225,7 @@ impl PortDevice for TapDevice {
     fn counters(&mut self) -> PortCounters {
         let drops = drops(&self.rtnl, &self.device).saturating_sub(self.drops_before);
         self.drops = self.drops.max(drops);
-        let mut counters = self.counters.read();
+        let mut counters: PortCounters = self.counters.iter().map(|queue| queue.read()).sum();
         counters.rx_drops += self.drops;
         counters
     }

@@ -24,12 +24,22 @@ impl Tun {
     /// namespace and returns its true name. With `vnet` the kernel leaves checksums and
     /// segmentation to us; without, each frame comes complete.
     pub(crate) fn open(name: &str, vnet: bool) -> io::Result<(Self, String)> {
+        Self::attach(name, vnet, 0)
+    }
+
+    /// As [`Tun::open`], but each call adds a queue to the device, which the first one makes.
+    pub(crate) fn open_queue(name: &str, vnet: bool) -> io::Result<(Self, String)> {
+        Self::attach(name, vnet, libc::IFF_MULTI_QUEUE)
+    }
+
+    fn attach(name: &str, vnet: bool, queues_flag: libc::c_int) -> io::Result<(Self, String)> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
         let mut request = named(name)?;
         let vnet_flag = if vnet { libc::IFF_VNET_HDR } else { 0 };
-        // All three flags are below 2^15.
-        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | vnet_flag) as i16;
+        let flags = libc::IFF_TAP | libc::IFF_NO_PI | vnet_flag | queues_flag;
+        // All of them are below 2^15.
+        request.ifr_ifru.ifru_flags = flags as i16;
         // SAFETY: TUNSETIFF reads and writes one `ifreq`, valid for the call.
         let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
         if done < 0 {

@@ -1,12 +1,13 @@
 //! Ports of several queues: each worker receives and sends by its own, the frames of a flow stay in
 //! order, and to controllers it is one port.
 
-use netdev::{PortQueue, open_queues};
+use netdev::{Port, PortQueue, open_queues};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Action, Field, Match, PortNo, Version};
 use packet::{Batch, PacketBuf};
 
 use crate::harness::{Controller, Switch, add_flow, until};
+use crate::veth::{add_veth, in_namespace, shown};
 
 /// Frames that are under way at once: fewer than any ring holds.
 const ROUND: u16 = 200;
@@ -225,4 +226,60 @@ fn ports_in_pairs_have_queues_too() {
         assert_eq!(forward(&mut one, &mut two, 4), leave_by);
         switch.stop();
     }
+}
+
+/// A UDP datagram of a flow.
+fn datagram(flow: u8) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+    bytes[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
+    bytes[26..34].copy_from_slice(&[10, 9, 0, 1, 10, 9, 0, 2]);
+    bytes[34..40].copy_from_slice(&[0x20, flow, 0x30, 1, 0, 26]);
+    bytes
+}
+
+/// Sends a datagram of a flow until it arrives.
+fn passes(from: &mut Port, to: &mut Port, flow: u8) {
+    let frame = [PacketBuf::from_slice(&datagram(flow))];
+    let mut batch = Batch::default();
+    until(&format!("flow {flow}"), || {
+        from.tx(&frame).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        batch.clear();
+        to.rx(&mut batch, 64).unwrap();
+        batch.frames().iter().any(|it| it.bytes() == frame[0].bytes()).then_some(())
+    });
+}
+
+/// Flows that the kernel spreads over both queues, so that one that is dead would be found.
+#[test]
+#[ignore = "needs root"]
+fn a_device_that_comes_back_has_all_its_queues() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        add_veth(rtnl, "sw2", "host2");
+        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "workers = 2\nqueues = 2");
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&output(1, 2));
+        controller.send(&output(2, 1));
+        controller.barrier();
+        let host = |name: &str| netdev::open_text(&format!("af_packet:{name}")).unwrap();
+        let mut two = host("host2");
+        for _ in 0..3 {
+            let notes = shown(&switch, 1)["notes"].to_string();
+            assert!(notes.contains("no kernel tier: the port has 2 queues"), "{notes}");
+            let mut one = host("host1");
+            for flow in 0..32 {
+                passes(&mut one, &mut two, flow);
+                passes(&mut two, &mut one, flow);
+            }
+            rtnl.delete("sw1").unwrap();
+            until("gone", || (shown(&switch, 1)["exists"] == false).then_some(()));
+            add_veth(rtnl, "sw1", "host1");
+            until("back", || (shown(&switch, 1)["exists"] == true).then_some(()));
+        }
+        assert_eq!(switch.counter("port_gone"), 3, "each time once");
+        switch.stop();
+    });
 }
