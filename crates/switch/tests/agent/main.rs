@@ -19,6 +19,7 @@ mod forward;
 mod handshake;
 mod harness;
 mod kernel_tier;
+mod kernel_tier_bridges;
 mod kernel_tier_changes;
 mod kernel_tier_full;
 mod kernel_tier_rewrite;
