@@ -287,6 +287,48 @@ fn a_copy_that_does_not_come_to_its_device_is_counted() {
     });
 }
 
+/// A program that does nothing but answer so.
+fn answers(verdict: i32, hook: Hook) -> Program {
+    let mut code = Assembler::default();
+    code.alu(Alu::Mov, R0, verdict);
+    code.exit();
+    Program::load(&code.finish(), hook).unwrap()
+}
+
+/// Neither the tier's program nor device or queueing discipline learn of it, as the documents say.
+#[test]
+#[ignore = "needs root"]
+fn what_another_program_drops_at_an_output_counts_as_sent() {
+    with_tier(2, |tier| {
+        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let rtnl = Rtnl::open().unwrap();
+        for name in ["one", "two"] {
+            crate::sys::link::quiet_ipv6(name).unwrap();
+            rtnl.set_up(name, true).unwrap();
+        }
+        let port = |name: &str| {
+            let device = Arc::new(KernelDevice::find("test", name).unwrap());
+            TierPort::new(&device, &Arc::default())
+        };
+        let (lo, one) = (port("lo"), port("one"));
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        tier.start(&ALL);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.put(0, &flow, &[&one, &lo], (u64::MAX, &NONE)).unwrap();
+        let device = || rtnl.link("one").unwrap().stats;
+        let (before, index) = (device(), one.index());
+        let drops = answers(DROP.cast_signed(), Hook::Egress).attach(index).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        assert_eq!((tier.counts(0).sent_packets, tier.take_unsent(0, 0)), (1, (0, 0)));
+        let after = device();
+        assert_eq!((after.tx_packets, after.tx_dropped), (before.tx_packets, before.tx_dropped));
+        drop(drops);
+        assert_eq!(program.run(&frame).unwrap(), REDIRECT);
+        assert_eq!(device().tx_packets, before.tx_packets + 1);
+    });
+}
+
 /// Programs at a hook run in the order in which they came. One before the tier's may take a frame
 /// or let it pass; one behind it sees none.
 #[test]
@@ -319,12 +361,7 @@ fn another_program_at_the_hook_goes_before_or_sees_nothing() {
             }
             assert_eq!(counted(), count);
         };
-        let other = |verdict: i32| {
-            let mut code = Assembler::default();
-            code.alu(Alu::Mov, R0, verdict);
-            code.exit();
-            Program::load(&code.finish(), Hook::Ingress).unwrap().attach(device).unwrap()
-        };
+        let other = |verdict| answers(verdict, Hook::Ingress).attach(device).unwrap();
         let received = || rtnl.link("two").unwrap().stats.rx_packets;
         let before = received();
         let drops = other(DROP.cast_signed());
