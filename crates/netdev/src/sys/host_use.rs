@@ -6,6 +6,7 @@
 //! address in its filter, and that the kernel tells (`bridge fdb` shows it). A VLAN device that was
 //! moved away has the address of this one, and leaves no trace here; so may an ipvlan.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -63,11 +64,10 @@ impl Rtnl {
     /// # Errors
     /// What the kernel says.
     pub(crate) fn host_use(&self, index: u32) -> Result<Option<HostUse>, LinkError> {
-        let request = NetlinkRequest::new(libc::RTM_GETADDR, 0, &[0; IFADDRMSG_LEN]);
-        let replies = self.socket.dump(request).map_err(refused("listing addresses"))?;
-        let address = replies.iter().find_map(|reply| address_of(reply, index));
-        if let Some(address) = address {
-            return Ok(Some(HostUse::Address(address)));
+        let addresses = self.addresses()?;
+        let own = addresses.iter().find(|(device, _)| *device == index);
+        if let Some((_, address)) = own {
+            return Ok(Some(HostUse::Address(*address)));
         }
         let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &[0; IFINFOMSG_LEN]);
         let links = self.socket.dump(request).map_err(refused("listing devices"))?;
@@ -84,6 +84,21 @@ impl Rtnl {
         let mut others = filtered.filter(|address| own != Some(&address[..]));
         Ok(others.next().map(HostUse::Filter))
     }
+
+    /// The devices on which the host has an address.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn addressed_devices(&self) -> Result<BTreeSet<u32>, LinkError> {
+        Ok(self.addresses()?.into_iter().map(|(device, _)| device).collect())
+    }
+
+    /// Each address of the host behind the number of its device.
+    fn addresses(&self) -> Result<Vec<(u32, IpAddr)>, LinkError> {
+        let request = NetlinkRequest::new(libc::RTM_GETADDR, 0, &[0; IFADDRMSG_LEN]);
+        let replies = self.socket.dump(request).map_err(refused("listing addresses"))?;
+        Ok(replies.iter().filter_map(address_of).collect())
+    }
 }
 
 /// The unicast address of such a message, if it is in the filter of this device.
@@ -98,20 +113,21 @@ fn filtered_of(reply: &NetlinkMessage, index: u32) -> Option<[u8; 6]> {
     (reply.kind == libc::RTM_NEWNEIGH && is_filter && is_own && is_unicast).then_some(address)
 }
 
-/// The address of such a message, if it is of this device and more than the kernel's own.
-fn address_of(reply: &NetlinkMessage, index: u32) -> Option<IpAddr> {
+/// The device and the address of such a message, if it is more than the kernel's own.
+fn address_of(reply: &NetlinkMessage) -> Option<(u32, IpAddr)> {
     let [_, _, _, scope] = reply.header_u32(0)?.to_ne_bytes();
-    if reply.kind != libc::RTM_NEWADDR || reply.header_u32(4)? != index {
+    if reply.kind != libc::RTM_NEWADDR {
         return None;
     }
     let attributes = reply.attributes(IFADDRMSG_LEN);
     let bytes = attributes.find(IFA_LOCAL).or_else(|| attributes.find(IFA_ADDRESS))?;
-    match bytes.len() {
-        4 => Some(IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?)),
-        16 if scope == libc::RT_SCOPE_LINK => None,
-        16 => Some(IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?)),
-        _ => None,
-    }
+    let address = match bytes.len() {
+        4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        16 if scope == libc::RT_SCOPE_LINK => return None,
+        16 => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
+        _ => return None,
+    };
+    Some((reply.header_u32(4)?, address))
 }
 
 /// The device of a message that an address has come or gone, but for the kernel's own.

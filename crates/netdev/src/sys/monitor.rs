@@ -218,6 +218,7 @@ impl LinkMonitor {
             table.learn(LinkChange::of(link));
         }
         table.unreported.clear();
+        table.addressed = source.rtnl.addressed_devices()?;
         let watching = |source| LinkError { what: "watching netlink sockets".into(), source };
         let watch = Watch::new().map_err(watching)?;
         watch.add(source.socket.fd(), 0).map_err(watching)?;
@@ -273,7 +274,8 @@ impl LinkMonitor {
     }
 
     /// The devices on which addresses of the host have come or gone since the last call, as far as
-    /// [`LinkMonitor::changes`] has read; after an overflow all devices.
+    /// [`LinkMonitor::changes`] has read; after an overflow all devices. At first those that have
+    /// an address.
     pub fn take_addressed(&mut self) -> BTreeSet<u32> {
         std::mem::take(&mut self.table.addressed)
     }

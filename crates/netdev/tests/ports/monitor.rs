@@ -48,6 +48,23 @@ fn every_state_of_a_device_is_reported() {
 
 #[test]
 #[ignore = "needs root"]
+fn devices_with_addresses_are_known_from_the_first() {
+    let host = Host::new();
+    add_pair(&host);
+    host.rtnl.add_address("x0", "192.0.2.1".parse().unwrap(), 24).unwrap();
+    let index = |name: &str| host.rtnl.link(name).unwrap().index;
+    let mut monitor = LinkMonitor::open_in(&host.ns).unwrap();
+    assert_eq!(monitor.take_addressed(), [index("lo"), index("x0")].into());
+    assert_eq!(monitor.take_addressed(), [].into());
+    host.rtnl.add_address("x1", "2001:db8::1".parse().unwrap(), 64).unwrap();
+    until("the address", || {
+        monitor.changes().unwrap();
+        monitor.take_addressed() == [index("x1")].into()
+    });
+}
+
+#[test]
+#[ignore = "needs root"]
 fn an_overflow_loses_no_state() {
     let host = Host::new();
     let mut monitor = LinkMonitor::open_in(&host.ns).unwrap();

@@ -78,7 +78,15 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    pub(super) fn new(shards: &Slots<Shard>, monitor: Option<LinkMonitor>, now: Instant) -> Self {
+    pub(super) fn new(
+        shards: &Slots<Shard>,
+        mut monitor: Option<LinkMonitor>,
+        now: Instant,
+    ) -> Self {
+        // As the monitor found them. Of each port the kernel was asked a moment ago whether the
+        // host uses its device; to ask all of a thousand once more takes seconds.
+        let addressed = monitor.as_mut().map(LinkMonitor::take_addressed).unwrap_or_default();
+        let mut doubtful = BTreeSet::new();
         let mut maintenance = Self {
             monitor,
             read_pause: ReadPause::default(),
@@ -97,10 +105,14 @@ impl Maintenance {
         for (index, shard) in shards.iter() {
             for (port, found) in shard.ports.all().iter() {
                 maintenance.register((index, port), found.notification, now);
+                if let LinkNotification::Netlink(device) = found.notification
+                    && found.may_be_misplaced(addressed.contains(&device))
+                {
+                    doubtful.insert(device);
+                }
             }
         }
-        // They were asked about a moment ago; with a thousand ports it takes seconds.
-        maintenance.addressed.clear();
+        maintenance.addressed = doubtful;
         maintenance
     }
 

@@ -224,6 +224,12 @@ impl WorkerPort {
         self.reopen_at = now + self.reopen_wait;
     }
 
+    /// Whether the device is perhaps used otherwise than when it was opened, given whether the
+    /// host has an address on it.
+    pub(super) fn may_be_misplaced(&self, has_address: bool) -> bool {
+        if has_address { self.is_in_tier } else { self.is_left_to_host }
+    }
+
     /// The host has addresses on the device that it had not, or the other way round: whether the
     /// port is in the kernel tier and should not be any more, or should be again.
     pub(super) fn is_misplaced(&mut self) -> bool {

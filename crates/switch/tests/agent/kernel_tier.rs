@@ -321,6 +321,36 @@ fn a_port_leaves_the_tier_while_the_host_has_an_address_on_its_device() {
     });
 }
 
+/// Whenever it comes: before the port is opened, or before the worker listens to the kernel.
+#[test]
+#[ignore = "needs root"]
+fn an_address_that_comes_while_the_switch_starts_is_noticed() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        let address = "192.0.2.1".parse().unwrap();
+        let tap = || rtnl.links().unwrap().iter().any(|link| link.kind == "tun");
+        for pause_ms in [0, 1, 2, 4, 8] {
+            let switch = std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    // The program is at the device, or the switch is through with it.
+                    let begun = Instant::now();
+                    while !tap() && begun.elapsed() < Duration::from_secs(1) {}
+                    std::thread::sleep(Duration::from_millis(pause_ms));
+                    rtnl.add_address("sw1", address, 24).unwrap();
+                });
+                Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), "")
+            });
+            until("the reason", || {
+                let (_, out, _) = switch.ctl(&["ports"]);
+                (out.contains("the host has the address 192.0.2.1 on it") && !tap()).then_some(())
+            });
+            rtnl.delete_address("sw1", address, 24).unwrap();
+            until("no reason", || (!switch.ctl(&["ports"]).1.contains("tier")).then_some(()));
+            switch.stop();
+        }
+    });
+}
+
 /// The shard of the other worker learns by which ports its kernel tier may send.
 #[test]
 #[ignore = "needs root"]
