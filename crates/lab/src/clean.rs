@@ -1,5 +1,6 @@
 //! Removes what a run left that was killed: programs that carry the mark of its scratch folder,
-//! then the folder. Network namespaces have no names and go with their last process.
+//! then the folder; and the control groups that held programs to a CPU share. Network namespaces
+//! have no names and go with their last process.
 //!
 //! It must never touch what belongs to a run that lives, nor a folder that does not say whose it
 //! is.
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use files::proc::ProcFolder;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::cpu_share;
 use crate::scratch::{self, Owner};
 
 /// How long a program has after SIGTERM.
@@ -79,6 +81,31 @@ pub fn clean(temporary: &Path) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
+/// Removes the control groups below `hierarchy` whose run is gone, and ends what is in them.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn clean_groups(hierarchy: &Path) -> io::Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(hierarchy)? {
+        let folder = entry?.path();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let Some(owner) = cpu_share::owner_of(&name) else { continue };
+        if owner.is_alive() {
+            let why = format!("its run lives (process {})", owner.pid);
+            found.push(Leftover::Left { folder, why });
+            continue;
+        }
+        let programs = cpu_share::pids(&folder).into_iter().filter_map(Owner::of);
+        found.extend(programs.map(end_program));
+        found.push(match cpu_share::remove(&folder) {
+            Ok(()) => Leftover::Removed(folder),
+            Err(error) => Leftover::Left { folder, why: error.to_string() },
+        });
+    }
+    Ok(found)
+}
+
 /// Ends the programs that carry the mark of a folder or of one in it.
 fn end_programs(folder: &Path) -> io::Result<Vec<Leftover>> {
     let mut programs = Vec::new();
@@ -93,14 +120,14 @@ fn end_programs(folder: &Path) -> io::Result<Vec<Leftover>> {
             programs.push(owner);
         }
     }
-    let mut ended = Vec::new();
-    for program in programs {
-        let command = ProcFolder::of(program.pid).read("cmdline").unwrap_or_default();
-        let command = command.replace('\0', " ").trim_end().to_owned();
-        end(program);
-        ended.push(Leftover::Ended { pid: program.pid, command });
-    }
-    Ok(ended)
+    Ok(programs.into_iter().map(end_program).collect())
+}
+
+fn end_program(program: Owner) -> Leftover {
+    let command = ProcFolder::of(program.pid).read("cmdline").unwrap_or_default();
+    let command = command.replace('\0', " ").trim_end().to_owned();
+    end(program);
+    Leftover::Ended { pid: program.pid, command }
 }
 
 /// Whether an environment has the mark of that folder.
@@ -134,7 +161,8 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
-    use super::{Leftover, clean, is_marked};
+    use super::{Leftover, clean, clean_groups, is_marked};
+    use crate::cpu_share::Hierarchy;
     use crate::scratch::{LAB, MARK};
 
     /// A program with that mark, once the kernel shows the mark: `spawn` returns when the child
@@ -181,6 +209,25 @@ mod tests {
         assert!(said.iter().any(|line| line.contains("sleep 60")), "{said:?}");
         assert!(said.iter().any(|line| line.contains("its run lives")), "{said:?}");
         assert!(said.iter().any(|line| line.contains("whose it is")), "{said:?}");
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn the_group_of_a_dead_run_goes_with_its_programs() {
+        let hierarchy = Hierarchy::find().expect("control groups");
+        let share = "50 %".parse().unwrap();
+        let living = hierarchy.make(share).expect("needs root");
+        let dead = hierarchy.folder().join(format!("{LAB}{}-0-0", std::process::id()));
+        std::fs::create_dir(&dead).unwrap();
+        let mut left = Command::new("sleep").arg("60").spawn().unwrap();
+        std::fs::write(dead.join("cgroup.procs"), left.id().to_string()).unwrap();
+        let reaper = std::thread::spawn(move || left.wait().unwrap().success());
+        let found = clean_groups(hierarchy.folder()).unwrap();
+        assert!(!reaper.join().unwrap(), "it was ended");
+        assert!(!dead.exists() && found.contains(&Leftover::Removed(dead)), "{found:?}");
+        let own = format!("process {}", std::process::id());
+        assert!(found.iter().any(|one| one.to_string().contains(&own)), "{found:?}");
+        drop(living);
     }
 
     #[test]

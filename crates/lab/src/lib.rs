@@ -17,6 +17,7 @@ pub mod clean;
 pub mod cli;
 pub mod compare;
 pub mod controller;
+pub mod cpu_share;
 pub mod demo;
 pub mod dut;
 pub mod facts;

@@ -26,10 +26,11 @@ limit. (2) Else a shaped control link, or a shaped port towards a host, that car
 95 % of its rate (FCS, preamble and gap counted) limits; a full port from a host only says that \
 enough was offered. (3) Else the controller or the switch limits if its busiest thread took at \
 least 90 % of a core (a program that can use only one core, such as Python under its lock, is \
-judged by all its threads together); so does the sending host where the lab's own traffic does \
-that. (4) Else, if all cores together were at least 95 % busy, the machine limits: hosts, switch \
-and controller share it. (5) Else no part was saturated: delay on the path or the sending host \
-limits. Where (2) or (3) holds and all cores were busy too, that is said. Round-trip times are \
+judged by all its threads together, and one with a CPU share by that share); so does the \
+sending host where the lab's own traffic does that. (4) Else, if all cores together were at least \
+95 % busy, the machine limits: hosts, switch and controller share it. (5) Else no part was \
+saturated: delay on the path or the sending host limits. Where (2) or (3) holds and all cores \
+were busy too, that is said. Round-trip times are \
 taken at low load and have no limiting part.";
 
 /// The part that limited.

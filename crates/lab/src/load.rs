@@ -107,7 +107,7 @@ pub enum ProcessRole {
 }
 
 /// A program to be watched.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Watched {
     /// Its part.
     pub role: ProcessRole,
@@ -115,8 +115,9 @@ pub struct Watched {
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// How many cores it can use at once; 0 when there is no limit. One for Python's lock.
-    pub cores_max: usize,
+    /// How many cores it can use at once, where there is a limit: one for Python's lock, a part of
+    /// one where it has a CPU share.
+    pub cores_max: Option<f64>,
 }
 
 /// CPU time of one program so far.
@@ -414,10 +415,7 @@ fn process_load(
     };
     let busiest = after.threads.iter().max_by(|a, b| used(a).total_cmp(&used(b)));
     let thread_cores = busiest.map_or(0.0, |thread| used(thread) / window_s);
-    let shared = match watched.cores_max {
-        0 => 0.0,
-        cores => cpu_cores / cores as f64,
-    };
+    let shared = watched.cores_max.map_or(0.0, |cores| cpu_cores / cores);
     ProcessLoad {
         role: watched.role,
         name: watched.name.clone(),
@@ -442,7 +440,7 @@ mod tests {
     };
 
     /// A run of 3 s at 100 ms: the link is idle for the first and the last half second.
-    fn run(cores_max: usize) -> (Vec<Sample>, Vec<Watched>) {
+    fn run(cores_max: Option<f64>) -> (Vec<Sample>, Vec<Watched>) {
         let watched =
             vec![Watched { role: ProcessRole::Controller, name: "c".into(), pid: 1, cores_max }];
         let samples = (0..=30_u64)
@@ -476,7 +474,7 @@ mod tests {
 
     #[test]
     fn the_load_is_that_of_the_busiest_second() {
-        let (samples, watched) = run(0);
+        let (samples, watched) = run(None);
         let load = load_of(&samples, &watched).unwrap();
         let link = &load.links[0];
         // 1,000 frames a second of 1,536 byte times each.
@@ -493,14 +491,14 @@ mod tests {
 
     #[test]
     fn a_program_that_can_use_one_core_is_judged_by_all_its_threads() {
-        let (samples, watched) = run(1);
+        let (samples, watched) = run(Some(1.0));
         let load = load_of(&samples, &watched).unwrap();
         assert!((load.processes[0].saturation - 0.95).abs() < 1e-6);
     }
 
     #[test]
     fn too_few_samples_make_no_load() {
-        let (samples, watched) = run(0);
+        let (samples, watched) = run(None);
         assert_eq!(load_of(&[], &watched), None);
         assert_eq!(load_of(&samples[..1], &watched), None);
         assert!(load_of(&samples[..2], &watched).is_some());
@@ -520,7 +518,7 @@ mod tests {
             role: ProcessRole::Switch,
             name: "me".into(),
             pid: std::process::id(),
-            cores_max: 0,
+            cores_max: None,
         }];
         let observer = Observer { links: &Vec::new, watched };
         let (result, load) = observer.measure(|| {

@@ -44,6 +44,21 @@ impl Owner {
         Some(Self { pid, start_ticks })
     }
 
+    /// A process that may be gone.
+    #[must_use]
+    pub(crate) fn new(pid: u32, start_ticks: u64) -> Self {
+        Self { pid, start_ticks }
+    }
+
+    /// This process.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn own() -> io::Result<Self> {
+        Self::of(std::process::id())
+            .ok_or_else(|| io::Error::other("/proc does not say when this process started"))
+    }
+
     /// The owner of a scratch folder, where the folder says so.
     #[must_use]
     pub fn of_folder(folder: &Path) -> Option<Self> {
@@ -72,8 +87,7 @@ impl Owner {
 /// The folder for temporary files takes none.
 pub fn make(prefix: &str) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
-    let owner = Owner::of(std::process::id())
-        .ok_or_else(|| io::Error::other("/proc does not say when this process started"))?;
+    let owner = Owner::own()?;
     std::fs::write(folder.path().join(OWNER), format!("{} {}\n", owner.pid, owner.start_ticks))?;
     Ok(folder)
 }

@@ -9,6 +9,7 @@ use netdev::sys::netns::Namespace;
 use openflow::Version;
 
 use crate::cancel::Cancel;
+use crate::cpu_share::{CpuGroup, GroupError};
 use crate::load::{ProcessRole, Watched};
 use crate::process::{self, Process};
 
@@ -78,6 +79,9 @@ pub enum ServiceError {
     /// The testbed has no ports that this switch can use.
     #[error("{0}")]
     Unfit(String),
+    /// It cannot be held to its share of a core.
+    #[error(transparent)]
+    CpuShare(#[from] GroupError),
 }
 
 /// Running programs.
@@ -95,14 +99,34 @@ impl Service {
         Self::default()
     }
 
-    /// Adds a program; with a role its CPU time is watched. `cores_max` as in [`Watched`].
+    /// Adds a program; with a role its CPU time is watched. `cores_max` is how many cores it can
+    /// use at once, and 0 where there is no limit.
     pub fn add(&mut self, process: Process, role: Option<ProcessRole>, cores_max: usize) {
         self.note_command(process.command().to_owned());
         if let Some(role) = role {
             let name = process.name().to_owned();
+            let cores_max = (cores_max > 0).then_some(cores_max as f64);
             self.watched.push(Watched { role, name, pid: process.pid(), cores_max });
         }
         self.programs.push(process);
+    }
+
+    /// Holds all programs together to the share of a group, where there is one, from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or there is no program.
+    pub fn held_to(mut self, group: Option<&CpuGroup>) -> Result<Self, ServiceError> {
+        let Some(group) = group else { return Ok(self) };
+        if self.programs.is_empty() {
+            return Err(GroupError::NoProgram.into());
+        }
+        self.programs.iter().try_for_each(|program| group.add(program.pid()))?;
+        let cores = group.share().cores();
+        for watched in &mut self.watched {
+            let before = watched.cores_max.unwrap_or(cores);
+            watched.cores_max = Some(before.min(cores));
+        }
+        Ok(self)
     }
 
     /// Notes a command that was run to configure the service.

@@ -16,6 +16,7 @@ use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
 use serde::{Deserialize, Serialize};
 
 use crate::controller::AppKind;
+use crate::cpu_share::CpuShare;
 use crate::rate::LinkRate;
 pub use replay::{Replay, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;
@@ -157,6 +158,10 @@ settings! {
         port_rate: RateText,
         /// Rate of the link between switch and controller. Default: none.
         control_rate: RateText,
+        /// The share of a core that the switch's programs get together, `10 %`. Default: all.
+        switch_cpu_share: CpuShare,
+        /// The share of a core that the controller gets. Default: all.
+        controller_cpu_share: CpuShare,
         /// Threads that forward. Default: 1.
         workers: u16,
         /// Queues of each port. Default: 1.

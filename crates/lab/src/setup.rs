@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
+use crate::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
 use crate::dut::counters::ask;
 use crate::dut::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_socket};
 use crate::keys::ChannelKeys;
@@ -80,6 +81,9 @@ pub enum SetupError {
     /// The channel's keys and certificates could not be made.
     #[error("the channel's keys: {0}")]
     Keys(String),
+    /// Programs cannot be held to a CPU share here.
+    #[error(transparent)]
+    CpuShare(#[from] GroupError),
     /// The switch answers a group, a meter or a flow entry with an error.
     #[error(transparent)]
     Refused(RefusedMessage),
@@ -97,10 +101,26 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// The message that the switch refused, if that is what happened.
+    /// Why the cell is not supported, if it is not: the switch refused a message, or nothing here
+    /// holds a program to a CPU share.
     #[must_use]
-    pub fn refusal(&self) -> Option<&RefusedMessage> {
-        if let Self::Refused(refused) = self { Some(refused) } else { None }
+    pub fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Refused(refused) => Some(refused.to_string()),
+            Self::CpuShare(error)
+            | Self::Dut(service::ServiceError::CpuShare(error))
+            | Self::Controller(service::ServiceError::CpuShare(error)) => Some(error.to_string()),
+            Self::Stopped(_)
+            | Self::Netns(_)
+            | Self::Io(_)
+            | Self::Dut(_)
+            | Self::Controller(_)
+            | Self::Replay(_)
+            | Self::Settings(_)
+            | Self::Keys(_)
+            | Self::Channel(_)
+            | Self::NoPath { .. } => None,
+        }
     }
 
     /// Whether the whole run is to end.
@@ -116,6 +136,7 @@ impl SetupError {
             | Self::Replay(_)
             | Self::Settings(_)
             | Self::Keys(_)
+            | Self::CpuShare(_)
             | Self::Refused(_)
             | Self::Channel(_)
             | Self::NoPath { .. } => false,
@@ -129,6 +150,9 @@ pub struct Setup {
     client: Option<Mutex<SwitchClient>>,
     dut: StartedDut,
     controller: Option<Service>,
+    /// What holds their programs to a CPU share.
+    #[expect(dead_code, reason = "held until the programs have ended")]
+    cpu_groups: [Option<CpuGroup>; 2],
     bed: Testbed,
     /// The lab's side of the channel, where that is TLS.
     tls: Option<Tls>,
@@ -229,6 +253,15 @@ impl SetupParts<'_> {
         Ok(ports.into_iter().map(endpoint).collect())
     }
 
+    /// What holds switch and controller to their CPU shares, where they have some.
+    fn cpu_groups(&self) -> Result<[Option<CpuGroup>; 2], GroupError> {
+        let settings = self.settings;
+        let group = |share: CpuShare| Hierarchy::find()?.make(share);
+        let switch = settings.switch_cpu_share.map(group).transpose()?;
+        let controller = settings.controller_cpu_share.filter(|_| self.controller.is_some());
+        Ok([switch, controller.map(group).transpose()?])
+    }
+
     fn keys(&self) -> Result<Option<ChannelKeys>, SetupError> {
         match self.settings.transport() {
             ChannelTransport::Plain => Ok(None),
@@ -289,6 +322,7 @@ impl Setup {
         let (dut_dir, controller_dir) = (parts.dir.join("dut"), parts.dir.join("controller"));
         std::fs::create_dir(&dut_dir)?;
         std::fs::create_dir(&controller_dir)?;
+        let cpu_groups = parts.cpu_groups()?;
         let (settings, bed) = (parts.settings, parts.bed()?);
         let version = settings.version()?;
         let kernel = bed.kernel();
@@ -318,7 +352,8 @@ impl Setup {
                     port,
                     keys,
                 };
-                Some(program.start(&plan).map_err(SetupError::Controller)?)
+                let held = program.start(&plan).and_then(|one| one.held_to(cpu_groups[1].as_ref()));
+                Some(held.map_err(SetupError::Controller)?)
             }
         };
         let ports = ports(&bed);
@@ -334,12 +369,14 @@ impl Setup {
             keys,
             settings,
         };
-        let dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
+        let mut dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
+        dut.service = dut.service.held_to(cpu_groups[0].as_ref()).map_err(SetupError::Dut)?;
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
         let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
         let tls = dut.tls.clone().or(tls);
         let (client, loaded, empty_bytes) = (None, None, 0);
-        let mut setup = Self { client, dut, controller, bed, tls, version, loaded, empty_bytes };
+        let mut setup =
+            Self { client, dut, controller, cpu_groups, bed, tls, version, loaded, empty_bytes };
         match settings.forwarding() {
             Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
             Forwarding::Flows => {
@@ -519,7 +556,7 @@ impl Setup {
             role: ProcessRole::Host,
             name: "lab".to_owned(),
             pid: std::process::id(),
-            cores_max: 0,
+            cores_max: None,
         };
         let controller = self.controller.as_ref().map_or(&[][..], Service::watched);
         [self.dut.service.watched(), controller, &[host]].concat()

@@ -679,7 +679,7 @@ impl<'a> Run<'a> {
             self.keep(round, *cell, record, Vec::new());
         }
         let state = match error.refusal() {
-            Some(refused) => CellState::NotSupported(refused.to_string()),
+            Some(reason) => CellState::NotSupported(reason),
             None => CellState::Failed(error.to_string()),
         };
         self.close(round, &state);

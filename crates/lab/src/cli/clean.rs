@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::clean::clean;
+use crate::clean::{clean, clean_groups};
+use crate::cpu_share::Hierarchy;
 
-/// Removes the programs and the scratch folders of runs that were killed; what belongs to a run
-/// that lives stays.
+/// Removes the programs, the scratch folders and the control groups of runs that were killed; what
+/// belongs to a run that lives stays.
 #[derive(Args, Debug)]
 pub(super) struct CleanArgs {}
 
@@ -16,8 +17,14 @@ impl CleanArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let Self {} = self;
         let temporary = std::env::temp_dir();
-        let found =
+        let mut found =
             clean(&temporary).with_context(|| format!("cleaning {}", temporary.display()))?;
+        // A machine without control groups has none of a run's.
+        if let Ok(hierarchy) = Hierarchy::find() {
+            let folder = hierarchy.folder();
+            let groups = clean_groups(folder);
+            found.extend(groups.with_context(|| format!("cleaning {}", folder.display()))?);
+        }
         for leftover in &found {
             println!("{leftover}");
         }
