@@ -158,12 +158,24 @@ impl Program {
     }
 
     /// Puts the program at its hook of the device of this number, behind those that are there.
+    ///
+    /// # Errors
+    /// What the kernel says; where it has no such hooks, its release and since which they are.
     pub(crate) fn attach(&self, device: u32) -> io::Result<Link> {
+        self.link(device, self.hook as u32)
+    }
+
+    fn link(&self, device: u32, attach_type: u32) -> io::Result<Link> {
         let mut attr = Attr::default();
         attr.word(0, self.fd.as_raw_fd().cast_unsigned());
         attr.word(4, device);
-        attr.word(8, self.hook as u32);
-        Ok(Link { _fd: attr.descriptor(LINK_CREATE)? })
+        attr.word(8, attach_type);
+        let fd = attr.descriptor(LINK_CREATE).map_err(|error| match error.raw_os_error() {
+            // Of a kind of link that it does not know, a kernel says no more.
+            Some(libc::EINVAL) => without_tcx(&rustix::system::uname().release().to_string_lossy()),
+            _ => error,
+        })?;
+        Ok(Link { _fd: fd })
     }
 
     /// Runs the program once on a frame; what it returns.
@@ -177,6 +189,14 @@ impl Program {
         attr.call(PROG_TEST_RUN)?;
         Ok(attr.read(4))
     }
+}
+
+/// A kernel of this release has no TCX.
+fn without_tcx(release: &str) -> io::Error {
+    let text = format!(
+        "Linux {release} has no TCX hook; the tier needs Linux 6.6 or later, with CONFIG_NET_XGRESS"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 /// The argument of a call: `union bpf_attr`, whose fields lie where the callers say.
@@ -222,5 +242,26 @@ impl Attr {
         let fd = i32::try_from(self.call(command)?).map_err(|_| io::ErrorKind::InvalidData)?;
         // SAFETY: the commands used here return a fresh descriptor, which is nobody else's.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hook, Program, without_tcx};
+
+    /// As an older kernel answers to a hook that came later.
+    #[test]
+    #[ignore = "needs root"]
+    fn a_hook_that_the_kernel_does_not_know_is_said_with_its_release() {
+        const NO_SUCH_TYPE: u32 = 250;
+        const LOOPBACK: u32 = 1;
+        // Returns zero.
+        let program = Program::load(&[0xb7, 0x95], Hook::Ingress).expect("needs root");
+        let error = program.link(LOOPBACK, NO_SUCH_TYPE).unwrap_err();
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        assert_eq!(error.to_string(), without_tcx(release.trim()).to_string());
+        assert!(error.to_string().contains("has no TCX hook; the tier needs Linux 6.6"), "{error}");
+        let gone = program.link(u32::MAX >> 1, Hook::Ingress as u32).unwrap_err();
+        assert_eq!(gone.raw_os_error(), Some(libc::ENODEV), "{gone}");
     }
 }
