@@ -267,7 +267,9 @@ impl PartHead {
     fn conditions(&self) -> Vec<(String, String)> {
         let mut all = conditions(&self.weir, Some(&self.machine));
         let programs = self.programs.iter();
-        all.extend(programs.map(|program| (program.name.clone(), program.version.clone())));
+        // The switch may have the lab's name and another form of its version.
+        let named = programs.map(|one| (format!("program {}", one.name), one.version.clone()));
+        all.extend(named);
         all
     }
 }
