@@ -58,13 +58,16 @@ pub fn clean(temporary: &Path) -> io::Result<Vec<Leftover>> {
     for entry in std::fs::read_dir(temporary)? {
         let folder = entry?.path();
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let is_scratch = name.starts_with(scratch::LAB) || name.starts_with(scratch::BENCH);
+        let Some(prefix) = [scratch::LAB, scratch::BENCH].into_iter().find(|p| name.starts_with(p))
+        else {
+            continue;
+        };
         // A link could lead anywhere.
-        if !is_scratch || !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        if !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
             continue;
         }
         let left = |why: String| Leftover::Left { folder: folder.clone(), why };
-        match Owner::of_folder(&folder) {
+        match Owner::of_name(&name, prefix) {
             None => found.push(left("it does not say whose it is".to_owned())),
             Some(owner) if owner.is_alive() => {
                 found.push(left(format!("its run lives (process {})", owner.pid)));
@@ -90,7 +93,7 @@ pub fn clean_groups(hierarchy: &Path) -> io::Result<Vec<Leftover>> {
     for entry in std::fs::read_dir(hierarchy)? {
         let folder = entry?.path();
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let Some(owner) = cpu_share::owner_of(&name) else { continue };
+        let Some(owner) = Owner::of_name(&name, scratch::LAB) else { continue };
         if owner.is_alive() {
             let why = format!("its run lives (process {})", owner.pid);
             found.push(Leftover::Left { folder, why });
@@ -178,10 +181,9 @@ mod tests {
         child
     }
 
-    fn folder(temporary: &Path, name: &str, owner: &str) -> PathBuf {
+    fn folder(temporary: &Path, name: &str) -> PathBuf {
         let folder = temporary.join(format!("{LAB}{name}"));
         std::fs::create_dir_all(folder.join("dut")).unwrap();
-        std::fs::write(folder.join("owner"), owner).unwrap();
         folder
     }
 
@@ -190,10 +192,10 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let me = std::process::id();
         // No process started before the machine did.
-        let dead = folder(temporary.path(), "dead", &format!("{me} 0"));
-        let nobody = folder(temporary.path(), "nobody", "");
-        let own = crate::scratch::Owner::of(me).unwrap();
-        let alive = folder(temporary.path(), "alive", &format!("{me} {}", own.start_ticks()));
+        let dead = folder(temporary.path(), &format!("{me}-0-dead"));
+        let nobody = folder(temporary.path(), "nobody");
+        let own = crate::scratch::Owner::own().unwrap();
+        let alive = folder(temporary.path(), &format!("{}alive", own.words()));
         let other = temporary.path().join("something-else");
         std::fs::create_dir(&other).unwrap();
         let (mut left, mut kept) = (sleeper(&dead.join("dut")), sleeper(&alive.join("dut")));

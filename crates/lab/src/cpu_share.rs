@@ -189,17 +189,8 @@ fn has_word(file: &Path, word: &str) -> bool {
 /// A name that says whose a group is.
 fn next_name() -> io::Result<String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let owner = Owner::own()?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    Ok(format!("{}{}-{}-{number}", scratch::LAB, owner.pid, owner.start_ticks()))
-}
-
-/// Whose a group of that name is.
-pub(crate) fn owner_of(name: &str) -> Option<Owner> {
-    let mut numbers = name.strip_prefix(scratch::LAB)?.split('-');
-    let (pid, start_ticks) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-    numbers.next()?.parse::<u32>().ok()?;
-    numbers.next().is_none().then_some(Owner::new(pid, start_ticks))
+    Ok(format!("{}{}{number}", scratch::LAB, Owner::own()?.words()))
 }
 
 /// The processes of a group.
@@ -268,8 +259,9 @@ mod tests {
 
     use netdev::sys::cpu;
 
-    use super::{CpuShare, GroupError, Hierarchy, Owner, owner_of, pids};
+    use super::{CpuShare, GroupError, Hierarchy, Owner, pids};
     use crate::process::Process;
+    use crate::scratch::LAB;
 
     fn share(text: &str) -> CpuShare {
         text.parse().unwrap()
@@ -332,12 +324,12 @@ mod tests {
         assert_eq!(texts, ["2000", "10000"]);
         assert!(!folder.exists());
         let name = folder.file_name().unwrap().to_str().unwrap();
-        assert_eq!(owner_of(name), Some(Owner::own().unwrap()));
+        assert_eq!(Owner::of_name(name, LAB), Some(Owner::own().unwrap()));
         let (folder, texts) = made(&Hierarchy::V2(root.path().to_owned()), &["cpu.max"]);
         assert_eq!(texts, ["2000 10000"]);
         let control = std::fs::read_to_string(root.path().join("cgroup.subtree_control")).unwrap();
         assert_eq!(control, "+cpu");
-        assert!(!folder.exists() && owner_of("weir-lab-a1b2c3").is_none());
+        assert!(!folder.exists());
     }
 
     #[test]

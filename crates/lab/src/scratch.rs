@@ -21,9 +21,6 @@ pub const BENCH: &str = "weir-bench-";
 /// The variable that every program of a run has in its environment: its folder.
 pub const MARK: &str = "WEIR_LAB_FOLDER";
 
-/// The file that says whose a folder is.
-const OWNER: &str = "owner";
-
 /// A process, told from a later one with the same id by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -44,12 +41,6 @@ impl Owner {
         Some(Self { pid, start_ticks })
     }
 
-    /// A process that may be gone.
-    #[must_use]
-    pub(crate) fn new(pid: u32, start_ticks: u64) -> Self {
-        Self { pid, start_ticks }
-    }
-
     /// This process.
     ///
     /// # Errors
@@ -59,18 +50,19 @@ impl Owner {
             .ok_or_else(|| io::Error::other("/proc does not say when this process started"))
     }
 
-    /// The owner of a scratch folder, where the folder says so.
+    /// The owner of a scratch folder or of a control group, where its name says so: `prefix`,
+    /// then what [`Owner::words`] are.
     #[must_use]
-    pub fn of_folder(folder: &Path) -> Option<Self> {
-        let text = files::read_text(&folder.join(OWNER), 64).ok()?;
-        let (pid, start_ticks) = text.trim().split_once(' ')?;
-        Some(Self { pid: pid.parse().ok()?, start_ticks: start_ticks.parse().ok()? })
+    pub fn of_name(name: &str, prefix: &str) -> Option<Self> {
+        let mut words = name.strip_prefix(prefix)?.splitn(3, '-');
+        let (pid, start_ticks) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        words.next().map(|_| Self { pid, start_ticks })
     }
 
-    /// When it started, in clock ticks since the machine did.
+    /// The middle of such a name; more follows, by which names differ.
     #[must_use]
-    pub fn start_ticks(self) -> u64 {
-        self.start_ticks
+    pub fn words(self) -> String {
+        format!("{}-{}-", self.pid, self.start_ticks)
     }
 
     /// Whether it lives.
@@ -80,16 +72,15 @@ impl Owner {
     }
 }
 
-/// Makes a scratch folder of this process. Its path is short, since a socket's path may have 107
-/// bytes only.
+/// Makes a scratch folder of this process, whose name says so from the first moment to the last: a
+/// file in it would come a moment later, and may go first. Its path is short, since a socket's path
+/// may have 107 bytes only.
 ///
 /// # Errors
 /// The folder for temporary files takes none.
 pub fn make(prefix: &str) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
-    let owner = Owner::own()?;
-    std::fs::write(folder.path().join(OWNER), format!("{} {}\n", owner.pid, owner.start_ticks))?;
-    Ok(folder)
+    let prefix = format!("{prefix}{}", Owner::own()?.words());
+    tempfile::Builder::new().prefix(&prefix).tempdir()
 }
 
 /// The right to write results into a folder; gone with the process, whatever ends it.
@@ -145,8 +136,11 @@ mod tests {
     #[test]
     fn a_folder_says_whose_it_is() {
         let folder = make(LAB).unwrap();
-        let owner = Owner::of_folder(folder.path()).unwrap();
-        assert_eq!(owner.pid, std::process::id());
+        let name = folder.path().file_name().unwrap().to_str().unwrap();
+        let owner = Owner::of_name(name, LAB).unwrap();
+        assert_eq!(owner, Owner::own().unwrap());
+        assert!(Owner::of_name("weir-lab-GygSbt", LAB).is_none());
+        assert!(Owner::of_name("weir-lab-12-34", LAB).is_none());
         assert!(owner.is_alive());
         let other = Owner { start_ticks: owner.start_ticks + 1, ..owner };
         assert!(!other.is_alive(), "the id is another process's now");

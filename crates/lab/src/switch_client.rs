@@ -215,6 +215,12 @@ impl SwitchClient {
         Ok(Self { client: client.map_err(lab_error)? })
     }
 
+    /// The version that is spoken.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.client.version()
+    }
+
     /// Adds the flow entries and waits until they are in force.
     ///
     /// # Errors

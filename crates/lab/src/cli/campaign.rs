@@ -1,5 +1,6 @@
 //! `weir lab run` and `weir lab show`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -81,7 +82,8 @@ pub(super) struct SelectionArgs {
     /// Where the hosts are
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
-    /// Measure at some values of an axis only: frame_size=64,1518. Repeatable
+    /// Measure at some values of an axis only: frame_size=64,1518. Repeatable, as for values with a
+    /// comma in them, which stand alone
     #[arg(long, value_name = "AXIS=VALUES")]
     only: Vec<String>,
 }
@@ -130,18 +132,30 @@ fn duts(names: &[String]) -> Result<Vec<&'static dyn Dut>> {
     Ok(duts)
 }
 
-/// Leaves those values of an axis, in each scenario that has it.
-fn restrict(all: &mut [Scenario], only: &str) -> Result<()> {
-    let Some((axis, values)) = only.split_once('=') else {
-        bail!("--only {only:?}: write AXIS=VALUE,VALUE, for example frame_size=64,1518");
-    };
-    let values: Vec<&str> = values.split(',').collect();
-    let mut is_known = false;
-    for scenario in all.iter_mut() {
-        is_known |= scenario.restrict(axis, &values)?;
+/// Leaves the values that the options name of an axis, in each scenario that has it. What is a
+/// value as a whole is this one, comma or not.
+fn restrict(all: &mut [Scenario], only: &[String]) -> Result<()> {
+    let mut of_axes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for option in only {
+        let Some((axis, values)) = option.split_once('=') else {
+            bail!("--only {option:?}: write AXIS=VALUE,VALUE, for example frame_size=64,1518");
+        };
+        of_axes.entry(axis).or_default().push(values);
     }
-    if !is_known {
-        bail!("--only {only:?}: none of the scenarios has an axis {axis:?}");
+    for (axis, texts) in of_axes {
+        let mut is_known = false;
+        for scenario in all.iter_mut() {
+            let axes = scenario.axis_infos(false)?;
+            let Some(known) = axes.iter().find(|info| info.name == axis) else { continue };
+            let is_whole = |text: &str| known.values.iter().any(|value| value == text);
+            let values = texts.iter().flat_map(|text| {
+                if is_whole(text) { vec![*text] } else { text.split(',').collect() }
+            });
+            is_known |= scenario.restrict(axis, &values.collect::<Vec<_>>())?;
+        }
+        if !is_known {
+            bail!("--only {axis}={}: none of the scenarios has an axis {axis:?}", texts[0]);
+        }
     }
     Ok(())
 }
@@ -158,7 +172,7 @@ impl SelectionArgs {
                 all.push(scenario);
             }
         }
-        self.only.iter().try_for_each(|only| restrict(&mut all, only))?;
+        restrict(&mut all, &self.only)?;
         Ok(Campaign {
             scenarios: all,
             duts: duts(&self.dut)?,
@@ -251,4 +265,30 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
         println!("{}\n{}", shown(&html_path), shown(&json_path));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scenario, catalogue, restrict};
+
+    /// The values that are left of the first axis of `cached-forwarding`.
+    fn left(only: &[&str]) -> Result<Vec<String>, String> {
+        let mut all: Vec<Scenario> = catalogue::find("cached-forwarding").unwrap();
+        let axis = all[0].axis_infos(false).unwrap()[0].name.clone();
+        let only: Vec<String> = only.iter().map(|text| text.replace("AXIS", &axis)).collect();
+        restrict(&mut all, &only).map_err(|error| error.to_string())?;
+        Ok(all[0].axis_infos(false).unwrap().swap_remove(0).values)
+    }
+
+    #[test]
+    fn a_value_with_a_comma_is_named_by_an_option_of_its_own() {
+        let first = "1 entry, 1 field";
+        assert_eq!(left(&["AXIS=1 entry, 1 field"]).unwrap(), [first]);
+        let both = left(&["AXIS=61,000 entries, 1 field", "AXIS=1 entry, 1 field"]).unwrap();
+        assert_eq!(both, [first, "61,000 entries, 1 field"]);
+        let error = left(&["AXIS=1 entry, 1 field,2 entries"]).unwrap_err();
+        assert!(error.contains("has no value"), "{error}");
+        assert!(left(&["nothing=1"]).unwrap_err().contains("an axis \"nothing\""));
+        assert!(left(&["AXIS"]).unwrap_err().contains("AXIS=VALUE"));
+    }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use generator::profile::{FieldModifier, Modifier, ModifierOp, StreamSpec};
 use generator::session::Waiting;
-use openflow::flow::{FlowModCommand, FlowStatsRequest};
+use openflow::Version;
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::parse_flow_mod;
 
@@ -48,11 +49,12 @@ const LEARNT_BOUND: u64 = 1 << 15;
 /// The first batch.
 const FIRST: u64 = 4_000;
 
-/// The entry, counted up: the bound is below the addresses that there are.
-const ENTRY: &str = "priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
+/// The entry, counted up: the bound is below the addresses that there are. By the cookie the
+/// entries are told from those of the cell, and of a switch that runs already.
+const ENTRY: &str = "cookie=0x776569722d737a65,priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
 
-/// All of them.
-const ENTRIES: &str = "ip,nw_dst=20.0.0.0/8";
+/// All of them, and no others.
+const ENTRIES: &str = "cookie=0x776569722d737a65/-1,ip,nw_dst=20.0.0.0/8";
 
 /// Frames a second while addresses are learnt and looked for: below what any switch loses at.
 const LEARN_PPS: f64 = 20_000.0;
@@ -110,9 +112,10 @@ impl Method for TableSize {
                 let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
                     return Err(TrialError::Unfit("has no flow entries"));
                 };
-                let filled = fill(&mut FlowTable { client: &mut client, context }, bound);
+                let mut table = FlowTable { client: &mut client, context, offered: 0 };
+                let filled = fill(&mut table, bound);
                 // As the cell was set up, for what is measured next, also where filling failed.
-                let cleaned = empty(&mut client, context);
+                let cleaned = table.empty();
                 let filled = filled?;
                 cleaned?;
                 filled
@@ -150,11 +153,24 @@ impl Method for TableSize {
     }
 }
 
-/// Deletes what was added.
-fn empty(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<(), TrialError> {
-    let entries = parse_flow_mod(ENTRIES, FlowModCommand::Delete).map_err(anyhow::Error::from);
-    let deleted = client.load([entries].into_iter());
-    deleted.map(drop).map_err(|error| channel_error(&error, context))
+/// The first `count` entries.
+fn entries(count: u64) -> FlowSeries {
+    FlowSeries { count, flow: ENTRY.to_owned() }
+}
+
+/// What deletes these entries and no others: one message where the cookie says which, and else one
+/// for each.
+fn deletions(
+    entries: &FlowSeries,
+    version: Version,
+) -> Box<dyn Iterator<Item = anyhow::Result<FlowMod>> + '_> {
+    if version.has_cookie_mask() {
+        let all = parse_flow_mod(ENTRIES, FlowModCommand::Delete);
+        return Box::new(std::iter::once(all.map_err(anyhow::Error::from)));
+    }
+    let command = FlowModCommand::DeleteStrict;
+    let strict = move |entry| FlowMod { command, instructions: Vec::new(), ..entry };
+    Box::new(entries.flow_mods().map(move |entry| Ok(strict(entry?))))
 }
 
 /// A table that takes more entries.
@@ -218,6 +234,17 @@ pub(super) fn fill<T: Table>(table: &mut T, bound: u64) -> Result<Filled, TrialE
 struct FlowTable<'a, 'b> {
     client: &'a mut SwitchClient,
     context: &'a MethodContext<'b>,
+    /// How many were sent, held or not.
+    offered: u64,
+}
+
+impl FlowTable<'_, '_> {
+    /// Deletes what was added, and nothing else.
+    fn empty(&mut self) -> Result<(), TrialError> {
+        let (entries, version) = (entries(self.offered), self.client.version());
+        let deleted = self.client.load(deletions(&entries, version));
+        deleted.map(drop).map_err(|error| channel_error(&error, self.context))
+    }
 }
 
 impl Table for FlowTable<'_, '_> {
@@ -225,8 +252,9 @@ impl Table for FlowTable<'_, '_> {
 
     fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
         self.context.cancel.check()?;
-        let series = FlowSeries { count: to, flow: ENTRY.to_owned() };
-        let entries = series.flow_mods().skip(from as usize).map(|entry| Ok(entry?));
+        self.offered = to;
+        let entries = entries(to);
+        let entries = entries.flow_mods().skip(from as usize).map(|entry| Ok(entry?));
         match self.client.load(entries) {
             Ok(loaded) => {
                 let added_ps = loaded.entries as f64 / loaded.seconds.max(1e-9);
@@ -318,7 +346,10 @@ pub(super) fn learnt(offered: u64, near: u64, flooded: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, Filled, Table, TrialError, fill, host, learnt};
+    use openflow::flow::FlowModCommand;
+    use openflow::{Cookie, Version};
+
+    use super::{Batch, Filled, Table, TrialError, deletions, entries, fill, host, learnt};
 
     /// A table of known size, which may take more than it holds.
     struct Known {
@@ -357,6 +388,24 @@ mod tests {
         }
         let larger = found(1_000_000, false);
         assert_eq!((larger.held, larger.offered, larger.is_bound), (100_000, 100_000, true));
+    }
+
+    #[test]
+    fn only_what_was_added_is_deleted() {
+        let added = entries(3);
+        let cookie = added.flow_mods().next().unwrap().unwrap().cookie;
+        assert_ne!(cookie, Cookie(0));
+        let all: Vec<_> = deletions(&added, Version::V1_3).map(Result::unwrap).collect();
+        assert_eq!(all.len(), 1, "by the cookie");
+        assert_eq!((all[0].command, all[0].cookie), (FlowModCommand::Delete, cookie));
+        assert_eq!(all[0].cookie_mask, u64::MAX);
+        // OpenFlow 1.0 has no mask of cookies: each entry by its match and its priority.
+        let each: Vec<_> = deletions(&added, Version::V1_0).map(Result::unwrap).collect();
+        assert_eq!(each.len(), 3);
+        for (gone, entry) in each.iter().zip(added.flow_mods().map(Result::unwrap)) {
+            assert_eq!(gone.command, FlowModCommand::DeleteStrict);
+            assert_eq!((&gone.matching, gone.priority), (&entry.matching, entry.priority));
+        }
     }
 
     #[test]

@@ -108,6 +108,7 @@ pub(crate) fn claims(section: &Section<'_>) -> Vec<Claim> {
         claims.extend(effect::claims(section, table));
     }
     claims.extend(section.tables.iter().find_map(|table| limits(section, table)));
+    claims.extend(kernel_tier(section));
     claims.extend(cautions(section));
     claims
 }
@@ -177,6 +178,31 @@ fn limits(section: &Section<'_>, table: &MetricTable<'_>) -> Option<Claim> {
         }
     }
     (!is_first).then(|| claim.words("."))
+}
+
+/// How many packets a tier inside the kernel decided, of switches that may have one.
+fn kernel_tier(section: &Section<'_>) -> Option<Claim> {
+    let mut sentences = Vec::new();
+    for dut in &section.duts {
+        let cells = section.scenario.cells.iter().filter(|cell| cell.dut == *dut);
+        let trials: Vec<_> =
+            cells.flat_map(|cell| &cell.trials).filter(|trial| trial.error.is_none()).collect();
+        let hits: Vec<u64> = trials.iter().filter_map(|trial| trial.tier_hits).collect();
+        let errors: Vec<&str> =
+            trials.iter().filter_map(|trial| trial.tier_error.as_deref()).collect();
+        if !hits.is_empty() {
+            let packets = number(hits.iter().sum::<u64>() as f64, 0);
+            let in_use = number(hits.iter().filter(|hits| **hits > 0).count() as f64, 0);
+            let of = count(hits.len(), "trial", "trials");
+            sentences.push(format!("{dut} {packets} packets, in {in_use} of {of}"));
+        }
+        if let Some(error) = errors.first() {
+            let of = count(errors.len(), "trial", "trials");
+            sentences.push(format!("{dut} does not say of {of}: {error}"));
+        }
+    }
+    let claim = Claim::new(Tone::Fact).strong("The kernel tier").words(" decided: ");
+    (!sentences.is_empty()).then(|| claim.words(format!("{}.", sentences.join("; "))))
 }
 
 /// Figures that are below the floor or the error of the clocks, and those of too few repeats.

@@ -108,6 +108,27 @@ fn figures_below_the_error_of_two_clocks_are_not_compared_and_need_no_repeats() 
 }
 
 #[test]
+fn what_the_kernel_tier_decided_is_said_where_it_is_known() {
+    let mut results = two([&AHEAD[..2], &AHEAD[..2]], [&EVEN[..2], &EVEN[..2]]);
+    let said = |results: &Results| -> Option<String> {
+        let sections = sections(results);
+        let all = claims(&sections[0]).into_iter().map(|claim| claim.text());
+        all.into_iter().find(|text| text.starts_with("The kernel tier"))
+    };
+    assert_eq!(said(&results), None);
+    let first = results.scenarios[0].cells[0].dut.clone();
+    for cell in results.scenarios[0].cells.iter_mut().filter(|cell| cell.dut == first) {
+        cell.trials[0].tier_hits = Some(600);
+        cell.trials[1].tier_hits = Some(0);
+    }
+    let text = said(&results).unwrap();
+    assert_eq!(text, format!("The kernel tier decided: {first} 1,200 packets, in 2 of 4 trials."));
+    results.scenarios[0].cells[0].trials[0].tier_error = Some("no socket".to_owned());
+    let text = said(&results).unwrap();
+    assert!(text.ends_with(&format!("; {first} does not say of 1 trial: no socket.")), "{text}");
+}
+
+#[test]
 fn each_link_leads_to_a_row() {
     for results in [sample::results(), sample::hostile()] {
         let sections = sections(&results);
