@@ -36,7 +36,7 @@ pub(super) struct GrowthArgs {
     entries: Vec<u32>,
     /// Flows of the traffic
     #[arg(long, default_value_t = 1_000, value_name = "COUNT",
-          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(made::FLOWS_MAX)))]
     flows: u32,
     #[command(flatten)]
     common: Common,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::SettingsError;
+use crate::workload::made;
 
 /// A replay; either `folder` and `name` or `flows` and `entries`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,11 +24,11 @@ pub struct Replay {
     /// `NAME.pcap` enters, `NAME.flows` has the flow entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Flows of a trace that is made, a frame of 64 bytes each.
+    /// Flows of a trace that is made, a frame of 64 bytes each: 1 to 1,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
     /// Flow entries that are made: one behind all others takes every flow, the others are those of
-    /// a flow each.
+    /// a flow each. 1 to 2^24, which differ in their addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u32>,
     /// Where in each frame a number of four bytes stands, so that no two frames are alike.
@@ -69,15 +70,17 @@ impl Replay {
     /// Where trace and flow entries come from.
     ///
     /// # Errors
-    /// They come from nowhere, or from two places.
+    /// They come from nowhere, or from two places, or more are to be made than can be.
     pub fn source(&self) -> Result<ReplaySource<'_>, SettingsError> {
         match (&self.folder, &self.name, self.flows, self.entries) {
             (Some(folder), Some(name), None, None) => Ok(ReplaySource::Files { folder, name }),
-            (None, None, Some(flows @ 1..), Some(entries @ 1..)) => {
+            (None, None, Some(flows), Some(entries)) => {
+                check_count("replay.flows", flows, made::FLOWS_MAX)?;
+                check_count("replay.entries", entries, made::ENTRIES_MAX)?;
                 Ok(ReplaySource::Made { flows, entries })
             }
             _ => {
-                let why = "use folder and name of a workload, or flows and entries, 1 or more each";
+                let why = "use folder and name of a workload, or flows and entries";
                 Err(SettingsError::new("replay", &format!("{self:?}"), why))
             }
         }
@@ -99,6 +102,14 @@ impl Replay {
     }
 }
 
+/// Whether so many can be made.
+fn check_count(key: &'static str, count: u32, most: u32) -> Result<(), SettingsError> {
+    if (1..=most).contains(&count) {
+        return Ok(());
+    }
+    Err(SettingsError::new(key, &count.to_string(), format!("must be 1 to {most}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Replay, ReplayDevices, ReplaySource};
@@ -111,10 +122,28 @@ mod tests {
         assert_eq!((made.devices, made.check()), (ReplayDevices::Memory, Ok(())));
         let files = read("folder = \"/tmp/w\"\nname = \"acl\"\nnumber_at = 34");
         assert!(matches!(files.source(), Ok(ReplaySource::Files { name: "acl", .. })));
-        for wrong in ["", "flows = 1", "flows = 0\nentries = 1", "name = \"a\"\nflows = 1"] {
+        for wrong in ["", "flows = 1", "entries = 1", "name = \"a\"\nflows = 1"] {
             assert_eq!(read(wrong).check().unwrap_err().key, "replay", "{wrong}");
         }
         let dpdk = Replay { devices: ReplayDevices::Dpdk, ..files };
         assert_eq!(dpdk.check().unwrap_err().key, "replay.number_at");
+    }
+    #[test]
+    fn more_than_can_be_made_is_refused_with_what_can() {
+        let made = |flows, entries| {
+            let (flows, entries) = (Some(flows), Some(entries));
+            Replay { flows, entries, ..Replay::default() }.check()
+        };
+        assert_eq!(made(1_000_000, 1 << 24), Ok(()));
+        for (flows, entries, key, most) in [
+            (0, 1, "replay.flows", "1 to 1000000"),
+            (4_000_000_000, 1, "replay.flows", "1 to 1000000"),
+            (1, 0, "replay.entries", "1 to 16777216"),
+            (1, (1 << 24) + 1, "replay.entries", "1 to 16777216"),
+        ] {
+            let error = made(flows, entries).unwrap_err();
+            assert_eq!(error.key, key);
+            assert!(error.why.contains(most), "{error}");
+        }
     }
 }

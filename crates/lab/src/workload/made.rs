@@ -13,6 +13,9 @@ use packet::build::{FrameBuilder, Ipv4};
 /// Entries that differ in their addresses.
 pub(crate) const ENTRIES_MAX: u32 = 1 << 24;
 
+/// Flows of a trace, a frame each: it is held in memory as a whole.
+pub(crate) const FLOWS_MAX: u32 = 1_000_000;
+
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
