@@ -20,23 +20,29 @@ const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 pub(super) struct DpdkOvs;
 
 /// The CPUs of the daemon's own thread and of the forwarding threads, as masks.
-fn masks(plan: &DutPlan<'_>) -> (u64, u64) {
+fn masks(plan: &DutPlan<'_>) -> Result<(String, String), ServiceError> {
     match plan.bed {
         Testbed::Replay(bed) => {
-            let forwarding = bed.forwarding_cores().fold(0, |mask, core| mask | 1_u64 << core);
-            (1 << bed.control_core(), forwarding)
+            Ok((mask(&[bed.control_core()?]), mask(&bed.forwarding_cores().collect::<Vec<_>>())))
         }
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
             let workers = usize::from(plan.settings.workers.unwrap_or(1));
-            (1, pmd_mask(workers, cores()))
+            // From the last one down: the daemon's own thread, on the first, is disturbed last.
+            let forwarding: Vec<usize> = (0..cores()).rev().take(workers).collect();
+            Ok((mask(&[0]), mask(&forwarding)))
         }
     }
 }
 
-/// The CPUs of so many forwarding threads, as a mask: from the last one down, so that the daemon's
-/// own thread, on the first, is disturbed last.
-fn pmd_mask(workers: usize, cores: usize) -> u64 {
-    (0..workers).fold(0, |mask, worker| mask | 1_u64 << (cores - 1 - worker).min(63))
+/// CPUs as a mask in hexadecimal digits, of as many as there are.
+fn mask(cpus: &[usize]) -> String {
+    let digits = cpus.iter().max().map_or(1, |last| last / 4 + 1);
+    let digit = |place: usize| {
+        let of_place = cpus.iter().filter(|cpu| *cpu / 4 == place);
+        of_place.fold(0_u32, |digit, cpu| digit | 1 << (cpu % 4))
+    };
+    let digits = (0..digits).rev().map(|place| format!("{:x}", digit(place)));
+    format!("0x{}", digits.collect::<String>())
 }
 
 fn cores() -> usize {
@@ -83,9 +89,11 @@ impl Dut for DpdkOvs {
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let (control, forwarding) = masks(plan);
-        let control = format!("other_config:dpdk-lcore-mask={control:#x}");
-        let mask = format!("other_config:pmd-cpu-mask={forwarding:#x}");
+        // Others may have started since the programs were looked for.
+        huge_pages::check(1)?;
+        let (control, forwarding) = masks(plan)?;
+        let control = format!("other_config:dpdk-lcore-mask={control}");
+        let mask = format!("other_config:pmd-cpu-mask={forwarding}");
         let (memory, limit) = (
             format!("other_config:dpdk-socket-mem={HUGE_MB}"),
             format!("other_config:dpdk-socket-limit={HUGE_MB}"),
@@ -124,10 +132,18 @@ impl Dut for DpdkOvs {
 
 #[cfg(test)]
 mod tests {
-    use super::pmd_mask;
+    use super::mask;
 
     #[test]
-    fn threads_are_on_the_last_cpus() {
-        assert_eq!((pmd_mask(1, 2), pmd_mask(2, 2), pmd_mask(2, 8)), (0b10, 0b11, 0b1100_0000));
+    fn a_mask_has_a_bit_for_every_cpu_however_many_there_are() {
+        for (cpus, expected) in [
+            (&[0][..], "0x1"),
+            (&[1, 0], "0x3"),
+            (&[7, 6], "0xc0"),
+            (&[64], "0x10000000000000000"),
+            (&[127, 126, 0], "0xc0000000000000000000000000000001"),
+        ] {
+            assert_eq!(mask(cpus), expected);
+        }
     }
 }

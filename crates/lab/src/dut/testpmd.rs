@@ -72,7 +72,9 @@ impl Dut for Testpmd {
             return Err(ServiceError::Unfit("testpmd replays a trace only".to_owned()));
         };
         let (context, mode) = (&plan.context, plan.settings.io_mode.unwrap_or_default());
-        let cores = format!("{},{}", bed.control_core(), bed.forwarding_cores().start);
+        // Others may have started since the programs were looked for.
+        huge_pages::check(1)?;
+        let cores = format!("{},{}", bed.control_core()?, bed.forwarding_cores().start);
         let mut command = Command::new("nice");
         command.args(["-n", "-20"]).arg(Tool::Testpmd.find()?);
         command.args(["-l", &cores, "--no-pci", "--in-memory", "-m", &HUGE_MB.to_string()]);

@@ -16,6 +16,7 @@ use openflow::port::PortStats;
 
 use crate::cancel::Cancel;
 use crate::dut::PortName;
+use crate::service::ServiceError;
 use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::workload::Workload;
 
@@ -29,6 +30,8 @@ pub struct ReplayTestbed {
     ports: Vec<PortName>,
     pairs: usize,
     core: usize,
+    /// The cores that this process may use.
+    allowed: Vec<usize>,
     /// For programs that make devices of the kernel beside those of DPDK.
     namespace: Option<Namespace>,
     /// Seconds that it took until the rate was steady, once that is known.
@@ -43,10 +46,10 @@ impl ReplayTestbed {
     pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
         let workload = Workload::of(replay, dir)?;
         let pairs = usize::from(settings.workers.unwrap_or(1));
-        let cores = affinity::allowed_cpus().context("asking for the cores")?;
-        let last_ones = cores.len().checked_sub(pairs).and_then(|at| cores.get(at)).copied();
+        let allowed = affinity::allowed_cpus().context("asking for the cores")?;
+        let last_ones = allowed.len().checked_sub(pairs).and_then(|at| allowed.get(at)).copied();
         let core = settings.core.or(last_ones).unwrap_or(0);
-        ensure_cores(&cores, core, pairs)?;
+        ensure_cores(&allowed, core, pairs)?;
         ensure_devices(replay.devices, &workload, pairs)?;
         let namespace = match replay.devices {
             ReplayDevices::Memory => None,
@@ -56,7 +59,7 @@ impl ReplayTestbed {
             }
         };
         let ports = ports(replay, &workload, pairs);
-        Ok(Self { workload, ports, pairs, core, namespace, warm_up_s: OnceLock::new() })
+        Ok(Self { workload, ports, pairs, core, allowed, namespace, warm_up_s: OnceLock::new() })
     }
 
     /// What the switch is given, in the order of the ports' numbers.
@@ -83,11 +86,20 @@ impl ReplayTestbed {
         self.core..self.core + self.pairs
     }
 
-    /// A core that forwards nothing, for everything that is not forwarding.
-    #[must_use]
-    pub fn control_core(&self) -> usize {
-        let forwards = self.forwarding_cores();
-        (0..).find(|core| !forwards.contains(core)).unwrap_or(0)
+    /// A core that forwards nothing, for everything that is not forwarding: the first that this
+    /// process may use.
+    ///
+    /// # Errors
+    /// None is left.
+    pub(crate) fn control_core(&self) -> Result<usize, ServiceError> {
+        self.others(&self.allowed).first().copied().ok_or_else(|| {
+            let forwards = self.forwarding_cores().map(|core| core.to_string());
+            let forwards = forwards.collect::<Vec<_>>().join(", ");
+            ServiceError::Unfit(format!(
+                "DPDK's own thread needs a core that forwards nothing, and this process may use \
+                 only {forwards}: give it one more, or fewer workers"
+            ))
+        })
     }
 
     /// The workload.
@@ -316,6 +328,19 @@ mod tests {
         assert_eq!(affinity::allowed_cpus().unwrap(), all);
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
+    }
+
+    #[test]
+    fn what_does_not_forward_has_a_core_that_it_may_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
+        let mut bed = ReplayTestbed::new(&Settings::default(), &made, folder.path()).unwrap();
+        (bed.core, bed.pairs) = (4, 2);
+        bed.allowed = vec![4, 5, 70, 71];
+        assert_eq!(bed.control_core().unwrap(), 70, "neither 0, nor 4 and 5 that forward");
+        bed.allowed = vec![4, 5];
+        let error = bed.control_core().unwrap_err().to_string();
+        assert!(error.contains("may use only 4, 5"), "{error}");
     }
 
     #[test]
