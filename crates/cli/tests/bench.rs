@@ -229,7 +229,8 @@ fn an_interrupted_bench_leaves_nothing() {
         .spawn()
         .expect("the weir binary starts");
     let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
-    let is_measuring = lines.by_ref().map_while(Result::ok).any(|line| line.contains("in turns"));
+    let is_measuring =
+        lines.by_ref().map_while(Result::ok).any(|line| line.contains("Replayed trace"));
     assert!(is_measuring, "the run ended before it measured");
     std::thread::spawn(move || lines.for_each(drop));
     let id = child.id().to_string();

@@ -7,8 +7,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use files::proc::ProcFolder;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::campaign::run::Campaign;
@@ -73,6 +74,8 @@ pub(crate) enum Act {
     Fails(&'static str),
     /// Kills the switch, and yields this.
     Kills(f64),
+    /// Kills the switches that are held still meanwhile, and yields this.
+    KillsHeld(f64),
     /// Interrupts the run, as Ctrl-C does.
     Interrupts,
 }
@@ -83,6 +86,10 @@ struct Stage {
     starts_that_fail: usize,
     is_spent: bool,
     log: Vec<&'static str>,
+    /// The switches that were started.
+    pids: Vec<u32>,
+    /// How many of them stood still at each trial.
+    still: Vec<usize>,
 }
 
 thread_local! {
@@ -104,6 +111,41 @@ pub(crate) fn fail_starts(count: usize) {
 /// What has happened since the last call: `start`, `trial`.
 pub(crate) fn happened() -> Vec<&'static str> {
     STAGE.with_borrow_mut(|stage| std::mem::take(&mut stage.log))
+}
+
+/// How many switches stood still at each trial since [`play`].
+pub(crate) fn still() -> Vec<usize> {
+    STAGE.with_borrow(|stage| stage.still.clone())
+}
+
+/// Whether no switch that was started since [`play`] is left, running or held.
+pub(crate) fn is_all_over() -> bool {
+    STAGE.with_borrow(|stage| stage.pids.iter().all(|pid| state(*pid).is_none()))
+}
+
+/// The letter of a process's state; `None` where there is no such process.
+fn state(pid: u32) -> Option<char> {
+    let stat = ProcFolder::of(pid).read("stat").ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Whether a process is held still, once it does what it was told to by a signal.
+fn is_still(pid: u32, is_told: bool) -> bool {
+    let begun = Instant::now();
+    let is_late = || begun.elapsed() > Duration::from_secs(20);
+    while state(pid).is_some_and(|now| (now == 'T') != is_told && now != 'Z') && !is_late() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    state(pid) == Some('T')
+}
+
+/// Kills a switch, which this process has started.
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid as i32).expect("a process has a number");
+    kill_process(pid, Signal::KILL).expect("it runs");
+    // Until it is dead; who has started it takes note of its end.
+    let dead = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid), dead).expect("it is this process's child");
 }
 
 struct FakeMethod {
@@ -166,11 +208,14 @@ impl Method for FakeMethod {
         let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
         // On the floor's wire there is no switch, and no act is used up.
         let act = STAGE.with_borrow_mut(|stage| {
-            let Some(_) = switch else {
+            let Some(switch) = switch else {
                 stage.log.push("floor");
                 return Act::Yields(0.5);
             };
             stage.log.push("trial");
+            assert!(!is_still(switch.pid, false), "what is measured runs");
+            let others = stage.pids.iter().filter(|pid| **pid != switch.pid);
+            stage.still.push(others.filter(|pid| is_still(**pid, true)).count());
             if std::mem::replace(&mut stage.is_spent, self.spends) {
                 return Act::Fails("the set-up is spent");
             }
@@ -181,12 +226,14 @@ impl Method for FakeMethod {
             Act::Yields(value) => value,
             Act::Fails(what) => return Err(fails(what)),
             Act::Kills(value) => {
-                let pid = switch.and_then(|switch| Pid::from_raw(switch.pid as i32));
-                let pid = pid.ok_or_else(|| fails("no switch"))?;
-                kill_process(pid, Signal::KILL).expect("it runs");
-                // Until it is dead; who has started it takes note of its end.
-                let dead = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-                waitid(WaitId::Pid(pid), dead).expect("it is this process's child");
+                kill(switch.ok_or_else(|| fails("no switch"))?.pid);
+                value
+            }
+            Act::KillsHeld(value) => {
+                STAGE.with_borrow(|stage| {
+                    let held = stage.pids.iter().filter(|pid| state(**pid) == Some('T'));
+                    held.for_each(|pid| kill(*pid));
+                });
                 value
             }
             Act::Interrupts => {
@@ -246,6 +293,7 @@ impl Dut for FakeSwitch {
         let mut command = Command::new("sleep");
         command.arg("600");
         let process = Process::start("fake-switch", command, None, plan.context.dir)?;
+        STAGE.with_borrow_mut(|stage| stage.pids.push(process.pid()));
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 1);
         Ok(StartedDut::without_channel(service))

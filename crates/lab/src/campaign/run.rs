@@ -433,9 +433,6 @@ impl<'a> Run<'a> {
         let parts = self.parts;
         for (index, part) in parts.iter().enumerate() {
             let all = groups(&part.cells);
-            if part.scenario.is_held {
-                self.start_all(index, part, &all)?;
-            }
             for repeat in 0..part.repeats {
                 self.floor(index, part, repeat)?;
                 let mut turns = turns(part, self.campaign, &all);
@@ -452,32 +449,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Starts every switch for all of its turns. What does not start is tried again in its turn,
-    /// and the reason is filed there.
-    fn start_all(
-        &mut self,
-        index: usize,
-        part: &Part<'_>,
-        all: &[Group<'_>],
-    ) -> Result<(), CampaignError> {
-        for (group, dut) in turns(part, self.campaign, all) {
-            let round = Round { index, part, group: &group, dut, repeat: 0 };
-            let (first, settings) = (group.cells[0], &group.cells[0].1.settings);
-            if self.check(part, dut, settings).is_err() {
-                continue;
-            }
-            self.begin(&format!("{}: start", round.title(first.1)), start_cost(dut, settings));
-            match self.start(dut, settings) {
-                Ok(started) => self.hold(&round, started),
-                Err(error) if error.is_stop() => return Err(Stopped.into()),
-                Err(_) => {}
-            }
-        }
-        self.begin(&format!("{}: measuring in turns", part.scenario.id), Duration::ZERO);
-        Ok(())
-    }
-
-    /// Lets a switch wait for its next turn; one that has ended is started anew then.
+    /// Lets a switch wait for its next turn. One that has ended until now is started anew then; one
+    /// that ends while it waits fails there.
     fn hold(&mut self, round: &Round<'_>, started: Started) {
         let held: anyhow::Result<Vec<Held>> =
             started.setup.switch_pids().into_iter().map(Held::hold).collect();

@@ -11,7 +11,9 @@ use super::{
     parts,
 };
 use crate::agent::client::BoxFacts;
-use crate::campaign::fake::{Act, TWO_POINTS, campaign, fail_starts, happened, play};
+use crate::campaign::fake::{
+    Act, TWO_POINTS, campaign, fail_starts, happened, is_all_over, play, still,
+};
 use crate::campaign::ledger::{Ledger, LedgerError, NAME};
 use crate::campaign::run::replay::CampaignState;
 use crate::cancel::Cancel;
@@ -198,6 +200,74 @@ fn what_there_is_no_time_for_says_so_and_is_measured_by_a_resumed_run() {
     assert!(results.notes.iter().any(|note| note.contains("no time left")), "{:?}", results.notes);
     let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
     assert!(cells(&results).iter().all(|cell| cell.state == CellState::Measured));
+}
+
+/// Two points with a start each, which serves three repeats.
+fn held() -> String {
+    let text =
+        TWO_POINTS.replace("\"frame_size\"\nvalues = [64, 128]", "\"ports\"\nvalues = [2, 3]");
+    text.replace("repeats = 2", "repeats = 3\nis_held = true")
+}
+
+fn samples(results: &Results) -> Vec<&[f64]> {
+    cells(results).iter().map(|cell| cell.rows[0].samples.as_slice()).collect()
+}
+
+#[test]
+fn switches_that_are_held_are_started_once_and_measured_there_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Act::Yields));
+    let results = run(&campaign(&held(), folder.path())).unwrap();
+    assert_eq!(samples(&results), [[1.0, 4.0, 5.0], [2.0, 3.0, 6.0]], "A B B A A B");
+    let expected = ["start", "trial", "start", "trial", "trial", "trial", "trial", "trial"];
+    assert_eq!(happened(), expected);
+    assert_eq!(still(), [0, 1, 1, 1, 1, 0], "all but the one that is measured");
+    assert!(is_all_over() && results.is_whole());
+}
+
+#[test]
+fn a_switch_that_dies_while_it_is_held_is_named_and_started_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let [two, three] = [2.0, 3.0].map(Act::Yields);
+    play(&[Act::Yields(1.0), Act::KillsHeld(7.0), two, Act::Yields(9.0), three]);
+    let results = run(&campaign(&held(), folder.path())).unwrap();
+    assert_eq!(
+        samples(&results),
+        [&[1.0, 3.0][..], &[7.0, 2.0, 1.0]],
+        "what is dead yields nothing"
+    );
+    let died = cells(&results)[0].trials[1].error.as_deref().unwrap();
+    assert!(died.contains("fake-switch"), "{died}");
+    let expected =
+        ["start", "trial", "start", "trial", "trial", "trial", "start", "trial", "trial"];
+    assert_eq!(happened(), expected);
+    assert!(is_all_over());
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_switch_that_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Interrupts]);
+    let error = run(&campaign(&held(), folder.path())).unwrap_err();
+    assert!(matches!(error, CampaignError::Stopped(_)), "{error}");
+    assert_eq!(still(), [0, 1, 1]);
+    assert!(is_all_over());
+    play(&[3.0, 4.0, 5.0, 6.0].map(Act::Yields));
+    let results = run(&resumed(&held(), folder.path())).unwrap();
+    assert_eq!(samples(&results), [[1.0, 4.0, 5.0], [2.0, 3.0, 6.0]]);
+    let expected = ["start", "trial", "start", "trial", "trial", "trial"];
+    assert_eq!(happened(), expected, "what is through is not measured again");
+    run(&resumed(&held(), folder.path())).unwrap();
+    assert!(happened().is_empty(), "nor started");
+}
+
+#[test]
+fn what_is_held_is_not_started_where_there_is_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[]);
+    let short = Campaign { limit: Some(Duration::ZERO), ..campaign(&held(), folder.path()) };
+    run(&short).unwrap();
+    assert!(happened().is_empty());
 }
 
 #[test]
