@@ -168,10 +168,11 @@ impl SwitchClient {
         Ok(Self { client: client.map_err(lab_error)? })
     }
 
-    /// Deletes all flow entries and groups, and all meters where the version has some.
+    /// Deletes all flow entries, and all groups and meters where the version has some. A switch
+    /// that refuses to delete groups or meters has none.
     ///
     /// # Errors
-    /// The switch refuses, or does not answer.
+    /// The switch refuses to delete flow entries, or does not answer.
     pub fn clear(&mut self) -> Result<()> {
         let mut all = FlowMod::new(FlowModCommand::Delete);
         if self.client.version().has_pipeline() {
@@ -184,18 +185,14 @@ impl SwitchClient {
         let (command, group_id) = (GroupModCommand::Delete, GroupId::ALL);
         let group_type = GroupType::All;
         let group = GroupMod { command, group_type, group_id, buckets: Vec::new() };
-        self.send_all([Message::GroupMod(group)])?;
         let meter = MeterMod {
             command: MeterModCommand::Delete,
             flags: MeterFlags::empty(),
             meter_id: MeterId::ALL,
             bands: Vec::new(),
         };
-        // A switch without meters refuses, and has none to delete.
-        match self.send_all([Message::MeterMod(meter)]) {
-            Err(error) if error.is::<RefusedMessage>() => Ok(()),
-            other => other,
-        }
+        self.count_taken([Message::GroupMod(group), Message::MeterMod(meter)])?;
+        Ok(())
     }
 
     /// The same over a Unix socket.
@@ -484,8 +481,8 @@ mod tests {
 
     const VERSION: Version = Version::V1_3;
 
-    /// A switch that refuses entries of table 9, until the connection ends; which tables were
-    /// named by deletions.
+    /// A switch without groups and meters that refuses entries of table 9, until the connection
+    /// ends; which tables were named by deletions.
     fn serve(mut stream: UnixStream) -> Vec<TableId> {
         let mut deleted = Vec::new();
         let now = Instant::now();
@@ -505,11 +502,17 @@ mod tests {
                 {
                     deleted.push(entry.table_id);
                 }
+                let error = if matches!(message, Message::GroupMod(_) | Message::MeterMod(_)) {
+                    Some(Error::BadRequestBadType)
+                } else {
+                    let is_refused =
+                        matches!(&message, Message::FlowMod(entry) if entry.table_id == TableId(9));
+                    is_refused.then_some(Error::FlowModBadTableId)
+                };
                 if message == Message::BarrierRequest {
                     switch.send_as(xid, &Message::BarrierReply).unwrap();
-                } else if matches!(message, Message::FlowMod(entry) if entry.table_id == TableId(9))
-                {
-                    let error = ErrorMessage::new(VERSION, Error::FlowModBadTableId, Vec::new());
+                } else if let Some(error) = error {
+                    let error = ErrorMessage::new(VERSION, error, Vec::new());
                     switch.send_as(xid, &Message::Error(error)).unwrap();
                 }
             }
@@ -538,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_is_of_all_tables() {
+    fn clearing_is_of_all_tables_and_needs_no_groups_and_meters() {
         let folder = tempfile::tempdir().unwrap();
         let (mut client, server) = connected(folder.path());
         client.clear().unwrap();

@@ -19,7 +19,7 @@ pub fn obstacle(case: &Case, version: Version, ports: u32, has_links: bool) -> O
         return Some(format!("a case of OpenFlow {other}"));
     }
     let needed = ports_needed(case);
-    if needed > ports && needed <= PORTS {
+    if needed > ports {
         return Some(format!("needs {needed} ports, of which there are {ports}"));
     }
     let has_meter = case.steps.iter().any(|(_, step)| matches!(step, Step::Meter(_)));
@@ -91,8 +91,11 @@ fn other_version(case: &Case, version: Version) -> Option<&'static str> {
     }
 }
 
-/// The highest port that a case names; all of them where it floods.
+/// The highest port of the switch that a case names; all of them where it floods.
 fn ports_needed(case: &Case) -> u32 {
+    // A port that no switch has is another matter.
+    let is_real = |port: &u32| *port <= PORTS;
+    let of_number = |text: &str| text.parse().ok().filter(is_real);
     let of_text = |text: &str| {
         let text = text.to_ascii_lowercase();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -103,12 +106,12 @@ fn ports_needed(case: &Case) -> u32 {
         let names_port =
             |word: &str| ["output", "in_port", "watch_port", "enqueue"].contains(&word);
         let numbers = words.windows(2).filter(|pair| names_port(pair[0]));
-        numbers.filter_map(|pair| pair[1].parse().ok()).max().unwrap_or(0)
+        numbers.filter_map(|pair| of_number(pair[1])).max().unwrap_or(0)
     };
     let of_step = |step: &Step| match step {
         Step::In { port, .. } | Step::Out { port, .. } | Step::Port { port, .. } => *port,
         Step::PacketOut { in_port, actions, .. } => {
-            of_text(actions).max(in_port.parse().unwrap_or(0))
+            of_text(actions).max(of_number(in_port).unwrap_or(0))
         }
         Step::Flow(text) | Step::Group(text) | Step::Change { text, .. } => of_text(text),
         Step::Meter(_)
@@ -123,7 +126,6 @@ fn ports_needed(case: &Case) -> u32 {
         | Step::Talk { .. }
         | Step::Counter { .. } => 0,
     };
-    // A port that no switch has is another matter.
     let needed = case.steps.iter().map(|(_, step)| of_step(step));
-    needed.filter(|port| *port <= PORTS).max().unwrap_or(0)
+    needed.filter(is_real).max().unwrap_or(0)
 }

@@ -53,6 +53,8 @@ pub(super) struct Player<'a> {
     changed_ports: Vec<u32>,
     has_other_config: bool,
     has_other_async: bool,
+    /// When the first frame was sent, and when the last was sent or came.
+    frames: Option<(Instant, Instant)>,
     /// What counters that never begin anew said before the case.
     before: Vec<(String, u64)>,
 }
@@ -119,6 +121,7 @@ impl<'a> Player<'a> {
             changed_ports: Vec::new(),
             has_other_config: false,
             has_other_async: false,
+            frames: None,
             before: Vec::new(),
         }
     }
@@ -127,7 +130,7 @@ impl<'a> Player<'a> {
     ///
     /// # Errors
     /// The line at which it ended, and why.
-    pub(super) fn play(mut self, case: &Case) -> Result<(), (usize, End)> {
+    pub(super) fn play(&mut self, case: &Case) -> Result<(), (usize, End)> {
         let played = self.begin(case).map_err(|end| (case.line, end)).and_then(|()| {
             // What no step has named is due to the last one that did something.
             let mut acted = case.line;
@@ -144,7 +147,26 @@ impl<'a> Player<'a> {
             Err((_, End::Ended(_))) => Ok(()),
             Ok(()) | Err(_) => self.restore().map_err(|end| (case.line, end)),
         };
-        played.and(restored)
+        match restored {
+            // The channel is to be opened anew, whatever came of the case.
+            Err((_, End::Ended(_))) => restored,
+            restored => played.and(restored),
+        }
+    }
+
+    /// Opens the channels anew after one has failed, and leaves the switch as it was.
+    ///
+    /// # Errors
+    /// They cannot be opened, or what the case has changed stays.
+    pub(super) fn reconnect(&mut self) -> Result<(), End> {
+        self.switch.reconnect()?;
+        self.channels = vec![self.main];
+        self.restore()
+    }
+
+    /// The time from the first frame to the last, in which a meter lets more through.
+    pub(super) fn traffic(&self) -> Duration {
+        self.frames.map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
     fn begin(&mut self, case: &Case) -> Result<(), End> {
@@ -160,14 +182,16 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
+    /// Puts back what a reset of the switch does not; what cannot be is known still.
     fn restore(&mut self) -> Result<(), End> {
-        for port in std::mem::take(&mut self.changed_ports) {
+        while let Some(&port) = self.changed_ports.last() {
             self.port(port, &[])?;
+            self.changed_ports.pop();
         }
-        if std::mem::take(&mut self.has_other_config) {
+        if self.has_other_config {
             self.set_config(0)?;
         }
-        if std::mem::take(&mut self.has_other_async) {
+        if self.has_other_async {
             self.invalid_ttl(false)?;
         }
         Ok(())
@@ -210,10 +234,27 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// A frame is sent.
+    fn note_sent(&mut self) {
+        let now = Instant::now();
+        self.frames = Some((self.frames.map_or(now, |(first, _)| first), now));
+    }
+
+    /// A frame has come.
+    fn note_come(&mut self) {
+        if let Some((_, last)) = &mut self.frames {
+            *last = Instant::now();
+        }
+    }
+
     /// Takes what has come at ports and channels.
     fn look(&mut self) -> Result<(), CheckError> {
+        let known = self.left.iter().map(VecDeque::len).sum::<usize>();
         for (port, left) in (1..).zip(&mut self.left) {
             left.extend(self.switch.take(port)?);
+        }
+        if self.left.iter().map(VecDeque::len).sum::<usize>() > known {
+            self.note_come();
         }
         for version in self.channels.clone() {
             for message in self.switch.came(version)? {
@@ -226,6 +267,7 @@ impl<'a> Player<'a> {
     fn keep(&mut self, version: Version, message: Message) {
         if let Message::PacketIn(packet) = message {
             if version == self.listener {
+                self.note_come();
                 self.packet_ins.push_back(packet);
             }
         } else if let Message::FlowRemoved(gone) = message
@@ -292,6 +334,7 @@ impl<'a> Player<'a> {
                     data: frame.clone(),
                 };
                 self.is_moving = true;
+                self.note_sent();
                 self.command(&Message::PacketOut(packet_out))
             }
             Step::In { port, frame } => {
@@ -299,6 +342,7 @@ impl<'a> Player<'a> {
                     std::thread::sleep(self.pace.obey);
                 }
                 self.is_moving = true;
+                self.note_sent();
                 Ok(self.switch.put(*port, frame)?)
             }
             Step::Out { port, frame } => self.out(*port, frame),
@@ -403,7 +447,7 @@ impl<'a> Player<'a> {
     /// Sets how fragments are treated. A switch may pass over what it does not have; it says how it
     /// is set.
     fn set_config(&mut self, flags: u16) -> Result<(), End> {
-        self.has_other_config = flags != 0;
+        self.has_other_config = true;
         let config = SwitchConfig { flags, miss_send_len: u16::MAX };
         self.command_in(self.main, &Message::SetConfig(config))?;
         let answer = self.switch.ask(&Message::GetConfigRequest)?;
@@ -412,6 +456,7 @@ impl<'a> Player<'a> {
         };
         let found = found.flags & 3;
         if found == flags {
+            self.has_other_config = flags != 0;
             return Ok(());
         }
         let what = format!("the way with fragments was set to {flags}, and stays {found}");
@@ -419,13 +464,15 @@ impl<'a> Player<'a> {
     }
 
     fn invalid_ttl(&mut self, is_sent: bool) -> Result<(), End> {
-        self.has_other_async = is_sent;
+        self.has_other_async = true;
         let message = Message::SetAsync(AsyncConfig {
             packet_in: [if is_sent { 0b111 } else { 0b011 }, 0],
             port_status: [0b111, 0b111],
             flow_removed: [0b1111, 0],
         });
-        self.command_in(self.main, &message)
+        self.command_in(self.main, &message)?;
+        self.has_other_async = is_sent;
+        Ok(())
     }
 
     fn port_desc(&mut self, number: u32) -> Result<PortDesc, End> {
@@ -495,6 +542,8 @@ impl<'a> Player<'a> {
         // Some switches gather their counters once a second.
         let end = Instant::now() + self.pace.patience + Duration::from_secs(1);
         loop {
+            // When a frame comes that nobody expects is known then.
+            self.look()?;
             let found = counter(self.switch, &self.flows, what)?;
             if found == u64::MAX && value != found {
                 return Err(End::Unsupported(format!("the switch does not count {what}")));

@@ -8,11 +8,12 @@ use ::cases::{Case, parse};
 use openflow::message::{
     ErrorMessage, Message, MultipartReplyBody, MultipartRequestBody, SwitchConfig,
 };
-use openflow::{Error, Version};
+use openflow::port::{PortConfig, PortDesc, PortState};
+use openflow::{Error, PortNo, Version};
 
 use super::{
-    Answered, CaseVerdict, CheckError, PlayPace, PlayedSwitch, load, obedience, obstacle, play,
-    play_all,
+    Answered, CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, load, obedience, obstacle,
+    play, play_all,
 };
 use crate::check::Truth;
 
@@ -35,8 +36,19 @@ struct Wire {
     refuses: Option<Error>,
     /// Frames come out twice.
     is_double: bool,
+    /// So many frames that come are lost.
+    loses: u32,
+    /// So long it takes a frame.
+    takes: Duration,
     /// The channel breaks at the next frame.
     breaks: bool,
+    is_broken: bool,
+    /// The lab can take its links away, and the way with fragments can be set.
+    has_all: bool,
+    port_configs: [PortConfig; 2],
+    is_unlinked: [bool; 2],
+    fragments: u16,
+    frames: u32,
     out: VecDeque<Vec<u8>>,
     reconnects: u32,
 }
@@ -47,7 +59,7 @@ impl PlayedSwitch for Wire {
     }
 
     fn has_links(&self) -> bool {
-        false
+        self.has_all
     }
 
     fn reset(&mut self) -> Result<(), CheckError> {
@@ -58,6 +70,7 @@ impl PlayedSwitch for Wire {
 
     fn reconnect(&mut self) -> Result<(), CheckError> {
         self.reconnects += 1;
+        self.is_broken = false;
         Ok(())
     }
 
@@ -65,11 +78,20 @@ impl PlayedSwitch for Wire {
         if version != VERSION {
             return Err(CheckError::Broken("no common version".to_owned()));
         }
+        if self.is_broken {
+            return Err(CheckError::Broken("the channel is over".to_owned()));
+        }
         let mut answered = Answered::default();
         if let Message::FlowMod(_) = message {
             self.has_entry = self.refuses.is_none();
             self.taken = Some(Instant::now());
             answered.refused = self.refuses.map(|error| ErrorMessage::new(VERSION, error, vec![]));
+        } else if let Message::SetConfig(config) = message
+            && self.has_all
+        {
+            self.fragments = config.flags;
+        } else if let Message::PortMod(change) = message {
+            self.port_configs[change.port_no.0 as usize - 1] = change.config;
         }
         Ok(answered)
     }
@@ -79,20 +101,33 @@ impl PlayedSwitch for Wire {
     }
 
     fn ask(&mut self, _message: &Message) -> Result<Message, CheckError> {
-        // Fragments as they come, whatever was set.
-        Ok(Message::GetConfigReply(SwitchConfig { flags: 0, miss_send_len: 0 }))
+        Ok(Message::GetConfigReply(SwitchConfig { flags: self.fragments, miss_send_len: 0 }))
     }
 
-    fn statistics(&mut self, _: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
-        Err(CheckError::Refused("OFPBRC_BAD_MULTIPART".to_owned()))
+    fn statistics(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {
+        if body != MultipartRequestBody::PortDesc {
+            return Err(CheckError::Refused("OFPBRC_BAD_MULTIPART".to_owned()));
+        }
+        let port = |index: usize| PortDesc {
+            port_no: PortNo(if index == 0 { 1 } else { 2 }),
+            config: self.port_configs[index],
+            state: if self.is_unlinked[index] { PortState::LINK_DOWN } else { PortState::LIVE },
+            ..PortDesc::default()
+        };
+        Ok(MultipartReplyBody::PortDesc(vec![port(0), port(1)]))
     }
 
     fn put(&mut self, port: u32, frame: &[u8]) -> Result<(), CheckError> {
+        self.frames += 1;
+        std::thread::sleep(self.takes);
         if self.breaks {
+            self.is_broken = true;
             return Err(CheckError::Broken("the switch is gone".to_owned()));
         }
         let obeys = self.taken.is_some_and(|taken| taken.elapsed() >= self.is_late_by);
-        if self.has_entry && obeys && port == 1 {
+        let is_lost = self.loses > 0;
+        self.loses = self.loses.saturating_sub(1);
+        if self.has_entry && obeys && !is_lost && port == 1 {
             self.out.extend(vec![frame.to_vec(); if self.is_double { 2 } else { 1 }]);
         }
         Ok(())
@@ -102,8 +137,9 @@ impl PlayedSwitch for Wire {
         Ok(if port == 2 { self.out.drain(..).collect() } else { Vec::new() })
     }
 
-    fn set_link(&mut self, _port: u32, _is_up: bool) -> Result<(), CheckError> {
-        Err(CheckError::Broken("no links".to_owned()))
+    fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError> {
+        self.is_unlinked[port as usize - 1] = !is_up;
+        Ok(())
     }
 }
 
@@ -117,6 +153,14 @@ fn found(switch: &mut Wire, steps: &str) -> (CaseVerdict, usize, String) {
 }
 
 const WIRE: &str = "flow: in_port=1,actions=output:2\nin: 1 0102\nout: 2 0102";
+
+/// A meter of a frame a second; the wire lets all through.
+const METERED: &str = "meter: meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=1
+flow: in_port=1,actions=meter:1,output:2
+in: 1 0102
+out: 2 0102
+in: 1 0102
+drop: meter";
 
 #[test]
 fn a_switch_that_does_what_it_should_passes() {
@@ -176,11 +220,58 @@ fn a_switch_whose_packets_obey_late_is_named() {
     let mut honest = Wire::default();
     let found = play_all(&mut honest, VERSION, &cases, PACE, |_| ()).unwrap();
     assert_eq!(obedience(&found).unwrap().verdict, Truth::Yes);
-    let mut late = Wire { is_late_by: Duration::from_millis(100), ..Wire::default() };
+    let mut late = Wire { is_late_by: Duration::from_millis(400), ..Wire::default() };
     let found = play_all(&mut late, VERSION, &cases, PACE, |_| ()).unwrap();
-    assert!(found.iter().all(|case| case.verdict == CaseVerdict::Passed && case.is_late));
+    assert!(found.iter().all(|case| case.verdict == CaseVerdict::Passed));
+    // The last is not tried without a delay any more.
+    assert_eq!(
+        found.iter().map(|case| case.is_late).collect::<Vec<_>>(),
+        [true, true, true, false]
+    );
+    assert_eq!(late.frames, 3 * 4 + 1);
     assert_eq!(obedience(&found).unwrap().verdict, Truth::Lies);
     assert!(obedience(&[]).is_none());
+}
+
+#[test]
+fn a_frame_that_is_lost_once_makes_no_case_late() {
+    let mut switch = Wire { loses: 1, ..Wire::default() };
+    let found = play(&mut switch, VERSION, &case(WIRE), PACE).unwrap();
+    assert_eq!((found.verdict, found.is_late), (CaseVerdict::Passed, false), "{}", found.note);
+    assert_eq!(switch.frames, 2);
+    // The same where a frame is lost again while frames are kept back.
+    let mut switch = Wire { loses: 3, ..Wire::default() };
+    let found = play(&mut switch, VERSION, &case(WIRE), PACE).unwrap();
+    assert_eq!((found.verdict, found.is_late), (CaseVerdict::Failed, false), "{}", found.note);
+}
+
+#[test]
+fn a_case_with_a_meter_is_never_called_late() {
+    let one = METERED.lines().take(4).collect::<Vec<_>>().join("\n");
+    let mut late = Wire { is_late_by: Duration::from_millis(400), ..Wire::default() };
+    let found = play(&mut late, VERSION, &case(&one), PACE).unwrap();
+    assert_eq!((found.verdict, found.is_late), (CaseVerdict::Passed, false), "{}", found.note);
+}
+
+#[test]
+fn a_switch_that_ignores_meters_fails() {
+    let (verdict, line, note) = found(&mut Wire::default(), METERED);
+    assert_eq!((verdict, line), (CaseVerdict::Failed, 6), "{note}");
+    assert!(note.starts_with("by port 2 left 0102"), "{note}");
+    // So does one that lets nothing through: the wait for a frame is not the lab's slowness.
+    let mut deaf = Wire { loses: u32::MAX, ..Wire::default() };
+    let pace = PlayPace { patience: TOO_LATE + Duration::from_millis(50), ..PACE };
+    let found = play(&mut deaf, VERSION, &case(METERED), pace).unwrap();
+    assert_eq!((found.verdict, found.line), (CaseVerdict::Failed, 5), "{}", found.note);
+}
+
+#[test]
+fn a_lab_that_is_slower_than_a_meter_accuses_nobody() {
+    let mut slow = Wire { takes: TOO_LATE / 2 + Duration::from_millis(10), ..Wire::default() };
+    let (verdict, _, note) = found(&mut slow, METERED);
+    assert_eq!(verdict, CaseVerdict::NotPlayed, "{note}");
+    assert!(note.contains("slower than the rate"), "{note}");
+    assert_eq!(slow.frames, 2 * 6);
 }
 
 #[test]
@@ -192,6 +283,17 @@ fn a_channel_that_breaks_fails_the_case_and_is_opened_anew() {
 }
 
 #[test]
+fn after_a_channel_has_broken_the_switch_is_as_it_was() {
+    let mut switch = Wire { breaks: true, has_all: true, ..Wire::default() };
+    let steps = "port: 1 port_down\nport: 2 link_down\nsetting: fragments=drop\nin: 1 0102";
+    let (verdict, line, note) = found(&mut switch, steps);
+    assert_eq!((verdict, line, note.as_str()), (CaseVerdict::Failed, 5, "the switch is gone"));
+    assert_eq!(switch.reconnects, 1);
+    assert_eq!(switch.port_configs, [PortConfig::empty(); 2]);
+    assert_eq!((switch.is_unlinked, switch.fragments), ([false; 2], 0));
+}
+
+#[test]
 fn what_cannot_be_played_says_why() {
     for (steps, why) in [
         ("version: 1.0\nflow: actions=drop", "a case of OpenFlow 1.0"),
@@ -199,6 +301,8 @@ fn what_cannot_be_played_says_why() {
         ("flow: actions=flood", "needs 4 ports, of which there are 2"),
         ("flow: in_port=3,actions=drop", "needs 3 ports, of which there are 2"),
         ("group: group_id=1,type=ff,bucket=watch_port:4,output:4", "needs 4 ports"),
+        ("flow: actions=output:99,output:4", "needs 4 ports"),
+        ("packet_out: 99 00 actions=output:99,output:3", "needs 3 ports"),
         ("wait: 0.5", "says what happens at a moment"),
         ("wait: 100", "waits for more than 6 s"),
         ("late: 1", "a switch that has not looked"),
