@@ -59,6 +59,8 @@ pub(crate) enum ShardCommand {
     /// From the home of a port: the further queue at an index has this queue of that device from
     /// now on, or none.
     SetQueue(usize, Opening, Option<Box<PortQueue>>),
+    /// On a wire: the port with this number has this address from now on.
+    SetAddress(PortNo, [u8; 6]),
     /// From a further queue of the port at an index: that device is gone.
     QueueGone(usize, Opening),
 }
@@ -77,6 +79,7 @@ impl fmt::Debug for ShardCommand {
             Self::SetLink(..) => "SetLink",
             Self::RemovePort(..) => "RemovePort",
             Self::SetQueue(..) => "SetQueue",
+            Self::SetAddress(..) => "SetAddress",
             Self::QueueGone(..) => "QueueGone",
         })
     }

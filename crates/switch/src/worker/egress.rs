@@ -143,6 +143,13 @@ impl Egress {
         }
     }
 
+    /// Sends a command to the shards on all workers of the bridge.
+    pub(super) fn command_all(&self, command: impl Fn() -> ShardCommand) {
+        for link in self.links.iter() {
+            link.commands.send(&mut vec![command()]);
+        }
+    }
+
     /// The index of this worker among those of the bridge.
     pub(super) fn me(&self) -> usize {
         self.me

@@ -387,6 +387,9 @@ impl Worker {
             let (bridge, port, name) = log_fields(shard, port);
             tracing::warn!(bridge, port, name, "the port is gone");
         }
+        if info.exists {
+            shard.tell_address(number, info.mac);
+        }
         shard.pending.events.push(WorkerEvent::PortChanged(number, serial, info));
     }
 }

@@ -179,6 +179,13 @@ impl Ports {
         self.all.get(index)?.pair
     }
 
+    /// The port with this number has this address from now on.
+    pub(super) fn set_address(&mut self, number: PortNo, mac: [u8; 6]) {
+        for port in self.all.iter_mut() {
+            port.pair = port.pair.map(|pair| if pair.0 == number { (number, mac) } else { pair });
+        }
+    }
+
     /// Has the driver of a pair of ports relay frames by itself. Returns their number, or `None`
     /// where the driver cannot.
     pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
@@ -186,5 +193,30 @@ impl Ports {
         let (other, _) = self.all.iter().find(|(_, port)| port.number == number)?;
         let (from, to) = self.all.pair(index, other)?;
         from.device.as_mut()?.relay(to.device.as_mut()?, RX_BATCH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use netdev::PortSpec;
+    use openflow::PortNo;
+
+    use super::super::PortSerial;
+    use super::{Counters, Ports, WorkerPort};
+
+    #[test]
+    fn whose_frames_leave_by_a_port_has_its_new_address() {
+        let mut ports = Ports::new(Arc::new(Counters::default()));
+        for (index, other) in [(0, 2), (1, 1), (2, 2)] {
+            let spec: PortSpec = format!("null:p{index}").parse().unwrap();
+            let mut port = WorkerPort::open(PortNo(index), PortSerial(0), spec).unwrap();
+            port.pair = Some((PortNo(other), [1; 6]));
+            ports.put(index as usize, port);
+        }
+        ports.set_address(PortNo(2), [9; 6]);
+        let pairs = [0, 1, 2].map(|index| ports.pair(index).unwrap());
+        assert_eq!(pairs, [(PortNo(2), [9; 6]), (PortNo(1), [1; 6]), (PortNo(2), [9; 6])]);
     }
 }

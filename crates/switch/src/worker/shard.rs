@@ -279,6 +279,13 @@ impl Shard {
         is_misplaced
     }
 
+    /// A port has changed: on a wire, the ports whose frames leave by it learn its address.
+    pub(super) fn tell_address(&self, number: PortNo, mac: [u8; 6]) {
+        if matches!(self.forwarding, Forwarding::Wire(_)) {
+            self.egress.command_all(|| ShardCommand::SetAddress(number, mac));
+        }
+    }
+
     /// What puts the kernel tier's program at ports; `None` where no tier is to be used.
     pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
         self.tier_plan.as_ref().map(|plan| plan.entry(self.tier.as_ref()))
@@ -435,6 +442,7 @@ impl Shard {
             (ShardCommand::QueueGone(index, opening), _) => {
                 self.replugs.push(Replug::QueueGone(index, opening));
             }
+            (ShardCommand::SetAddress(number, mac), _) => self.ports.set_address(number, mac),
             // The bridge of a wire has no tables and sends no such commands.
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
         }

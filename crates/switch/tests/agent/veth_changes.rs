@@ -199,3 +199,32 @@ fn more_changes_than_the_kernel_can_notify_of_lose_no_state() {
         switch.stop();
     });
 }
+
+/// A veth that is made again has another address.
+#[test]
+#[ignore = "needs root"]
+fn frames_on_a_wire_carry_the_address_that_the_port_has_now() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw1", "host1");
+        add_veth(rtnl, "sw2", "host2");
+        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
+        let switch = Switch::wired_ports(ports, "forward = \"mac\"");
+        let mut near = Host::open("af_packet:host1");
+        let mut come_as = |mac: [u8; 6]| {
+            let mut far = Host::open("af_packet:host2");
+            until("a frame with the address", || {
+                near.send(&frame(1));
+                let got = far.receive();
+                assert_eq!(got[..6], [2, 0, 0, 0, 0, 2]);
+                (got[6..12] == mac).then_some(())
+            });
+        };
+        come_as(rtnl.link("sw2").unwrap().mac);
+        rtnl.delete("sw2").unwrap();
+        add_veth(rtnl, "sw2", "host2");
+        until("the port is back", || (switch.counter("port_reopened") == 1).then_some(()));
+        until("and its link", || (shown(&switch, 2)["link_up"] == true).then_some(()));
+        come_as(rtnl.link("sw2").unwrap().mac);
+        switch.stop();
+    });
+}
