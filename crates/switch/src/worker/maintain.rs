@@ -227,13 +227,22 @@ impl Worker {
         }
     }
 
-    /// Looks at the ports on whose devices addresses of the host have come or gone.
+    /// Looks at the ports on whose devices addresses of the host have come or gone; again later
+    /// where the kernel did not tell.
     fn heed_the_host(&mut self, now: Instant) {
         for index in std::mem::take(&mut self.maintenance.addressed) {
             let ports = self.maintenance.devices.get(&index).cloned().unwrap_or_default();
             for (shard, port) in ports {
                 let Some(found) = self.shards.get_mut(shard) else { continue };
-                self.maintenance.has_new_fault |= found.heed_the_host(port, now);
+                match found.heed_the_host(port, now) {
+                    Ok(is_due) => self.maintenance.has_new_fault |= is_due,
+                    Err(error) => {
+                        let (bridge, port, name) = log_fields(found, port);
+                        tracing::debug!(bridge, port, name, %error, "the host is asked again");
+                        self.maintenance.addressed.insert(index);
+                        self.maintenance.compare_at = Some(now + ASK_EVERY);
+                    }
+                }
                 self.update_lists(shard);
             }
         }

@@ -232,28 +232,25 @@ impl WorkerPort {
 
     /// The host has addresses on the device that it had not, or the other way round: whether the
     /// port is in the kernel tier and should not be any more, or should be again.
-    pub(super) fn is_misplaced(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// The kernel does not say what the host uses the device for.
+    pub(super) fn is_misplaced(&mut self) -> Result<bool, PortError> {
         let Some(device) = self.device.as_ref().filter(|_| self.is_in_tier || self.is_left_to_host)
         else {
-            return false;
+            return Ok(false);
         };
-        match device.device.host_use() {
-            Ok(used) if used.is_some() == self.is_in_tier => true,
-            Ok(used) => {
-                // It is as it was, perhaps for another reason.
-                if let Some(used) = used {
-                    let refusal = TierRefusal::of(&PortError::HostUses(used));
-                    self.changed |=
-                        self.tier_note.as_ref().is_none_or(|n| !n.ends_with(&refusal.why));
-                    self.entered_tier(Err(refusal));
-                }
-                false
-            }
-            Err(error) => {
-                tracing::warn!(port = %self.number, %error, "the port stays as it is");
-                false
-            }
+        let used = device.device.host_use()?;
+        if used.is_some() == self.is_in_tier {
+            return Ok(true);
         }
+        // It is as it was, perhaps for another reason.
+        if let Some(used) = used {
+            let refusal = TierRefusal::of(&PortError::HostUses(used));
+            self.changed |= self.tier_note.as_ref().is_none_or(|n| !n.ends_with(&refusal.why));
+            self.entered_tier(Err(refusal));
+        }
+        Ok(false)
     }
 
     /// Has the device closed and opened again at once, as one that has disappeared and come back.
@@ -567,5 +564,37 @@ mod tests {
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         assert_eq!(port.counters().tx_packets, 2);
         assert!(port.info.exists);
+    }
+
+    /// A device of which the kernel does not tell what the host uses it for.
+    struct Untold(Box<dyn netdev::PortDevice>);
+
+    impl netdev::PortDevice for Untold {
+        fn info(&mut self) -> PortInfo {
+            self.0.info()
+        }
+
+        fn link_notification(&self) -> LinkNotification {
+            self.0.link_notification()
+        }
+
+        fn counters(&mut self) -> PortCounters {
+            self.0.counters()
+        }
+
+        fn host_use(&self) -> Result<Option<String>, PortError> {
+            Err(PortError::Gone("x".into()))
+        }
+    }
+
+    #[test]
+    fn a_port_is_not_taken_for_well_placed_when_the_kernel_does_not_tell() {
+        let spec: PortSpec = "null:x".parse().unwrap();
+        let device = netdev::open(&spec).unwrap();
+        let device = Port { device: Box::new(Untold(device.device)), ..device };
+        let mut port = WorkerPort::of_device(PortNo(3), PortSerial(0), device, spec);
+        assert!(!port.is_misplaced().unwrap(), "nobody is asked where the tier has no part");
+        port.is_in_tier = true;
+        assert!(port.is_misplaced().is_err() && port.is_in_tier);
     }
 }

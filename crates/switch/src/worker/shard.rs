@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder, Sink};
-use netdev::PortCounters;
+use netdev::{PortCounters, PortError};
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
@@ -264,19 +264,22 @@ impl Shard {
 
     /// A port's device has other addresses of the host than before, perhaps: it leaves the kernel
     /// tier, or comes in, by being opened again. Whether it does.
-    pub(super) fn heed_the_host(&mut self, port: usize, now: Instant) -> bool {
+    ///
+    /// # Errors
+    /// The kernel does not say what the host uses the device for.
+    pub(super) fn heed_the_host(&mut self, port: usize, now: Instant) -> Result<bool, PortError> {
         if !self.tier_plan.as_ref().is_some_and(TierPlan::heeds_the_host) {
-            return false;
+            return Ok(false);
         }
-        let Some(found) = self.ports.all_mut().get_mut(port) else { return false };
-        let is_misplaced = found.is_misplaced();
+        let Some(found) = self.ports.all_mut().get_mut(port) else { return Ok(false) };
+        let is_misplaced = found.is_misplaced()?;
         if is_misplaced {
             let (number, was_in_tier) = (found.number, found.is_in_tier);
             tracing::info!(port = %number, was_in_tier, "opened again for the host");
             found.reopen(now);
         }
         self.ports.note_fault(port);
-        is_misplaced
+        Ok(is_misplaced)
     }
 
     /// A port has changed: on a wire, the ports whose frames leave by it learn its address.
