@@ -28,6 +28,8 @@ fn start(folder: &Path, more: &[&str]) -> Child {
         .args(["lab", "run", "--testbed", "memory", "--quiet", "--out"])
         .args([folder, &scenario])
         .args(more)
+        // What a killed run leaves goes with the test's folder.
+        .env("TMPDIR", folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
