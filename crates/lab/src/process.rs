@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,10 @@ const TERM_STEP: Duration = Duration::from_millis(1);
 
 /// How much of a log an error quotes.
 const TAIL_LINES: usize = 12;
+
+/// Bytes of a part of an output, at most: a message of the agents' protocol has room for it, also
+/// where JSON has six bytes for each.
+pub(crate) const OUTPUT_PART: usize = 1 << 17;
 
 /// What can go wrong with a program.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +98,12 @@ fn live_set() -> MutexGuard<'static, BTreeSet<u32>> {
 #[must_use]
 pub fn live() -> Vec<u32> {
     live_set().iter().copied().collect()
+}
+
+/// The last lines of an output, as many as an error quotes.
+pub(crate) fn tail_of(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
 
 /// The command line as a shell would take it, for reports.
@@ -170,12 +180,47 @@ impl Process {
             .unwrap_or_default()
     }
 
+    /// Bytes that it has written so far.
+    ///
+    /// # Errors
+    /// [`ProcessError::System`].
+    pub(crate) fn output_len(&self) -> Result<u64, ProcessError> {
+        let metadata = std::fs::metadata(&self.log);
+        metadata.map(|of| of.len()).map_err(|source| self.refused(source))
+    }
+
+    /// The part of its output from a byte on, of whole characters where more follows, and the byte
+    /// behind it.
+    ///
+    /// # Errors
+    /// [`ProcessError::System`].
+    pub(crate) fn output_from(&self, from: u64) -> Result<(String, u64), ProcessError> {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut log = File::open(&self.log)?;
+            log.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            log.take(OUTPUT_PART as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let mut bytes = read().map_err(|source| self.refused(source))?;
+        if let Err(error) = std::str::from_utf8(&bytes) {
+            let whole = error.valid_up_to();
+            if bytes.len() == OUTPUT_PART && error.error_len().is_none() && whole > 0 {
+                bytes.truncate(whole);
+            }
+        }
+        let next = from.saturating_add(bytes.len() as u64);
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), next))
+    }
+
+    fn refused(&self, source: io::Error) -> ProcessError {
+        ProcessError::System { name: self.name.clone(), source }
+    }
+
     /// The last lines of its output.
     #[must_use]
     pub fn tail(&self) -> String {
-        let text = self.output();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+        tail_of(&self.output())
     }
 
     /// Fails if the program has ended.

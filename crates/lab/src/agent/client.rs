@@ -145,6 +145,7 @@ impl TrafficBox {
             | AgentAnswer::Started { .. }
             | AgentAnswer::EndSeen(_)
             | AgentAnswer::Runs {}
+            | AgentAnswer::Printed(_)
             | AgentAnswer::Closed {} => Ok(answer),
         }
     }
@@ -166,6 +167,7 @@ impl TrafficBox {
             | AgentAnswer::Started { .. }
             | AgentAnswer::EndSeen(_)
             | AgentAnswer::Runs {}
+            | AgentAnswer::Printed(_)
             | AgentAnswer::Closed {}
             | AgentAnswer::Failed { .. }) => Err(self.odd(&other)),
         }

@@ -132,6 +132,7 @@ impl Executor {
             AgentRequest::Start { interface, at_ns } => self.start(&interface, at_ns),
             AgentRequest::Look { interface } => self.look(&interface).map(AgentAnswer::EndSeen),
             AgentRequest::Run { interface, program } => self.run(&interface, &program),
+            AgentRequest::Read { interface, from } => self.read(&interface, from),
             AgentRequest::Close { interface } => {
                 self.programs.remove(&interface);
                 Ok(AgentAnswer::Closed {})
@@ -225,8 +226,16 @@ impl Executor {
     }
 
     fn run(&mut self, interface: &str, program: &HostProgram) -> Result<AgentAnswer, String> {
+        self.host(interface)?.run(program).map(|()| AgentAnswer::Runs {})
+    }
+
+    fn read(&mut self, interface: &str, from: u64) -> Result<AgentAnswer, String> {
+        self.host(interface)?.read(from).map(AgentAnswer::Printed)
+    }
+
+    fn host(&mut self, interface: &str) -> Result<&mut BoxHost, String> {
         match &mut self.program(interface)?.running {
-            Running::Host(host) => host.run(program).map(|()| AgentAnswer::Runs {}),
+            Running::Host(host) => Ok(host),
             Running::Traffic(_) | Running::Reflector { .. } => {
                 Err(format!("{interface} is not opened for a host, which could run programs"))
             }

@@ -9,14 +9,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use netdev::sys::link::{Macvlan, Rtnl};
 use tempfile::TempDir;
 
-use super::protocol::{EndHost, ProgramSeen};
+use super::protocol::{EndHost, OutputPart, ProgramSeen};
 use crate::host_program::HostProgram;
 use crate::process::{Process, ProcessError};
 use crate::scratch;
 use crate::testbed::netns::{HOST_DEVICE, NamespaceContext};
-
-/// Bytes of a program's output that an answer has room for, at most.
-const OUTPUT_MAX: usize = 400_000;
 
 /// A host. Its program goes first; of its device the line is free at once, and not when the kernel
 /// comes to take the namespace down: the next host there has the same address.
@@ -63,17 +60,23 @@ impl BoxHost {
     /// How far the program came.
     pub(super) fn seen(&mut self) -> Result<Option<ProgramSeen>, String> {
         let Some(program) = &mut self.program else { return Ok(None) };
-        // Before its output: what it printed last is in it then.
+        // Before the length of its output: what it printed last is in it then.
         let status = match program.check() {
             Ok(()) => None,
             Err(ProcessError::Ended { status, .. }) => Some(status.into_raw()),
             Err(error) => return Err(error.to_string()),
         };
-        let mut output = program.output();
-        let surplus = output.len().saturating_sub(OUTPUT_MAX);
-        let cut = (surplus..=output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(0);
-        output.drain(..cut);
-        Ok(Some(ProgramSeen { status, output }))
+        let printed = program.output_len().map_err(|error| error.to_string())?;
+        Ok(Some(ProgramSeen { status, printed }))
+    }
+
+    /// What the program has printed from a byte on, as much as an answer has room for.
+    pub(super) fn read(&self, from: u64) -> Result<OutputPart, String> {
+        let Some(program) = &self.program else {
+            return Err("no program was run there, whose output could be read".to_owned());
+        };
+        let (text, next) = program.output_from(from).map_err(|error| error.to_string())?;
+        Ok(OutputPart { text, next })
     }
 
     /// What it did, in words.

@@ -16,7 +16,7 @@ use crate::host_program::HostProgram;
 use crate::testbed::HostAddress;
 
 /// The version of the messages: that of both sides has to be this one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The longest message, bytes: more than any answer has, and the streams of any cell.
 pub const MESSAGE_MAX: usize = 1 << 20;
@@ -95,6 +95,13 @@ pub enum AgentRequest {
         interface: String,
         /// What.
         program: HostProgram,
+    },
+    /// What the program at a host has printed.
+    Read {
+        /// Which.
+        interface: String,
+        /// From which byte on.
+        from: u64,
     },
     /// Ends a program and closes the interface.
     Close {
@@ -201,6 +208,8 @@ pub enum AgentAnswer {
     EndSeen(EndSeen),
     /// The program runs.
     Runs {},
+    /// What it has printed.
+    Printed(OutputPart),
     /// The interface is closed.
     Closed {},
     /// It cannot be done.
@@ -239,8 +248,18 @@ pub struct EndSeen {
 pub struct ProgramSeen {
     /// The status that it ended with, as `wait` has it.
     pub status: Option<i32>,
-    /// What it has printed, of a very long output the end.
-    pub output: String,
+    /// Bytes that it has printed; [`AgentRequest::Read`] asks for them.
+    pub printed: u64,
+}
+
+/// A part of a program's output.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputPart {
+    /// Its text.
+    pub text: String,
+    /// The byte behind it, at which the next part begins.
+    pub next: u64,
 }
 
 /// How far a stream came.
@@ -308,8 +327,8 @@ mod tests {
 
     use super::{
         AgentAnswer, AgentHello, AgentRequest, EndHost, EndProgram, EndSeen, EndTask, HostProgram,
-        MESSAGE_MAX, MessageError, ProgramSeen, SeenStream, Traffic, VERSION, Welcome, decode,
-        encode, take,
+        MESSAGE_MAX, MessageError, OutputPart, ProgramSeen, SeenStream, Traffic, VERSION, Welcome,
+        decode, encode, take,
     };
 
     fn requests() -> Vec<AgentRequest> {
@@ -337,6 +356,7 @@ mod tests {
             AgentRequest::Look { interface: interface() },
             AgentRequest::Open(EndProgram { interface: interface(), part: host }),
             AgentRequest::Run { interface: interface(), program },
+            AgentRequest::Read { interface: interface(), from: 3 },
             AgentRequest::Close { interface: interface() },
         ]
     }
@@ -350,10 +370,11 @@ mod tests {
             AgentAnswer::Started { start_ns: 7 },
             AgentAnswer::EndSeen(EndSeen { streams: vec![stream], ..EndSeen::default() }),
             AgentAnswer::EndSeen(EndSeen {
-                program: Some(ProgramSeen { status: Some(256), output: "so\n".to_owned() }),
+                program: Some(ProgramSeen { status: Some(256), printed: 3 }),
                 ..EndSeen::default()
             }),
             AgentAnswer::Runs {},
+            AgentAnswer::Printed(OutputPart { text: "so\n".to_owned(), next: 3 }),
             AgentAnswer::Closed {},
             AgentAnswer::Failed { why: "no".to_owned() },
         ]

@@ -220,6 +220,7 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     assert!(why(traffic(&own(), vec![])).contains("0 streams"));
     assert!(why(traffic(&own(), vec![file])).contains("no capture files"));
     assert!(why(AgentRequest::Start { interface: own(), at_ns: None }).contains("is not open"));
+    assert!(why(AgentRequest::Read { interface: own(), from: 0 }).contains("is not open"));
     // The streams of an end are of one piece, so that all ends number them alike.
     let of_end = |port| StreamSpec { port, ..StreamSpec::default() };
     let apart = vec![of_end(0), of_end(1), of_end(0)];
@@ -240,6 +241,11 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
         let why = why(AgentRequest::Open(EndProgram { interface: own(), part }));
         assert!(why.contains(said), "{why}");
     }
+    // Only what a program of a host has printed can be read.
+    executor.carry_out(traffic(&own(), vec![StreamSpec::default()]), 0);
+    let answer = executor.carry_out(AgentRequest::Read { interface: own(), from: 0 }, 0);
+    let AgentAnswer::Failed { why } = answer else { panic!("{answer:?}") };
+    assert!(why.contains("is not opened for a host"), "{why}");
 }
 
 /// An authority's keys for a name, and trust in that authority.
@@ -422,7 +428,8 @@ mod testbed {
     #[test]
     fn a_stall_of_a_box_is_told_once() {
         let ends = ["memory:agent-stall?end=a", "memory:agent-stall?end=b"];
-        let stands_still = |_| std::thread::sleep(Duration::from_millis(90));
+        // Longer than this machine may stall meanwhile.
+        let stands_still = |_| std::thread::sleep(Duration::from_secs(1));
         let own = Executor::opening(vec![ends[0].to_owned()], netdev::open_text);
         let agent = Running::start_napping(&ends[1..], None, stands_still);
         let link = agent.connect().unwrap();

@@ -370,14 +370,19 @@ impl Asking<'_> {
         i64::try_from(self.bed.zero.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// The best of so many comparisons of a box's clock with the lab's.
-    fn compare(&mut self, at: usize, questions: usize) -> Result<Exchange, PortTrialError> {
+    /// So many comparisons of a box's clock with the lab's.
+    fn exchanges(&mut self, at: usize, questions: usize) -> Result<Vec<Exchange>, PortTrialError> {
         let mut all = Vec::with_capacity(questions);
         for _ in 0..questions {
             self.check_stop()?;
             all.push(self.boxes[at].exchange(self.bed.zero).map_err(failed)?);
         }
-        Exchange::best(&all).ok_or_else(no_stream)
+        Ok(all)
+    }
+
+    /// The best of them.
+    fn compare(&mut self, at: usize, questions: usize) -> Result<Exchange, PortTrialError> {
+        Exchange::best(&self.exchanges(at, questions)?).ok_or_else(no_stream)
     }
 
     /// Now, by the clock of the box of a port.
@@ -577,10 +582,7 @@ impl AgentMeasurer<'_> {
         };
         asking.open(self.to, EndTask::Traffic(traffic(vec![stream])))?;
         asking.start(self.to, None)?;
-        while asking.sent(self.to)?.is_transmitting {
-            asking.check_stop()?;
-            std::thread::sleep(LOOK);
-        }
+        asking.all_sent(self.to)?;
         // The switch may take a while to learn them.
         std::thread::sleep(self.plan.quiet);
         Ok(())

@@ -13,14 +13,17 @@ use generator::statistics::{PortStatistics, SessionStatistics, StreamArrival, St
 
 use super::super::next_streams;
 use super::{AgentsTestbed, Asking, LOOK, QUESTIONS, no_stream};
+use crate::agent::clock::Exchange;
 use crate::agent::protocol::{EndSeen, EndTask, SeenStream, Traffic};
 
-/// The ends are told to start so long before they are to: this, and so many round trips.
+/// The ends are told to start so long before they are to: this, and so many of the longest round
+/// trips, at each further try twice as much, up to the last.
 const AHEAD: Duration = Duration::from_millis(20);
-const AHEAD_ROUND_TRIPS: i64 = 8;
+const AHEAD_ROUND_TRIPS: u32 = 8;
+const AHEAD_MAX: Duration = Duration::from_secs(2);
 
-/// How often the ends are opened anew where one was told too late.
-const TRIES: usize = 3;
+/// How often the ends are opened, anew where one was told too late.
+const TRIES: u32 = 7;
 
 /// The longest wait until nothing comes any more.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -45,8 +48,9 @@ impl AgentsTestbed {
     ) -> Result<(u64, SessionStatistics), PortTrialError> {
         let mut asking = self.asking(plan.stop);
         let mut too_late = String::new();
-        for _ in 0..TRIES {
-            let outcome = asking.together(loads, plan.quiet);
+        for try_number in 0..TRIES {
+            let ahead = |longest| ahead(longest, try_number);
+            let outcome = asking.together(loads, plan.quiet, ahead);
             asking.close(0..self.ports.len());
             match outcome? {
                 Ok(exchanged) => return Ok(exchanged),
@@ -58,11 +62,13 @@ impl AgentsTestbed {
 }
 
 impl Asking<'_> {
-    /// One try; in words which end was told to start too late, where one was.
+    /// One try, whose start is `ahead` of its time by the longest round trip; in words which end
+    /// was told too late, where one was.
     fn together(
         &mut self,
         loads: &[(usize, Vec<StreamSpec>)],
         quiet: Duration,
+        ahead: impl FnOnce(Duration) -> Duration,
     ) -> Result<Result<(u64, SessionStatistics), String>, PortTrialError> {
         let mut streams: Vec<StreamSpec> = loads
             .iter()
@@ -72,12 +78,14 @@ impl Asking<'_> {
             .collect();
         streams.sort_by_key(|stream| stream.port);
         let first_stream = next_streams(u16::try_from(streams.len()).unwrap_or(u16::MAX));
-        let (mut offsets_ns, mut round_trip_ns) = (Vec::new(), 0);
+        let (mut offsets_ns, mut longest_ns) = (Vec::new(), 0);
         for at in 0..self.boxes.len() {
-            let best = self.compare(at, QUESTIONS)?;
+            let all = self.exchanges(at, QUESTIONS)?;
+            let best = Exchange::best(&all).ok_or_else(no_stream)?;
             offsets_ns.push(best.offset_ns() as i64);
-            round_trip_ns = best.round_trip_ns().max(round_trip_ns);
+            longest_ns = all.iter().map(Exchange::round_trip_ns).fold(longest_ns, i64::max);
         }
+        let ahead = ahead(Duration::from_nanos(u64::try_from(longest_ns).unwrap_or(0)));
         let zero_ns = self.lab_ns();
         let bed = self.bed;
         for (port, end) in bed.ports.iter().enumerate() {
@@ -91,7 +99,7 @@ impl Asking<'_> {
             };
             self.open(port, EndTask::Traffic(traffic))?;
         }
-        let ahead_ns = AHEAD.as_nanos() as i64 + AHEAD_ROUND_TRIPS.saturating_mul(round_trip_ns);
+        let ahead_ns = ahead.as_nanos() as i64;
         let at_ns = u64::try_from(self.lab_ns().saturating_add(ahead_ns) - zero_ns).unwrap_or(0);
         for (port, _) in loads {
             let start_ns = self.start(*port, Some(at_ns))?;
@@ -111,7 +119,7 @@ impl Asking<'_> {
     }
 
     /// Waits until an end has sent all.
-    fn all_sent(&mut self, port: usize) -> Result<EndSeen, PortTrialError> {
+    pub(super) fn all_sent(&mut self, port: usize) -> Result<EndSeen, PortTrialError> {
         loop {
             let sent = self.sent(port)?;
             if !sent.is_transmitting {
@@ -151,6 +159,12 @@ impl Asking<'_> {
     }
 }
 
+/// How long before their start the ends are told, at a try that is counted from 0.
+fn ahead(longest_round_trip: Duration, try_number: u32) -> Duration {
+    let first = longest_round_trip.saturating_mul(AHEAD_ROUND_TRIPS).saturating_add(AHEAD);
+    first.saturating_mul(2_u32.saturating_pow(try_number)).min(AHEAD_MAX)
+}
+
 /// What was sent where, and what came of it at every end.
 fn exchanged(
     streams: &[StreamSpec],
@@ -184,4 +198,20 @@ fn exchanged(
     let port = |port| PortStatistics { port, ..PortStatistics::default() };
     let ports = (0..came.len()).map(port).collect();
     Ok(SessionStatistics { ports, streams: found, ..SessionStatistics::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{AHEAD_MAX, TRIES, ahead};
+
+    #[test]
+    fn ends_are_told_earlier_at_each_try_until_a_second_of_standstill_is_borne() {
+        let ms = Duration::from_millis;
+        assert_eq!([0, 1, 2].map(|at| ahead(ms(0), at)), [ms(20), ms(40), ms(80)]);
+        assert_eq!([0, 1].map(|at| ahead(ms(5), at)), [ms(60), ms(120)]);
+        assert!(ahead(ms(0), TRIES - 1) > ms(1000));
+        assert_eq!(ahead(Duration::from_secs(10), TRIES - 1), AHEAD_MAX);
+    }
 }

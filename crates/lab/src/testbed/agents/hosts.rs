@@ -14,10 +14,12 @@ use generator::method::on_ports::PortTrialError;
 use super::super::netns::NetnsTestbed;
 use super::super::{NO_HOSTS, Testbed, host_address, traffic_error};
 use super::AgentsTestbed;
-use crate::agent::protocol::{AgentAnswer, AgentRequest, EndHost, EndTask, ProgramSeen};
+use crate::agent::protocol::{
+    AgentAnswer, AgentRequest, EndHost, EndTask, OutputPart, ProgramSeen,
+};
 use crate::cancel::Cancel;
 use crate::host_program::HostProgram;
-use crate::process::{Output, Process, ProcessError};
+use crate::process::{Output, Process, ProcessError, tail_of};
 use crate::trial_error::TrialError;
 
 /// Why a program does not run on a box.
@@ -25,9 +27,6 @@ const NO_BOX_HOSTS: &str = "needs hosts with addresses: start each agent with --
 
 /// Time between two looks at a program on a box.
 const LOOK: Duration = Duration::from_millis(25);
-
-/// How much of a program's output an error quotes, lines.
-const TAIL_LINES: usize = 12;
 
 /// Hosts that run programs.
 #[derive(Clone, Copy, Debug)]
@@ -99,21 +98,32 @@ impl AgentsTestbed {
     ) -> Result<(), TrialError> {
         let mut asking = self.asking(cancel.flag());
         let run = |interface| AgentRequest::Run { interface, program: program.clone() };
-        match asking.ask(port, run).map_err(traffic_error)? {
-            AgentAnswer::Runs {} => Ok(()),
-            other @ (AgentAnswer::Clock { .. }
-            | AgentAnswer::Opened { .. }
-            | AgentAnswer::Started { .. }
-            | AgentAnswer::EndSeen(_)
-            | AgentAnswer::Closed {}
-            | AgentAnswer::Failed { .. }) => asking.odd(port, &other).map_err(traffic_error),
-        }
+        let answer = asking.ask(port, run).map_err(traffic_error)?;
+        let AgentAnswer::Runs {} = answer else {
+            return asking.odd(port, &answer).map_err(traffic_error);
+        };
+        Ok(())
     }
 
     fn program_seen(&self, port: usize, cancel: &Cancel) -> Result<ProgramSeen, TrialError> {
         let seen = self.asking(cancel.flag()).look(port).map_err(traffic_error)?;
         let none = || PortTrialError::Port("a box says nothing of the program it runs".to_owned());
         seen.program.ok_or_else(|| traffic_error(none()))
+    }
+
+    fn output_part(
+        &self,
+        port: usize,
+        from: u64,
+        cancel: &Cancel,
+    ) -> Result<OutputPart, TrialError> {
+        let mut asking = self.asking(cancel.flag());
+        let read = |interface| AgentRequest::Read { interface, from };
+        let answer = asking.ask(port, read).map_err(traffic_error)?;
+        let AgentAnswer::Printed(part) = answer else {
+            return asking.odd(port, &answer).map_err(traffic_error);
+        };
+        Ok(part)
     }
 }
 
@@ -133,7 +143,8 @@ impl<'a> LabHosts<'a> {
             }
             HostPlace::Agents(bed) => {
                 bed.run_program(host, program, self.cancel)?;
-                Ok(HostRun::OnBox { bed, port: host, name, cancel: self.cancel })
+                let (port, cancel, fetched) = (host, self.cancel, OutputPart::default());
+                Ok(HostRun::OnBox(BoxRun { bed, port, name, cancel, fetched }))
             }
         }
     }
@@ -155,7 +166,7 @@ pub(crate) enum HostRun<'a> {
     /// On the lab's machine; dropping it ends it.
     Here(Process, &'a Cancel),
     /// On a box, where it ends with its host at the latest.
-    OnBox { bed: &'a AgentsTestbed, port: usize, name: &'static str, cancel: &'a Cancel },
+    OnBox(BoxRun<'a>),
 }
 
 impl HostRun<'_> {
@@ -172,11 +183,7 @@ impl HostRun<'_> {
                 process.wait_until(what, limit, cancel, |process| done(&process.output()))?;
                 Ok(process.output())
             }
-            Self::OnBox { .. } => self.follow(what, limit, |seen| match seen.status {
-                _ if done(&seen.output) => Some(Ok(seen.output.clone())),
-                Some(status) => Some(Err(status)),
-                None => None,
-            }),
+            Self::OnBox(run) => run.wait_until(what, limit, done),
         }
     }
 
@@ -187,10 +194,7 @@ impl HostRun<'_> {
                 let status = process.wait_for_end(limit, cancel)?;
                 Ok(Output { success: status.success(), text: process.output() })
             }
-            Self::OnBox { .. } => self.follow("end", limit, |seen| {
-                let success = ExitStatus::from_raw(seen.status?).success();
-                Some(Ok(Output { success, text: seen.output.clone() }))
-            }),
+            Self::OnBox(run) => run.wait_for_end(limit),
         }
     }
 
@@ -198,44 +202,152 @@ impl HostRun<'_> {
     pub(crate) fn kill(&mut self) -> Result<(), TrialError> {
         match self {
             Self::Here(process, _) => Ok(process.kill()?),
-            Self::OnBox { .. } => Ok(()),
-        }
-    }
-
-    /// Looks at a program on a box until `found` says something: a result, or the status with
-    /// which it ended too early.
-    fn follow<T>(
-        &self,
-        what: &str,
-        limit: Duration,
-        found: impl Fn(&ProgramSeen) -> Option<Result<T, i32>>,
-    ) -> Result<T, TrialError> {
-        let Self::OnBox { bed, port, name, cancel } = self else {
-            return Err(TrialError::Unfit(NO_HOSTS));
-        };
-        let begun = Instant::now();
-        loop {
-            let seen = bed.program_seen(*port, cancel)?;
-            let name = || (*name).to_owned();
-            let tail = || tail(&seen.output);
-            match found(&seen) {
-                Some(Ok(result)) => return Ok(result),
-                Some(Err(status)) => {
-                    let status = ExitStatus::from_raw(status);
-                    return Err(ProcessError::Ended { name: name(), status, tail: tail() }.into());
-                }
-                None if begun.elapsed() >= limit => {
-                    let (what, limit_s) = (what.to_owned(), limit.as_secs());
-                    let late = ProcessError::Late { name: name(), what, limit_s, tail: tail() };
-                    return Err(late.into());
-                }
-                None => cancel.sleep(LOOK)?,
-            }
+            Self::OnBox(_) => Ok(()),
         }
     }
 }
 
-fn tail(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+/// A program on a box, and what was fetched of its output.
+#[derive(Debug)]
+pub(crate) struct BoxRun<'a> {
+    bed: &'a AgentsTestbed,
+    port: usize,
+    name: &'static str,
+    cancel: &'a Cancel,
+    fetched: OutputPart,
+}
+
+impl BoxRun<'_> {
+    fn wait_until(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        done: impl Fn(&str) -> bool,
+    ) -> Result<String, TrialError> {
+        let begun = Instant::now();
+        loop {
+            let seen = self.bed.program_seen(self.port, self.cancel)?;
+            self.fetch(seen.printed)?;
+            if done(&self.fetched.text) {
+                return Ok(self.fetched.text.clone());
+            }
+            if let Some(status) = seen.status {
+                let (name, tail) = (self.name.to_owned(), tail_of(&self.fetched.text));
+                let status = ExitStatus::from_raw(status);
+                return Err(ProcessError::Ended { name, status, tail }.into());
+            }
+            self.pause(what, (begun, limit), seen.printed)?;
+        }
+    }
+
+    /// Its output is fetched when it has ended: meanwhile the box is measured.
+    fn wait_for_end(&mut self, limit: Duration) -> Result<Output, TrialError> {
+        let begun = Instant::now();
+        loop {
+            let seen = self.bed.program_seen(self.port, self.cancel)?;
+            if let Some(status) = seen.status {
+                self.fetch(seen.printed)?;
+                let success = ExitStatus::from_raw(status).success();
+                return Ok(Output { success, text: self.fetched.text.clone() });
+            }
+            self.pause("end", (begun, limit), seen.printed)?;
+        }
+    }
+
+    /// Waits for the next look, if there is to be one.
+    fn pause(
+        &mut self,
+        what: &str,
+        (begun, limit): (Instant, Duration),
+        printed: u64,
+    ) -> Result<(), TrialError> {
+        if begun.elapsed() < limit {
+            return Ok(self.cancel.sleep(LOOK)?);
+        }
+        self.fetch(printed)?;
+        let (name, tail) = (self.name.to_owned(), tail_of(&self.fetched.text));
+        let (what, limit_s) = (what.to_owned(), limit.as_secs());
+        Err(ProcessError::Late { name, what, limit_s, tail }.into())
+    }
+
+    fn fetch(&mut self, printed: u64) -> Result<(), TrialError> {
+        let Self { bed, port, cancel, .. } = *self;
+        fetch(&mut self.fetched, printed, |from| bed.output_part(port, from, cancel))
+    }
+}
+
+/// Asks for the parts of an output behind what was fetched, until there are so many bytes.
+fn fetch(
+    fetched: &mut OutputPart,
+    printed: u64,
+    mut ask: impl FnMut(u64) -> Result<OutputPart, TrialError>,
+) -> Result<(), TrialError> {
+    while fetched.next < printed {
+        let part = ask(fetched.next)?;
+        if part.next <= fetched.next {
+            let what = format!("of {printed} bytes of output a box has but {}", fetched.next);
+            return Err(traffic_error(PortTrialError::Port(what)));
+        }
+        fetched.text.push_str(&part.text);
+        fetched.next = part.next;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::fetch;
+    use crate::agent::protocol::{AgentAnswer, OutputPart, encode};
+    use crate::cancel::Cancel;
+    use crate::process::{OUTPUT_PART, Process};
+
+    /// Runs a script to its end.
+    fn ended(script: &str, dir: &std::path::Path) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let mut process = Process::start("p", command, None, dir).unwrap();
+        process.wait_for_end(Duration::from_secs(60), &Cancel::default()).unwrap();
+        process
+    }
+
+    #[test]
+    fn a_long_output_comes_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        // Characters of two bytes behind one of one byte: a part ends within one of them.
+        let script = "printf a; yes \u{e4}\u{f6}\u{fc}\u{e4}\u{f6}\u{fc} | head -n 50000";
+        let process = ended(script, dir.path());
+        let printed = process.output_len().unwrap();
+        assert_eq!(printed, 1 + 50_000 * 13);
+        let (mut fetched, mut parts) = (OutputPart::default(), 0);
+        let ask = |from| {
+            parts += 1;
+            let (text, next) = process.output_from(from)?;
+            Ok(OutputPart { text, next })
+        };
+        fetch(&mut fetched, printed, ask).unwrap();
+        assert_eq!(fetched.next, printed);
+        assert!(fetched.text == process.output(), "{} bytes", fetched.text.len());
+        assert!(parts >= 5, "{parts}");
+        // What is there is not asked for again.
+        fetch(&mut fetched, printed, |_| panic!("asked")).unwrap();
+        let none = fetch(&mut fetched, printed + 1, |from| {
+            Ok(OutputPart { text: String::new(), next: from })
+        });
+        assert!(none.unwrap_err().to_string().contains("of 650002 bytes"));
+    }
+
+    #[test]
+    fn every_part_has_room_in_a_message() {
+        let dir = tempfile::tempdir().unwrap();
+        for bytes in ["\\001", "\\377"] {
+            let script = format!("head -c 200000 /dev/zero | tr '\\000' '{bytes}'");
+            let process = ended(&script, dir.path());
+            let (text, next) = process.output_from(0).unwrap();
+            assert_eq!(next, OUTPUT_PART as u64);
+            encode(&AgentAnswer::Printed(OutputPart { text, next })).unwrap();
+        }
+    }
 }
