@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 use super::{Problem, SourceFile};
 
 /// Where the committed results are.
-pub(super) const RESULTS: &str = "docs/results/";
+const RESULTS: &str = "docs/results/";
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
     let rows = rows(files);

@@ -11,9 +11,6 @@ const LINES_WARN: usize = 800;
 const LINES_MAX: usize = 1200;
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The committed results have their raw samples with them.
-const RESULTS_BYTES_MAX: u64 = 8 << 20;
-
 /// Words of unfinished work.
 const MARKERS: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("HA", "CK")];
@@ -38,11 +35,9 @@ const GENERATED: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock"];
 
 pub(super) fn check(file: &SourceFile) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let is_result = file.path.starts_with(super::claims::RESULTS);
-    let bytes_max = if is_result { RESULTS_BYTES_MAX } else { BYTES_MAX };
-    if file.size_bytes > bytes_max {
+    if file.size_bytes > BYTES_MAX {
         let what = format!(
-            "{} bytes; tracked files stay below {bytes_max}: generate it or keep it outside",
+            "{} bytes; tracked files stay below {BYTES_MAX}: generate it or keep it outside",
             file.size_bytes
         );
         problems.push(Problem::error(&file.path, 0, what));
