@@ -42,14 +42,19 @@ impl Shares {
             rx_ns: per_frame(figures.rx_ns),
             forward_ns: per_frame(figures.forward_ns),
             tx_ns: per_frame(figures.tx_ns),
-            idle: ratio(figures.idle_ns + figures.asleep_ns, figures.lived_ns),
-            asleep: ratio(figures.asleep_ns, figures.lived_ns),
+            idle: share(figures.idle_ns + figures.asleep_ns, figures.lived_ns),
+            asleep: share(figures.asleep_ns, figures.lived_ns),
         }
     }
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// The worker goes on while its counters are read one by one.
+fn share(part: u64, whole: u64) -> Option<f64> {
+    ratio(part.min(whole), whole)
 }
 
 fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> String {

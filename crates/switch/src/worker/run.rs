@@ -159,7 +159,7 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let _ended = Ended(Arc::clone(&self.ended));
         let begun = Instant::now();
-        let mut before = begun;
+        let (mut before, mut slept) = (begun, Duration::ZERO);
         while !self.stops {
             let now = Instant::now();
             let time = self.clock.at(now);
@@ -171,6 +171,9 @@ impl Worker {
                 self.renew_leases(time);
             }
             self.info.perf.rounds.add(1);
+            let awake = now.duration_since(before).saturating_sub(std::mem::take(&mut slept));
+            // The whole before its parts, which are read first.
+            self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
             if worked {
                 self.idle_policy.worked();
                 let every = if self.poll_set.may_suspend() { WATCH_EVERY } else { WATCH_SELDOM };
@@ -178,16 +181,19 @@ impl Worker {
                     self.wait_ready(now, Some(Duration::ZERO));
                 }
             } else {
-                self.info.perf.idle_ns.add(nanos(now.duration_since(before)));
+                self.info.perf.idle_ns.add(nanos(awake));
                 let all_wake = self.all_wake();
                 match self.idle_policy.idle(all_wake) {
                     Sleep::No => self.watch_while_idle(now),
-                    Sleep::UntilWoken => self.sleep(now, None),
-                    Sleep::Nap(nap) => self.sleep(now, Some(nap)),
+                    Sleep::UntilWoken => slept = self.sleep(now, None),
+                    Sleep::Nap(nap) => slept = self.sleep(now, Some(nap)),
                 }
             }
+            if !slept.is_zero() {
+                self.info.perf.lived_ns.set(nanos(now.duration_since(begun) + slept));
+                self.info.perf.asleep_ns.add(nanos(slept));
+            }
             before = now;
-            self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
         }
         let ports = self.shards.iter_mut().flat_map(|shard| shard.ports.all_mut().iter_mut());
         close_all(ports.filter_map(|port| port.device.take()).collect());
@@ -367,10 +373,10 @@ impl Worker {
     }
 
     /// Sleeps until a port is ready, the doorbell is rung, or something is due, but no longer than
-    /// `most`.
-    fn sleep(&mut self, now: Instant, most: Option<Duration>) {
+    /// `most`; for how long it did.
+    fn sleep(&mut self, now: Instant, most: Option<Duration>) -> Duration {
         if !self.busy.is_empty() {
-            return;
+            return Duration::ZERO;
         }
         let holding = self.holding.iter().filter_map(|index| self.shards.get(*index));
         let release = holding.filter_map(|shard| shard.egress.next_release()).min();
@@ -382,14 +388,14 @@ impl Worker {
         let due = due.map(|due| due.saturating_duration_since(now));
         let timeout = due.into_iter().chain(most).min();
         if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.doorbell.may_sleep() {
-            return;
+            return Duration::ZERO;
         }
         self.suspend(true);
         let begun = Instant::now();
         self.wait_ready(begun, timeout);
         self.doorbell.awake();
         self.info.perf.sleeps.add(1);
-        self.info.perf.asleep_ns.add(nanos(begun.elapsed()));
+        begun.elapsed()
     }
 
     /// Waits up to `timeout` for ready descriptors, and serves them.

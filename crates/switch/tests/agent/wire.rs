@@ -47,7 +47,10 @@ fn a_worker_sleeps_when_it_may_and_wakes() {
         let (success, out, err) = switch.ctl(&["workers", "--json"]);
         assert!(success, "{err}");
         let state: serde_json::Value = serde_json::from_str(&out).unwrap();
-        state["sleeps"].as_u64().unwrap()
+        let number = |key: &str| state[key].as_u64().unwrap();
+        // No time is counted twice.
+        assert!(number("idle_ns") + number("asleep_ns") <= number("lived_ns"), "{out}");
+        number("sleeps")
     };
     for number in 0..20 {
         let before = sleeps();
