@@ -283,6 +283,7 @@ fn super_frames_pass_whole_and_come_out_right() {
         for out_kind in ["af_packet", "vnet_hdr=true", "vnet_hdr=false", "memory"] {
             for change in CHANGES {
                 let whole = run(in_kind, out_kind, change);
+                println!("in {in_kind}, out {out_kind}, {}: {whole} came whole", change.name);
                 assert!(whole > 10, "{in_kind} {out_kind} {}: {whole}", change.name);
             }
         }
