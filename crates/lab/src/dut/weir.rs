@@ -202,6 +202,9 @@ impl WeirSwitch {
         if let Some(workers) = settings.workers {
             command.arg("--workers").arg(workers.to_string());
         }
+        if let Some(queues) = settings.queues.filter(|queues| *queues > 1) {
+            command.arg("--queues").arg(queues.to_string());
+        }
         let bridges = bridges(plan);
         if let [(_, keys)] = &bridges[..] {
             for (key, values) in keys {
@@ -300,11 +303,11 @@ impl Dut for WeirSwitch {
         if is_io && settings.is_channel_measured() {
             return Err("has no OpenFlow channel where it forwards without tables".to_owned());
         }
-        if settings.queues.is_some_and(|queues| queues > 1) {
-            return Err("its AF_PACKET ports have one queue each".to_owned());
-        }
         let is_needed = self.tier == Tier::Needed;
         let wants_kernel = is_needed || settings.caches() == CacheSet::Kernel;
+        if wants_kernel && settings.queues.is_some_and(|queues| queues > 1) {
+            return Err("the kernel tier hands over by one queue a port".to_owned());
+        }
         let without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
         if is_needed && without {
             return Err("is the kernel tier, which hangs on the frame cache".to_owned());
@@ -369,7 +372,7 @@ impl Dut for WeirSwitch {
 
 #[cfg(test)]
 mod tests {
-    use super::{WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER};
+    use super::{Dut, ProgramPaths, WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER, WeirSwitch};
     use crate::settings::{CacheSet, Settings};
 
     #[test]
@@ -382,5 +385,16 @@ mod tests {
         for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
             assert!(!WEIR.may_have_tier(&with(Some(caches))), "{caches:?}");
         }
+    }
+
+    #[test]
+    fn several_queues_are_for_user_space() {
+        let settings = Settings { queues: Some(2), ..<_>::default() };
+        let paths = ProgramPaths::new("weir".into(), "os-ken".into());
+        let check = |dut: &WeirSwitch| dut.check(&settings, &paths);
+        assert_eq!(check(&WEIR), Ok(()));
+        assert_eq!(check(&WEIR_USER), Ok(()));
+        let why = check(&WEIR_KERNEL).unwrap_err();
+        assert!(why.contains("one queue"), "{why}");
     }
 }
