@@ -1,18 +1,21 @@
 //! A Linux network device behind a port: its properties, and whether it still exists.
 //!
 //! It is identified by its interface index, which survives a renaming, and queried through a socket
-//! that stays in the namespace where the port was opened, whatever thread asks. The parts of a port
-//! share it. It must never change a device.
+//! that stays in the namespace where the port was opened, whatever thread asks. A TAP device lives as
+//! long as the port's own descriptor, which leads to it in any namespace: there it is asked by a
+//! socket that is closed at once, since one that stayed would keep the namespace alive. The parts of
+//! a port share it. It must never change a device.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::PortError;
 use crate::port::PortInfo;
-use crate::sys::ethtool::link_settings;
+use crate::sys::ethtool::{LinkSettings, link_settings};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::Rtnl;
+use crate::sys::tun::Tun;
 
 const ARPHRD_ETHER: u16 = libc::ARPHRD_ETHER;
 const ARPHRD_LOOPBACK: u16 = libc::ARPHRD_LOOPBACK;
@@ -23,6 +26,10 @@ pub(crate) struct KernelDevice {
     kind: &'static str,
     index: u32,
     control: IoctlSocket,
+    /// The descriptor of a TAP device.
+    tun: Option<Arc<Tun>>,
+    /// It has left the namespace where the port was opened.
+    has_moved: AtomicBool,
     mtu: AtomicU32,
     gone: AtomicBool,
     last: Mutex<Identity>,
@@ -53,15 +60,28 @@ impl KernelDevice {
         }
         let mtu = AtomicU32::new(control.mtu(name).map_err(failed)?);
         let last = Mutex::new(Identity { name: name.to_owned(), mac });
-        Ok(Self { kind, index, control, mtu, gone: AtomicBool::new(false), last })
+        let (has_moved, gone) = <(AtomicBool, AtomicBool)>::default();
+        Ok(Self { kind, index, control, tun: None, has_moved, mtu, gone, last })
+    }
+
+    /// The device of a TAP descriptor, which goes on when it comes to another namespace.
+    pub(crate) fn of_tun(mut self, tun: &Arc<Tun>) -> Self {
+        self.tun = Some(Arc::clone(tun));
+        self
     }
 
     pub(crate) fn name(&self) -> String {
         self.last().name
     }
 
+    /// Its number in the namespace where the port was opened.
     pub(crate) fn index(&self) -> u32 {
         self.index
+    }
+
+    /// Whether the device has left the namespace where the port was opened.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.has_moved.load(Ordering::Relaxed)
     }
 
     /// As last read by [`KernelDevice::info`].
@@ -77,7 +97,11 @@ impl KernelDevice {
 
     /// Asks the kernel whether the device exists: [`PortError::Gone`] if not, for good.
     pub(crate) fn ask(&self) -> Result<(), PortError> {
-        if self.control.name(self.index).is_err_and(|error| is_gone(&error)) {
+        let found = match &self.tun {
+            None => self.control.name(self.index),
+            Some(tun) => tun.name(),
+        };
+        if found.is_err_and(|error| is_gone(&error)) {
             self.gone.store(true, Ordering::Relaxed);
         }
         self.check()
@@ -85,10 +109,9 @@ impl KernelDevice {
 
     /// The current properties; once the device is gone, those last known.
     pub(crate) fn info(&self, notes: &[String]) -> PortInfo {
-        let flags = self.read_whole().unwrap_or_default();
+        let (flags, settings) = self.read_whole().unwrap_or_default();
         let exists = !self.gone.load(Ordering::Relaxed);
         let Identity { name, mac } = self.last();
-        let settings = link_settings(&self.control, &name).unwrap_or_default();
         PortInfo {
             name,
             kind: self.kind,
@@ -104,7 +127,7 @@ impl KernelDevice {
 
     /// Reads the properties, and again where the device was renamed in the middle: what is asked by
     /// the old name then finds no device, though there is one.
-    fn read_whole(&self) -> io::Result<i32> {
+    fn read_whole(&self) -> io::Result<(i32, LinkSettings)> {
         const TRIES: usize = 8;
         let mut read = self.read();
         for _ in 0..TRIES {
@@ -116,13 +139,24 @@ impl KernelDevice {
         read
     }
 
-    fn read(&self) -> io::Result<i32> {
-        let name = self.control.name(self.index)?;
-        let mac = self.control.hardware(&name)?.1;
-        self.mtu.store(self.control.mtu(&name)?, Ordering::Relaxed);
-        let flags = self.control.flags(&name);
+    fn read(&self) -> io::Result<(i32, LinkSettings)> {
+        match (self.control.name(self.index), &self.tun) {
+            (Err(error), Some(tun)) if is_gone(&error) => {
+                let namespace = tun.namespace()?;
+                self.has_moved.store(true, Ordering::Relaxed);
+                namespace.enter(|| self.read_by(&IoctlSocket::open()?, tun.name()?))?
+            }
+            (name, _) => self.read_by(&self.control, name?),
+        }
+    }
+
+    fn read_by(&self, control: &IoctlSocket, name: String) -> io::Result<(i32, LinkSettings)> {
+        let mac = control.hardware(&name)?.1;
+        self.mtu.store(control.mtu(&name)?, Ordering::Relaxed);
+        let flags = control.flags(&name);
+        let settings = link_settings(control, &name).unwrap_or_default();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Identity { name, mac };
-        flags
+        Ok((flags?, settings))
     }
 
     fn last(&self) -> Identity {

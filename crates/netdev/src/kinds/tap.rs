@@ -17,7 +17,7 @@ use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::spec::PortSpec;
 use crate::sys::ifreq::IoctlSocket;
-use crate::sys::link::Rtnl;
+use crate::sys::link::{LinkError, Rtnl};
 use crate::sys::tun::Tun;
 
 const FIX: &str = "give the program CAP_NET_ADMIN";
@@ -75,17 +75,19 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         control.set_mtu(&name, mtu).map_err(failed)?;
     }
     control.set_up(&name).map_err(failed)?;
-    let device = Arc::new(KernelDevice::find(ROW.word, &name)?);
+    let tun = Arc::new(tun);
+    let device = Arc::new(KernelDevice::find(ROW.word, &name)?.of_tun(&tun));
     let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
-    let drops_before = drops(&rtnl, &device);
-    let mut tuns = vec![Arc::new(tun)];
+    let link = rtnl.link(&name);
+    let drops_before = link.map(|link| link.stats.tx_dropped).unwrap_or_default();
+    let mut tuns = vec![tun];
     for _ in 1..queues {
         tuns.push(Arc::new(Tun::open_queue(&name, vnet).map_err(failed)?.0));
     }
     let counters = queue_counters(tuns.len());
     let handle = TapDevice {
         device: Arc::clone(&device),
-        _tuns: tuns.clone(),
+        tuns: tuns.clone(),
         rtnl,
         drops_before,
         drops: 0,
@@ -101,11 +103,6 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         Ok((rx, KernelTx::new(Arc::clone(&device), tun, counters)))
     };
     Port::with_queues(handle, tuns.into_iter().zip(counters).map(queue))
-}
-
-/// What the kernel dropped because nobody read the device fast enough.
-fn drops(rtnl: &Rtnl, device: &KernelDevice) -> u64 {
-    rtnl.link_at(device.index()).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }
 
 /// The receive queue.
@@ -190,7 +187,8 @@ impl FrameSender for Arc<Tun> {
 struct TapDevice {
     device: Arc<KernelDevice>,
     /// The device exists as long as its descriptors, and has as many queues.
-    _tuns: Vec<Arc<Tun>>,
+    tuns: Vec<Arc<Tun>>,
+    /// In the namespace where the port was opened.
     rtnl: Rtnl,
     /// What the device had dropped before the port was opened, if it was there before.
     drops_before: u64,
@@ -199,13 +197,32 @@ struct TapDevice {
     counters: Vec<Arc<PortQueueCounters>>,
 }
 
+impl TapDevice {
+    /// Asks by a socket in the namespace where the device is, and by the name that it has there.
+    fn with_rtnl<T: Send>(
+        &self,
+        ask: impl FnOnce(&Rtnl, &str) -> Result<T, LinkError> + Send,
+    ) -> Result<T, LinkError> {
+        let failed = |source| LinkError { what: "finding a TAP device".to_owned(), source };
+        let Some(tun) = self.tuns.first().filter(|_| self.device.has_moved()) else {
+            return ask(&self.rtnl, &self.rtnl.link_at(self.device.index())?.name);
+        };
+        let (namespace, name) = (tun.namespace().map_err(failed)?, tun.name().map_err(failed)?);
+        namespace.enter(|| ask(&Rtnl::open()?, &name)).map_err(failed)?
+    }
+}
+
 impl PortDevice for TapDevice {
     fn info(&mut self) -> PortInfo {
         self.device.info(&[])
     }
 
+    /// The kernel notifies of the devices of one namespace; one that has gone to another is asked.
     fn link_notification(&self) -> LinkNotification {
-        LinkNotification::Netlink(self.device.index())
+        match self.device.has_moved() {
+            false => LinkNotification::Netlink(self.device.index()),
+            true => LinkNotification::Polled,
+        }
     }
 
     fn owns_link(&self) -> bool {
@@ -213,9 +230,7 @@ impl PortDevice for TapDevice {
     }
 
     fn set_link(&mut self, up: bool) -> Result<(), PortError> {
-        // The device may have been renamed.
-        let link = self.rtnl.link_at(self.device.index());
-        let set = link.and_then(|link| self.rtnl.set_up(&link.name, up));
+        let set = self.with_rtnl(|rtnl, name| rtnl.set_up(name, up));
         set.map_err(|error| {
             let what = format!("setting the link of tap:{}", self.device.name());
             PortError::from_io(what, FIX, error.into())
@@ -223,7 +238,9 @@ impl PortDevice for TapDevice {
     }
 
     fn counters(&mut self) -> PortCounters {
-        let drops = drops(&self.rtnl, &self.device).saturating_sub(self.drops_before);
+        // What the kernel dropped because nobody read the device fast enough.
+        let dropped = self.with_rtnl(|rtnl, name| Ok(rtnl.link(name)?.stats.tx_dropped));
+        let drops = dropped.unwrap_or_default().saturating_sub(self.drops_before);
         self.drops = self.drops.max(drops);
         let mut counters: PortCounters = self.counters.iter().map(|queue| queue.read()).sum();
         counters.rx_drops += self.drops;

@@ -52,6 +52,11 @@ impl Namespace {
         Ok(Self { fd: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
+    /// The namespace of a descriptor that the kernel gave for it.
+    pub(crate) fn of_fd(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
     /// Runs `work` on a fresh thread inside the namespace and returns its result. Sockets that it
     /// opens stay in the namespace for their whole life. A panic of `work` goes on here.
     ///

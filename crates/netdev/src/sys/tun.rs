@@ -5,11 +5,12 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
 use super::ifreq::named;
+use super::netns::Namespace;
 use crate::offload::VNET_LEN;
 
 /// The frames that stand behind a TAP device.
@@ -45,12 +46,30 @@ impl Tun {
         if done < 0 {
             return Err(io::Error::last_os_error());
         }
-        let bytes: Vec<u8> = request.ifr_name.iter().map(|c| c.cast_unsigned()).collect();
         let tun = Self { fd, vnet };
         if vnet {
             tun.leave_offloads_open()?;
         }
-        Ok((tun, super::netlink::read_text(&bytes)))
+        Ok((tun, name_in(&request)))
+    }
+
+    /// The name that the device has now, in whatever namespace; `EBADFD` once it was deleted.
+    pub(crate) fn name(&self) -> io::Result<String> {
+        let mut request = named("")?;
+        // SAFETY: TUNGETIFF writes one `ifreq`, valid for the call.
+        let done = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNGETIFF, &raw mut request) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(name_in(&request)) }
+    }
+
+    /// The namespace that the device is in now; `EBADFD` once it was deleted.
+    pub(crate) fn namespace(&self) -> io::Result<Namespace> {
+        // SAFETY: TUNGETDEVNETNS takes nothing, and gives a descriptor.
+        let fd = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNGETDEVNETNS) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is fresh and nobody else's.
+        Ok(Namespace::of_fd(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     fn leave_offloads_open(&self) -> io::Result<()> {
@@ -96,4 +115,9 @@ impl Tun {
         let parts = if self.vnet { &parts[..] } else { &parts[1..] };
         Ok(rustix::io::writev(&self.fd, parts).map(drop)?)
     }
+}
+
+fn name_in(request: &libc::ifreq) -> String {
+    let bytes: Vec<u8> = request.ifr_name.iter().map(|c| c.cast_unsigned()).collect();
+    super::netlink::read_text(&bytes)
 }

@@ -259,11 +259,17 @@ impl Worker {
             let monitor = self.maintenance.monitor.as_ref();
             let device = monitor.and_then(|monitor| monitor.device(*index));
             let reported = device.is_some_and(LinkChange::link_up);
-            self.link_is_up(*port).is_some_and(|link_up| link_up != reported)
+            // The monitor knows nothing of a device that has gone to another namespace.
+            self.notification(*port) == Some(LinkNotification::Netlink(*index))
+                && self.link_is_up(*port).is_some_and(|link_up| link_up != reported)
         });
         let again = self.maintenance.read_pause.end.is_some() || !unconfirmed.is_empty();
         self.maintenance.compare_at = again.then_some(now + ASK_EVERY);
         self.maintenance.unconfirmed = unconfirmed;
+    }
+
+    fn notification(&self, (shard, port): PortIndex) -> Option<LinkNotification> {
+        Some(self.shards.get(shard)?.ports.all().get(port)?.notification)
     }
 
     /// Whether the link of a port was up when its state was read last; `None` without a device.
@@ -286,7 +292,12 @@ impl Worker {
     fn check_port(&mut self, (index, port): PortIndex, now: Instant) {
         let Some(shard) = self.shards.get_mut(index) else { return };
         if let Some(found) = shard.ports.all_mut().get_mut(port) {
+            let before = found.notification;
             found.refresh(now);
+            if found.notification != before {
+                self.maintenance.unregister((index, port));
+                self.maintenance.register((index, port), found.notification, now);
+            }
         }
         shard.ports.note_fault(port);
         self.update_lists(index);
@@ -369,6 +380,7 @@ impl Worker {
                 shard.counters.bump(Counter::PortReopened);
                 let (bridge, number, name) = log_fields(shard, port);
                 tracing::info!(bridge, port = number, name, "the port is back");
+                self.maintenance.unregister((index, port));
                 self.maintenance.register((index, port), notification, now);
                 self.hand_out((index, port));
             }

@@ -264,6 +264,8 @@ impl WorkerPort {
     pub(crate) fn refresh(&mut self, now: Instant) {
         let Some(device) = &mut self.device else { return };
         let mut info = device.info();
+        // A device in another namespace is asked, since no notification comes from there.
+        self.notification = device.link_notification();
         info.notes.extend(self.tier_note.clone());
         if !info.exists {
             self.lose(now);

@@ -120,6 +120,50 @@ fn a_speed_that_changes_while_the_link_stays_up_is_told() {
     });
 }
 
+/// A TAP device is the port's own as long as the switch has it, wherever it is: so it goes to a
+/// container or a machine's namespace.
+#[test]
+#[ignore = "needs root"]
+fn a_tap_device_goes_on_in_another_namespace() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "sw2", "host2");
+        let ports = "\"1=tap:moving0?vnet_hdr=true\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let mut controller = joined(&switch);
+        let mut two = Host::open("af_packet:host2");
+        passes(&mut Host::open("af_packet:moving0"), &mut two, 1);
+        let before = stats(&mut controller);
+        let elsewhere = Namespace::new().unwrap();
+        rtnl.move_to("moving0", &elsewhere).unwrap();
+        // The kernel takes the link of a device that moves down.
+        told(&mut controller, "the move", |desc| !is_up(desc));
+        let there = Rtnl::open_in(&elsewhere).unwrap();
+        there.rename("moving0", "eth0").unwrap();
+        there.set_up("eth0", true).unwrap();
+        told(&mut controller, "the link", |desc| is_up(desc) && desc.name == "eth0");
+        let mut one = elsewhere.enter(|| Host::open("af_packet:eth0")).unwrap();
+        passes(&mut one, &mut two, 2);
+        let after = stats(&mut controller);
+        assert!(after.rx_packets > before.rx_packets && after.tx_packets > before.tx_packets);
+        there.set_mtu("eth0", 1_400).unwrap();
+        until("the MTU", || (shown(&switch, 1)["mtu"] == 1_400).then_some(()));
+        for (word, up) in [("down", false), ("up", true)] {
+            let (success, _, err) = switch.ctl(&["mod-port", "1", word]);
+            assert!(success, "{err}");
+            until("the link as it was asked for", || {
+                (there.link("eth0").unwrap().up == up).then_some(())
+            });
+        }
+        assert_eq!(switch.counter("port_gone"), 0, "it is the same device");
+        // It goes with the namespace, and the switch makes another one where it is itself.
+        drop((one, there, elsewhere));
+        told(&mut controller, "another one", |desc| is_up(desc) && desc.name == "moving0");
+        assert_eq!(switch.counter("port_gone"), 1);
+        passes(&mut Host::open("af_packet:moving0"), &mut two, 3);
+        switch.stop();
+    });
+}
+
 /// A veth to a namespace, and the host there.
 fn far_host(rtnl: &Rtnl) -> (Namespace, Host) {
     let namespace = Namespace::new().unwrap();
