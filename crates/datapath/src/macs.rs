@@ -2,6 +2,8 @@
 //!
 //! A learning switch as IEEE 802.1D has it, for each VLAN id apart, without spanning tree. Tags are
 //! neither pushed nor popped. An address is forgotten when it has sent nothing for the ageing time.
+//! What the kernel tier forwarded is told later, so an address may be refreshed with a time that
+//! has passed, but is never moved back to a port that it has left.
 
 use std::collections::BTreeMap;
 
@@ -38,23 +40,37 @@ impl Macs {
         (!is_old(seen, config, now)).then_some(seen.port)
     }
 
-    /// Learns where a station is. When the table is full of fresh addresses, new ones are not
-    /// learnt and their packets keep being flooded.
+    /// Learns where a station is; whether it was at another port before. When the table is full of
+    /// fresh addresses, new ones are not learnt and their packets keep being flooded.
     pub(crate) fn learn(
         &mut self,
         station: Station,
         port: PortNo,
         config: &DatapathConfig,
         now: Nanos,
-    ) {
+    ) -> bool {
         let full = self.seen.len() >= config.max_macs as usize;
         if full && !self.seen.contains_key(&station) {
             self.seen.retain(|_, seen| !is_old(seen, config, now));
             if self.seen.len() >= config.max_macs as usize {
-                return;
+                return false;
             }
         }
-        self.seen.insert(station, Seen { port, at: now });
+        let before = self.seen.insert(station, Seen { port, at: now });
+        before.is_some_and(|before| before.port != port)
+    }
+
+    /// When a station was last seen behind a port; none where it is not any more.
+    pub(crate) fn seen_at(&self, station: Station, port: PortNo) -> Option<Nanos> {
+        self.seen.get(&station).filter(|seen| seen.port == port).map(|seen| seen.at)
+    }
+
+    /// A station was seen behind a port at that time, which may have passed: it changes nothing but
+    /// the time of one that is still there.
+    pub(crate) fn refresh(&mut self, station: Station, port: PortNo, at: Nanos) {
+        if let Some(seen) = self.seen.get_mut(&station).filter(|seen| seen.port == port) {
+            seen.at = seen.at.max(at);
+        }
     }
 
     /// Forgets what was seen behind a port that is gone.
@@ -92,14 +108,28 @@ mod tests {
     fn addresses_move_age_and_go_with_their_port() {
         let config = DatapathConfig::default();
         let mut macs = Macs::default();
-        macs.learn(station(1), PortNo(1), &config, Nanos(0));
-        macs.learn(station(1), PortNo(2), &config, Nanos::from_s(10));
+        assert!(!macs.learn(station(1), PortNo(1), &config, Nanos(0)));
+        assert!(macs.learn(station(1), PortNo(2), &config, Nanos::from_s(10)));
         let at = |macs: &Macs, s| macs.port(station(1), &config, Nanos::from_s(s));
         assert_eq!(at(&macs, 309), Some(PortNo(2)));
         assert_eq!(at(&macs, 310), None);
         assert_eq!(macs.port((7, MacAddr::from_u64(1)), &config, Nanos(0)), None);
         macs.forget_port(PortNo(2));
         assert_eq!(at(&macs, 11), None);
+    }
+
+    #[test]
+    fn a_refresh_neither_moves_nor_adds_nor_turns_back() {
+        let config = DatapathConfig::default();
+        let mut macs = Macs::default();
+        macs.refresh(station(1), PortNo(1), Nanos::from_s(5));
+        assert_eq!(macs.seen_at(station(1), PortNo(1)), None);
+        macs.learn(station(1), PortNo(1), &config, Nanos::from_s(10));
+        for (port, at, expected) in [(1, 20, 20), (1, 15, 20), (2, 30, 20)] {
+            macs.refresh(station(1), PortNo(port), Nanos::from_s(at));
+            assert_eq!(macs.seen_at(station(1), PortNo(1)), Some(Nanos::from_s(expected)));
+            assert_eq!(macs.seen_at(station(1), PortNo(2)), None);
+        }
     }
 
     #[test]

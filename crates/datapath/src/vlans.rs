@@ -8,8 +8,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use openflow::Field;
 use openflow::field::VID_PRESENT;
+use openflow::{Action, Field};
 use packet::rewrite::{pop_vlan, push_vlan, set_field};
 use packet::{FlowKey, PacketBuf};
 
@@ -132,6 +132,19 @@ impl Tag {
             Self::None => tag.is_some(),
             Self::Vid(vid) => tag != Some(vid),
         }
+    }
+
+    /// The actions that change a frame that came with the tag.
+    pub(crate) fn actions(self, tag: Option<u16>) -> impl Iterator<Item = Action> {
+        let actions = match self {
+            Self::Unchanged => [None, None],
+            Self::None => [Some(Action::PopVlan), None],
+            Self::Vid(vid) => {
+                let vid = Action::set_field(Field::VlanVid, u128::from(vid) | VID_PRESENT);
+                [tag.is_none().then_some(Action::PushVlan(CUSTOMER_TAG)), Some(vid)]
+            }
+        };
+        actions.into_iter().flatten()
     }
 
     /// Changes a frame that came with the tag, where it differs.

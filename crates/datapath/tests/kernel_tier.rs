@@ -276,7 +276,7 @@ fn leases_are_renewed_in_pieces() {
     assert!(rig.forwarder.tier_due().is_some_and(|due| due <= rig.now));
     let (forwarder, now) = (&mut rig.forwarder, rig.now);
     let calls = rig.table.in_pieces(|table| {
-        forwarder.renew_leases(table, now);
+        forwarder.tend_tier(table, now);
         forwarder.tier_due().is_some_and(|due| due > now)
     });
     assert!(calls > 5, "{calls}");

@@ -102,8 +102,9 @@ pub(super) trait Target<'a> {
     /// A copy of the packet leaves by a port that can send.
     fn output(&mut self, packet: &Packet, port: PortNo, queue: Option<QueueId>);
 
-    /// A copy of the packet goes where the learning switch says.
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>);
+    /// A copy of the packet goes where the learning switch says. `Break` when that is not for this
+    /// target.
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes;
 
     /// A copy of the packet goes to the controller.
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
@@ -319,7 +320,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             PortNo::FLOOD => self.flood(packet, queue, |port| !port.no_flood()),
             PortNo::NORMAL => {
                 self.has_verdict = true;
-                self.target.normal(packet, queue);
+                return self.target.normal(packet, queue);
             }
             PortNo::TABLE => return self.table(packet),
             PortNo::CONTROLLER => self.packet_in(packet, reason_of(origin), origin, max_len),

@@ -11,19 +11,21 @@ mod cells;
 mod entries;
 #[cfg(all(test, loom))]
 mod model;
+mod moves;
 mod sync;
 
 use std::sync::{Mutex, PoisonError};
 
-use openflow::TableId;
+use openflow::{PortNo, TableId};
 
 pub(crate) use self::cells::{Cell, GroupCounters, PortCell, PortCounters, QueueCounters};
 pub(crate) use self::entries::{Counts, Entries, MAX_ENTRIES};
+pub(crate) use self::moves::{Moves, SeenMoves, slot_of};
 use self::sync::{AtomicU64, Ordering};
 use super::ids::{EntryId, Ticket};
 use crate::config::DatapathConfig;
 use crate::counter::{Counter, DatapathCounters, DropReason};
-use crate::macs::Macs;
+use crate::macs::{Macs, Station};
 use crate::reassembly::Reassembler;
 use crate::time::Nanos;
 
@@ -32,6 +34,7 @@ use crate::time::Nanos;
 pub(crate) struct Shared {
     forwarders: Box<[ForwarderCounters]>,
     macs: Mutex<Macs>,
+    moves: Moves,
     reassembler: Mutex<Reassembler>,
 }
 
@@ -40,7 +43,8 @@ impl Shared {
     pub(crate) fn new(forwarders: usize, config: &DatapathConfig) -> Self {
         let counters = || ForwarderCounters::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| counters()).collect();
-        Self { forwarders, macs: Mutex::default(), reassembler: Mutex::default() }
+        let (macs, moves) = (Mutex::default(), Moves::default());
+        Self { forwarders, macs, moves, reassembler: Mutex::default() }
     }
 
     /// How many forwarders there are.
@@ -59,6 +63,30 @@ impl Shared {
     /// Runs `inner` on the addresses that `NORMAL` knows.
     pub(crate) fn with_macs<T>(&self, inner: impl FnOnce(&mut Macs) -> T) -> T {
         inner(&mut self.macs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Learns where stations are; how many of them were at another port before.
+    pub(crate) fn learn(
+        &self,
+        learnt: impl Iterator<Item = (Station, PortNo)>,
+        config: &DatapathConfig,
+        now: Nanos,
+    ) -> u64 {
+        self.with_macs(|macs| {
+            let moved = learnt.filter(|(station, port)| {
+                let moved = macs.learn(*station, *port, config, now);
+                if moved {
+                    self.moves.note(*station);
+                }
+                moved
+            });
+            moved.count() as u64
+        })
+    }
+
+    /// Which stations have moved.
+    pub(crate) fn moves(&self) -> &Moves {
+        &self.moves
     }
 
     /// Runs `inner` on the fragments that are kept: those of one packet may come to several
@@ -118,6 +146,8 @@ pub(crate) struct ForwarderCounters {
     tables: Box<[TableCell]>,
     counts: [Cell; Counter::ALL.len()],
     drops: [Cell; DropReason::ALL.len()],
+    /// Stations that it has seen move, so that it tells the others.
+    pub(crate) stations_moved: Cell,
     flushed: AtomicU64,
 }
 
@@ -135,6 +165,7 @@ impl ForwarderCounters {
             tables: (0..config.n_tables.max(1)).map(|_| TableCell::default()).collect(),
             counts: std::array::from_fn(|_| Cell::default()),
             drops: std::array::from_fn(|_| Cell::default()),
+            stations_moved: Cell::default(),
             flushed: AtomicU64::new(0),
         }
     }

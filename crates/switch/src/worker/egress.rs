@@ -150,6 +150,13 @@ impl Egress {
         }
     }
 
+    /// Has the shards on all other workers of the bridge look at what they share.
+    pub(super) fn ring_others(&self) {
+        for (_, link) in self.links.iter().enumerate().filter(|(worker, _)| *worker != self.me) {
+            link.commands.ring();
+        }
+    }
+
     /// The index of this worker among those of the bridge.
     pub(super) fn me(&self) -> usize {
         self.me

@@ -164,12 +164,13 @@ impl Worker {
             let now = Instant::now();
             let time = self.clock.at(now);
             let mut worked = self.serve_rings(time);
+            if self.has_tier {
+                // Before the commands, so that what is answered comes behind every ring before it.
+                self.tend_tiers(time);
+            }
             worked |= self.run_commands(time);
             worked |= self.forward(now, time);
             worked |= self.maintain(now);
-            if self.has_tier {
-                self.renew_leases(time);
-            }
             self.info.perf.rounds.add(1);
             let awake = now.duration_since(before).saturating_sub(std::mem::take(&mut slept));
             // The whole before its parts, which are read first.
@@ -314,11 +315,11 @@ impl Worker {
         worked
     }
 
-    /// Asks the kernel tiers for what they have used.
-    fn renew_leases(&mut self, time: Nanos) {
+    /// Asks the kernel tiers for what they have used, and ends what does not hold any more.
+    fn tend_tiers(&mut self, time: Nanos) {
         for shard in self.shards.iter_mut() {
-            if shard.leases_due().is_some_and(|due| due <= time) {
-                shard.renew_leases(time);
+            if shard.tier_due().is_some_and(|due| due <= time) {
+                shard.tend_tier(time);
             }
         }
     }
@@ -382,9 +383,9 @@ impl Worker {
         let release = holding.filter_map(|shard| shard.egress.next_release()).min();
         let release = release.map(|at| self.clock.moment(at));
         let tiers = self.has_tier.then(|| self.shards.iter());
-        let leases = tiers.into_iter().flatten().filter_map(|(_, shard)| shard.leases_due()).min();
-        let leases = leases.map(|at| self.clock.moment(at));
-        let due = self.maintenance.next_due().into_iter().chain(release).chain(leases).min();
+        let tiers = tiers.into_iter().flatten().filter_map(|(_, shard)| shard.tier_due()).min();
+        let tiers = tiers.map(|at| self.clock.moment(at));
+        let due = self.maintenance.next_due().into_iter().chain(release).chain(tiers).min();
         let due = due.map(|due| due.saturating_duration_since(now));
         let timeout = due.into_iter().chain(most).min();
         if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.doorbell.may_sleep() {

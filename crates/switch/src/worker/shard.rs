@@ -246,19 +246,20 @@ impl Shard {
         }
     }
 
-    /// When [`Shard::renew_leases`] is due.
-    pub(super) fn leases_due(&self) -> Option<Nanos> {
+    /// When [`Shard::tend_tier`] is due.
+    pub(super) fn tier_due(&self) -> Option<Nanos> {
         match &self.forwarding {
             Forwarding::Tables(forwarder) => forwarder.tier_due(),
             Forwarding::Wire(_) => None,
         }
     }
 
-    /// Lets decisions in the kernel that have a time go on, where they are in use.
-    pub(super) fn renew_leases(&mut self, time: Nanos) {
+    /// Ends decisions in the kernel about stations that have moved, and lets those that have a time
+    /// go on, where they are in use.
+    pub(super) fn tend_tier(&mut self, time: Nanos) {
         if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
         {
-            forwarder.renew_leases(tier, time);
+            forwarder.tend_tier(tier, time);
         }
     }
 
@@ -408,6 +409,9 @@ impl Shard {
                 if let Err(error) = forwarder.packet_out(&packet_out, time, &mut sink) {
                     self.pending.events.push(WorkerEvent::PacketOutRefused(request, error));
                 }
+                if forwarder.has_seen_moves() {
+                    self.egress.ring_others();
+                }
             }
             (ShardCommand::FlushCounters(barrier), _) => self.flush_asked.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
@@ -499,6 +503,9 @@ impl Shard {
                 let (egress, ports) = (&mut self.egress, &mut self.ports);
                 let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
                 forwarder.process_batch(frames, in_port, time, &mut sink);
+                if forwarder.has_seen_moves() {
+                    self.egress.ring_others();
+                }
                 if let Some(tier) = &mut self.tier {
                     forwarder.update_tier(tier, time);
                 }

@@ -181,8 +181,8 @@ impl<'a> Target<'a> for Tracer<'a> {
         self.trace.verdicts.push(Verdict::Output { port, queue, frame });
     }
 
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) {
-        forward_as_switch(self, packet, queue);
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+        forward_as_switch(self, packet, queue)
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
@@ -216,10 +216,10 @@ impl<'a> Target<'a> for Tracer<'a> {
     }
 }
 
-impl Stations for Tracer<'_> {
-    fn port_of(&mut self, station: Station) -> Option<PortNo> {
+impl<'a> Stations<'a> for Tracer<'a> {
+    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
         let (config, now) = (&self.control.config, self.now);
-        self.control.shared.with_macs(|macs| macs.port(station, config, now))
+        Goes::Continue(self.control.shared.with_macs(|macs| macs.port(station, config, now)))
     }
 
     fn learn(&mut self, _station: Station, _port: PortNo) {}

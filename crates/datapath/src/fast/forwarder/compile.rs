@@ -4,6 +4,10 @@
 //! decided here, on a copy of a real packet; what only each packet can say is left to micro-ops.
 //! Where the result would hold for this one packet only, the walk is stopped and the packet goes
 //! step by step: a wrong program would be wrong a million times.
+//!
+//! `NORMAL` is left to each packet too, but not for the kernel tier, which knows no addresses:
+//! there the program of packets between two stations says where they go, and which stations that
+//! hangs on.
 
 use openflow::action::{HeaderEffect, TtlLayer};
 use openflow::field::Header;
@@ -15,13 +19,16 @@ use packet::{Network, PacketBuf, Shape};
 
 use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
 use super::replica::{Replica, ReplicaEntry};
+use super::tier::UsedStation;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::interpreter::{
-    Executed, Goes, Interpreter, MatchedEntry, Packet, Stop, Surroundings, Target, execute,
-    header_effect, reveals_hidden,
+    Executed, Goes, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target,
+    execute, forward_as_switch, header_effect, reveals_hidden,
 };
 use crate::groups::Group;
+use crate::macs::Station;
+use crate::time::Nanos;
 use crate::verdict::packet_in_context;
 
 /// Most copies that a program makes; packets of groups that ask for more go step by step.
@@ -75,6 +82,8 @@ struct Compiler<'a> {
     micro_ops: Vec<MicroOp>,
     is_own: bool,
     is_of_flow: bool,
+    /// Where `NORMAL` is carried out as well: when, and the stations that it has asked for.
+    switched: Option<(Nanos, Vec<UsedStation>)>,
 }
 
 /// The program of packets like this one, given in a buffer that may be changed, that match these
@@ -87,6 +96,36 @@ pub(super) fn compile(
     in_port: PortNo,
     entries: &[&ReplicaEntry],
 ) -> Option<Compiled> {
+    let Compiler { micro_ops, guard, is_own, is_of_flow, .. } =
+        walk(replica, shape, frame, in_port, entries, None)?;
+    let program = CompiledProgram::of(micro_ops, guard, shape);
+    Some(Compiled { program, is_own, is_of_flow })
+}
+
+/// The same of packets between the stations of this one, with what `NORMAL` does with them at this
+/// time, and the stations that this hangs on. `None` also when nobody knows where it leads to.
+pub(super) fn compile_switched(
+    replica: &Replica,
+    shape: Shape,
+    frame: PacketBuf,
+    in_port: PortNo,
+    entries: &[&ReplicaEntry],
+    now: Nanos,
+) -> Option<(CompiledProgram, Vec<UsedStation>)> {
+    let switched = Some((now, Vec::new()));
+    let Compiler { micro_ops, guard, switched, .. } =
+        walk(replica, shape, frame, in_port, entries, switched)?;
+    Some((CompiledProgram::of(micro_ops, guard, shape), switched?.1))
+}
+
+fn walk<'a>(
+    replica: &'a Replica,
+    shape: Shape,
+    frame: PacketBuf,
+    in_port: PortNo,
+    entries: &'a [&'a ReplicaEntry],
+    switched: Option<(Nanos, Vec<UsedStation>)>,
+) -> Option<Compiler<'a>> {
     let ttl = match ttl_at(shape) {
         Some(at) => Ttl::Of(at, 0),
         None if shape.is_rare() => Ttl::Unknown,
@@ -103,16 +142,12 @@ pub(super) fn compile(
         micro_ops: Vec::new(),
         is_own: false,
         is_of_flow: false,
+        switched,
     });
     if walk.pipeline(Packet::new(frame, in_port)) == Goes::Break(Stop::Walk) {
         return None;
     }
-    let Compiler { micro_ops, guard, is_own, is_of_flow, .. } = walk.finish();
-    if micro_ops.len() > MAX_MICRO_OPS {
-        return None;
-    }
-    let program = CompiledProgram::of(micro_ops, guard, shape);
-    Some(Compiled { program, is_own, is_of_flow })
+    Some(walk.finish()).filter(|compiler| compiler.micro_ops.len() <= MAX_MICRO_OPS)
 }
 
 impl Compiler<'_> {
@@ -225,17 +260,13 @@ impl<'a> Target<'a> for Compiler<'a> {
         if copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
             return Goes::Break(Stop::Walk);
         }
-        self.micro_ops.push(MicroOp::BeginCopy);
+        let copy = self.begin_copy(packet);
         self.micro_ops.push(MicroOp::Bucket(id, index));
-        self.outer.push(self.tracked);
-        Goes::Continue(packet.clone())
+        Goes::Continue(copy)
     }
 
-    fn end_bucket(&mut self, _copy: Packet) {
-        self.micro_ops.push(MicroOp::EndCopy);
-        if let Some(tracked) = self.outer.pop() {
-            self.tracked = tracked;
-        }
+    fn end_bucket(&mut self, copy: Packet) {
+        self.end_copy(copy);
     }
 
     fn fresh(&mut self, packet: &Packet) -> Packet {
@@ -248,8 +279,12 @@ impl<'a> Target<'a> for Compiler<'a> {
         self.micro_ops.push(MicroOp::Output(port, queue));
     }
 
-    fn normal(&mut self, _packet: &Packet, queue: Option<QueueId>) {
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+        if self.switched.is_some() {
+            return forward_as_switch(self, packet, queue);
+        }
         self.micro_ops.push(MicroOp::Normal(queue));
+        Goes::Continue(())
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
@@ -265,5 +300,36 @@ impl<'a> Target<'a> for Compiler<'a> {
 
     fn refuse(&mut self, port: PortNo, reason: DropReason) {
         self.micro_ops.push(MicroOp::RefusedTx(port, reason));
+    }
+}
+
+impl<'a> Stations<'a> for Compiler<'a> {
+    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
+        // Packets to unknown stations go step by step: one of them may be known the next moment.
+        let Some((now, used)) = &mut self.switched else { return Goes::Break(Stop::Walk) };
+        let Some(port) = self.replica.port_of(station, *now) else {
+            return Goes::Break(Stop::Walk);
+        };
+        used.push(UsedStation { station, port, is_source: false });
+        Goes::Continue(Some(port))
+    }
+
+    fn learn(&mut self, station: Station, port: PortNo) {
+        if let Some((_, used)) = &mut self.switched {
+            used.push(UsedStation { station, port, is_source: true });
+        }
+    }
+
+    fn begin_copy(&mut self, packet: &Packet) -> Packet {
+        self.micro_ops.push(MicroOp::BeginCopy);
+        self.outer.push(self.tracked);
+        packet.clone()
+    }
+
+    fn end_copy(&mut self, _copy: Packet) {
+        self.micro_ops.push(MicroOp::EndCopy);
+        if let Some(tracked) = self.outer.pop() {
+            self.tracked = tracked;
+        }
     }
 }

@@ -43,12 +43,7 @@ impl<'a, S: Sink> Emit<'a, S> {
     /// Ends the packet: what `NORMAL` saw of it holds from here on.
     pub(super) fn close(&mut self) {
         if !self.learnt.is_empty() {
-            let (config, now) = (&self.replica.config, self.now);
-            self.replica.shared().with_macs(|macs| {
-                for (station, port) in self.learnt.drain(..) {
-                    macs.learn(station, port, config, now);
-                }
-            });
+            self.replica.learn(self.learnt.drain(..), self.now);
         }
     }
 
@@ -173,8 +168,8 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         self.hand_over(copy, port, queue);
     }
 
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) {
-        forward_as_switch(self, packet, queue);
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+        forward_as_switch(self, packet, queue)
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
@@ -191,10 +186,9 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
     }
 }
 
-impl<S: Sink> Stations for Emit<'_, S> {
-    fn port_of(&mut self, station: Station) -> Option<PortNo> {
-        let (config, now) = (&self.replica.config, self.now);
-        self.replica.shared().with_macs(|macs| macs.port(station, config, now))
+impl<'a, S: Sink> Stations<'a> for Emit<'a, S> {
+    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
+        Goes::Continue(self.replica.port_of(station, self.now))
     }
 
     fn learn(&mut self, station: Station, port: PortNo) {

@@ -380,7 +380,8 @@ fn normal<S: Sink>(
     queue: Option<QueueId>,
 ) {
     let packet = Packet::new(std::mem::take(frame), in_port);
-    forward_as_switch(emit, &packet, queue);
+    // Who forwards now is stopped by nothing.
+    let _end: Goes = forward_as_switch(emit, &packet, queue);
     *frame = packet.frame;
 }
 

@@ -31,7 +31,7 @@ impl PipelineMask {
     pub(super) fn new() -> Self {
         Self {
             unwildcarded: UnwildcardedBits::default(),
-            masks: ShapeMasks([[0; 64]; Shape::COUNT]),
+            masks: ShapeMasks::default(),
             in_port_only: true,
             words: Vec::new(),
             present: 0,

@@ -181,6 +181,11 @@ impl CompiledProgram {
         let terminal = take_terminal(&mut micro_ops);
         Self { code: Code { micro_ops: micro_ops.into(), guard }, terminal, values }
     }
+
+    /// The same, to be carried out.
+    pub(super) fn as_program(&self) -> Program<'_> {
+        Program { code: &self.code, terminal: self.terminal, values: &self.values }
+    }
 }
 
 /// A program.
@@ -195,6 +200,11 @@ impl<'a> Program<'a> {
     /// Whether it may end before its end.
     pub(super) fn has_meter(&self) -> bool {
         self.terminal.is_none() && self.code.has_meter()
+    }
+
+    /// Whether packets go where a learning switch says.
+    pub(super) fn has_normal(&self) -> bool {
+        self.code.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Normal(_)))
     }
 
     /// Whether it does nothing to a frame, but sends it somewhere or drops it.

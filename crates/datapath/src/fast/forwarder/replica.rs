@@ -25,6 +25,7 @@ use crate::fast::interpreter::{Surroundings, header_effect};
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
+use crate::macs::Station;
 use crate::meters::Meter;
 use crate::ports::Ports;
 use crate::select::mix;
@@ -334,6 +335,17 @@ impl Replica {
     /// What all forwarders share.
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    /// The port behind which a station is, so far as is known.
+    pub(super) fn port_of(&self, station: Station, now: Nanos) -> Option<PortNo> {
+        self.shared.with_macs(|macs| macs.port(station, &self.config, now))
+    }
+
+    /// Stations are seen behind ports.
+    pub(super) fn learn(&self, learnt: impl Iterator<Item = (Station, PortNo)>, now: Nanos) {
+        let moved = self.shared.learn(learnt, &self.config, now);
+        self.counters().stations_moved.add(moved);
     }
 
     /// Forces a template upon all tables, from the next entry on.

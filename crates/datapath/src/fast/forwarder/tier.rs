@@ -15,23 +15,29 @@
 //! there. So nobody else, other shards or who expires entries, sees an entry run out that frames in
 //! the kernel still use.
 
+mod credit;
+mod stations;
+
 use std::collections::{BTreeSet, HashMap};
 
-use openflow::{GroupId, PortNo};
+use openflow::PortNo;
 use packet::{MaskedRewrite, PacketBuf, Shape};
 
+use self::credit::{Credit, credits_of};
+pub(super) use self::stations::UsedStation;
 use super::Forwarder;
 use super::decide::flush_counts;
-use super::kernel_rewrite::KernelRewrite;
 use super::path::{PathId, Paths, Steps};
-use super::program::{Decided, MicroOp, Program, ProgramId, Terminal};
+use super::program::{Decided, ProgramId};
 use super::replica::Replica;
 use super::versions::Raised;
-use crate::counter::{Counter, DropReason};
+use crate::counter::Counter;
 use crate::fast::forwarder::cache::Evicted;
 use crate::fast::ids::EntryId;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::op::Op;
+use crate::fast::shared::SeenMoves;
+use crate::fast::sys::ShapeMasks;
 use crate::select::mix;
 use crate::time::Nanos;
 
@@ -147,15 +153,6 @@ impl TierSlotCounts {
     }
 }
 
-/// What a decision counts beside its path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Credit {
-    Output(PortNo),
-    Drop(DropReason),
-    Group(GroupId),
-    Bucket(GroupId, usize),
-}
-
 /// A decision that the kernel may carry out.
 #[derive(Debug)]
 struct Proposal {
@@ -167,17 +164,19 @@ struct Proposal {
 }
 
 /// What the kernel does with a frame.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct KernelVerdict {
     credits: Box<[Credit]>,
     does: TierVerdict,
+    /// The stations that it hangs on.
+    stations: Box<[UsedStation]>,
 }
 
 /// How long an entry may decide without being asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease {
     until: Nanos,
-    /// Whether it goes on when the entry was used: it has an idle timeout.
+    /// Whether it goes on when the entry was used: it has an idle timeout, or hangs on stations.
     goes_on: bool,
 }
 
@@ -218,6 +217,16 @@ pub(super) struct Tier {
     /// Ports that the program can send by.
     outputs: BTreeSet<PortNo>,
     is_running: bool,
+    /// What the keys have of frames.
+    masks: ShapeMasks,
+    /// Whether that is what `NORMAL` looks at too, until the pipeline mask changes.
+    has_stations: bool,
+    /// They are to have it.
+    lacks_stations: bool,
+    /// The moves of stations after which entries were ended.
+    moves: SeenMoves,
+    /// How many of those that this forwarder saw the others were told of.
+    moves_told: u64,
     rests_until: u64,
     proposals: Vec<Proposal>,
     slots: Vec<Slot>,
@@ -231,7 +240,8 @@ pub(super) struct Tier {
     harvest_at: Option<usize>,
     /// Its keys have bytes of packets in them, so its hash has a secret.
     known: HashMap<TierFlow, u32>,
-    /// Slots and serials of the entries about flows that show a value of an index; some have gone.
+    /// Slots and serials of the entries about flows that show a value of an index, or have a
+    /// station of it; some have gone.
     by_index: HashMap<u16, Vec<(u32, u32)>, BuildMixHasher>,
     /// The last serial.
     serial: u32,
@@ -346,19 +356,25 @@ impl Forwarder {
         // Nobody asks for what was raised while the tier did not run.
         self.versions.take_raised();
         self.replica.apply(op.0, &mut self.versions);
-        match self.versions.take_raised() {
-            _ if self.replica.is_mask_stale => self.stop_tier(table, now),
+        let raised = self.versions.take_raised();
+        if self.replica.is_mask_stale {
+            self.tier.has_stations = false;
+            return self.stop_tier(table, now);
+        }
+        match raised {
             Raised::All => self.stop_tier(table, now),
-            Raised::One(index) if self.tier.is_running => self.end_concerned(index, table),
+            Raised::One(index) if self.tier.is_running => self.end_concerned(&[index], table),
             Raised::One(_) | Raised::Nothing => {}
         }
     }
 
-    /// Ends the entries about flows that show a value of an index.
-    fn end_concerned(&mut self, index: u16, table: &mut impl KernelTable) {
-        let Some(concerned) = self.tier.by_index.remove(&index) else { return };
+    /// Ends the entries about flows that show a value of an index, or have a station of it.
+    fn end_concerned(&mut self, indices: &[u16], table: &mut impl KernelTable) {
         let mut ending = std::mem::take(&mut self.tier.ending);
-        ending.extend(concerned.iter().filter(|it| self.tier.has(**it)).map(|it| it.0));
+        for index in indices {
+            let concerned = self.tier.by_index.remove(index).unwrap_or_default();
+            ending.extend(concerned.iter().filter(|it| self.tier.has(**it)).map(|it| it.0));
+        }
         table.end(&ending);
         for slot in ending.drain(..) {
             self.tier.end(slot);
@@ -367,15 +383,22 @@ impl Forwarder {
         self.figures.kernel_entries = self.tier.live.len() as u64;
     }
 
-    /// When [`Forwarder::renew_leases`] is due.
+    /// When [`Forwarder::tend_tier`] is due.
     #[must_use]
     pub fn tier_due(&self) -> Option<Nanos> {
-        self.tier.lease_ends
+        let is_due = !self.tier.ended.is_empty() || self.is_behind_moves();
+        if is_due { Some(Nanos(0)) } else { self.tier.lease_ends }
     }
 
-    /// Asks the entries with an idle timeout when they were used, and lets the leases of those that
-    /// were go on: those of so many slots at once. Nothing before it is due.
-    pub fn renew_leases(&mut self, table: &mut impl KernelTable, now: Nanos) {
+    /// Ends the entries about stations that have moved, and credits what has ended. If that is
+    /// done, asks the entries whose leases go on when they were used, and lets the leases of those
+    /// that were go on: of so many slots at once. Nothing before it is due.
+    pub fn tend_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
+        self.end_moved(table);
+        if !self.tier.ended.is_empty() {
+            self.settle_tier(table, now);
+            return;
+        }
         if self.tier.lease_ends.is_none_or(|at| at > now) {
             return;
         }
@@ -387,7 +410,8 @@ impl Forwarder {
             }
             let context = (&self.replica, &self.paths, now);
             self.figures.kernel_hits += harvest(slot, number, table, context);
-            let lease = lease_of(slot.path, &self.replica, &self.paths);
+            let lease = lease_of(slot.path, &self.replica, &self.paths)
+                .of_stations(&slot.verdict.stations, &self.replica);
             if lease.until > slot.lease.until {
                 slot.lease = lease;
                 table.extend(number, lease.until);
@@ -436,6 +460,10 @@ impl Forwarder {
         if !self.caches.kernel || self.tier.ports.is_empty() {
             return;
         }
+        self.end_moved(table);
+        if self.tier.is_running && self.tier.lacks_stations {
+            self.stop_tier(table, now);
+        }
         let is_settled = self.settle_tier(table, now);
         if !self.tier.is_running || !is_settled {
             // What stays of the proposals is known again when their flows go on.
@@ -447,7 +475,8 @@ impl Forwarder {
             if self.tier.is_running || rests || !is_settled {
                 return;
             }
-            table.start(&self.pipeline_mask.masks.0);
+            table.start(self.tier.set_masks(&self.pipeline_mask.masks));
+            self.tier.moves.catch_up(self.replica.shared().moves());
             self.tier.is_running = true;
         }
         for proposal in std::mem::take(&mut self.tier.proposals) {
@@ -477,7 +506,7 @@ impl Forwarder {
                 continue;
             }
             let mut bytes = [0; TIER_BYTES];
-            let masks = &self.pipeline_mask.masks.0[shape.index()];
+            let masks = &self.tier.masks.0[shape.index()];
             for ((place, byte), mask) in bytes.iter_mut().zip(frame.bytes()).zip(masks) {
                 *place = byte & mask;
             }
@@ -485,7 +514,8 @@ impl Forwarder {
             if !self.tier.is_wanted(&flow, decided.path, now) {
                 continue;
             }
-            if let Some((verdict, lease)) = self.for_kernel(*decided, shape, now) {
+            if let Some((verdict, lease)) = self.for_kernel(*decided, (frame, shape), in_port, now)
+            {
                 self.paths.share(decided.path);
                 let path = decided.path;
                 self.tier.proposals.push(Proposal { flow, path, verdict, lease });
@@ -495,9 +525,10 @@ impl Forwarder {
 
     /// What a decision counts and where it sends, if the kernel can carry it out.
     fn for_kernel(
-        &self,
+        &mut self,
         decided: Decided,
-        shape: Shape,
+        (frame, shape): (&PacketBuf, Shape),
+        in_port: PortNo,
         now: Nanos,
     ) -> Option<(KernelVerdict, Lease)> {
         if decided.program == ProgramId::WALK || decided.path == PathId::NONE {
@@ -511,7 +542,16 @@ impl Forwarder {
         if !is_known || lease.until <= now {
             return None;
         }
-        let (credits, rewrite) = credits_of(self.programs.get(decided.program)?, shape)?;
+        let (switched, stations) = self.switched(decided, (frame, shape), in_port, now)?;
+        let lease = lease.of_stations(&stations, &self.replica);
+        if lease.until <= now {
+            return None;
+        }
+        let program = match &switched {
+            Some(program) => program.as_program(),
+            None => self.programs.get(decided.program)?,
+        };
+        let (credits, rewrite) = credits_of(program, shape)?;
         let outputs: Vec<PortNo> = credits
             .iter()
             .filter_map(|credit| match credit {
@@ -524,6 +564,7 @@ impl Forwarder {
         let verdict = || KernelVerdict {
             credits: credits.into(),
             does: TierVerdict { rewrite, outputs: outputs.into() },
+            stations: stations.into(),
         };
         can_send.then(|| (verdict(), lease))
     }
@@ -531,18 +572,22 @@ impl Forwarder {
     fn make_entry(&mut self, proposal: Proposal, table: &mut impl KernelTable, now: Nanos) {
         let Proposal { flow, path, verdict, lease } = proposal;
         let known = self.tier.known.get(&flow).copied();
-        let is_live = |slot: u32| self.tier.is_live(slot);
         // Twice in one batch, or its lease was over.
-        if let Some(number) = known.filter(|slot| is_live(*slot)) {
-            if let Some(slot) = self.tier.slots.get_mut(number as usize)
-                && slot.path == path
-                && lease.until > slot.lease.until
-            {
-                slot.lease = lease;
-                table.extend(number, lease.until);
-                self.tier.note_lease(lease);
+        let held = known.and_then(|slot| self.tier.slots.get_mut(slot as usize));
+        if let (Some(number), Some(slot)) = (known, held.filter(|slot| slot.holds)) {
+            let is_longer = slot.path == path && lease.until > slot.lease.until;
+            if !is_longer || slot.verdict == verdict {
+                if is_longer {
+                    slot.lease = lease;
+                    table.extend(number, lease.until);
+                    self.tier.note_lease(lease);
+                }
+                return self.paths.release(path);
             }
-            return self.paths.release(path);
+            // A station was forgotten, and is somewhere else now.
+            table.end(&[number]);
+            self.tier.end(number);
+            self.settle_tier(table, now);
         }
         let slot = known.or_else(|| self.free_slot(table, now));
         // Read while nothing counts there: from `put` on the kernel does.
@@ -566,6 +611,9 @@ impl Forwarder {
         self.versions.indices_of_frame(flow.shape, &flow.bytes, |index| {
             tier.list_index(index, (slot, serial));
         });
+        for used in &held.verdict.stations {
+            tier.list_index(used.index(), (slot, serial));
+        }
         match self.tier.slots.get_mut(slot as usize) {
             Some(place) => *place = held,
             None => self.tier.slots.push(held),
@@ -614,10 +662,6 @@ impl Forwarder {
 }
 
 impl Tier {
-    fn is_live(&self, slot: u32) -> bool {
-        self.slots.get(slot as usize).is_some_and(|slot| slot.holds)
-    }
-
     /// The entry in a slot holds no more.
     fn end(&mut self, number: u32) {
         let Some(slot) = self.slots.get_mut(number as usize).filter(|slot| slot.holds) else {
@@ -726,6 +770,7 @@ fn harvest(
     if let Some(cell) = replica.port_cell(in_port) {
         cell.rx.add(packets, bytes);
     }
+    slot.refresh_stations(counts.last_used, replica);
     if slot.lease.goes_on {
         each_entry(slot.path, paths, |id| {
             if let Some(entry) = replica.entry(id) {
@@ -746,52 +791,4 @@ fn harvest(
     }
     table.credit(in_port, &slot.verdict.does.outputs, &new);
     packets
-}
-
-/// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
-/// and then only sends it by ports or drops it.
-fn credits_of(program: Program<'_>, shape: Shape) -> Option<(Vec<Credit>, MaskedRewrite)> {
-    let mut changes = KernelRewrite::new(shape, program.code.guard);
-    let mut credits = Vec::new();
-    // Nobody has got the frame, or a copy of it, before it is changed.
-    let mut may_change = true;
-    for (micro_op, values) in program.micro_ops() {
-        match micro_op {
-            MicroOp::Group(id) => credits.push(Credit::Group(*id)),
-            MicroOp::Bucket(id, index) => credits.push(Credit::Bucket(*id, *index)),
-            MicroOp::Output(port, None) => credits.push(Credit::Output(*port)),
-            MicroOp::Drop(reason) => credits.push(Credit::Drop(*reason)),
-            MicroOp::Apply(_) | MicroOp::Rewrite(_) | MicroOp::PopTag if may_change => {
-                changes.add(micro_op, values)?;
-            }
-            // Copies of a frame that nothing changes are as the frame.
-            MicroOp::BeginCopy | MicroOp::EndCopy => {}
-            MicroOp::Apply(_)
-            | MicroOp::Rewrite(_)
-            | MicroOp::PopTag
-            | MicroOp::PushMpls(..)
-            | MicroOp::TagToMpls(..)
-            | MicroOp::Meter(..)
-            | MicroOp::Output(_, Some(_))
-            | MicroOp::ToController(_)
-            | MicroOp::RefusedTx(..)
-            | MicroOp::Normal(_) => return None,
-        }
-        may_change &= !matches!(
-            micro_op,
-            MicroOp::Output(..) | MicroOp::Drop(_) | MicroOp::BeginCopy | MicroOp::EndCopy
-        );
-    }
-    match program.terminal {
-        Some(Terminal::Output(port, None)) => credits.push(Credit::Output(port)),
-        Some(Terminal::Output(_, Some(_))) => return None,
-        Some(Terminal::Drop(reason)) => credits.push(Credit::Drop(reason)),
-        None => {}
-    }
-    // Groups count the bytes that a frame has when it comes to them.
-    let in_group = |credit: &Credit| matches!(credit, Credit::Group(_) | Credit::Bucket(..));
-    if changes.moves_tag() && credits.iter().any(in_group) {
-        return None;
-    }
-    Some((credits, changes.finish()?))
 }

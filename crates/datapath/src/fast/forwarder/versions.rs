@@ -37,6 +37,9 @@ const KINDS: [&[Part]; 7] = [
     &[(Field::Ipv4Src, 16), (Field::Ipv6Src, 96)],
 ];
 
+/// The indices of values are below.
+pub(super) const INDICES: u16 = (SLOTS * KINDS.len()) as u16;
+
 /// The bits of a field that belong to a part.
 fn bits((field, shift): Part) -> u128 {
     field.full_mask() >> shift << shift

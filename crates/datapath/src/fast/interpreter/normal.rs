@@ -1,30 +1,44 @@
 //! `NORMAL`: forwarding as a learning switch does (clause 4.5), within the packet's VLAN.
+//!
+//! One function for whoever forwards now, traces, or compiles what the kernel tier is to do with
+//! packets between two stations: what stations are known is for the target to say.
 
 use openflow::{Field, MacAddr, PortNo, QueueId};
 use packet::extract;
 
-use super::{Packet, Target, flood, send};
+use super::{Executed, Goes, Packet, Target, flood, send};
 use crate::counter::DropReason;
 use crate::macs::{Station, is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::vlans::{PortVlans, tag_of};
 
 /// What a learning switch knows of stations.
-pub(in crate::fast) trait Stations {
-    /// The port behind which a station was seen.
-    fn port_of(&mut self, station: Station) -> Option<PortNo>;
+pub(in crate::fast) trait Stations<'a>: Target<'a> {
+    /// The port behind which a station was seen. `Break` when the target does nothing with packets
+    /// to a station that nobody knows.
+    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>>;
 
     /// A station is seen behind a port. A packet must not see what it taught itself, so this holds
     /// from the next packet on.
     fn learn(&mut self, station: Station, port: PortNo);
+
+    /// A copy whose tag is changed.
+    fn begin_copy(&mut self, packet: &Packet) -> Packet {
+        self.fresh(packet)
+    }
+
+    /// The copy has left.
+    fn end_copy(&mut self, copy: Packet) {
+        self.discard(copy);
+    }
 }
 
 /// Carries out an output to `NORMAL`.
-pub(in crate::fast) fn forward_as_switch<'a, T: Target<'a> + Stations>(
+pub(in crate::fast) fn forward_as_switch<'a, T: Stations<'a>>(
     target: &mut T,
     packet: &Packet,
     queue: Option<QueueId>,
-) {
+) -> Goes {
     let ports = target.surroundings().ports;
     let key = extract(packet.frame.bytes(), &packet.meta);
     let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
@@ -36,14 +50,14 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Target<'a> + Stations>(
         Some(port) => port.vlans().enters(tag),
         None => PortVlans::default().enters(tag),
     };
-    let Some(vlan) = entered else { return dropped(target, DropReason::NotInVlan) };
+    let Some(vlan) = entered else { return drop(target, DropReason::NotInVlan) };
     if !is_multicast(src) && ingress.is_some() {
         target.learn((vlan, src), in_port);
     }
     if is_link_local(dst) {
-        return dropped(target, DropReason::Reserved);
+        return drop(target, DropReason::Reserved);
     }
-    let known = if is_multicast(dst) { None } else { target.port_of((vlan, dst)) };
+    let known = if is_multicast(dst) { None } else { target.port_of((vlan, dst))? };
     target.note(|| format!("in VLAN {vlan}"));
     // By one port, with the tag that its VLANs ask for.
     let retagged = |target: &mut T, number: PortNo| {
@@ -51,22 +65,27 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Target<'a> + Stations>(
         let Some(leaves) = leaves.filter(|leaves| leaves.differs(tag)) else {
             return send(target, ports, packet, number, queue);
         };
-        let mut copy = target.fresh(packet);
-        leaves.put(&mut copy.frame, tag);
+        let mut copy = target.begin_copy(packet);
+        for action in leaves.actions(tag) {
+            // They fit every packet, and no target stops at them.
+            let _fits: Goes<Executed> = target.execute(&mut copy, &action);
+        }
         send(target, ports, &copy, number, queue);
-        target.discard(copy);
+        target.end_copy(copy);
     };
     match known {
         None => {
             let wanted = |port: &Port| !port.no_flood() && port.vlans().carries(vlan);
             flood(target, ports, packet, wanted, |target, number, _| retagged(target, number));
         }
-        Some(port) if port == in_port => dropped(target, DropReason::ToIngress),
+        Some(port) if port == in_port => return drop(target, DropReason::ToIngress),
         Some(port) => retagged(target, port),
     }
+    Goes::Continue(())
 }
 
-fn dropped<'a, T: Target<'a>>(target: &mut T, reason: DropReason) {
+fn drop<'a, T: Target<'a>>(target: &mut T, reason: DropReason) -> Goes {
     target.note(|| format!("dropped: {}", reason.name()));
     target.drop(reason);
+    Goes::Continue(())
 }

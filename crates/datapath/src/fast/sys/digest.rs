@@ -55,6 +55,13 @@ impl SimdLevel {
 #[repr(C, align(64))]
 pub(crate) struct ShapeMasks(pub(crate) [[u8; LINE]; Shape::COUNT]);
 
+impl Default for ShapeMasks {
+    /// No byte of any frame.
+    fn default() -> Self {
+        Self([[0; LINE]; Shape::COUNT])
+    }
+}
+
 /// Digests and shapes of a burst of frames: the un-wildcarded bytes of the first 64 of each, and
 /// the tweak, which is mixed so that no frame and no tweak of another frame can undo it. `found` is
 /// called with the low word of each digest as soon as it is known.

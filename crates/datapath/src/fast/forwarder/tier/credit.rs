@@ -1,0 +1,71 @@
+//! What a decision in the kernel counts beside its path, from the program that it carries out.
+//!
+//! A program that does anything else than to change the headers of a frame, count, send it by ports
+//! and drop it is not for the kernel, and must never get credits here.
+
+use openflow::{GroupId, PortNo};
+use packet::{MaskedRewrite, Shape};
+
+use crate::counter::DropReason;
+use crate::fast::forwarder::kernel_rewrite::KernelRewrite;
+use crate::fast::forwarder::program::{MicroOp, Program, Terminal};
+
+/// What a decision counts beside its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Credit {
+    Output(PortNo),
+    Drop(DropReason),
+    Group(GroupId),
+    Bucket(GroupId, usize),
+}
+
+/// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
+/// and then only sends it by ports or drops it.
+pub(super) fn credits_of(
+    program: Program<'_>,
+    shape: Shape,
+) -> Option<(Vec<Credit>, MaskedRewrite)> {
+    let mut changes = KernelRewrite::new(shape, program.code.guard);
+    let mut credits = Vec::new();
+    // Nobody has got the frame, or a copy of it, before it is changed.
+    let mut may_change = true;
+    for (micro_op, values) in program.micro_ops() {
+        match micro_op {
+            MicroOp::Group(id) => credits.push(Credit::Group(*id)),
+            MicroOp::Bucket(id, index) => credits.push(Credit::Bucket(*id, *index)),
+            MicroOp::Output(port, None) => credits.push(Credit::Output(*port)),
+            MicroOp::Drop(reason) => credits.push(Credit::Drop(*reason)),
+            MicroOp::Apply(_) | MicroOp::Rewrite(_) | MicroOp::PopTag if may_change => {
+                changes.add(micro_op, values)?;
+            }
+            // Copies of a frame that nothing changes are as the frame.
+            MicroOp::BeginCopy | MicroOp::EndCopy => {}
+            MicroOp::Apply(_)
+            | MicroOp::Rewrite(_)
+            | MicroOp::PopTag
+            | MicroOp::PushMpls(..)
+            | MicroOp::TagToMpls(..)
+            | MicroOp::Meter(..)
+            | MicroOp::Output(_, Some(_))
+            | MicroOp::ToController(_)
+            | MicroOp::RefusedTx(..)
+            | MicroOp::Normal(_) => return None,
+        }
+        may_change &= !matches!(
+            micro_op,
+            MicroOp::Output(..) | MicroOp::Drop(_) | MicroOp::BeginCopy | MicroOp::EndCopy
+        );
+    }
+    match program.terminal {
+        Some(Terminal::Output(port, None)) => credits.push(Credit::Output(port)),
+        Some(Terminal::Output(_, Some(_))) => return None,
+        Some(Terminal::Drop(reason)) => credits.push(Credit::Drop(reason)),
+        None => {}
+    }
+    // Groups count the bytes that a frame has when it comes to them.
+    let in_group = |credit: &Credit| matches!(credit, Credit::Group(_) | Credit::Bucket(..));
+    if changes.moves_tag() && credits.iter().any(in_group) {
+        return None;
+    }
+    Some((credits, changes.finish()?))
+}
