@@ -16,7 +16,7 @@ use openflow::PortNo;
 use packet::Shape;
 
 use super::{Clock, WorkerPort};
-use crate::config::{BridgeConfig, FailMode};
+use crate::config::BridgeConfig;
 
 /// Entries of a shard's tier, and the fewest where many bridges share what one would take. With
 /// what is rewritten an entry takes 900 bytes, and 48 more for each processor.
@@ -88,27 +88,14 @@ pub(crate) struct TierPlan {
     slots: usize,
     /// Whether devices are taken that the host uses itself.
     takes_all: bool,
-    /// Why no port is to be in a tier, as the bridge was when it came; none where they may.
-    refusal: Option<&'static str>,
     clock: Clock,
 }
-
-/// What a bridge says that does nothing but learn: handing over by a TAP device takes up to half of
-/// what its workers forward.
-const LEARNS: &str = "the bridge came as a learning switch (fail mode standalone, no controllers), \
-                      which the kernel does not carry out";
 
 impl TierPlan {
     /// For a bridge of so many.
     pub(crate) fn new(config: &BridgeConfig, bridges: usize, clock: Clock) -> Self {
         let slots = (SLOTS / bridges.max(1).next_power_of_two()).max(SLOTS_LEAST);
-        let learns = match config.fail_mode {
-            FailMode::Standalone => config.controllers.is_empty(),
-            FailMode::Secure => false,
-        };
-        let refusal = (learns && !config.is_tier_asked).then_some(LEARNS);
-        let takes_all = config.is_tier_asked;
-        Self { ports: Arc::default(), slots, takes_all, refusal, clock }
+        Self { ports: Arc::default(), slots, takes_all: config.is_tier_asked, clock }
     }
 
     /// A port of the bridge, on whatever worker.
@@ -123,7 +110,7 @@ impl TierPlan {
 
     /// Whether a device is left to the host where it uses it.
     pub(super) fn heeds_the_host(&self) -> bool {
-        !self.takes_all && self.refusal.is_none()
+        !self.takes_all
     }
 
     /// What puts the tier of a shard at devices: this one, or one that is made for the first
@@ -171,10 +158,7 @@ impl TierEntry {
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return (self.plan.takes_all || is_kernels).then(why);
         }
-        Some(match self.plan.refusal {
-            Some(why) => Err(TierRefusal { why: why.to_owned(), is_for_the_host: false }),
-            None => self.attach(device),
-        })
+        Some(self.attach(device))
     }
 
     fn attach(&mut self, device: &mut Port) -> Result<(), TierRefusal> {

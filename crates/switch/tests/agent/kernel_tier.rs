@@ -192,22 +192,6 @@ fn the_tier_is_on_by_itself_where_the_host_does_not_use_the_device() {
     });
 }
 
-/// Its frames would only take the longer way to the worker.
-#[test]
-#[ignore = "needs root"]
-fn a_learning_switch_without_controllers_does_without_the_tier_unless_it_is_asked_for() {
-    in_namespace(|rtnl| {
-        add_veth(rtnl, "sw1", "host1");
-        for (caches, is_in) in [("", false), ("caches = \"frame,key,kernel\"\n", true)] {
-            let toml = format!("fail-mode = \"standalone\"\n{caches}");
-            let switch = Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), &toml);
-            let (_, out, _) = switch.ctl(&["ports"]);
-            assert_ne!(out.contains("no kernel tier: the bridge came as a learning switch"), is_in);
-            switch.stop();
-        }
-    });
-}
-
 /// The tier is made with the first port that can be in it.
 #[test]
 #[ignore = "needs root"]

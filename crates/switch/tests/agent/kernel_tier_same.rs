@@ -18,22 +18,22 @@ use crate::harness::{Controller, Switch, until};
 use crate::kernel_tier::shown;
 use crate::veth::{add_veth, in_namespace};
 
-const PORTS: usize = 3;
+pub(crate) const PORTS: usize = 3;
 
 /// A switch, its controller, and the other ends of its ports.
-struct Side {
-    switch: Switch,
-    controller: Controller,
+pub(crate) struct Side {
+    pub(crate) switch: Switch,
+    pub(crate) controller: Controller,
     hosts: Vec<Port>,
     /// What has come out of each port.
-    frames: Vec<Vec<Vec<u8>>>,
+    pub(crate) frames: Vec<Vec<Vec<u8>>>,
 }
 
 /// Packets, bytes and more of everything that counts, by name.
-type Counts = Vec<(String, Vec<u64>)>;
+pub(crate) type Counts = Vec<(String, Vec<u64>)>;
 
 impl Side {
-    fn new(rtnl: &netdev::sys::link::Rtnl, letter: char, caches: &str) -> Self {
+    pub(crate) fn new(rtnl: &netdev::sys::link::Rtnl, letter: char, caches: &str) -> Self {
         let mut specs = Vec::new();
         for number in 1..=PORTS {
             add_veth(rtnl, &format!("{letter}{number}"), &format!("{letter}h{number}"));
@@ -47,13 +47,13 @@ impl Side {
         Self { switch, controller, hosts, frames: vec![Vec::new(); PORTS] }
     }
 
-    fn send(&mut self, port: usize, frame: &[u8]) {
+    pub(crate) fn send(&mut self, port: usize, frame: &[u8]) {
         let frames = [PacketBuf::from_slice(frame)];
         until("room", || (self.hosts[port].tx(&frames).unwrap() == 1).then_some(()));
     }
 
     /// Waits until all that was sent is decided and has come out.
-    fn settle(&mut self, sent: u64) {
+    pub(crate) fn settle(&mut self, sent: u64) {
         until("the decisions", || (self.looked_up() == sent).then_some(()));
         let stats = self.ports();
         let mut batch = Batch::default();
@@ -86,7 +86,7 @@ impl Side {
         counts.collect()
     }
 
-    fn counts(&mut self) -> Counts {
+    pub(crate) fn counts(&mut self) -> Counts {
         let mut all = self.ports();
         let body = MultipartRequestBody::Flow(FlowStatsRequest::all());
         let MultipartReplyBody::Flow(entries) = self.controller.multipart(body) else { panic!() };
