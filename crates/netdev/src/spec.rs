@@ -238,7 +238,7 @@ mod tests {
         assert!(error("pcap:").contains("pcap:FILE"));
         assert!(error("pcap:f?lop=true").contains("loop=false|true"));
         assert!(error("null:?x=1").contains("it has: queues=1"));
-        assert!(error("dpdk:x?x=1").contains("it has none"));
+        assert!(error("dpdk:x?x=1").contains("it has: queues=1"));
     }
 
     #[test]

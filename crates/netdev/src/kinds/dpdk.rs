@@ -1,11 +1,12 @@
 //! `dpdk`: any device that DPDK drives, a NIC or a virtual one, named by its devargs.
 //!
-//! Frames that came from a DPDK port leave by one without a copy. There is no descriptor to sleep
+//! Frames that came from a DPDK port leave by one without a copy. A port may have several queue
+//! pairs of its device, each for a thread of its own. There is no descriptor to sleep
 //! on, so a worker with such a port polls. Only a build with the cargo feature `dpdk` has it; any
 //! other says so.
 
 use crate::error::PortError;
-use crate::kind::{KindRow, by_name};
+use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::port::Port;
 use crate::spec::PortSpec;
 
@@ -18,7 +19,7 @@ pub const ROW: KindRow = KindRow {
     name_hint: "DEVARGS",
     help: "a device that DPDK drives, by its devargs (cargo feature dpdk; EAL options in \
            WEIR_DPDK_EAL, number of buffers in WEIR_DPDK_BUFFERS)",
-    options: &[],
+    options: &[option(QUEUES, "1", "queue pairs, each for a thread of its own; 1 to 64")],
     exclusive: by_name,
     open,
 };

@@ -71,6 +71,14 @@ pub(crate) struct LossCounters {
     pub(crate) tx_errors: u64,
 }
 
+/// The most queues that a device has: the layout is `struct weir_queues`'s.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceQueues {
+    rx: u16,
+    tx: u16,
+}
+
 /// What went from one device to another: the layout is `struct weir_relayed`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +94,8 @@ unsafe extern "C" {
     fn weir_dpdk_pool(name: *const c_char, count: u32) -> *mut c_void;
     fn weir_dpdk_attach(devargs: *const c_char) -> c_int;
     fn weir_dpdk_detach(port: u16) -> c_int;
-    fn weir_dpdk_start(port: u16, queues: u16, pool: *mut c_void) -> c_int;
+    fn weir_dpdk_start(port: u16, queues: u16, pool: *mut c_void, most: *mut DeviceQueues)
+    -> c_int;
     fn weir_dpdk_rx(
         port: u16,
         queue: u16,
@@ -171,6 +180,20 @@ pub(crate) enum DpdkError {
         value: String,
         /// What fits.
         wanted: String,
+    },
+    /// The device has fewer queues.
+    #[error(
+        "queues={wanted} is too many: the device has {rx} for receiving and {tx} for sending, so \
+         use at most {most}",
+        most = .rx.min(.tx)
+    )]
+    Queues {
+        /// How many were asked for.
+        wanted: u16,
+        /// The most receive queues.
+        rx: u16,
+        /// The most transmit queues.
+        tx: u16,
     },
     /// A device.
     #[error("DPDK cannot {what}: {source}")]
@@ -284,8 +307,9 @@ pub(crate) struct EthDevice {
 }
 
 impl EthDevice {
-    /// Makes and starts the device that `devargs` name, a NIC's address or a virtual device.
-    pub(crate) fn open(devargs: &str) -> Result<Self, DpdkError> {
+    /// Makes and starts the device that `devargs` name, a NIC's address or a virtual device, with
+    /// `wanted` queue pairs, 0 to `wanted - 1`. Each is for one thread at a time.
+    pub(crate) fn open(devargs: &str, wanted: u16) -> Result<Self, DpdkError> {
         let held = control();
         let buffers = environment(&held)?;
         let invalid = |_| device("read the devargs", -(rustix::io::Errno::INVAL.raw_os_error()));
@@ -294,15 +318,22 @@ impl EthDevice {
         let port = unsafe { weir_dpdk_attach(text.as_ptr()) };
         let port = u16::try_from(port).map_err(|_| device("make the device", port))?;
         let opened = Self { port, buffers };
-        // SAFETY: the port exists and the pool lives for ever.
-        let failed = unsafe { weir_dpdk_start(port, 1, buffers.0.as_ptr()) };
+        let mut most = DeviceQueues::default();
+        // SAFETY: the port exists, the pool lives for ever, and `most` is writable.
+        let failed = unsafe { weir_dpdk_start(port, wanted, buffers.0.as_ptr(), &raw mut most) };
         drop(held);
-        if failed < 0 { Err(device("start the device", failed)) } else { Ok(opened) }
+        let DeviceQueues { rx, tx } = most;
+        match failed {
+            0.. => Ok(opened),
+            _ if wanted > rx.min(tx) => Err(DpdkError::Queues { wanted, rx, tx }),
+            _ => Err(device("start the device", failed)),
+        }
     }
 
-    /// Appends up to `max` received frames to `frames`; returns how many, and their bytes.
+    /// Appends up to `max` frames that this queue has received to `frames`; returns how many, and
+    /// their bytes.
     #[inline]
-    pub(crate) fn rx(&self, frames: &mut Vec<PacketBuf>, max: usize) -> (usize, u64) {
+    pub(crate) fn rx(&self, queue: u16, frames: &mut Vec<PacketBuf>, max: usize) -> (usize, u64) {
         let mut received = 0;
         let mut bytes = 0;
         while received < max {
@@ -315,7 +346,7 @@ impl EthDevice {
             unsafe {
                 PacketBuf::extend_external(frames, wish, |room| {
                     let sizes = &raw mut burst;
-                    weir_dpdk_rx(self.port, 0, room, wish as u16, &MBUFS, sizes).into()
+                    weir_dpdk_rx(self.port, queue, room, wish as u16, &MBUFS, sizes).into()
                 });
             }
             let count = frames.len() - first;
@@ -331,12 +362,13 @@ impl EthDevice {
         (received, bytes)
     }
 
-    /// Sends a prefix of `frames`, which is taken out; returns how many, and their bytes. A frame
+    /// Sends a prefix of `frames` by this queue, which is taken out; returns how many, and their bytes. A frame
     /// that is no mbuf is copied into one, and its buffer handed to `done`. Frames that can never
     /// be sent so (no mbuf is that long) are taken out too, and counted as the third number.
     #[inline]
     pub(crate) fn tx(
         &self,
+        queue: u16,
         frames: &mut Vec<PacketBuf>,
         mut done: impl FnMut(PacketBuf),
     ) -> (usize, u64, u64) {
@@ -358,8 +390,9 @@ impl EthDevice {
             let room = frames.as_ptr().cast::<ExternalBuf>();
             // SAFETY: `wish` buffers in the layout of `ExternalBuf`. What the device takes is taken
             // out of `frames` without being released again.
-            let count =
-                unsafe { weir_dpdk_tx(self.port, 0, room, wish, &MBUFS, &raw mut burst).into() };
+            let count = unsafe {
+                weir_dpdk_tx(self.port, queue, room, wish, &MBUFS, &raw mut burst).into()
+            };
             PacketBuf::forget_front(frames, count);
             if count == 0 {
                 break;

@@ -15,8 +15,11 @@ mod with_dpdk {
     use std::time::Duration;
 
     use netdev::pcap::{append_record, file_header};
-    use netdev::{Port, open_text};
+    use netdev::{Port, PortQueue, RxQueue, open_queues, open_text};
     use packet::{Batch, PacketBuf};
+
+    use crate::queues::flows_are_shared_out;
+    use crate::testbed::{namespace, until};
 
     const EAL: &str = "--no-huge -m 256 --no-pci --no-shconf --no-telemetry --log-level=4";
     const CHILD: &str = "WEIR_TEST_DPDK_CHILD";
@@ -28,7 +31,7 @@ mod with_dpdk {
             return true;
         }
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+        command.args(["--exact", test, "--nocapture", "--include-ignored"]).env(CHILD, "1");
         command.env("WEIR_DPDK_EAL", EAL).env("WEIR_DPDK_BUFFERS", "8191");
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -65,6 +68,9 @@ mod with_dpdk {
         frames_go_from_device_to_device();
         a_capture_is_received_also_in_pieces();
         a_device_can_be_made_again();
+        each_queue_of_a_device_is_used_for_itself();
+        each_queue_of_a_device_is_for_a_thread_of_its_own();
+        devices_that_are_joined_have_joined_queues();
         slips_are_refused_with_their_place();
         assert_eq!(listing("/var/run/dpdk"), before, "DPDK left files behind");
     }
@@ -182,5 +188,128 @@ mod with_dpdk {
         let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
         let text = error("dpdk:net_nosuch0");
         assert!(text.contains("dpdk:net_nosuch0: DPDK cannot make the device"), "{text}");
+        let text = error("dpdk:net_ring6?queues=2");
+        assert!(text.contains("use 1 here"), "{text}");
+        // `net_ring` has 16 queues.
+        let spec = "dpdk:net_ring6?queues=17".parse().unwrap();
+        let text = open_queues(&spec).map(drop).unwrap_err().to_string();
+        for part in ["port dpdk:net_ring6?queues=17: ", "use at most 16"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(open_text("dpdk:net_ring6").is_ok(), "nothing of it is left");
+    }
+
+    /// A port of several queues, and all of them.
+    fn open_all(text: &str) -> (Box<dyn netdev::PortDevice>, Vec<PortQueue>) {
+        let Port { device, rx, tx, more } = open_queues(&text.parse().unwrap()).unwrap();
+        (device, std::iter::once(PortQueue { rx, tx }).chain(more).collect())
+    }
+
+    /// What a queue receives until there are so many frames.
+    fn receive_by(rx: &mut dyn RxQueue, count: usize) -> Vec<PacketBuf> {
+        let mut batch = Batch::default();
+        until("the frames of a queue", || {
+            let missing = count - batch.len();
+            rx.rx(&mut batch, missing).unwrap();
+            batch.len() == count
+        });
+        batch.drain().collect()
+    }
+
+    fn each_queue_of_a_device_is_used_for_itself() {
+        let (mut device, mut ring) = open_all("dpdk:net_ring3?queues=3");
+        assert_eq!(ring.len(), 3);
+        let of = |queue: usize| (0..20).map(move |n| frame(60 + n, queue)).collect::<Vec<_>>();
+        // In another order than they are received in.
+        for queue in [2, 0, 1] {
+            assert_eq!(ring[queue].tx.tx(&of(queue)).unwrap(), 20);
+        }
+        for queue in 0..3 {
+            assert_eq!(receive_by(ring[queue].rx.as_mut(), 20), of(queue));
+            assert_eq!(ring[queue].rx.rx(&mut Batch::default(), 9).unwrap(), 0);
+        }
+        let bytes: u64 = of(0).iter().map(|frame| frame.len() as u64).sum();
+        let counters = device.counters();
+        assert_eq!((counters.tx_packets, counters.tx_bytes), (60, 3 * bytes));
+        assert_eq!((counters.rx_packets, counters.rx_bytes), (60, 3 * bytes));
+        // A device with RSS: `net_null` makes up what each queue receives.
+        let (mut device, mut null) = open_all("dpdk:net_null4?queues=4");
+        for queue in &mut null {
+            assert_eq!(receive_by(queue.rx.as_mut(), 64).len(), 64);
+        }
+        assert_eq!(device.counters().rx_packets, 256);
+    }
+
+    /// A capture for each queue, received by threads at the same time.
+    fn each_queue_of_a_device_is_for_a_thread_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |queue: usize| folder.path().join(format!("{queue}.pcap"));
+        let of = |queue: usize| (0..500).map(move |n| frame(60 + n, queue)).collect::<Vec<_>>();
+        for queue in 0..2 {
+            write_capture(&path(queue), &of(queue));
+        }
+        let (a, b) = (path(0), path(1));
+        let name = format!("dpdk:net_pcap2,rx_pcap={},rx_pcap={}", a.display(), b.display());
+        let spec = format!("{name}?queues=3").parse().unwrap();
+        let error = open_queues(&spec).map(drop).unwrap_err().to_string();
+        assert!(error.contains("2 for receiving and 2 for sending, so use at most 2"), "{error}");
+        let (mut device, queues) = open_all(&format!("{name}?queues=2"));
+        std::thread::scope(|threads| {
+            for (number, mut queue) in queues.into_iter().enumerate() {
+                threads.spawn(move || {
+                    let mut got = receive_by(queue.rx.as_mut(), 500);
+                    assert_eq!(got, of(number));
+                    let mut pool = packet::Pool::default();
+                    assert_eq!(queue.tx.tx_batch(&mut got, &mut pool).unwrap(), 500);
+                });
+            }
+        });
+        let counters = device.counters();
+        assert_eq!((counters.rx_packets, counters.tx_packets), (1_000, 1_000));
+        assert_eq!(counters.rx_bytes, counters.tx_bytes);
+    }
+
+    /// `net_memif` joins queues of the same number, as other switches have them.
+    fn devices_that_are_joined_have_joined_queues() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("memif");
+        let end = |number: usize, role: &str| {
+            let socket = socket.display();
+            open_all(&format!(
+                "dpdk:net_memif{number},role={role},socket={socket},socket-abstract=no?queues=3"
+            ))
+        };
+        let (mut server, mut near) = end(0, "server");
+        let (mut client, mut far) = end(1, "client");
+        until("both ends", || server.info().link_up && client.info().link_up);
+        // The client's receiving gives the server room to send.
+        for queue in near.iter_mut().chain(&mut far) {
+            assert_eq!(queue.rx.rx(&mut Batch::default(), 9).unwrap(), 0);
+        }
+        for (from, to) in [(0, 1), (1, 0)] {
+            let ends = [&mut near, &mut far];
+            let of = |queue: usize| (0..30).map(move |n| frame(60 + n, queue + 7 * from));
+            for queue in [1, 2, 0] {
+                let frames: Vec<PacketBuf> = of(queue).collect();
+                assert_eq!(ends[from][queue].tx.tx(&frames).unwrap(), 30);
+            }
+            for queue in 0..3 {
+                let got = receive_by(ends[to][queue].rx.as_mut(), 30);
+                assert!(got.into_iter().eq(of(queue)), "queue {queue} to {to}");
+            }
+        }
+        assert_eq!(server.counters().rx_packets, 90);
+        assert_eq!(client.counters().tx_packets, 90);
+    }
+
+    /// A device that shares flows out: `net_tap`, whose kernel side does it.
+    #[test]
+    #[ignore = "needs root"]
+    fn a_device_shares_flows_out_among_its_queues() {
+        if !is_child("dpdk::with_dpdk::a_device_shares_flows_out_among_its_queues") {
+            return;
+        }
+        let run = || flows_are_shared_out("dpdk:net_tap0,iface=dtap0?queues=4", "af_packet:dtap0");
+        namespace().enter(run).unwrap();
     }
 }

@@ -114,7 +114,7 @@ fn take(queues: &mut [PortQueue], got: &mut [Vec<(u8, u16)>]) {
 }
 
 /// The kernel gives each flow to one queue, every frame once, and nothing that the port has sent.
-fn flows_are_shared_out(near: &str, far: &str) {
+pub(crate) fn flows_are_shared_out(near: &str, far: &str) {
     const FLOWS: u8 = 64;
     const EACH: u16 = 40;
     let Port { mut device, rx, tx, more } = open(near).unwrap();

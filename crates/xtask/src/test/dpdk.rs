@@ -26,9 +26,11 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-cli", "--all-targets"]).args(feature);
     shell::run(lints.args(["--", "-D", "warnings"]))?;
     let mut tests = context.cargo();
-    cargo::counted(
-        tests.args(["test", "-p", "weir-netdev", "--test", "ports"]).args(feature).args(["dpdk::"]),
-    )
+    tests.args(["test", "-p", "weir-netdev", "--test", "ports"]).args(feature).arg("dpdk::");
+    if context.is_root {
+        tests.args(["--", "--include-ignored"]);
+    }
+    cargo::counted(&mut tests)
 }
 
 fn has_libdpdk(context: &Context) -> bool {

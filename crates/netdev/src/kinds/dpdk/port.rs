@@ -1,11 +1,11 @@
-//! The DPDK port itself: one queue pair of an Ethernet device.
+//! The DPDK port itself: the queue pairs of an Ethernet device.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use packet::{Batch, PacketBuf, Pool};
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
 use crate::port::{DriverQueue, Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::spec::PortSpec;
@@ -13,25 +13,35 @@ use crate::sys::dpdk::EthDevice;
 
 /// Makes and starts the device that the name of `spec`, its devargs, describes.
 pub(super) fn open(spec: &PortSpec) -> Result<Port, PortError> {
-    let device = EthDevice::open(spec.name())
+    let queues = spec.queues()? as u16;
+    let device = EthDevice::open(spec.name(), queues)
         .map_err(|error| PortError::Driver { name: spec.to_string(), source: error.into() })?;
     let device = Arc::new(device);
-    let counters = Arc::new(PortQueueCounters::default());
-    let rx = DpdkRx { device: Arc::clone(&device), counters: Arc::clone(&counters) };
-    let tx = DpdkTx { device: Arc::clone(&device), counters: Arc::clone(&counters) };
-    Ok(Port::new(DpdkDevice { name: spec.name().to_owned(), device, counters }, rx, tx))
+    let counters = queue_counters(queues.into());
+    let handle = DpdkDevice {
+        name: spec.name().to_owned(),
+        device: Arc::clone(&device),
+        counters: counters.clone(),
+    };
+    let pair = |(queue, counters): (u16, Arc<PortQueueCounters>)| {
+        let rx = DpdkRx { device: Arc::clone(&device), queue, counters: Arc::clone(&counters) };
+        Ok((rx, DpdkTx { device: Arc::clone(&device), queue, counters }))
+    };
+    Port::with_queues(handle, (0..queues).zip(counters).map(pair))
 }
 
-/// The receive queue.
+/// A receive queue.
 struct DpdkRx {
     device: Arc<EthDevice>,
+    /// Its number at the device.
+    queue: u16,
     counters: Arc<PortQueueCounters>,
 }
 
 impl RxQueue for DpdkRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let (frames, _) = batch.parts_mut();
-        let (count, bytes) = self.device.rx(frames, max);
+        let (count, bytes) = self.device.rx(self.queue, frames, max);
         let packets = count as u64;
         self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
         Ok(count)
@@ -56,16 +66,18 @@ impl RxQueue for DpdkRx {
     }
 }
 
-/// The transmit queue.
+/// A transmit queue.
 struct DpdkTx {
     device: Arc<EthDevice>,
+    /// Its number at the device.
+    queue: u16,
     counters: Arc<PortQueueCounters>,
 }
 
 impl DpdkTx {
     /// Sends a prefix and returns how many frames were taken.
     fn send(&self, frames: &mut Vec<PacketBuf>, done: impl FnMut(PacketBuf)) -> usize {
-        let (sent, bytes, errors) = self.device.tx(frames, done);
+        let (sent, bytes, errors) = self.device.tx(self.queue, frames, done);
         self.counters.tx.add(&Counted { packets: sent as u64, bytes, drops: 0, errors });
         sent + errors as usize
     }
@@ -95,7 +107,7 @@ impl TxQueue for DpdkTx {
 struct DpdkDevice {
     name: String,
     device: Arc<EthDevice>,
-    counters: Arc<PortQueueCounters>,
+    counters: Vec<Arc<PortQueueCounters>>,
 }
 
 impl PortDevice for DpdkDevice {
@@ -117,7 +129,7 @@ impl PortDevice for DpdkDevice {
 
     fn counters(&mut self) -> PortCounters {
         let losses = self.device.losses();
-        let counters = self.counters.read();
+        let counters: PortCounters = self.counters.iter().map(|queue| queue.read()).sum();
         PortCounters {
             rx_drops: losses.rx_missed,
             rx_errors: losses.rx_errors,

@@ -48,6 +48,15 @@ struct weir_losses {
     uint64_t tx_errors;
 };
 
+/* The most queues of a device. */
+struct weir_queues {
+    uint16_t rx;
+    uint16_t tx;
+};
+
+/* What tells flows apart where a device gives each to one queue: addresses and ports. */
+#define FLOW_TYPES (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_SCTP)
+
 /* What went from one device to another. */
 struct weir_relayed {
     uint64_t received;
@@ -143,7 +152,9 @@ int weir_dpdk_detach(uint16_t port)
     return failed;
 }
 
-int weir_dpdk_start(uint16_t port, uint16_t queues, void *pool)
+/* Starts a device with as many queue pairs, -ERANGE where it has fewer: `most` tells how many. Where
+ * it can, the device gives each flow to one queue; where not, who sends decides. */
+int weir_dpdk_start(uint16_t port, uint16_t queues, void *pool, struct weir_queues *most)
 {
     struct rte_eth_conf conf;
     struct rte_eth_dev_info info;
@@ -151,15 +162,18 @@ int weir_dpdk_start(uint16_t port, uint16_t queues, void *pool)
     int failed = rte_eth_dev_info_get(port, &info);
 
     memset(&conf, 0, sizeof(conf));
+    memset(most, 0, sizeof(*most));
     if (failed < 0)
         return failed;
+    most->rx = info.max_rx_queues;
+    most->tx = info.max_tx_queues;
     if (queues > info.max_rx_queues || queues > info.max_tx_queues)
         return -ERANGE;
-    if (queues > 1 && info.flow_type_rss_offloads != 0) {
+    conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & FLOW_TYPES;
+    if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-        conf.rx_adv_conf.rss_conf.rss_hf =
-            info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
-    }
+    else
+        conf.rx_adv_conf.rss_conf.rss_hf = 0;
     failed = rte_eth_dev_configure(port, queues, queues, &conf);
     if (failed == 0)
         failed = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx_slots, &tx_slots);
