@@ -78,9 +78,7 @@ pub use counters::PortCounters;
 pub use error::PortError;
 pub use kind::{KindRow, QUEUES_MAX, open, open_queues, open_text};
 pub use kinds::KINDS;
-pub use port::{
-    DriverQueue, LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue, TxQueue,
-};
+pub use port::{LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue, TxQueue};
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use tier::{

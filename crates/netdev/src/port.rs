@@ -56,14 +56,6 @@ pub trait RxQueue: Send {
     fn arrivals(&self) -> &[u64] {
         &[]
     }
-
-    /// Receives up to `max` frames and sends them by `to` unchanged, where one driver has both
-    /// queues and does this without handing the frames out; returns how many were received. `None`
-    /// otherwise; then use [`RxQueue::rx`] and [`TxQueue::tx_batch`]. Frames that `to` does not
-    /// take are dropped and counted there.
-    fn relay(&mut self, _to: &mut dyn TxQueue, _max: usize) -> Option<usize> {
-        None
-    }
 }
 
 /// A transmit queue. Frames carry no FCS.
@@ -97,11 +89,6 @@ pub trait TxQueue: Send {
     /// [`Port::tx_batch`] sees to it.
     fn carries_offloads(&self) -> bool {
         false
-    }
-
-    /// The driver's handle of the queue, for [`RxQueue::relay`].
-    fn driver_queue(&mut self) -> Option<DriverQueue<'_>> {
-        None
     }
 }
 
@@ -153,16 +140,6 @@ pub trait PortDevice: Send {
     fn enter_tier(&mut self, _tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
         Err(PortError::NoTier(self.info().kind))
     }
-}
-
-/// The transmit queue of a driver that relays frames itself: DPDK's.
-#[derive(Debug)]
-#[cfg_attr(not(feature = "dpdk"), expect(dead_code, reason = "only DPDK relays"))]
-pub struct DriverQueue<'a> {
-    /// The driver's number of the port.
-    pub(crate) port_id: u16,
-    /// The counters of the queue.
-    pub(crate) counters: &'a PortQueueCounters,
 }
 
 /// How a change of [`PortInfo`] becomes known.
@@ -295,11 +272,6 @@ impl Port {
             finish_offloads(frames, pool, |_| true);
         }
         self.tx.tx_batch(frames, pool)
-    }
-
-    /// See [`RxQueue::relay`].
-    pub fn relay(&mut self, to: &mut Self, max: usize) -> Option<usize> {
-        self.rx.relay(to.tx.as_mut(), max)
     }
 
     /// See [`RxQueue::fd`].

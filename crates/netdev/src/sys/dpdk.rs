@@ -79,16 +79,6 @@ struct DeviceQueues {
     tx: u16,
 }
 
-/// What went from one device to another: the layout is `struct weir_relayed`'s.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Relayed {
-    pub(crate) received: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) sent: u64,
-    pub(crate) sent_bytes: u64,
-}
-
 unsafe extern "C" {
     fn weir_dpdk_init(argc: c_int, argv: *mut *mut c_char) -> c_int;
     fn weir_dpdk_pool(name: *const c_char, count: u32) -> *mut c_void;
@@ -112,7 +102,6 @@ unsafe extern "C" {
         owner: *const ExternalOwner,
         burst: *mut Burst,
     ) -> u16;
-    fn weir_dpdk_relay(from: u16, to: u16, queue: u16, max: u16, out: *mut Relayed);
     fn weir_dpdk_alloc(
         pool: *mut c_void,
         out: *mut ExternalBuf,
@@ -401,22 +390,6 @@ impl EthDevice {
             bytes += burst.bytes;
         }
         (sent, bytes, unfit)
-    }
-
-    /// Receives up to `max` frames, or [`BURST`], and sends them by the device of that number; what
-    /// this does not take is dropped.
-    #[inline]
-    pub(crate) fn relay(&self, to: u16, max: usize) -> Relayed {
-        let mut relayed = Relayed::default();
-        let max = max.min(BURST) as u16;
-        // SAFETY: both devices run, and no frame is handed out.
-        unsafe { weir_dpdk_relay(self.port, to, 0, max, &raw mut relayed) };
-        relayed
-    }
-
-    /// The device's number.
-    pub(crate) fn number(&self) -> u16 {
-        self.port
     }
 
     /// A copy of the frame in a buffer of DPDK's.

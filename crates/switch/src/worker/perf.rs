@@ -169,20 +169,6 @@ impl<'a> StageTimer<'a> {
     }
 }
 
-impl PerfStats {
-    /// Records `count` frames that a driver relayed by itself; the time counts as receiving.
-    pub(super) fn record_relay(&self, count: usize, timer: &StageTimer<'_>) {
-        if count == 0 {
-            return;
-        }
-        let received = timer.lap();
-        timer.end(count, received, received);
-        self.batches.add(1);
-        self.packets.add(count as u64);
-        self.sent.add(count as u64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::PerfStats;

@@ -11,7 +11,6 @@ use packet::{Batch, PacketBuf, Pool};
 
 use super::egress::{Egress, WorkerLink};
 use super::port_map::{PortLocation, PortMap};
-use super::shard::RX_BATCH;
 use super::wire::partner;
 use super::{CommandQueue, Shaper, Slots, WorkerPort};
 use crate::counters::Counters;
@@ -184,15 +183,6 @@ impl Ports {
         for port in self.all.iter_mut() {
             port.pair = port.pair.map(|pair| if pair.0 == number { (number, mac) } else { pair });
         }
-    }
-
-    /// Has the driver of a pair of ports relay frames by itself. Returns their number, or `None`
-    /// where the driver cannot.
-    pub(super) fn relay(&mut self, index: usize) -> Option<usize> {
-        let (number, _) = self.pair(index)?;
-        let (other, _) = self.all.iter().find(|(_, port)| port.number == number)?;
-        let (from, to) = self.all.pair(index, other)?;
-        from.device.as_mut()?.relay(to.device.as_mut()?, RX_BATCH)
     }
 }
 

@@ -487,12 +487,6 @@ impl Shard {
         (now, time): (Instant, Nanos),
     ) -> usize {
         let timer = StageTimer::begin(&self.info.perf);
-        if let Forwarding::Wire(Wire::Io) = self.forwarding
-            && let Some(count) = self.ports.relay(index)
-        {
-            self.info.perf.record_relay(count, &timer);
-            return count;
-        }
         let Some(in_port) = self.ports.receive(index, asked, buffers, now) else { return 0 };
         let (frames, pool) = buffers.parts_mut();
         let count = frames.len();

@@ -36,12 +36,6 @@ impl<T> Slots<T> {
         self.slots.get_mut(index)?.as_mut()
     }
 
-    /// Two things at different indices.
-    pub(super) fn pair(&mut self, one: usize, other: usize) -> Option<(&mut T, &mut T)> {
-        let [one, other] = self.slots.get_disjoint_mut([one, other]).ok()?;
-        Some((one.as_mut()?, other.as_mut()?))
-    }
-
     /// How many things there are.
     pub(crate) fn len(&self) -> usize {
         self.count
@@ -93,9 +87,6 @@ mod tests {
         assert_eq!(slots.put(5, 'f'), None);
         assert_eq!(slots.put(0, 'A'), Some('a'));
         assert_eq!(slots.iter().collect::<Vec<_>>(), [(0, &'A'), (2, &'c'), (5, &'f')]);
-        assert_eq!(slots.pair(0, 2), Some((&mut 'A', &mut 'c')));
-        assert_eq!(slots.pair(0, 0), None);
-        assert_eq!(slots.pair(0, 1), None);
         assert_eq!((slots.take(5), slots.end(), slots.len()), (Some('f'), 3, 2));
         slots.iter_mut().for_each(|thing| *thing = 'x');
         assert_eq!(slots.get(0), Some(&'x'));

@@ -7,7 +7,7 @@ use packet::{Batch, PacketBuf, Pool};
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::port::{DriverQueue, Port, PortDevice, PortInfo, RxQueue, TxQueue};
+use crate::port::{Port, PortDevice, PortInfo, RxQueue, TxQueue};
 use crate::spec::PortSpec;
 use crate::sys::dpdk::EthDevice;
 
@@ -50,20 +50,6 @@ impl RxQueue for DpdkRx {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-
-    fn relay(&mut self, to: &mut dyn TxQueue, max: usize) -> Option<usize> {
-        let to = to.driver_queue()?;
-        let relayed = self.device.relay(to.port_id, max);
-        let (packets, bytes) = (relayed.received, relayed.received_bytes);
-        self.counters.rx.add(&Counted { packets, bytes, ..Counted::default() });
-        to.counters.tx.add(&Counted {
-            packets: relayed.sent,
-            bytes: relayed.sent_bytes,
-            drops: relayed.received - relayed.sent,
-            errors: 0,
-        });
-        Some(relayed.received as usize)
-    }
 }
 
 /// A transmit queue.
@@ -96,10 +82,6 @@ impl TxQueue for DpdkTx {
         pool: &mut Pool,
     ) -> Result<usize, PortError> {
         Ok(self.send(frames, |buf| pool.give(buf)))
-    }
-
-    fn driver_queue(&mut self) -> Option<DriverQueue<'_>> {
-        Some(DriverQueue { port_id: self.device.number(), counters: &self.counters })
     }
 }
 

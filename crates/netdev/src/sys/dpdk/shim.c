@@ -57,14 +57,6 @@ struct weir_queues {
 /* What tells flows apart where a device gives each to one queue: addresses and ports. */
 #define FLOW_TYPES (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_SCTP)
 
-/* What went from one device to another. */
-struct weir_relayed {
-    uint64_t received;
-    uint64_t received_bytes;
-    uint64_t sent;
-    uint64_t sent_bytes;
-};
-
 static pthread_key_t registered;
 static pthread_once_t registered_once = PTHREAD_ONCE_INIT;
 
@@ -261,32 +253,6 @@ uint16_t weir_dpdk_tx(uint16_t port, uint16_t queue, const struct weir_frame *fr
     burst->bytes = bytes;
     burst->odd = 0;
     return sent;
-}
-
-/* Receives from one device and sends by the other what may be in any form; what that does not take
- * is dropped. */
-void weir_dpdk_relay(uint16_t from, uint16_t to, uint16_t queue, uint16_t max,
-                     struct weir_relayed *out)
-{
-    struct rte_mbuf *mbufs[64];
-    uint16_t count, sent, i;
-
-    know_thread();
-    count = rte_eth_rx_burst(from, queue, mbufs, RTE_MIN(max, (uint16_t)64));
-    memset(out, 0, sizeof(*out));
-    if (count == 0)
-        return;
-    for (i = 0; i < count; i++)
-        out->received_bytes += mbufs[i]->pkt_len;
-    out->received = count;
-    out->sent_bytes = out->received_bytes;
-    sent = rte_eth_tx_burst(to, queue, mbufs, count);
-    out->sent = sent;
-    if (unlikely(sent < count)) {
-        for (i = sent; i < count; i++)
-            out->sent_bytes -= mbufs[i]->pkt_len;
-        rte_pktmbuf_free_bulk(&mbufs[sent], count - sent);
-    }
 }
 
 /* An empty mbuf, or 0. */
