@@ -13,6 +13,8 @@ mod cases;
 mod connections;
 mod control;
 mod ctl;
+#[cfg(feature = "dpdk")]
+mod dpdk_queues;
 mod errors;
 mod every_error;
 mod forward;

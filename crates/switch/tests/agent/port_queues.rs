@@ -14,11 +14,15 @@ use crate::veth::{add_veth, in_namespace, shown};
 const ROUND: u16 = 200;
 
 /// The other end of a port, queue by queue.
-struct Lanes(Vec<PortQueue>);
+pub(crate) struct Lanes(Vec<PortQueue>);
 
 impl Lanes {
     fn open(name: &str, queues: usize) -> Self {
-        let spec = format!("memory:{name}?end=b&queues={queues}");
+        Self::of(&format!("memory:{name}?end=b&queues={queues}"))
+    }
+
+    /// Those of any port.
+    pub(crate) fn of(spec: &str) -> Self {
         let port = open_queues(&spec.parse().unwrap()).unwrap();
         let first = PortQueue { rx: port.rx, tx: port.tx };
         Self(std::iter::once(first).chain(port.more).collect())
@@ -55,7 +59,7 @@ impl Lanes {
     }
 }
 
-fn output(from: u32, to: u32) -> openflow::Message {
+pub(crate) fn output(from: u32, to: u32) -> openflow::Message {
     let matching = Match::any().with(Field::InPort, from.into());
     add_flow(5, matching, vec![Action::output(PortNo(to))])
 }
@@ -70,7 +74,7 @@ fn port_stats(controller: &mut Controller, port: u32) -> [u64; 6] {
 
 /// Sends rounds of frames of four flows from one port to another; each flow comes in order, and all
 /// of it by one queue. Returns the queues by which frames came.
-fn forward(from: &mut Lanes, to: &mut Lanes, rounds: u16) -> Vec<usize> {
+pub(crate) fn forward(from: &mut Lanes, to: &mut Lanes, rounds: u16) -> Vec<usize> {
     let (mut next, mut queue_of) = ([0; 4], [None; 4]);
     for round in 0..rounds {
         for number in round * ROUND..(round + 1) * ROUND {

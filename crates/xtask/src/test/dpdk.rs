@@ -12,7 +12,8 @@ use crate::shell;
 /// Debian's packages that the feature is built with.
 const PACKAGES: &[&str] = &["libdpdk-dev", "pkg-config"];
 
-/// Lints everything that the feature changes and runs the contract of ports over DPDK's.
+/// Lints everything that the feature changes, runs the contract of ports over DPDK's, and a switch
+/// with such ports.
 pub(super) fn run(context: &Context) -> Result<Tally> {
     if !has_libdpdk(context) {
         if !(context.is_root && context.install) {
@@ -23,10 +24,12 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     }
     let feature = ["--features", "dpdk"];
     let mut lints = context.cargo();
-    lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-cli", "--all-targets"]).args(feature);
+    lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-switch", "-p", "weir-cli"]);
+    lints.arg("--all-targets").args(feature);
     shell::run(lints.args(["--", "-D", "warnings"]))?;
     let mut tests = context.cargo();
-    tests.args(["test", "-p", "weir-netdev", "--test", "ports"]).args(feature).arg("dpdk::");
+    tests.args(["test", "-p", "weir-netdev", "-p", "weir-switch"]).args(feature);
+    tests.args(["--test", "ports", "--test", "agent", "dpdk"]);
     if context.is_root {
         tests.args(["--", "--include-ignored"]);
     }
