@@ -351,9 +351,10 @@ impl EthDevice {
         (received, bytes)
     }
 
-    /// Sends a prefix of `frames` by this queue, which is taken out; returns how many, and their bytes. A frame
-    /// that is no mbuf is copied into one, and its buffer handed to `done`. Frames that can never
-    /// be sent so (no mbuf is that long) are taken out too, and counted as the third number.
+    /// Sends a prefix of `frames` by this queue, which is taken out; returns how many, and their
+    /// bytes. A frame that is no mbuf is copied into one, and its buffer handed to `done`. Frames
+    /// that can never be sent so (no mbuf is that long) are taken out too, and counted as the third
+    /// number.
     #[inline]
     pub(crate) fn tx(
         &self,

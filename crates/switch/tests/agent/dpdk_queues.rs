@@ -1,5 +1,5 @@
-//! DPDK ports of several queues, each on a worker of its own, in a process of their own without huge
-//! pages: `net_memif` joins the queues of a port and those of the test by their numbers.
+//! DPDK ports of several queues, each on a worker of its own, in a process of their own without
+//! huge pages: `net_memif` joins the queues of a port and those of the test by their numbers.
 
 use std::process::Command;
 
