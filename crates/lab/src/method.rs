@@ -6,6 +6,7 @@
 
 mod blast;
 mod channel;
+mod cold_start;
 mod controller_loss;
 mod datagrams;
 mod delay;
@@ -32,6 +33,7 @@ mod rate;
 pub(crate) mod replay;
 mod rfc2544;
 mod search;
+mod series;
 mod soak;
 mod table_size;
 mod tcp;
@@ -40,6 +42,7 @@ mod traffic;
 mod truth;
 mod udp;
 mod unpaced;
+mod victim;
 
 use std::path::Path;
 use std::time::Duration;
@@ -275,6 +278,8 @@ pub const ALL: &[&dyn Method] = &[
     &rate::ForwardingRate,
     &unpaced::Unpaced,
     &replay::ReplayedTrace,
+    &victim::Victim,
+    &cold_start::ColdStart,
     &fair_share::FairShare,
     &meter::Meter,
     &group::GroupCopies,

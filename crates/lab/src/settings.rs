@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::controller::AppKind;
 use crate::cpu_share::CpuShare;
 use crate::rate::LinkRate;
-pub use replay::{Replay, ReplayDevices, ReplaySource};
+pub use replay::{BesidePackets, Replay, ReplayBeside, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;
 
 /// The longest trial, seconds: a day.
@@ -215,6 +215,10 @@ settings! {
         /// Echo requests before those that count, where what the first packets meet is not asked
         /// about. Default: none.
         warm_up_requests: u64,
+        /// Milliseconds of one window of a series. Default: 10.
+        window_ms: u16,
+        /// Milliseconds of silence before a single frame. Default: 5.
+        silence_ms: u16,
     }
 }
 

@@ -13,7 +13,7 @@ use generator::method::TrialInput;
 use netdev::sys::netns::Namespace;
 use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::MultipartRequestBody;
-use openflow::{Message, Version};
+use openflow::{Message, PortNo, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::cancel::{Cancel, Stopped};
@@ -36,7 +36,6 @@ use crate::testbed::replay::{Counts, ReplayTestbed};
 use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
 use crate::trial_error::TrialError;
-use crate::workload::spread;
 
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
 const CHANNEL_PORT: u16 = 6_653;
@@ -298,9 +297,11 @@ fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow
     let entries = settings.flow_mods().map(|entry| Ok(entry?));
     let Testbed::Replay(bed) = bed else { return client.load(entries) };
     let _off = bed.keep_off().context("choosing cores")?;
-    let listed: Vec<anyhow::Result<FlowMod>> = entries.collect();
-    let listed = spread(Box::new(listed.into_iter()), bed.pairs());
-    client.load(listed.chain(bed.workload().flow_mods(bed.pairs())?))
+    if bed.is_down() {
+        client.set_port_down(PortNo(1), true)?;
+    }
+    let given: Vec<anyhow::Result<FlowMod>> = entries.collect();
+    client.load(bed.flow_mods(given)?)
 }
 
 /// Free TCP ports of the loopback interface. The listeners are closed again: the switch binds the

@@ -1,22 +1,20 @@
 //! `weir bench cold-start`: how soon after the first packet the rate is what it will stay.
 //!
-//! The flow entries are loaded while port 1 is set down, so that no cache has seen a packet; then
-//! the port is set up, and what leaves is read every few milliseconds. Each repeat is a new switch.
+//! A view of the scenario `datapath-cold-start`: the flow entries are loaded while port 1 is set
+//! down, so that no cache has seen a packet; then the port is set up, and what leaves is read every
+//! few milliseconds. Each repeat is a new switch.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
-use openflow::PortNo;
 use serde::Serialize;
 
 use super::common::{Common, Row, Run};
 use super::outcome::rounded;
-use super::scratch;
-use super::series::{Span, Spread, spans, watch};
-use super::weir::Weir;
+use super::replay::{ReplayPlan, of_workload, weir};
+use super::series::Spread;
 use crate::workload::Workload;
 
 const EXAMPLES: &str = "\
@@ -24,12 +22,6 @@ Examples:
   contrib/workloads/workloads.py make l2l3-100k /tmp/w
   weir bench cold-start /tmp/w l2l3-100k
   weir bench cold-start /tmp/w l2l3-100k --step-ms 20 --seconds 3 --json";
-
-/// Percent of the steady rate that count as steady.
-const STEADY_PERCENT: f64 = 95.0;
-
-/// How long the loaded switch is left alone before the first packet.
-const REST: Duration = Duration::from_millis(300);
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -78,7 +70,7 @@ const SHOWN: usize = 10;
 impl Row for ColdStart {
     fn text(&self) -> String {
         let mut text = format!(
-            "{:18} {STEADY_PERCENT} % of {:.3} Mpps after {:.1} ms ({:.1} to {:.1} in {} starts), \
+            "{:18} 95 % of {:.3} Mpps after {:.1} ms ({:.1} to {:.1} in {} starts), \
              {} lost; {} entries\n",
             self.workload,
             self.steady_mpps.median,
@@ -104,33 +96,10 @@ impl Row for ColdStart {
     }
 }
 
-/// One start.
-struct Start {
-    steady_mpps: f64,
-    steady_after_ms: f64,
-    first_mpps: f64,
-    below_later: usize,
-}
-
-/// What the windows since `zero_s` say.
-fn judge(windows: &[Span], zero_s: f64) -> Option<Start> {
-    let later: Vec<f64> = windows.iter().skip(windows.len() / 2).map(|span| span.mpps).collect();
-    let steady = Spread::of(&later).median;
-    let is_steady = |span: &Span| span.mpps >= steady * STEADY_PERCENT / 100.0;
-    let first = windows.iter().position(is_steady)?;
-    Some(Start {
-        steady_mpps: steady,
-        steady_after_ms: 1e3 * (windows.get(first)?.to_s - zero_s),
-        first_mpps: windows.get(1).or(windows.first())?.mpps,
-        below_later: windows.iter().skip(first).filter(|span| !is_steady(span)).count(),
-    })
-}
-
 impl ColdStartArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let workloads = Workload::find_all(&self.dir, &self.name)?;
-        let steps = workloads.len() * usize::from(self.common.repeats);
-        self.common.run(steps, |run| {
+        self.common.run(0, |run| {
             for workload in &workloads {
                 let row = self.measure(run, workload).context(workload.name.clone())?;
                 run.row(&row)?;
@@ -139,86 +108,36 @@ impl ColdStartArgs {
         })
     }
 
-    fn measure(&self, run: &mut Run, workload: &Workload) -> Result<ColdStart> {
-        let mut row = ColdStart {
+    fn measure(&self, run: &Run, workload: &Workload) -> Result<ColdStart> {
+        let mut set = of_workload(workload, None)?;
+        set.window_ms = Some(self.step_ms);
+        if let Some(replay) = &mut set.replay {
+            replay.is_down = true;
+        }
+        let plan = ReplayPlan {
+            scenario: "datapath-cold-start",
+            values: vec![(workload.name.clone(), set)],
+            duts: vec![weir()?],
+            repeats: run.repeats,
+        };
+        let all = plan.measure(run)?;
+        let found = all.first().context("no results")?;
+        let spread = |metric: &str| Spread::of(&found.values(metric));
+        let first: Vec<(f64, f64)> = found.raw("series")?.into_iter().next().unwrap_or_default();
+        Ok(ColdStart {
             switch: "weir",
             bench: "cold-start",
             workload: workload.name.clone(),
-            flow_entries: 0,
+            flow_entries: found.number("flow_entries") as u64,
             packets_in_trace: workload.frames,
-            steady_mpps: Spread::default(),
-            steady_after_ms: Spread::default(),
-            first_mpps: Spread::default(),
-            below_later: 0,
-            windows: 0,
-            lost: 0,
+            steady_mpps: spread("cold_steady_mpps"),
+            steady_after_ms: spread("cold_steady_ms"),
+            first_mpps: spread("cold_first_mpps"),
+            below_later: found.sum("cold_below_later") as usize,
+            windows: found.values("cold_steady_ms").len(),
+            lost: found.sum("cold_lost") as i64,
             step_ms: self.step_ms,
-            series: Vec::new(),
-        };
-        let (mut steady, mut after, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
-        for repeat in 0..run.repeats {
-            run.progress.begin(&format!("{}: start {}", workload.name, repeat + 1));
-            let windows = self.start(run, workload, &mut row)?;
-            let zero_s = windows.first().map_or(0.0, |window| window.from_s);
-            let start = judge(&windows, zero_s).context("nothing has left")?;
-            ensure!(start.steady_mpps > 0.0, "nothing has left by port 2");
-            if row.series.is_empty() {
-                let of = |span: &Span| (rounded(1e3 * (span.to_s - zero_s)), rounded(span.mpps));
-                row.series = windows.iter().map(of).collect();
-            }
-            steady.push(start.steady_mpps);
-            after.push(start.steady_after_ms);
-            firsts.push(start.first_mpps);
-            row.below_later += start.below_later;
-            row.windows += 1;
-            run.progress.advance(1);
-        }
-        row.steady_mpps = Spread::of(&steady);
-        row.steady_after_ms = Spread::of(&after);
-        row.first_mpps = Spread::of(&firsts);
-        Ok(row)
-    }
-
-    /// The windows of one start, from before the port is set up.
-    fn start(&self, run: &Run, workload: &Workload, row: &mut ColdStart) -> Result<Vec<Span>> {
-        let folder = scratch()?;
-        let trace = format!("pcap:{}?loop=true", workload.trace.display());
-        let launch = run.launch(vec![trace, "null:out".into()]);
-        let mut weir = Weir::launch(&launch, folder.path(), &run.cancel)?;
-        let version = workload.version()?;
-        let port = PortNo(1);
-        weir.client(version)?.set_port_down(port, true)?;
-        row.flow_entries = weir.load(version, workload.flow_mods(1)?)?.entries;
-        run.cancel.sleep(REST)?;
-        let zero = weir.point()?;
-        weir.client(version)?.set_port_down(port, false)?;
-        let length = Duration::from_secs_f64(run.window.seconds);
-        let begun = Instant::now();
-        let step = Duration::from_millis(self.step_ms.into());
-        let first = weir.counts()?;
-        let done = || begun.elapsed() >= length;
-        let mut points = vec![zero];
-        points.extend(watch(|| weir.point(), step, &run.cancel, done)?);
-        row.lost += weir.counts()?.lost_since(&first);
-        Ok(spans(&points))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Span, judge};
-
-    #[test]
-    fn the_first_window_at_the_steady_rate_counts() {
-        let rates = [1.0, 5.0, 9.6, 10.0, 9.0, 10.0, 10.0, 10.0, 10.0, 10.0];
-        let windows: Vec<Span> = rates
-            .iter()
-            .enumerate()
-            .map(|(n, mpps)| Span { from_s: n as f64, to_s: n as f64 + 1.0, mpps: *mpps })
-            .collect();
-        let start = judge(&windows, 0.0).unwrap();
-        assert_eq!((start.steady_mpps, start.steady_after_ms), (10.0, 3_000.0));
-        assert_eq!((start.first_mpps, start.below_later), (5.0, 1));
-        assert!(judge(&[], 0.0).is_none());
+            series: first.iter().map(|(ms, mpps)| (rounded(*ms), rounded(*mpps))).collect(),
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! A switch that could not be measured ends the command with the reason; no figure stands in.
 
 use anyhow::{Context, Result, bail};
+use serde::de::DeserializeOwned;
 
 use super::common::Run;
 use super::figures::{self, Figures, Level};
@@ -119,18 +120,18 @@ impl ReplayPlan<'_> {
             | CellState::Skipped(why)
             | CellState::Pending(why) => bail!("{dut}: {why}"),
         }
-        let of_repeat = |repeat| {
-            let mut of_it = cell.trials.iter().filter(|trial| trial.repeat == repeat);
-            let why = of_it.clone().find_map(|trial| trial.error.clone());
-            let good = of_it.find(|trial| trial.error.is_none()).cloned();
-            good.with_context(|| format!("{dut}: {}", why.unwrap_or_else(|| "no trial".into())))
-        };
-        let trials = (0..self.repeats).map(of_repeat).collect::<Result<_>>()?;
-        Ok(Replayed { dut: dut.to_owned(), trials })
+        let (good, failed): (Vec<_>, Vec<_>) =
+            cell.trials.iter().cloned().partition(|trial| trial.error.is_none());
+        let of = |trial: &TrialRecord| (trial.method.clone(), trial.repeat);
+        let is_made_up = |one: &TrialRecord| good.iter().any(|other| of(other) == of(one));
+        if let Some(why) = failed.into_iter().find(|one| !is_made_up(one)) {
+            bail!("{dut}: {}", why.error.unwrap_or_default());
+        }
+        Ok(Replayed { dut: dut.to_owned(), trials: good })
     }
 }
 
-/// What came of a value on a switch: a trial for each repeat.
+/// What came of a value on a switch: a trial for each method and repeat.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) dut: String,
@@ -140,7 +141,26 @@ pub(super) struct Replayed {
 impl Replayed {
     /// Millions of packets a second, repeat by repeat.
     pub(super) fn mpps(&self) -> Vec<f64> {
-        self.trials.iter().filter_map(|trial| trial.values.get("replay_mpps").copied()).collect()
+        self.values("replay_mpps")
+    }
+
+    /// The values of any metric, repeat by repeat.
+    pub(super) fn values(&self, metric: &str) -> Vec<f64> {
+        self.trials.iter().filter_map(|trial| trial.values.get(metric).copied()).collect()
+    }
+
+    /// The sum of the values.
+    pub(super) fn sum(&self, metric: &str) -> f64 {
+        self.values(metric).iter().sum()
+    }
+
+    /// What else the trials said under a key, of those that said something.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(super) fn raw<T: DeserializeOwned>(&self, key: &str) -> Result<Vec<T>> {
+        let all = self.trials.iter().filter_map(|trial| trial.raw.get(key).cloned());
+        all.map(|one| serde_json::from_value(one).with_context(|| key.to_owned())).collect()
     }
 
     /// The same with as many digits as they have.
@@ -150,8 +170,7 @@ impl Replayed {
 
     /// Packets that came in and did not leave.
     pub(super) fn lost(&self) -> i64 {
-        let lost = self.trials.iter().filter_map(|trial| trial.values.get("replay_lost"));
-        lost.sum::<f64>() as i64
+        self.sum("replay_lost") as i64
     }
 
     /// How many windows were measured again.

@@ -40,6 +40,8 @@ const FILES: &[&str] = &[
     include_str!("scenarios/datapath-tiers.toml"),
     include_str!("scenarios/datapath-growth.toml"),
     include_str!("scenarios/datapath-new-flows.toml"),
+    include_str!("scenarios/datapath-victim.toml"),
+    include_str!("scenarios/datapath-cold-start.toml"),
     include_str!("scenarios/controller-death.toml"),
     include_str!("scenarios/rfc2544.toml"),
     include_str!("scenarios/soak.toml"),

@@ -56,9 +56,14 @@ impl Dut for Testpmd {
     }
 
     fn replays(&self, replay: &Replay) -> Result<(), String> {
+        if replay.beside.is_some() {
+            return Err("forwards between two ports only".to_owned());
+        }
         match replay.devices {
             ReplayDevices::Dpdk => Ok(()),
-            ReplayDevices::Memory => Err("replays by DPDK's devices only".to_owned()),
+            ReplayDevices::Memory | ReplayDevices::Wires => {
+                Err("replays by DPDK's devices only".to_owned())
+            }
         }
     }
 
@@ -112,7 +117,7 @@ impl PortTelemetry {
         let received = self.ask(self.ports.0, "ipackets")?;
         let before = Instant::now();
         let sent = self.ask(self.ports.1, "opackets")?;
-        Ok(Counts { at: before + before.elapsed() / 2, received, sent })
+        Ok(Counts { at: before + before.elapsed() / 2, received, first: received, sent, missed: 0 })
     }
 
     fn ask(&self, port: u16, counter: &str) -> Result<u64> {

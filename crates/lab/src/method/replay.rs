@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use files::proc::ProcFolder;
 use serde_json::json;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, Values, channel_error};
 use crate::cancel::Cancel;
 use crate::settings::Settings;
 use crate::setup::Setup;
@@ -77,54 +77,122 @@ impl Method for ReplayedTrace {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        parts(bed, None).map(|_| ())
+        bed_of(bed).map(|_| ())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let (bed, setup) = parts(context.bed, context.setup).map_err(TrialError::Unfit)?;
-        let setup = setup.ok_or(TrialError::Unfit("there is no switch"))?;
-        measure(bed, setup, context).map_err(|error| channel_error(&error, context))
+        with_replay(context, measure)
     }
 }
 
-/// The testbed that it needs, with the setup that goes with it.
-fn parts<'a>(
-    bed: &'a Testbed,
-    setup: Option<&'a Setup>,
-) -> Result<(&'a ReplayTestbed, Option<&'a Setup>), &'static str> {
+/// The testbed on which a switch replays.
+///
+/// # Errors
+/// It is another.
+pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
     match bed {
-        Testbed::Replay(bed) => Ok((bed, setup)),
+        Testbed::Replay(bed) => Ok(bed),
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
             Err("the switch has no trace to replay: settings.replay names one")
         }
     }
 }
 
-fn measure(bed: &ReplayTestbed, setup: &Setup, context: &MethodContext<'_>) -> Result<Trial> {
-    let (settings, cancel) = (context.settings, context.cancel);
-    let _off = bed.keep_off()?;
-    let mut counts = || setup.counts(bed.pairs());
-    let warm_up_s = bed.warm_up(|| warm_up(setup, &mut counts, cancel))?;
-    let (empty_bytes, resident_bytes) = setup.memory_bytes();
-    cancel.sleep(RUN_IN)?;
-    let workers = || setup.counters().map(|counters| counters.workers()).transpose();
-    let (workers_before, first) = (workers()?, counts()?);
-    let window = Window {
-        seconds: settings.duration_s(),
-        is_core_time: settings.is_core_time == Some(true),
-    };
-    let pids = setup.switch_pids();
-    let mut again = 0;
-    let mpps = loop {
-        let sample = window.measure(&pids, &mut counts, cancel)?;
-        if !sample.is_stalled || again == AGAIN_MAX {
-            break sample.mpps;
+/// A switch that replays, while the lab keeps off its cores.
+pub(super) struct Replaying<'a> {
+    pub(super) bed: &'a ReplayTestbed,
+    pub(super) setup: &'a Setup,
+    pub(super) settings: &'a Settings,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// Does `work` with the switch that replays.
+///
+/// # Errors
+/// Of `work`; there is no such switch.
+pub(super) fn with_replay(
+    context: &MethodContext<'_>,
+    work: impl FnOnce(&Replaying<'_>) -> Result<Trial>,
+) -> Result<Trial, TrialError> {
+    let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
+    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
+    let replaying = Replaying { bed, setup, settings: context.settings, cancel: context.cancel };
+    let off = bed.keep_off().map_err(anyhow::Error::from);
+    off.and_then(|_off| work(&replaying)).map_err(|error| channel_error(&error, context))
+}
+
+impl Replaying<'_> {
+    /// What all its ports have counted.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) fn counts(&self) -> Result<Counts> {
+        self.setup.counts(self.bed.pairs())
+    }
+
+    /// What its forwarding threads say of themselves, where they do.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) fn workers(&self) -> Result<Option<serde_json::Value>> {
+        self.setup.counters().map(|counters| counters.workers()).transpose()
+    }
+
+    /// Waits until the rate is what it will stay. The seconds that it took, the first time.
+    ///
+    /// # Errors
+    /// Nothing leaves, or the run was interrupted.
+    pub(super) fn warm_up(&self) -> Result<f64> {
+        let warm_up_s = self.bed.warm_up(|| warm_up(self.setup, || self.counts(), self.cancel))?;
+        self.cancel.sleep(RUN_IN)?;
+        Ok(warm_up_s)
+    }
+
+    /// A window of the cell's duration in which the switch had its core, if one of three is, and
+    /// how many were measured again.
+    ///
+    /// # Errors
+    /// It does not answer, or the run was interrupted.
+    pub(super) fn window(&self) -> Result<(ForwardingSample, usize)> {
+        let window = Window {
+            seconds: self.settings.duration_s(),
+            is_core_time: self.settings.is_core_time == Some(true),
+        };
+        let pids = self.setup.switch_pids();
+        let mut again = 0;
+        loop {
+            let sample = window.measure(&pids, || self.counts(), self.cancel)?;
+            if !sample.is_stalled || again == AGAIN_MAX {
+                return Ok((sample, again));
+            }
+            again += 1;
         }
-        again += 1;
-    };
-    let lost = counts()?.lost_since(&first);
-    let workers_after = workers()?;
-    let mut values = vec![("replay_mpps", mpps), ("replay_lost", lost as f64)];
+    }
+
+    /// A trial with these figures.
+    pub(super) fn trial(values: Values, raw: serde_json::Value) -> Trial {
+        Trial {
+            values,
+            tool: "the switch's port counters".into(),
+            commands: Vec::new(),
+            load: None,
+            carried: None,
+            distributions: Vec::new(),
+            resolutions: Vec::new(),
+            raw,
+        }
+    }
+}
+
+fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
+    let setup = replaying.setup;
+    let warm_up_s = replaying.warm_up()?;
+    let (empty_bytes, resident_bytes) = setup.memory_bytes();
+    let (workers_before, first) = (replaying.workers()?, replaying.counts()?);
+    let (sample, again) = replaying.window()?;
+    let lost = replaying.counts()?.lost_since(&first);
+    let workers_after = replaying.workers()?;
+    let mut values = vec![("replay_mpps", sample.mpps), ("replay_lost", lost as f64)];
     let loaded = setup.loaded();
     let entries = loaded.map_or(0, |loaded| loaded.entries);
     if let Some(loaded) = loaded.filter(|loaded| loaded.entries > 0) {
@@ -134,34 +202,26 @@ fn measure(bed: &ReplayTestbed, setup: &Setup, context: &MethodContext<'_>) -> R
         let grown_bytes = resident_bytes.saturating_sub(empty_bytes);
         values.push(("replay_entry_bytes", grown_bytes as f64 / entries as f64));
     }
-    Ok(Trial {
-        values,
-        tool: "the switch's port counters".into(),
-        commands: Vec::new(),
-        load: None,
-        carried: None,
-        distributions: Vec::new(),
-        resolutions: Vec::new(),
-        raw: json!({
-            "again": again,
-            "flow_entries": entries,
-            "warm_up_s": warm_up_s,
-            "resident_bytes": resident_bytes,
-            "workers": [workers_before, workers_after],
-        }),
-    })
+    let raw = json!({
+        "again": again,
+        "flow_entries": entries,
+        "warm_up_s": warm_up_s,
+        "resident_bytes": resident_bytes,
+        "workers": [workers_before, workers_after],
+    });
+    Ok(Replaying::trial(values, raw))
 }
 
 /// Waits until the rate is what it will stay. The seconds that it took.
 fn warm_up(
     setup: &Setup,
-    counts: &mut impl FnMut() -> Result<Counts>,
+    mut counts: impl FnMut() -> Result<Counts>,
     cancel: &Cancel,
 ) -> Result<f64> {
     let by_misses = setup.counters().map(|counters| counters.warm_up(MISSES_LIMIT, cancel));
     let seconds = match by_misses.transpose()?.flatten() {
         Some(seconds) => seconds,
-        None => settle(&mut *counts, SETTLE_LIMIT, cancel)?,
+        None => settle(&mut counts, SETTLE_LIMIT, cancel)?,
     };
     let now = counts()?;
     ensure!(
@@ -178,6 +238,10 @@ fn warm_up(
 pub(crate) struct ForwardingSample {
     /// Packets a second out of port 2, in millions.
     pub(crate) mpps: f64,
+    /// The same of those that came in by port 1.
+    pub(crate) first_mpps: f64,
+    /// The same of those that came in by the other ports.
+    pub(crate) others_mpps: f64,
     /// Whether the forwarder was kept from its core.
     pub(crate) is_stalled: bool,
 }
@@ -208,14 +272,21 @@ impl Window {
         let last = counts()?;
         let ran_s = busiest_difference(&before, &thread_times_s(pids));
         let clock_s = last.at.duration_since(first.at).as_secs_f64();
-        let mpps = last.rate_since(&first) / 1e6;
-        if self.is_core_time {
+        let part = match self.is_core_time {
             // The kernel counts a running thread's time by ticks of some milliseconds, so that it
             // may seem to have run longer than the clock.
-            let part = (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0);
-            return Ok(ForwardingSample { mpps: mpps / part, is_stalled: false });
-        }
-        Ok(ForwardingSample { mpps, is_stalled: ran_s < clock_s * (1.0 - KEPT_OFF_MAX) })
+            true => (ran_s / clock_s.max(1e-9)).clamp(1e-3, 1.0),
+            false => 1.0,
+        };
+        let mpps = |packets: u64| packets as f64 / (part * clock_s).max(1e-9) / 1e6;
+        let came = last.first.saturating_sub(first.first);
+        let all = last.received.saturating_sub(first.received);
+        Ok(ForwardingSample {
+            mpps: mpps(last.sent.saturating_sub(first.sent)),
+            first_mpps: mpps(came),
+            others_mpps: mpps(all.saturating_sub(came)),
+            is_stalled: !self.is_core_time && ran_s < clock_s * (1.0 - KEPT_OFF_MAX),
+        })
     }
 }
 
@@ -256,7 +327,8 @@ mod tests {
         let mut packets = 0;
         let mut counts = || {
             packets += 1_000;
-            Ok(Counts { at: Instant::now(), received: packets, sent: packets })
+            let (received, first, sent) = (3 * packets, 2 * packets, packets);
+            Ok(Counts { at: Instant::now(), received, first, sent, missed: 0 })
         };
         let mut measure = |is_core_time| {
             let window = Window { seconds: 0.05, is_core_time };
@@ -264,6 +336,8 @@ mod tests {
         };
         let by_clock = measure(false);
         assert!(by_clock.is_stalled && by_clock.mpps > 0.0, "no thread ran: {by_clock:?}");
+        let (first, others) = (by_clock.first_mpps, by_clock.others_mpps);
+        assert!((first / others - 2.0).abs() < 1e-9, "port 1 has two of three: {by_clock:?}");
         assert!(!measure(true).is_stalled, "core time needs no second try");
     }
 }

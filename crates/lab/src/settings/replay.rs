@@ -1,6 +1,7 @@
 //! What a switch replays by itself, where no host sends: a trace enters the first port of each
 //! pair, and a counter takes what leaves by the second.
 //!
+//! Another one may stand beside it, whose packets enter the same forwarding thread by port 3.
 //! The trace and the flow entries are those of a workload, two files of one name, or made: then a
 //! question is about their number and not about what they say.
 
@@ -34,6 +35,53 @@ pub struct Replay {
     /// Where in each frame a number of four bytes stands, so that no two frames are alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_at: Option<u16>,
+    /// What enters by port 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<ReplayBeside>,
+    /// Packets a second that come by the clock, whether or not the switch has time for them.
+    /// Default: as many as it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_pps: Option<u64>,
+    /// Packets for which port 1 has room then, as a network card has. Default: 4,096.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Whether port 1 is set down before the flow entries are loaded, so that no packet has met
+    /// them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_down: bool,
+}
+
+/// Another trace, which enters the same forwarding thread by port 3 and meets the same tables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayBeside {
+    /// Whose packets come.
+    #[serde(default)]
+    pub packets: BesidePackets,
+    /// A workload of the same folder, whose flow entries are loaded before the others whichever
+    /// packets come.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Where in each frame a number of four bytes stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_at: Option<u16>,
+}
+
+/// Whose packets come by port 3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BesidePackets {
+    /// None.
+    #[default]
+    None,
+    /// A second copy of those of port 1.
+    Same,
+    /// Those of the workload beside.
+    Other,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// What the ports of a replay are.
@@ -45,6 +93,9 @@ pub enum ReplayDevices {
     Memory,
     /// DPDK's `net_pcap` and `net_null`.
     Dpdk,
+    /// Two wires in memory whose other ends the lab has: nothing is replayed, the lab sends single
+    /// frames of a trace that is made.
+    Wires,
 }
 
 /// Where trace and flow entries come from.
@@ -91,13 +142,29 @@ impl Replay {
     /// # Errors
     /// What cannot be.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
-        self.source()?;
-        match (self.devices, self.number_at) {
-            (ReplayDevices::Dpdk, Some(at)) => {
-                let why = "DPDK's net_pcap numbers no frames: use devices = \"memory\"";
-                Err(SettingsError::new("replay.number_at", &at.to_string(), why))
+        let source = self.source()?;
+        let needs =
+            |key, text: &dyn ToString, why| Err(SettingsError::new(key, &text.to_string(), why));
+        if self.devices != ReplayDevices::Memory {
+            let beside = self.beside.as_ref().and_then(|beside| beside.number_at);
+            if let Some(at) = self.number_at.or(beside) {
+                let why = "other devices number no frames: use devices = \"memory\"";
+                return needs("replay.number_at", &at, why);
             }
-            (ReplayDevices::Memory, _) | (ReplayDevices::Dpdk, None) => Ok(()),
+            if let Some(rate) = self.rate_pps {
+                let why = "other devices have no clock: use devices = \"memory\"";
+                return needs("replay.rate_pps", &rate, why);
+            }
+        }
+        let is_made = matches!(source, ReplaySource::Made { .. });
+        match &self.beside {
+            Some(ReplayBeside { packets: BesidePackets::Other, name: None, .. }) => {
+                needs("replay.beside", &"other", "name the workload")
+            }
+            Some(ReplayBeside { name: Some(name), .. }) if is_made => {
+                needs("replay.beside", name, "a workload stands beside one of the same folder")
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -127,7 +194,21 @@ mod tests {
         }
         let dpdk = Replay { devices: ReplayDevices::Dpdk, ..files };
         assert_eq!(dpdk.check().unwrap_err().key, "replay.number_at");
+        let by_clock = Replay { number_at: None, rate_pps: Some(7), ..dpdk };
+        assert_eq!(by_clock.check().unwrap_err().key, "replay.rate_pps");
     }
+
+    #[test]
+    fn what_stands_beside_a_workload_is_of_the_same_folder() {
+        let check = |text: &str| toml::from_str::<Replay>(text).unwrap().check();
+        let (made, files) = ("flows = 1\nentries = 1\n", "folder = \"/w\"\nname = \"a\"\n");
+        let beside = |of: &str, beside: &str| check(&format!("{of}beside = {{ {beside} }}"));
+        assert_eq!(beside(made, "packets = \"same\", number_at = 26"), Ok(()));
+        assert_eq!(beside(files, "packets = \"other\", name = \"b\""), Ok(()));
+        assert_eq!(beside(files, "packets = \"other\"").unwrap_err().why, "name the workload");
+        assert_eq!(beside(made, "name = \"b\"").unwrap_err().key, "replay.beside");
+    }
+
     #[test]
     fn more_than_can_be_made_is_refused_with_what_can() {
         let made = |flows, entries| {

@@ -12,13 +12,18 @@ use anyhow::{Context, Result, bail, ensure};
 use netdev::sys::affinity;
 use netdev::sys::netns::Namespace;
 use openflow::PortNo;
+use openflow::flow::FlowMod;
 use openflow::port::PortStats;
 
 use crate::cancel::Cancel;
 use crate::dut::PortName;
 use crate::service::ServiceError;
-use crate::settings::{Replay, ReplayDevices, Settings};
-use crate::workload::Workload;
+use crate::settings::{BesidePackets, Replay, ReplayDevices, Settings};
+use crate::testbed::memory::MemoryTestbed;
+use crate::workload::{Workload, spread};
+
+/// Packets for which a port has room whose packets come by the clock: as large network cards have.
+const RING_SLOTS: u32 = 4_096;
 
 /// Packets of a trace that fit into the buffers of a DPDK port, which holds all of them.
 const DPDK_FRAMES_MAX: usize = 120_000;
@@ -27,7 +32,12 @@ const DPDK_FRAMES_MAX: usize = 120_000;
 #[derive(Debug)]
 pub struct ReplayTestbed {
     workload: Workload,
+    /// Another workload whose flow entries are loaded too.
+    beside: Option<Workload>,
     ports: Vec<PortName>,
+    /// Where single frames are sent.
+    wires: Option<MemoryTestbed>,
+    is_down: bool,
     pairs: usize,
     core: usize,
     /// The cores that this process may use.
@@ -45,21 +55,47 @@ impl ReplayTestbed {
     /// Files, rights or cores that are missing.
     pub fn new(settings: &Settings, replay: &Replay, dir: &Path) -> Result<Self> {
         let workload = Workload::of(replay, dir)?;
+        let other = replay.beside.as_ref().and_then(|beside| beside.name.as_ref());
+        let other = other.zip(replay.folder.as_ref());
+        let beside = other.map(|(name, folder)| Workload::find(folder, name)).transpose()?;
         let pairs = usize::from(settings.workers.unwrap_or(1));
         let allowed = affinity::allowed_cpus().context("asking for the cores")?;
         let last_ones = allowed.len().checked_sub(pairs).and_then(|at| allowed.get(at)).copied();
         let core = settings.core.or(last_ones).unwrap_or(0);
         ensure_cores(&allowed, core, pairs)?;
         ensure_devices(replay.devices, &workload, pairs)?;
+        ensure!(
+            pairs == 1 || (replay.beside.is_none() && replay.devices != ReplayDevices::Wires),
+            "a trace beside another and single frames have one forwarding thread"
+        );
+        let wires = match replay.devices {
+            ReplayDevices::Wires => Some(MemoryTestbed::new(dir).context("making the wires")?),
+            ReplayDevices::Memory | ReplayDevices::Dpdk => None,
+        };
         let namespace = match replay.devices {
-            ReplayDevices::Memory => None,
+            ReplayDevices::Memory | ReplayDevices::Wires => None,
             ReplayDevices::Dpdk => {
                 let made = Namespace::new();
                 Some(made.context("DPDK devices need root, for huge pages and a namespace")?)
             }
         };
-        let ports = ports(replay, &workload, pairs);
-        Ok(Self { workload, ports, pairs, core, allowed, namespace, warm_up_s: OnceLock::new() })
+        let ports = match &wires {
+            Some(wires) => wires.port_texts().iter().cloned().map(PortName::Memory).collect(),
+            None => ports(replay, &workload, beside.as_ref(), pairs),
+        };
+        let (is_down, warm_up_s) = (replay.is_down, OnceLock::new());
+        Ok(Self {
+            workload,
+            beside,
+            ports,
+            wires,
+            is_down,
+            pairs,
+            core,
+            allowed,
+            namespace,
+            warm_up_s,
+        })
     }
 
     /// What the switch is given, in the order of the ports' numbers.
@@ -74,10 +110,28 @@ impl ReplayTestbed {
         self.namespace.as_ref()
     }
 
-    /// Pairs of ports, each with a forwarding thread.
+    /// Pairs of ports.
     #[must_use]
     pub fn pairs(&self) -> usize {
-        self.pairs
+        self.ports.len() / 2
+    }
+
+    /// Whether another trace may enter by port 3.
+    #[must_use]
+    pub fn has_beside(&self) -> bool {
+        self.pairs() > self.pairs
+    }
+
+    /// The lab's ends of both ports, where single frames are sent.
+    #[must_use]
+    pub fn wires(&self) -> Option<&MemoryTestbed> {
+        self.wires.as_ref()
+    }
+
+    /// Whether port 1 is down before the flow entries are loaded.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.is_down
     }
 
     /// The cores that forward.
@@ -102,9 +156,18 @@ impl ReplayTestbed {
         })
     }
 
-    /// The workload.
-    pub(crate) fn workload(&self) -> &Workload {
-        &self.workload
+    /// The flow entries of all that is replayed behind those that are given, all of them once for
+    /// each forwarding thread.
+    ///
+    /// # Errors
+    /// As [`Workload::flow_mods`].
+    pub(crate) fn flow_mods(
+        &self,
+        given: Vec<Result<FlowMod>>,
+    ) -> Result<impl Iterator<Item = Result<FlowMod>> + use<>> {
+        let beside = self.beside.as_ref().map(|beside| beside.flow_mods(self.pairs)).transpose()?;
+        let given = spread(Box::new(given.into_iter()), self.pairs);
+        Ok(given.chain(beside.into_iter().flatten()).chain(self.workload.flow_mods(self.pairs)?))
     }
 
     /// Does `work`, which waits until the rate is steady, once; the seconds that it took.
@@ -192,20 +255,45 @@ fn ensure_devices(devices: ReplayDevices, workload: &Workload, pairs: usize) -> 
 }
 
 /// A source and a sink for each pair.
-fn ports(replay: &Replay, workload: &Workload, pairs: usize) -> Vec<PortName> {
-    let trace = workload.trace.display();
-    let number = replay.number_at.map(|at| format!("&number={at}")).unwrap_or_default();
-    let pair = |n| match replay.devices {
-        ReplayDevices::Memory => [
-            PortName::Memory(format!("pcap:{trace}?loop=true{number}")),
-            PortName::Memory(format!("null:sink{n}")),
-        ],
-        ReplayDevices::Dpdk => [
-            PortName::Dpdk(format!("net_pcap{n},rx_pcap={trace},infinite_rx=1")),
-            PortName::Dpdk(format!("net_null{n},no-rx=1")),
-        ],
+fn ports(
+    replay: &Replay,
+    workload: &Workload,
+    other: Option<&Workload>,
+    pairs: usize,
+) -> Vec<PortName> {
+    let pair = |n, source: Option<(&Workload, Option<u16>)>| {
+        let trace = source.map(|(workload, _)| workload.trace.display());
+        match (replay.devices, trace) {
+            (ReplayDevices::Dpdk, Some(trace)) => [
+                PortName::Dpdk(format!("net_pcap{n},rx_pcap={trace},infinite_rx=1")),
+                PortName::Dpdk(format!("net_null{n},no-rx=1")),
+            ],
+            (ReplayDevices::Dpdk, None) => [format!("net_null{n}0"), format!("net_null{n}1")]
+                .map(|device| PortName::Dpdk(device + ",no-rx=1")),
+            (ReplayDevices::Memory | ReplayDevices::Wires, trace) => {
+                let number = source.and_then(|(_, at)| at).map(|at| format!("&number={at}"));
+                let slots = replay.slots.unwrap_or(RING_SLOTS);
+                let rate = replay.rate_pps.map(|rate| format!("&rate={rate}&slots={slots}"));
+                let words = number.into_iter().chain(rate).collect::<String>();
+                let source = match trace {
+                    Some(trace) => format!("pcap:{trace}?loop=true{words}"),
+                    None => format!("null:nothing{n}"),
+                };
+                [source, format!("null:sink{n}")].map(PortName::Memory)
+            }
+        }
     };
-    (0..pairs).flat_map(pair).collect()
+    let mut ports: Vec<PortName> =
+        (0..pairs).flat_map(|n| pair(n, Some((workload, replay.number_at)))).collect();
+    if let Some(beside) = &replay.beside {
+        let packets = match beside.packets {
+            BesidePackets::None => None,
+            BesidePackets::Same => Some(workload),
+            BesidePackets::Other => other,
+        };
+        ports.extend(pair(pairs, packets.map(|packets| (packets, beside.number_at))));
+    }
+    ports
 }
 
 /// What a forwarder has counted at one moment.
@@ -215,8 +303,12 @@ pub(crate) struct Counts {
     pub(crate) at: Instant,
     /// Packets received by port 1, and by the first port of every further pair.
     pub(crate) received: u64,
+    /// Packets received by port 1 alone.
+    pub(crate) first: u64,
     /// Packets sent by port 2, and by the second port of every further pair.
     pub(crate) sent: u64,
+    /// Packets for which there was no room where they came in.
+    pub(crate) missed: u64,
 }
 
 impl Counts {
@@ -229,9 +321,12 @@ impl Counts {
             let found = stats.iter().find(|port| port.port_no == PortNo(number as u32));
             found.with_context(|| format!("the switch reports no counters of port {number}"))
         };
-        let mut counts = Self { at, received: 0, sent: 0 };
+        let first = port(1)?.rx_packets;
+        let mut counts = Self { at, received: 0, first, sent: 0, missed: 0 };
         for pair in 0..pairs {
-            counts.received += port(2 * pair + 1)?.rx_packets;
+            let from = port(2 * pair + 1)?;
+            counts.received += from.rx_packets;
+            counts.missed += from.rx_dropped;
             counts.sent += port(2 * pair + 2)?.tx_packets;
         }
         Ok(counts)
@@ -289,7 +384,7 @@ mod tests {
     use super::{Counts, ReplayTestbed, ensure_cores, ensure_devices, ports, settle};
     use crate::cancel::Cancel;
     use crate::dut::PortName;
-    use crate::settings::{Replay, ReplayDevices, Settings};
+    use crate::settings::{BesidePackets, Replay, ReplayBeside, ReplayDevices, Settings};
     use crate::workload::{Entries, Workload};
 
     #[test]
@@ -301,11 +396,23 @@ mod tests {
             frames: 100_000,
         };
         let with = |devices, number_at| Replay { devices, number_at, ..Replay::default() };
-        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, 2);
+        let memory = ports(&with(ReplayDevices::Memory, Some(34)), &workload, None, 2);
         assert_eq!(memory.len(), 4);
         assert_eq!(memory[2], PortName::Memory("pcap:/t/w.pcap?loop=true&number=34".to_owned()));
-        let dpdk = ports(&with(ReplayDevices::Dpdk, None), &workload, 2);
+        let dpdk = ports(&with(ReplayDevices::Dpdk, None), &workload, None, 2);
         assert_eq!(dpdk[3], PortName::Dpdk("net_null1,no-rx=1".to_owned()));
+        let beside = |packets| Replay {
+            beside: Some(ReplayBeside { packets, number_at: Some(26), name: None }),
+            rate_pps: Some(7),
+            ..Replay::default()
+        };
+        let same = ports(&beside(BesidePackets::Same), &workload, None, 1);
+        let by_clock = "rate=7&slots=4096";
+        let trace = |words: &str| PortName::Memory(format!("pcap:/t/w.pcap?loop=true&{words}"));
+        assert_eq!(same[0], trace(by_clock));
+        assert_eq!(same[2], trace(&format!("number=26&{by_clock}")));
+        let nothing = ports(&beside(BesidePackets::None), &workload, None, 1);
+        assert_eq!(nothing[2], PortName::Memory("null:nothing1".to_owned()));
         ensure_devices(ReplayDevices::Memory, &workload, 2).unwrap();
         ensure_devices(ReplayDevices::Dpdk, &workload, 1).unwrap();
         let error = ensure_devices(ReplayDevices::Dpdk, &workload, 2).unwrap_err().to_string();
@@ -361,8 +468,9 @@ mod tests {
     #[test]
     fn a_rate_is_packets_sent_by_time() {
         let at = Instant::now();
-        let first = Counts { at, received: 0, sent: 100 };
-        let last = Counts { at: at + Duration::from_millis(500), received: 0, sent: 1_100 };
+        let none = Counts { at, received: 0, first: 0, sent: 0, missed: 0 };
+        let first = Counts { sent: 100, ..none };
+        let last = Counts { at: at + Duration::from_millis(500), sent: 1_100, ..none };
         assert!((last.rate_since(&first) - 2_000.0).abs() < 1e-6);
         assert_eq!(last.rate_since(&last), 0.0);
     }
@@ -374,7 +482,8 @@ mod tests {
         let counts = || {
             reading += 1;
             let sent = if reading < 3 { 0 } else { u64::from(reading) * 1_000_000 };
-            Ok(Counts { at: start + Duration::from_millis(250) * reading, received: 0, sent })
+            let at = start + Duration::from_millis(250) * reading;
+            Ok(Counts { at, received: 0, first: 0, sent, missed: 0 })
         };
         let long = Duration::from_secs(60);
         settle(counts, long, &Cancel::default()).unwrap();
