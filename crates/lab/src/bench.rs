@@ -10,7 +10,6 @@ mod common;
 mod controller;
 mod datapath;
 mod dump;
-mod echo;
 mod figures;
 mod generator;
 mod growth;
@@ -24,7 +23,6 @@ mod series;
 mod tiers;
 mod updates;
 mod victim;
-mod weir;
 
 use std::process::ExitCode;
 

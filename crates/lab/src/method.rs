@@ -5,6 +5,7 @@
 //! equivalent by the name of the program that it stands in for.
 
 mod blast;
+pub(crate) mod busy;
 mod channel;
 mod cold_start;
 mod controller_loss;
@@ -22,6 +23,7 @@ mod iperf2;
 mod iperf3;
 #[cfg(test)]
 mod kernel_tests;
+mod loading;
 mod meter;
 #[cfg(test)]
 mod mock;
@@ -43,6 +45,7 @@ mod truth;
 mod udp;
 mod unpaced;
 mod victim;
+mod wake_up;
 
 use std::path::Path;
 use std::time::Duration;
@@ -136,7 +139,7 @@ impl MethodContext<'_> {
 pub type Values = Vec<(&'static str, f64)>;
 
 /// One measurement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Trial {
     /// The metrics' values.
     pub values: Values,
@@ -226,7 +229,9 @@ pub trait Method: Sync {
     fn metrics(&self) -> &'static [Metric];
 
     /// Whether it loads the path, so that its rows have a limiting part.
-    fn saturates(&self) -> bool;
+    fn saturates(&self) -> bool {
+        false
+    }
 
     /// About how long one measurement takes, for progress and budget.
     fn cost(&self, settings: &Settings) -> Duration;
@@ -252,11 +257,13 @@ pub trait Method: Sync {
         false
     }
 
-    /// Whether it can measure on this testbed.
+    /// Whether it can measure on this testbed, where that is not every one.
     ///
     /// # Errors
     /// The reason why not, for the report.
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str>;
+    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
+        Ok(())
+    }
 
     /// Measures once.
     ///
@@ -277,9 +284,13 @@ pub const ALL: &[&dyn Method] = &[
     &delay::Delay,
     &rate::ForwardingRate,
     &unpaced::Unpaced,
-    &replay::ReplayedTrace,
-    &victim::Victim,
-    &cold_start::ColdStart,
+    &replay::REPLAY,
+    &victim::VICTIM,
+    &cold_start::COLD_START,
+    &loading::LOADING,
+    &busy::BESIDE_UPDATES,
+    &busy::BESIDE_DUMP,
+    &wake_up::WAKE_UP,
     &fair_share::FairShare,
     &meter::Meter,
     &group::GroupCopies,

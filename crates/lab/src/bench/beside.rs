@@ -1,32 +1,34 @@
-//! The forwarding rate of a switch under other work, beside its rate without.
-//!
-//! Phases of both kinds follow each other, so that what the machine does falls on both. In each,
-//! what left is read every tenth of a second, echo requests are asked, and at its ends the ports
-//! say what was lost. A packet that found the ring of its port full was lost for want of time; the
-//! report says beside it how long the forwarding thread did not have its core, and whether that was
-//! the machine's doing cannot be found more closely.
+//! The forwarding rate of a switch under other work, beside its rate without: all phases of a run.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result};
-use openflow::{PortNo, Version};
 use serde::Serialize;
 
-use super::common::Run;
-use super::echo::{Echoed, Echoes};
-use super::measure::waited_s;
 use super::outcome::rounded;
-use super::series::{Spread, dip_percent, spans, watch};
-use super::weir::Weir;
+use super::replay::Replayed;
+use super::series::{Spread, dip_percent};
+use crate::method::busy::{Phase, PhasePair};
+use crate::stats::quantile;
 
-/// The length of a window.
-const STEP: Duration = Duration::from_millis(100);
+/// Times of answers to echo requests, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Echoed {
+    count: usize,
+    p50_ms: f64,
+    p99_ms: f64,
+    max_ms: f64,
+}
 
-/// A late echo is waited for so long.
-const ECHO_LIMIT: Duration = Duration::from_secs(60);
-
-/// Between two phases, so that what one has left over is no part of the next.
-const PAUSE: Duration = Duration::from_millis(200);
+impl Echoed {
+    /// Of the times in seconds; all 0 for none.
+    fn of(times_s: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = times_s.map(|time_s| 1e3 * time_s).collect();
+        sorted.sort_by(f64::total_cmp);
+        if sorted.is_empty() {
+            return Self::default();
+        }
+        let at = |q| rounded(quantile(&sorted, q));
+        Self { count: sorted.len(), p50_ms: at(0.5), p99_ms: at(0.99), max_ms: at(1.0) }
+    }
+}
 
 /// All phases of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -34,79 +36,41 @@ pub(super) struct Phases {
     /// Millions of packets a second that left, window by window.
     pub(super) mpps: Spread,
     /// How many windows of a tenth of a second that is.
-    pub(super) windows: usize,
+    windows: usize,
     /// Packets that left.
-    pub(super) packets: u64,
+    packets: u64,
     /// Packets for which there was no room at the port where they came in.
-    pub(super) missed: u64,
-    /// Packets that came in and did not leave.
-    pub(super) lost: i64,
-    /// How long the forwarding thread waited for its core, in milliseconds.
-    pub(super) kept_off_ms: f64,
-    /// Answers to echo requests.
-    pub(super) echo: Echoed,
-    #[serde(skip)]
-    rates: Vec<f64>,
-    #[serde(skip)]
-    echoes_s: Vec<f64>,
-}
-
-/// Phases in peace and phases with work, in turns.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Compared {
-    pub(super) quiet: Phases,
-    pub(super) busy: Phases,
-    /// Percent that the median window with work lacks to the median one in peace.
-    pub(super) dip_percent: f64,
-    /// The same of the worst window with work.
-    pub(super) worst_percent: f64,
-    /// Seconds of each phase with work.
-    pub(super) work_s: Spread,
-}
-
-/// What was counted at an end of a phase.
-struct End {
-    received: u64,
-    sent: u64,
     missed: u64,
-    waited_s: f64,
-}
-
-fn end(weir: &mut Weir) -> Result<End> {
-    let waited_s = waited_s(weir.pid());
-    let stats = weir.client(Version::V1_3)?.port_stats()?;
-    let port = |number: u32| {
-        let found = stats.iter().find(|port| port.port_no == PortNo(number));
-        found.with_context(|| format!("the switch reports no counters of port {number}"))
-    };
-    let (from, to) = (port(1)?, port(2)?);
-    let (received, missed) = (from.rx_packets, from.rx_dropped);
-    Ok(End { received, sent: to.tx_packets, missed, waited_s })
+    /// Packets that came in and did not leave.
+    lost: i64,
+    /// How long the forwarding thread waited for its core, in milliseconds.
+    kept_off_ms: f64,
+    /// Answers to echo requests.
+    echo: Echoed,
 }
 
 impl Phases {
-    fn add(&mut self, first: &End, last: &End, rates: Vec<f64>, echoes_s: Vec<f64>) {
-        let sent = last.sent.saturating_sub(first.sent);
-        self.packets += sent;
-        self.missed += last.missed.saturating_sub(first.missed);
-        self.lost += (last.received.saturating_sub(first.received)) as i64 - sent as i64;
-        self.kept_off_ms += 1e3 * (last.waited_s - first.waited_s).max(0.0);
-        self.rates.extend(rates);
-        self.echoes_s.extend(echoes_s);
-    }
-
-    fn finish(&mut self) {
-        self.mpps = Spread::of(&self.rates);
-        self.windows = self.rates.len();
-        self.echo = Echoed::of(&self.echoes_s);
-        self.kept_off_ms = rounded(self.kept_off_ms);
+    fn of(all: &[&Phase]) -> Self {
+        let mpps: Vec<f64> = all.iter().flat_map(|phase| phase.mpps.iter().copied()).collect();
+        let echoes_s = all.iter().flat_map(|phase| phase.echoes_s.iter().copied());
+        Self {
+            mpps: Spread::of(&mpps),
+            windows: mpps.len(),
+            packets: all.iter().map(|phase| phase.packets).sum(),
+            missed: all.iter().map(|phase| phase.missed).sum(),
+            lost: all.iter().map(|phase| phase.lost).sum(),
+            kept_off_ms: rounded(all.iter().map(|phase| phase.kept_off_ms).sum()),
+            echo: Echoed::of(echoes_s),
+        }
     }
 
     /// The lines for people.
-    pub(super) fn text(&self, what: &str) -> String {
+    fn text(&self, what: &str) -> String {
+        let Echoed { count, p50_ms, p99_ms, max_ms } = self.echo;
         format!(
             "    {what:10} {:8.3} Mpps ({:.3} to {:.3} in {} windows), {} missed, {} lost of {}; \
-             kept off its core {:.1} ms\n               echo {}\n",
+             kept off its core {:.1} ms\n               echo p50 {p50_ms:.3}, p99 {p99_ms:.3}, \
+             longest {max_ms:.3} ms of {count}\n",
             self.mpps.median,
             self.mpps.min,
             self.mpps.max,
@@ -115,12 +79,44 @@ impl Phases {
             self.lost,
             self.packets,
             self.kept_off_ms,
-            self.echo.text()
         )
     }
 }
 
+/// Phases in peace and phases with work, in turns.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Compared {
+    pub(super) quiet: Phases,
+    busy: Phases,
+    /// Percent that the median window with work lacks to the median one in peace.
+    dip_percent: f64,
+    /// The same of the worst window with work.
+    worst_percent: f64,
+    /// Seconds of each phase with work.
+    work_s: Spread,
+}
+
 impl Compared {
+    /// Of all trials of a cell.
+    ///
+    /// # Errors
+    /// They are of another method.
+    pub(super) fn of(found: &Replayed) -> anyhow::Result<Self> {
+        Ok(Self::of_pairs(&found.raw::<PhasePair>("compared")?))
+    }
+
+    fn of_pairs(all: &[PhasePair]) -> Self {
+        let quiet = Phases::of(&all.iter().map(|pair| &pair.quiet).collect::<Vec<_>>());
+        let busy = Phases::of(&all.iter().map(|pair| &pair.busy).collect::<Vec<_>>());
+        Self {
+            dip_percent: dip_percent(quiet.mpps.median, busy.mpps.median),
+            worst_percent: dip_percent(quiet.mpps.median, busy.mpps.min),
+            work_s: Spread::of(&all.iter().map(|pair| pair.work_s).collect::<Vec<_>>()),
+            quiet,
+            busy,
+        }
+    }
+
     /// Whether nothing was lost that was not lost in peace too.
     pub(super) fn is_good(&self) -> bool {
         self.busy.lost == 0 && self.quiet.lost == 0
@@ -136,79 +132,29 @@ impl Compared {
     }
 }
 
-/// Measures the running switch in peace and while `work` is done, in turns. `work` is given the
-/// moment until which it should go on, and may end earlier or later.
-///
-/// # Errors
-/// Of `work`; the switch does not answer; the run was interrupted.
-pub(super) fn beside(
-    run: &Run,
-    weir: &mut Weir,
-    mut work: impl FnMut(Instant) -> Result<()> + Send,
-) -> Result<Compared> {
-    let mut echoes = Echoes::start(weir.connect(Version::V1_3)?)?;
-    let length = Duration::from_secs_f64(run.window.seconds);
-    let mut compared = Compared::default();
-    let mut work_s = Vec::new();
-    for _ in 0..run.repeats {
-        phase(run, weir, &mut echoes, &mut compared.quiet, |until| {
-            while Instant::now() < until && run.cancel.check().is_ok() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Ok(())
-        })?;
-        let begun = Instant::now();
-        phase(run, weir, &mut echoes, &mut compared.busy, &mut work)?;
-        work_s.push((begun.elapsed().as_secs_f64()).max(length.as_secs_f64()));
-    }
-    compared.quiet.finish();
-    compared.busy.finish();
-    compared.dip_percent = dip_percent(compared.quiet.mpps.median, compared.busy.mpps.median);
-    compared.worst_percent = dip_percent(compared.quiet.mpps.median, compared.busy.mpps.min);
-    compared.work_s = Spread::of(&work_s);
-    Ok(compared)
-}
-
-fn phase(
-    run: &Run,
-    weir: &mut Weir,
-    echoes: &mut Echoes,
-    phases: &mut Phases,
-    work: impl FnOnce(Instant) -> Result<()> + Send,
-) -> Result<()> {
-    run.cancel.sleep(PAUSE)?;
-    let first = end(weir)?;
-    let begun = Instant::now();
-    let until = begun + Duration::from_secs_f64(run.window.seconds);
-    let (points, worked) = std::thread::scope(|scope| {
-        let working = scope.spawn(|| work(until));
-        let points = watch(|| weir.point(), STEP, &run.cancel, || working.is_finished());
-        let worked = working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (points, worked)
-    });
-    worked?;
-    let rates = spans(&points?).iter().map(|span| span.mpps).collect();
-    let times = echoes.since(begun, ECHO_LIMIT)?;
-    phases.add(&first, &end(weir)?, rates, times);
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Compared, End, Phases};
+    use super::{Compared, Phase, PhasePair};
 
     #[test]
     fn phases_add_up() {
-        let mut phases = Phases::default();
-        let end = |received, sent, missed, waited_s| End { received, sent, missed, waited_s };
-        let echoes = vec![0.001; 3];
-        phases.add(&end(10, 10, 0, 1.0), &end(110, 110, 2, 1.5), vec![2.0, 4.0], echoes.clone());
-        phases.add(&end(110, 110, 2, 1.5), &end(210, 209, 2, 1.5), vec![3.0], echoes);
-        phases.finish();
-        assert_eq!((phases.packets, phases.missed, phases.lost), (199, 2, 1));
-        assert_eq!((phases.kept_off_ms, phases.echo.count, phases.windows), (500.0, 6, 3));
-        assert_eq!(phases.mpps.median, 3.0);
-        let compared = Compared { busy: phases, ..Compared::default() };
-        assert!(!compared.is_good() && compared.text("changes").contains("2 missed, 1 lost"));
+        let busy = |mpps: &[f64], missed, lost, slowest_s| Phase {
+            mpps: mpps.to_vec(),
+            echoes_s: vec![0.001, 0.001, slowest_s],
+            packets: 100,
+            missed,
+            lost,
+            kept_off_ms: 250.0,
+        };
+        let pair = |busy| PhasePair { busy, work_s: 1.0, ..PhasePair::default() };
+        let all = [pair(busy(&[2.0, 4.0], 2, 0, 0.001)), pair(busy(&[3.0], 0, 1, 0.5))];
+        let compared = Compared::of_pairs(&all);
+        let found = &compared.busy;
+        assert_eq!((found.packets, found.missed, found.lost), (200, 2, 1));
+        assert_eq!((found.kept_off_ms, found.echo.count, found.windows), (500.0, 6, 3));
+        assert_eq!((found.mpps.median, found.echo.p50_ms), (3.0, 1.0));
+        let text = compared.text("changes");
+        assert!(!compared.is_good() && text.contains("2 missed, 1 lost"), "{text}");
+        assert!(text.contains("longest 500.000 ms of 6"), "{text}");
     }
 }

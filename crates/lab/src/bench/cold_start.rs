@@ -120,8 +120,7 @@ impl ColdStartArgs {
             duts: vec![weir()?],
             repeats: run.repeats,
         };
-        let all = plan.measure(run)?;
-        let found = all.first().context("no results")?;
+        let found = plan.measure_one(run)?;
         let spread = |metric: &str| Spread::of(&found.values(metric));
         let first: Vec<(f64, f64)> = found.raw("series")?.into_iter().next().unwrap_or_default();
         Ok(ColdStart {

@@ -12,7 +12,6 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
 
-use super::weir::Launch;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::method::replay::Window;
 use crate::progress::RunProgress;
@@ -63,8 +62,6 @@ pub(super) struct Run {
     pub(super) weir: PathBuf,
     /// The core of the forwarding thread.
     pub(super) core: usize,
-    /// All cores that there are.
-    cores: Vec<usize>,
     /// How each measurement is made.
     pub(super) window: Window,
     /// How often.
@@ -80,11 +77,6 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// How a switch with these ports is started.
-    pub(super) fn launch(&self, ports: Vec<String>) -> Launch<'_> {
-        Launch { ports, cores: self.cores.clone(), ..Launch::new(&self.weir, self.core) }
-    }
-
     /// Prints a row.
     ///
     /// # Errors
@@ -117,11 +109,10 @@ impl Common {
         };
         let core = usize::from(self.core);
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let cores = cores(core)?;
+        ensure_cores(core)?;
         let mut run = Run {
             weir,
             core,
-            cores,
             window: Window { seconds: self.seconds, is_core_time: false },
             repeats: usize::from(self.repeats),
             cancel,
@@ -140,8 +131,8 @@ impl Common {
     }
 }
 
-/// The cores that there are, of which `core` is one and not the only one.
-fn cores(core: usize) -> Result<Vec<usize>> {
+/// Whether `core` is one that there is, and not the only one.
+fn ensure_cores(core: usize) -> Result<()> {
     let cores = netdev::sys::affinity::allowed_cpus().context("asking for the cores")?;
     let list = cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     ensure!(
@@ -149,12 +140,12 @@ fn cores(core: usize) -> Result<Vec<usize>> {
         "no core {core} to forward on, there is {list}: choose with --core"
     );
     ensure!(cores.len() > 1, "one core is not enough: one forwards, one does everything else");
-    Ok(cores)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cores, seconds};
+    use super::{ensure_cores, seconds};
 
     #[test]
     fn times_are_neither_nothing_nor_for_ever() {
@@ -164,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_core_that_is_not_there_is_reported() {
-        let error = cores(4_000).unwrap_err().to_string();
+        let error = ensure_cores(4_000).unwrap_err().to_string();
         assert!(error.contains("no core 4000") && error.contains("--core"), "{error}");
     }
 }

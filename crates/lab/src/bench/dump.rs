@@ -1,23 +1,20 @@
 //! `weir bench dump`: a list of all flow entries while the switch forwards, and who waits for it.
 //!
-//! The list is asked for again and again while packets come by the clock; beside it stand the same
-//! packets in peace. Echo requests by another connection show how long a controller would wait.
+//! A view of the scenario `datapath-dump`: the list is asked for again and again while packets come;
+//! beside it stand the same packets in peace. Echo requests by another connection show how long a
+//! controller would wait.
 
 use std::process::ExitCode;
-use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use clap::Args;
-use openflow::Version;
 use serde::Serialize;
 
-use super::beside::{Compared, beside};
-use super::common::{Common, Row, Run};
+use super::beside::Compared;
+use super::common::{Common, Row};
 use super::outcome::rounded;
-use super::scratch;
 use super::series::Spread;
 use super::updates::TrafficArgs;
-use super::weir::Weir;
 use crate::workload::made;
 
 const EXAMPLES: &str = "\
@@ -82,57 +79,22 @@ impl Row for Dump {
 
 impl DumpArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.common.run(2, |run| {
-            let folder = scratch()?;
-            let trace = made::trace(folder.path(), self.traffic.flows)?;
-            run.progress.begin("lists at the full rate");
-            let full = self.lists(run, self.traffic.ports(&trace, None), None)?;
-            let most = full.compared.quiet.mpps.median;
-            run.row(&full)?;
-            run.progress.advance(1);
-            run.progress.begin(&format!("lists at {} %", self.traffic.load));
-            let offered = most * f64::from(self.traffic.load) / 100.0;
-            let ports = self.traffic.ports(&trace, Some(1e6 * offered));
-            let part = self.lists(run, ports, Some(offered))?;
-            run.row(&part)?;
-            run.progress.advance(1);
-            Ok(())
-        })
-    }
-
-    fn lists(&self, run: &Run, ports: Vec<String>, offered: Option<f64>) -> Result<Dump> {
-        let folder = scratch()?;
-        let mut weir = Weir::launch(&run.launch(ports), folder.path(), &run.cancel)?;
-        weir.load(Version::V1_3, made::entries(self.entries))?;
-        weir.warm_up(&run.cancel)?;
-        let mut client = weir.connect(Version::V1_3)?;
-        let (mut seconds, mut bytes) = (Vec::new(), 0);
-        let wanted = u64::from(self.entries);
-        let compared = beside(run, &mut weir, |until| {
-            loop {
-                let listed = client.list_flows()?;
-                ensure!(
-                    listed.entries == wanted,
-                    "{} entries were listed, and there are {wanted}",
-                    listed.entries
-                );
-                bytes = listed.bytes;
-                seconds.push(listed.seconds);
-                if Instant::now() >= until {
-                    return Ok(());
-                }
-            }
-        })?;
-        Ok(Dump {
-            switch: "weir",
-            bench: "dump",
-            flow_entries: self.entries,
-            offered_mpps: offered.map(rounded),
-            load_percent: offered.map(|_| self.traffic.load),
-            list_s: Spread::of(&seconds),
-            lists: seconds.len(),
-            bytes,
-            compared,
+        let (traffic, what) = (&self.traffic, (self.entries, None));
+        self.common.run(0, |run| {
+            traffic.measure(run, "datapath-dump", what, |run, found, compared, offered| {
+                let lists_s = found.raw::<Vec<f64>>("lists_s")?.concat();
+                run.row(&Dump {
+                    switch: "weir",
+                    bench: "dump",
+                    flow_entries: self.entries,
+                    offered_mpps: offered.map(rounded),
+                    load_percent: offered.map(|_| self.traffic.load),
+                    list_s: Spread::of(&lists_s),
+                    lists: lists_s.len(),
+                    bytes: found.number("bytes") as u64,
+                    compared,
+                })
+            })
         })
     }
 }

@@ -4,8 +4,6 @@
 //! measurements that follow each other on the same core; the interval is that of the logarithms of
 //! the pairs' ratios.
 
-use files::proc::ProcFolder;
-
 use crate::stats::{CONFIDENCE, Interval, paired_ratio, summarise};
 
 /// Measurements of two forwarders in turns.
@@ -44,18 +42,6 @@ impl Pairs {
         let Interval { low, high, .. } = found.t_interval;
         Some(Ratio { median: found.median, low, high })
     }
-}
-
-/// Seconds that the threads of a process that forward have waited for a core, since they began:
-/// what `/proc` says of those whose name begins with `worker`.
-pub(super) fn waited_s(pid: u32) -> f64 {
-    let threads = ProcFolder::of(pid).threads().unwrap_or_default().into_iter();
-    let waited = threads.filter_map(|(_, thread)| {
-        let is_worker = thread.read("comm").ok()?.starts_with("worker");
-        let waited_ns = thread.sched_time()?.waited_ns;
-        is_worker.then_some(waited_ns as f64 / 1e9)
-    });
-    waited.sum()
 }
 
 #[cfg(test)]

@@ -78,6 +78,14 @@ impl ReplayPlan<'_> {
         Ok(all)
     }
 
+    /// Measures it, where it is one value on one switch.
+    ///
+    /// # Errors
+    /// As [`ReplayPlan::measure`].
+    pub(super) fn measure_one(&self, run: &Run) -> Result<Replayed> {
+        self.measure(run)?.pop().context("no results")
+    }
+
     /// The scenario with these values: as a file, so that what is measured is what it says.
     fn scenario(&self, run: &Run) -> Result<Scenario> {
         let known = catalogue::find(self.scenario)?;
@@ -181,7 +189,7 @@ impl Replayed {
 
     /// Another value, of the first trial.
     pub(super) fn value(&self, metric: &str) -> Option<f64> {
-        self.trials.first()?.values.get(metric).copied()
+        self.values(metric).first().copied()
     }
 
     /// Another number, of the first trial.

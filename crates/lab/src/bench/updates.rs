@@ -1,25 +1,23 @@
 //! `weir bench updates`: how fast a switch takes flow-mods, alone and while it forwards.
 //!
-//! Alone: so many entries added one by one, without bundles, up to the barrier reply. While it
-//! forwards: an even stream of adds, changes and deletions in the table that the packets meet,
-//! first with as many packets as the switch can take, then with a part of that many, which come by
-//! the clock whether or not the switch has time for them, into a ring as a network card has it.
+//! A view of the scenarios `datapath-loading` (so many entries added one by one to a switch that has
+//! nothing else to do) and `datapath-updates` (an even stream of adds, changes and deletions in the
+//! table that the packets meet): first with as many packets as the switch can take, then with a part
+//! of that many, which come by the clock into a ring as a network card has it.
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
-use openflow::Version;
-use openflow::flow::FlowModCommand;
 use serde::Serialize;
 
-use super::beside::{Compared, beside};
+use super::beside::Compared;
 use super::common::{Common, Row, Run};
 use super::outcome::rounded;
-use super::scratch;
+use super::replay::{ReplayPlan, Replayed, weir};
 use super::series::Spread;
-use super::weir::{Launch, Weir};
-use crate::switch_client::Storm;
+use crate::dut;
+use crate::settings::{Replay, Settings};
 use crate::workload::made;
 
 const EXAMPLES: &str = "\
@@ -27,9 +25,6 @@ Examples:
   weir bench updates
   weir bench updates --entries 0 --rate 200000 --load 90
   weir bench updates --entries 100000 --repeats 3 --json";
-
-/// Entries that the stream of changes goes round about.
-const CHANGED: u32 = 1_000;
 
 /// What to measure and how.
 #[derive(Args, Debug)]
@@ -66,13 +61,34 @@ pub(super) struct TrafficArgs {
 }
 
 impl TrafficArgs {
-    /// The ports: as many packets as are taken, or so many a second.
-    pub(super) fn ports(&self, trace: &std::path::Path, per_second: Option<f64>) -> Vec<String> {
-        let mut source = format!("pcap:{}?loop=true", trace.display());
-        if let Some(rate) = per_second {
-            source += &format!("&rate={:.0}&slots={}", rate.max(1.0), self.slots);
+    /// Measures a scenario with as many packets as are taken, and then with a part of that many:
+    /// what came of each, with the millions of packets a second that came.
+    pub(super) fn measure(
+        &self,
+        run: &mut Run,
+        scenario: &str,
+        (entries, count): (u32, Option<u64>),
+        row: impl Fn(&mut Run, &Replayed, Compared, Option<f64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut offered = None;
+        for _ in 0..2 {
+            let rate_pps = offered.map(|mpps: f64| (1e6 * mpps).max(1.0) as u64);
+            let (flows, entries, slots) = (Some(self.flows), Some(entries), Some(self.slots));
+            let replay = Some(Replay { flows, entries, rate_pps, slots, ..Replay::default() });
+            let settings = Settings { replay, count, ..Settings::default() };
+            let plan = ReplayPlan {
+                scenario,
+                values: vec![("packets".to_owned(), settings)],
+                duts: vec![weir()?],
+                repeats: run.repeats,
+            };
+            let found = plan.measure_one(run)?;
+            let compared = Compared::of(&found)?;
+            let most = compared.quiet.mpps.median;
+            row(run, &found, compared, offered)?;
+            offered = Some(most * f64::from(self.load) / 100.0);
         }
-        vec![source, "null:out".to_owned()]
+        Ok(())
     }
 }
 
@@ -152,13 +168,11 @@ impl Changes {
 
 impl UpdatesArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        self.common.run(3, |run| {
+        self.common.run(0, |run| {
             if self.entries > 0 {
-                run.progress.begin("adding entries alone");
                 let row = alone(run, self.entries)?;
                 run.row(&row)?;
             }
-            run.progress.advance(1);
             if self.rate > 0 {
                 self.forwarding(run)?;
             }
@@ -167,76 +181,41 @@ impl UpdatesArgs {
     }
 
     fn forwarding(&self, run: &mut Run) -> Result<()> {
-        let folder = scratch()?;
-        let trace = made::trace(folder.path(), self.traffic.flows)?;
-        run.progress.begin("changes at the full rate");
-        let full = self.changes(run, self.traffic.ports(&trace, None), None)?;
-        let most = full.compared.quiet.mpps.median;
-        run.row(&full)?;
-        run.progress.advance(1);
-        run.progress.begin(&format!("changes at {} %", self.traffic.load));
-        let offered = most * f64::from(self.traffic.load) / 100.0;
-        let ports = self.traffic.ports(&trace, Some(1e6 * offered));
-        let part = self.changes(run, ports, Some(offered))?;
-        run.row(&part)?;
-        run.progress.advance(1);
-        Ok(())
-    }
-
-    fn changes(&self, run: &Run, ports: Vec<String>, offered: Option<f64>) -> Result<Changes> {
-        let folder = scratch()?;
-        let mut weir = Weir::launch(&run.launch(ports), folder.path(), &run.cancel)?;
-        weir.load(Version::V1_3, made::entries(self.traffic.flows + 1))?;
-        weir.warm_up(&run.cancel)?;
-        let commands =
-            [FlowModCommand::Add, FlowModCommand::ModifyStrict, FlowModCommand::DeleteStrict];
-        let others = self.traffic.flows..self.traffic.flows + CHANGED;
-        let round = commands
-            .into_iter()
-            .flat_map(|command| others.clone().map(move |number| made::flow_mod(command, number)));
-        let storm = Storm::new(Version::V1_3, round, self.rate)?;
-        let mut client = weir.connect(Version::V1_3)?;
-        let (mut sent, mut seconds) = (0, 0.0);
-        let compared = beside(run, &mut weir, |until| {
-            let begun = std::time::Instant::now();
-            sent += client.write_evenly(&storm, until)?;
-            seconds += begun.elapsed().as_secs_f64();
-            Ok(())
-        })?;
-        Ok(Changes {
-            switch: "weir",
-            bench: "updates",
-            offered_mpps: offered.map(rounded),
-            load_percent: offered.map(|_| self.traffic.load),
-            wanted_per_s: self.rate,
-            changes_per_s: (sent as f64 / f64::max(seconds, 1e-9)).round(),
-            compared,
+        let (entries, count) = (self.traffic.flows + 1, Some(self.rate.into()));
+        let what = (entries, count);
+        self.traffic.measure(run, "datapath-updates", what, |run, found, compared, offered| {
+            let sum = |key: &str| Ok::<f64, anyhow::Error>(found.raw::<f64>(key)?.iter().sum());
+            run.row(&Changes {
+                switch: "weir",
+                bench: "updates",
+                offered_mpps: offered.map(rounded),
+                load_percent: offered.map(|_| self.traffic.load),
+                wanted_per_s: self.rate,
+                changes_per_s: (sum("changes")? / sum("change_s")?.max(1e-9)).round(),
+                compared,
+            })
         })
     }
 }
 
 fn alone(run: &Run, entries: u32) -> Result<Alone> {
-    let (mut rates, mut deletions) = (Vec::new(), Vec::new());
-    for _ in 0..run.repeats {
-        let folder = scratch()?;
-        let ports = vec!["null:in".to_owned(), "null:out".to_owned()];
-        let launch = Launch { poll: "adaptive", ..run.launch(ports) };
-        let mut weir = Weir::launch(&launch, folder.path(), &run.cancel)?;
-        let loaded = weir.load(Version::V1_3, made::entries(entries))?;
-        rates.push(loaded.entries as f64 / loaded.seconds.max(1e-9));
-        let begun = std::time::Instant::now();
-        let client = weir.client(Version::V1_3)?;
-        let all = openflow::flow::FlowMod::new(FlowModCommand::Delete);
-        client.load(std::iter::once(Ok(all)))?;
-        deletions.push(begun.elapsed().as_secs_f64());
-        drop(weir);
-    }
+    let replay = Replay { flows: Some(1), entries: Some(entries), ..Replay::default() };
+    let settings =
+        Settings { replay: Some(Replay { is_down: true, ..replay }), ..Settings::default() };
+    let plan = ReplayPlan {
+        scenario: "datapath-loading",
+        values: vec![("entries".to_owned(), settings)],
+        duts: vec![dut::find("weir-user").context("the lab has no switch weir-user")?],
+        repeats: run.repeats,
+    };
+    let found = plan.measure_one(run)?;
+    let rates = found.values("loading_ps");
     Ok(Alone {
         switch: "weir",
         bench: "updates",
         flow_entries: entries,
         flow_mods_per_s: Spread::of(&rates),
         samples: rates.iter().map(|rate| rate.round()).collect(),
-        delete_all_s: Spread::of(&deletions),
+        delete_all_s: Spread::of(&found.values("loading_delete_s")),
     })
 }

@@ -21,7 +21,6 @@ use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::setup::TestbedKind;
-use crate::testbed::Testbed;
 use crate::tools::{Missing, Program, Tool};
 use crate::trial_error::TrialError;
 
@@ -180,10 +179,6 @@ impl Method for FakeMethod {
         if self.spends { SPENT } else { PLAIN }
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, _settings: &Settings) -> Duration {
         Duration::from_secs(1)
     }
@@ -198,10 +193,6 @@ impl Method for FakeMethod {
 
     fn spends_setup(&self) -> bool {
         self.spends
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -245,12 +236,8 @@ impl Method for FakeMethod {
         Ok(Trial {
             values: vec![(self.metrics()[0].id, value)],
             tool: "fake 1".into(),
-            commands: Vec::new(),
-            load: None,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::Value::Null,
+            ..Trial::default()
         })
     }
 }

@@ -11,7 +11,6 @@ use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::stats::quantile;
 use crate::switch_client::SwitchClient;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct Channel;
@@ -48,17 +47,9 @@ impl Method for Channel {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         let bridges = f64::from(settings.bridges.unwrap_or(1));
         Duration::from_secs_f64(settings.duration_s() + 0.3 + 0.01 * bridges)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -93,15 +84,12 @@ impl Method for Channel {
         Ok(Trial {
             values,
             tool: "the lab's OpenFlow client".into(),
-            commands: Vec::new(),
-            load: None,
-            carried: None,
             distributions: vec![
                 distribution("channel_echo_ms", &echo),
                 distribution("channel_barrier_ms", &barrier),
             ],
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
+            ..Trial::default()
         })
     }
 }
@@ -124,7 +112,8 @@ fn idle_cores(context: &MethodContext<'_>) -> Result<Option<f64>, TrialError> {
     if pids.is_empty() {
         return Ok(None);
     }
-    idle_cpu::cores(&pids, context).map(|(cores, _)| Some(cores))
+    let duration = Duration::from_secs_f64(context.settings.duration_s());
+    idle_cpu::cores(&pids, duration, context.cancel).map(|(cores, _)| Some(cores))
 }
 
 /// Milliseconds of each answer, ascending.

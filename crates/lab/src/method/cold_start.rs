@@ -9,15 +9,10 @@ use anyhow::{Context, Result};
 use openflow::PortNo;
 use serde_json::json;
 
-use super::replay::{Replaying, bed_of, with_replay};
+use super::replay::{ReplayMethod, Replaying, trial};
 use super::series::{Span, spans, watch};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
-use crate::settings::Settings;
+use super::{Better, Metric, Trial};
 use crate::stats::summarise;
-use crate::testbed::Testbed;
-
-/// The method.
-pub(super) struct ColdStart;
 
 /// The part of the steady rate that counts as steady.
 const STEADY: f64 = 0.95;
@@ -36,52 +31,22 @@ const METRICS: &[Metric] = &[
     Metric::lower("cold_lost", "packets that did not leave", "packets", 0),
 ];
 
-impl Method for ColdStart {
-    fn id(&self) -> &'static str {
-        "cold-start"
-    }
-
-    fn label(&self) -> &'static str {
-        "Cold start"
-    }
-
-    fn about(&self) -> &'static str {
-        "From the command that sets port 1 up to the end of the first window (`window_ms`, 10) with \
-         95 % of the steady rate, which is the median window of the second half of `duration_s`. The \
-         cell's switch is not used again"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        false
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s()) + REST
-    }
-
-    fn spends_setup(&self) -> bool {
-        true
-    }
-
-    fn finds_stalls(&self) -> bool {
-        true
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed_of(bed)?.is_down() {
-            true => Ok(()),
-            false => Err("port 1 is up before: settings.replay.is_down sets it down"),
-        }
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        with_replay(context, measure)
-    }
-}
+/// The method.
+pub(super) const COLD_START: ReplayMethod = ReplayMethod {
+    id: "cold-start",
+    label: "Cold start",
+    about: "From the command that sets port 1 up to the end of the first window (`window_ms`, 10) \
+            with 95 % of the steady rate, which is the median window of the second half of \
+            `duration_s`. The cell's switch is not used again",
+    metrics: METRICS,
+    cost: |settings| Duration::from_secs_f64(settings.duration_s()) + REST,
+    spends_setup: true,
+    fits: |bed| match bed.is_down() {
+        true => Ok(()),
+        false => Err("port 1 is up before: settings.replay.is_down sets it down"),
+    },
+    measure,
+};
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
     let (settings, cancel) = (replaying.settings, replaying.cancel);
@@ -102,7 +67,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
     values.push(("cold_lost", lost as f64));
     let series: Vec<(f64, f64)> = windows.iter().map(|span| (1e3 * span.to_s, span.mpps)).collect();
     let entries = replaying.setup.loaded().map_or(0, |loaded| loaded.entries);
-    Ok(Replaying::trial(values, json!({ "flow_entries": entries, "series": series })))
+    Ok(trial(values, json!({ "flow_entries": entries, "series": series })))
 }
 
 /// What the windows say, whose times are counted from the command.

@@ -8,7 +8,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
 use crate::load::ProcessRole;
 use crate::settings::Settings;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct ControllerLoss;
@@ -55,20 +54,12 @@ impl Method for ControllerLoss {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn spends_setup(&self) -> bool {
         true
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.3)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -124,10 +115,8 @@ impl Method for ControllerLoss {
             tool: traffic::TOOL.into(),
             commands: vec!["kill -9 (the controller)".to_owned()],
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": stream.sent, "received": report.received }),
+            ..Trial::default()
         })
     }
 }

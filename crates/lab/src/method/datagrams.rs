@@ -65,14 +65,12 @@ impl Method for Datagrams {
             tool: "iperf3".into(),
             commands: done.commands,
             load: done.load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "payload_bytes": payload,
                 "received_bytes": done.sums.received.bytes,
                 "received_s": done.sums.received.seconds,
             }),
+            ..Trial::default()
         })
     }
 }

@@ -12,7 +12,7 @@ use super::{
     traffic,
 };
 use crate::settings::Settings;
-use crate::testbed::{Testbed, method_error};
+use crate::testbed::method_error;
 
 /// The method.
 pub(super) struct Delay;
@@ -58,20 +58,12 @@ impl Method for Delay {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn floors(&self) -> &'static [&'static str] {
         &["delay_p50_us", "delay_p99_us", "delay_mean_us", "jitter_us"]
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.2)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -106,9 +98,7 @@ impl Method for Delay {
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
             distributions: vec![
                 TrialDistribution::in_us("delay_p50_us", delay),
                 TrialDistribution::in_us("jitter_us", ipdv),
@@ -121,6 +111,7 @@ impl Method for Delay {
                 "sent_late": outcome.sent_late,
                 "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
             }),
+            ..Trial::default()
         })
     }
 }

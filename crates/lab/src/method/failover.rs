@@ -50,10 +50,6 @@ impl Method for Failover {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.2) + LINK_UP
     }
@@ -88,8 +84,6 @@ impl Method for Failover {
             tool: traffic::TOOL.into(),
             commands: vec!["ip link set eth0 down (at host 2)".to_owned()],
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
             raw: serde_json::json!({
                 "sent": stream.sent,
@@ -97,6 +91,7 @@ impl Method for Failover {
                 "port_3": traffic::received(stream, OTHER),
                 "port_3_carried_before": had_carried,
             }),
+            ..Trial::default()
         })
     }
 }

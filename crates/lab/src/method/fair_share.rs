@@ -71,12 +71,9 @@ impl Method for FairShare {
         Ok(Trial {
             values: vec![("fair_share_pct", 100.0 * left / fair), ("fair_share_left_pps", left)],
             tool: "Weir's generator, and the kernel's count".into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "beside_its_copy_pps": fair }),
+            ..Trial::default()
         })
     }
 }

@@ -101,10 +101,6 @@ impl Method for FlowChanges {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s()) + WARM_UP
     }
@@ -140,16 +136,13 @@ impl Method for FlowChanges {
                 ("flow_changes_lost", count.lost as f64),
             ],
             tool: "the lab's OpenFlow client and packet sockets".into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "rounds": rounds,
                 "right": count.right,
                 "rounds_without_room_at_a_host": count.unknown_rounds,
             }),
+            ..Trial::default()
         })
     }
 }

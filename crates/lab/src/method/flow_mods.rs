@@ -16,7 +16,6 @@ use super::{
 use crate::settings::{FlowSeries, Settings};
 use crate::stats::summarise;
 use crate::switch_client::{Loaded, SwitchClient};
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct FlowMods;
@@ -76,17 +75,9 @@ impl Method for FlowMods {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         let count = settings.count.unwrap_or(COUNT) as f64;
         Duration::from_secs_f64(count / 50_000.0 + CHANGES as f64 * (FRAMES_S + 0.15))
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -104,14 +95,12 @@ impl Method for FlowMods {
             values,
             tool: "the lab's OpenFlow client and generator".into(),
             commands: vec![format!("add-flow {DROPS}"), format!("add-flow {FORWARDS}")],
-            load: None,
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),
                 "barrier_ms": changes.iter().map(Change::barrier_ms).collect::<Vec<_>>(),
             }),
+            ..Trial::default()
         })
     }
 }

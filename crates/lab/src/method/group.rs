@@ -36,10 +36,6 @@ impl Method for GroupCopies {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.2)
     }
@@ -78,12 +74,9 @@ impl Method for GroupCopies {
                 ("group_most_pct", spread.most_pct),
             ],
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
+            ..Trial::default()
         })
     }
 }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use files::proc::ProcFolder;
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use crate::cancel::Cancel;
 use crate::load::ProcessRole;
 use crate::settings::Settings;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct IdleCpu;
@@ -41,16 +41,8 @@ impl Method for IdleCpu {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s()) + SETTLE
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -59,26 +51,27 @@ impl Method for IdleCpu {
         if pids.is_empty() {
             return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
         }
-        let (cores, threads) = cores(&pids, context)?;
+        let duration = Duration::from_secs_f64(context.settings.duration_s());
+        let (cores, threads) = cores(&pids, duration, context.cancel)?;
         Ok(Trial {
             values: vec![("idle_cores", cores)],
             tool: "the kernel's schedstat".into(),
-            commands: Vec::new(),
-            load: None,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "threads": threads }),
+            ..Trial::default()
         })
     }
 }
 
-/// The cores that the processes use for the cell's duration, and how many threads they have.
-pub(super) fn cores(pids: &[u32], context: &MethodContext<'_>) -> Result<(f64, usize), TrialError> {
-    context.cancel.sleep(SETTLE)?;
+/// The cores that the processes use for so long, and how many threads they have.
+pub(super) fn cores(
+    pids: &[u32],
+    duration: Duration,
+    cancel: &Cancel,
+) -> Result<(f64, usize), TrialError> {
+    cancel.sleep(SETTLE)?;
     let before = ran(pids)?;
     let begun = Instant::now();
-    context.cancel.sleep(Duration::from_secs_f64(context.settings.duration_s()))?;
+    cancel.sleep(duration)?;
     let seconds = begun.elapsed().as_secs_f64();
     let after = ran(pids)?;
     Ok((used_ns(&before, &after) as f64 / 1e9 / seconds, after.len()))

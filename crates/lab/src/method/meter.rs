@@ -14,7 +14,7 @@ use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
 use crate::settings::Settings;
-use crate::testbed::{Testbed, method_error};
+use crate::testbed::method_error;
 
 /// The method.
 pub(super) struct Meter;
@@ -81,16 +81,8 @@ impl Method for Meter {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.2)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -136,10 +128,7 @@ impl Method for Meter {
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "configured_pps": configured_pps,
@@ -149,6 +138,7 @@ impl Method for Meter {
                 "unsent": [first.unsent, then.unsent],
                 "passed": [first.report.received, then.report.received],
             }),
+            ..Trial::default()
         })
     }
 }

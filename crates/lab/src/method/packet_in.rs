@@ -29,7 +29,6 @@ use super::{
 use crate::cancel::Stopped;
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct PacketInRate;
@@ -99,10 +98,6 @@ impl Method for PacketInRate {
         Duration::from_secs_f64(search_s + delay_s + beyond_cost_s(settings))
     }
 
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
             return Err(TrialError::Unfit(
@@ -128,9 +123,7 @@ impl Method for PacketInRate {
         Ok(Trial {
             values,
             tool: TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
             distributions: vec![
                 TrialDistribution::in_us("packet_in_us", &delays.up),
                 TrialDistribution::in_us("packet_out_us", &delays.down),
@@ -143,6 +136,7 @@ impl Method for PacketInRate {
                 "packet_ins_at_low_load": delays.up.count,
                 "packet_outs_that_arrived": delays.down.count,
             }),
+            ..Trial::default()
         })
     }
 }

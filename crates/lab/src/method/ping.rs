@@ -55,10 +55,6 @@ impl Method for Ping {
         &[Tool::Ping]
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         let warm_up = settings.warm_up_requests.unwrap_or(0).min(u64::from(u32::MAX)) as u32;
         Duration::from_millis(300) + ECHO_INTERVAL * requests(settings).saturating_add(warm_up)
@@ -83,10 +79,8 @@ impl Method for Ping {
             tool,
             commands,
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
+            ..Trial::default()
         })
     }
 }

@@ -13,7 +13,6 @@ use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
 };
 use crate::settings::Settings;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct PacketRate;
@@ -71,10 +70,6 @@ impl Method for PacketRate {
         Duration::from_secs_f64(TRIALS * (settings.duration_s() + TRIAL_EXTRA_S) + OVERLOAD_S)
     }
 
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let max_pps = MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX));
         let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
@@ -89,11 +84,8 @@ impl Method for PacketRate {
         Ok(Trial {
             values,
             tool: "Weir's open-loop generator".into(),
-            commands: Vec::new(),
             load,
             // The search offers as much as goes: its own offer is never the limit.
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "frame_bytes": context.settings.frame_size() as usize,
@@ -101,6 +93,7 @@ impl Method for PacketRate {
                 "saturation": json(&attempt),
                 "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
             }),
+            ..Trial::default()
         })
     }
 }

@@ -7,7 +7,6 @@ use generator::method::TrialInput;
 
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError};
 use crate::settings::Settings;
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct Probe;
@@ -44,16 +43,8 @@ impl Method for Probe {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(settings.duration_s() + 0.3)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -85,10 +76,7 @@ impl Method for Probe {
                 ("probe_loss_pct", 100.0 * account.loss_ratio()),
             ],
             tool: "Weir's open-loop probe".into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions: vec![Resolution::loss_pct(
                 "probe_loss_pct",
                 account.loss_ratio(),
@@ -101,6 +89,7 @@ impl Method for Probe {
                 "sent_late": outcome.sent_late,
                 "quantiles_us": quantiles,
             }),
+            ..Trial::default()
         })
     }
 }

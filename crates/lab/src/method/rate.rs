@@ -18,7 +18,7 @@ use super::{
 use crate::ceilings::frame_line_bits;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::testbed::{LabMeasurer, Testbed, method_error};
+use crate::testbed::{LabMeasurer, method_error};
 
 /// The method.
 pub(super) struct ForwardingRate;
@@ -93,10 +93,6 @@ impl Method for ForwardingRate {
         Duration::from_secs_f64(search_s + beyond_cost_s(settings))
     }
 
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = context.settings;
         let size = settings.frame_size();
@@ -130,16 +126,14 @@ impl Method for ForwardingRate {
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "frame_bytes": size,
                 "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
                 "saturation": json(&saturating),
             }),
+            ..Trial::default()
         })
     }
 }

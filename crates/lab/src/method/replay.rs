@@ -18,9 +18,6 @@ use crate::setup::Setup;
 use crate::testbed::Testbed;
 use crate::testbed::replay::{Counts, ReplayTestbed, settle};
 
-/// The method.
-pub(super) struct ReplayedTrace;
-
 /// How long a forwarder that was held still runs before it is measured.
 pub(crate) const RUN_IN: Duration = Duration::from_millis(300);
 
@@ -46,30 +43,56 @@ const METRICS: &[Metric] = &[
     Metric::lower("replay_entry_bytes", "memory of a flow entry", "B", 0),
 ];
 
-impl Method for ReplayedTrace {
+/// The method.
+pub(super) const REPLAY: ReplayMethod = ReplayMethod {
+    id: "replay",
+    label: "Replayed trace",
+    about: "Packets a second of a trace that the switch replays by itself, as fast as it goes, by the \
+            counters of its own ports; what was lost, and what the flow entries took",
+    metrics: METRICS,
+    cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
+    spends_setup: false,
+    fits: |_| Ok(()),
+    measure,
+};
+
+/// A method that measures a switch which replays a trace by itself.
+pub(super) struct ReplayMethod {
+    pub(super) id: &'static str,
+    pub(super) label: &'static str,
+    pub(super) about: &'static str,
+    pub(super) metrics: &'static [Metric],
+    pub(super) cost: fn(&Settings) -> Duration,
+    pub(super) spends_setup: bool,
+    /// Whether it is what is asked for that the switch replays.
+    pub(super) fits: fn(&ReplayTestbed) -> Result<(), &'static str>,
+    /// Measures once, while the lab keeps off the cores that forward.
+    pub(super) measure: fn(&Replaying<'_>) -> Result<Trial>,
+}
+
+impl Method for ReplayMethod {
     fn id(&self) -> &'static str {
-        "replay"
+        self.id
     }
 
     fn label(&self) -> &'static str {
-        "Replayed trace"
+        self.label
     }
 
     fn about(&self) -> &'static str {
-        "Packets a second of a trace that the switch replays by itself, as fast as it goes, by the \
-         counters of its own ports; what was lost, and what the flow entries took"
+        self.about
     }
 
     fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        false
+        self.metrics
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s()) + RUN_IN
+        (self.cost)(settings)
+    }
+
+    fn spends_setup(&self) -> bool {
+        self.spends_setup
     }
 
     fn finds_stalls(&self) -> bool {
@@ -77,19 +100,22 @@ impl Method for ReplayedTrace {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed_of(bed).map(|_| ())
+        bed_of(bed).and_then(self.fits)
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        with_replay(context, measure)
+        let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
+        let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
+        let (settings, cancel) = (context.settings, context.cancel);
+        let replaying = Replaying { bed, setup, settings, cancel };
+        let off = bed.keep_off().map_err(anyhow::Error::from);
+        let trial = off.and_then(|_off| (self.measure)(&replaying));
+        trial.map_err(|error| channel_error(&error, context))
     }
 }
 
 /// The testbed on which a switch replays.
-///
-/// # Errors
-/// It is another.
-pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
+fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
     match bed {
         Testbed::Replay(bed) => Ok(bed),
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
@@ -104,21 +130,6 @@ pub(super) struct Replaying<'a> {
     pub(super) setup: &'a Setup,
     pub(super) settings: &'a Settings,
     pub(super) cancel: &'a Cancel,
-}
-
-/// Does `work` with the switch that replays.
-///
-/// # Errors
-/// Of `work`; there is no such switch.
-pub(super) fn with_replay(
-    context: &MethodContext<'_>,
-    work: impl FnOnce(&Replaying<'_>) -> Result<Trial>,
-) -> Result<Trial, TrialError> {
-    let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
-    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
-    let replaying = Replaying { bed, setup, settings: context.settings, cancel: context.cancel };
-    let off = bed.keep_off().map_err(anyhow::Error::from);
-    off.and_then(|_off| work(&replaying)).map_err(|error| channel_error(&error, context))
 }
 
 impl Replaying<'_> {
@@ -168,20 +179,11 @@ impl Replaying<'_> {
             again += 1;
         }
     }
+}
 
-    /// A trial with these figures.
-    pub(super) fn trial(values: Values, raw: serde_json::Value) -> Trial {
-        Trial {
-            values,
-            tool: "the switch's port counters".into(),
-            commands: Vec::new(),
-            load: None,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
-            raw,
-        }
-    }
+/// What a method says of the switch's own counters.
+pub(super) fn trial(values: Values, raw: serde_json::Value) -> Trial {
+    Trial { values, tool: "the switch's port counters".into(), raw, ..Trial::default() }
 }
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
@@ -209,7 +211,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
         "resident_bytes": resident_bytes,
         "workers": [workers_before, workers_after],
     });
-    Ok(Replaying::trial(values, raw))
+    Ok(trial(values, raw))
 }
 
 /// Waits until the rate is what it will stay. The seconds that it took.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::ceilings::frame_line_bits;
 use crate::settings::Settings;
-use crate::testbed::{Testbed, method_error};
+use crate::testbed::method_error;
 
 /// The method.
 pub(super) struct Rfc2544;
@@ -76,10 +76,6 @@ impl Method for Rfc2544 {
         Duration::from_secs_f64(TRIALS * (settings.duration_s() + 0.1))
     }
 
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = context.settings;
         let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
@@ -114,10 +110,7 @@ impl Method for Rfc2544 {
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "max_pps": max_pps,
@@ -129,6 +122,7 @@ impl Method for Rfc2544 {
                 "throughput": most.trials,
                 "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
             }),
+            ..Trial::default()
         })
     }
 }

@@ -11,7 +11,7 @@ use crate::agent::clock::ClockComparison;
 use crate::load::ProcessRole;
 use crate::settings::Settings;
 use crate::stats::{CONFIDENCE, Interval, summarise, theil_sen};
-use crate::testbed::{Testbed, method_error};
+use crate::testbed::method_error;
 
 /// The method.
 pub(super) struct Soak;
@@ -62,16 +62,8 @@ impl Method for Soak {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         Duration::from_secs_f64(1.1 * settings.duration_s() + 0.5)
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -110,10 +102,7 @@ impl Method for Soak {
         Ok(Trial {
             values,
             tool: traffic::TOOL.into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
             resolutions,
             raw: serde_json::json!({
                 "window_s": window_s,
@@ -121,6 +110,7 @@ impl Method for Soak {
                 "memory_kib": memory,
                 "clock": clock.map(|clock| clock.of_metrics(&[DELAY])),
             }),
+            ..Trial::default()
         })
     }
 }

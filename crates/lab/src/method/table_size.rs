@@ -18,7 +18,6 @@ use super::{
 };
 use crate::settings::{FlowSeries, Forwarding, Settings};
 use crate::switch_client::{RefusedMessage, SwitchClient};
-use crate::testbed::Testbed;
 
 /// The method.
 pub(super) struct TableSize;
@@ -86,20 +85,12 @@ impl Method for TableSize {
         METRICS
     }
 
-    fn saturates(&self) -> bool {
-        false
-    }
-
     fn cost(&self, settings: &Settings) -> Duration {
         let bound = settings.count.unwrap_or(BOUND) as f64;
         Duration::from_secs_f64(match settings.forwarding() {
             Forwarding::Learning => 4.0 * bound.min(LEARNT_BOUND as f64) / LEARN_PPS + 1.0,
             Forwarding::Flows | Forwarding::Controller | Forwarding::Io => bound / 50_000.0 + 0.5,
         })
-    }
-
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -139,9 +130,6 @@ impl Method for TableSize {
             values,
             tool: "the lab's OpenFlow client".into(),
             commands: vec![format!("add-flow {} times {ENTRY}", found.offered)],
-            load: None,
-            carried: None,
-            distributions: Vec::new(),
             resolutions: vec![Resolution::new("table_entries", least, most)],
             raw: serde_json::json!({
                 "bound": bound,
@@ -149,6 +137,7 @@ impl Method for TableSize {
                 "is_bound": found.is_bound,
                 "refused": found.refused,
             }),
+            ..Trial::default()
         })
     }
 }

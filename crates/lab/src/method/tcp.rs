@@ -80,14 +80,12 @@ impl Method for Tcp {
             tool: "iperf3".into(),
             commands: done.commands,
             load: done.load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "received_bytes": received.bytes,
                 "received_s": received.seconds,
                 "sent_bps": done.sums.sent.bits_per_second,
             }),
+            ..Trial::default()
         })
     }
 }
@@ -105,14 +103,11 @@ fn own(context: &MethodContext<'_>, missing: &str) -> Result<Trial, TrialError> 
     Ok(Trial {
         values: vec![("tcp_mbps", received.bytes as f64 * 8.0 / received.seconds / 1e6)],
         tool: format!("Weir's own TCP sender ({missing})"),
-        commands: Vec::new(),
         load,
-        carried: None,
-        distributions: Vec::new(),
-        resolutions: Vec::new(),
         raw: serde_json::json!({
             "received_bytes": received.bytes,
             "received_s": received.seconds,
         }),
+        ..Trial::default()
     })
 }

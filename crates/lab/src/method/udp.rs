@@ -62,10 +62,6 @@ impl Method for Iperf3 {
         Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
     }
 
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
             return own(context, &why, IPERF3);
@@ -89,14 +85,13 @@ impl Method for Iperf3 {
             load: done.load,
             // The rate, not the count: behind a full link everything arrives, only later.
             carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({
                 "sent_datagrams": done.sums.sent.packets,
                 "received_datagrams": received.packets - received.lost_packets,
                 "lost_by_receiver": both.lost_packets,
                 "sent_bps": done.sums.sent.bits_per_second,
             }),
+            ..Trial::default()
         })
     }
 }
@@ -153,9 +148,8 @@ impl Method for Iperf2 {
             commands: done.commands,
             load: done.load,
             carried: Some(report.bps / context.settings.load_bps() as f64),
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
+            ..Trial::default()
         })
     }
 }
@@ -197,16 +191,14 @@ fn own(
     Ok(Trial {
         values: metrics.iter().map(|m| m.id).zip([mbps, loss_pct, jitter_ms]).collect(),
         tool: format!("Weir's own UDP sender ({why})"),
-        commands: Vec::new(),
         load,
         carried: Some(1.0 - outcome.report.loss_ratio()),
-        distributions: Vec::new(),
-        resolutions: Vec::new(),
         raw: serde_json::json!({
             "sent_datagrams": sent(&outcome),
             "refused_by_the_port": outcome.unsent,
             "received_datagrams": outcome.report.received,
         }),
+        ..Trial::default()
     })
 }
 

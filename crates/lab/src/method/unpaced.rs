@@ -57,12 +57,9 @@ impl Method for Unpaced {
         Ok(Trial {
             values: vec![("unpaced_pps", flood::not_nothing(came?)?)],
             tool: "Weir's generator, and the kernel's count".into(),
-            commands: Vec::new(),
             load,
-            carried: None,
-            distributions: Vec::new(),
-            resolutions: Vec::new(),
             raw: serde_json::Value::Null,
+            ..Trial::default()
         })
     }
 }

@@ -65,7 +65,7 @@ impl MemoryTestbed {
     ///
     /// # Errors
     /// [`TrialError::Unfit`] while another trial has them.
-    pub(super) fn take_ports(&self) -> Result<[Port; 2], TrialError> {
+    pub(crate) fn take_ports(&self) -> Result<[Port; 2], TrialError> {
         let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = std::mem::take(&mut *ports);
         let busy = |_| TrialError::Unfit("another trial has the in-memory ports");
@@ -73,7 +73,7 @@ impl MemoryTestbed {
     }
 
     /// Takes them back.
-    pub(super) fn give_back(&self, given: Vec<Port>) {
+    pub(crate) fn give_back(&self, given: Vec<Port>) {
         *self.ports.lock().unwrap_or_else(PoisonError::into_inner) = given;
     }
 

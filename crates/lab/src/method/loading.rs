@@ -1,0 +1,47 @@
+//! How fast a switch that has nothing else to do takes flow entries, and how soon it has deleted
+//! them.
+//!
+//! The entries are those of the cell, added one by one, without bundles, as the switch was started.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use openflow::flow::{FlowMod, FlowModCommand};
+use serde_json::Value;
+
+use super::replay::{ReplayMethod, Replaying, trial};
+use super::{Better, Metric, Trial};
+
+const METRICS: &[Metric] = &[
+    Metric::new("loading_ps", "flow entries added", "entries/s", Better::Higher, 0),
+    Metric::lower("loading_delete_s", "all deleted at once", "s", 3),
+];
+
+/// The method.
+pub(super) const LOADING: ReplayMethod = ReplayMethod {
+    id: "replay-loading",
+    label: "Flow entries without packets",
+    about: "The cell's flow entries added one by one while port 1 is down, up to the barrier reply; \
+            then all deleted by one flow-mod. The cell's switch is not used again",
+    metrics: METRICS,
+    cost: |_| Duration::from_millis(100),
+    spends_setup: true,
+    fits: |bed| match bed.is_down() {
+        true => Ok(()),
+        false => Err("packets come meanwhile: settings.replay.is_down sets port 1 down"),
+    },
+    measure,
+};
+
+fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
+    let setup = replaying.setup;
+    let loaded = setup.loaded().context("the switch has no flow entries")?;
+    let mut client = setup.client().context("the switch has no OpenFlow channel")?;
+    let begun = Instant::now();
+    client.load(std::iter::once(Ok(FlowMod::new(FlowModCommand::Delete))))?;
+    let values = vec![
+        ("loading_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)),
+        ("loading_delete_s", begun.elapsed().as_secs_f64()),
+    ];
+    Ok(trial(values, Value::Null))
+}
