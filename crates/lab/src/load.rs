@@ -197,15 +197,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// The busiest direction of the ports or of the control link, if shaped.
-    #[must_use]
-    pub fn busiest_link(&self, control: bool) -> Option<&LinkLoad> {
-        self.links
-            .iter()
-            .filter(|link| link.id.is_control() == control && link.utilisation.is_some())
-            .max_by(|a, b| a.used_bps.total_cmp(&b.used_bps))
-    }
-
     /// The program that plays `role`: of several, the busiest.
     #[must_use]
     pub fn process(&self, role: ProcessRole) -> Option<&ProcessLoad> {

@@ -195,15 +195,7 @@ impl SwitchClient {
         Ok(())
     }
 
-    /// The same over a Unix socket.
-    ///
-    /// # Errors
-    /// As [`SwitchClient::connect`].
-    pub fn connect_unix(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
-        Self::connect(&Endpoint::Unix(path.to_owned()), version, None, cancel)
-    }
-
-    /// The same over the control socket, which speaks OpenFlow from the end of a line on.
+    /// Connects over the control socket, which speaks OpenFlow from the end of a line on.
     ///
     /// # Errors
     /// Nobody listens, or it does not speak the version.
@@ -470,7 +462,7 @@ mod tests {
     use std::thread::JoinHandle;
     use std::time::Instant;
 
-    use channel::{Connection, ConnectionSettings, Event, Side};
+    use channel::{Connection, ConnectionSettings, Endpoint, Event, Side};
     use openflow::flow::FlowModCommand;
     use openflow::message::{ErrorMessage, Message};
     use openflow::text::parse_flow_mod;
@@ -524,7 +516,9 @@ mod tests {
         let path = folder.join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
-        (SwitchClient::connect_unix(&path, VERSION, &Cancel::default()).unwrap(), server)
+        let client =
+            SwitchClient::connect(&Endpoint::Unix(path), VERSION, None, &Cancel::default());
+        (client.unwrap(), server)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::outcome::rounded;
 use super::replay::Replayed;
 use super::series::{Spread, dip_percent};
-use crate::method::busy::{Phase, PhasePair};
+use crate::method::busy::{BusyPhase, PhasePair};
 use crate::stats::quantile;
 
 /// Times of answers to echo requests, in milliseconds.
@@ -50,7 +50,7 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    fn of(all: &[&Phase]) -> Self {
+    fn of(all: &[&BusyPhase]) -> Self {
         let mpps: Vec<f64> = all.iter().flat_map(|phase| phase.mpps.iter().copied()).collect();
         let echoes_s = all.iter().flat_map(|phase| phase.echoes_s.iter().copied());
         Self {
@@ -134,11 +134,11 @@ impl Compared {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compared, Phase, PhasePair};
+    use super::{BusyPhase, Compared, PhasePair};
 
     #[test]
     fn phases_add_up() {
-        let busy = |mpps: &[f64], missed, lost, slowest_s| Phase {
+        let busy = |mpps: &[f64], missed, lost, slowest_s| BusyPhase {
             mpps: mpps.to_vec(),
             echoes_s: vec![0.001, 0.001, slowest_s],
             packets: 100,

@@ -1,8 +1,9 @@
-//! `weir bench dump`: a list of all flow entries while the switch forwards, and who waits for it.
+//! `weir bench dump`: a list of all flow entries while the switch forwards, and who waits for
+//! it.
 //!
-//! A view of the scenario `datapath-dump`: the list is asked for again and again while packets come;
-//! beside it stand the same packets in peace. Echo requests by another connection show how long a
-//! controller would wait.
+//! A view of the scenario `datapath-dump`: the list is asked for again and again while packets
+//! come; beside it stand the same packets in peace. Echo requests by another connection show how
+//! long a controller would wait.
 
 use std::process::ExitCode;
 

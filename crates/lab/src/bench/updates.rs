@@ -1,9 +1,9 @@
 //! `weir bench updates`: how fast a switch takes flow-mods, alone and while it forwards.
 //!
-//! A view of the scenarios `datapath-loading` (so many entries added one by one to a switch that has
-//! nothing else to do) and `datapath-updates` (an even stream of adds, changes and deletions in the
-//! table that the packets meet): first with as many packets as the switch can take, then with a part
-//! of that many, which come by the clock into a ring as a network card has it.
+//! A view of the scenarios `datapath-loading` (so many entries added one by one to a switch that
+//! has nothing else to do) and `datapath-updates` (an even stream of adds, changes and deletions
+//! in the table that the packets meet): first with as many packets as the switch can take, then
+//! with a part of that many, which come by the clock into a ring as a network card has it.
 
 use std::process::ExitCode;
 

@@ -45,7 +45,7 @@ pub use replay::{CampaignState, Follower, Seen};
 use assemble::Provenance;
 use conditions::difference;
 use floor::FLOOR_DUT;
-use part::{Part, parts, turns};
+use part::{CampaignPart, parts, turns};
 use plan::{BED_COST, Plan, group_cost};
 use record::{PartRecord, Place, Record};
 use turn::{HeldDut, Round, check_fit, controller_of};
@@ -111,7 +111,7 @@ struct Outside<'a> {
 
 struct Run<'a> {
     campaign: &'a Campaign,
-    parts: &'a [Part<'a>],
+    parts: &'a [CampaignPart<'a>],
     outside: &'a Outside<'a>,
     cancel: &'a Cancel,
     budget: Budget,
@@ -189,20 +189,20 @@ fn execute_with(
 }
 
 /// What the campaign is.
-fn head(campaign: &Campaign, parts: &[Part<'_>]) -> Result<LedgerHead, ScenarioError> {
+fn head(campaign: &Campaign, parts: &[CampaignPart<'_>]) -> Result<LedgerHead, ScenarioError> {
     Ok(LedgerHead {
         format: LEDGER_FORMAT,
         scenarios: campaign.scenarios.iter().map(|scenario| scenario.source.clone()).collect(),
         is_quick: campaign.is_quick,
         testbed: campaign.kind,
-        values: parts.iter().map(Part::values).collect::<Result<_, _>>()?,
+        values: parts.iter().map(CampaignPart::values).collect::<Result<_, _>>()?,
     })
 }
 
 impl<'a> Run<'a> {
     fn new(
         campaign: &'a Campaign,
-        parts: &'a [Part<'a>],
+        parts: &'a [CampaignPart<'a>],
         cancel: &'a Cancel,
         outside: &'a Outside<'a>,
     ) -> Self {

@@ -141,15 +141,15 @@ fn dump(replaying: &Replaying<'_>) -> Result<Trial> {
 /// A phase in peace, and one with work.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PhasePair {
-    pub(crate) quiet: Phase,
-    pub(crate) busy: Phase,
+    pub(crate) quiet: BusyPhase,
+    pub(crate) busy: BusyPhase,
     /// Seconds that the work took.
     pub(crate) work_s: f64,
 }
 
 /// One phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Phase {
+pub(crate) struct BusyPhase {
     /// Millions of packets a second that left, window by window.
     pub(crate) mpps: Vec<f64>,
     /// Seconds that the answers to echo requests took.
@@ -167,7 +167,7 @@ pub(crate) struct Phase {
 impl PhasePair {
     /// In the order of the metrics behind the first.
     fn values(&self) -> [f64; 4] {
-        let median = |phase: &Phase| summarise(&phase.mpps).map_or(0.0, |found| found.median);
+        let median = |phase: &BusyPhase| summarise(&phase.mpps).map_or(0.0, |found| found.median);
         let mut echoes_ms: Vec<f64> = self.busy.echoes_s.iter().map(|s| 1e3 * s).collect();
         echoes_ms.sort_by(f64::total_cmp);
         let dip = 1.0 - median(&self.busy) / median(&self.quiet);
@@ -197,7 +197,7 @@ fn phase(
     replaying: &Replaying<'_>,
     other: &mut SwitchClient,
     work: impl FnOnce(Instant) -> Result<()> + Send,
-) -> Result<Phase> {
+) -> Result<BusyPhase> {
     let cancel = replaying.cancel;
     cancel.sleep(PAUSE)?;
     let pids = replaying.setup.switch_pids();
@@ -215,7 +215,7 @@ fn phase(
     });
     worked?;
     let last = replaying.counts()?;
-    Ok(Phase {
+    Ok(BusyPhase {
         mpps: spans(&points?).iter().map(|span| span.mpps).collect(),
         echoes_s: echoes?,
         packets: last.sent.saturating_sub(first.sent),
@@ -244,8 +244,8 @@ fn ask(client: &mut SwitchClient, is_over: &AtomicBool) -> Result<Vec<f64>> {
     }
 }
 
-/// Seconds that the threads which forward have waited for a core since they began: what `/proc` says
-/// of Weir's workers and of those that Open vSwitch calls PMD threads.
+/// Seconds that the threads which forward have waited for a core since they began: what `/proc`
+/// says of Weir's workers and of those that Open vSwitch calls PMD threads.
 fn waited_s(pids: &[u32]) -> f64 {
     let threads = pids.iter().flat_map(|pid| ProcFolder::of(*pid).threads().unwrap_or_default());
     let waited = threads.filter_map(|(_, thread)| {
@@ -258,12 +258,12 @@ fn waited_s(pids: &[u32]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Phase, PhasePair};
+    use super::{BusyPhase, PhasePair};
 
     #[test]
     fn a_dip_is_what_is_missing_and_a_late_answer_is_seen() {
-        let phase = |mpps: &[f64]| Phase { mpps: mpps.to_vec(), ..Phase::default() };
-        let mut busy = Phase { missed: 2, lost: 1, ..phase(&[19.0, 18.0, 20.0]) };
+        let phase = |mpps: &[f64]| BusyPhase { mpps: mpps.to_vec(), ..BusyPhase::default() };
+        let mut busy = BusyPhase { missed: 2, lost: 1, ..phase(&[19.0, 18.0, 20.0]) };
         busy.echoes_s = vec![0.001; 99];
         busy.echoes_s.push(0.5);
         let pair = PhasePair { quiet: phase(&[20.0]), busy, work_s: 1.0 };

@@ -21,8 +21,8 @@ const METRICS: &[Metric] = &[
 pub(super) const LOADING: ReplayMethod = ReplayMethod {
     id: "replay-loading",
     label: "Flow entries without packets",
-    about: "The cell's flow entries added one by one while port 1 is down, up to the barrier reply; \
-            then all deleted by one flow-mod. The cell's switch is not used again",
+    about: "The cell's flow entries added one by one while port 1 is down, up to the barrier \
+            reply; then all deleted by one flow-mod. The cell's switch is not used again",
     metrics: METRICS,
     cost: |_| Duration::from_millis(100),
     spends_setup: true,

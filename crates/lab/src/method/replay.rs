@@ -47,8 +47,8 @@ const METRICS: &[Metric] = &[
 pub(super) const REPLAY: ReplayMethod = ReplayMethod {
     id: "replay",
     label: "Replayed trace",
-    about: "Packets a second of a trace that the switch replays by itself, as fast as it goes, by the \
-            counters of its own ports; what was lost, and what the flow entries took",
+    about: "Packets a second of a trace that the switch replays by itself, as fast as it goes, by \
+            the counters of its own ports; what was lost, and what the flow entries took",
     metrics: METRICS,
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
     spends_setup: false,

@@ -1,7 +1,7 @@
 //! What a switch forwarded in windows of time that follow each other.
 //!
-//! Moments are those of the switch's own clock where it tells them, so that the time that a question
-//! takes is no part of a window, and a question moves no count of the caches.
+//! Moments are those of the switch's own clock where it tells them, so that the time that a
+//! question takes is no part of a window, and a question moves no count of the caches.
 
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,11 @@
-//! What a switch costs that has nothing to do, and what a frame takes from port to port that finds
-//! it asleep.
+//! What a switch costs that has nothing to do, and what a frame takes from port to port that
+//! finds it asleep.
 //!
-//! The CPU time of all threads is read while nothing comes. Single frames come after a silence. The lab polls at the other port, so that only the switch's
-//! waking is in a time; a session of the generator would poll at both ports while the switch sleeps.
-//! What the kernel takes at least to wake a thread on that core, a bare one that does nothing else,
-//! stands beside it; the switch is held still meanwhile.
+//! The CPU time of all threads is read while nothing comes. Then single frames come after a
+//! silence. The lab polls at the other port, so that only the switch's waking is in a time; a
+//! session of the generator would poll at both ports while the switch sleeps. What the kernel
+//! takes at least to wake a thread on that core, a bare one that does nothing else, stands
+//! beside it; the switch is held still meanwhile.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -47,7 +47,7 @@ pub struct Replay {
     pub slots: Option<u32>,
     /// Whether port 1 is set down before the flow entries are loaded, so that no packet has met
     /// them.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_down: bool,
 }
 
@@ -78,10 +78,6 @@ pub enum BesidePackets {
     Same,
     /// Those of the workload beside.
     Other,
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 /// What the ports of a replay are.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::record::{CellFindings, Floors, Record};
-use super::{Campaign, FLOOR_DUT, Part, controller_of};
+use super::{Campaign, CampaignPart, FLOOR_DUT, controller_of};
 use crate::agent::clock::ClockRecord;
 use crate::campaign::scenario::{ScenarioCell, ScenarioError};
 use crate::ceilings;
@@ -28,7 +28,7 @@ struct StartSample {
     high: f64,
 }
 
-impl Part<'_> {
+impl CampaignPart<'_> {
     /// The samples of a metric, one for each start: the median of its trials there. Trials of one
     /// start share what the start was like, so that they are not independent.
     fn starts(&self, trials: &[TrialRecord], metric: &str) -> Vec<StartSample> {
@@ -142,7 +142,7 @@ pub(super) fn ids(machines: &[Machine]) -> String {
 /// A scenario that is wrong.
 pub(super) fn results(
     campaign: &Campaign,
-    parts: &[Part<'_>],
+    parts: &[CampaignPart<'_>],
     mut record: Record,
     provenance: Provenance,
 ) -> Result<Results, ScenarioError> {
@@ -185,7 +185,7 @@ impl Assembly<'_> {
     fn scenario(
         &mut self,
         index: usize,
-        part: &Part<'_>,
+        part: &CampaignPart<'_>,
     ) -> Result<ScenarioResults, ScenarioError> {
         let scenario = part.scenario;
         let metrics = part.methods.iter().flat_map(|method| method.metrics());
@@ -236,7 +236,7 @@ impl Assembly<'_> {
 }
 
 fn cell_results(
-    part: &Part<'_>,
+    part: &CampaignPart<'_>,
     (dut, at): (&str, &Coordinates),
     found: CellFindings,
     metrics: &[MetricInfo],
@@ -282,7 +282,7 @@ fn cell_results(
 
 /// Under what a scenario is measured: the testbed, the repeats, and each single value of the
 /// settings that all cells share.
-fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> {
+fn conditions(campaign: &Campaign, part: &CampaignPart<'_>) -> BTreeMap<String, String> {
     let is_replay = |cell: &ScenarioCell| cell.settings.replay.is_some();
     let testbed = match campaign.kind {
         _ if part.cells.iter().all(is_replay) => "a trace that each switch replays by itself",
@@ -312,7 +312,7 @@ fn conditions(campaign: &Campaign, part: &Part<'_>) -> BTreeMap<String, String> 
 
 /// Every program that takes part, once: those of the switches, of the controllers that the cells
 /// name, and those that the methods measure with, as far as they are installed.
-pub(super) fn programs(campaign: &Campaign, parts: &[Part<'_>]) -> Vec<Program> {
+pub(super) fn programs(campaign: &Campaign, parts: &[CampaignPart<'_>]) -> Vec<Program> {
     let mut programs: Vec<Program> = Vec::new();
     for dut in &campaign.duts {
         add(&mut programs, dut.programs(&campaign.paths).unwrap_or_default());

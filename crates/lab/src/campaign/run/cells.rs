@@ -13,7 +13,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Campaign, CampaignError, Outside, Part, Round, Run, ScenarioError, groups, parts, stall, turns,
+    Campaign, CampaignError, CampaignPart, Outside, Round, Run, ScenarioError, groups, parts,
+    stall, turns,
 };
 use crate::campaign::ledger::Entry;
 use crate::campaign::scenario::Scenario;
@@ -251,7 +252,7 @@ fn wrong(spec: &CellSpec, what: &str) -> ScenarioError {
 }
 
 /// What failed that might not fail again: a start, or every attempt at a trial.
-fn failure(run: &Run<'_>, part: &Part<'_>, kept: &[Entry]) -> Option<String> {
+fn failure(run: &Run<'_>, part: &CampaignPart<'_>, kept: &[Entry]) -> Option<String> {
     let is_good = |entry: &Entry| entry.trial.error.is_none();
     let key = |entry: &Entry| (entry.at.clone(), entry.trial.method.clone(), entry.trial.repeat);
     let good: BTreeSet<_> = kept.iter().filter(|one| is_good(one)).map(key).collect();
@@ -270,7 +271,7 @@ fn failure(run: &Run<'_>, part: &Part<'_>, kept: &[Entry]) -> Option<String> {
     Some(format!("{} {method}: {error}", part.scenario.id))
 }
 
-fn points(run: &Run<'_>, part: &Part<'_>, dut: &str) -> Vec<CellPart> {
+fn points(run: &Run<'_>, part: &CampaignPart<'_>, dut: &str) -> Vec<CellPart> {
     let point = |(place, cell): (usize, &super::ScenarioCell)| {
         let found = run.record.found.get(&(0, dut.to_owned(), place));
         let floors = run.record.floors.get(&(0, part.traffic_of(place))).into_iter().flatten();

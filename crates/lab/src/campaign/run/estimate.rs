@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use super::{BED_COST, Campaign, CampaignError, Part, check_fit, group_cost, groups, parts, turns};
+use super::{
+    BED_COST, Campaign, CampaignError, CampaignPart, check_fit, group_cost, groups, parts, turns,
+};
 use crate::setup::TestbedKind;
 
 /// About how long a scenario takes.
@@ -28,7 +30,7 @@ pub fn estimate(campaign: &Campaign) -> Result<Vec<ScenarioCost>, CampaignError>
     Ok(parts(campaign)?.iter().map(|part| of_part(campaign, part)).collect())
 }
 
-fn of_part(campaign: &Campaign, part: &Part<'_>) -> ScenarioCost {
+fn of_part(campaign: &Campaign, part: &CampaignPart<'_>) -> ScenarioCost {
     let all = groups(&part.cells);
     let mut once = floor(campaign, part);
     let mut starts = 0;
@@ -47,7 +49,7 @@ fn of_part(campaign: &Campaign, part: &Part<'_>) -> ScenarioCost {
 }
 
 /// The lab's own floor, once.
-fn floor(campaign: &Campaign, part: &Part<'_>) -> Duration {
+fn floor(campaign: &Campaign, part: &CampaignPart<'_>) -> Duration {
     if !part.has_floor() || campaign.kind != TestbedKind::Kernel {
         return Duration::ZERO;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::part::Part;
+use super::part::CampaignPart;
 use super::trial::NoTrial;
 use super::{CampaignError, Run};
 use crate::campaign::ledger::LedgerLine;
@@ -19,7 +19,7 @@ impl Run<'_> {
     pub(super) fn floor(
         &mut self,
         index: usize,
-        part: &Part<'_>,
+        part: &CampaignPart<'_>,
         repeat: usize,
     ) -> Result<(), CampaignError> {
         let missing: Vec<(usize, &'static dyn Method)> = part

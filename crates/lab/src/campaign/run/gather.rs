@@ -307,7 +307,7 @@ fn several(machines: &[Machine]) -> String {
 /// missing.
 fn file(
     record: &mut Record,
-    parts: &[super::Part<'_>],
+    parts: &[super::CampaignPart<'_>],
     lines: &Lines,
     chosen: &BTreeMap<usize, &Measured>,
 ) -> Result<usize, GatherError> {

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::setup::TestbedKind;
 
 /// A scenario with its cells.
-pub(super) struct Part<'a> {
+pub(super) struct CampaignPart<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) methods: Vec<&'static dyn Method>,
     pub(super) cells: Vec<ScenarioCell>,
@@ -19,10 +19,10 @@ pub(super) struct Part<'a> {
     pub(super) is_quick: bool,
 }
 
-pub(super) fn parts(campaign: &Campaign) -> Result<Vec<Part<'_>>, ScenarioError> {
+pub(super) fn parts(campaign: &Campaign) -> Result<Vec<CampaignPart<'_>>, ScenarioError> {
     let part = |scenario| {
         let scenario: &Scenario = scenario;
-        Ok(Part {
+        Ok(CampaignPart {
             scenario,
             methods: scenario.methods(campaign.is_quick)?,
             cells: cells(scenario, campaign)?,
@@ -44,7 +44,7 @@ fn cells(scenario: &Scenario, campaign: &Campaign) -> Result<Vec<ScenarioCell>, 
     Ok(cells)
 }
 
-impl Part<'_> {
+impl CampaignPart<'_> {
     pub(super) fn steps(&self, campaign: &Campaign) -> usize {
         self.cells.len() * self.methods.len() * self.repeats * campaign.duts.len()
     }
@@ -95,7 +95,7 @@ impl Part<'_> {
 
 /// The turns of one repeat: every group on every switch that is not left out there.
 pub(super) fn turns<'g>(
-    part: &Part<'_>,
+    part: &CampaignPart<'_>,
     campaign: &Campaign,
     all: &[Group<'g>],
 ) -> Vec<(Group<'g>, &'static dyn Dut)> {

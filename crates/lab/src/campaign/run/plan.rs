@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Part, controller_of};
+use super::{CampaignPart, controller_of};
 use crate::campaign::order::Group;
 use crate::controller::ControllerProgram;
 use crate::dut::Dut;
@@ -16,7 +16,7 @@ const ENTRIES_A_SECOND: f64 = 80_000.0;
 const KNOWN_FROM: Duration = Duration::from_secs(20);
 
 /// About how long a switch's turn takes.
-pub(super) fn group_cost(part: &Part<'_>, group: &Group<'_>, dut: &dyn Dut) -> Duration {
+pub(super) fn group_cost(part: &CampaignPart<'_>, group: &Group<'_>, dut: &dyn Dut) -> Duration {
     let trials: Duration = group
         .cells
         .iter()

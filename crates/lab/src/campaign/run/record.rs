@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Part;
+use super::CampaignPart;
 use crate::agent::client::BoxFacts;
 use crate::campaign::ledger::{Entry, LedgerLine, PartHead, RunStep, Stamped};
 use crate::method::{self, Method};
@@ -65,7 +65,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Files a line.
-    pub(super) fn apply(&mut self, parts: &[Part<'_>], stamped: Stamped) {
+    pub(super) fn apply(&mut self, parts: &[CampaignPart<'_>], stamped: Stamped) {
         if let Some(run) = self.runs.last_mut() {
             run.last_s = run.last_s.max(stamped.at_s);
         }
@@ -117,7 +117,7 @@ impl Record {
 
     fn at(
         &mut self,
-        parts: &[Part<'_>],
+        parts: &[CampaignPart<'_>],
         scenario: &str,
         dut: String,
         at: &Coordinates,
@@ -126,7 +126,7 @@ impl Record {
         Some(self.found.entry((index, dut, part.place(at)?)).or_default())
     }
 
-    fn trial(&mut self, parts: &[Part<'_>], entry: Entry) {
+    fn trial(&mut self, parts: &[CampaignPart<'_>], entry: Entry) {
         let Entry { scenario, dut, at, trial, distributions } = entry;
         if let Some(found) = self.at(parts, &scenario, dut, &at) {
             found.trials.push(trial);
@@ -143,11 +143,11 @@ impl Record {
 }
 
 /// The scenario of that name.
-fn find<'p, 'a>(parts: &'p [Part<'a>], id: &str) -> Option<(usize, &'p Part<'a>)> {
+fn find<'p, 'a>(parts: &'p [CampaignPart<'a>], id: &str) -> Option<(usize, &'p CampaignPart<'a>)> {
     parts.iter().enumerate().find(|(_, part)| part.scenario.id == id)
 }
 
-impl Part<'_> {
+impl CampaignPart<'_> {
     /// The place of a point.
     pub(super) fn place(&self, at: &Coordinates) -> Option<usize> {
         self.cells.iter().position(|cell| cell.at == *at)

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::part::Part;
+use super::part::CampaignPart;
 use super::plan::{group_cost, start_cost};
 use super::record::{NOT_SUPPORTED, Place, START};
 use super::trial::{NoTrial, commands, failed, hits_between, record};
@@ -33,7 +33,7 @@ const ATTEMPTS: usize = 3;
 pub(super) struct Round<'a> {
     /// Of the scenario.
     pub(super) index: usize,
-    pub(super) part: &'a Part<'a>,
+    pub(super) part: &'a CampaignPart<'a>,
     pub(super) group: &'a Group<'a>,
     pub(super) dut: &'static dyn Dut,
     pub(super) repeat: usize,
@@ -284,7 +284,7 @@ impl Run<'_> {
     /// Why a switch is not started for these settings, if so.
     fn check(
         &mut self,
-        part: &Part<'_>,
+        part: &CampaignPart<'_>,
         dut: &dyn Dut,
         settings: &Settings,
     ) -> Result<(), CellState> {
@@ -398,7 +398,7 @@ pub(super) fn controller_of(
 /// Whether a switch can run with these settings at all, whatever is installed.
 pub(super) fn check_fit(
     campaign: &Campaign,
-    part: &Part<'_>,
+    part: &CampaignPart<'_>,
     dut: &dyn Dut,
     settings: &Settings,
 ) -> Result<(), String> {
