@@ -72,6 +72,7 @@ fn weir_forwards_with_each_of_its_settings() {
         "caches = \"key\"",
         "caches = \"none\"",
         "workers = 2",
+        "queues = 2\nworkers = 2",
         "has_queues = true",
         "bridges = 3",
         "transport = \"plain\"",
@@ -87,7 +88,6 @@ fn weir_forwards_with_each_of_its_settings() {
     ] {
         forwards("weir", settings, &[]);
     }
-    cannot("weir", &format!("queues = 2\n{FLOWS}"), "one queue");
     cannot("weir", "forwarding = \"io\"\ntransport = \"tls\"", "no OpenFlow channel");
 }
 
@@ -97,6 +97,7 @@ fn weir_with_the_kernel_tier_forwards() {
     let cell = forwards("weir-kernel", FLOWS, &[]);
     assert!(commands(&cell).contains("frame,key,kernel"));
     cannot("weir-kernel", &format!("caches = \"none\"\n{FLOWS}"), "kernel tier");
+    cannot("weir-kernel", &format!("queues = 2\n{FLOWS}"), "one queue");
     let cell = forwards("weir-user", FLOWS, &[]);
     assert!(commands(&cell).contains("--caches frame,key "), "{}", commands(&cell));
     cannot("weir-user", &format!("caches = \"kernel\"\n{FLOWS}"), "without its kernel tier");

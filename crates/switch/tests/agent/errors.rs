@@ -130,6 +130,8 @@ fn a_port_mod_takes_effect_and_is_reported() {
         assert_eq!((status.reason, status.desc.port_no), (PortReason::Modify, PortNo(1)));
         assert!(status.desc.config.contains(PortConfig::PORT_DOWN));
     }
+    // A port-status says what was asked for; a barrier reply, that the workers do it.
+    controller.barrier();
     host.send(&frame(1));
     crate::harness::until("the frame is dropped", || {
         (switch.counter("drop_ingress_down") == 1).then_some(())
