@@ -1,10 +1,10 @@
 //! A Linux network device behind a port: its properties, and whether it still exists.
 //!
 //! It is identified by its interface index, which survives a renaming, and queried through a socket
-//! that stays in the namespace where the port was opened, whatever thread asks. A TAP device lives as
-//! long as the port's own descriptor, which leads to it in any namespace: there it is asked by a
-//! socket that is closed at once, since one that stayed would keep the namespace alive. The parts of
-//! a port share it. It must never change a device.
+//! that stays in the namespace where the port was opened, whatever thread asks. A TAP device lives
+//! as long as the port's own descriptor, which leads to it in any namespace: there it is asked by a
+//! socket that is closed at once, since one that stayed would keep the namespace alive. The parts
+//! of a port share it. It must never change a device.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
