@@ -15,6 +15,7 @@ use crate::port::PortInfo;
 use crate::sys::ethtool::{LinkSettings, link_settings};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::Rtnl;
+use crate::sys::netns::Namespace;
 use crate::sys::tun::Tun;
 
 const ARPHRD_ETHER: u16 = libc::ARPHRD_ETHER;
@@ -26,9 +27,9 @@ pub(crate) struct KernelDevice {
     kind: &'static str,
     index: u32,
     control: IoctlSocket,
-    /// The descriptor of a TAP device.
-    tun: Option<Arc<Tun>>,
-    /// It has left the namespace where the port was opened.
+    /// The descriptor of a TAP device, and the number of the namespace where it was opened.
+    tun: Option<(Arc<Tun>, u64)>,
+    /// As last read, it is not what the index stands for in that namespace.
     has_moved: AtomicBool,
     mtu: AtomicU32,
     gone: AtomicBool,
@@ -64,9 +65,11 @@ impl KernelDevice {
         Ok(Self { kind, index, control, tun: None, has_moved, mtu, gone, last })
     }
 
-    /// The device of a TAP descriptor, which goes on when it comes to another namespace.
+    /// The device of a TAP descriptor, which goes on when it comes to another namespace, if the
+    /// kernel says where a device is (since Linux 5.7, and to who has CAP_NET_ADMIN there).
     pub(crate) fn of_tun(mut self, tun: &Arc<Tun>) -> Self {
-        self.tun = Some(Arc::clone(tun));
+        let home = tun.namespace().and_then(|namespace| namespace.id());
+        self.tun = home.ok().map(|home| (Arc::clone(tun), home));
         self
     }
 
@@ -79,9 +82,22 @@ impl KernelDevice {
         self.index
     }
 
-    /// Whether the device has left the namespace where the port was opened.
+    /// Whether the device has left the namespace where the port was opened, as last read by
+    /// [`KernelDevice::info`].
     pub(crate) fn has_moved(&self) -> bool {
         self.has_moved.load(Ordering::Relaxed)
+    }
+
+    /// The name that the device has now, and the namespace that it has gone to; none where it is
+    /// still the device of its index. The index alone does not say so: another device may have it
+    /// by now.
+    pub(crate) fn place(&self) -> io::Result<(String, Option<Namespace>)> {
+        let Some((tun, home)) = &self.tun else {
+            return Ok((self.control.name(self.index)?, None));
+        };
+        let (namespace, name) = (tun.namespace()?, tun.name()?);
+        let is_here = namespace.id()? == *home && self.control.index(&name)? == self.index;
+        Ok((name, (!is_here).then_some(namespace)))
     }
 
     /// As last read by [`KernelDevice::info`].
@@ -99,7 +115,7 @@ impl KernelDevice {
     pub(crate) fn ask(&self) -> Result<(), PortError> {
         let found = match &self.tun {
             None => self.control.name(self.index),
-            Some(tun) => tun.name(),
+            Some((tun, _)) => tun.name(),
         };
         if found.is_err_and(|error| is_gone(&error)) {
             self.gone.store(true, Ordering::Relaxed);
@@ -140,13 +156,11 @@ impl KernelDevice {
     }
 
     fn read(&self) -> io::Result<(i32, LinkSettings)> {
-        match (self.control.name(self.index), &self.tun) {
-            (Err(error), Some(tun)) if is_gone(&error) => {
-                let namespace = tun.namespace()?;
-                self.has_moved.store(true, Ordering::Relaxed);
-                namespace.enter(|| self.read_by(&IoctlSocket::open()?, tun.name()?))?
-            }
-            (name, _) => self.read_by(&self.control, name?),
+        let (name, elsewhere) = self.place()?;
+        self.has_moved.store(elsewhere.is_some(), Ordering::Relaxed);
+        match elsewhere {
+            None => self.read_by(&self.control, name),
+            Some(namespace) => namespace.enter(|| self.read_by(&IoctlSocket::open()?, name))?,
         }
     }
 

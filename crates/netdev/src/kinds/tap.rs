@@ -87,7 +87,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let counters = queue_counters(tuns.len());
     let handle = TapDevice {
         device: Arc::clone(&device),
-        tuns: tuns.clone(),
+        _tuns: tuns.clone(),
         rtnl,
         drops_before,
         drops: 0,
@@ -187,7 +187,7 @@ impl FrameSender for Arc<Tun> {
 struct TapDevice {
     device: Arc<KernelDevice>,
     /// The device exists as long as its descriptors, and has as many queues.
-    tuns: Vec<Arc<Tun>>,
+    _tuns: Vec<Arc<Tun>>,
     /// In the namespace where the port was opened.
     rtnl: Rtnl,
     /// What the device had dropped before the port was opened, if it was there before.
@@ -204,11 +204,12 @@ impl TapDevice {
         ask: impl FnOnce(&Rtnl, &str) -> Result<T, LinkError> + Send,
     ) -> Result<T, LinkError> {
         let failed = |source| LinkError { what: "finding a TAP device".to_owned(), source };
-        let Some(tun) = self.tuns.first().filter(|_| self.device.has_moved()) else {
-            return ask(&self.rtnl, &self.rtnl.link_at(self.device.index())?.name);
-        };
-        let (namespace, name) = (tun.namespace().map_err(failed)?, tun.name().map_err(failed)?);
-        namespace.enter(|| ask(&Rtnl::open()?, &name)).map_err(failed)?
+        match self.device.place().map_err(failed)? {
+            (name, None) => ask(&self.rtnl, &name),
+            (name, Some(namespace)) => {
+                namespace.enter(|| ask(&Rtnl::open()?, &name)).map_err(failed)?
+            }
+        }
     }
 }
 

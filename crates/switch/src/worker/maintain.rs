@@ -187,11 +187,10 @@ impl Worker {
         if !self.maintenance.asked.is_empty() && now >= self.maintenance.ask_at {
             worked = true;
             self.maintenance.ask_at = now + ASK_EVERY;
-            let asked = std::mem::take(&mut self.maintenance.asked);
-            for port in &asked {
-                self.check_port(*port, now);
+            // One that has come to notify is not among them afterwards.
+            for port in self.maintenance.asked.clone() {
+                self.check_port(port, now);
             }
-            self.maintenance.asked = asked;
         }
         let is_due = self.maintenance.service_at.is_some_and(|due| now >= due);
         if std::mem::take(&mut self.maintenance.has_new_fault) || is_due {
