@@ -1,4 +1,5 @@
-//! State shared by forwarders and control: counters, and the addresses that `NORMAL` has learnt.
+//! State shared by forwarders and control: counters, the addresses that `NORMAL` has learnt, and
+//! which of them have moved.
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is

@@ -415,6 +415,8 @@ impl Shard {
             }
             (ShardCommand::FlushCounters(barrier), _) => self.flush_asked.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
+                // A packet-out before it may have shown that a station has moved.
+                self.tend_tier(time);
                 self.egress.accept(pool);
                 self.flush(pool);
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));

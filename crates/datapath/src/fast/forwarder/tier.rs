@@ -4,7 +4,7 @@
 //! A frame that the kernel hands over is decided as any other. Where its decision holds for all
 //! frames with the same masked bytes, needs nothing of this process and changes no more than the
 //! headers of the frame before it leaves, it is proposed to the [`KernelTable`]; so the tier's key
-//! is that of the frame cache. Entries of the table hold until an op concerns them: what a flow
+//! is that of the frame cache, and with `NORMAL` also what that looks at (see `stations`). Entries of the table hold until an op concerns them: what a flow
 //! shows is held against what the op raises, as in the caches, and before the next command is
 //! looked at no frame is decided by what was. An op about groups, meters, ports or settings ends
 //! them all before it is applied, so that no count ever meets a group or port that is another one
@@ -54,6 +54,9 @@ const REST_NS: u64 = 1_000_000;
 /// Leases that end within so long are asked for together: far less than half of the shortest idle
 /// timeout.
 const RENEWAL_NS: u64 = 100_000_000;
+
+/// A flow of `NORMAL` that the kernel cannot carry out is asked about again after so long.
+const REFUSED_NS: u64 = 10_000_000;
 
 /// Places for flows that were seen once.
 const SEEN: usize = 4_096;
@@ -200,6 +203,14 @@ struct Slot {
     holds: bool,
 }
 
+/// A flow that was seen, and has no entry.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeenFlow {
+    digest: u64,
+    /// Until then it is not asked again whether the kernel can carry its decision out.
+    rests_until: Nanos,
+}
+
 /// Leases that are being renewed.
 #[derive(Debug, Default)]
 struct Renewal {
@@ -250,8 +261,8 @@ pub(super) struct Tier {
     renewal: Option<Renewal>,
     /// Entries to end, while an op is applied.
     ending: Vec<u32>,
-    /// Digests of flows that were seen once. So a flood of new flows makes no entries.
-    seen: Vec<u64>,
+    /// Flows that were seen once. So a flood of new flows makes no entries.
+    seen: Vec<SeenFlow>,
     /// Where the search for a slot to give up goes on.
     hand: usize,
 }
@@ -519,6 +530,8 @@ impl Forwarder {
                 self.paths.share(decided.path);
                 let path = decided.path;
                 self.tier.proposals.push(Proposal { flow, path, verdict, lease });
+            } else if self.programs.get(decided.program).is_some_and(|it| it.has_normal()) {
+                self.tier.refuse(&flow, now);
             }
         }
     }
@@ -705,21 +718,35 @@ impl Tier {
     }
 
     /// Whether an entry for a flow is wanted: the flow was seen before, and has none, or has one of
-    /// the same path whose lease is over.
+    /// the same path whose lease is over; and it was not refused a moment ago.
     fn is_wanted(&mut self, flow: &TierFlow, path: PathId, now: Nanos) -> bool {
-        if let Some(slot) = self.known.get(flow).and_then(|slot| self.slots.get(*slot as usize)) {
-            let is_over = slot.path == path && slot.lease.until <= now;
-            return !slot.holds || is_over;
+        let slot = self.known.get(flow).and_then(|slot| self.slots.get(*slot as usize));
+        let is_known = slot.is_some();
+        if slot.is_some_and(|it| it.holds && (it.path != path || it.lease.until > now)) {
+            return false;
         }
+        let (place, digest) = self.seen_place(flow);
+        if place.digest != digest {
+            *place = SeenFlow { digest, ..SeenFlow::default() };
+            return is_known;
+        }
+        now >= place.rests_until
+    }
+
+    /// The kernel cannot carry out what a flow needs now. To find that out anew for each of its
+    /// frames would cost more than to forward them.
+    fn refuse(&mut self, flow: &TierFlow, now: Nanos) {
+        let (place, digest) = self.seen_place(flow);
+        *place = SeenFlow { digest, rests_until: Nanos(now.0.saturating_add(REFUSED_NS)) };
+    }
+
+    fn seen_place(&mut self, flow: &TierFlow) -> (&mut SeenFlow, u64) {
         let mut digest = mix(u64::from(flow.in_port.0) << 8 | flow.shape.index() as u64);
         for word in flow.bytes.as_chunks::<8>().0 {
             digest = mix(digest ^ u64::from_ne_bytes(*word));
         }
-        if self.seen.is_empty() {
-            self.seen = vec![0; SEEN];
-        }
-        let Some(place) = self.seen.get_mut(digest as usize % SEEN) else { return false };
-        std::mem::replace(place, digest) == digest
+        self.seen.resize(SEEN, SeenFlow::default());
+        (&mut self.seen[digest as usize % SEEN], digest)
     }
 }
 

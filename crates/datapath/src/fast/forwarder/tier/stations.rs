@@ -107,7 +107,7 @@ impl Forwarder {
     /// forwarders of the other shards look after their tiers then, though they may be asleep.
     pub fn has_seen_moves(&mut self) -> bool {
         let moved = self.replica.counters().stations_moved.get();
-        std::mem::replace(&mut self.tier.moves_told, moved) != moved
+        std::mem::replace(&mut self.tier.moves_told, moved) != moved && self.caches.kernel
     }
 
     /// Whether entries are to be ended because stations have moved.
