@@ -339,6 +339,12 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
+    fn only_windows_of_a_replay_need_no_watch_for_stalls() {
+        let alone = ALL.iter().filter(|method| method.finds_stalls()).map(|method| method.id());
+        assert_eq!(alone.collect::<Vec<_>>(), ["replay", "victim"]);
+    }
+
+    #[test]
     fn keys_are_unique_and_found() {
         let mut seen = HashSet::new();
         for method in ALL {

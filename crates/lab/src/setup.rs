@@ -16,6 +16,7 @@ use openflow::message::MultipartRequestBody;
 use openflow::{Message, PortNo, Version};
 use serde::{Deserialize, Serialize};
 
+use crate::campaign::stall::Watcher;
 use crate::cancel::{Cancel, Stopped};
 use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
 use crate::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
@@ -301,7 +302,9 @@ fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow
         client.set_port_down(PortNo(1), true)?;
     }
     let given: Vec<anyhow::Result<FlowMod>> = entries.collect();
-    client.load(bed.flow_mods(given)?)
+    let watcher = Watcher::start(std::thread::sleep).context("watching for stalls")?;
+    let loaded = client.load(bed.flow_mods(given)?)?;
+    Ok(Loaded { stall_ms: watcher.longest_ms(), ..loaded })
 }
 
 /// Free TCP ports of the loopback interface. The listeners are closed again: the switch binds the

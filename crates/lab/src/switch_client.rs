@@ -59,6 +59,8 @@ pub struct Loaded {
     pub entries: u64,
     /// Seconds from the first byte to the barrier reply.
     pub seconds: f64,
+    /// The longest stall of the machine meanwhile, milliseconds; 0 where nobody watched.
+    pub stall_ms: f64,
 }
 
 /// How listing went.
@@ -174,11 +176,7 @@ impl SwitchClient {
     /// # Errors
     /// The switch refuses to delete flow entries, or does not answer.
     pub fn clear(&mut self) -> Result<()> {
-        let mut all = FlowMod::new(FlowModCommand::Delete);
-        if self.client.version().has_pipeline() {
-            all.table_id = TableId::ALL;
-        }
-        self.send_all([Message::FlowMod(all)])?;
+        self.delete_flows()?;
         if !self.client.version().has_groups() {
             return Ok(());
         }
@@ -193,6 +191,18 @@ impl SwitchClient {
         };
         self.count_taken([Message::GroupMod(group), Message::MeterMod(meter)])?;
         Ok(())
+    }
+
+    /// Deletes all flow entries of all tables by one flow-mod, and waits until they are gone.
+    ///
+    /// # Errors
+    /// The switch refuses, or does not answer.
+    pub fn delete_flows(&mut self) -> Result<()> {
+        let mut all = FlowMod::new(FlowModCommand::Delete);
+        if self.client.version().has_pipeline() {
+            all.table_id = TableId::ALL;
+        }
+        self.send_all([Message::FlowMod(all)])
     }
 
     /// Connects over the control socket, which speaks OpenFlow from the end of a line on.
@@ -229,7 +239,8 @@ impl SwitchClient {
             return Err(error);
         }
         refused_first("flow entry", &loaded)?;
-        Ok(Loaded { entries: loaded.messages, seconds: start.elapsed().as_secs_f64() })
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Loaded { entries: loaded.messages, seconds, stall_ms: 0.0 })
     }
 
     /// Sends messages and waits until they are in force.

@@ -38,7 +38,7 @@ use crate::trial_error::TrialError;
 use agents::{AgentMeasurer, AgentsTestbed};
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
-use replay::ReplayTestbed;
+use replay::{OffCores, ReplayTestbed};
 use udp_port::UdpEnd;
 use wired::WiredTestbed;
 
@@ -224,12 +224,24 @@ impl Testbed {
         }
     }
 
-    /// The longest stall of another machine that sends or counts since the last call.
+    /// Keeps the calling thread, and those that it will start, off the cores that forward, where
+    /// the switch has some to itself.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(crate) fn keep_off(&self) -> io::Result<Option<OffCores>> {
+        match self {
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => Ok(None),
+            Self::Replay(bed) => bed.keep_off().map(Some),
+        }
+    }
+
+    /// The longest stall since the last call that the run does not see itself: of another machine
+    /// that sends or counts, or before the trial.
     pub(crate) fn take_stall(&self) -> Stall {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => {
-                Stall::default()
-            }
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => Stall::default(),
+            Self::Replay(bed) => bed.take_stall(),
             Self::Agents(bed) => bed.take_stall(),
         }
     }

@@ -163,12 +163,14 @@ impl IdleArgs {
             seconds: run.window.seconds,
             cpu_percent: Spread::of(&percents),
         })?;
-        let times = |of: &Replayed, key: &str| -> Result<Times> {
-            Ok(Times::of(of.raw::<Vec<f64>>(key)?.concat()))
+        let times = |of: &Replayed, key: &str| -> Result<Vec<f64>> {
+            Ok(of.raw::<Vec<f64>>(key)?.concat())
         };
         let lost = asleep.sum("wake_lost") + awake.sum("wake_lost");
-        let kernel = times(asleep, "kernel_us")?;
-        let (asleep, awake) = (times(asleep, "times_us")?, times(awake, "times_us")?);
+        // It is measured beside each switch, which is held still meanwhile: all of it counts.
+        let kernel = [times(asleep, "kernel_us")?, times(awake, "kernel_us")?].concat();
+        let asleep = Times::of(times(asleep, "times_us")?);
+        let awake = Times::of(times(awake, "times_us")?);
         run.row(&Waking {
             switch: "weir",
             bench: "idle",
@@ -176,7 +178,7 @@ impl IdleArgs {
             wake_up_us: rounded(asleep.p50_us - awake.p50_us),
             asleep,
             awake,
-            kernel,
+            kernel: Times::of(kernel),
             lost: lost as usize,
         })
     }

@@ -73,7 +73,8 @@ impl TrafficArgs {
         let mut offered = None;
         for _ in 0..2 {
             let rate_pps = offered.map(|mpps: f64| (1e6 * mpps).max(1.0) as u64);
-            let (flows, entries, slots) = (Some(self.flows), Some(entries), Some(self.slots));
+            let slots = rate_pps.map(|_| self.slots);
+            let (flows, entries) = (Some(self.flows), Some(entries));
             let replay = Some(Replay { flows, entries, rate_pps, slots, ..Replay::default() });
             let settings = Settings { replay, count, ..Settings::default() };
             let plan = ReplayPlan {

@@ -27,11 +27,11 @@ mod cells;
 mod conditions;
 mod estimate;
 mod floor;
+mod follow;
 mod gather;
 mod part;
 mod plan;
 mod record;
-mod replay;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -39,8 +39,8 @@ mod turn;
 
 pub use cells::{CellSpec, MeasuredCell, cell_specs, measure};
 pub use estimate::{ScenarioCost, estimate};
+pub use follow::{CampaignState, Follower, Seen};
 pub use gather::{GatherError, Gathered, gather};
-pub use replay::{CampaignState, Follower, Seen};
 
 use assemble::Provenance;
 use conditions::difference;

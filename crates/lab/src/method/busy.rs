@@ -17,7 +17,7 @@ use openflow::flow::FlowModCommand;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, trial};
+use super::replay::{RUN_IN, ReplayMethod, Replaying, has_packets, trial};
 use super::series::{spans, watch};
 use super::{Better, Metric, Trial};
 use crate::settings::Settings;
@@ -66,7 +66,8 @@ pub(super) const BESIDE_UPDATES: ReplayMethod = ReplayMethod {
     metrics: UPDATES,
     cost,
     spends_setup: false,
-    fits: |_| Ok(()),
+    finds_stalls: false,
+    fits: has_packets,
     measure: updates,
 };
 
@@ -80,7 +81,8 @@ pub(super) const BESIDE_DUMP: ReplayMethod = ReplayMethod {
     metrics: DUMP,
     cost,
     spends_setup: false,
-    fits: |_| Ok(()),
+    finds_stalls: false,
+    fits: has_packets,
     measure: dump,
 };
 

@@ -41,6 +41,7 @@ pub(super) const COLD_START: ReplayMethod = ReplayMethod {
     metrics: METRICS,
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + REST,
     spends_setup: true,
+    finds_stalls: false,
     fits: |bed| match bed.is_down() {
         true => Ok(()),
         false => Err("port 1 is up before: settings.replay.is_down sets it down"),

@@ -52,7 +52,8 @@ pub(super) const REPLAY: ReplayMethod = ReplayMethod {
     metrics: METRICS,
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
     spends_setup: false,
-    fits: |_| Ok(()),
+    finds_stalls: true,
+    fits: has_packets,
     measure,
 };
 
@@ -64,6 +65,9 @@ pub(super) struct ReplayMethod {
     pub(super) metrics: &'static [Metric],
     pub(super) cost: fn(&Settings) -> Duration,
     pub(super) spends_setup: bool,
+    /// Whether it measures in a [`Replaying::window`], which looks by itself whether the forwarder
+    /// had its core.
+    pub(super) finds_stalls: bool,
     /// Whether it is what is asked for that the switch replays.
     pub(super) fits: fn(&ReplayTestbed) -> Result<(), &'static str>,
     /// Measures once, while the lab keeps off the cores that forward.
@@ -96,7 +100,7 @@ impl Method for ReplayMethod {
     }
 
     fn finds_stalls(&self) -> bool {
-        true
+        self.finds_stalls
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
@@ -108,9 +112,7 @@ impl Method for ReplayMethod {
         let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
         let (settings, cancel) = (context.settings, context.cancel);
         let replaying = Replaying { bed, setup, settings, cancel };
-        let off = bed.keep_off().map_err(anyhow::Error::from);
-        let trial = off.and_then(|_off| (self.measure)(&replaying));
-        trial.map_err(|error| channel_error(&error, context))
+        (self.measure)(&replaying).map_err(|error| channel_error(&error, context))
     }
 }
 
@@ -121,6 +123,17 @@ fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
             Err("the switch has no trace to replay: settings.replay names one")
         }
+    }
+}
+
+/// Whether packets come by themselves, and at once.
+pub(super) fn has_packets(bed: &ReplayTestbed) -> Result<(), &'static str> {
+    if bed.is_down() {
+        return Err("no packet comes: settings.replay.is_down sets port 1 down");
+    }
+    match bed.wires() {
+        None => Ok(()),
+        Some(_) => Err("nothing is replayed: settings.replay has devices = \"wires\""),
     }
 }
 
@@ -315,7 +328,32 @@ mod tests {
 
     use super::{Window, busiest_difference, thread_times_s};
     use crate::cancel::Cancel;
-    use crate::testbed::replay::Counts;
+    use crate::method::find;
+    use crate::settings::{Replay, ReplayDevices, Settings};
+    use crate::testbed::Testbed;
+    use crate::testbed::replay::{Counts, ReplayTestbed};
+
+    #[test]
+    fn who_needs_packets_refuses_a_switch_to_which_none_come() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = Replay { flows: Some(2), entries: Some(1), ..Replay::default() };
+        let bed = |replay: &Replay| {
+            let bed = ReplayTestbed::new(&Settings::default(), replay, folder.path());
+            Testbed::Replay(bed.unwrap())
+        };
+        let down = bed(&Replay { is_down: true, ..made.clone() });
+        let wires = bed(&Replay { devices: ReplayDevices::Wires, ..made.clone() });
+        let up = bed(&made);
+        for id in ["replay", "victim", "replay-updates", "replay-dump"] {
+            let fits = |bed: &Testbed| find(id).unwrap().fits(bed);
+            assert!(fits(&down).unwrap_err().contains("is_down"), "{id}");
+            assert!(fits(&wires).unwrap_err().contains("wires"), "{id}");
+            assert_eq!(fits(&up).is_ok(), id != "victim", "{id}");
+        }
+        for (id, bed) in [("cold-start", &down), ("replay-loading", &down), ("wake-up", &wires)] {
+            assert_eq!(find(id).unwrap().fits(bed), Ok(()), "{id}");
+        }
+    }
 
     #[test]
     fn the_thread_that_ran_most_counts() {

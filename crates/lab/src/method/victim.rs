@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, trial};
+use super::replay::{RUN_IN, ReplayMethod, Replaying, has_packets, trial};
 use super::{Better, Metric, Trial};
 
 const METRICS: &[Metric] = &[
@@ -26,9 +26,13 @@ pub(super) const VICTIM: ReplayMethod = ReplayMethod {
     metrics: METRICS,
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
     spends_setup: false,
-    fits: |bed| match bed.has_beside() {
-        true => Ok(()),
-        false => Err("nothing stands beside the trace: settings.replay.beside says what"),
+    finds_stalls: true,
+    fits: |bed| {
+        has_packets(bed)?;
+        match bed.has_beside() {
+            true => Ok(()),
+            false => Err("nothing stands beside the trace: settings.replay.beside says what"),
+        }
     },
     measure,
 };

@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::SettingsError;
 use crate::workload::made;
 
+/// The fastest clock of a port in memory, packets a second, and the most room it has for them.
+const CLOCK_MAX_PPS: u64 = 1_000_000_000;
+const SLOTS_MAX: u64 = 1 << 30;
+
 /// A replay; either `folder` and `name` or `flows` and `entries`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,8 +126,8 @@ impl Replay {
         match (&self.folder, &self.name, self.flows, self.entries) {
             (Some(folder), Some(name), None, None) => Ok(ReplaySource::Files { folder, name }),
             (None, None, Some(flows), Some(entries)) => {
-                check_count("replay.flows", flows, made::FLOWS_MAX)?;
-                check_count("replay.entries", entries, made::ENTRIES_MAX)?;
+                check_count("replay.flows", flows.into(), made::FLOWS_MAX.into())?;
+                check_count("replay.entries", entries.into(), made::ENTRIES_MAX.into())?;
                 Ok(ReplaySource::Made { flows, entries })
             }
             _ => {
@@ -133,40 +137,105 @@ impl Replay {
         }
     }
 
-    /// Whether it can be replayed.
+    /// Whether it can be replayed, and every key says something.
     ///
     /// # Errors
-    /// What cannot be.
+    /// What cannot be, or does nothing.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
         let source = self.source()?;
-        let needs =
-            |key, text: &dyn ToString, why| Err(SettingsError::new(key, &text.to_string(), why));
-        if self.devices != ReplayDevices::Memory {
-            let beside = self.beside.as_ref().and_then(|beside| beside.number_at);
-            if let Some(at) = self.number_at.or(beside) {
-                let why = "other devices number no frames: use devices = \"memory\"";
-                return needs("replay.number_at", &at, why);
-            }
-            if let Some(rate) = self.rate_pps {
-                let why = "other devices have no clock: use devices = \"memory\"";
-                return needs("replay.rate_pps", &rate, why);
+        match self.devices {
+            ReplayDevices::Memory => {}
+            ReplayDevices::Dpdk => self.check_other_devices()?,
+            ReplayDevices::Wires => {
+                self.check_other_devices()?;
+                self.check_wires(source)?;
             }
         }
+        self.check_clock()?;
+        self.check_beside(source)
+    }
+
+    /// Whether nothing is asked for that only Weir's own devices do.
+    fn check_other_devices(&self) -> Result<(), SettingsError> {
+        let beside = self.beside.as_ref().and_then(|beside| beside.number_at);
+        if let Some(at) = self.number_at.or(beside) {
+            let why = "other devices number no frames: use devices = \"memory\"";
+            return refuse("replay.number_at", &at, why);
+        }
+        let rate = self.rate_pps.map(|rate| ("replay.rate_pps", rate));
+        let slots = self.slots.map(|slots| ("replay.slots", u64::from(slots)));
+        match rate.or(slots) {
+            Some((key, number)) => {
+                refuse(key, &number, "other devices have no clock: use devices = \"memory\"")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether single frames are all that is asked for.
+    fn check_wires(&self, source: ReplaySource<'_>) -> Result<(), SettingsError> {
+        if let ReplaySource::Files { name, .. } = source {
+            return refuse("replay.name", &name, "wires replay no trace: use flows and entries");
+        }
+        if let Some(beside) = &self.beside {
+            let text = format!("{beside:?}");
+            return refuse("replay.beside", &text, "there are two wires and no port 3");
+        }
+        if self.is_down {
+            let why = "wires replay nothing: no packet comes by itself";
+            return refuse("replay.is_down", &true, why);
+        }
+        Ok(())
+    }
+
+    /// Whether packets come by the clock where there is to be room for them.
+    fn check_clock(&self) -> Result<(), SettingsError> {
+        if let Some(rate) = self.rate_pps {
+            check_count("replay.rate_pps", rate, CLOCK_MAX_PPS)?;
+        }
+        match (self.slots, self.rate_pps) {
+            (Some(slots), Some(_)) => check_count("replay.slots", slots.into(), SLOTS_MAX),
+            (Some(slots), None) => {
+                let why = "only packets that come by the clock need room: say rate_pps too";
+                refuse("replay.slots", &slots, why)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Whether what stands beside is there and may be.
+    fn check_beside(&self, source: ReplaySource<'_>) -> Result<(), SettingsError> {
+        let Some(beside) = &self.beside else { return Ok(()) };
         let is_made = matches!(source, ReplaySource::Made { .. });
-        match &self.beside {
-            Some(ReplayBeside { packets: BesidePackets::Other, name: None, .. }) => {
-                needs("replay.beside", &"other", "name the workload")
+        match (beside.packets, &beside.name) {
+            (BesidePackets::Other, None) => {
+                return refuse("replay.beside", &"other", "name the workload");
             }
-            Some(ReplayBeside { name: Some(name), .. }) if is_made => {
-                needs("replay.beside", name, "a workload stands beside one of the same folder")
+            (_, Some(name)) if is_made => {
+                let why = "a workload stands beside one of the same folder";
+                return refuse("replay.beside", name, why);
             }
-            Some(_) | None => Ok(()),
+            (_, Some(_)) | (BesidePackets::None | BesidePackets::Same, None) => {}
+        }
+        match (beside.packets, beside.number_at) {
+            (BesidePackets::None, Some(at)) => {
+                refuse("replay.beside", &at, "number_at: no packet comes by port 3")
+            }
+            (BesidePackets::Same | BesidePackets::Other, _) if self.is_down => {
+                refuse("replay.is_down", &true, "packets would come by port 3: leave beside out")
+            }
+            (BesidePackets::None, None) | (BesidePackets::Same | BesidePackets::Other, _) => Ok(()),
         }
     }
 }
 
+/// Says why a text of a key is refused.
+fn refuse(key: &'static str, text: &dyn ToString, why: &str) -> Result<(), SettingsError> {
+    Err(SettingsError::new(key, &text.to_string(), why))
+}
+
 /// Whether so many can be made.
-fn check_count(key: &'static str, count: u32, most: u32) -> Result<(), SettingsError> {
+fn check_count(key: &'static str, count: u64, most: u64) -> Result<(), SettingsError> {
     if (1..=most).contains(&count) {
         return Ok(());
     }
@@ -203,6 +272,55 @@ mod tests {
         assert_eq!(beside(files, "packets = \"other\", name = \"b\""), Ok(()));
         assert_eq!(beside(files, "packets = \"other\"").unwrap_err().why, "name the workload");
         assert_eq!(beside(made, "name = \"b\"").unwrap_err().key, "replay.beside");
+    }
+
+    #[test]
+    fn wires_take_nothing_that_belongs_to_a_trace() {
+        let check = |text: &str| toml::from_str::<Replay>(text).unwrap().check();
+        let key = |more: &str| check(&format!("devices = \"wires\"\n{more}")).unwrap_err().key;
+        let made = "flows = 1\nentries = 2\n";
+        assert_eq!(check(&format!("devices = \"wires\"\n{made}")), Ok(()));
+        assert_eq!(key("folder = \"/w\"\nname = \"a\""), "replay.name");
+        for (more, refused) in [
+            ("beside = { packets = \"none\" }", "replay.beside"),
+            ("is_down = true", "replay.is_down"),
+            ("slots = 7", "replay.slots"),
+        ] {
+            assert_eq!(key(&format!("{made}{more}")), refused);
+        }
+    }
+
+    #[test]
+    fn room_is_for_packets_that_come_by_the_clock() {
+        let check = |more: &str| {
+            let made = "flows = 1\nentries = 1\n";
+            toml::from_str::<Replay>(&format!("{made}{more}")).unwrap().check()
+        };
+        assert_eq!(check("rate_pps = 7\nslots = 9"), Ok(()));
+        assert_eq!(check("rate_pps = 7"), Ok(()));
+        for (wrong, key, why) in [
+            ("slots = 9", "replay.slots", "rate_pps"),
+            ("rate_pps = 7\nslots = 0", "replay.slots", "1 to 1073741824"),
+            ("rate_pps = 0", "replay.rate_pps", "1 to 1000000000"),
+        ] {
+            let error = check(wrong).unwrap_err();
+            assert_eq!(error.key, key, "{wrong}");
+            assert!(error.why.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_down_has_none_beside_it_that_sends() {
+        let check = |beside: &str| {
+            let made = "flows = 1\nentries = 1\nis_down = true\n";
+            toml::from_str::<Replay>(&format!("{made}{beside}")).unwrap().check()
+        };
+        assert_eq!(check(""), Ok(()));
+        assert_eq!(check("beside = { packets = \"none\" }"), Ok(()));
+        let sends = check("beside = { packets = \"same\" }").unwrap_err();
+        assert_eq!(sends.key, "replay.is_down");
+        let unnumbered = check("beside = { packets = \"none\", number_at = 26 }").unwrap_err();
+        assert_eq!(unnumbered.key, "replay.beside");
     }
 
     #[test]

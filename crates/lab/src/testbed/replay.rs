@@ -5,7 +5,7 @@
 //! stay, nor while the lab is on the core that forwards.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,6 +15,7 @@ use openflow::PortNo;
 use openflow::flow::FlowMod;
 use openflow::port::PortStats;
 
+use crate::campaign::stall::Stall;
 use crate::cancel::Cancel;
 use crate::dut::PortName;
 use crate::service::ServiceError;
@@ -46,6 +47,8 @@ pub struct ReplayTestbed {
     namespace: Option<Namespace>,
     /// Seconds that it took until the rate was steady, once that is known.
     warm_up_s: OnceLock<f64>,
+    /// A stall that is a trial's though it was before it.
+    stall: Mutex<Stall>,
 }
 
 impl ReplayTestbed {
@@ -63,7 +66,7 @@ impl ReplayTestbed {
         let last_ones = allowed.len().checked_sub(pairs).and_then(|at| allowed.get(at)).copied();
         let core = settings.core.or(last_ones).unwrap_or(0);
         ensure_cores(&allowed, core, pairs)?;
-        ensure_devices(replay.devices, &workload, pairs)?;
+        ensure_devices(replay, &workload, beside.as_ref(), pairs)?;
         ensure!(
             pairs == 1 || (replay.beside.is_none() && replay.devices != ReplayDevices::Wires),
             "a trace beside another and single frames have one forwarding thread"
@@ -83,7 +86,7 @@ impl ReplayTestbed {
             Some(wires) => wires.port_texts().iter().cloned().map(PortName::Memory).collect(),
             None => ports(replay, &workload, beside.as_ref(), pairs),
         };
-        let (is_down, warm_up_s) = (replay.is_down, OnceLock::new());
+        let (is_down, warm_up_s, stall) = (replay.is_down, OnceLock::new(), Mutex::default());
         Ok(Self {
             workload,
             beside,
@@ -95,6 +98,7 @@ impl ReplayTestbed {
             allowed,
             namespace,
             warm_up_s,
+            stall,
         })
     }
 
@@ -182,6 +186,18 @@ impl ReplayTestbed {
         Ok(*self.warm_up_s.get_or_init(|| seconds))
     }
 
+    /// Says for how many milliseconds the machine stalled in what the trial is about, where that
+    /// was before the trial.
+    pub(crate) fn tell_stall(&self, ms: f64) {
+        let mut stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner);
+        *stall = Stall { ms, at: None };
+    }
+
+    /// What was told since the last call.
+    pub(crate) fn take_stall(&self) -> Stall {
+        std::mem::take(&mut self.stall.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Keeps the calling thread, and those that it will start, off the cores that forward; where
     /// there are no others it stays where it is.
     ///
@@ -243,15 +259,34 @@ fn ensure_cores(cores: &[usize], core: usize, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-fn ensure_devices(devices: ReplayDevices, workload: &Workload, pairs: usize) -> Result<()> {
+fn ensure_devices(
+    replay: &Replay,
+    workload: &Workload,
+    other: Option<&Workload>,
+    pairs: usize,
+) -> Result<()> {
+    let beside = of_beside(replay, workload, other).map_or(0, |beside| beside.frames);
+    let frames = workload.frames * pairs + beside;
     ensure!(
-        devices == ReplayDevices::Memory || workload.frames * pairs <= DPDK_FRAMES_MAX,
-        "{}: DPDK ports replay at most {DPDK_FRAMES_MAX} packets together, the trace has {}: use \
-         ports in memory",
-        workload.name,
-        workload.frames
+        replay.devices != ReplayDevices::Dpdk || frames <= DPDK_FRAMES_MAX,
+        "{}: DPDK ports replay at most {DPDK_FRAMES_MAX} packets together, these have {frames}: \
+         use ports in memory",
+        workload.name
     );
     Ok(())
+}
+
+/// Whose packets come by port 3; none where nobody's do.
+fn of_beside<'a>(
+    replay: &Replay,
+    workload: &'a Workload,
+    other: Option<&'a Workload>,
+) -> Option<&'a Workload> {
+    match replay.beside.as_ref()?.packets {
+        BesidePackets::None => None,
+        BesidePackets::Same => Some(workload),
+        BesidePackets::Other => other,
+    }
 }
 
 /// A source and a sink for each pair.
@@ -286,11 +321,7 @@ fn ports(
     let mut ports: Vec<PortName> =
         (0..pairs).flat_map(|n| pair(n, Some((workload, replay.number_at)))).collect();
     if let Some(beside) = &replay.beside {
-        let packets = match beside.packets {
-            BesidePackets::None => None,
-            BesidePackets::Same => Some(workload),
-            BesidePackets::Other => other,
-        };
+        let packets = of_beside(replay, workload, other);
         ports.extend(pair(pairs, packets.map(|packets| (packets, beside.number_at))));
     }
     ports
@@ -413,12 +444,35 @@ mod tests {
         assert_eq!(same[2], trace(&format!("number=26&{by_clock}")));
         let nothing = ports(&beside(BesidePackets::None), &workload, None, 1);
         assert_eq!(nothing[2], PortName::Memory("null:nothing1".to_owned()));
-        ensure_devices(ReplayDevices::Memory, &workload, 2).unwrap();
-        ensure_devices(ReplayDevices::Dpdk, &workload, 1).unwrap();
-        let error = ensure_devices(ReplayDevices::Dpdk, &workload, 2).unwrap_err().to_string();
-        assert!(error.contains("ports in memory"), "{error}");
         let error = ensure_cores(&[0, 1], 1, 2).unwrap_err().to_string();
         assert!(error.contains("no core 2 to forward on, there is 0, 1"), "{error}");
+    }
+
+    #[test]
+    fn all_packets_that_dpdk_holds_are_counted() {
+        let of = |frames| Workload {
+            name: "w".to_owned(),
+            trace: PathBuf::from("/t/w.pcap"),
+            entries: Entries::Made(1),
+            frames,
+        };
+        let ensure = |devices, packets, other: &Workload, pairs| {
+            let beside = Some(ReplayBeside { packets, ..ReplayBeside::default() });
+            let replay = Replay { devices, beside, ..Replay::default() };
+            ensure_devices(&replay, &of(100_000), Some(other), pairs)
+        };
+        let (few, many) = (of(20_000), of(20_001));
+        let (none, same, more) = (BesidePackets::None, BesidePackets::Same, BesidePackets::Other);
+        ensure(ReplayDevices::Memory, same, &many, 2).unwrap();
+        ensure(ReplayDevices::Wires, none, &many, 2).unwrap();
+        ensure(ReplayDevices::Dpdk, none, &many, 1).unwrap();
+        ensure(ReplayDevices::Dpdk, more, &few, 1).unwrap();
+        for (packets, pairs, frames) in
+            [(none, 2, "200000"), (same, 1, "200000"), (more, 1, "120001")]
+        {
+            let error = ensure(ReplayDevices::Dpdk, packets, &many, pairs).unwrap_err().to_string();
+            assert!(error.contains(frames) && error.contains("ports in memory"), "{error}");
+        }
     }
 
     #[test]
@@ -435,6 +489,8 @@ mod tests {
         assert_eq!(affinity::allowed_cpus().unwrap(), all);
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
+        bed.tell_stall(60.0);
+        assert_eq!((bed.take_stall().ms, bed.take_stall().ms), (60.0, 0.0), "it is told once");
     }
 
     #[test]

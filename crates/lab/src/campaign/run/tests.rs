@@ -15,7 +15,7 @@ use crate::campaign::fake::{
     Act, TWO_POINTS, campaign, fail_starts, happened, is_all_over, play, still,
 };
 use crate::campaign::ledger::{Ledger, LedgerError, NAME};
-use crate::campaign::run::replay::CampaignState;
+use crate::campaign::run::follow::CampaignState;
 use crate::cancel::Cancel;
 use crate::facts::Machine;
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};

@@ -352,7 +352,17 @@ impl Run<'_> {
         let mut outcome = None;
         // What stalled before is of another trial.
         let _ = context.bed.take_stall();
+        // What watches for stalls keeps off the cores that forward too: it would wait there for
+        // the forwarder, and take time from it.
+        let off = match context.bed.keep_off() {
+            Ok(off) => off,
+            Err(error) => {
+                let why = format!("choosing cores: {error}");
+                return Ok((Err(NoTrial { why, is_unfit: false }), Stall::default()));
+            }
+        };
         let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
+        drop(off);
         let stall = Stall::here(stall_ms).or(context.bed.take_stall());
         let stall = if method.finds_stalls() { Stall::default() } else { stall };
         match outcome.expect("the watch does its work") {
