@@ -17,7 +17,7 @@ use openflow::flow::FlowModCommand;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, has_packets, trial};
+use super::replay::{RUN_IN, ReplayMethod, Replaying, packets_come, trial};
 use super::series::{spans, watch};
 use super::{Better, Metric, Trial};
 use crate::settings::Settings;
@@ -67,7 +67,7 @@ pub(super) const BESIDE_UPDATES: ReplayMethod = ReplayMethod {
     cost,
     spends_setup: false,
     finds_stalls: false,
-    fits: has_packets,
+    fits: packets_come,
     measure: updates,
 };
 
@@ -82,7 +82,7 @@ pub(super) const BESIDE_DUMP: ReplayMethod = ReplayMethod {
     cost,
     spends_setup: false,
     finds_stalls: false,
-    fits: has_packets,
+    fits: packets_come,
     measure: dump,
 };
 

@@ -53,7 +53,7 @@ pub(super) const REPLAY: ReplayMethod = ReplayMethod {
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
     spends_setup: false,
     finds_stalls: true,
-    fits: has_packets,
+    fits: packets_come,
     measure,
 };
 
@@ -127,7 +127,7 @@ fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
 }
 
 /// Whether packets come by themselves, and at once.
-pub(super) fn has_packets(bed: &ReplayTestbed) -> Result<(), &'static str> {
+pub(super) fn packets_come(bed: &ReplayTestbed) -> Result<(), &'static str> {
     if bed.is_down() {
         return Err("no packet comes: settings.replay.is_down sets port 1 down");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, has_packets, trial};
+use super::replay::{RUN_IN, ReplayMethod, Replaying, packets_come, trial};
 use super::{Better, Metric, Trial};
 
 const METRICS: &[Metric] = &[
@@ -28,7 +28,7 @@ pub(super) const VICTIM: ReplayMethod = ReplayMethod {
     spends_setup: false,
     finds_stalls: true,
     fits: |bed| {
-        has_packets(bed)?;
+        packets_come(bed)?;
         match bed.has_beside() {
             true => Ok(()),
             false => Err("nothing stands beside the trace: settings.replay.beside says what"),

@@ -4,11 +4,11 @@
 //! A frame that the kernel hands over is decided as any other. Where its decision holds for all
 //! frames with the same masked bytes, needs nothing of this process and changes no more than the
 //! headers of the frame before it leaves, it is proposed to the [`KernelTable`]; so the tier's key
-//! is that of the frame cache, and with `NORMAL` also what that looks at (see `stations`). Entries of the table hold until an op concerns them: what a flow
-//! shows is held against what the op raises, as in the caches, and before the next command is
-//! looked at no frame is decided by what was. An op about groups, meters, ports or settings ends
-//! them all before it is applied, so that no count ever meets a group or port that is another one
-//! by now.
+//! is that of the frame cache, and with `NORMAL` also what that looks at (see `stations`). Entries
+//! of the table hold until an op concerns them: what a flow shows is held against what the op
+//! raises, as in the caches, and before the next command is looked at no frame is decided by what
+//! was. An op about groups, meters, ports or settings ends them all before it is applied, so that
+//! no count ever meets a group or port that is another one by now.
 //!
 //! An entry with a timeout holds for a lease, which ends while there is time left: with an idle
 //! timeout after half of it. Then it is asked when it was used last, and the lease goes on from
