@@ -533,12 +533,13 @@ impl Setup {
     }
 
     /// How many packets a tier inside the kernel has decided since the start, where that tier may
-    /// decide and the lab has loaded the flow entries.
+    /// decide for the one bridge that there is, and the lab has loaded the flow entries.
     ///
     /// # Errors
     /// The switch does not answer.
     pub fn tier_hits(&self) -> anyhow::Result<Option<u64>> {
-        let (Some(socket), Some(mut client)) = (&self.dut.tier, self.client()) else {
+        let (Some(socket), Some(mut client), [_]) = (&self.dut.tier, self.client(), self.bridges())
+        else {
             return Ok(None);
         };
         // Asking for statistics has the tier's hits counted.

@@ -83,6 +83,9 @@ pub fn host_address(host: usize) -> HostAddress {
 /// frame passes may stand still for longer than a switch does.
 const QUIET: Duration = Duration::from_millis(120);
 
+/// What a link carries that has no line, bit/s: more than a session can send.
+const NO_LINE_BPS: f64 = 1e12;
+
 /// UDP port of the lab's own traffic at both hosts.
 const PORT: u16 = 9201;
 
@@ -304,8 +307,10 @@ impl Testbed {
         waiting: Waiting,
         work: impl FnOnce(&mut Session) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        let mut session = Session::from_ports(self.open_ports()?, session_options(waiting))
-            .map_err(|error| traffic_error(error.into()))?;
+        let ports = self.open_ports()?;
+        let options = self.session_options(ports.len(), waiting);
+        let mut session =
+            Session::from_ports(ports, options).map_err(|error| traffic_error(error.into()))?;
         let outcome = work(&mut session);
         self.give_back(session.into_ports());
         outcome
@@ -355,7 +360,7 @@ impl Testbed {
             };
             return bed.measurer(plan).trial(*input).map_err(method_error);
         }
-        let (outcome, ports) = carry(self.take_ports()?.into(), (0, 1), input, cancel);
+        let (outcome, ports) = self.carry(self.take_ports()?.into(), (0, 1), input, cancel);
         self.give_back(ports);
         outcome
     }
@@ -377,7 +382,7 @@ impl Testbed {
         let (done, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
             let reflector = scope.spawn(|| reflector::reflect(&mut far, &HOSTS[1], &done, &count));
-            let (outcome, ports) = carry(vec![near], (0, 0), input, cancel);
+            let (outcome, ports) = self.carry(vec![near], (0, 0), input, cancel);
             done.store(true, Ordering::Relaxed);
             let reflected =
                 reflector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -387,6 +392,42 @@ impl Testbed {
         self.give_back(ports);
         reflected.map_err(|error| traffic_error(PortTrialError::Port(error.to_string())))?;
         outcome
+    }
+
+    /// The options of every session of the lab, over so many ports of this testbed.
+    fn session_options(&self, ports: usize, waiting: Waiting) -> SessionOptions {
+        let has_no_line = match self {
+            // The kernel says 10 Gbit/s of every veth, and carries more.
+            Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
+            Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => false,
+        };
+        let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports] } else { Vec::new() };
+        let first_stream = next_stream();
+        SessionOptions { line_rate_bps, waiting, first_stream, ..SessionOptions::default() }
+    }
+
+    /// Carries one trial out on a session of its own over the ports, and gives them back.
+    fn carry(
+        &self,
+        ports: Vec<Port>,
+        (from, to): (usize, usize),
+        input: &TrialInput,
+        cancel: &Cancel,
+    ) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
+        let options = self.session_options(ports.len(), Waiting::Sparing);
+        let mut session = match Session::from_ports(ports, options) {
+            Ok(session) => session,
+            Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
+        };
+        let stream = usual_stream();
+        // The hosts have talked before: there is nothing to learn.
+        let is_learning = false;
+        let stop = cancel.flag();
+        let (session_now, quiet) = (&mut session, QUIET);
+        let mut measurer =
+            SessionMeasurer { session: session_now, from, to, stream, is_learning, quiet, stop };
+        let outcome = measurer.trial(*input).map_err(method_error);
+        (outcome, session.into_ports())
     }
 }
 
@@ -426,33 +467,6 @@ fn next_streams(count: u16) -> u16 {
     next.ok().filter(|first| behind(*first).is_some()).unwrap_or(1)
 }
 
-/// The options of every session of the lab.
-fn session_options(waiting: Waiting) -> SessionOptions {
-    SessionOptions { waiting, first_stream: next_stream(), ..SessionOptions::default() }
-}
-
-/// Carries one trial out on a session of its own over the ports, and gives them back.
-fn carry(
-    ports: Vec<Port>,
-    (from, to): (usize, usize),
-    input: &TrialInput,
-    cancel: &Cancel,
-) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
-    let mut session = match Session::from_ports(ports, session_options(Waiting::Sparing)) {
-        Ok(session) => session,
-        Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
-    };
-    let stream = usual_stream();
-    // The hosts have talked before: there is nothing to learn.
-    let is_learning = false;
-    let stop = cancel.flag();
-    let (session_now, quiet) = (&mut session, QUIET);
-    let mut measurer =
-        SessionMeasurer { session: session_now, from, to, stream, is_learning, quiet, stop };
-    let outcome = measurer.trial(*input).map_err(method_error);
-    (outcome, session.into_ports())
-}
-
 /// The error of a trial or of a method of trials.
 pub(crate) fn method_error(error: MethodError<PortTrialError>) -> TrialError {
     match error {
@@ -479,6 +493,8 @@ mod tests {
     use std::time::Duration;
 
     use generator::method::TrialInput;
+    use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
+    use generator::session::Waiting;
     use netdev::Port;
     use packet::Batch;
 
@@ -500,6 +516,25 @@ mod tests {
             }
             std::thread::sleep(Duration::from_micros(100));
         }
+    }
+
+    #[test]
+    fn a_link_without_a_rate_is_offered_more_than_the_line_that_its_device_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let bed = Testbed::Memory(MemoryTestbed::new(folder.path()).unwrap());
+        // 4,000,000 frames of 1,518 bytes a second are 49 Gbit/s; a session refuses what its line
+        // does not carry.
+        let stream = StreamSpec {
+            size: FrameSize::Fixed(1518),
+            rate: Rate::PacketsPerSecond(4_000_000.0),
+            mode: Mode::Burst(1),
+            ..super::usual_stream()
+        };
+        bed.with_session(Waiting::Sparing, |session| {
+            session.load(0, &[stream]).unwrap();
+            Ok(())
+        })
+        .unwrap();
     }
 
     #[test]

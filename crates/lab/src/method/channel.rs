@@ -1,6 +1,7 @@
 //! The OpenFlow channel without traffic: how long echo and barrier take over the connections to all
 //! bridges of one process, and what these connections cost the switch.
 
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{
@@ -23,8 +24,13 @@ const METRICS: &[Metric] = &[
     Metric::lower("channel_connect_ms", "connecting, mean", "ms", 2),
 ];
 
-/// Questions of each kind, at least; every bridge is asked once at least.
+/// Questions of each kind, one after the other, and the most bridges that are asked so.
 const QUESTIONS: usize = 200;
+
+/// Connections that are made one after another, and timed. With many bridges each takes Open
+/// vSwitch 40 ms, so that the others are made [`AT_ONCE`] at a time.
+const ONE_BY_ONE: usize = 100;
+const AT_ONCE: usize = 8;
 
 /// Rounds in which all bridges are asked at once.
 const ROUNDS: usize = 5;
@@ -58,11 +64,9 @@ impl Method for Channel {
             return Err(TrialError::Unfit("has no OpenFlow channel"));
         };
         let failed = |error: anyhow::Error| channel_error(&error, context);
-        let begun = Instant::now();
-        let mut clients = connect(setup, context)?;
-        let connect_ms = begun.elapsed().as_secs_f64() * 1e3 / clients.len() as f64;
+        let (mut clients, connect_ms) = connect_all(setup, context)?;
         // What follows a connection is over: the features, the first table of entries.
-        clients.iter_mut().try_for_each(SwitchClient::barrier).map_err(failed)?;
+        ask_all(&mut clients).map_err(failed)?;
         let cores = idle_cores(context)?;
         let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
         let barrier = times(&mut clients, SwitchClient::barrier).map_err(failed)?;
@@ -97,12 +101,38 @@ impl Method for Channel {
 /// The shares of a distribution that are kept.
 const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-fn connect(setup: &Setup, context: &MethodContext<'_>) -> Result<Vec<SwitchClient>, TrialError> {
+/// Connections to all bridges, and how long one of them took, in milliseconds: the mean of the first
+/// [`ONE_BY_ONE`], made one after another.
+fn connect_all(
+    setup: &Setup,
+    context: &MethodContext<'_>,
+) -> Result<(Vec<SwitchClient>, f64), TrialError> {
     let connect = |bridge| {
         let connected = setup.connect(bridge, context.cancel);
         connected.map_err(|error| channel_error(&error, context))
     };
-    (0..setup.bridges().len()).map(connect).collect()
+    let count = setup.bridges().len();
+    let begun = Instant::now();
+    let mut clients =
+        (0..count.min(ONE_BY_ONE)).map(connect).collect::<Result<Vec<_>, TrialError>>()?;
+    let connect_ms = begun.elapsed().as_secs_f64() * 1e3 / clients.len() as f64;
+    let rest: Vec<usize> = (clients.len()..count).collect();
+    let connected = std::thread::scope(|scope| {
+        let share = rest.len().div_ceil(AT_ONCE).max(1);
+        let connecting: Vec<_> = rest
+            .chunks(share)
+            .map(|bridges| {
+                let connect = || bridges.iter().map(|bridge| connect(*bridge)).collect();
+                scope.spawn(connect)
+            })
+            .collect();
+        let joined = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        connecting.into_iter().map(joined).collect::<Result<Vec<Vec<_>>, TrialError>>()
+    })?;
+    clients.extend(connected.into_iter().flatten());
+    Ok((clients, connect_ms))
 }
 
 /// CPU of the switch while nobody asks anything; none of a switch without a process.
@@ -116,15 +146,16 @@ fn idle_cores(context: &MethodContext<'_>) -> Result<Option<f64>, TrialError> {
     idle_cpu::cores(&pids, duration, context.cancel).map(|(cores, _)| Some(cores))
 }
 
-/// Milliseconds of each answer, ascending.
+/// Milliseconds of each answer, ascending; of many bridges the first [`QUESTIONS`] are asked.
 fn times(
     clients: &mut [SwitchClient],
     ask: fn(&mut SwitchClient) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<f64>> {
-    let rounds = QUESTIONS.div_ceil(clients.len().max(1));
-    let mut times = Vec::with_capacity(rounds * clients.len());
+    let count = clients.len().min(QUESTIONS);
+    let rounds = QUESTIONS.div_ceil(count.max(1));
+    let mut times = Vec::with_capacity(rounds * count);
     for _ in 0..rounds {
-        for client in &mut *clients {
+        for client in &mut clients[..count] {
             let begun = Instant::now();
             ask(client)?;
             times.push(begun.elapsed().as_secs_f64() * 1e3);

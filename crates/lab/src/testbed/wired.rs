@@ -6,6 +6,7 @@
 use std::io;
 
 use netdev::Port;
+use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::Rtnl;
 
 use crate::trial_error::TrialError;
@@ -18,7 +19,8 @@ pub struct WiredTestbed {
 }
 
 impl WiredTestbed {
-    /// The devices that lead to port 1, port 2, ... of the switch, and their rate in bit/s.
+    /// The devices that lead to port 1, port 2, ... of the switch, and their rate in bit/s, which
+    /// is that of the slowest of them otherwise.
     ///
     /// # Errors
     /// A device that is not there, or is down, with the remedy.
@@ -33,6 +35,10 @@ impl WiredTestbed {
                 return Err(io::Error::other(what));
             }
         }
+        let rate_bps = match rate_bps {
+            Some(rate_bps) => Some(rate_bps),
+            None => slowest_bps(&interfaces)?,
+        };
         Ok(Self { interfaces, rate_bps })
     }
 
@@ -75,4 +81,16 @@ impl WiredTestbed {
             self.interfaces.join(", ")
         )]
     }
+}
+
+/// The speed of the slowest device, bit/s; none where no device says its own.
+fn slowest_bps(interfaces: &[String]) -> io::Result<Option<u64>> {
+    let ethtool = Ethtool::open().map_err(io::Error::other)?;
+    let mut slowest = None;
+    for name in interfaces {
+        let speed_bps = ethtool.link_settings(name).map_err(io::Error::other)?.speed_bps;
+        let known = Some(speed_bps).filter(|bps| *bps > 0);
+        slowest = slowest.into_iter().chain(known).min();
+    }
+    Ok(slowest)
 }
