@@ -1,0 +1,104 @@
+//! What a table in the kernel is to the forwarder: flows, verdicts, and what was counted of them.
+
+use openflow::PortNo;
+use packet::{MaskedRewrite, Shape};
+
+use crate::time::Nanos;
+
+/// First bytes of a frame that make up a key.
+pub const TIER_BYTES: usize = 64;
+
+/// Most ports that the kernel sends one frame by.
+pub const TIER_OUTPUTS_MAX: usize = 8;
+
+/// What the kernel asks for an entry by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TierFlow {
+    /// The port.
+    pub in_port: PortNo,
+    /// The frames' shape.
+    pub shape: Shape,
+    /// The first bytes of the frame that make a difference; the others are zero.
+    pub bytes: [u8; TIER_BYTES],
+}
+
+/// What an entry does with its frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TierVerdict {
+    /// What is changed first.
+    pub rewrite: MaskedRewrite,
+    /// The ports that the frame leaves by; nowhere without any.
+    pub outputs: Box<[PortNo]>,
+}
+
+/// A table in the kernel that decides about frames before the forwarder sees them.
+pub trait KernelTable {
+    /// How many entries there is room for.
+    fn slots(&self) -> usize;
+
+    /// Begins with no entry. Frames are masked by these masks, one for each shape.
+    fn start(&mut self, masks: &[[u8; TIER_BYTES]; Shape::COUNT]);
+
+    /// Ends all entries. When it returns, none decides or counts any more.
+    fn stop(&mut self);
+
+    /// Makes an entry in a slot, which no other has. It holds until that time at most. Whether it
+    /// could be made.
+    fn put(&mut self, slot: u32, flow: &TierFlow, verdict: &TierVerdict, until: Nanos) -> bool;
+
+    /// The entry in a slot holds until that time at most.
+    fn extend(&mut self, slot: u32, until: Nanos);
+
+    /// Ends the entries in these slots. When it returns, they do not decide or count any more.
+    fn end(&mut self, slots: &[u32]);
+
+    /// Removes an entry. When it returns, it does not decide or count any more.
+    fn remove(&mut self, flow: &TierFlow);
+
+    /// Entries that have ended leave the table some time, before their port has another device.
+    fn leave(&mut self, flows: &[TierFlow]);
+
+    /// How many slots may be asked for their counts at once, so that no port waits for long.
+    fn slots_at_once(&self) -> usize;
+
+    /// What was ever counted in a slot.
+    fn counts(&self, slot: u32) -> TierSlotCounts;
+
+    /// Credits packets to the devices of the ports that they came and left by.
+    fn credit(&mut self, in_port: PortNo, outputs: &[PortNo], counts: &TierSlotCounts);
+
+    /// Takes back from the devices of a slot's outputs what was counted as sent and did not come
+    /// there. It may be found later than the packets are.
+    fn take_back_unsent(&mut self, slot: u32, outputs: &[PortNo]);
+}
+
+/// What was ever counted in a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierSlotCounts {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the last one came; zero where the entry had no time.
+    pub last_used: Nanos,
+    /// Packets that were sent on, by each output.
+    pub sent_packets: u64,
+    /// Their bytes, as they left.
+    pub sent_bytes: u64,
+    /// Packets that the kernel had no memory to change.
+    pub lost: u64,
+}
+
+impl TierSlotCounts {
+    /// What was counted since then.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            packets: self.packets.wrapping_sub(earlier.packets),
+            bytes: self.bytes.wrapping_sub(earlier.bytes),
+            last_used: self.last_used,
+            sent_packets: self.sent_packets.wrapping_sub(earlier.sent_packets),
+            sent_bytes: self.sent_bytes.wrapping_sub(earlier.sent_bytes),
+            lost: self.lost.wrapping_sub(earlier.lost),
+        }
+    }
+}
