@@ -17,6 +17,8 @@ const MAP_DELETE_ELEM: c_long = 3;
 const PROG_LOAD: c_long = 5;
 #[cfg(test)]
 const PROG_TEST_RUN: c_long = 10;
+#[cfg(test)]
+const OBJ_GET_INFO_BY_FD: c_long = 15;
 const LINK_CREATE: c_long = 28;
 
 const MAP_TYPE_HASH: u32 = 1;
@@ -188,6 +190,23 @@ impl Program {
         attr.word(32, 1);
         attr.call(PROG_TEST_RUN)?;
         Ok(attr.read(4))
+    }
+
+    /// How many instructions the verifier looked at, along all ways through the program.
+    #[cfg(test)]
+    pub(crate) fn verified_instructions(&self) -> io::Result<u32> {
+        /// `verified_insns` of `struct bpf_prog_info`, and the length up to its end.
+        const VERIFIED_AT: usize = 216;
+        const LEN: usize = VERIFIED_AT + 4;
+        let mut info = [0_u8; LEN];
+        let mut attr = Attr::default();
+        attr.word(0, self.fd.as_raw_fd().cast_unsigned());
+        attr.word(4, LEN as u32);
+        attr.pointer(8, info.as_mut_ptr());
+        attr.call(OBJ_GET_INFO_BY_FD)?;
+        let mut word = [0; 4];
+        word.copy_from_slice(&info[VERIFIED_AT..]);
+        Ok(u32::from_ne_bytes(word))
     }
 }
 

@@ -101,6 +101,19 @@ fn with_tier(slots: usize, test: impl FnOnce(&mut KernelTier) + Send) {
     namespace.enter(inside).unwrap();
 }
 
+/// The verifier gives a program up after a million instructions. Ours is the same whatever the flow
+/// entries are, so that it is far from the limit or always refused.
+#[test]
+#[ignore = "needs root"]
+fn the_verifier_has_little_to_look_at() {
+    const LIMIT: u32 = 1_000_000;
+    with_tier(16_384, |tier| {
+        let looked_at = tier.programs().load(DEVICE, DEVICE).unwrap().verified_instructions();
+        let looked_at = looked_at.unwrap();
+        assert!(looked_at > 100 && looked_at < LIMIT / 4, "{looked_at}");
+    });
+}
+
 #[test]
 #[ignore = "needs root"]
 fn the_program_finds_the_shapes_that_the_datapath_finds() {

@@ -24,6 +24,7 @@ mod kernel_tier;
 mod kernel_tier_bridges;
 mod kernel_tier_changes;
 mod kernel_tier_full;
+mod kernel_tier_killed;
 mod kernel_tier_normal;
 mod kernel_tier_rewrite;
 mod kernel_tier_same;
