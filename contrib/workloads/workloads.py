@@ -176,6 +176,36 @@ def lpm100k(rng, size):
     return entries, frames
 
 
+KINDS = ["ipv4", "arp", "mpls", "qinq", "ipv6"]
+
+
+def kinds(shares):
+    """Frames of several kinds in these shares, percent, in the order of KINDS; the same 5,000
+    entries, 1,000 for each kind, whatever the shares."""
+    def make(rng, size):
+        entries, frames = [], {kind: [] for kind in KINDS}
+        for i in range(1000):
+            (s, d), (s6, d6), label, vlan = pair(i), pair6(i), 16 + i, 1 + i
+            entries += [f"ip,vlan_tci=0,nw_dst={dotted(d)},actions=output:2",
+                        f"arp,arp_tpa={dotted(d)},actions=output:2",
+                        f"mpls,mpls_label={label},actions=output:2",
+                        f"dl_vlan={vlan},actions=output:2",
+                        f"ipv6,ipv6_dst={coloned(d6)},actions=output:2"]
+            plain = frame(s, d, 1000, 2000, size=size)
+            arp = struct.pack(">HHBBH6s4s6s4s", 1, 0x0800, 6, 4, 1, SMAC, s.to_bytes(4, "big"),
+                              bytes(6), d.to_bytes(4, "big"))
+            stack = struct.pack(">I", label << 12 | 1 << 8 | 64)
+            tags = struct.pack(">HHHH", 0x88A8, vlan, 0x8100, 7)
+            frames["ipv4"].append(plain)
+            frames["arp"].append((DMAC + SMAC + b"\x08\x06" + arp).ljust(size - 4, b"\0"))
+            frames["mpls"].append(DMAC + SMAC + b"\x88\x47" + stack + plain[14:])
+            frames["qinq"].append(frame(s, d, 1000, 2000, size=size + 8, tag=tags))
+            frames["ipv6"].append(frame6(s6, d6, 1000, 2000, size=size))
+        picks = rng.choices(KINDS, weights=shares, k=20_000)
+        return entries, [rng.choice(frames[kind]) for kind in picks]
+    return make
+
+
 PORTS = [22, 25, 53, 80, 110, 123, 143, 443, 993, 3306, 8080]
 
 
@@ -238,6 +268,9 @@ WORKLOADS = {
     "vlan-to-mpls": vlan_to_mpls, "lpm-100k": lpm100k,
     "acl-1k": acl(1000), "acl-10k": acl(10_000), "mask-flood": mask_flood,
     "l3v6-10k": l3v6(10_000),
+    "kinds-ipv4": kinds([1, 0, 0, 0, 0]), "kinds-arp": kinds([0, 1, 0, 0, 0]),
+    "kinds-mpls": kinds([0, 0, 1, 0, 0]), "kinds-qinq": kinds([0, 0, 0, 1, 0]),
+    "kinds-ipv6": kinds([0, 0, 0, 0, 1]), "kinds-mixed": kinds([92, 2, 2, 2, 2]),
 }
 
 
