@@ -17,7 +17,7 @@ use crate::campaign::run::Campaign;
 use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::{controller, demo, dut, method, tools};
+use crate::{controller, demo, dut, method, settings, tools};
 
 mod agent;
 mod campaign;
@@ -37,7 +37,7 @@ pub struct LabArgs {
 
 #[derive(Subcommand, Debug)]
 enum LabCommand {
-    /// List scenarios, switches under test, controllers and methods.
+    /// List scenarios, switches under test, controllers, methods and settings.
     List,
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
@@ -219,6 +219,10 @@ pub fn list() -> String {
     text += "methods:\n";
     for method in method::ALL {
         text += &format!("  {:20} {}\n", method.id(), method.about());
+    }
+    text += "settings of a cell:\n";
+    for (key, about) in settings::KEYS {
+        text += &format!("  {key:20} {}\n", about.trim());
     }
     text
 }

@@ -102,17 +102,23 @@ pub enum ChannelTransport {
 /// Defines [`Settings`] and what runs over all its keys.
 macro_rules! settings {
     (
-        setup { $($(#[$setup_doc:meta])* $setup:ident: $setup_type:ty,)* }
-        traffic { $($(#[$doc:meta])* $key:ident: $type:ty,)* }
+        setup { $($(#[doc = $setup_doc:literal])* $setup:ident: $setup_type:ty,)* }
+        traffic { $($(#[doc = $doc:literal])* $key:ident: $type:ty,)* }
     ) => {
+        /// Every key, first those of the set-up, with what it says.
+        pub const KEYS: &[(&str, &str)] = &[
+            $((stringify!($setup), concat!($($setup_doc),*)),)*
+            $((stringify!($key), concat!($($doc),*)),)*
+        ];
+
         /// The settings of a cell; a key that is not there has its default.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Settings {
-            $($(#[$setup_doc])*
+            $($(#[doc = $setup_doc])*
             #[serde(skip_serializing_if = "Option::is_none")]
             pub $setup: Option<$setup_type>,)*
-            $($(#[$doc])*
+            $($(#[doc = $doc])*
             #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<$type>,)*
         }
@@ -141,7 +147,9 @@ macro_rules! settings {
 
 settings! {
     setup {
-        /// What decides where packets go.
+        /// What decides where packets go: `flows` (entries that the lab loads), `learning` (the
+        /// switch itself), `controller`, `io` (nothing: in at port 1, out at port 2). Default:
+        /// flows.
         forwarding: Forwarding,
         /// The version of OpenFlow, `1.0` or `1.3`. Default: 1.3.
         version: String,
@@ -149,7 +157,7 @@ settings! {
         ports: usize,
         /// What the switch replays by itself, in place of hosts that send.
         replay: Replay,
-        /// What is done to packets where no table decides.
+        /// What is done to packets where no table decides: `io`, `mac`, `macswap`. Default: io.
         io_mode: IoMode,
         /// The core of the first forwarding thread, those of the others follow, where the switch
         /// replays. Default: the last ones.
@@ -166,19 +174,20 @@ settings! {
         workers: u16,
         /// Queues of each port. Default: 1.
         queues: u16,
-        /// Which caches are at work.
+        /// Which caches are at work: `usual`, `user` (all but the kernel tier), `kernel`, `key`,
+        /// `none`. Default: usual.
         caches: CacheSet,
         /// Bridges of the one process. Default: 1.
         bridges: u32,
-        /// How the OpenFlow channel is carried.
+        /// How the OpenFlow channel is carried: `plain` or `tls`. Default: plain.
         transport: ChannelTransport,
         /// The controller's name. Default: `weir`.
         controller: String,
-        /// The controller's application. Default: the hub.
+        /// The controller's application: `hub` or `learning-switch`. Default: hub.
         app: AppKind,
         /// Flow entries, in the syntax of `ovs-ofctl add-flow`.
         flows: Vec<String>,
-        /// Flow entries that are counted up.
+        /// Flow entries that are counted up: `{ count = 100, flow = "nw_dst={10.0.0.1+n},.." }`.
         series: Vec<FlowSeries>,
         /// Groups, in the syntax of `ovs-ofctl add-group`.
         groups: Vec<String>,

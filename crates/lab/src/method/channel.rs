@@ -21,7 +21,7 @@ const METRICS: &[Metric] = &[
     Metric::lower("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
     Metric::lower("channel_barrier_ms", "barrier, one after the other", "ms", 3),
     Metric::lower("channel_cores", "CPU, connected and idle", "cores", 4),
-    Metric::lower("channel_connect_ms", "connecting, mean", "ms", 2),
+    Metric::lower("channel_connect_ms", "connecting, the first 100, mean", "ms", 2),
 ];
 
 /// Questions of each kind, one after the other, and the most bridges that are asked so.
@@ -45,7 +45,7 @@ impl Method for Channel {
     }
 
     fn about(&self) -> &'static str {
-        "One connection to each bridge: echo and barrier one after the other over all of them, \
+        "One connection to each bridge: echo and barrier one after the other over the first 200, \
          echo over all at once, and the switch's CPU while they are idle for `duration_s`"
     }
 
@@ -101,8 +101,8 @@ impl Method for Channel {
 /// The shares of a distribution that are kept.
 const SHARES: [f64; 9] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// Connections to all bridges, and how long one of them took, in milliseconds: the mean of the first
-/// [`ONE_BY_ONE`], made one after another.
+/// Connections to all bridges, and how long one of them took, in milliseconds: the mean of the
+/// first [`ONE_BY_ONE`], made one after another.
 fn connect_all(
     setup: &Setup,
     context: &MethodContext<'_>,

@@ -34,7 +34,7 @@ const METRICS: &[Metric] = &[
 /// The most that is offered without a port rate, frames a second, where the cell says nothing else.
 const MAX_PPS: f64 = 1_000_000.0;
 
-/// What the generator takes a device without a speed for, bit/s: it sends nothing beyond.
+/// The line that is taken for granted without a port rate, bit/s.
 const LINE_BPS: f64 = 10e9;
 
 /// The search for throughput ends when its bounds are so close.

@@ -1,18 +1,43 @@
 //! What an axis does to a metric: from its first number to its last, or, where its values are
-//! words, from the least figure to the greatest; all else equal.
+//! words, how much faster each is than the first; all else equal.
 //!
 //! It must never compare rows that differ on two axes.
 
+use crate::method::Better;
 use crate::present::entry::ShownFigure;
 use crate::present::number::{axis_value, times};
 use crate::present::section::{MetricTable, Section, TableRow};
-use crate::results::AxisInfo;
+use crate::present::switch_ratio::SwitchRatio;
+use crate::results::{AxisInfo, Coordinates};
 
 use super::{Claim, Tone};
 
-/// A sentence for each axis.
+/// Units of times and rates: what has them can be faster.
+const SPEED_UNITS: [&str; 7] = ["µs", "ms", "s", "packets/s", "frames/s", "Mb/s", "Mbit/s"];
+
+/// Most values of an axis whose speed-up stands in one sentence, and most sentences for one axis.
+const SPEED_UPS_MAX: usize = 6;
+const PLACES_MAX: usize = 2;
+
+/// Sentences for each axis.
 pub(super) fn claims(section: &Section<'_>, table: &MetricTable<'_>) -> Vec<Claim> {
-    section.axes.iter().filter_map(|axis| along(section, table, axis)).collect()
+    section.axes.iter().flat_map(|axis| of_axis(section, table, axis)).collect()
+}
+
+fn of_axis(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Vec<Claim> {
+    if axis.values.iter().all(|value| value.parse::<f64>().is_ok()) {
+        return along(section, table, axis).into_iter().collect();
+    }
+    let has_speed = SPEED_UNITS.contains(&table.metric.unit.as_str());
+    let speed_ups = if has_speed && axis.values.len() <= 1 + SPEED_UPS_MAX {
+        speed_ups(section, table, axis)
+    } else {
+        Vec::new()
+    };
+    if speed_ups.is_empty() {
+        return over_words(section, table, axis).into_iter().collect();
+    }
+    speed_ups
 }
 
 /// A switch's figures at both ends of an axis, with their rows.
@@ -23,9 +48,6 @@ struct Ends<'t> {
 }
 
 fn along(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Option<Claim> {
-    if axis.values.iter().any(|value| value.parse::<f64>().is_err()) {
-        return over_words(section, table, axis);
-    }
     let values: Vec<&String> = axis
         .values
         .iter()
@@ -56,6 +78,64 @@ fn along(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Opt
             .words(change(first.1, last.1));
     }
     (!ends.is_empty()).then(|| claim.words("."))
+}
+
+/// A row's place without the axis.
+fn rest(row: &TableRow<'_>, axis: &AxisInfo) -> Coordinates {
+    let mut place = row.at.clone();
+    place.remove(&axis.name);
+    place
+}
+
+fn figure<'t>(row: &'t TableRow<'t>, index: usize) -> Option<&'t ShownFigure<'t>> {
+    row.entries.get(index)?.figure()
+}
+
+/// `Speed-up beside legacy (learning) of match, delay, µs, at frame size 64: weir 1.02 (0.91–1.14)
+/// at port, 0.98 (0.90–1.07) at exact.` A sentence for each of the first places that have the
+/// axis's first value.
+///
+/// The speed-up is the time at the first value over that at another, or the other's rate over that
+/// at the first: above 1 the other is faster. Trials of one repeat are pairs, as between switches.
+fn speed_ups(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Vec<Claim> {
+    let Some(first) = axis.values.first() else { return Vec::new() };
+    let begins = table.rows.iter().filter(|row| row.at.get(&axis.name) == Some(first));
+    let sentence = |base: &TableRow<'_>| {
+        let place = rest(base, axis);
+        let others: Vec<&TableRow<'_>> = table
+            .rows
+            .iter()
+            .filter(|row| row.anchor != base.anchor && rest(row, axis) == place)
+            .collect();
+        let mut claim = Claim::new(Tone::Fact).words("Speed-up beside ").link(first.clone(), base);
+        let at = match section.place(&place) {
+            all if all.is_empty() => all,
+            some => format!(", at {some}"),
+        };
+        claim = claim.words(" of ").strong(axis.label.clone());
+        claim = claim.words(format!(", {}{at}: ", table.name()));
+        let mut semicolon = "";
+        for (index, dut) in section.duts.iter().enumerate() {
+            let Some(at_first) = figure(base, index) else { continue };
+            let of_other = |row: &TableRow<'_>| {
+                let other = figure(row, index)?;
+                match table.metric.better {
+                    Better::Lower => SwitchRatio::new(at_first, other),
+                    Better::Higher => SwitchRatio::new(other, at_first),
+                }
+            };
+            let known = others.iter().filter_map(|row| Some((*row, of_other(row)?)));
+            let mut comma = format!("{semicolon}{dut} ");
+            for (row, ratio) in known {
+                let value = row.at.get(&axis.name).map_or("", String::as_str);
+                claim = claim.words(comma).link(ratio.text(), row).words(format!(" at {value}"));
+                comma = ", ".to_owned();
+                semicolon = "; ";
+            }
+        }
+        (!semicolon.is_empty()).then(|| claim.words("."))
+    };
+    begins.filter_map(sentence).take(PLACES_MAX).collect()
 }
 
 /// `Over match, Delay, µs: weir from 10.8 (port) to 12.0 (exact), 1.11 times.`
@@ -92,14 +172,9 @@ fn extremes<'t>(
         let figure = row.entries.get(index)?.figure()?;
         figure.interval.map(|_| (row, figure))
     };
-    let rest = |row: &TableRow<'_>| {
-        let mut place = row.at.clone();
-        place.remove(&axis.name);
-        place
-    };
-    let here = rest(table.rows.iter().find_map(known)?.0);
+    let here = rest(table.rows.iter().find_map(known)?.0, axis);
     let rows: Vec<Placed<'t>> =
-        table.rows.iter().filter(|row| rest(row) == here).filter_map(known).collect();
+        table.rows.iter().filter(|row| rest(row, axis) == here).filter_map(known).collect();
     let by_value = |a: &&Placed<'t>, b: &&Placed<'t>| a.1.value.total_cmp(&b.1.value);
     let (first, last) = (*rows.iter().min_by(by_value)?, *rows.iter().max_by(by_value)?);
     (first.0.anchor != last.0.anchor).then_some((first, last))

@@ -2,6 +2,7 @@
 
 use super::{Claim, ClaimPart, claims, overall};
 use crate::limit::Part;
+use crate::method::Better;
 use crate::present::claims::Tone;
 use crate::present::sample::{self, add, at, empty};
 use crate::present::section::sections;
@@ -45,6 +46,35 @@ fn a_switch_is_ahead_where_it_is() {
          most with 2.01 times at frame size 64 B; no difference is seen at 1."
     );
     assert_eq!(claim.tone, Tone::Ahead);
+}
+
+#[test]
+fn each_value_of_an_axis_has_its_speed_up_beside_the_first() {
+    let mut results = two([&EVEN, &AHEAD], [&EVEN_TOO, &EVEN]);
+    let scenario = &mut results.scenarios[0];
+    let axis = scenario.axes.iter_mut().find(|axis| axis.name == "size").unwrap();
+    (axis.label, axis.unit) = ("mode".to_owned(), String::new());
+    axis.values = vec!["legacy".to_owned(), "OpenFlow".to_owned()];
+    for cell in &mut scenario.cells {
+        let value = if cell.at["size"] == "64" { "legacy" } else { "OpenFlow" };
+        cell.at.insert("size".to_owned(), value.to_owned());
+    }
+    let said = |results: &Results| -> Vec<String> {
+        let all = claims(&sections(results)[0]).into_iter().map(|claim| claim.text());
+        all.filter(|text| text.starts_with("Speed-up")).collect()
+    };
+    // Twice the rate; and of a time the half.
+    let rate = said(&results);
+    assert_eq!(rate.len(), 1, "{rate:?}");
+    assert!(rate[0].starts_with("Speed-up beside legacy of mode, "), "{}", rate[0]);
+    assert!(rate[0].contains("weir 2.01 (1."), "{}", rate[0]);
+    assert!(rate[0].contains("; ovs 1.00 (0.9"), "{}", rate[0]);
+    let metric = &mut results.scenarios[0].metrics[0];
+    (metric.unit, metric.better) = ("µs".to_owned(), Better::Lower);
+    assert!(said(&results)[0].contains("weir 0.50 (0.4"), "{:?}", said(&results));
+    // Nothing is faster by more copies of a frame.
+    results.scenarios[0].metrics[0].unit = "frames".to_owned();
+    assert_eq!(said(&results), Vec::<String>::new());
 }
 
 #[test]
