@@ -179,9 +179,9 @@ def lpm100k(rng, size):
 KINDS = ["ipv4", "arp", "mpls", "qinq", "ipv6"]
 
 
-def kinds(shares):
-    """Frames of several kinds in these shares, percent, in the order of KINDS; the same 5,000
-    entries, 1,000 for each kind, whatever the shares."""
+def kinds(weights):
+    """Frames of several kinds, drawn by these weights in the order of KINDS; the same 5,000
+    entries, 1,000 for each kind, whatever the weights. Labels and tags make frames longer."""
     def make(rng, size):
         entries, frames = [], {kind: [] for kind in KINDS}
         for i in range(1000):
@@ -201,7 +201,7 @@ def kinds(shares):
             frames["mpls"].append(DMAC + SMAC + b"\x88\x47" + stack + plain[14:])
             frames["qinq"].append(frame(s, d, 1000, 2000, size=size + 8, tag=tags))
             frames["ipv6"].append(frame6(s6, d6, 1000, 2000, size=size))
-        picks = rng.choices(KINDS, weights=shares, k=20_000)
+        picks = rng.choices(KINDS, weights=weights, k=20_000)
         return entries, [rng.choice(frames[kind]) for kind in picks]
     return make
 
