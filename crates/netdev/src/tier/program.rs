@@ -236,20 +236,20 @@ impl Builder {
 
     /// Ends at [`Labels::known`] with the shape in R2, or hands over what is rare.
     fn find_shape(&mut self) {
-        let tagged = self.code.label();
         self.head(Size::Half, R1, ethernet::ETHER_TYPE);
         self.code.store(Size::Double, FP, OUTER, R1);
-        for eth_type in vlan_types() {
-            self.code.jump_if(R1, Cmp::Eq, wire(eth_type), tagged);
+        for tags in 0..TAGS_MAX {
+            let one_more = self.code.label();
+            self.find_network(tags, one_more);
+            self.code.place(one_more);
         }
-        self.find_network(false);
-        self.code.place(tagged);
-        self.find_network(true);
+        self.find_network(TAGS_MAX, self.labels.hand_over);
     }
 
-    fn find_network(&mut self, is_tagged: bool) {
+    /// The same for frames with so many VLAN tags; goes on at `one_more` where there is another.
+    fn find_network(&mut self, tags: usize, one_more: Label) {
         let hand_over = self.labels.hand_over;
-        let l3 = ethernet::HEADER_LEN + if is_tagged { vlan::TAG_LEN } else { 0 };
+        let l3 = ethernet::HEADER_LEN + tags * vlan::TAG_LEN;
         let (v4, v6, arp) = (self.code.label(), self.code.label(), self.code.label());
         let mpls = self.code.label();
         self.head(Size::Half, R1, l3 - 2);
@@ -261,33 +261,33 @@ impl Builder {
         code.jump_if(R1, Cmp::Eq, wire(ethernet::MPLS_UPSTREAM), mpls);
         code.jump_if(R1, Cmp::Eq, wire(ethernet::PBB), hand_over);
         for eth_type in vlan_types() {
-            code.jump_if(R1, Cmp::Eq, wire(eth_type), hand_over);
+            code.jump_if(R1, Cmp::Eq, wire(eth_type), one_more);
         }
         code.wire_to_number(R1);
         code.jump_if(R1, Cmp::Lt, i32::from(ethernet::ETHER_TYPE_MIN), hand_over);
-        self.found(OTHER, is_tagged);
+        self.found(OTHER, tags);
         self.code.place(arp);
         self.code.jump_if(R9, Cmp::Lt, number(l3 + arp::PACKET_LEN), hand_over);
         for (at, pair) in arp::ETHERNET_IPV4.as_chunks::<2>().0.iter().enumerate() {
             self.head(Size::Half, R1, l3 + 2 * at);
             self.code.jump_if(R1, Cmp::Ne, wire(u16::from_be_bytes(*pair)), hand_over);
         }
-        self.found(ARP, is_tagged);
+        self.found(ARP, tags);
         self.code.place(mpls);
         self.code.jump_if(R9, Cmp::Lt, number(l3 + mpls::ENTRY_LEN), hand_over);
-        self.found(MPLS, is_tagged);
+        self.found(MPLS, tags);
         self.code.place(v4);
-        self.find_over_ipv4(l3, is_tagged);
+        self.find_over_ipv4(l3, tags);
         self.code.place(v6);
-        self.find_over_ipv6(l3, is_tagged);
+        self.find_over_ipv6(l3, tags);
     }
 
-    fn found(&mut self, kind: i32, is_tagged: bool) {
-        self.code.alu(Alu::Mov, R2, 2 * kind + i32::from(is_tagged));
+    fn found(&mut self, kind: i32, tags: usize) {
+        self.code.alu(Alu::Mov, R2, (kind << TAG_BITS) + number(tags));
         self.code.jump(self.labels.known);
     }
 
-    fn find_over_ipv4(&mut self, l3: usize, is_tagged: bool) {
+    fn find_over_ipv4(&mut self, l3: usize, tags: usize) {
         let hand_over = self.labels.hand_over;
         self.head(Size::Byte, R1, l3);
         // Version 4 and no options.
@@ -300,10 +300,10 @@ impl Builder {
         self.find_end(l3 + ipv4::TOTAL_LEN.start, l3);
         self.head(Size::Byte, R1, l3 + ipv4::PROTO);
         let l4 = l3 + ipv4::HEADER_LEN;
-        self.find_transport(IPV4, ipv4::PROTO_ICMP, icmpv4::HEADER_LEN, l4, is_tagged);
+        self.find_transport(IPV4, ipv4::PROTO_ICMP, icmpv4::HEADER_LEN, l4, tags);
     }
 
-    fn find_over_ipv6(&mut self, l3: usize, is_tagged: bool) {
+    fn find_over_ipv6(&mut self, l3: usize, tags: usize) {
         let hand_over = self.labels.hand_over;
         let l4 = l3 + ipv6::HEADER_LEN;
         self.code.jump_if(R9, Cmp::Lt, number(l4), hand_over);
@@ -323,7 +323,7 @@ impl Builder {
             self.code.jump_if(R4, Cmp::Eq, i32::from(kind), hand_over);
         }
         self.code.place(other);
-        self.find_transport(IPV6, ipv6::PROTO_ICMPV6, icmpv6::HEADER_LEN, l4, is_tagged);
+        self.find_transport(IPV6, ipv6::PROTO_ICMPV6, icmpv6::HEADER_LEN, l4, tags);
     }
 
     /// R3 = where the packet's bytes end: what IP says, or the frame's end before it.
@@ -339,7 +339,7 @@ impl Builder {
     }
 
     /// The protocol is in R1, the end in R3.
-    fn find_transport(&mut self, kind: i32, icmp: u8, icmp_len: usize, l4: usize, is_tagged: bool) {
+    fn find_transport(&mut self, kind: i32, icmp: u8, icmp_len: usize, l4: usize, tags: usize) {
         let known = [
             (ipv4::PROTO_TCP, tcp::HEADER_LEN),
             (ipv4::PROTO_UDP, udp::HEADER_LEN),
@@ -349,12 +349,17 @@ impl Builder {
         for (nth, (protocol, least)) in (1..).zip(known) {
             let next = self.code.label();
             self.code.jump_if(R1, Cmp::Ne, i32::from(protocol), next);
-            self.code.jump_if(R3, Cmp::Lt, number(l4 + least), self.labels.hand_over);
-            self.found(kind + nth, is_tagged);
+            if protocol != icmp && l4 + PORTS_LEN > BYTES {
+                // The key does not have them.
+                self.code.jump(self.labels.hand_over);
+            } else {
+                self.code.jump_if(R3, Cmp::Lt, number(l4 + least), self.labels.hand_over);
+                self.found(kind + nth, tags);
+            }
             self.code.place(next);
         }
         self.code.jump_if(R3, Cmp::Lt, number(l4), self.labels.hand_over);
-        self.found(kind, is_tagged);
+        self.found(kind, tags);
     }
 
     /// Masks the bytes and asks the entries.
@@ -482,7 +487,7 @@ impl Builder {
         let (untagged, done) = (code.label(), code.label());
         code.load(Size::Double, R4, FP, SLOT);
         code.load(Size::Double, R2, FP, SHAPE);
-        code.alu(Alu::And, R2, 1);
+        code.alu(Alu::And, R2, TAG_MASK);
         code.jump_if(R2, Cmp::Eq, 0, untagged);
         code.alu(Alu::Sub, R1, number(vlan::TAG_LEN));
         code.load(Size::Word, R3, R4, offset(SLOT_TAG));
@@ -509,8 +514,8 @@ impl Builder {
         code.load(Size::Byte, R1, FP, BYTE);
     }
 
-    /// Hands over what the rewrite does not fit: a frame whose VLAN tag stands in it and not
-    /// beside it, and one whose TTL is used up.
+    /// Hands over what the rewrite does not fit: a frame whose outermost VLAN tag stands in it and
+    /// not beside it, and one whose TTL is used up.
     fn ask_headers(&mut self) {
         let hand_over = self.labels.hand_over;
         let code = &mut self.code;
@@ -525,7 +530,7 @@ impl Builder {
         code.jump_if(R3, Cmp::Eq, 0, done);
         code.place(changes);
         code.load(Size::Double, R1, FP, SHAPE);
-        code.alu(Alu::And, R1, 1);
+        code.alu(Alu::And, R1, TAG_MASK);
         code.jump_if(R1, Cmp::Eq, 0, fits);
         code.load(Size::Word, R1, R6, skb::VLAN_PRESENT);
         code.jump_if(R1, Cmp::Eq, 0, hand_over);
@@ -683,12 +688,19 @@ impl Builder {
     }
 }
 
-/// Kinds of shapes: half of the index of the untagged one.
+/// A shape's index: its kind, and in the lowest bits how many VLAN tags it has.
+const TAG_BITS: i32 = 2;
+const TAG_MASK: i32 = (1 << TAG_BITS) - 1;
+const TAGS_MAX: usize = 2;
+/// Kinds of shapes.
 const OTHER: i32 = 1;
 const ARP: i32 = 2;
 const MPLS: i32 = 3;
 const IPV4: i32 = 4;
 const IPV6: i32 = 9;
+
+/// Source and destination port, where a transport's header starts with them.
+const PORTS_LEN: usize = 4;
 
 /// Headers behind that of IPv6 that make a frame rare.
 const RARE_OVER_IPV6: [u8; 7] =

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use packet::{MaskedRewrite, MaskedWord, Shape, TagChange};
+use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
 use super::assembler::{Alu, Assembler, R0};
@@ -47,7 +47,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
     let protos = [0, 1, 2, 6, 6, 17, 17, 41, 43, 44, 50, 51, 58, 58, 59, 60, 132, 255];
     let mut frame: Vec<u8> = (0..60 + draw(60)).map(|_| draw(256) as u8).collect();
     let mut at = 12;
-    while draw(3) == 0 && at < 24 {
+    while draw(2) == 0 && at < 24 {
         let tag = [0x8100_u16, 0x88a8, 0x9100][draw(3) as usize];
         frame[at..at + 2].copy_from_slice(&tag.to_be_bytes());
         at += 4;
@@ -150,7 +150,12 @@ fn the_program_finds_the_shapes_that_the_datapath_finds() {
             tier.remove(&key);
             assert_eq!(program.run(&frame).unwrap(), REDIRECT, "{frame:02x?}");
         }
-        let missing: Vec<usize> = (2..Shape::COUNT).filter(|shape| hits[*shape] == 0).collect();
+        // With two tags before IPv6, ports are beyond the key.
+        let has_ports =
+            |it: Shape| matches!(it.transport(), Transport::Tcp | Transport::Udp | Transport::Sctp);
+        let fits = |it: Shape| !has_ports(it) || it.l4().is_some_and(|l4| l4 + 4 <= TIER_BYTES);
+        let shapes = (0..Shape::COUNT).filter_map(Shape::from_index).filter(|it| fits(*it));
+        let missing: Vec<Shape> = shapes.filter(|shape| hits[shape.index()] == 0).collect();
         assert!(missing.is_empty(), "no frame of the shapes {missing:?}");
     });
 }

@@ -140,7 +140,7 @@ fn actions(random: &mut Random, matching: &str) -> String {
     let output = |random: &mut Random| format!("output:{}", 1 + random.below(3));
     let is_v6 = matching.contains("0x86dd");
     let is_tagged = matching.contains("vlan_vid");
-    match random.below(26) {
+    match random.below(27) {
         0 => return "drop".to_owned(),
         12 if is_v4 => parts.push(format!("set_field:10.0.0.{}->ip_dst", random.below(250))),
         13 if is_v4 => parts.push("dec_nw_ttl,set_field:10.1.2.3->ip_src".to_owned()),
@@ -171,6 +171,7 @@ fn actions(random: &mut Random, matching: &str) -> String {
         25 if is_v4 => {
             parts.push("set_field:02:00:00:00:00:01->eth_dst,dec_nw_ttl,pop_vlan".to_owned())
         }
+        26 if is_v4 => parts.push("pop_vlan,set_field:10.0.0.77->ip_dst,dec_nw_ttl".to_owned()),
         1 => parts.push("set_field:02:00:00:00:00:09->eth_dst".to_owned()),
         2 => parts.push("dec_nw_ttl".to_owned()),
         3 => parts.push("push_vlan:0x8100,set_field:0x1007->vlan_vid".to_owned()),
@@ -221,8 +222,9 @@ fn frame(random: &mut Random) -> Vec<u8> {
     let (dst, src) = (random.below(4), random.below(4));
     let mac = |last| MacAddr::from_u64(0x0200_0000_0000 | last);
     let builder = FrameBuilder::ethernet(mac(dst), mac(src));
-    let builder = match random.below(4) {
+    let builder = match random.below(5) {
         0 => builder.vlan(0, 1 + random.below(2) as u16),
+        1 => builder.tag(0x88a8, 3, 1 + random.below(2) as u16).vlan(0, 1 + random.below(2) as u16),
         _ => builder,
     };
     // Some are shorter than a wire allows, and are filled up on their way out.

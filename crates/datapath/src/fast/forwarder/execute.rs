@@ -318,7 +318,7 @@ fn push_mpls(frame: &mut PacketBuf, eth_type: u16, shape: Shape) {
         Network::Other | Network::Pbb | Network::Arp => mpls::entry(0, 0, true, 0),
     };
     // As many bytes as a tagged frame has before its header, of known number.
-    if let Some(head) = bytes.first_chunk::<TAGGED>().copied() {
+    if let Some(head) = bytes.first_chunk::<TAGGED>().filter(|_| l3 <= TAGGED).copied() {
         frame.insert(0, mpls::ENTRY_LEN);
         if let Some(place) = frame.bytes_mut().first_chunk_mut() {
             *place = head;

@@ -84,12 +84,12 @@ impl Fuse {
     /// The push of an MPLS entry onto a frame of this shape.
     fn push_mpls(&mut self, eth_type: u16) -> MicroOp {
         let of_tag = matches!(self.micro_ops.last(), Some(MicroOp::PopTag));
-        if !of_tag || self.shape.network() == Network::Mpls {
+        if !of_tag || self.shape.network() == Network::Mpls || self.shape.tags() > 0 {
             return MicroOp::PushMpls(eth_type, self.shape);
         }
         // Four bytes go and four come: nothing has to move.
         self.micro_ops.pop();
-        let ttl = ttl_at(self.shape.tagged()).and_then(|at| u8::try_from(at).ok());
+        let ttl = ttl_at(self.shape.pushed()).and_then(|at| u8::try_from(at).ok());
         self.values.push(mpls::entry(0, 0, true, 0).into());
         MicroOp::TagToMpls(eth_type, ttl)
     }
@@ -108,8 +108,8 @@ impl Fuse {
             }
         }
         let pops_tag = matches!(action, Action::PopVlan | Action::StripVlan);
-        let (micro_op, shape) = if pops_tag && self.shape.is_tagged() {
-            (MicroOp::PopTag, self.shape.untagged())
+        let (micro_op, shape) = if pops_tag && self.shape.tags() > 0 {
+            (MicroOp::PopTag, self.shape.popped())
         } else if let Action::PushMpls(eth_type) = action
             && !self.shape.is_rare()
         {

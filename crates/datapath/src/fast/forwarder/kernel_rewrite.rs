@@ -1,8 +1,8 @@
 //! What a program changes in the headers of its frames, as the kernel tier carries it out: masked
-//! words at places of the frame without its VLAN tag, and what becomes of the tag.
+//! words at places of the frame without its outermost VLAN tag, and what becomes of that tag.
 //!
-//! The kernel keeps the tag beside the frame, so a push or a pop moves nothing, and changes before
-//! and behind it are one list. Nothing is said here that does not come to the same bytes as the
+//! The kernel keeps that tag beside the frame, so a push or a pop moves nothing, and changes before
+//! and behind it are one list. A second tag stands in the frame, and is a header like others. Nothing is said here that does not come to the same bytes as the
 //! program's own changes, one after the other.
 
 use openflow::Action;
@@ -18,19 +18,24 @@ const TAG_LEN: u8 = vlan::TAG_LEN as u8;
 pub(super) struct KernelRewrite {
     /// Where the TTL stands that every frame has above so much.
     guard: Option<(u8, u8)>,
-    was_tagged: bool,
-    is_tagged: bool,
+    /// VLAN tags of the frames that arrive, and of what they are by now.
+    arrives_with: usize,
+    tags: usize,
+    /// Whether the outermost of them is beside the frame.
+    is_tag_beside: bool,
     made: MaskedRewrite,
 }
 
 impl KernelRewrite {
     /// No change of frames that arrive with this shape and fit the guard.
     pub(super) fn new(arrives: Shape, guard: Guard) -> Self {
-        let at = if arrives.is_tagged() { guard.at.saturating_sub(TAG_LEN) } else { guard.at };
+        let tags = arrives.tags();
+        let at = if tags > 0 { guard.at.saturating_sub(TAG_LEN) } else { guard.at };
         Self {
             guard: (guard != Guard::default()).then_some((at, guard.above)),
-            was_tagged: arrives.is_tagged(),
-            is_tagged: arrives.is_tagged(),
+            arrives_with: tags,
+            tags,
+            is_tag_beside: tags > 0,
             made: MaskedRewrite::default(),
         }
     }
@@ -46,19 +51,23 @@ impl KernelRewrite {
         if let MicroOp::Rewrite(rewrite) = change {
             return self.add_rewrite(rewrite, values);
         }
-        if matches!(change, MicroOp::PopTag) && self.made.tag == TagChange::None && self.was_tagged
+        if matches!(change, MicroOp::PopTag)
+            && self.made.tag == TagChange::None
+            && self.arrives_with > 0
         {
             self.made.tag = TagChange::Pop;
-            self.is_tagged = false;
+            self.tags -= 1;
+            self.is_tag_beside = false;
             return Some(());
         }
         if let MicroOp::Apply(Action::PushVlan(eth_type)) = change
             && self.made.tag == TagChange::None
-            && !self.was_tagged
+            && self.arrives_with == 0
             && matches!(*eth_type, ethernet::VLAN | ethernet::SERVICE_VLAN)
         {
             self.made.tag = TagChange::Push(*eth_type, 0);
-            self.is_tagged = true;
+            self.tags = 1;
+            self.is_tag_beside = true;
             return Some(());
         }
         None
@@ -71,11 +80,11 @@ impl KernelRewrite {
     }
 
     fn add_rewrite(&mut self, rewrite: &HeaderRewrite, values: &[u64]) -> Option<()> {
-        if rewrite.shape().is_tagged() != self.is_tagged {
+        if rewrite.shape().tags() != self.tags {
             return None;
         }
-        let bare = |at: u8| if self.is_tagged { at.checked_sub(TAG_LEN) } else { Some(at) };
-        let places = Places::of(rewrite);
+        let bare = |at: u8| if self.is_tag_beside { at.checked_sub(TAG_LEN) } else { Some(at) };
+        let places = Places::of(rewrite, self.is_tag_beside);
         if let Some((at, by)) = rewrite.lowered_ttl() {
             let at = bare(at)?;
             let is_written = |word: &MaskedWord| {
@@ -135,7 +144,7 @@ impl KernelRewrite {
     fn word_start(&self, start: u8, at: u8) -> u8 {
         const BEHIND_TAG: u8 = (ethernet::ETHER_TYPE + vlan::TAG_LEN) as u8;
         const ADDRESSES: u8 = ethernet::ETHER_TYPE as u8;
-        if !self.is_tagged || start <= ADDRESSES - 8 {
+        if !self.is_tag_beside || start <= ADDRESSES - 8 {
             start
         } else if start >= BEHIND_TAG {
             start - TAG_LEN
@@ -150,7 +159,7 @@ impl KernelRewrite {
     fn beside_tag(&self, at: u8) -> Option<u8> {
         let is_tag =
             (ethernet::ETHER_TYPE..ethernet::ETHER_TYPE + vlan::TAG_LEN).contains(&usize::from(at));
-        match self.is_tagged {
+        match self.is_tag_beside {
             true if is_tag => None,
             true if usize::from(at) > ethernet::ETHER_TYPE => Some(at - TAG_LEN),
             true | false => Some(at),
@@ -185,10 +194,11 @@ struct Covered {
     is_open: bool,
 }
 
-/// Where the headers of a shape stand without its tag, and what covers them.
+/// Where the headers of a shape stand without the tag beside it, and what covers them.
 struct Places {
     is_v4: bool,
     is_v6: bool,
+    l3: usize,
     l4: usize,
     /// The transport's checksum changes.
     has_l4: bool,
@@ -196,8 +206,8 @@ struct Places {
 }
 
 impl Places {
-    fn of(rewrite: &HeaderRewrite) -> Self {
-        let shape = rewrite.shape().untagged();
+    fn of(rewrite: &HeaderRewrite, is_tag_beside: bool) -> Self {
+        let shape = if is_tag_beside { rewrite.shape().popped() } else { rewrite.shape() };
         let is_v6 = shape.network() == Network::Ipv6;
         let has_pseudo = match shape.transport() {
             Transport::Tcp | Transport::Udp => true,
@@ -207,6 +217,7 @@ impl Places {
         Self {
             is_v4: shape.network() == Network::Ipv4,
             is_v6,
+            l3: shape.l3(),
             l4: shape.l4().unwrap_or(usize::MAX),
             has_l4: rewrite.l4_checksum().is_some(),
             has_pseudo,
@@ -214,9 +225,9 @@ impl Places {
     }
 
     fn covered(&self, at: u8) -> Covered {
-        let (at, l3) = (usize::from(at), ethernet::HEADER_LEN);
+        let (at, l3) = (usize::from(at), self.l3);
         // The kernel makes its sum of a packet without this header.
-        if at < l3 {
+        if at < ethernet::HEADER_LEN {
             return Covered::default();
         }
         let addresses = if self.is_v4 {
@@ -226,7 +237,7 @@ impl Places {
         };
         let is_ip = self.is_v4 || self.is_v6;
         let pseudo = is_ip && self.has_pseudo && addresses.contains(&at);
-        let ip = self.is_v4 && at < self.l4;
+        let ip = self.is_v4 && (l3..self.l4).contains(&at);
         let l4 = at >= self.l4 && self.has_l4;
         Covered { ip, pseudo, l4, is_open: !ip && !l4 }
     }

@@ -250,7 +250,7 @@ impl Versions {
             }
             Network::Other | Network::Mpls | Network::Pbb | Network::Arp => {}
         }
-        if shape.is_tagged() && self.is_unwildcarded(6) {
+        if shape.tags() > 0 && self.is_unwildcarded(6) {
             each(4, be(frame, vlan::OUTERMOST_TCI, 2) & 0x0fff | 0x1000);
         }
     }

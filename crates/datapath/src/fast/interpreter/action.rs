@@ -89,7 +89,7 @@ pub(in crate::fast) fn header_effect(action: &Action) -> HeaderEffect {
 /// sees is not in the key of the incoming packet.
 pub(in crate::fast) fn reveals_hidden(action: &Action, shape: Shape) -> bool {
     match header_effect(action) {
-        HeaderEffect::Pop(Header::Vlan) => shape.is_rare(),
+        HeaderEffect::Pop(Header::Vlan) => shape.is_rare() || shape.tags() > 1,
         // A PBB header is put before the Ethernet header, which hides and shows tags.
         HeaderEffect::Pop(_) | HeaderEffect::Push(Header::Pbb) => true,
         // What is copied from a field shows that field to later tables.
@@ -111,15 +111,11 @@ pub(in crate::fast) fn shape_after(shape: Shape, action: &Action) -> Shape {
         | HeaderEffect::DecTtl(_)
         | HeaderEffect::CopyTtl => shape,
         HeaderEffect::Write if !writes_a_type(action) => shape,
-        HeaderEffect::Pop(Header::Vlan) => shape.untagged(),
-        HeaderEffect::Push(Header::Vlan) if !shape.is_tagged() && !shape.is_rare() => {
-            shape.tagged()
-        }
-        HeaderEffect::WriteTag if !shape.is_rare() => shape.tagged(),
-        HeaderEffect::Write
-        | HeaderEffect::WriteTag
-        | HeaderEffect::Push(_)
-        | HeaderEffect::Pop(_) => Shape::RARE,
+        HeaderEffect::Pop(Header::Vlan) => shape.popped(),
+        HeaderEffect::Push(Header::Vlan) => shape.pushed(),
+        HeaderEffect::WriteTag if shape.tags() == 0 => shape.pushed(),
+        HeaderEffect::WriteTag => shape,
+        HeaderEffect::Write | HeaderEffect::Push(_) | HeaderEffect::Pop(_) => Shape::RARE,
     }
 }
 
