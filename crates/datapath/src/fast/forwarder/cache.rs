@@ -7,6 +7,8 @@
 //! four lines in one slot turned 1.7 % of 100,000 flows away. The table begins small and grows
 //! while packets pass, line by line: no packet waits for a growth. Lines in use are not given up
 //! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
+//! The table grows only for flows that come again: that flood would fill any table, and one of
+//! hundreds of megabytes pushes everything else out of the processor's caches.
 //! It must never decide anything itself.
 
 use super::path::PathId;
@@ -20,11 +22,23 @@ const WORDS: usize = 8;
 const LINE: usize = 8 * WORDS;
 /// Lines that move to a grown table with each batch.
 const MOVES: usize = 64;
+/// Lines, or misses, that are looked at before the table grows.
+const SAMPLE: u32 = 64;
+/// How many of them must be of flows that came before.
+const AGAIN_LEAST: u32 = SAMPLE / 2;
+/// Of so many flows the misses of one are looked at, and places for those: enough for the flows
+/// of the largest table.
+const FLOWS_APART: u64 = 1_024;
+const MISSED: usize = 8_192;
+/// Marks in the word of bytes: the counts of the line were taken once, and packets came after its
+/// first.
+const TAKEN: u64 = 1 << 62;
+const AGAIN: u64 = 1 << 63;
 /// How many lines ahead of the one that is read a flush asks for.
 const FLUSH_AHEAD: usize = 12;
 
-/// One decision: the digest in two words; program and path; the stamp; packets; bytes; versions,
-/// guard and last use; until when it holds.
+/// One decision: the digest in two words; program and path; the stamp; packets; bytes and marks;
+/// versions, guard and last use; until when it holds.
 #[derive(Debug)]
 pub(super) struct DecisionLine<'a>(&'a mut [u64; WORDS]);
 
@@ -94,9 +108,9 @@ impl DecisionLine<'_> {
 
     /// Takes the counts.
     pub(super) fn take_counts(&mut self) -> (u64, u64) {
-        let counts = (self.0[4], self.0[5]);
+        let counts = (self.0[4], self.0[5] & !(TAKEN | AGAIN));
+        self.0[5] = if is_used_again(self.0) { TAKEN | AGAIN } else { TAKEN };
         self.0[4] = 0;
-        self.0[5] = 0;
         counts
     }
 
@@ -115,10 +129,16 @@ impl DecisionLine<'_> {
         (self.0[6] >> 48) as u16
     }
 
+    /// Whether that is the tick of the line's last use.
+    #[inline]
+    pub(super) fn is_used_at(&self, tick: u16) -> bool {
+        self.used() == tick
+    }
+
     /// Sets the time of the line's last use, in ticks of [`tick`].
     #[inline]
     pub(super) fn use_at(&mut self, tick: u16) {
-        if self.used() != tick {
+        if !self.is_used_at(tick) {
             self.0[6] = self.0[6] & (u64::MAX >> 16) | u64::from(tick) << 48;
         }
     }
@@ -133,6 +153,12 @@ impl DecisionLine<'_> {
     pub(super) fn set_until(&mut self, until: u64) {
         self.0[7] = until;
     }
+}
+
+/// Whether packets have come for a line after its first.
+fn is_used_again(line: &[u64; WORDS]) -> bool {
+    let first = if line[5] & TAKEN == 0 { 1 } else { 0 };
+    line[4] > first || line[5] & AGAIN != 0
 }
 
 /// Coarse time of lines: units of 67 ms, which begin anew after 73 minutes; a line that was not
@@ -295,6 +321,25 @@ impl PrimarySlots<'_> {
     }
 }
 
+/// A look at some flows of many.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    size: u32,
+    again: u32,
+    /// Whether enough of the last full sample came again.
+    is_enough: bool,
+}
+
+impl Sample {
+    fn add(&mut self, is_again: bool) {
+        self.size += 1;
+        self.again += u32::from(is_again);
+        if self.size == SAMPLE {
+            *self = Self { size: 0, again: 0, is_enough: self.again >= AGAIN_LEAST };
+        }
+    }
+}
+
 /// The cache.
 #[derive(Debug)]
 pub(super) struct Cache {
@@ -306,6 +351,12 @@ pub(super) struct Cache {
     /// A flush is under way.
     is_flushing: bool,
     draw: u32,
+    /// Whether lines of the table were used again; those that are too many for it never are.
+    lines: Sample,
+    /// Whether flows without a line came again.
+    misses: Sample,
+    /// Some of the flows that had no line, as parts of their digests.
+    missed: Vec<u32>,
     pub(super) evictions: u64,
 }
 
@@ -313,8 +364,18 @@ impl Cache {
     /// A cache that begins with so many lines and grows up to so many; both powers of two.
     pub(super) fn new(lines: usize, lines_max: usize) -> Self {
         let table = Table::new(lines);
-        let is_flushing = false;
-        Self { table, old: None, moved: 0, lines_max, is_flushing, draw: 1, evictions: 0 }
+        Self {
+            table,
+            old: None,
+            moved: 0,
+            lines_max,
+            is_flushing: false,
+            draw: 1,
+            lines: Sample::default(),
+            misses: Sample::default(),
+            missed: vec![0; MISSED],
+            evictions: 0,
+        }
     }
 
     /// Asks for the line where a digest with this low word should lie.
@@ -375,6 +436,33 @@ impl Cache {
         Some(to)
     }
 
+    /// Moves a decision that is used to its first slot, where it is found at once, if what lies
+    /// there was not used after its first packet; with that, if it had to go. Of two that are used
+    /// now and then, none makes way for the other.
+    pub(super) fn promote(&mut self, index: usize, tick: u16) -> Option<Evicted> {
+        let digest = self.table.line(index).digest();
+        let first = self.table.primary_slot(digest);
+        let line = &self.table.lines()[first];
+        let age = tick.wrapping_sub((line[6] >> 48) as u16);
+        let is_unused = line[3] == 0 || age > 0 && !is_used_again(line);
+        if first == index || !is_unused {
+            return None;
+        }
+        let words = std::mem::replace(self.table.line(index).0, [0; WORDS]);
+        if words[4] != 0 {
+            self.table.mark_moved(first, self.is_flushing);
+        }
+        let mut gone = std::mem::replace(self.table.line(first).0, words);
+        let mut gone = DecisionLine(&mut gone);
+        if gone.stamp() == 0 {
+            return None;
+        }
+        self.table.used -= 1;
+        self.evictions += 1;
+        let (packets, bytes) = gone.take_counts();
+        Some(Evicted { path: gone.path(), packets, bytes })
+    }
+
     /// A line.
     #[inline]
     pub(super) fn line(&mut self, index: usize) -> DecisionLine<'_> {
@@ -398,9 +486,8 @@ impl Cache {
     /// Makes a line for a digest, without counts and not yet decided; with what had to go for it.
     /// None when all lines around are in use.
     pub(super) fn insert(&mut self, digest: u128, tick: u16) -> Option<(usize, Option<Evicted>)> {
-        self.draw ^= self.draw << 13;
-        self.draw ^= self.draw >> 17;
-        self.draw ^= self.draw << 5;
+        self.draw_again();
+        self.note_miss(digest);
         let room = if self.table.is_crowded() {
             None
         } else {
@@ -424,8 +511,40 @@ impl Cache {
         Some((index, evicted))
     }
 
-    /// Grows when it is half full, and moves some lines of the last growth; between batches. What
-    /// finds no slot is handed to `lost`.
+    fn draw_again(&mut self) {
+        self.draw ^= self.draw << 13;
+        self.draw ^= self.draw >> 17;
+        self.draw ^= self.draw << 5;
+    }
+
+    /// Looks at one more line; whether the table is to grow for what flows come again.
+    fn is_worth_growing(&mut self) -> bool {
+        self.draw_again();
+        let line = &self.table.lines()[self.draw as usize & self.table.mask];
+        if line[3] != 0 {
+            self.lines.add(is_used_again(line));
+        }
+        if !self.lines.is_enough && !self.misses.is_enough {
+            return false;
+        }
+        (self.lines, self.misses) = Default::default();
+        true
+    }
+
+    /// Notes that a flow had no line, if it is one of those that are looked at.
+    #[inline]
+    fn note_miss(&mut self, digest: u128) {
+        let drawn = (digest >> 64) as u64;
+        // The digests of ports have nothing there.
+        if drawn % FLOWS_APART == 1 {
+            let place = &mut self.missed[(drawn / FLOWS_APART) as usize % MISSED];
+            let flow = (drawn >> 32) as u32;
+            self.misses.add(std::mem::replace(place, flow) == flow);
+        }
+    }
+
+    /// Grows when it is half full and flows mostly come again, and moves some lines of the
+    /// last growth; between batches. What finds no slot is handed to `lost`.
     pub(super) fn maintain(&mut self, mut lost: impl FnMut(Evicted)) {
         if self.old.is_some() {
             for _ in 0..MOVES {
@@ -446,7 +565,10 @@ impl Cache {
                     *line.0 = [0; WORDS];
                 }
             }
-        } else if self.table.used * 2 > self.table.mask && self.table.mask + 1 < self.lines_max {
+        } else if self.table.used * 2 > self.table.mask
+            && self.table.mask + 1 < self.lines_max
+            && self.is_worth_growing()
+        {
             let lines = (4 * (self.table.mask + 1)).min(self.lines_max);
             self.old = Some(std::mem::replace(&mut self.table, Table::new(lines)));
             self.moved = 0;
@@ -499,5 +621,112 @@ impl Cache {
     /// Lines, and how many of them are in use.
     pub(super) fn size(&self) -> (usize, usize) {
         (self.table.mask + 1, self.table.used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cache;
+    use crate::select::mix;
+
+    fn digest(flow: u64) -> u128 {
+        u128::from(mix(flow)) | u128::from(mix(!flow)) << 64
+    }
+
+    /// A packet of a flow, at a tick.
+    fn pass(cache: &mut Cache, flow: u64, tick: u16) {
+        let found = cache.find(digest(flow));
+        let index = found.or_else(|| cache.insert(digest(flow), tick).map(|(index, _)| index));
+        if let Some(index) = index {
+            let mut line = cache.line(index);
+            line.set_stamp(1);
+            line.use_at(tick);
+            cache.count(index, 1, 60);
+        }
+    }
+
+    fn flush(cache: &mut Cache) -> (u64, u64) {
+        let mut sum = (0, 0);
+        cache.begin_flush();
+        while cache.flush(10, |it| sum = (sum.0 + it.packets, sum.1 + it.bytes)) {}
+        sum
+    }
+
+    #[test]
+    fn a_flood_of_new_flows_grows_no_table() {
+        let mut cache = Cache::new(256, 4_096);
+        for packet in 0..50_000 {
+            // Among them, forty that go on.
+            for flow in [packet % 40, 1_000 + packet] {
+                pass(&mut cache, flow, (packet / 1_000) as u16);
+            }
+            cache.maintain(|_| {});
+            if packet % 700 == 0 {
+                flush(&mut cache);
+            }
+        }
+        assert_eq!(cache.size().0, 256);
+        assert!((0..40).all(|flow| cache.find(digest(flow)).is_some()));
+    }
+
+    /// Each comes again only when the table has lost it.
+    #[test]
+    fn flows_that_are_too_many_grow_the_table() {
+        let mut cache = Cache::new(1 << 12, 1 << 20);
+        for packet in 0..1_000_000_u64 {
+            pass(&mut cache, packet % 200_000, (packet / 2_000) as u16);
+            cache.maintain(|_| {});
+        }
+        assert_eq!(cache.size(), (1 << 20, 200_000));
+    }
+
+    #[test]
+    fn a_decision_that_is_used_comes_to_its_first_slot() {
+        let mut cache = Cache::new(64, 64);
+        (0..500).for_each(|flow| pass(&mut cache, flow, (flow % 3) as u16));
+        // One that lies elsewhere, in whose first slot lies one of a single packet.
+        let (flow, first) = (1_000..2_000)
+            .find_map(|flow| {
+                pass(&mut cache, flow, 5);
+                let first = cache.table.primary_slot(digest(flow));
+                let is_elsewhere = cache.find(digest(flow)).is_some_and(|index| index != first);
+                (is_elsewhere && cache.line(first).used() < 5).then_some((flow, first))
+            })
+            .expect("one of a thousand");
+        let (lines, index) = (cache.size().1, cache.find(digest(flow)).unwrap());
+        assert_eq!(cache.promote(index, 5).map(|gone| gone.packets), Some(1));
+        assert_eq!((cache.find(digest(flow)), cache.size().1), (Some(first), lines - 1));
+        assert_eq!(cache.line(first).take_counts(), (1, 60), "its counts came along");
+        assert!(cache.promote(first, 9).is_none(), "it is there");
+        // What is used again stays, and so does what is new.
+        let beside = first ^ 1;
+        let words = *cache.line(first).0;
+        for (packets, tick) in [(2, 9), (1, 5)] {
+            *cache.line(first).0 = words;
+            cache.line(first).count(packets, 60);
+            *cache.line(beside).0 = words;
+            assert!(cache.promote(beside, tick).is_none(), "{packets} packets at {tick}");
+        }
+    }
+
+    #[test]
+    fn flows_that_go_on_grow_the_table_however_often_counts_are_taken() {
+        for takes_each in [1, 2_000, 100_000] {
+            let mut cache = Cache::new(256, 4_096);
+            let mut taken = (0, 0);
+            for packet in 0..20_000 {
+                pass(&mut cache, packet % 1_000, (packet / 1_000) as u16);
+                cache.maintain(|it| taken = (taken.0 + it.packets, taken.1 + it.bytes));
+                if packet % takes_each == 0 {
+                    let (packets, bytes) = flush(&mut cache);
+                    taken = (taken.0 + packets, taken.1 + bytes);
+                }
+            }
+            let found = (0..1_000).filter(|flow| cache.find(digest(*flow)).is_some()).count();
+            assert_eq!((cache.size().0, found), (4_096, 1_000), "taken after {takes_each}");
+            let (packets, bytes) = flush(&mut cache);
+            let (packets, bytes) = (taken.0 + packets, taken.1 + bytes);
+            assert!(packets > 10_000 && bytes == 60 * packets, "{packets} {bytes}");
+        }
     }
 }

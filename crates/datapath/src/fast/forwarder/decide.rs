@@ -113,8 +113,16 @@ impl Forwarder {
         for at in bits(left) {
             let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
             let found = if shape.is_rare() { None } else { self.cache.find(digest) };
+            // Once in each tick it is looked at whether it may lie where it is found at once.
+            let moves = found.filter(|it| !self.cache.line(*it).is_used_at(tick(now)));
             match found.and_then(|it| self.hit_frame(it, shape, &frames[at], now)) {
-                Some(decided) => out[at] = decided,
+                Some(decided) => {
+                    out[at] = decided;
+                    if let Some(gone) = moves.and_then(|it| self.cache.promote(it, tick(now))) {
+                        flush_counts(&self.replica, &self.paths, gone);
+                        self.paths.release(gone.path);
+                    }
+                }
                 None => missed |= 1 << at,
             }
         }
