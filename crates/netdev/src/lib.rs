@@ -82,5 +82,6 @@ pub use port::{LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue,
 pub use spec::{PortSpec, SpecError};
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use tier::{
-    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierKey, TierPort, TierPrograms,
+    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey, TierPort,
+    TierPrograms,
 };

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod monitor;
 mod netlink;
 pub mod netns;
+pub mod niceness;
 pub(crate) mod packet_socket;
 pub mod packet_tap;
 pub mod qdisc;

@@ -38,8 +38,9 @@ pub use self::programs::TierPrograms;
 use self::layout::{
     CELL_BYTES, CELL_LEN, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
-    ENTRY_TOKEN, KEY_LEN, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS,
-    STATE_GENERATION, STATE_MASKS, STATE_RUNS, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS, state_len,
+    ENTRY_TOKEN, KEY_LEN, RUNS_HANDED_OVER, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT, SLOT_UNTIL,
+    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, UNSENT_BYTES, UNSENT_LEN,
+    UNSENT_PACKETS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -96,6 +97,15 @@ impl TierPort {
         self.counters.tier.add_unsent(packets, bytes);
         self.count_tx_dropped(packets);
     }
+}
+
+/// Frames that the programs of a tier have got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TierFrames {
+    /// All of them; a super-frame is one.
+    pub seen: u64,
+    /// Those that were handed over, whether there was room for them or not.
+    pub handed_over: u64,
 }
 
 /// What an entry is asked for: the frames of a device, of a shape, with these masked bytes.
@@ -234,6 +244,19 @@ impl KernelTier {
             self.state.number(STATE_GENERATION).store(0, Ordering::SeqCst);
             self.settle();
         }
+    }
+
+    /// The frames that the programs have got so far.
+    #[must_use]
+    pub fn frames(&self) -> TierFrames {
+        let mut frames = TierFrames::default();
+        for cpu in 0..self.cpus {
+            let number = |at| self.state.number(STATE_RUNS + 64 * cpu + at).load(Ordering::Relaxed);
+            // What began, and did not end yet, may be handed over already.
+            frames.seen += u64::div_ceil(number(0), 2);
+            frames.handed_over += number(RUNS_HANDED_OVER);
+        }
+        frames
     }
 
     /// Waits for the programs that run at this moment: a microsecond, or as long as a processor

@@ -12,6 +12,7 @@ mod commands;
 mod device_thread;
 mod doorbell;
 mod egress;
+mod giving_way;
 mod handoff;
 mod idle;
 mod maintain;

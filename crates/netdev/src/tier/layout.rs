@@ -16,6 +16,9 @@ pub(super) const STATE_MASKS: usize = 64;
 /// while the program runs there.
 pub(super) const STATE_RUNS: usize = (STATE_MASKS + BYTES * Shape::COUNT).next_multiple_of(64);
 
+/// Behind that count, how many of the frames were handed over.
+pub(super) const RUNS_HANDED_OVER: usize = 8;
+
 /// Bytes of the state for so many processors.
 pub(super) const fn state_len(cpus: usize) -> usize {
     STATE_RUNS + 64 * cpus

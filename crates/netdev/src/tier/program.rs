@@ -16,9 +16,9 @@ use super::assembler::{
 use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN,
-    OUTPUTS_MAX, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNSENT,
-    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP, UNSENT_BYTES,
-    UNSENT_LEN, UNSENT_PACKETS,
+    OUTPUTS_MAX, RUNS_HANDED_OVER, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE,
+    SLOT_TTL_AT, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS,
+    TAG_POP, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS,
 };
 use super::{rewrite, skb};
 
@@ -673,6 +673,10 @@ impl Builder {
         let tap = self.facts.tap;
         let code = &mut self.code;
         code.place(self.labels.hand_over);
+        code.load(Size::Double, R1, FP, RUNS);
+        code.alu(Alu::Add, R1, number(RUNS_HANDED_OVER));
+        code.alu(Alu::Mov, R2, 1);
+        code.fetch_add(R1, R2);
         code.alu(Alu::Mov, R1, HANDED_OVER);
         code.store(Size::Word, R6, skb::TC_INDEX, R1);
         code.alu(Alu::Mov, R1, tap.cast_signed());

@@ -88,6 +88,11 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
         figures.sleeps,
         figures.commands,
     );
+    if figures.gave_way_ns > 0 {
+        let gave_way = share(figures.gave_way_ns, figures.lived_ns);
+        text +=
+            &format!("\n  gave way to other threads {} of the time", shown(gave_way, 100.0, " %"));
+    }
     text
 }
 
@@ -136,6 +141,7 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
         "sleeps": figures.sleeps,
         "asleep_ns": figures.asleep_ns,
         "idle_ns": figures.idle_ns,
+        "gave_way_ns": figures.gave_way_ns,
         "lived_ns": figures.lived_ns,
         "timed_packets": figures.timed_packets,
         "timed_ns": {

@@ -60,6 +60,8 @@ perf_stats! {
     asleep_ns,
     /// Nanoseconds of rounds without work.
     idle_ns,
+    /// Nanoseconds in which it left the processor to others, as the kernel tier decided most.
+    gave_way_ns,
     /// Nanoseconds since the worker began.
     lived_ns,
     /// Frames of the timed rounds.

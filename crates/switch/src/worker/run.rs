@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datapath::Nanos;
-use netdev::LinkMonitor;
 use netdev::sys::watch::Watch;
+use netdev::{LinkMonitor, TierFrames};
 use packet::Batch;
 use tokio::sync::Notify;
 
 use super::device_thread::{DEVICES, DeviceThread, Open, close_all};
+use super::giving_way::{GivingWay, Passed};
 use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
@@ -91,6 +92,7 @@ pub(crate) struct Worker {
     ended: Arc<Notify>,
     /// Whether some shard has a kernel tier.
     pub(super) has_tier: bool,
+    giving_way: GivingWay,
 }
 
 impl Worker {
@@ -133,6 +135,7 @@ impl Worker {
             stops: false,
             ended: parts.ended,
             has_tier,
+            giving_way: GivingWay::new(now),
         };
         for shard in 0..worker.shards.end() {
             for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
@@ -175,6 +178,9 @@ impl Worker {
             let awake = now.duration_since(before).saturating_sub(std::mem::take(&mut slept));
             // The whole before its parts, which are read first.
             self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
+            if self.has_tier && self.giving_way.is_due(now) {
+                self.give_way(now);
+            }
             if worked {
                 self.idle_policy.worked();
                 let every = if self.poll_set.may_suspend() { WATCH_EVERY } else { WATCH_SELDOM };
@@ -313,6 +319,25 @@ impl Worker {
         }
         self.suspend(false);
         worked
+    }
+
+    /// Leaves the processor to others, or does so no longer, as the kernel tiers' frames say.
+    #[cold]
+    fn give_way(&mut self, now: Instant) {
+        let perf = &self.info.perf;
+        let mut frames = TierFrames::default();
+        for (_, shard) in self.shards.iter() {
+            let TierFrames { seen, handed_over } = shard.tier_frames();
+            frames.seen += seen;
+            frames.handed_over += handed_over;
+        }
+        let lived = Duration::from_nanos(perf.lived_ns.get());
+        let idle = Duration::from_nanos(perf.idle_ns.get() + perf.asleep_ns.get());
+        if let Some(gave) =
+            self.giving_way.tend(now, Passed { lived, idle, taken: perf.packets.get(), frames })
+        {
+            perf.gave_way_ns.add(nanos(gave));
+        }
     }
 
     /// Asks the kernel tiers for what they have used, and ends what does not hold any more.

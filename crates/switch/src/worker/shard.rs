@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Caches, Forwarder, Sink};
-use netdev::{PortCounters, PortError};
+use netdev::{PortCounters, PortError, TierFrames};
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
@@ -165,6 +165,11 @@ impl Shard {
     /// Whether the kernel tier is there, on or off.
     pub(crate) fn has_tier(&self) -> bool {
         self.tier.is_some()
+    }
+
+    /// The frames that the kernel tier has got so far.
+    pub(super) fn tier_frames(&self) -> TierFrames {
+        self.tier.as_ref().map(ShardTier::frames).unwrap_or_default()
     }
 
     /// The first port comes that is in the tier.

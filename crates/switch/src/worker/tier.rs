@@ -11,7 +11,9 @@ use datapath::Nanos;
 use datapath::fast::{
     KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
-use netdev::{KernelTier, LinkNotification, Port, PortError, TierKey, TierPort, TierPrograms};
+use netdev::{
+    KernelTier, LinkNotification, Port, PortError, TierFrames, TierKey, TierPort, TierPrograms,
+};
 use openflow::PortNo;
 use packet::Shape;
 
@@ -203,6 +205,11 @@ impl ShardTier {
         let epoch_ns = kernel_ns.saturating_sub(plan.clock.now().0);
         let ports = Arc::clone(&plan.ports);
         Ok(Self { kernel: KernelTier::new(plan.slots)?, epoch_ns, ports })
+    }
+
+    /// The frames that its programs have got so far.
+    pub(super) fn frames(&self) -> TierFrames {
+        self.kernel.frames()
     }
 
     /// A time as the kernel has it; the last one stands for always in both.

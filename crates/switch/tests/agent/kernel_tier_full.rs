@@ -3,6 +3,7 @@
 
 use netdev::sys::netns::Namespace;
 use openflow::{Action, Field, Match, PortNo, Version};
+use serde_json::Value;
 
 use crate::harness::{Host, add_flow, until};
 use crate::kernel_tier::{flow_counts, from_port, kernel_hits, shown, until_in_kernel, with_tier};
@@ -94,5 +95,41 @@ fn a_device_that_leaves_the_namespace_and_comes_back_is_in_the_tier_again() {
             until("the return", || (switch.counter("port_reopened") == round).then_some(()));
             in_kernel(two, three);
         }
+    });
+}
+
+/// What goes on in the kernel is not held up by a sender whose frames all go to the worker.
+#[test]
+#[ignore = "needs root"]
+fn a_worker_that_is_never_idle_gives_way_while_the_kernel_decides_more() {
+    with_tier(|switch, [one, two, _], _| {
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        // More outputs than the kernel sends one frame by.
+        let dear = Match::any().with(Field::EthSrc, 0x0200_0000_0007);
+        controller.send(&add_flow(2, dear, vec![Action::output(PortNo(3)); 60]));
+        controller.barrier();
+        until_in_kernel(switch, one, two, &from_address(1));
+        let gave_way = || {
+            let (success, out, err) = switch.ctl(&["--json", "workers"]);
+            assert!(success, "{err}");
+            let workers = out.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+            workers.map(|worker| worker["gave_way_ns"].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(gave_way(), 0);
+        until("the worker gives way", || {
+            for _ in 0..2_000 {
+                one.send(&from_address(7));
+                (0..3).for_each(|_| one.send(&from_address(1)));
+            }
+            (gave_way() > 0).then_some(())
+        });
+        // It is as any other thread again when it has time.
+        until("the worker has time", || {
+            let before = gave_way();
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            one.send(&from_address(1));
+            (gave_way() == before).then_some(())
+        });
     });
 }
