@@ -166,6 +166,10 @@ fn frame(dst: MacAddr, src: MacAddr, vlan: Option<u16>) -> Vec<u8> {
     builder.fill_to(60).build()
 }
 
+fn frame_of_two_tags(dst: MacAddr, src: MacAddr, [outer, inner]: [u16; 2]) -> Vec<u8> {
+    FrameBuilder::ethernet(dst, src).vlan(1, outer).vlan(2, inner).fill_to(60).build()
+}
+
 impl Rig {
     fn new() -> Self {
         let config =
@@ -494,6 +498,28 @@ fn flow_entries_beside_normal_are_asked_first_and_its_rewrites_are_made() {
     assert_eq!(rig.talk(3, 3, 5), (vec![4], false));
 }
 
+/// The key has the outer tag, and `NORMAL` looks at the inner.
+#[test]
+fn behind_a_tag_that_goes_the_next_one_says_where_a_frame_goes() {
+    let mut rig = Rig::new();
+    rig.flow("priority=5,in_port=1,vlan_vid=0x1003,actions=pop_vlan,NORMAL");
+    let (one, two) = (station(1), station(2));
+    rig.send(2, &frame(one, two, Some(10)));
+    rig.send(3, &frame(one, two, Some(20)));
+    for _ in 0..6 {
+        rig.wait(2 * MS);
+        let to_10 = rig.send(1, &frame_of_two_tags(two, one, [3, 10]));
+        let to_20 = rig.send(1, &frame_of_two_tags(two, one, [3, 20]));
+        assert_eq!((to_10.0, to_20.0), (vec![2], vec![3]));
+    }
+    // Without the pop it is the outer that counts, and the kernel's business.
+    rig.send(4, &frame(one, two, Some(7)));
+    rig.send(1, &frame_of_two_tags(two, one, [7, 10]));
+    rig.wait(2 * MS);
+    let sent: Vec<_> = (0..6).map(|_| rig.send(1, &frame_of_two_tags(two, one, [7, 10]))).collect();
+    assert!(sent.iter().all(|(ports, _)| *ports == [4]) && sent[5].1.is_some());
+}
+
 /// All at once, at random; the reference says where each frame goes.
 #[test]
 fn whatever_happens_frames_go_where_the_reference_sends_them() {
@@ -502,7 +528,9 @@ fn whatever_happens_frames_go_where_the_reference_sends_them() {
         let mut random = Random::new(seed);
         let mut homes: Vec<u32> = (0..8).map(|_| 1 + random.below(PORTS.into()) as u32).collect();
         for _ in 0..3_000 {
-            match random.below(400) {
+            match random.below(402) {
+                400 => rig.flow("priority=2,vlan_vid=0x100a,actions=pop_vlan,NORMAL"),
+                401 => rig.flow("priority=2,vlan_vid=0x100a,actions=NORMAL"),
                 0 => rig.flow("table=0,priority=0,actions=goto_table:1"),
                 1 => rig.flow("table=1,priority=0,actions=NORMAL"),
                 2 => rig.flow("priority=0,actions=NORMAL"),
@@ -539,9 +567,13 @@ fn whatever_happens_frames_go_where_the_reference_sends_them() {
                 _ => station(random.below(homes.len() as u64)),
             };
             let vlan = [None, None, None, Some(10), Some(0)][random.index(5)];
-            let port = homes[src];
+            let src_mac = station(src as u64);
+            let bytes = match random.below(6) {
+                0 => frame_of_two_tags(dst, src_mac, [10, [10, 20][random.index(2)]]),
+                _ => frame(dst, src_mac, vlan),
+            };
             for _ in 0..1 + random.below(4) {
-                rig.send(port, &frame(dst, station(src as u64), vlan));
+                rig.send(homes[src], &bytes);
             }
         }
         assert_eq!(rig.counts().1, rig.reference_counts().1, "seed {seed}");

@@ -2,7 +2,7 @@
 //! or goes: data for whoever carries it out beside the forwarder, as the kernel tier does.
 //!
 //! It names places of one shape of frames, so it must never be used on frames of another one.
-//! Places are those of the frame without its VLAN tag, which a kernel keeps beside the frame.
+//! Places are those of the frame without its outermost VLAN tag, which a kernel keeps beside the frame.
 
 /// Eight bytes of a header: which bits stay, and what the others become. Bits are in the order of
 /// memory, as are those of the masks that say which changed bits a checksum covers.
@@ -25,7 +25,7 @@ pub struct MaskedWord {
     pub is_open: bool,
 }
 
-/// What becomes of the VLAN tag.
+/// What becomes of the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagChange {
     /// Nothing.
@@ -65,6 +65,6 @@ pub struct MaskedRewrite {
     pub l4_checksum: Option<u8>,
     /// Whether it is that of UDP, where zero stands for none.
     pub is_udp: bool,
-    /// What becomes of the VLAN tag.
+    /// What becomes of the outermost VLAN tag.
     pub tag: TagChange,
 }

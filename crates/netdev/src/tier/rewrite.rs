@@ -1,5 +1,5 @@
 //! What an entry changes in the headers of its frames: masked words, a TTL that goes down, the
-//! checksums that follow, and the VLAN tag, which the kernel keeps beside the frame.
+//! checksums that follow, and the outermost VLAN tag, which the kernel keeps beside the frame.
 //!
 //! The words are those of the datapath's rewrites. Checksums are changed by difference, so that
 //! one that the kernel has yet to finish stays so: only the pseudo-header's part counts in it. The
@@ -224,7 +224,7 @@ fn replace_checksums(code: &mut Assembler, lost: Label) {
     }
 }
 
-/// Changes the VLAN tag as the slot that R9 points at says, and adds to the bytes of all packets at
+/// Changes the outermost VLAN tag as the slot that R9 points at says, and adds to the bytes of all packets at
 /// `bytes` on the stack what that adds to each of `packets`; goes to `lost` when the kernel has no
 /// memory for it. R8 is overwritten.
 pub(super) fn change_tag(code: &mut Assembler, (packets, bytes): (i16, i16), lost: Label) {

@@ -1,12 +1,13 @@
-//! When a worker leaves the processor to others: while the kernel tier decides most frames.
+//! When a worker leaves the processor to others: while the kernel tier decides many frames.
 //!
 //! What the kernel decides costs those who send it, and what it hands over costs the worker. A
 //! sender whose frames begin a flow each would so have two threads on the processors, its own and
 //! the worker, beside one of a sender whose frames the kernel forwards: with two processors, the
-//! latter kept two thirds of its rate. So a worker that is never idle, while the kernel decides a
-//! third of all frames or more, asks for a third of the time of others (niceness 5 above its own).
-//! Where processors are free it has as much as before, and where most frames are its own business
-//! it is as any other thread. Everything here but [`GivingWay::tend`] is arithmetic.
+//! latter kept two thirds of its rate. So a worker that is never idle with what the tier hands over,
+//! while the kernel decides half as many frames as the worker, asks for a third of the time of
+//! others (niceness 5 above its own). Where processors are free it has as much as before. What is
+//! handed over and finds no room is in no sum: it costs nobody much. Everything here but
+//! [`GivingWay::decide`] and what it calls is arithmetic.
 
 use std::time::{Duration, Instant};
 
@@ -14,46 +15,53 @@ use netdev::TierFrames;
 use netdev::sys::niceness::{niceness, set_niceness};
 
 /// How often it is decided.
-const EVERY: Duration = Duration::from_millis(50);
+const DECIDE_EVERY: Duration = Duration::from_millis(50);
 
-/// Above its own niceness; each is worth a tenth to a fifth of the time.
-const MORE: i32 = 5;
+/// Above its own niceness; each step is worth a tenth to a fifth of the time.
+const NICENESS_ADDED: i32 = 5;
+
+/// The highest there is.
+const NICENESS_MAX: i32 = 19;
 
 /// A worker that was idle for no more than this part of the time is never idle.
 const IDLE_PART: u32 = 10;
 
-/// What has been since the beginning, or since another moment.
+/// What a worker has done since it began, or in some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Passed {
+pub(super) struct WorkerFigures {
     pub(super) lived: Duration,
     /// Asleep, or in rounds without work.
     pub(super) idle: Duration,
-    /// Frames that the worker took.
+    /// Frames that it took, from all ports.
     pub(super) taken: u64,
-    /// Frames at the ports of the kernel tier.
-    pub(super) frames: TierFrames,
+    /// Frames at the ports of its kernel tiers.
+    pub(super) tier: TierFrames,
 }
 
-impl Passed {
-    /// What has been since then.
+impl WorkerFigures {
+    /// What it has done since then. A shard that has gone took its figures along.
     fn since(&self, earlier: &Self) -> Self {
-        let TierFrames { seen, handed_over } = earlier.frames;
+        let TierFrames { seen, handed_over } = earlier.tier;
         Self {
             lived: self.lived.saturating_sub(earlier.lived),
             idle: self.idle.saturating_sub(earlier.idle),
             taken: self.taken.saturating_sub(earlier.taken),
-            frames: TierFrames {
-                seen: self.frames.seen.saturating_sub(seen),
-                handed_over: self.frames.handed_over.saturating_sub(handed_over),
+            tier: TierFrames {
+                seen: self.tier.seen.saturating_sub(seen),
+                handed_over: self.tier.handed_over.saturating_sub(handed_over),
             },
         }
     }
 
-    /// Whether a worker gives way behind such a time.
-    fn asks_for_less(&self) -> bool {
-        let decided = self.frames.seen.saturating_sub(self.frames.handed_over);
-        // What is handed over and finds no room costs nobody much, and is not among them.
-        decided > self.taken / 2 && self.idle <= self.lived / IDLE_PART
+    /// Whether a worker gives way behind such a time. One that does takes about half as many
+    /// frames for it, so that it is held to another bound.
+    fn asks_for_less(&self, gives_way: bool) -> bool {
+        let TierFrames { seen, handed_over } = self.tier;
+        let least = if gives_way { self.taken } else { self.taken / 2 };
+        let is_of_tier = handed_over >= self.taken / 2;
+        is_of_tier
+            && seen.saturating_sub(handed_over) > least
+            && self.idle <= self.lived / IDLE_PART
     }
 }
 
@@ -61,51 +69,64 @@ impl Passed {
 #[derive(Debug)]
 pub(super) struct GivingWay {
     due: Instant,
-    before: Passed,
+    before: WorkerFigures,
     /// Its own niceness while it gives way.
     own: Option<i32>,
-    /// The kernel does not let it take its own niceness again.
-    is_refused: bool,
+    /// Whether the kernel lets a thread come back from a higher niceness, once that was tried.
+    may_come_back: Option<bool>,
 }
 
 impl GivingWay {
     pub(super) fn new(now: Instant) -> Self {
-        Self { due: now + EVERY, before: Passed::default(), own: None, is_refused: false }
+        let before = WorkerFigures::default();
+        Self { due: now + DECIDE_EVERY, before, own: None, may_come_back: None }
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }
 
-    /// Decides, of the calling thread; for how long it gave way since that was done last.
-    pub(super) fn tend(&mut self, now: Instant, passed: Passed) -> Option<Duration> {
-        self.due = now + EVERY;
-        let last = passed.since(&self.before);
-        let asks_for_less = last.asks_for_less();
-        self.before = passed;
-        let gave_way = self.own.is_some();
-        if asks_for_less != gave_way && !self.is_refused {
-            let changed = match self.own.take() {
-                Some(own) => set_niceness(own),
-                None => self.begin(),
-            };
-            if let Err(error) = changed {
-                self.is_refused = true;
-                tracing::info!(%error, "the worker's niceness stays as it is");
-            }
+    /// Decides about the calling thread; for how much of its work it gave way since the last time.
+    pub(super) fn decide(&mut self, now: Instant, figures: WorkerFigures) -> Option<Duration> {
+        self.due = now + DECIDE_EVERY;
+        let last = figures.since(&self.before);
+        self.before = figures;
+        let gave_way = self.own;
+        match (gave_way, last.asks_for_less(gave_way.is_some())) {
+            (None, true) => self.begin(),
+            (Some(own), false) => match set_niceness(own) {
+                Ok(()) => self.own = None,
+                Err(error) => tracing::warn!(%error, own, "the worker keeps a higher niceness"),
+            },
+            (None, false) | (Some(_), true) => {}
         }
-        gave_way.then_some(last.lived)
+        gave_way.map(|_| last.lived.saturating_sub(last.idle))
     }
 
-    /// Gives way, if the kernel lets it come back: so by one first.
-    fn begin(&mut self) -> std::io::Result<()> {
-        let own = niceness()?;
-        set_niceness(own + 1)?;
-        set_niceness(own)?;
-        set_niceness(own + MORE)?;
-        self.own = Some(own);
-        Ok(())
+    /// Gives way, where the kernel lets it come back.
+    fn begin(&mut self) {
+        if *self.may_come_back.get_or_insert_with(may_come_back)
+            && let Ok(own) = niceness()
+            && own < NICENESS_MAX
+            && set_niceness((own + NICENESS_ADDED).min(NICENESS_MAX)).is_ok()
+        {
+            self.own = Some(own);
+        }
     }
+}
+
+/// Whether a thread may have its niceness back, tried by one that ends with it.
+fn may_come_back() -> bool {
+    let tried = std::thread::Builder::new().name("niceness".to_owned()).spawn(|| {
+        let own = niceness()?;
+        set_niceness((own + 1).min(NICENESS_MAX))?;
+        set_niceness(own)
+    });
+    let tried = tried.and_then(|thread| thread.join().unwrap_or(Ok(())));
+    if let Err(error) = &tried {
+        tracing::info!(%error, "workers do not give way: no niceness could be taken back");
+    }
+    tried.is_ok()
 }
 
 #[cfg(test)]
@@ -115,22 +136,34 @@ mod tests {
     use netdev::TierFrames;
     use netdev::sys::niceness::niceness;
 
-    use super::{EVERY, GivingWay, MORE, Passed};
+    use super::{DECIDE_EVERY, GivingWay, NICENESS_ADDED, NICENESS_MAX, WorkerFigures};
 
-    fn passed(lived_ms: u64, idle_ms: u64, [seen, handed_over, taken]: [u64; 3]) -> Passed {
-        let frames = TierFrames { seen, handed_over };
+    fn figures(lived_ms: u64, idle_ms: u64, [seen, handed_over, taken]: [u64; 3]) -> WorkerFigures {
+        let tier = TierFrames { seen, handed_over };
         let [lived, idle] = [lived_ms, idle_ms].map(Duration::from_millis);
-        Passed { lived, idle, taken, frames }
+        WorkerFigures { lived, idle, taken, tier }
     }
 
     #[test]
     fn a_worker_that_is_never_idle_gives_way_to_what_the_kernel_decides() {
-        assert!(passed(50, 0, [1_000, 600, 600]).asks_for_less());
-        assert!(passed(50, 0, [1_000, 800, 300]).asks_for_less(), "the others found no room");
-        assert!(!passed(50, 0, [1_000, 800, 800]).asks_for_less(), "it is its own business");
-        assert!(!passed(50, 0, [1_000, 1_000, 10]).asks_for_less());
-        assert!(!passed(50, 20, [1_000, 400, 400]).asks_for_less(), "it has time");
-        assert!(!passed(50, 0, [0, 0, 900]).asks_for_less(), "the tier sees nothing");
+        let asks = |idle_ms, frames| figures(50, idle_ms, frames).asks_for_less(false);
+        assert!(asks(0, [1_000, 600, 600]));
+        assert!(asks(0, [1_000, 800, 300]), "half of them found no room");
+        assert!(!asks(0, [1_000, 800, 800]), "it is its own business");
+        assert!(!asks(0, [1_000, 1_000, 10]));
+        assert!(!asks(20, [1_000, 400, 400]), "it has time");
+        assert!(!asks(0, [0, 0, 900]), "the tier sees nothing");
+        assert!(!asks(0, [9_000, 10, 900]), "it is busy with other ports");
+    }
+
+    /// What is handed over does not change, and it takes half of it while it gives way.
+    #[test]
+    fn giving_way_is_no_reason_to_go_on_with_it() {
+        for decided in (0..1_000).step_by(10) {
+            let begins = figures(50, 0, [850 + decided, 850, 500]).asks_for_less(false);
+            let goes_on = figures(50, 0, [850 + decided, 850, 250]).asks_for_less(true);
+            assert_eq!(begins, goes_on, "{decided}");
+        }
     }
 
     #[test]
@@ -138,16 +171,20 @@ mod tests {
     fn its_own_niceness_comes_back() {
         std::thread::spawn(|| {
             let (own, now) = (niceness().unwrap(), Instant::now());
+            let higher = (own + NICENESS_ADDED).min(NICENESS_MAX);
             let mut giving_way = GivingWay::new(now);
-            assert!(!giving_way.is_due(now) && giving_way.is_due(now + EVERY));
-            assert_eq!(giving_way.tend(now, passed(50, 0, [1_000, 100, 100])), None);
-            assert_eq!(niceness().unwrap(), own + MORE);
-            assert_eq!(giving_way.tend(now, passed(100, 0, [2_000, 200, 200])), Some(EVERY));
-            assert_eq!(niceness().unwrap(), own + MORE);
-            // From then on most is handed over; a shard that goes takes its counts along.
-            assert_eq!(giving_way.tend(now, passed(150, 0, [2_500, 600, 600])), Some(EVERY));
+            assert!(!giving_way.is_due(now) && giving_way.is_due(now + DECIDE_EVERY));
+            assert_eq!(giving_way.decide(now, figures(50, 0, [1_000, 100, 100])), None);
+            assert_eq!(niceness().unwrap(), higher);
+            let worked = giving_way.decide(now, figures(100, 5, [2_000, 200, 200]));
+            assert_eq!(worked, Some(Duration::from_millis(45)));
+            assert_eq!(niceness().unwrap(), higher);
+            // It has time, and wakes at last.
+            let worked = giving_way.decide(now, figures(1_150, 1_005, [2_500, 600, 600]));
+            assert_eq!(worked, Some(Duration::from_millis(50)), "it was idle for the rest");
             assert_eq!(niceness().unwrap(), own);
-            assert_eq!(giving_way.tend(now, passed(200, 0, [100, 100, 700])), None);
+            // A shard goes.
+            assert_eq!(giving_way.decide(now, figures(1_200, 1_005, [100, 100, 700])), None);
             assert_eq!(niceness().unwrap(), own);
         })
         .join()

@@ -60,7 +60,7 @@ perf_stats! {
     asleep_ns,
     /// Nanoseconds of rounds without work.
     idle_ns,
-    /// Nanoseconds in which it left the processor to others, as the kernel tier decided most.
+    /// Nanoseconds of work in which it left the processor to others that the kernel tier serves.
     gave_way_ns,
     /// Nanoseconds since the worker began.
     lived_ns,

@@ -16,7 +16,7 @@ use packet::Batch;
 use tokio::sync::Notify;
 
 use super::device_thread::{DEVICES, DeviceThread, Open, close_all};
-use super::giving_way::{GivingWay, Passed};
+use super::giving_way::{GivingWay, WorkerFigures};
 use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
@@ -325,17 +325,19 @@ impl Worker {
     #[cold]
     fn give_way(&mut self, now: Instant) {
         let perf = &self.info.perf;
-        let mut frames = TierFrames::default();
+        let mut tier = TierFrames::default();
         for (_, shard) in self.shards.iter() {
             let TierFrames { seen, handed_over } = shard.tier_frames();
-            frames.seen += seen;
-            frames.handed_over += handed_over;
+            tier.seen += seen;
+            tier.handed_over += handed_over;
         }
-        let lived = Duration::from_nanos(perf.lived_ns.get());
-        let idle = Duration::from_nanos(perf.idle_ns.get() + perf.asleep_ns.get());
-        if let Some(gave) =
-            self.giving_way.tend(now, Passed { lived, idle, taken: perf.packets.get(), frames })
-        {
+        let figures = WorkerFigures {
+            lived: Duration::from_nanos(perf.lived_ns.get()),
+            idle: Duration::from_nanos(perf.idle_ns.get() + perf.asleep_ns.get()),
+            taken: perf.packets.get(),
+            tier,
+        };
+        if let Some(gave) = self.giving_way.decide(now, figures) {
             perf.gave_way_ns.add(nanos(gave));
         }
     }

@@ -224,7 +224,9 @@ fn frame(random: &mut Random) -> Vec<u8> {
     let builder = FrameBuilder::ethernet(mac(dst), mac(src));
     let builder = match random.below(5) {
         0 => builder.vlan(0, 1 + random.below(2) as u16),
-        1 => builder.tag(0x88a8, 3, 1 + random.below(2) as u16).vlan(0, 1 + random.below(2) as u16),
+        1 => builder
+            .tag([0x88a8, 0x8100][random.index(2)], 3, 1 + random.below(2) as u16)
+            .vlan(0, 1 + random.below(2) as u16),
         _ => builder,
     };
     // Some are shorter than a wire allows, and are filled up on their way out.

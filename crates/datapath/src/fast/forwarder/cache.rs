@@ -7,8 +7,9 @@
 //! four lines in one slot turned 1.7 % of 100,000 flows away. The table begins small and grows
 //! while packets pass, line by line: no packet waits for a growth. Lines in use are not given up
 //! for new ones, so a flood of new flows costs them their misses but not the working set its hits.
-//! The table grows only for flows that come again: that flood would fill any table, and one of
-//! hundreds of megabytes pushes everything else out of the processor's caches.
+//! The table grows only for flows of more than one packet: that flood would fill any table, and one
+//! of hundreds of megabytes pushes everything else out of the processor's caches. In a full table a
+//! flow that is silent for two ticks beside a flood loses its line, and is decided about anew.
 //! It must never decide anything itself.
 
 use super::path::PathId;
@@ -28,8 +29,10 @@ const SAMPLE: u32 = 64;
 const AGAIN_LEAST: u32 = SAMPLE / 2;
 /// Of so many flows the misses of one are looked at, and places for those: enough for the flows
 /// of the largest table.
-const FLOWS_APART: u64 = 1_024;
-const MISSED: usize = 8_192;
+const MISS_SAMPLE_RATE: u64 = 1_024;
+const MISS_SAMPLES: usize = 8_192;
+/// A line that was not used for so many ticks, ten seconds, makes way for any other.
+const LONG_UNUSED: u16 = 150;
 /// Marks in the word of bytes: the counts of the line were taken once, and packets came after its
 /// first.
 const TAKEN: u64 = 1 << 62;
@@ -351,9 +354,9 @@ pub(super) struct Cache {
     /// A flush is under way.
     is_flushing: bool,
     draw: u32,
-    /// Whether lines of the table were used again; those that are too many for it never are.
+    /// Whether lines of the table were used again.
     lines: Sample,
-    /// Whether flows without a line came again.
+    /// Whether flows without a line came again: lines say nothing of flows that are too many.
     misses: Sample,
     /// Some of the flows that had no line, as parts of their digests.
     missed: Vec<u32>,
@@ -373,7 +376,7 @@ impl Cache {
             draw: 1,
             lines: Sample::default(),
             misses: Sample::default(),
-            missed: vec![0; MISSED],
+            missed: vec![0; MISS_SAMPLES],
             evictions: 0,
         }
     }
@@ -437,14 +440,14 @@ impl Cache {
     }
 
     /// Moves a decision that is used to its first slot, where it is found at once, if what lies
-    /// there was not used after its first packet; with that, if it had to go. Of two that are used
-    /// now and then, none makes way for the other.
+    /// there was not used after its first packet, or not for long; with that, if it had to go. Of
+    /// two that are used now and then, none makes way for the other.
     pub(super) fn promote(&mut self, index: usize, tick: u16) -> Option<Evicted> {
         let digest = self.table.line(index).digest();
         let first = self.table.primary_slot(digest);
         let line = &self.table.lines()[first];
         let age = tick.wrapping_sub((line[6] >> 48) as u16);
-        let is_unused = line[3] == 0 || age > 0 && !is_used_again(line);
+        let is_unused = line[3] == 0 || age > 0 && !is_used_again(line) || age > LONG_UNUSED;
         if first == index || !is_unused {
             return None;
         }
@@ -536,8 +539,8 @@ impl Cache {
     fn note_miss(&mut self, digest: u128) {
         let drawn = (digest >> 64) as u64;
         // The digests of ports have nothing there.
-        if drawn % FLOWS_APART == 1 {
-            let place = &mut self.missed[(drawn / FLOWS_APART) as usize % MISSED];
+        if drawn % MISS_SAMPLE_RATE == 1 {
+            let place = &mut self.missed[(drawn / MISS_SAMPLE_RATE) as usize % MISS_SAMPLES];
             let flow = (drawn >> 32) as u32;
             self.misses.add(std::mem::replace(place, flow) == flow);
         }
@@ -626,7 +629,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::Cache;
+    use super::{Cache, LONG_UNUSED};
     use crate::select::mix;
 
     fn digest(flow: u64) -> u128 {
@@ -701,11 +704,12 @@ mod tests {
         // What is used again stays, and so does what is new.
         let beside = first ^ 1;
         let words = *cache.line(first).0;
-        for (packets, tick) in [(2, 9), (1, 5)] {
+        for (packets, tick, goes) in [(2, 9, false), (1, 5, false), (2, 5 + LONG_UNUSED + 1, true)]
+        {
             *cache.line(first).0 = words;
             cache.line(first).count(packets, 60);
             *cache.line(beside).0 = words;
-            assert!(cache.promote(beside, tick).is_none(), "{packets} packets at {tick}");
+            assert_eq!(cache.promote(beside, tick).is_some(), goes, "{packets} packets at {tick}");
         }
     }
 

@@ -281,6 +281,10 @@ impl<'a> Target<'a> for Compiler<'a> {
 
     fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
         if self.switched.is_some() {
+            // Where packets go hangs on what they show; the key must have it.
+            if self.tracked.is_opaque {
+                return Goes::Break(Stop::Walk);
+            }
             return forward_as_switch(self, packet, queue);
         }
         self.micro_ops.push(MicroOp::Normal(queue));

@@ -27,7 +27,7 @@ pub(super) enum MicroOp {
     Apply(Action),
     /// Several changes in one pass, which write the next values.
     Rewrite(Box<HeaderRewrite>),
-    /// Takes off the only VLAN tag, which is there.
+    /// Takes off the outermost VLAN tag, which is there.
     PopTag,
     /// Pushes an MPLS entry onto a frame of this shape.
     PushMpls(u16, Shape),
