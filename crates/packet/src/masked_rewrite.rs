@@ -2,7 +2,8 @@
 //! or goes: data for whoever carries it out beside the forwarder, as the kernel tier does.
 //!
 //! It names places of one shape of frames, so it must never be used on frames of another one.
-//! Places are those of the frame without its outermost VLAN tag, which a kernel keeps beside the frame.
+//! Places are those of the frame without its outermost VLAN tag, which a kernel keeps beside the
+//! frame.
 
 /// Eight bytes of a header: which bits stay, and what the others become. Bits are in the order of
 /// memory, as are those of the masks that say which changed bits a checksum covers.

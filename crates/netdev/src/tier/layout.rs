@@ -56,9 +56,9 @@ pub(super) const SLOT_TTL_ABOVE: usize = 28;
 pub(super) const SLOT_IP_AT: usize = 32;
 pub(super) const SLOT_L4_AT: usize = 36;
 pub(super) const SLOT_L4_FLAGS: usize = 40;
-/// What becomes of the outermost VLAN tag: one of the numbers below; the EtherType of one that comes, in the
-/// order of the wire; which bits of the TCI stay, and what the others become; and bytes by which
-/// the frame grows beyond one tag that an MTU leaves room for.
+/// What becomes of the outermost VLAN tag: one of the numbers below; the EtherType of one that
+/// comes, in the order of the wire; which bits of the TCI stay, and what the others become; and
+/// bytes by which the frame grows beyond one tag that an MTU leaves room for.
 pub(super) const SLOT_TAG: usize = 44;
 pub(super) const SLOT_TAG_TYPE: usize = 48;
 pub(super) const SLOT_TAG_KEEP: usize = 52;

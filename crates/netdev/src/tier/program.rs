@@ -61,6 +61,8 @@ const SLOT: i16 = -136;
 
 /// The first EtherType of the frame on a wire.
 const OUTER: i16 = -200;
+/// What stands where the EtherType of a second VLAN tag would.
+const INNER: i16 = -232;
 /// Where the cell is; the packets, and their bytes as they leave.
 const CELL_AT: i16 = -208;
 const PACKETS: i16 = -216;
@@ -238,6 +240,9 @@ impl Builder {
     fn find_shape(&mut self) {
         self.head(Size::Half, R1, ethernet::ETHER_TYPE);
         self.code.store(Size::Double, FP, OUTER, R1);
+        self.head(Size::Half, R1, ethernet::ETHER_TYPE + vlan::TAG_LEN);
+        self.code.store(Size::Double, FP, INNER, R1);
+        self.code.load(Size::Double, R1, FP, OUTER);
         for tags in 0..TAGS_MAX {
             let one_more = self.code.label();
             self.find_network(tags, one_more);
@@ -484,15 +489,21 @@ impl Builder {
     /// as the kernel has it for what the worker sends.
     fn count_tag(&mut self) {
         let code = &mut self.code;
-        let (untagged, done) = (code.label(), code.label());
+        let (untagged, stays, done) = (code.label(), code.label(), code.label());
         code.load(Size::Double, R4, FP, SLOT);
         code.load(Size::Double, R2, FP, SHAPE);
         code.alu(Alu::And, R2, TAG_MASK);
         code.jump_if(R2, Cmp::Eq, 0, untagged);
         code.alu(Alu::Sub, R1, number(vlan::TAG_LEN));
         code.load(Size::Word, R3, R4, offset(SLOT_TAG));
-        code.jump_if(R3, Cmp::Eq, TAG_POP, done);
         code.load(Size::Double, R2, FP, OUTER);
+        code.jump_if(R3, Cmp::Ne, TAG_POP, stays);
+        // Another tag is the first one then.
+        code.load(Size::Double, R2, FP, INNER);
+        code.jump_if(R2, Cmp::Ne, wire(ethernet::VLAN), done);
+        code.alu(Alu::Sub, R1, number(vlan::TAG_LEN));
+        code.jump(done);
+        code.place(stays);
         code.jump_if(R2, Cmp::Eq, wire(ethernet::VLAN), done);
         code.alu(Alu::Add, R1, number(vlan::TAG_LEN));
         code.jump(done);

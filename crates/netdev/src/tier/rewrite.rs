@@ -224,9 +224,9 @@ fn replace_checksums(code: &mut Assembler, lost: Label) {
     }
 }
 
-/// Changes the outermost VLAN tag as the slot that R9 points at says, and adds to the bytes of all packets at
-/// `bytes` on the stack what that adds to each of `packets`; goes to `lost` when the kernel has no
-/// memory for it. R8 is overwritten.
+/// Changes the outermost VLAN tag as the slot that R9 points at says, and adds to the bytes of all
+/// packets at `bytes` on the stack what that adds to each of `packets`; goes to `lost` when the
+/// kernel has no memory for it. R8 is overwritten.
 pub(super) fn change_tag(code: &mut Assembler, (packets, bytes): (i16, i16), lost: Label) {
     let (done, push, pop) = (code.label(), code.label(), code.label());
     let (proto, tci) = (OLD, NEW);

@@ -3,10 +3,10 @@
 //! What the kernel decides costs those who send it, and what it hands over costs the worker. A
 //! sender whose frames begin a flow each would so have two threads on the processors, its own and
 //! the worker, beside one of a sender whose frames the kernel forwards: with two processors, the
-//! latter kept two thirds of its rate. So a worker that is never idle with what the tier hands over,
-//! while the kernel decides half as many frames as the worker, asks for a third of the time of
-//! others (niceness 5 above its own). Where processors are free it has as much as before. What is
-//! handed over and finds no room is in no sum: it costs nobody much. Everything here but
+//! latter kept two thirds of its rate. So a worker that is never idle with what the tier hands
+//! over, while the kernel decides half as many frames as the worker, asks for a third of the time
+//! of others (niceness 5 above its own). Where processors are free it has as much as before. What
+//! is handed over and finds no room is in no sum: it costs nobody much. Everything here but
 //! [`GivingWay::decide`] and what it calls is arithmetic.
 
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use openflow::text::parse_flow_mod;
 use openflow::{MacAddr, Message, PortNo, Version};
 use packet::build::{FrameBuilder, Ipv4};
 
-use crate::harness::{Switch, until};
+use crate::harness::{Host, Switch, until};
 use crate::kernel_tier::{kernel_hits, with_tier};
 use crate::veth::in_namespace;
 
@@ -109,6 +109,19 @@ fn short_and_full_frames_are_the_kernels_business_too() {
         let after = counts(&mut controller);
         let grown = [0, 1].map(|at| (after[at].0 - before[at].0, after[at].1 - before[at].1));
         assert_eq!(grown, [(5, 5 * 42), (5, 5 * 60)]);
+        // The tag that a pop leaves does not count for the MTU.
+        ["sw1", "host1"].iter().for_each(|name| rtnl.set_mtu(name, 1_508).unwrap());
+        *one = Host::open("af_packet:host1");
+        controller.send(&add("priority=40000,in_port=1,vlan_vid=0x1009,actions=pop_vlan,output:2"));
+        controller.barrier();
+        let mut twice = tagged(full);
+        twice.splice(12..12, [0x81, 0, 0, 9]);
+        let before = kernel_hits(switch);
+        until("a decision of the kernel", || {
+            one.send(&twice);
+            assert_eq!(two.receive(), tagged(full));
+            (kernel_hits(switch) > before + 3).then_some(())
+        });
     });
 }
 
