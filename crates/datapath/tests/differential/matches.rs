@@ -117,7 +117,9 @@ pub(crate) fn reshaped(shape: &Match, key: &FlowKey) -> Option<Match> {
 pub(crate) fn prefix(field: Field, key: &FlowKey, rng: &mut Random) -> Match {
     let mut matching = Match::any();
     if key.has(field) {
-        let mask = field.full_mask() << rng.below(1 + u64::from(field.row().bits));
+        let rest = rng.below(1 + u64::from(field.row().bits)) as u32;
+        // None of 128 bits is left by a shift of 128.
+        let mask = field.full_mask().checked_shl(rest).unwrap_or(0);
         matching.set(field, key.get(field), mask);
         close(&mut matching, key, rng);
     }
