@@ -242,7 +242,6 @@ impl Builder {
         self.code.store(Size::Double, FP, OUTER, R1);
         self.head(Size::Half, R1, ethernet::ETHER_TYPE + vlan::TAG_LEN);
         self.code.store(Size::Double, FP, INNER, R1);
-        self.code.load(Size::Double, R1, FP, OUTER);
         for tags in 0..TAGS_MAX {
             let one_more = self.code.label();
             self.find_network(tags, one_more);

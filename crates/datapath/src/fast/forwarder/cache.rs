@@ -158,6 +158,12 @@ impl DecisionLine<'_> {
     }
 }
 
+/// Ticks since a line was used.
+#[inline]
+fn age(line: &[u64; WORDS], tick: u16) -> u16 {
+    tick.wrapping_sub((line[6] >> 48) as u16)
+}
+
 /// Whether packets have come for a line after its first.
 fn is_used_again(line: &[u64; WORDS]) -> bool {
     let first = if line[5] & TAKEN == 0 { 1 } else { 0 };
@@ -282,7 +288,7 @@ impl Table {
             if line[3] == 0 {
                 return Some(index);
             }
-            let age = tick.wrapping_sub((line[6] >> 48) as u16);
+            let age = age(line, tick);
             if oldest.is_none_or(|(highest, _)| age > highest) {
                 oldest = Some((age, index));
             }
@@ -446,7 +452,7 @@ impl Cache {
         let digest = self.table.line(index).digest();
         let first = self.table.primary_slot(digest);
         let line = &self.table.lines()[first];
-        let age = tick.wrapping_sub((line[6] >> 48) as u16);
+        let age = age(line, tick);
         let is_unused = line[3] == 0 || age > 0 && !is_used_again(line) || age > LONG_UNUSED;
         if first == index || !is_unused {
             return None;
