@@ -167,7 +167,7 @@ impl Loaded {
         let key = || read_key(&files.private_key);
         let chain = certificates("--certificate", &files.certificate)?;
         let roots = Arc::new(read_roots(&files.ca_cert)?);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let unusable = |error: &dyn std::fmt::Display| TlsError::Unusable {
             option: "--ca-cert",
             path: files.ca_cert.display().to_string(),

@@ -53,7 +53,7 @@ pub(crate) fn load(files: &EtcdTlsFiles) -> Result<Arc<ClientConfig>, EtcdTlsErr
     for certificate in certificates(CA, &files.ca)? {
         roots.add(certificate).map_err(|error| refused(CA, &files.ca, &error))?;
     }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| refused(CA, &files.ca, &error))?;

@@ -7,6 +7,7 @@
 use super::probe::ProbeKey;
 use crate::handle::Handle;
 use cluster::{ClusterState, KeyName, StateError};
+use ring::rand::{SecureRandom as _, SystemRandom};
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -89,7 +90,7 @@ async fn ask(state: &ClusterState) -> Result<Option<String>, StateError> {
         return Ok(Some(entry.value));
     }
     let mut bytes = [0_u8; 32];
-    if aws_lc_rs::rand::fill(&mut bytes).is_err() {
+    if SystemRandom::new().fill(&mut bytes).is_err() {
         return Ok(None);
     }
     let secret = bytes.iter().fold(String::new(), |mut text, byte| {

@@ -8,10 +8,10 @@
 //! what does not hold is no probe, and never a panic.
 
 use crate::topology::SwitchPort;
-use aws_lc_rs::hmac;
-use aws_lc_rs::rand::SystemRandom;
 use openflow::{DatapathId, MacAddr, PortNo};
 use packet::header::{be16, chunk, ethernet};
+use ring::hmac;
+use ring::rand::SystemRandom;
 use std::time::Duration;
 
 /// EtherType of LLDP.
