@@ -13,8 +13,8 @@
 //! 2. of the address that holds more than its share, the connection with the least progress;
 //! 3. a connection whose peer has said nothing of use for long.
 //!
-//! Where there is none of these the newcomer is turned away. While we hold a peer back, by not
-//! reading what it sends, it neither stalls a message nor is idle.
+//! Without any of these the newcomer is turned away. While we hold a peer back, by not reading what
+//! it sends, it neither stalls a message nor is idle.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +33,7 @@ const MESSAGE_GRACE: Duration = Duration::from_secs(2);
 /// A peer may be without use for this long before its connection may be evicted.
 const IDLE_GRACE: Duration = Duration::from_secs(10);
 
-/// Where a connection comes from: the unit of fairness.
+/// Source of a connection: the unit of fairness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
     /// An IPv4 address, or the first 64 bits of an IPv6 address: one host may use the rest freely.
@@ -75,7 +75,7 @@ pub enum NotServed {
     Full(usize),
 }
 
-/// What becomes of a new connection.
+/// The decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionDecision {
     /// It is admitted. The half-open connection named second, if any, must be closed for it.
@@ -85,7 +85,7 @@ pub enum AdmissionDecision {
     Later(Instant),
 }
 
-/// What the peer of a connection that is up has done.
+/// Progress of the peer of a connection that is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerProgress {
     /// Whether it has used the connection: for a switch, a controller has done more than set the
@@ -270,7 +270,7 @@ impl Admission {
         idle.min().map(|(_, _, id)| id)
     }
 
-    /// What the peer of a connection has done. Does nothing for one that is not up.
+    /// Reports the progress of a connection's peer. Does nothing for one that is not up.
     pub fn report(&mut self, id: AdmissionId, progress: PeerProgress) {
         if let Some(up) = self.up.get_mut(&id) {
             up.progress = progress;
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_does_not_finish_its_message_gives_way_also_to_its_own_address() {
+    fn an_unfinished_message_is_evicted_for_its_own_address_too() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 4 }, 1, start);
         for (id, begun) in ids.iter().zip([9, 3, 2, 7]) {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_holds_more_than_its_share_gives_way_to_others() {
+    fn an_address_above_its_share_is_evicted_for_others() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 6 }, 1, start);
         for (id, number) in ids.iter().zip(0..) {
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_peer_gives_way_and_one_that_uses_the_connection_does_not() {
+    fn an_idle_peer_is_evicted_and_an_active_one_is_not() {
         let start = Instant::now();
         let (mut admission, ids) = full(AdmissionLimits { half_open: 2, up: 2 }, 1, start);
         admission.report(ids[0], progress(true, start));

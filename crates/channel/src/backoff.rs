@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_controller_that_comes_and_goes_is_met_by_the_least_wait_when_it_used_the_switch() {
+    fn a_controller_that_used_the_switch_has_the_least_wait() {
         let mut now = Instant::now();
         let mut backoff = Backoff::default();
         for _ in 0..20 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_outlives_the_last_wait_starts_the_waits_anew() {
+    fn a_connection_longer_than_the_last_wait_resets_the_waits() {
         let now = Instant::now();
         let mut backoff = Backoff::default();
         assert_eq!([backoff.down(now, 0.0), backoff.down(now, 0.0)], [s(1), s(2)]);

@@ -21,7 +21,7 @@ use crate::endpoint::Endpoint;
 use crate::tls::{Tls, TlsFiles, explain};
 use crate::transport::TransportError;
 
-/// How long connecting may take, over all addresses of a name, and a TLS handshake behind it.
+/// The longest that connecting takes, over all addresses of a name, with a TLS handshake after it.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Bytes read at once when nobody wants them any more.

@@ -6,8 +6,8 @@
 //! simulation in virtual time runs the same code as the real thing. Bytes from the peer must never
 //! make it panic, grow without bound, or answer an error with an error.
 //!
-//! How to drive it: [`Connection::receive`] bytes, then [`Connection::poll_event`] until it is
-//! empty, then send what [`Connection::transmit`] holds; call [`Connection::handle_timeout`] when
+//! To drive it, [`Connection::receive`] bytes, then [`Connection::poll_event`] until it is empty,
+//! then send what [`Connection::transmit`] holds; call [`Connection::handle_timeout`] when
 //! [`Connection::next_timeout`] has come. `driver` does this over real streams.
 
 use crate::event::{ConnectionCounters, DownReason, Event, SendError};
@@ -516,7 +516,10 @@ impl Connection {
                 self.shrink();
                 let probe = Message::EchoRequest(Vec::new());
                 let sent = self.push(Class::Must, version, PROBE_XID, &probe);
-                debug_assert!(sent.is_ok(), "an empty echo request can be said in every version");
+                debug_assert!(
+                    sent.is_ok(),
+                    "an empty echo request has an encoding in every version"
+                );
             }
             (Some(_), _) | (None, _) => {}
         }
@@ -569,7 +572,7 @@ impl Connection {
             .unwrap_or_else(|| negotiate::answer_version(self.settings.versions, header.version));
         let body = ErrorMessage::new(version, error, data.to_vec());
         let sent = self.push(Class::Must, version, header.xid, &Message::Error(body));
-        debug_assert!(sent.is_ok(), "a short error can be said in every version");
+        debug_assert!(sent.is_ok(), "a short error has an encoding in every version");
     }
 
     /// Sends the received echo request back as its reply, without decoding it.

@@ -23,9 +23,8 @@ use tokio::time::Sleep;
 const CHUNK_BYTES: usize = 1 << 16;
 
 thread_local! {
-    /// What one read has given, until the connection has taken it. All connections of a thread
-    /// share it: a thousand of them had 64 MB of such buffers, which the allocator did not give
-    /// back.
+    /// Bytes of one read, until the connection has taken them. All connections of a thread share
+    /// it: a thousand of them had 64 MB of such buffers, which the allocator did not give back.
     static CHUNK: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK_BYTES].into_boxed_slice());
 }
 
@@ -58,7 +57,7 @@ impl DetachedLink {
     /// still: poll them before the first turn.
     ///
     /// # Errors
-    /// What the system says; the stream is closed then.
+    /// The system's error; the stream is closed then.
     pub fn attach(self) -> io::Result<Link> {
         let Self { connection, stream, write_failed } = self;
         Ok(Link { connection, stream: stream.attach()?, timer: None, write_failed })
@@ -183,7 +182,7 @@ impl Link {
     /// Takes the connection out of this thread's runtime, for another thread to go on with it.
     ///
     /// # Errors
-    /// What the system says; the stream is closed then.
+    /// The system's error; the stream is closed then.
     pub fn detach(self) -> io::Result<DetachedLink> {
         let Self { connection, stream, write_failed, .. } = self;
         Ok(DetachedLink { connection, stream: stream.detach()?, write_failed })

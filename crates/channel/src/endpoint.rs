@@ -51,7 +51,7 @@ pub enum Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not an endpoint: {reason}")]
 pub struct BadEndpoint {
-    /// What was given.
+    /// The text as given.
     pub text: String,
     /// Why it is refused, and the remedy.
     pub reason: String,

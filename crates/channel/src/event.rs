@@ -25,7 +25,7 @@ pub enum Event {
     Refused {
         /// Its transaction number.
         xid: Xid,
-        /// What was wrong.
+        /// The mistake in it.
         error: Error,
     },
     /// The connection is over; this is the last event. What [`crate::Connection::transmit`] still

@@ -35,7 +35,7 @@ struct Places {
     by_id: HashMap<AdmissionId, Arc<Place>>,
 }
 
-/// What a connection and the gate tell each other.
+/// State that a connection shares with the gate.
 #[derive(Debug, Default)]
 struct Place {
     is_evicted: AtomicBool,
@@ -164,7 +164,7 @@ impl AcceptedConnection {
     }
 
     /// Takes note of what the peer has done; to be called whenever bytes have been received, and
-    /// whenever reading stops or goes on. What `is_used` means is said at [`PeerProgress`].
+    /// whenever reading stops or goes on. `is_used` is explained at [`PeerProgress`].
     pub fn report(&self, connection: &Connection, is_used: bool) {
         let count = connection.counters().messages_received;
         let last_message = match self.last_message.get() {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_not_read_keeps_its_place_until_it_is_read_again() {
+    fn a_peer_that_is_not_read_keeps_its_place() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 1 });

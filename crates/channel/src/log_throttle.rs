@@ -1,7 +1,7 @@
 //! Rate limit of a log line: a few are written at once, later ones at most once per interval, with
 //! the number of those left out. A token bucket as a value; the clock is an argument.
 //!
-//! What a peer can cause as often as it likes must not fill a log.
+//! Lines that a peer can cause as often as it likes must not fill a log.
 
 use std::time::{Duration, Instant};
 

@@ -26,7 +26,7 @@ pub trait Peer {
     }
 }
 
-/// Which way bytes go between the two joined peers.
+/// Direction of bytes between the two joined peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first peer to the second.
@@ -35,7 +35,7 @@ pub enum Direction {
     BToA,
 }
 
-/// What happens to the bytes of one direction from a certain byte on.
+/// The fate of the bytes of one direction from a certain byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// They vanish, and the stream stays open.
@@ -46,16 +46,16 @@ pub enum Cut {
     Invert,
 }
 
-/// What is wrong with the link.
+/// The faults of a link.
 #[derive(Clone, Debug)]
 pub struct Faults {
-    /// Where all chance comes from.
+    /// Seed of all chance.
     pub seed: u64,
     /// Each piece takes from nothing to this long.
     pub latency_max: Duration,
     /// Pieces have from one byte to this many.
     pub fragment_max_bytes: usize,
-    /// Which bytes are cut, behind how many of them, and how.
+    /// Direction of the bytes that are cut, the number of bytes before them, and the cut.
     pub cut: Option<(Direction, u64, Cut)>,
 }
 

@@ -29,7 +29,7 @@ pub enum PkiError {
     /// A file could not be read or written.
     #[error("{path}: {error}")]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: io::Error,
@@ -37,7 +37,7 @@ pub enum PkiError {
     /// The file of a key cannot be used.
     #[error("{path}: {error}")]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Why.
         error: files::ReadError,
@@ -54,9 +54,9 @@ pub enum PkiError {
     /// A file holds no key, or a host is none.
     #[error("{what}: {error}")]
     Certificate {
-        /// What it is about.
+        /// The key, host or certificate.
         what: String,
-        /// What the library says.
+        /// The library's error.
         error: rcgen::Error,
     },
 }
@@ -145,8 +145,8 @@ pub fn issue(
     Ok(written)
 }
 
-/// What the authority of this key is called and may do: the same whenever it is asked, so that the
-/// key alone is enough to sign. The name distinguishes two authorities.
+/// Name and rights of the authority of this key: the same at each call, so that the key alone is
+/// enough to sign. The name distinguishes two authorities.
 fn authority(key: &KeyPair, now: SystemTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     let id: String =

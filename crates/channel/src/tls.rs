@@ -41,21 +41,21 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("{option} {path}: {why}")]
     Unreadable {
-        /// Which option names it.
+        /// The option that names it.
         option: &'static str,
         /// The file.
         path: String,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
     /// A file holds something else.
     #[error("{option} {path}: {why}")]
     Unusable {
-        /// Which option names it.
+        /// The option that names it.
         option: &'static str,
         /// The file.
         path: String,
-        /// What is wrong and what helps.
+        /// The mistake, and what helps.
         why: String,
     },
     /// Key and certificate are no pair.
@@ -106,7 +106,7 @@ impl Tls {
     /// `ovs-pki` makes name no host.
     ///
     /// # Errors
-    /// Which file is wrong, why, and what helps.
+    /// The file that is wrong, why, and what helps.
     pub fn load(files: TlsFiles, checks_name: bool) -> Result<Self, TlsError> {
         // Before they are read: what is written meanwhile is seen at the next look.
         let stamps = stamps(&files);

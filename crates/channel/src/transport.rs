@@ -137,7 +137,7 @@ impl Stream {
     /// Takes the stream out of this thread's runtime, so that another thread can go on with it.
     ///
     /// # Errors
-    /// What the system says; the stream is closed then.
+    /// The system's error; the stream is closed then.
     pub fn detach(self) -> io::Result<DetachedStream> {
         Ok(DetachedStream(match self {
             Self::Tcp(stream) => Detached::Tcp(stream.into_std()?),
@@ -165,7 +165,7 @@ impl DetachedStream {
     /// The stream in the runtime of the calling thread.
     ///
     /// # Errors
-    /// What the system says; the stream is closed then.
+    /// The system's error; the stream is closed then.
     pub fn attach(self) -> io::Result<Stream> {
         Ok(match self.0 {
             Detached::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
@@ -333,7 +333,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// The address where it listens, with the port that the system chose.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -343,7 +343,7 @@ impl Listener {
     /// [`Incoming::open`]. One whose peer has gone again already is left out.
     ///
     /// # Errors
-    /// What the system says, for example that there are no more descriptors.
+    /// The system's error, for example that there are no more descriptors.
     pub async fn accept(&self) -> io::Result<Incoming> {
         loop {
             match self.accept_one().await {
@@ -410,7 +410,7 @@ impl Incoming {
         &self.name
     }
 
-    /// Where it comes from, for [`crate::Admission`].
+    /// Source of the connection, for [`crate::Admission`].
     #[must_use]
     pub fn source(&self) -> Source {
         self.source

@@ -356,7 +356,7 @@ fn an_echo_flood_from_a_peer_that_does_not_read_is_bounded() {
 }
 
 #[test]
-fn a_peer_that_reads_slowly_is_alive_while_nothing_is_read_from_it() {
+fn a_slow_reader_is_alive_while_nothing_is_read_from_it() {
     let now = Instant::now();
     let mut connection = up(ConnectionSettings { output_limit_bytes: 100, ..settings() }, now);
     for number in 0..30 {
@@ -410,7 +410,7 @@ fn a_peer_is_not_judged_while_its_owner_does_not_read() {
 }
 
 #[test]
-fn the_memory_of_a_burst_is_given_back_when_the_peer_falls_silent() {
+fn memory_of_a_burst_is_freed_when_the_peer_falls_silent() {
     let now = Instant::now();
     let mut connection = up(settings(), now);
     let long = Message::EchoReply(vec![7; 60_000]);
@@ -439,7 +439,7 @@ fn an_owner_can_stop_the_reading() {
 }
 
 #[test]
-fn half_a_message_has_its_whole_deadline_again_when_reading_resumes() {
+fn half_a_message_has_a_new_deadline_when_reading_resumes() {
     let now = Instant::now();
     let mut connection = up(settings(), now);
     assert!(give(&mut connection, &ECHO_1_3[..9], now).is_empty());

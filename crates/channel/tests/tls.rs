@@ -80,7 +80,7 @@ fn is_up(met: &Result<Event, String>) -> bool {
     matches!(met, Ok(Event::Up { .. }))
 }
 
-/// What the side that was refused learns: by an error of the handshake or, in TLS 1.3, by its
+/// The reason that the refused side learns: by an error of the handshake or, in TLS 1.3, by its
 /// first read.
 fn reason(met: Result<Event, String>) -> String {
     match met {
@@ -101,7 +101,7 @@ fn two_with_one_authority_trust_each_other() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_refused_and_both_sides_know_why() {
+fn both_sides_know_why_a_foreign_certificate_is_refused() {
     run(async {
         let (pki, other) = (authority(SystemTime::now()), authority(SystemTime::now()));
         let good = tls(pki.path(), "ctl", pki.path());
@@ -120,7 +120,7 @@ fn a_certificate_of_another_authority_is_refused_and_both_sides_know_why() {
     });
 }
 
-/// What the accepting side makes of who connects, for programs without a runtime.
+/// The accepting side's verdict on a connection, for programs without a runtime.
 fn accepted_blocking(connecting: &Tls, accepting: &Tls) -> Result<(), String> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("ssl:{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -266,7 +266,7 @@ fn who_is_silent_keeps_nobody_waiting() {
 }
 
 #[test]
-fn many_real_peers_at_once_are_all_served_however_few_may_be_half_open() {
+fn many_peers_at_once_are_served_with_few_half_open_places() {
     const PEERS: usize = 150;
     run(async {
         let pki = authority(SystemTime::now());

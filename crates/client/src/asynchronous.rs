@@ -99,8 +99,8 @@ impl AsyncClient {
     /// there is no other. A message whose call is dropped while it waits is queued all the same.
     ///
     /// # Errors
-    /// The version cannot say it, the connection is over, or there is no room within the settings'
-    /// time for an answer.
+    /// The version has no encoding for it, the connection is over, or there is no room within the
+    /// settings' time for an answer.
     pub async fn send(&mut self, message: &Message) -> Result<Xid, ClientError> {
         let xid = self.core.send(self.link.connection(), message)?;
         self.make_room().await?;

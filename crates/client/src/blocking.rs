@@ -25,7 +25,7 @@ use crate::operation::{
 };
 use crate::settings::ClientSettings;
 
-/// How long a wait goes on before the settings' hook is asked.
+/// Time that a wait goes on before the settings' hook is asked.
 const STEP: Duration = Duration::from_millis(20);
 
 /// The longest wait without a deadline.
@@ -55,7 +55,7 @@ pub struct Client {
     write_failed: Option<String>,
 }
 
-/// What [`Client::turn`] waits for beside bytes.
+/// The end of a wait of [`Client::turn`], beside bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
     /// The deadline of an answer.
@@ -169,7 +169,7 @@ impl Client {
     /// answers it is a message of [`Client::next_message`] or [`Client::take_error`].
     ///
     /// # Errors
-    /// The version cannot say it, or the connection is over.
+    /// The version has no encoding for it, or the connection is over.
     pub fn send(&mut self, message: &Message) -> Result<Xid, ClientError> {
         let xid = self.core.send(&mut self.connection, message)?;
         self.make_room()?;

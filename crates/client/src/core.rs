@@ -18,7 +18,7 @@ use crate::settings::ClientSettings;
 
 /// One thing that is asked of a connection.
 pub(crate) trait Operation {
-    /// What it gives.
+    /// The result.
     type Output;
 
     /// Sends what there is room for and takes what has come. `None` when there is nothing left to
@@ -45,7 +45,7 @@ pub(crate) struct Core {
     down: Option<DownReason>,
 }
 
-/// What has come of a connection.
+/// The next thing that came over a connection.
 pub(crate) enum Came {
     /// A message, or one that could not be read.
     Message(Xid, Result<Message, openflow::Error>),
@@ -119,12 +119,12 @@ impl Core {
         sent.map_err(|error| ClientError::unsent(&self.name, error))
     }
 
-    /// The version of the connection; the lowest once it is over, when nothing is said any more.
+    /// The version of the connection; the lowest once it is over, when nothing is sent any more.
     pub(crate) fn version(connection: &Connection) -> Version {
         connection.version().unwrap_or(Version::OLDEST)
     }
 
-    /// What comes next.
+    /// The next message that came.
     pub(crate) fn come(&mut self, connection: &mut Connection) -> Result<Came, ClientError> {
         loop {
             let Some(event) = connection.poll_event() else { return Ok(Came::Nothing) };

@@ -8,7 +8,7 @@ use wire::EncodeError;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EncodedMessages {
     bytes: Vec<u8>,
-    /// Where each message ends.
+    /// End of each message.
     ends: Vec<usize>,
 }
 
@@ -16,7 +16,7 @@ impl EncodedMessages {
     /// These messages under one xid.
     ///
     /// # Errors
-    /// One of them cannot be said in the version.
+    /// The version has no encoding for one of them.
     pub fn new(
         version: Version,
         xid: Xid,
@@ -30,7 +30,7 @@ impl EncodedMessages {
         Ok(encoded)
     }
 
-    /// How many there are.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()

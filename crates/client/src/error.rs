@@ -33,13 +33,13 @@ pub enum ClientError {
     Silent {
         /// The peer, for people.
         name: String,
-        /// How long it was waited for.
+        /// Time that it was waited for.
         after: Duration,
     },
-    /// The settings' hook said to stop.
+    /// The settings' hook ended the wait.
     #[error("interrupted")]
     Cancelled,
-    /// The message cannot be said in the version of the connection, or is too long.
+    /// The version of the connection has no encoding for the message, or it is too long.
     #[error("{0}")]
     Encode(#[from] wire::EncodeError),
     /// The peer answers the request with an error.

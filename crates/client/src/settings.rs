@@ -19,9 +19,9 @@ type GoesOn = Arc<dyn Fn() -> bool + Send + Sync>;
 pub struct ClientSettings {
     /// The connection's: versions, hello deadline, echo probes.
     pub connection: ConnectionSettings,
-    /// How long an answer, or its next part, may take.
+    /// The longest wait for an answer, or for its next part.
     pub answer_deadline: Duration,
-    /// How long closing may take: until what waits is sent and the peer has ended the stream.
+    /// The longest that closing takes: until what waits is sent and the peer has ended the stream.
     pub close_deadline: Duration,
     /// Entries that an answer may have.
     pub entries_max: usize,

@@ -19,7 +19,7 @@ use openflow::message::{
 use openflow::port::{PortDesc, PortStats};
 use openflow::{Error, Message, PortNo, TableId, Version, Xid};
 
-/// What the scripted switch answers: messages with their xids.
+/// Answers of the scripted switch: messages with their xids.
 type Script = fn(Version, Xid, &Message) -> Vec<(Xid, Message)>;
 
 /// A switch that answers by script until the connection ends; the messages that came.
@@ -179,7 +179,7 @@ fn a_message_that_the_version_cannot_say_is_a_refusal() {
     let messages = [flow_mod(1), Message::FlowMod(group), flow_mod(9)];
     let LoadOutcome { messages, refused, refusals } = client.load(messages).unwrap();
     assert_eq!((messages, refused), (3, 2));
-    assert!(matches!(&refusals[0].why, RefusalReason::Unsayable(_)), "{refusals:?}");
+    assert!(matches!(&refusals[0].why, RefusalReason::NotEncodable(_)), "{refusals:?}");
     assert_eq!((refusals[0].index, refusals[1].index), (1, 2));
     client.close();
     switch.join().unwrap();
@@ -253,7 +253,7 @@ fn a_hook_ends_a_wait() {
 }
 
 #[test]
-fn another_answer_than_asked_waits_for_the_right_one_and_garbage_is_answered() {
+fn a_foreign_answer_is_kept_and_garbage_is_answered() {
     let (mut client, switch) = connected(&[Version::V1_3], usual);
     client.send_bytes(&[4, 200, 0, 8, 0, 0, 0, 5]).unwrap();
     let frame = client.next_frame().unwrap().unwrap();

@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use generator::apart::FileUse;
+use generator::file_conflicts::FileUse;
 use generator::session::{Session, SessionError, SessionOptions};
 use netdev::{Port, PortError, PortSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::apart::{files_of, files_with_input};
 use crate::capture::CaptureArgs;
 use crate::console::Console;
+use crate::file_conflicts::{files_of, files_with_input};
 use crate::flood::FloodArgs;
 use crate::line_rate::LineRate;
 use crate::load::usage;
@@ -78,8 +78,8 @@ pub(crate) struct PortArgs {
     /// A port; the first one is port 0, and so on
     #[arg(long, value_name = "KIND:NAME")]
     port: Vec<PortSpec>,
-    /// What a line carries, of which rates in percent are parts [default: what the port says, 10G
-    /// where it does not know]
+    /// Rate of a line, of which rates in percent are parts [default: what the port says, 10G where
+    /// it does not know]
     #[arg(long, value_name = "RATE")]
     line_rate: Option<LineRate>,
     /// The cores of the threads: those that send by port, then those that receive by port
@@ -94,7 +94,7 @@ pub(crate) struct PortArgs {
     claims: Vec<(usize, IpAddr)>,
 }
 
-/// What was asked makes no sense: exit code 2.
+/// The arguments make no sense: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
@@ -110,7 +110,7 @@ pub(crate) fn session_error(error: SessionError) -> anyhow::Error {
         SessionError::Port(_)
         | SessionError::NoStreams(_)
         | SessionError::Down { .. }
-        // Its text has that of its source, which would be said twice.
+        // Its text has that of its source, which would be printed twice.
         | SessionError::Thread { .. } => anyhow::Error::msg(error.to_string()),
     }
 }
@@ -195,7 +195,7 @@ struct ConsoleArgs {
 /// Does what the arguments say.
 ///
 /// # Errors
-/// Where ports cannot be opened, a script is wrong or the terminal cannot be used.
+/// When ports cannot be opened, a script is wrong or the terminal cannot be used.
 pub fn run(arguments: &GenArgs) -> anyhow::Result<ExitCode> {
     match carry_out(arguments) {
         Err(error) if error.is::<UsageError>() => Ok(usage(&format!("{error:#}"))),
@@ -305,7 +305,7 @@ mod tests {
             joined.lines().filter_map(|line| line.trim().strip_prefix("weir ")).collect();
         assert!(calls.len() > 10, "{calls:?}");
         for call in calls {
-            // What stands behind these is the shell's.
+            // The words after these are the shell's.
             let words = call.split_whitespace().take_while(|word| !["|", "<"].contains(word));
             let words = words.map(|word| word.trim_matches('\''));
             if let Err(error) = Parsed::try_parse_from(words) {

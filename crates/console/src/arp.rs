@@ -25,7 +25,7 @@ fn addresses(settings: &PortSettings) -> Result<(Ipv4Addr, Ipv4Addr), String> {
 /// Whether the port has the addresses that a request needs.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The mistake in them.
 pub(crate) fn check(settings: &PortSettings) -> Result<(), String> {
     addresses(settings).map(drop)
 }
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_asks_for_the_destination_and_a_gratuitous_one_for_the_port_itself() {
+    fn a_gratuitous_request_asks_for_the_port_itself() {
         let asked = made(&[], false).unwrap();
         assert_eq!(asked.len(), 60);
         assert_eq!(asked[..14], [255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6]);
@@ -74,8 +74,8 @@ mod tests {
             (&asked[28..32], &asked[38..42]),
             (&[192, 168, 0, 1][..], &[192, 168, 1, 1][..])
         );
-        let told = made(&[], true).unwrap();
-        assert_eq!(told[28..32], told[38..42]);
+        let gratuitous = made(&[], true).unwrap();
+        assert_eq!(gratuitous[28..32], gratuitous[38..42]);
         let tagged = made(&["vlan 0 on", "vlanid 0 7"], false).unwrap();
         assert_eq!(tagged[12..18], [0x81, 0, 0, 7, 8, 6]);
         assert!(made(&["type ipv6 0"], false).unwrap_err().contains("IPv4"));

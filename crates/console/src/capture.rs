@@ -1,8 +1,8 @@
 //! `weir gen capture`: the frames that arrive at a port, those that a filter matches, into a file.
 //!
 //! A filter is a match in the text syntax of the switch, so that the words of a flow entry find its
-//! packets; what it cannot say is said in bytes. Frames that the port lost for want of room are
-//! reported. A file that cannot be written ends the capture with what was written until then.
+//! packets; what it cannot express is given in bytes. Frames that the port lost for want of room
+//! are reported. A file that cannot be written ends the capture with what was written until then.
 
 mod filter;
 
@@ -14,16 +14,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args;
-use generator::apart::FileUse;
+use generator::file_conflicts::FileUse;
 use netdev::PortSpec;
 use netdev::pcap::CaptureFormat;
 use serde_json::json;
 
-use crate::apart::files_of;
 use crate::arguments::{UsageError, open_port, time};
+use crate::file_conflicts::files_of;
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use crate::station::Station;
-use crate::tell::tell;
+use crate::stderr::print_line;
 use filter::{BytesAt, CaptureFilter};
 
 const CAPTURE_EXAMPLES: &str = "\
@@ -74,7 +74,7 @@ pub(crate) struct CaptureArgs {
     file: PathBuf,
 }
 
-/// What a capture has done.
+/// Counts of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CaptureCount {
     seen: u64,
@@ -105,7 +105,7 @@ impl CaptureArgs {
         };
         let mut writer = CaptureWriter::new(out, CaptureFormat::of_path(&self.file));
         // Scripts wait for this line: frames that come from now on are seen.
-        tell(format_args!("capturing on {}", self.port));
+        print_line(format_args!("capturing on {}", self.port));
         let mut count = CaptureCount::default();
         let outcome = writer
             .begin(&self.port.to_string())

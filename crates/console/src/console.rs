@@ -20,7 +20,7 @@ use crate::state::{ConsoleState, PageName, PortSettings, SendMode};
 use crate::streams;
 use crate::words::{self, LineError, ParsedLine};
 
-/// What is to be done behind a command by whoever reads commands.
+/// The work that is left after a command, for the reader of commands.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// Nothing.
@@ -41,7 +41,7 @@ pub(crate) enum Outcome {
 
 /// Nothing has to come for so long before the last report; it does not wait longer than the second.
 const QUIET: Duration = Duration::from_millis(50);
-const SETTLE_MAX: Duration = Duration::from_secs(1);
+const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Lines that the log keeps.
 const LOG_MAX: usize = 100;
@@ -56,7 +56,7 @@ pub(crate) struct Console {
     /// By port, whether its end before its time has been reported.
     is_stop_reported: Vec<bool>,
     cpu: CpuMeter,
-    /// What was told, the last line last.
+    /// Lines that were shown, the last one last.
     log: VecDeque<String>,
 }
 
@@ -89,7 +89,7 @@ impl Console {
         words::parse(line, self.state.ports.len())
     }
 
-    /// How many ports there are.
+    /// The number of ports.
     pub(crate) fn count(&self) -> usize {
         self.state.ports.len()
     }
@@ -284,7 +284,7 @@ impl Console {
         })
     }
 
-    /// Keeps a line for the page that shows what was told.
+    /// Keeps a line for the page that shows the log.
     pub(crate) fn note(&mut self, line: &str) {
         if self.log.len() == LOG_MAX {
             self.log.pop_front();
@@ -292,7 +292,7 @@ impl Console {
         self.log.push_back(line.to_owned());
     }
 
-    /// What happened to ports by itself and has not been reported yet.
+    /// Events of ports that nobody asked for and that have not been reported yet.
     pub(crate) fn notices(&mut self) -> Vec<String> {
         let statistics = self.session.statistics();
         let mut notices = Vec::new();
@@ -325,7 +325,7 @@ impl Console {
         let all: Vec<usize> = (0..self.count()).collect();
         let stopped = self.session.stop(&all).err();
         // Frames on their way would count as lost.
-        self.session.settle(QUIET, SETTLE_MAX);
+        self.session.wait_until_quiet(QUIET, QUIET_WAIT_MAX);
         self.state.page = PageName::Stats;
         let mut lines = self.page(page::WIDTH);
         lines.extend(stopped.map(|error| error.to_string()));

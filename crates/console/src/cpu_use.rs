@@ -1,4 +1,4 @@
-//! How much of a core each thread of this process uses, from the kernel's account of CPU time.
+//! Share of a core that each thread of this process uses, from the kernel's account of CPU time.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

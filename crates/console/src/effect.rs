@@ -1,4 +1,4 @@
-//! What a command does beside changing settings: what the console carries out on the session.
+//! Effects of a command beside changed settings: work that the console does on the session.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::form::FormValue;
 use crate::state::ConsoleState;
 
-/// What is to be done after the settings have been changed.
+/// Work to be done after the settings have been changed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
     /// The settings of these ports differ: those that transmit go on with the new ones.
@@ -24,7 +24,7 @@ pub(crate) enum Effect {
     Arp {
         /// The ports.
         ports: Vec<usize>,
-        /// Whether it tells of the port's own address.
+        /// Whether it announces the port's own address.
         is_gratuitous: bool,
     },
     /// All statistics begin at zero.
@@ -45,7 +45,7 @@ pub(crate) enum Effect {
     Quit,
 }
 
-/// The values of a line, in the order of the form. A form says which kind stands where, so a value
+/// The values of a line, in the order of the form. The form fixes the kind of each, so a value
 /// of another kind is a slip in the table of words, which its test finds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a>(pub(crate) &'a [FormValue]);
@@ -97,6 +97,6 @@ impl Values<'_> {
     }
 }
 
-/// What a command does: it changes the settings and says what else is to be done, or why it cannot
-/// be done.
+/// The act of a command: it changes the settings and returns what else is to be done, or why it
+/// cannot be done.
 pub(crate) type Act = fn(&mut ConsoleState, Values<'_>) -> Result<Effect, String>;

@@ -260,7 +260,7 @@ impl Item {
         }
     }
 
-    /// What may stand here, for a message.
+    /// The words that fit here, for a message.
     fn allowed(&self) -> Vec<&'static str> {
         match self {
             Self::Words(words) => words.split('|').collect(),
@@ -272,18 +272,18 @@ impl Item {
 /// Why a line does not fit a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mismatch {
-    /// How many words fit.
+    /// The number of words that fit.
     pub(crate) depth: usize,
-    /// What could stand behind them; empty where the line ought to end.
+    /// The words that could follow them; empty where the line ought to end.
     pub(crate) allowed: Vec<&'static str>,
-    /// What is wrong with the word behind them, where it is of the kind that is wanted.
+    /// The mistake in the word after them, where it is of the kind that is wanted.
     pub(crate) why: Option<String>,
 }
 
 /// Reads `line` by `form`, in a session of `count` ports: its values in order.
 ///
 /// # Errors
-/// Where the line differs first.
+/// The first difference of the line.
 pub(crate) fn read(
     form: &'static str,
     line: &[Token<'_>],
@@ -316,7 +316,7 @@ pub(crate) fn read(
     Ok(values)
 }
 
-/// What may stand behind the complete words `line`, if the form fits them: words that stand for
+/// The words that may follow the complete words `line`, if the form fits them: words that stand for
 /// themselves, and for ports `all` and their numbers.
 pub(crate) fn candidates(form: &'static str, line: &[Token<'_>], count: usize) -> Vec<String> {
     let fits = match read(form, line, count) {

@@ -6,13 +6,13 @@
 //! lines. Scripts are checked as a whole before their first line takes effect.
 #![forbid(unsafe_code)]
 
-mod apart;
 mod arguments;
 mod arp;
 mod capture;
 mod console;
 mod cpu_use;
 mod effect;
+mod file_conflicts;
 mod flood;
 mod form;
 mod interrupt;
@@ -30,8 +30,8 @@ mod script;
 mod serve;
 mod state;
 mod station;
+mod stderr;
 mod streams;
-mod tell;
 mod terminal;
 mod words;
 

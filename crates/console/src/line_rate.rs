@@ -1,8 +1,8 @@
-//! What a line carries, as an argument: `10G`, `2.5G`, `100M`.
+//! The rate of a line, as an argument: `10G`, `2.5G`, `100M`.
 
 use std::str::FromStr;
 
-/// What a line carries at layer 1, in bit/s.
+/// The rate of a line at layer 1, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LineRate(f64);
 

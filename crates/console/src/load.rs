@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use generator::apart::FileUse;
+use generator::file_conflicts::FileUse;
 use generator::profile::Profile;
 use generator::session::{Session, StartOptions};
 use generator::statistics::{PortStatistics, SessionStatistics};
 
-use crate::apart::files_of;
 use crate::arguments::{
     EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, UsageError, session_error, some_time, time,
 };
+use crate::file_conflicts::files_of;
 use crate::interrupt::{ASK_EVERY, Interrupt};
 use crate::report::{Interruption, RunReport, figure};
-use crate::tell::{bounded, tell};
+use crate::stderr::{bounded, print_line};
 
 /// A line of progress stands for this long.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-/// How a load is carried out.
+/// Options of a load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LoadArgs {
     #[command(flatten)]
@@ -45,12 +45,12 @@ pub(crate) struct LoadArgs {
     quiet: bool,
 }
 
-/// What is sent, and when it counts as failed.
+/// The streams of a load, and when it counts as failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load<'a> {
     /// The streams.
     pub(crate) profile: &'a Profile,
-    /// Where it was read from.
+    /// The file that it was read from.
     pub(crate) file: Option<&'a Path>,
     /// All rates times this.
     pub(crate) multiplier: f64,
@@ -59,7 +59,7 @@ pub(crate) struct Load<'a> {
 }
 
 impl LoadArgs {
-    /// How many ports there are.
+    /// The number of ports.
     pub(crate) fn port_count(&self) -> usize {
         self.ports.specs().len()
     }
@@ -132,21 +132,21 @@ impl LoadArgs {
         interrupt: &Interrupt,
         start: Instant,
     ) -> anyhow::Result<()> {
-        let mut told = 0;
+        let mut reported = 0;
         while !interrupt.is_set() && ports.iter().any(|port| session.is_transmitting(*port)) {
             session.wait(Some(ASK_EVERY));
             let seconds = (start.elapsed().as_nanos() / PROGRESS_EVERY.as_nanos()) as u64;
-            if seconds > told && !self.quiet {
-                told = seconds;
-                tell(format_args!("{}", progress(told, &session.statistics())));
+            if seconds > reported && !self.quiet {
+                reported = seconds;
+                print_line(format_args!("{}", progress(reported, &session.statistics())));
             }
         }
         Ok(())
     }
 }
 
-/// How long was sent for, in seconds: from the first frame to the last, and the time to the one
-/// that would have been next; of the port that took longest. `None` where no port sent two frames.
+/// Time of sending, in seconds: from the first frame to the last, and the time to the one that
+/// would have been next; of the port that took longest. `None` where no port sent two frames.
 fn sending_s(statistics: &SessionStatistics) -> Option<f64> {
     let sent = statistics.ports.iter().map(|port| &port.tx).filter(|tx| tx.traffic.packets > 1);
     let spans = sent.map(|tx| {
@@ -156,7 +156,7 @@ fn sending_s(statistics: &SessionStatistics) -> Option<f64> {
     spans.max_by(f64::total_cmp).filter(|span_s| *span_s > 0.0)
 }
 
-/// What a second of a load was like.
+/// The line of one second of a load.
 fn progress(second: u64, statistics: &SessionStatistics) -> String {
     let sum = |of: fn(&PortStatistics) -> f64| -> f64 { statistics.ports.iter().map(of).sum() };
     let sent = sum(|port| port.tx.traffic.pps) / 1e6;
@@ -190,7 +190,7 @@ fn exit_code(load: &Load<'_>, report: &RunReport<'_>) -> ExitCode {
     }
     let too_much = load.loss_percent_max.and_then(|most| beyond(report, most));
     if let Some(why) = &too_much {
-        tell(format_args!("weir gen: {why}"));
+        print_line(format_args!("weir gen: {why}"));
     }
     let lossy = too_much.is_some();
     let has_failed = report.statistics.ports.iter().any(has_failed);
@@ -216,7 +216,7 @@ fn has_failed(port: &PortStatistics) -> bool {
 
 /// Says what is wrong with what was asked.
 pub(crate) fn usage(why: &str) -> ExitCode {
-    tell(format_args!("weir gen: {}", bounded(why)));
+    print_line(format_args!("weir gen: {}", bounded(why)));
     ExitCode::from(EXIT_USAGE)
 }
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_receives_no_more_or_lost_what_it_took_is_a_failure() {
+    fn a_port_that_stops_receiving_or_loses_frames_is_a_failure() {
         let profile = Profile::default();
         let (file, loss_percent_max) = (None, None);
         let load = Load { profile: &profile, file, multiplier: 1.0, loss_percent_max };

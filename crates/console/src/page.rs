@@ -25,7 +25,7 @@ use netdev::{PortCounters, PortInfo};
 use crate::cpu_use::ThreadUse;
 use crate::state::{ConsoleState, PageName};
 
-/// What a page is made of.
+/// The input of a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageInput<'a> {
     /// The settings.
@@ -38,7 +38,7 @@ pub(crate) struct PageInput<'a> {
     pub(crate) infos: &'a [PortInfo],
     /// Their counters, for the page that shows them.
     pub(crate) counters: &'a [PortCounters],
-    /// What was told, the last line last.
+    /// Lines that were shown, the last one last.
     pub(crate) log: &'a VecDeque<String>,
     /// Columns of the screen.
     pub(crate) width: usize,
@@ -87,9 +87,9 @@ const LOG_LINES: usize = 19;
 
 fn log(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Log")];
-    let told: Vec<String> = input.log.iter().flat_map(|line| wrapped(line, input.width)).collect();
-    let skipped = told.len().saturating_sub(LOG_LINES);
-    lines.extend(told.into_iter().skip(skipped));
+    let log: Vec<String> = input.log.iter().flat_map(|line| wrapped(line, input.width)).collect();
+    let skipped = log.len().saturating_sub(LOG_LINES);
+    lines.extend(log.into_iter().skip(skipped));
     if input.log.is_empty() {
         lines.push("nothing was told".to_owned());
     }

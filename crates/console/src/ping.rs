@@ -17,11 +17,11 @@ use netdev::PortSpec;
 use openflow::MacAddr;
 use serde_json::json;
 
-use crate::apart::files_of;
 use crate::arguments::{EXIT_INTERRUPTED, UsageError, open_port, time};
+use crate::file_conflicts::files_of;
 use crate::interrupt::Interrupt;
 use crate::station::Station;
-use crate::tell::tell;
+use crate::stderr::print_line;
 use echo::{EchoCount, EchoPath, EchoReply};
 
 const PING_EXAMPLES: &str = "\
@@ -36,8 +36,8 @@ Exit codes:
   2    wrong usage
   130  interrupted before the first answer";
 
-/// How long the port is polled after a request left before it sleeps: most answers come within, and
-/// waking takes as long as some of them.
+/// Time that the port is polled after a request left before it sleeps: most answers come within,
+/// and waking takes as long as some of them.
 const POLL_FOR: Duration = Duration::from_micros(200);
 
 /// ICMP echo through a port.
@@ -62,7 +62,7 @@ pub(crate) struct PingArgs {
     /// The VLAN of the requests
     #[arg(long, value_name = "VID", value_parser = clap::value_parser!(u16).range(0..=4095))]
     vlan: Option<u16>,
-    /// How many requests are sent [default: until Ctrl-C]
+    /// Number of requests that are sent [default: until Ctrl-C]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Seconds from one request to the next
@@ -84,7 +84,7 @@ pub(crate) struct PingArgs {
     /// Print the summary as one line of JSON, and nothing else
     #[arg(long)]
     json: bool,
-    /// Who is asked
+    /// The address that is asked
     #[arg(value_name = "ADDRESS")]
     dst: IpAddr,
 }
@@ -116,7 +116,7 @@ impl PingArgs {
             count = exchange.count;
         } else {
             let why = "does not answer: no Ethernet address to send to";
-            tell(format_args!("weir gen ping: {next_hop} {why}"));
+            print_line(format_args!("weir gen ping: {next_hop} {why}"));
         }
         self.summary(out, &count, start.elapsed())?;
         let interrupted = count.received == 0 && interrupt.is_set();

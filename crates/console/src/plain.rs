@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use crate::console::Console;
 use crate::page::WIDTH;
 use crate::runner::{Next, Output, Runner};
-use crate::tell::{bounded, tell};
+use crate::stderr::{bounded, print_line};
 
-/// How often ports are asked whether they have stopped by themselves.
+/// Time between two looks for ports that have stopped by themselves.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Longest line in bytes.
 const LINE_MAX: u64 = 64 << 10;
 
-/// How a run without a screen has ended.
+/// The end of a run without a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlainEnd {
     /// All lines were carried out.
@@ -44,7 +44,7 @@ impl<'a> PlainOutput<'a> {
         Self { out, failed: None }
     }
 
-    /// What has become of the output.
+    /// The outcome of writing the output.
     ///
     /// # Errors
     /// The first: a full disk, or a reader that has gone.
@@ -70,7 +70,7 @@ impl Output for PlainOutput<'_> {
 
     fn error(&mut self, text: &str) {
         let _ = self.out.flush();
-        tell(format_args!("weir gen: {}", bounded(text)));
+        print_line(format_args!("weir gen: {}", bounded(text)));
     }
 }
 
@@ -123,7 +123,7 @@ fn read_line(input: &mut dyn BufRead) -> std::io::Result<Option<Result<String, S
 /// Carries out the lines of the standard input.
 ///
 /// # Errors
-/// Where no thread can be started, or the output cannot be written: then no further line is carried
+/// When no thread can be started, or the output cannot be written: then no further line is carried
 /// out, and all ports stop.
 pub(crate) fn run(runner: &Runner, out: &mut dyn Write) -> std::io::Result<PlainEnd> {
     let prompt = std::io::stdin().is_terminal().then_some("weir gen> ");

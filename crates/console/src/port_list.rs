@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-/// What is wrong with a list.
+/// The mistake in a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PortListError {
     /// An item is neither a number nor two with a hyphen between.
@@ -16,7 +16,7 @@ pub(crate) enum PortListError {
     Unknown {
         /// The port as written.
         port: usize,
-        /// How many ports there are.
+        /// The number of ports.
         count: usize,
     },
     /// The first port of a range is behind its last one.
@@ -38,7 +38,7 @@ fn ports_text(count: usize) -> String {
 /// The ports that `text` names, in ascending order, of `count` ports.
 ///
 /// # Errors
-/// Where an item is no port of the session.
+/// An item that is no port of the session.
 pub(crate) fn parse(text: &str, count: usize) -> Result<Vec<usize>, PortListError> {
     if text == "all" {
         return Ok((0..count).collect());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told_with_what_there_is() {
+    fn slips_are_refused_with_what_there_is() {
         let message = |text: &str| parse(text, 2).unwrap_err().to_string();
         assert_eq!(message("7"), "there is no port 7; ports are 0 to 1");
         assert_eq!(message("0-7"), "there is no port 7; ports are 0 to 1");

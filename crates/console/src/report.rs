@@ -1,4 +1,4 @@
-//! What a run has sent and received, as tables for people and as one JSON object for programs.
+//! The report of a run, as tables for people and as one JSON object for programs.
 //!
 //! Functions from statistics to text. Rates of the tables are means over the run, not those of its
 //! last second.
@@ -13,7 +13,7 @@ use generator::statistics::{
 };
 use serde_json::{Value, json};
 
-/// Where a signal ended a run.
+/// The point at which a signal ended a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interruption {
     /// While frames were due.
@@ -37,7 +37,7 @@ impl Interruption {
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunReport<'a> {
-    /// What was counted.
+    /// The counts.
     pub(crate) statistics: &'a SessionStatistics,
     /// From the first frame to the last, in seconds, and the time to the one that would be next.
     pub(crate) sending_s: f64,
@@ -101,7 +101,7 @@ impl RunReport<'_> {
         text + &self.remarks()
     }
 
-    /// What a reader of the tables would take for something else.
+    /// Remarks on what a reader of the tables would take for something else.
     fn remarks(&self) -> String {
         let mut text = String::new();
         let streams = &self.statistics.streams;
@@ -207,7 +207,7 @@ pub(crate) fn delay_text(delay_ns: f64, floor: Option<&DelayFloor>) -> String {
     format!("{:.1}{mark}", delay_ns / 1e3)
 }
 
-/// What the generator itself adds to a delay, and what its clock tells apart.
+/// The delay that the generator itself adds, and the resolution of its clock.
 fn floor_text(floor: &DelayFloor) -> String {
     let DelayFloor { p50_ns, least_ns, probes, resolution_ns, .. } = floor;
     format!(
@@ -305,9 +305,9 @@ mod tests {
         let statistics =
             SessionStatistics { streams, floor: Some(floor), ..SessionStatistics::default() };
         let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: None };
-        let told = "own floor 1.2 us (p50 of 1000 probes over a wire in memory; least 0.9 us), \
+        let expected = "own floor 1.2 us (p50 of 1000 probes over a wire in memory; least 0.9 us), \
                     resolution 17 ns; * is below the floor\n";
-        assert!(report.text().contains(told), "{}", report.text());
+        assert!(report.text().contains(expected), "{}", report.text());
         assert_eq!(report.json()["statistics"]["floor"]["resolution_ns"], 17.0);
     }
 
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_accounted_for_and_what_was_not_due_are_said() {
+    fn unaccounted_and_undue_frames_have_remarks() {
         let text = |sent, unnumbered, interrupted| {
             let stream = StreamStatistics { sent, unnumbered, ..StreamStatistics::default() };
             let tx = PortTraffic { packets: sent, ..PortTraffic::default() };

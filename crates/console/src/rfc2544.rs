@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::arguments::{EXIT_INTERRUPTED, PortArgs, UsageError, session_error, some_time, time};
-use crate::tell::tell;
+use crate::stderr::print_line;
 
 const RFC2544_EXAMPLES: &str = "\
 Examples:
@@ -49,10 +49,10 @@ Exit codes:
   2    wrong usage
   130  interrupted";
 
-/// What is said where the tester could not keep its schedule.
+/// Remark where the tester could not keep its schedule.
 const TESTER_LIMITED: &str = "; limited by the tester";
 
-/// What is measured.
+/// A method, as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MethodWord {
     /// The highest rate without loss, by binary search (RFC 2544, 26.1)
@@ -79,7 +79,7 @@ enum MethodWord {
 pub(crate) struct Rfc2544Args {
     #[command(flatten)]
     ports: PortArgs,
-    /// What is measured
+    /// The method
     #[arg(long, value_enum, default_value = "throughput")]
     method: MethodWord,
     /// Sizes of the frames in bytes, FCS included
@@ -116,8 +116,8 @@ pub(crate) struct Rfc2544Args {
     #[arg(long, value_name = "COUNT", default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeats: u32,
-    /// What resets the device, for the shell, after a quarter of the trial [default: the operator,
-    /// who is told when]
+    /// Command for the shell that resets the device, after a quarter of the trial [default: the
+    /// operator, when asked to]
     #[arg(long, value_name = "COMMAND")]
     reset_command: Option<String>,
     /// Send no learning frames
@@ -152,7 +152,7 @@ impl<M: Measurer> Measurer for TellingMeasurer<M> {
         let outputs = self.inner.run(phases)?;
         for output in &outputs {
             let row = output.row();
-            tell(format_args!(
+            print_line(format_args!(
                 "{} B, {:.0} packets/s for {:.3} s: {} sent, {} arrived, loss {:.4} %{}",
                 output.input.frame_size,
                 row.rate_pps,
@@ -167,7 +167,7 @@ impl<M: Measurer> Measurer for TellingMeasurer<M> {
     }
 }
 
-/// What is said of one frame size: text for people, and the value for programs.
+/// The answer for one frame size: text for people, and the value for programs.
 struct MethodAnswer {
     text: String,
     value: Value,
@@ -475,14 +475,14 @@ fn ends(estimate: &Estimate, decimals: usize) -> String {
     }
 }
 
-/// What the tester did not send, or not in time.
+/// Frames that the tester did not send, or not in time.
 fn tester_text(row: &TrialRow) -> String {
     let count =
         |count: u64, what| if count > 0 { format!(", {count} {what}") } else { String::new() };
     count(row.unsent, "not sent") + &count(row.sent_late, "sent late")
 }
 
-/// What the tester itself adds to a delay, and whether that is all that was found.
+/// The delay that the tester itself adds, and whether that is all that was found.
 fn floor_text(mean_ns: &Estimate, floor: Option<&DelayFloor>) -> String {
     let Some(floor) = floor else { return String::new() };
     let DelayFloor { p50_ns, resolution_ns, .. } = floor;
@@ -501,7 +501,7 @@ fn rate_text(rate: &Estimate, line_pps: f64) -> String {
     )
 }
 
-/// What else is to be said of a rate.
+/// The limits of a rate.
 fn limits(is_at_max: bool, is_tester_limited: bool) -> &'static str {
     match (is_at_max, is_tester_limited) {
         (true, false) => "; the device can do more",
@@ -517,7 +517,7 @@ mod tests {
     use super::{ends, limits, load, precision};
 
     #[test]
-    fn an_interval_without_ends_is_told_in_words() {
+    fn an_interval_without_ends_is_written_in_words() {
         let one = Estimate::of_mean(&[7.0]).unwrap();
         assert_eq!(ends(&one, 2), "(one sample, no interval)");
         assert_eq!(ends(&Estimate { value: 1.0, low: 0.5, high: 2.0 }, 1), "(0.5 to 2.0)");

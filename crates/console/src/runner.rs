@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::console::{Console, Outcome};
 use crate::script::ScriptLine;
-use crate::tell::bounded;
+use crate::stderr::bounded;
 
-/// How often a wait looks for a signal.
+/// Time between two looks for a signal during a wait.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Where the results of commands go.
+/// The output to which the results of commands go.
 pub(crate) trait Output {
     /// Text that a command asked for.
     fn show(&mut self, text: &str);
@@ -27,7 +27,7 @@ pub(crate) trait Output {
     fn error(&mut self, text: &str);
 }
 
-/// What becomes of the console after a line.
+/// The state of the console after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It goes on.
@@ -70,7 +70,7 @@ impl Runner {
             Ok(Some(command)) => command,
             Ok(None) => return (Next::More, true),
             Err(error) => {
-                self.tell(&error.to_string(), output);
+                self.report_error(&error.to_string(), output);
                 return (Next::More, false);
             }
         };
@@ -99,11 +99,11 @@ impl Runner {
                 Ok(Outcome::Script(lines)) => commands.extend(lines),
                 Ok(Outcome::Quit) => return (Next::Quit, true),
                 Err(error) if place.is_empty() => {
-                    self.tell(&error, output);
+                    self.report_error(&error, output);
                     return (Next::More, false);
                 }
                 Err(error) => {
-                    self.tell(&format!("{place}: {error}"), output);
+                    self.report_error(&format!("{place}: {error}"), output);
                     return (Next::More, false);
                 }
             }
@@ -112,7 +112,7 @@ impl Runner {
     }
 
     /// An error, for the output and the log.
-    fn tell(&self, error: &str, output: &mut dyn Output) {
+    fn report_error(&self, error: &str, output: &mut dyn Output) {
         let error = bounded(error);
         self.console().note(&error);
         output.error(&error);

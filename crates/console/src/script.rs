@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use generator::apart::{FileUse, FilesInUse};
+use generator::file_conflicts::{FileUse, FilesInUse};
 use generator::profile::{Payload, StreamSpec};
 
 use crate::arp;
@@ -36,7 +36,7 @@ pub(crate) enum ScriptError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The mistake.
         error: LineError,
     },
     /// A line cannot be carried out.
@@ -79,10 +79,10 @@ pub(crate) fn read(
     Ok(reader.lines)
 }
 
-/// What a script knows of a port besides its settings.
+/// Properties of a port that a script needs besides its settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScriptPort {
-    /// What the line carries at layer 1, in bit/s.
+    /// The rate of the line at layer 1, in bit/s.
     pub(crate) line_rate_bps: f64,
     /// Whether the port sends when the line is reached: each change takes effect at once.
     pub(crate) is_transmitting: bool,
@@ -183,7 +183,7 @@ impl ScriptReader<'_> {
 /// one is to send.
 ///
 /// # Errors
-/// What has this file.
+/// The use that has this file.
 pub(crate) fn check_save(
     path: &Path,
     state: &ConsoleState,
@@ -191,7 +191,7 @@ pub(crate) fn check_save(
 ) -> Result<(), String> {
     let mut files = files.clone();
     for file in state.ports.iter().filter_map(|port| port.pcap_file.as_ref()) {
-        // One that a port writes cannot be sent, which is said where it is to be.
+        // One that a port writes cannot be sent, which is refused where it is to be.
         let _ = files.add(&format!("capture file {}", file.display()), file, FileUse::Read);
     }
     let name = format!("settings {}", path.display());

@@ -1,5 +1,5 @@
-//! What the console's words have set: per port a single packet, a range, a sequence, and how they
-//! are sent.
+//! The settings that the console's words make: per port a single packet, a range, a sequence, and
+//! the way in which they are sent.
 //!
 //! All of it is plain data without any port behind it, so that a script can be tried on a copy
 //! before its first line takes effect. What the ports then send is made from it by
@@ -25,7 +25,7 @@ pub(crate) const SEQUENCE_MAX: usize = 16;
 pub(crate) enum PageName {
     /// Rates and settings of the ports.
     Main,
-    /// What the range words have set.
+    /// The settings of the range words.
     Range,
     /// The packets of a port's sequence.
     Sequence,
@@ -33,17 +33,17 @@ pub(crate) enum PageName {
     Latency,
     /// Counters of each port.
     Stats,
-    /// Which thread serves which queue.
+    /// The thread of each queue.
     Cpu,
     /// Each stream that is loaded.
     Streams,
-    /// What each port is and how it is used.
+    /// Each port's device and use.
     Config,
     /// The capture files that ports send.
     Pcap,
     /// The masks of random bits.
     Random,
-    /// What was told.
+    /// Lines that were shown.
     Log,
     /// The counters of the devices.
     Xstats,
@@ -97,7 +97,7 @@ impl PageName {
     }
 }
 
-/// Which of its settings a port sends.
+/// The settings that a port sends by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendMode {
     /// One packet.
@@ -125,7 +125,7 @@ pub(crate) struct PortSettings {
     pub(crate) is_range_on: bool,
     /// The packets of sequence mode.
     pub(crate) sequence: Vec<PacketSettings>,
-    /// How many of them are sent in turn; 0 is off.
+    /// The number of them that are sent in turn; 0 is off.
     pub(crate) sequence_count: usize,
     /// The capture file of pcap mode.
     pub(crate) pcap_file: Option<PathBuf>,
@@ -174,7 +174,7 @@ impl PortSettings {
         }
     }
 
-    /// What the port sends.
+    /// The settings that the port sends by.
     pub(crate) fn mode(&self) -> SendMode {
         match (self.is_pcap_on, self.is_range_on, self.sequence_count) {
             (true, _, _) => SendMode::Capture,

@@ -19,7 +19,7 @@ use crate::interrupt::ASK_EVERY;
 /// Frames taken from the port at once.
 const BURST: usize = 64;
 
-/// How long a port without a descriptor is left alone between two looks.
+/// Time between two looks at a port without a descriptor.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Attempts to hand a frame to a full transmit queue.

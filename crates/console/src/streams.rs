@@ -1,4 +1,4 @@
-//! What a port sends, as streams for the generator, from what the words have set.
+//! The streams of a port for the generator, made from the settings.
 //!
 //! Single and range mode are one stream. Sequence mode is one for each packet: all have the same
 //! number of frames a second, each a place further on in time, so that they leave in turn.
@@ -76,7 +76,7 @@ pub(crate) fn check_all(specs: &[StreamSpec], line_rate_bps: f64) -> Result<(), 
 /// Whether the generator can make the frames of a stream, as far as no port is needed for that.
 ///
 /// # Errors
-/// What is wrong, and with which field.
+/// The mistake, and its field.
 fn check(spec: &StreamSpec) -> Result<(), String> {
     let Err(error) = check_stream(spec) else { return Ok(()) };
     let named = spec.modifiers.iter().enumerate().find_map(|(place, modifier)| match modifier {

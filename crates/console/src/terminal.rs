@@ -32,10 +32,10 @@ use crate::words;
 /// Rows below the page: two for messages, one for the line that is edited.
 const ROWS_BELOW: u16 = 3;
 
-/// How often the page is drawn.
+/// Time between two drawings of the page.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How often the thread that draws looks whether it is to end or to draw.
+/// Time between two looks of the thread that draws, whether it is to end or to draw.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Columns and rows of the terminal.
@@ -263,7 +263,7 @@ fn editor(ports: usize) -> rustyline::Result<LineEditor> {
 /// that of the session: nothing is left behind.
 ///
 /// # Errors
-/// Where the terminal cannot be used or no thread can be started.
+/// When the terminal cannot be used or no thread can be started.
 pub(crate) fn run(runner: &Runner) -> anyhow::Result<()> {
     let mut editor = editor(runner.console().count())?;
     {

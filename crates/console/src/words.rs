@@ -20,11 +20,11 @@ use crate::state::ConsoleState;
 /// A command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordRow {
-    /// What it looks like (see [`crate::form`]).
+    /// Its form (see [`crate::form`]).
     pub(crate) form: &'static str,
-    /// What it does, in a few words.
+    /// Its help, in a few words.
     pub(crate) help: &'static str,
-    /// What it does.
+    /// Its act.
     pub(crate) act: Act,
 }
 
@@ -97,13 +97,13 @@ impl ParsedLine {
     }
 }
 
-/// What is wrong with a line.
+/// The mistake in a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {reason}")]
 pub(crate) struct LineError {
     /// The column of the word that is wrong, from 1.
     pub(crate) column: usize,
-    /// What is wrong, and what is allowed.
+    /// The mistake, and what is allowed.
     pub(crate) reason: String,
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn parse(line: &str, count: usize) -> Result<Option<ParsedLine>, Line
     Err(error(line, &tokens, &mismatches))
 }
 
-/// What is said about a word of Pktgen that is not here.
+/// The reason why a word of Pktgen is not here.
 fn refusal(word: &str) -> Option<String> {
     let (word, why) = REFUSED.iter().find(|(refused, _)| *refused == word)?;
     Some(format!("{word} is not done here: {why}"))
@@ -171,8 +171,8 @@ fn nearest(text: &str, words: &[&str]) -> String {
     }
 }
 
-/// What may stand in place of the last word of `line`, which may be a part of a word or empty: the
-/// place where it begins, in bytes, and the words.
+/// The words that may stand in place of the last word of `line`, which may be a part of a word or
+/// empty: the place where it begins, in bytes, and the words.
 pub(crate) fn complete(line: &str, count: usize) -> (usize, Vec<String>) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, begun) = line.split_at(start);

@@ -99,7 +99,7 @@ impl Session {
             index: usize::try_from(refused.index).unwrap_or(usize::MAX),
             why: match refused.why {
                 RefusalReason::Error(version, error) => refusal(version, &error),
-                RefusalReason::Unsayable(why) => why,
+                RefusalReason::NotEncodable(why) => why,
             },
         });
         Ok(Refusals { messages, refused, listed: listed.collect() })

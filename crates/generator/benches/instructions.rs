@@ -1,5 +1,5 @@
-//! How many instructions the sender and the receiver execute for a frame: counts, so that a loaded
-//! machine says the same as a quiet one.
+//! Instructions that the sender and the receiver execute for a frame: counts, so that a loaded
+//! machine gives the same as a quiet one.
 //!
 //! `cargo xtask instructions` runs it under Callgrind and compares with the committed figures. Each
 //! case takes 6,400 frames in batches of 64. It must never count what makes the receiver's frames.

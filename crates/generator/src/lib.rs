@@ -26,7 +26,7 @@
 //! session.load(0, &[stream])?;
 //! session.start(&[0], &StartOptions::default())?;
 //! session.wait(None);
-//! session.settle(Duration::from_millis(20), Duration::from_secs(1));
+//! session.wait_until_quiet(Duration::from_millis(20), Duration::from_secs(1));
 //! let streams = session.statistics().streams;
 //! assert_eq!(streams[0].sent + streams[0].unsent, 10);
 //! assert_eq!(streams[0].lost, Some(0));
@@ -34,8 +34,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod apart;
 mod clock;
+pub mod file_conflicts;
 pub mod method;
 pub mod probe;
 pub mod profile;

@@ -32,7 +32,7 @@ use crate::receiver::StreamReport;
 
 pub use estimate::Estimate;
 
-/// What a trial offers.
+/// The load that a trial offers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialInput {
     /// Bytes of a frame, FCS counted.
@@ -59,10 +59,10 @@ impl TrialInput {
     }
 }
 
-/// What a trial showed.
+/// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialOutput {
-    /// What was offered.
+    /// The load that was offered.
     pub input: TrialInput,
     /// When the first frame was due, nanoseconds of the measurer's clock.
     pub start_ns: u64,
@@ -76,7 +76,7 @@ pub struct TrialOutput {
     /// Frames that left later than they were due, by more than the tester's threshold.
     #[serde(default)]
     pub sent_late: u64,
-    /// What arrived of the frames of the schedule.
+    /// The frames of the schedule that arrived.
     pub report: StreamReport,
 }
 
@@ -160,7 +160,7 @@ pub struct TrialRow {
 
 /// Performs trials.
 pub trait Measurer {
-    /// What can go wrong with a trial.
+    /// Reasons why a trial fails.
     type Error;
 
     /// Offers the loads one after the other without a pause, waits for what is still on its way,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_tells_the_limit_of_the_tester_from_that_of_the_device() {
+    fn every_method_separates_limits_of_tester_and_device() {
         let measurer = || SimulatedMeasurer::new(DeviceModel::perfect(1_500.0, 4), 1);
         assert_eq!(are_limited(&mut measurer()), [false; 7]);
         for is_late in [false, true] {

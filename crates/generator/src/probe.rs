@@ -92,7 +92,7 @@ impl ProbeHeader {
     }
 }
 
-/// What stands where a probe would be: zero in too short a payload, which is no probe.
+/// The bytes in the place of a probe: zero in too short a payload, which is no probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeWords {
     /// Check, stream and sequence number.

@@ -1,4 +1,4 @@
-//! What is to be sent: a profile of streams, as TOML, JSON, Python and the console write it.
+//! A profile of streams to be sent, as TOML, JSON, Python and the console write it.
 //!
 //! A profile is data: it is checked as a whole when it is loaded into a
 //! [`crate::session::Session`], and nothing is sent before all of it is known to be right. Every
@@ -67,11 +67,11 @@ pub struct StreamSpec {
     pub size: FrameSize,
     /// The fields that differ from frame to frame.
     pub modifiers: Vec<Modifier>,
-    /// How fast.
+    /// The rate.
     pub rate: Rate,
-    /// How many frames, and with which gaps.
+    /// The number of frames, and their gaps.
     pub mode: Mode,
-    /// How the frames lie between each other at the given rate.
+    /// The spread of the frames in time at the given rate.
     pub arrival: Arrival,
     /// Time in seconds from the start of the port, or of the chain, to the first frame.
     pub start_after_s: f64,
@@ -112,17 +112,17 @@ fn given_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     check_name(&name).map(|()| name).map_err(serde::de::Error::custom)
 }
 
-/// Whether tables can show the name, and a reader tell it from others.
+/// Whether tables can show the name, and a reader distinguish it.
 fn check_name(name: &str) -> Result<(), String> {
-    let said = |what: &str| Err(format!("a name has {what}; leave it out for stream-N"));
+    let refused = |what: &str| Err(format!("a name has {what}; leave it out for stream-N"));
     if name.trim().is_empty() {
-        return said("a letter or a digit at least");
+        return refused("a letter or a digit at least");
     }
     if let Some(odd) = name.chars().find(|c| c.is_control()) {
-        return said(&format!("no control characters such as {odd:?}"));
+        return refused(&format!("no control characters such as {odd:?}"));
     }
     if name.chars().count() > NAME_MAX {
-        return said(&format!("at most {NAME_MAX} characters"));
+        return refused(&format!("at most {NAME_MAX} characters"));
     }
     Ok(())
 }
@@ -158,7 +158,7 @@ pub struct ProfileError {
     pub stream: String,
     /// The key of the stream's table, `size` or `modifiers[1].max`.
     pub field: String,
-    /// What is wrong, and what is allowed.
+    /// The mistake, and what is allowed.
     pub reason: String,
 }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_told_with_what_is_allowed() {
+    fn slips_are_refused_with_what_is_allowed() {
         let error = |text: &str| Profile::from_toml(text).unwrap_err().to_string();
         assert!(error("[[streams]]\nrat = '1pps'").contains("`rate`"));
         assert!(error("[[streams]]\nrate = '1 parsec'").contains("Mpps"));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn modifiers_of_tuples_and_of_fields_are_told_apart() {
+    fn modifiers_of_tuples_and_of_fields_are_distinct() {
         let profile = Profile::from_toml(EXAMPLE).unwrap();
         let [Modifier::Field(FieldModifier { field, .. }), Modifier::Tuples(tuples)] =
             &profile.streams[0].modifiers[..]

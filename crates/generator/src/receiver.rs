@@ -28,7 +28,7 @@ const FCS_LEN: u64 = 4;
 /// the cache wait for memory together. Eight as on the datapath's stages that do the same.
 const GROUP: usize = 8;
 
-/// What frames count as late, and what is checked of them.
+/// The frames that count as late, and the checks made of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverOptions {
     /// Frames that arrive after this time are late, nanoseconds of the run's clock.
@@ -71,7 +71,7 @@ pub struct Receiver {
     has_checks: bool,
 }
 
-/// How many numbers of streams there are.
+/// The number of stream numbers.
 const STREAMS: usize = 1 << 16;
 
 /// No place: there are fewer streams.
@@ -271,7 +271,7 @@ mod tests {
     /// Pktgen throws the sample behind a lost probe away, and has percentiles of the last samples
     /// only.
     #[test]
-    fn a_lost_probe_takes_no_sample_with_it_and_no_sample_is_forgotten() {
+    fn a_lost_probe_loses_no_other_sample() {
         let mut receiver = receiver(ReceiverOptions::default());
         let mut arrivals: Vec<(u64, u32)> = (0..20_000)
             .filter(|number| number % 10 != 9)

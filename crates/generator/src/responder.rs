@@ -43,7 +43,7 @@ const ECHO_TTL: u8 = 64;
 /// (RFC 4861, 7.1.1).
 const NEIGHBOUR_HOP_LIMIT: u8 = 255;
 
-/// All nodes on the link, which are told when the asker has no address yet (RFC 4861, 7.2.4).
+/// All nodes on the link, which are answered when the asker has no address yet (RFC 4861, 7.2.4).
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// Flags of a neighbour advertisement: solicited.
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_address_is_answered_by_arp_with_the_tags_of_the_question() {
+    fn a_claimed_address_is_answered_by_arp_with_the_same_tags() {
         let reply = responder().reply(&arp_request(HERE).build()).unwrap();
         let words = "arp,dl_vlan=7,dl_vlan_pcp=3,arp_op=2,arp_spa=10.0.0.1,arp_tpa=10.0.0.2,\
                      arp_sha=02:00:00:00:00:01,arp_tha=02:00:00:00:00:02,\
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_told_and_so_are_all_nodes_when_the_asker_has_no_address() {
+    fn an_asker_without_an_address_is_answered_at_all_nodes() {
         let reply = responder().reply(&solicit(THERE_V6, HERE_V6, 255)).unwrap();
         let words = "icmp6,icmp_type=136,ipv6_dst=fd00::2,nd_target=fd00::1,\
                      nd_tll=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02";

@@ -9,9 +9,9 @@ pub mod floor;
 mod line_use;
 mod load;
 mod queues;
+mod rx_thread;
 mod sender;
 mod snapshot;
-mod taker;
 pub mod virtual_sender;
 mod watcher;
 
@@ -26,8 +26,8 @@ use netdev::sys::realtime::run_in_real_time;
 use netdev::{Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
 use openflow::MacAddr;
 
-use crate::apart::{FileOverlap, FilesInUse};
 use crate::clock::RunClock;
+use crate::file_conflicts::{FileOverlap, FilesInUse};
 use crate::probe::StreamId;
 use crate::profile::ProfileError;
 use crate::receiver::ReceiverOptions;
@@ -37,18 +37,18 @@ use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, UNSENT_AFTER_NS}
 use line_use::LineUse;
 pub use load::check_stream;
 use queues::PortSenders;
+use rx_thread::{PortReceiver, ReceiveCommand, ReceiverPlace};
 use sender::{SendCommand, SenderFlags, SenderPlace};
 use snapshot::Baseline;
-use taker::{PortTaker, TakeCommand, TakerPlace};
 use watcher::Watcher;
 
-/// What a line carries where neither the user nor the port says it: 10 Gbit/s.
+/// Rate of a line where neither the user nor the port gives it: 10 Gbit/s.
 const LINE_RATE_BPS: f64 = 10e9;
 
 /// Time between two looks while waiting for the end.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// How the threads of a session wait for due times and for frames.
+/// The way in which the threads of a session wait for due times and for frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waiting {
     /// They poll while the session sends: a delay has no wake-up in it.
@@ -56,7 +56,7 @@ pub enum Waiting {
     Polling,
     /// They sleep where they would poll: for a session that shares its cores with what it measures.
     /// Frames then leave some 60 us late, and a delay has the time of a wake-up in it.
-    Sparing,
+    Sleeping,
     /// They sleep, and delays are exact all the same: threads run in real time where the process
     /// may, the last microseconds before a due time are polled, and a frame has arrived when the
     /// kernel says so, where the port knows that.
@@ -68,16 +68,16 @@ impl Waiting {
     fn is_asleep(self) -> bool {
         match self {
             Self::Polling => false,
-            Self::Sparing | Self::Precise => true,
+            Self::Sleeping | Self::Precise => true,
         }
     }
 }
 
-/// How a session works; the default is for a machine whose cores are not all its own.
+/// Options of a session; the default is for a machine whose cores are not all its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionOptions {
-    /// What each port's line carries at layer 1, in bit/s, by index; otherwise, and for 0.0, what
-    /// the port says, and 10 Gbit/s where it does not know.
+    /// The rate of each port's line at layer 1, in bit/s, by index; otherwise, and for 0.0, the
+    /// rate that the port reports, and 10 Gbit/s where it does not know.
     pub line_rate_bps: Vec<f64>,
     /// The cores of the threads: those that send by port and queue, then those that receive by
     /// port. Of threads beyond the list, those that receive keep off the cores of those that send,
@@ -93,7 +93,7 @@ pub struct SessionOptions {
     /// The time between the call of `start` and the first frame, in nanoseconds: all ports start
     /// together.
     pub lead_ns: u64,
-    /// How threads wait for due times and for frames.
+    /// The way in which threads wait for due times and for frames.
     pub waiting: Waiting,
     /// The number of the first stream in its frames, 1 or more. Sessions after each other on the
     /// same wire that have other numbers do not take late frames of each other for their own.
@@ -125,7 +125,7 @@ impl Default for SessionOptions {
 }
 
 impl SessionOptions {
-    /// What answers for the addresses that a port claims; none where it claims none.
+    /// The responder for the addresses that a port claims; none where it claims none.
     fn responder(&self, port: usize, mac: [u8; 6]) -> Option<Responder> {
         let claims = self.claims.iter().filter(|(claimant, _)| *claimant == port);
         let addresses: Vec<IpAddr> = claims.map(|(_, address)| *address).collect();
@@ -133,7 +133,7 @@ impl SessionOptions {
     }
 }
 
-/// How ports are started.
+/// Options of a start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StartOptions {
     /// All rates of the profile times this; `max` stays.
@@ -151,7 +151,7 @@ impl Default for StartOptions {
     }
 }
 
-/// What a session cannot do.
+/// Reasons why a session refuses something.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// A port cannot be opened.
@@ -165,7 +165,7 @@ pub enum SessionError {
     NoPort {
         /// The index asked for.
         port: usize,
-        /// How many there are.
+        /// The number of ports.
         count: usize,
     },
     /// Nothing is loaded into the port.
@@ -188,9 +188,9 @@ pub enum SessionError {
     /// A thread cannot be started or pinned.
     #[error("{what}: {source}")]
     Thread {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
@@ -203,7 +203,7 @@ pub struct Session {
     ports: Vec<SessionPort>,
     clock: RunClock,
     lead_ns: u64,
-    /// Frames that are handed to a port at once, where nothing else is said.
+    /// Frames that are handed to a port at once, where nothing else is set.
     burst: usize,
     /// Numbers of streams that were and are no more, and the numbers of their next frames.
     free_ids: Vec<(StreamId, u64)>,
@@ -211,7 +211,7 @@ pub struct Session {
     /// Those of the ports, where their specs are known.
     files: FilesInUse,
     floor: Option<DelayFloor>,
-    /// Whether it could not be measured: said once, and not tried again.
+    /// Whether it could not be measured: logged once, and not tried again.
     has_no_floor: bool,
     floor_options: SessionOptions,
 }
@@ -225,12 +225,12 @@ struct SessionPort {
     line_rate_bps: f64,
     /// Whether anything can come.
     receives: bool,
-    // Dropped in this order: the taker holds a way to a sender.
-    taker: PortTaker,
+    // Dropped in this order: the receiver holds a way to a sender.
+    receiver: PortReceiver,
     senders: PortSenders,
     /// The streams, in the order in which they were loaded.
     streams: Vec<LoadedStream>,
-    /// What `start` was called with, as long as nothing else was.
+    /// The arguments of `start`, as long as nothing else was started.
     started: Option<StartedPort>,
     baselines: [Baseline; 2],
     /// The device's counters at the last clear.
@@ -247,13 +247,13 @@ struct LoadedStream {
     wants_probes: bool,
     /// Whether nothing ever starts it: neither its port nor a stream before it.
     never_starts: bool,
-    /// How its frames are accounted for where they arrive.
+    /// Options of the account of its frames where they arrive.
     arrival: ReceiverOptions,
-    /// What it asks of the line; `None` where it takes what is left.
+    /// Its demand on the line; `None` where it takes what is left.
     line_use: Option<LineUse>,
 }
 
-/// How a port was started.
+/// The start of a port.
 #[derive(Clone, Copy, Debug)]
 struct StartedPort {
     end_ns: u64,
@@ -262,7 +262,7 @@ struct StartedPort {
 
 impl SessionPort {
     /// A port without streams, whose line carries `given_bps` where that is not 0.
-    fn new(info: &PortInfo, given_bps: f64, taker: PortTaker, senders: PortSenders) -> Self {
+    fn new(info: &PortInfo, given_bps: f64, receiver: PortReceiver, senders: PortSenders) -> Self {
         let rates = [given_bps, speed_bps(info), LINE_RATE_BPS];
         Self {
             name: format!("{}:{}", info.kind, info.name),
@@ -270,7 +270,7 @@ impl SessionPort {
             mtu: info.mtu,
             receives: info.kind != "null",
             line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
-            taker,
+            receiver,
             senders,
             streams: Vec::new(),
             started: None,
@@ -335,7 +335,7 @@ impl Session {
             senders.into_iter().zip(queues).zip(infos).enumerate()
         {
             let answers = options.responder(index, info.mac).zip(senders.answerer());
-            let place = TakerPlace {
+            let place = ReceiverPlace {
                 port: index,
                 cpus: cores.next().map_or_else(|| cpus_beside(of_senders), |core| vec![core]),
                 // Asleep it does not look whether anybody sends. Nothing comes of a null port.
@@ -345,14 +345,14 @@ impl Session {
                 },
                 waiting: options.waiting,
             };
-            let taker = PortTaker::start(place, queues, clock, answers)?;
+            let receiver = PortReceiver::start(place, queues, clock, answers)?;
             let given = options.line_rate_bps.get(index).copied().unwrap_or_default();
-            ports.push(SessionPort::new(&info, given, taker, senders));
+            ports.push(SessionPort::new(&info, given, receiver, senders));
         }
         // The last, after all that can fail: it holds a way to each sender, which would wait for
         // its end.
-        let tellers = ports.iter().map(|port| port.senders.tellers()).collect();
-        let watcher = Watcher::start(devices, tellers, clock)?;
+        let handles = ports.iter().map(|port| port.senders.handles()).collect();
+        let watcher = Watcher::start(devices, handles, clock)?;
         let SessionOptions { lead_ns, first_stream: next_id, burst, .. } = options;
         Ok(Self {
             watcher,
@@ -376,17 +376,17 @@ impl Session {
     #[must_use]
     pub fn into_ports(self) -> Vec<Port> {
         let Self { watcher, ports, .. } = self;
-        // The watcher first and each taker before its sender: they hold a way to it.
+        // The watcher first and each receiver before its sender: they hold a way to it.
         let devices = watcher.end();
         let queues = ports.into_iter().map(|port| {
-            let rx = port.taker.end();
+            let rx = port.receiver.end();
             rx.into_iter().zip(port.senders.end()).map(|(rx, tx)| PortQueue { rx, tx })
         });
         let whole = devices.into_iter().zip(queues);
         whole.filter_map(|(device, queues)| Port::from_queues(device, queues)).collect()
     }
 
-    /// How many ports there are.
+    /// The number of ports.
     #[must_use]
     pub fn port_count(&self) -> usize {
         self.ports.len()
@@ -404,7 +404,7 @@ impl Session {
         }
     }
 
-    /// What the port's line carries at layer 1, in bit/s.
+    /// The rate of the port's line at layer 1, in bit/s.
     #[must_use]
     pub fn line_rate_bps(&self, port: usize) -> f64 {
         self.ports.get(port).map_or(LINE_RATE_BPS, |port| port.line_rate_bps)
@@ -456,7 +456,7 @@ impl Session {
         }
     }
 
-    /// What [`Session::measure_floor`] found.
+    /// The result of [`Session::measure_floor`].
     #[must_use]
     pub fn floor(&self) -> Option<DelayFloor> {
         self.floor
@@ -509,7 +509,7 @@ impl Session {
             if let Some(started) = &mut port.started {
                 started.factor = multiplier;
             }
-            port.senders.tell(|| SendCommand::Update(multiplier));
+            port.senders.send(|| SendCommand::Update(multiplier));
         }
         Ok(())
     }
@@ -527,7 +527,7 @@ impl Session {
         self.check_ports(ports)?;
         let burst = frames.unwrap_or(self.burst);
         check_burst(burst)?;
-        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Burst(burst)));
+        ports.iter().for_each(|port| self.ports[*port].senders.send(|| SendCommand::Burst(burst)));
         Ok(())
     }
 
@@ -537,7 +537,7 @@ impl Session {
     /// A port that is not there.
     pub fn pause(&mut self, ports: &[usize]) -> Result<(), SessionError> {
         self.check_ports(ports)?;
-        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Pause));
+        ports.iter().for_each(|port| self.ports[*port].senders.send(|| SendCommand::Pause));
         Ok(())
     }
 
@@ -547,7 +547,7 @@ impl Session {
     /// A port that is not there.
     pub fn resume(&mut self, ports: &[usize]) -> Result<(), SessionError> {
         self.check_ports(ports)?;
-        ports.iter().for_each(|port| self.ports[*port].senders.tell(|| SendCommand::Resume));
+        ports.iter().for_each(|port| self.ports[*port].senders.send(|| SendCommand::Resume));
         Ok(())
     }
 
@@ -560,7 +560,7 @@ impl Session {
         for port in ports {
             let port = &mut self.ports[*port];
             port.started = None;
-            port.senders.tell(|| SendCommand::Stop(None));
+            port.senders.send(|| SendCommand::Stop(None));
         }
         // The answer comes behind the command.
         for port in ports {
@@ -591,8 +591,8 @@ impl Session {
     /// A port that is not there.
     pub fn send_frame(&self, port: usize, frame: Vec<u8>) -> Result<bool, SessionError> {
         self.check_ports(&[port])?;
-        let teller = self.ports[port].senders.answerer();
-        Ok(teller.is_some_and(|teller| teller.answer(frame)))
+        let handle = self.ports[port].senders.answerer();
+        Ok(handle.is_some_and(|handle| handle.answer(frame)))
     }
 
     /// The counters of a port's device since it was opened.
@@ -621,7 +621,7 @@ impl Session {
 
     /// Waits until nothing has come for `quiet`, or until `limit` has passed: frames are on their
     /// way when the last one has left, and would count as lost.
-    pub fn settle(&self, quiet: Duration, limit: Duration) {
+    pub fn wait_until_quiet(&self, quiet: Duration, limit: Duration) {
         let begun = Instant::now();
         let mut last = (begun, self.received());
         while last.0.elapsed() < quiet && begun.elapsed() < limit {
@@ -635,8 +635,9 @@ impl Session {
 
     /// Frames received by all ports.
     fn received(&self) -> u64 {
-        let count =
-            |port: &SessionPort| port.taker.ask(|answer| TakeCommand::Report(Vec::new(), answer));
+        let count = |port: &SessionPort| {
+            port.receiver.ask(|answer| ReceiveCommand::Report(Vec::new(), answer))
+        };
         self.ports.iter().filter_map(count).map(|report| report.counts.packets).sum()
     }
 
@@ -728,7 +729,7 @@ fn cpus_beside(those: &[usize]) -> Vec<usize> {
     allowed.into_iter().filter(|cpu| !those.contains(cpu)).collect()
 }
 
-/// What a thread ends with; its panic goes on in the caller.
+/// The result of a thread; its panic goes on in the caller.
 fn joined<T>(thread: Option<JoinHandle<T>>) -> T {
     let Some(thread) = thread else { unreachable!("a thread is joined once") };
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -73,7 +73,7 @@ pub(crate) struct PlacedHeader {
     at: usize,
 }
 
-/// Where a field stands in every frame of a stack.
+/// Place of a field in every frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldPlace {
     /// Its first byte.
@@ -87,7 +87,7 @@ pub struct FieldPlace {
     format: ValueFormat,
 }
 
-/// What is wrong with the text of a stack, or with the name or value of a field.
+/// The mistake in the text of a stack, or in the name or value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StackError(String);
@@ -226,7 +226,7 @@ impl HeaderStack {
         self.len
     }
 
-    /// Where a field stands: `udp.dst`, or `ipv4#2.src` of the second IPv4 header.
+    /// Place of a field: `udp.dst`, or `ipv4#2.src` of the second IPv4 header.
     ///
     /// # Errors
     /// No such header or field, with those that there are.
@@ -283,7 +283,7 @@ impl HeaderStack {
         })
     }
 
-    /// Sets a field, whether the text said something about it or not.
+    /// Sets a field, whether the text has a value for it or not.
     pub(crate) fn set(&mut self, place: FieldPlace, value: u128) {
         self.values.push((place, value));
     }
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_what_can() {
+    fn impossible_stacks_are_refused_with_what_can_be() {
         let error = |text: &str| HeaderStack::parse(text).unwrap_err().to_string();
         assert!(error("ipv4/udp").contains("cannot stand first: eth can"));
         assert!(error("eth/ip").contains("unknown header \"ip\"; there are eth, vlan"));

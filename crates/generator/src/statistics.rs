@@ -1,4 +1,5 @@
-//! What a session has counted: per port what left and what came, per stream what became of it.
+//! Statistics of a session: for each port the frames that left and came, for each stream its
+//! frames' arrivals.
 //!
 //! A snapshot of plain numbers that every page, report and interface is made of. Packets and bytes
 //! are since the last [`crate::session::Session::clear`]; bytes are those of frames with FCS. It
@@ -18,11 +19,11 @@ pub struct SessionStatistics {
     pub ports: Vec<PortStatistics>,
     /// The streams of all ports, by port and in the order of the profile.
     pub streams: Vec<StreamStatistics>,
-    /// What the generator itself adds to each delay, where it was measured.
+    /// The delay that the generator itself adds, where it was measured.
     pub floor: Option<DelayFloor>,
 }
 
-/// What the generator itself adds to a delay: that of probes over a wire in memory.
+/// The delay that the generator itself adds: that of probes over a wire in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct DelayFloor {
     /// The median: the floor.
@@ -31,7 +32,7 @@ pub struct DelayFloor {
     pub p99_ns: f64,
     /// The shortest.
     pub least_ns: u64,
-    /// How many there were.
+    /// The number of probes.
     pub probes: u64,
     /// The smallest time that the clock tells from nothing.
     pub resolution_ns: f64,
@@ -54,7 +55,7 @@ pub struct PortStatistics {
     pub name: String,
     /// Whether it is up.
     pub link_up: bool,
-    /// What its line carries at layer 1, in bit/s; per cent are of this.
+    /// The rate of its line at layer 1, in bit/s; per cent are of this.
     pub line_rate_bps: f64,
     /// Whether it has frames to send: started, not at its end, not stopped.
     pub transmitting: bool,
@@ -62,9 +63,9 @@ pub struct PortStatistics {
     pub paused: bool,
     /// Why its streams ended before their time, and when: the port went down or disappeared.
     pub stopped: Option<PortStop>,
-    /// What left.
+    /// Frames that left.
     pub tx: TxStatistics,
-    /// What came.
+    /// Frames that came.
     pub rx: RxStatistics,
 }
 
@@ -73,7 +74,7 @@ pub struct PortStatistics {
 pub struct PortStop {
     /// When, in nanoseconds of the session's clock.
     pub at_ns: u64,
-    /// What the port said.
+    /// The port's error.
     pub reason: String,
 }
 
@@ -95,7 +96,7 @@ pub struct PortTraffic {
 /// The sending side of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TxStatistics {
-    /// What the port took.
+    /// Frames that the port took.
     #[serde(flatten)]
     pub traffic: PortTraffic,
     /// Frames that were due and that the port did not take in time; they never left.
@@ -106,7 +107,7 @@ pub struct TxStatistics {
     pub unanswered: u64,
     /// Frames that left later than due by more than the session's threshold.
     pub late: u64,
-    /// How late the latest left, in nanoseconds.
+    /// The delay of the latest after its due time, in nanoseconds.
     pub late_ns_max: u64,
     /// From the first departure to the last, in nanoseconds: `packets` - 1 intervals.
     pub span_ns: u64,
@@ -118,7 +119,7 @@ pub struct TxStatistics {
 /// several queues, each figure is that of the queue where it is greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GapStatistics {
-    /// How many gaps were measured.
+    /// The number of gaps.
     pub count: u64,
     /// The median.
     pub p50_ns: u64,
@@ -128,7 +129,7 @@ pub struct GapStatistics {
     pub max_ns: u64,
 }
 
-/// What a port lost by itself.
+/// Frames that a port lost by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RxLosses {
     /// Frames that the port lost for want of room.
@@ -140,12 +141,12 @@ pub struct RxLosses {
 /// The receiving side of a port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RxStatistics {
-    /// What was received.
+    /// Frames that were received.
     #[serde(flatten)]
     pub traffic: PortTraffic,
     /// Frames without a probe of the session's streams.
     pub foreign: u64,
-    /// What the port lost by itself.
+    /// Frames that the port lost by itself.
     pub losses: RxLosses,
     /// Why nothing can be received any more.
     pub error: Option<String>,
@@ -180,11 +181,11 @@ pub struct StreamStatistics {
     /// Frames with a probe that came at no port; `None` for a stream without probes. While it
     /// sends, only gaps in the numbers count.
     pub lost: Option<u64>,
-    /// What came of it, by port.
+    /// Its arrivals, by port.
     pub arrivals: Vec<StreamArrival>,
 }
 
-/// What came of a stream at one port.
+/// The arrivals of a stream at one port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamArrival {
     /// The port.

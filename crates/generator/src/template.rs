@@ -48,7 +48,7 @@ struct Template {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlannedFrame {
     pub(crate) due_ns: u64,
-    /// Which of the stream's templates it is.
+    /// Index of the stream's template.
     template: u32,
     /// Length in bytes, FCS included.
     pub(crate) size: u32,
@@ -64,7 +64,7 @@ pub(crate) struct FrameMaker {
     modifiers: Modifiers,
     /// Both as they are before each start.
     initial: (TemplateOrder, Modifiers),
-    /// Where the words stand of which [`Template::words`] has the templates' part.
+    /// Places of the words of which [`Template::words`] has the templates' part.
     words: WordPlan,
     /// Checksums that cover modified fields, in the order of [`Template::sums`], and their words.
     checksums: Vec<(ChecksumPlan, Vec<WordTarget>)>,
@@ -77,7 +77,7 @@ pub(crate) struct FrameMaker {
     has_probes: bool,
 }
 
-/// Which template is next.
+/// The order of templates.
 #[derive(Clone, Debug)]
 enum TemplateOrder {
     Sizes(SizeSequence),
@@ -234,7 +234,7 @@ impl FrameMaker {
         }
     }
 
-    /// How many templates there are: so many tags are taken.
+    /// The number of templates, which is the number of tags that they take.
     pub(crate) fn template_count(&self) -> u32 {
         self.templates.len() as u32
     }
@@ -413,7 +413,7 @@ fn has_room(spec: &StreamSpec, least: u32, size: u32) -> bool {
     spec.probe && (size - least) as usize >= PROBE_LEN
 }
 
-/// Where number and time stamp of such frames begin; their end without.
+/// Start of number and time stamp in such frames; their end where they have none.
 fn probe_start(spec: &StreamSpec, least: u32, size: u32) -> usize {
     let end = (size - FCS_LEN) as usize;
     if has_room(spec, least, size) { end - PROBE_LEN } else { end }

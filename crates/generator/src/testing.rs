@@ -22,7 +22,7 @@ use crate::transmit::{
     UNSENT_AFTER_NS,
 };
 
-/// How the delay of a frame varies.
+/// The variation of a frame's delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DelayVariation {
     /// Not at all.
@@ -33,7 +33,7 @@ pub enum DelayVariation {
     Exponential(u64),
 }
 
-/// What a simulated device does. Shares are 0 to 1, independent for each frame.
+/// Properties of a simulated device. Shares are 0 to 1, independent for each frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceModel {
     /// Frames a second that it forwards.
@@ -43,7 +43,7 @@ pub struct DeviceModel {
     pub queue_frames: u64,
     /// Delay besides waiting and forwarding.
     pub delay_ns: u64,
-    /// What is added to it.
+    /// Variable delay that is added to it.
     pub variation: DelayVariation,
     /// Share of the frames that are lost besides those that the queue drops.
     pub loss: f64,
@@ -62,7 +62,7 @@ pub struct DeviceModel {
     /// Once it has dropped a frame for want of room, it drops all until it has not been offered
     /// more than its capacity for so long.
     pub recovery_ns: u64,
-    /// What a reset takes: it drops what waits and what comes.
+    /// Time of a reset: the device drops what waits and what comes.
     pub reset_ns: u64,
     /// Whether a reset has the link to the sender down: its port then takes nothing.
     pub reset_takes_link_down: bool,
@@ -104,7 +104,7 @@ impl DeviceModel {
     }
 }
 
-/// What became of one frame.
+/// The fate of one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwarded {
     /// When it left the device, if it did.
@@ -227,7 +227,7 @@ pub struct SimulatedMeasurer {
     stream: u16,
 }
 
-/// How long after a trial frames are waited for.
+/// Time after a trial in which frames are waited for.
 const DRAIN_NS: u64 = 2_000_000_000;
 
 /// Those of a session. Time passes only where the sender waits for it: it is late only where its
@@ -238,7 +238,7 @@ const LIMITS: TransmitLimits = TransmitLimits {
     unsent_after_ns: UNSENT_AFTER_NS,
 };
 
-/// How long a sender waits before it asks a port again that took nothing.
+/// Time before a sender asks a port again that took nothing.
 const ASK_EVERY_NS: u64 = 10_000;
 
 /// The Ethernet address of the sending port.
@@ -416,7 +416,7 @@ mod tests {
         TrialInput { frame_size: 64, rate_pps: 1_000.0, duration_s: 0.1, grace_s: 0.1 };
 
     #[test]
-    fn a_frame_leaves_when_it_is_due_and_arrives_when_the_device_says() {
+    fn frames_leave_when_due_and_arrive_as_the_device_decides() {
         let model = DeviceModel { delay_ns: 5_000, ..DeviceModel::perfect(1e6, 4) };
         let mut measurer = SimulatedMeasurer::new(model, 1);
         let reduced = TrialInput { rate_pps: 500.0, ..INPUT };

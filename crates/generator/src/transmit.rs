@@ -22,7 +22,7 @@ use due::DueTree;
 /// Frames of a burst, at most.
 pub(crate) const BURST_MAX: usize = 64;
 
-/// The longest time between two departures that is told from longer ones.
+/// The longest time between two departures that the histogram keeps.
 const GAP_MAX_NS: u64 = 60_000_000_000;
 
 /// Frames that are given up at once, at most, before commands are looked at.
@@ -42,7 +42,7 @@ pub(crate) struct PortStream {
     pub(crate) next: Option<usize>,
 }
 
-/// What a stream has sent.
+/// Counts of a stream's sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamCounts {
     pub(crate) sent: u64,
@@ -54,7 +54,7 @@ pub(crate) struct StreamCounts {
     pub(crate) late: u64,
 }
 
-/// What a port has sent.
+/// Counts of a port's sending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SendCounts {
     pub(crate) packets: u64,
@@ -81,7 +81,7 @@ pub(crate) struct TransmitLimits {
     pub(crate) unsent_after_ns: u64,
 }
 
-/// What [`Transmitter::step`] did, or waits for.
+/// The outcome of [`Transmitter::step`], or what it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransmitStep {
     /// Frames left, or were given up.
@@ -135,7 +135,7 @@ struct PendingFrame {
     is_timed: bool,
 }
 
-/// How many frames of one stream, which stand in the order of their due times, leave more than
+/// The number of frames of one stream, in the order of their due times, that leave more than
 /// `after_ns` late. Mostly all do or none does: to look at each would make a port that is late
 /// later, up to a rate that it keeps as long as it is on time.
 #[inline]
@@ -165,7 +165,7 @@ pub(crate) struct Transmitter {
     bufs: Vec<PacketBuf>,
     tags: Vec<u32>,
     pending: Vec<PendingFrame>,
-    /// How many of the burst are made, and how many of them have left.
+    /// Frames of the burst that are made, and frames of it that have left.
     made: usize,
     head: usize,
     columns: RunColumns,
@@ -236,7 +236,7 @@ impl Transmitter {
             && self.refusing.is_some_and(|it| is_late(it.since_ns) && !is_late(it.asked_ns))
     }
 
-    /// How long a frame may wait.
+    /// The longest wait of a frame.
     fn wait_ns_max(&self) -> u64 {
         let TransmitLimits { late_after_ns, unsent_after_ns, .. } = self.limits;
         if self.is_outage { late_after_ns.min(unsent_after_ns) } else { unsent_after_ns }
@@ -316,7 +316,7 @@ impl Transmitter {
     }
 
     /// Changes all rates to `factor` times the streams' own.
-    /// What was due at the rates before and is late is given up.
+    /// Frames that were due at the rates before and are late are given up.
     pub(crate) fn update(&mut self, now_ns: u64, factor: f64) {
         let old = std::mem::replace(&mut self.factor, factor);
         let now_ns = self.paused_ns.unwrap_or(now_ns);
@@ -527,12 +527,12 @@ impl Transmitter {
         self.streams.iter().zip(pending).map(next).collect()
     }
 
-    /// What has left.
+    /// Counts of the frames that have left.
     pub(crate) fn counts(&self) -> SendCounts {
         self.counts
     }
 
-    /// What each stream has sent, and whether it still sends.
+    /// Counts of each stream, and whether it still sends.
     pub(crate) fn stream_counts(&self) -> Vec<(StreamCounts, bool)> {
         self.streams.iter().map(|running| (running.counts, running.is_active)).collect()
     }

@@ -135,7 +135,7 @@ impl MeasurerPlan<'_> {
     fn is_precise(&self) -> bool {
         match self.waiting {
             Waiting::Precise => true,
-            Waiting::Polling | Waiting::Sparing => false,
+            Waiting::Polling | Waiting::Sleeping => false,
         }
     }
 }
@@ -354,7 +354,7 @@ impl Testbed {
             let plan = MeasurerPlan {
                 stream: usual_stream(),
                 is_learning: false,
-                waiting: Waiting::Sparing,
+                waiting: Waiting::Sleeping,
                 quiet: QUIET,
                 stop: cancel.flag(),
             };
@@ -414,7 +414,7 @@ impl Testbed {
         input: &TrialInput,
         cancel: &Cancel,
     ) -> (Result<TrialOutput, TrialError>, Vec<Port>) {
-        let options = self.session_options(ports.len(), Waiting::Sparing);
+        let options = self.session_options(ports.len(), Waiting::Sleeping);
         let mut session = match Session::from_ports(ports, options) {
             Ok(session) => session,
             Err(error) => return (Err(traffic_error(error.into())), Vec::new()),
@@ -530,7 +530,7 @@ mod tests {
             mode: Mode::Burst(1),
             ..super::usual_stream()
         };
-        bed.with_session(Waiting::Sparing, |session| {
+        bed.with_session(Waiting::Sleeping, |session| {
             session.load(0, &[stream]).unwrap();
             Ok(())
         })

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::tier::TierPortCounters;
 
-/// What a port has counted since it was opened. Bytes are those of frames without FCS.
+/// Counts of a port since it was opened. Bytes are those of frames without FCS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
     /// Frames received, as handed to the caller.
@@ -49,7 +49,7 @@ impl Sum for PortCounters {
     }
 }
 
-/// What one call of a queue has counted.
+/// Counts of one call of a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) packets: u64,

@@ -6,7 +6,7 @@ use std::io;
 
 use crate::spec::SpecError;
 
-/// What went wrong with a port.
+/// Reasons why a port fails.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// The spec text is wrong.
@@ -26,9 +26,9 @@ pub enum PortError {
     /// The kernel refused for want of a right.
     #[error("{what}: permission denied; run as root, or {fix}")]
     Permission {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What would help besides being root.
+        /// The right that would help besides being root.
         fix: &'static str,
     },
     /// Somebody else holds what the port needs for itself alone.
@@ -39,9 +39,9 @@ pub enum PortError {
     Format {
         /// The file or ring.
         name: String,
-        /// Where the trouble was met, in bytes from the start.
+        /// Place of the trouble, in bytes from the start.
         offset: u64,
-        /// What is wrong there.
+        /// The trouble found there.
         reason: String,
     },
     /// This program was built without what the kind needs.
@@ -69,7 +69,7 @@ pub enum PortError {
     Driver {
         /// The port's spec.
         name: String,
-        /// What it says.
+        /// The driver's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A driver has panicked: a defect of it, or of a library under it.
@@ -83,9 +83,9 @@ pub enum PortError {
     /// Any other failure of a system call.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

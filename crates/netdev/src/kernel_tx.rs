@@ -15,10 +15,10 @@ use crate::error::PortError;
 use crate::offload::{VNET_LEN, VnetHeader};
 use crate::port::{TxQueue, finish_offloads};
 
-/// What a frame may have beyond the device's MTU: an Ethernet header and one VLAN tag.
+/// Bytes that a frame may have beyond the device's MTU: an Ethernet header and one VLAN tag.
 const FRAME_OVERHEAD: usize = 18;
 
-/// What a kind of port sends with.
+/// The sending end of a kernel port: a packet socket or a TAP device.
 pub(crate) trait FrameSender: Send {
     /// Sends a prefix of `frames` in order without waiting, with their virtio-net headers; those
     /// without a header have nothing left to do. An error is that of the first frame that was not
@@ -47,7 +47,7 @@ pub(crate) struct TakenFrames {
 }
 
 impl TakenFrames {
-    /// How many.
+    /// The number of frames that were taken.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_before_an_error_are_taken_and_the_error_is_the_next_calls() {
+    fn an_error_behind_taken_frames_is_that_of_the_next_call() {
         let device = Arc::new(KernelDevice::find("test", "lo").unwrap());
         let counters = Arc::new(PortQueueCounters::default());
         let mut tx = KernelTx::new(device, Failing, Arc::clone(&counters));

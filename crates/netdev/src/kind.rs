@@ -12,14 +12,14 @@ use crate::spec::PortSpec;
 pub struct KindRow {
     /// Its word in the spec text.
     pub word: &'static str,
-    /// What the name stands for; empty when a name is not needed.
+    /// The thing that the name stands for; empty when a name is not needed.
     pub name_hint: &'static str,
     /// One sentence for help texts.
     pub help: &'static str,
     /// The options.
     pub options: &'static [OptionRow],
-    /// What a port of the kind needs for itself alone: two ports that name the same cannot both be
-    /// open. `None` where any number of ports may be the same.
+    /// The thing that a port of the kind needs for itself alone: two ports that name the same
+    /// cannot both be open. `None` where any number of ports may be the same.
     pub(crate) exclusive: fn(&PortSpec) -> Option<String>,
     /// Opens a port of the kind.
     pub(crate) open: fn(&PortSpec) -> Result<Port, PortError>,

@@ -19,7 +19,7 @@ const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
 const IPPROTO_SCTP: u8 = 132;
 
-/// What the sender left open.
+/// Work that the sender left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VnetHeader {
     flags: u8,
@@ -78,7 +78,8 @@ impl VnetHeader {
         self.gso_type & !GSO_ECN != GSO_NONE
     }
 
-    /// What is left to do to the frame, where that can be noted beside it.
+    /// The work that is left to do to the frame, in the form in which it is noted beside the frame;
+    /// `None` where it has no such form.
     pub(crate) fn offload(&self, frame: &[u8]) -> Option<Offload> {
         if self.is_gso() {
             return Offload::of_segments(frame, &self.segmenter(frame).ok()?);

@@ -14,7 +14,7 @@ const MAGIC_PCAPNG: u32 = 0x0a0d_0d0a;
 const LINKTYPE_ETHERNET: u32 = 1;
 const FILE_HEADER_LEN: usize = 24;
 const RECORD_HEADER_LEN: usize = 16;
-/// What `tcpdump` takes as the longest possible record.
+/// The longest record that `tcpdump` takes as possible.
 const SNAPLEN: u32 = 262_144;
 
 /// One captured frame.
@@ -32,9 +32,9 @@ pub struct CaptureRecord<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} (at byte {offset})")]
 pub struct FormatError {
-    /// Where, in bytes from the start.
+    /// Place of the trouble, in bytes from the start.
     pub offset: usize,
-    /// What is wrong there.
+    /// The trouble found there.
     pub reason: String,
 }
 
@@ -142,7 +142,7 @@ impl Capture {
         Ok(Self { bytes, records })
     }
 
-    /// How many records there are.
+    /// The number of records.
     #[must_use]
     pub fn len(&self) -> usize {
         self.records.len()
@@ -212,7 +212,7 @@ impl CaptureFormat {
         }
     }
 
-    /// What stands in front of the first record; `port` is the name of the port.
+    /// Bytes before the first record; `port` is the name of the port.
     #[must_use]
     pub fn header(self, port: &str) -> Vec<u8> {
         match self {

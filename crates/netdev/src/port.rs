@@ -124,7 +124,7 @@ pub trait PortDevice: Send {
         None
     }
 
-    /// What the host itself uses the device for, in words; `None` for nothing.
+    /// The host's own use of the device, in words; `None` where it uses it for nothing.
     ///
     /// # Errors
     /// When the kernel does not say.
@@ -142,7 +142,7 @@ pub trait PortDevice: Send {
     }
 }
 
-/// How a change of [`PortInfo`] becomes known.
+/// The way by which a change of [`PortInfo`] becomes known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkNotification {
     /// It never changes.

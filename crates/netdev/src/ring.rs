@@ -36,7 +36,7 @@ const EMPTY_CALLS: u32 = 32;
 /// In front of a frame stands its length.
 const LENGTH_LEN: usize = 8;
 
-/// How many frames a ring holds, and how long a frame may be.
+/// Size of a ring: its number of frames, and the longest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Frames per direction.
@@ -104,7 +104,7 @@ impl Default for Geometry {
 /// The other side wrote an impossible index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CorruptIndex {
-    /// Where, in bytes from the start of the mapping.
+    /// Place of the index, in bytes from the start of the mapping.
     pub(crate) offset: usize,
 }
 
@@ -224,7 +224,7 @@ impl Consumer {
         Ok(Self { ring, tail, empty_calls: 0 })
     }
 
-    /// How many frames wait.
+    /// The number of frames that wait.
     pub(crate) fn waiting(&self) -> Result<u64, CorruptIndex> {
         self.ring.used(self.ring.load(HEAD_AT), self.tail, HEAD_AT)
     }

@@ -78,14 +78,14 @@ impl PortSpec {
         self.kind
     }
 
-    /// What stands between the colon and the question mark.
+    /// The text between the colon and the question mark.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the port needs for itself alone, such as a device; `None` where any number of ports may
-    /// have the same spec.
+    /// The thing that the port needs for itself alone, such as a device; `None` where any number of
+    /// ports may have the same spec.
     #[must_use]
     pub fn exclusive(&self) -> Option<String> {
         (self.kind.exclusive)(self)

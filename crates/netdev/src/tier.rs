@@ -50,7 +50,7 @@ const CELLS_AT_ONCE: usize = 4_096;
 /// Entries that leave the map at once, with each that is made.
 const LEAVE_AT_ONCE: usize = 4;
 
-/// What the cells of all processors may take: on a machine with many there is room for fewer
+/// The most memory for the cells of all processors: on a machine with many there is room for fewer
 /// entries.
 const CELLS_BYTES_MAX: usize = 64 << 20;
 
@@ -108,7 +108,7 @@ pub struct TierFrames {
     pub handed_over: u64,
 }
 
-/// What an entry is asked for: the frames of a device, of a shape, with these masked bytes.
+/// Key of an entry: the frames of a device, of a shape, with these masked bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TierKey {
     /// Number of the device.
@@ -160,7 +160,7 @@ pub struct KernelTier {
     /// The last token that was given to an entry.
     token: u64,
     is_running: bool,
-    /// What was removed or overwritten may be read still by a program that runs.
+    /// Whether a program that runs may still read what was removed or overwritten.
     has_garbage: bool,
     /// Keys of entries that have ended, and leave the map with the next ones that are made: those
     /// of the list that are in the set.
@@ -204,13 +204,13 @@ impl KernelTier {
         })
     }
 
-    /// How many entries there is room for.
+    /// The number of entries that there is room for.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// What puts the tier's program at ports.
+    /// The handle that puts the tier's program at ports.
     #[must_use]
     pub fn programs(&self) -> &TierPrograms {
         &self.programs
@@ -242,7 +242,7 @@ impl KernelTier {
     pub fn stop(&mut self) {
         if std::mem::take(&mut self.is_running) {
             self.state.number(STATE_GENERATION).store(0, Ordering::SeqCst);
-            self.settle();
+            self.wait_for_programs();
         }
     }
 
@@ -261,7 +261,7 @@ impl KernelTier {
 
     /// Waits for the programs that run at this moment: a microsecond, or as long as a processor
     /// that runs one has been taken away.
-    fn settle(&mut self) {
+    fn wait_for_programs(&mut self) {
         self.has_garbage = false;
         fence(Ordering::SeqCst);
         for cpu in 0..self.cpus {
@@ -318,7 +318,7 @@ impl KernelTier {
         self.take_leaving();
         // The map gives the memory of removed entries to new ones while programs may read it.
         if self.has_garbage {
-            self.settle();
+            self.wait_for_programs();
         }
         self.entries().update(&key.encode(), &entry)?;
         self.has_garbage = true;
@@ -346,7 +346,7 @@ impl KernelTier {
             self.slot_word(*slot, SLOT_TOKEN).store(0, Ordering::SeqCst);
         }
         if !slots.is_empty() {
-            self.settle();
+            self.wait_for_programs();
         }
     }
 
@@ -367,7 +367,7 @@ impl KernelTier {
     pub fn remove(&mut self, key: &TierKey) {
         // One that is not there is no entry either.
         let _ = self.entries().delete(&key.encode());
-        self.settle();
+        self.wait_for_programs();
     }
 
     /// Entries of these keys, which have ended, leave the map with those that are made next: each
@@ -392,14 +392,14 @@ impl KernelTier {
         }
     }
 
-    /// How many slots can be asked for their counts in a fraction of a millisecond.
+    /// The number of slots whose counts are read in a fraction of a millisecond.
     #[must_use]
     pub fn slots_at_once(&self) -> usize {
         (CELLS_AT_ONCE / self.cpus).max(1)
     }
 
-    /// What did not come to an output of a slot, by its place in the entry, since this was asked
-    /// last: packets, and their bytes. Of the last output nothing is known.
+    /// Packets, and their bytes, that did not come to an output of a slot, by its place in the
+    /// entry, since the last call. Of the last output nothing is known.
     ///
     /// # Panics
     /// When there is no such slot.
@@ -417,7 +417,7 @@ impl KernelTier {
         (take(at + UNSENT_PACKETS), take(at + UNSENT_BYTES))
     }
 
-    /// What has been counted in a slot since the tier was made.
+    /// Counts of a slot since the tier was made.
     ///
     /// # Panics
     /// When there is no such slot.
@@ -439,7 +439,7 @@ impl KernelTier {
     }
 }
 
-/// What the tier has counted for a port: by any forwarder of the bridge.
+/// The tier's counts for a port: by any forwarder of the bridge.
 #[derive(Debug, Default)]
 pub(crate) struct TierPortCounters {
     rx: [AtomicU64; 2],
@@ -447,7 +447,7 @@ pub(crate) struct TierPortCounters {
     /// Of these, what did not come to the device.
     unsent: [AtomicU64; 2],
     tx_drops: AtomicU64,
-    /// What was dropped below a call that sends, and is no drop of the tier.
+    /// Packets dropped below a call that sends, which are no drops of the tier.
     dropped_below: AtomicU64,
 }
 

@@ -19,7 +19,7 @@ use crate::error::{ClientError, error_name};
 /// Refusals that are kept of one load; beyond them they are counted.
 const REFUSALS_MAX: usize = 1_000;
 
-/// How a load went.
+/// The outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOutcome {
     /// Messages, with those that were refused.
@@ -33,7 +33,7 @@ pub struct LoadOutcome {
 /// A message that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which of the messages, from 0.
+    /// Index of the message, from 0.
     pub index: u64,
     /// Why.
     pub why: RefusalReason,
@@ -44,15 +44,15 @@ pub struct Refusal {
 pub enum RefusalReason {
     /// The switch answers with an error.
     Error(Version, ErrorMessage),
-    /// It cannot be said in the version of the connection.
-    Unsayable(String),
+    /// The version of the connection has no encoding for it.
+    NotEncodable(String),
 }
 
 impl std::fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Error(version, error) => f.write_str(&error_name(*version, error)),
-            Self::Unsayable(why) => f.write_str(why),
+            Self::NotEncodable(why) => f.write_str(why),
         }
     }
 }
@@ -68,7 +68,7 @@ struct Run {
 /// Messages, and a barrier behind them.
 pub(crate) struct Load<I> {
     messages: Option<I>,
-    /// One, unless a message cannot be said or the xids have gone round.
+    /// One, unless a message has no encoding or the xids have gone round.
     runs: VecDeque<Run>,
     barrier: Option<Xid>,
     outcome: LoadOutcome,
@@ -94,7 +94,7 @@ impl<I> Load<I> {
         }
     }
 
-    /// Which message had the xid.
+    /// Index of the message that had the xid.
     fn index_of(&self, xid: Xid) -> Option<u64> {
         let offset = |run: &Run| xid.0.checked_sub(run.first.0).filter(|by| *by < run.count);
         self.runs.iter().rev().find_map(|run| offset(run).map(|by| run.index + u64::from(by)))
@@ -153,7 +153,7 @@ impl<I: Iterator<Item = Message>> Load<I> {
             match core.send(connection, &message) {
                 Ok(xid) => self.note(xid),
                 Err(ClientError::Encode(error)) => {
-                    let why = RefusalReason::Unsayable(error.to_string());
+                    let why = RefusalReason::NotEncodable(error.to_string());
                     self.refuse(self.outcome.messages, why);
                 }
                 Err(other) => return Err(other),

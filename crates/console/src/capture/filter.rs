@@ -1,4 +1,4 @@
-//! Which frames a capture keeps: a match in the text syntax of flow entries, and bytes at offsets.
+//! Filter of a capture: a match in the text syntax of flow entries, and bytes at offsets.
 
 use std::str::FromStr;
 

@@ -106,7 +106,7 @@ fn add(sum: &mut PortTraffic, traffic: &PortTraffic) {
     sum.l2_bps += traffic.l2_bps;
 }
 
-/// What the port sends, and whether it does so now.
+/// The send mode of the port, and whether it sends now.
 fn flags(column: &Column<'_>) -> String {
     let mode = match column.settings.mode() {
         SendMode::Single => "Single",

@@ -159,12 +159,12 @@ fn the_latency_page_says_which_frames_are_not_in_it() {
         let lines = page(&state, &statistics, WIDTH);
         lines.into_iter().find(|line| line.contains("had no room"))
     };
-    let told = "5 frames had no room for number and time stamp";
-    assert_eq!((line(5).as_deref(), line(0)), (Some(told), None));
+    let remark = "5 frames had no room for number and time stamp";
+    assert_eq!((line(5).as_deref(), line(0)), (Some(remark), None));
 }
 
 #[test]
-fn the_latency_page_has_the_own_floor_and_marks_what_is_below_it() {
+fn the_latency_page_has_the_floor_and_marks_delays_below_it() {
     let floor = DelayFloor { p50_ns: 1_250.0, resolution_ns: 17.0, ..DelayFloor::default() };
     let statistics = SessionStatistics { floor: Some(floor), ..statistics() };
     let mut state = state(&[]);

@@ -14,7 +14,7 @@ use packet::{Layout, Network, Transport};
 /// Requests that a sequence number tells apart.
 const REMEMBERED: u64 = 1 << 16;
 
-/// Who asks whom, and how.
+/// Addresses and identifier of a run's requests.
 #[derive(Clone, Debug)]
 pub(super) struct EchoPath {
     /// The asker's Ethernet address.
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_the_sequence_numbers_are_told_apart() {
+    fn numbers_beyond_the_sequence_numbers_are_distinct() {
         let path = path("10.0.0.1", "10.0.0.2");
         let mut count = EchoCount::new();
         count.left(5, 0);

@@ -13,7 +13,7 @@ use crate::station::Station;
 
 /// Requests before a neighbour counts as absent, one each [`TRY_FOR`].
 const TRIES: usize = 3;
-/// How long an answer is waited for.
+/// The longest wait for an answer.
 const TRY_FOR: Duration = Duration::from_secs(1);
 
 /// Operation of an ARP request.
@@ -74,10 +74,10 @@ fn request(mac: MacAddr, (src, target): (IpAddr, IpAddr), vlan: Option<u16>) -> 
     }
 }
 
-/// The Ethernet address that `frame` tells of `target`.
+/// The Ethernet address that `frame` announces for `target`.
 fn answer(frame: &[u8], target: IpAddr) -> Option<MacAddr> {
     let key = extract(frame, &Meta::port(PortNo(1)));
-    let told = match target {
+    let announced = match target {
         IpAddr::V4(target) => {
             let is_answer = key.get(Field::ArpOp) == ARP_REPLY
                 && key.get(Field::ArpSpa) == u128::from(target.to_bits())
@@ -91,7 +91,7 @@ fn answer(frame: &[u8], target: IpAddr) -> Option<MacAddr> {
             is_answer.then(|| key.get(Field::Ipv6NdTll))
         }
     };
-    let mac = told.and_then(|bits| u64::try_from(bits).ok()).map(MacAddr::from_u64)?;
+    let mac = announced.and_then(|bits| u64::try_from(bits).ok()).map(MacAddr::from_u64)?;
     // An advertisement without the option says nothing; nobody has a group's address.
     (mac != MacAddr::default() && mac.0[0] & 1 == 0).then_some(mac)
 }

@@ -14,12 +14,12 @@ use generator::method::{Measurer, MethodError, TrialInput, TrialRow};
 use serde_json::json;
 
 use super::{MethodAnswer, ends, limits};
-use crate::tell::tell;
+use crate::stderr::print_line;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How a reset ended.
+/// The outcome of a reset.
 type Caused = Result<(), String>;
 
 /// Measures one reset.
@@ -59,7 +59,7 @@ pub(super) fn measure<M: Measurer<Error = PortTrialError>>(
     })
 }
 
-/// What the tester did not send, and whose doing that was.
+/// Frames that the tester did not send, and the reason.
 fn unsent_text(trial: &TrialRow) -> String {
     let count = |count: u64, why| match count {
         0 => String::new(),
@@ -70,7 +70,7 @@ fn unsent_text(trial: &TrialRow) -> String {
         + &count(by_tester, "its link was up and it took none, which is no part of the reset")
 }
 
-/// Waits, and then resets the device or tells the operator to.
+/// Waits, and then resets the device or asks the operator to.
 fn cause(
     command: Option<&str>,
     wait: Duration,
@@ -85,7 +85,7 @@ fn cause(
         std::thread::sleep(LOOK.min(wait));
     }
     let Some(command) = command else {
-        tell(format_args!("reset the device now"));
+        print_line(format_args!("reset the device now"));
         return Ok(());
     };
     // The output would mix with the results.
@@ -125,7 +125,7 @@ mod tests {
     use super::{cause, ended, unsent_text};
 
     #[test]
-    fn what_was_not_sent_is_said_with_its_reason() {
+    fn unsent_frames_are_reported_with_the_reason() {
         let trial = |unsent, unsent_down| TrialRow {
             rate_pps: 1.0,
             duration_s: 1.0,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fails_is_an_error_and_one_that_hangs_ends_with_a_signal() {
+    fn a_failing_command_is_an_error_and_a_hanging_one_is_ended() {
         let (go_on, stop) = (AtomicBool::new(false), AtomicBool::new(true));
         let run = |command| cause(Some(command), Duration::ZERO, &|| false, &go_on);
         assert_eq!(run("true"), Ok(()));

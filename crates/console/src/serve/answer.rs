@@ -1,4 +1,4 @@
-//! What becomes of each request.
+//! Answers to requests.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -156,7 +156,7 @@ impl Served {
 /// The longest wait for traffic: a week.
 const WAIT_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// Who waits for an answer.
+/// The peer that waits for an answer.
 pub(super) struct Peer<'a> {
     pub(super) stream: &'a UnixStream,
     pub(super) interrupt: &'a Interrupt,

@@ -12,9 +12,9 @@ use control::{ControlLine, LINE_MAX};
 use super::answer::{self, Peer, Served};
 use super::words::GeneratorCommand;
 use crate::interrupt::Interrupt;
-use crate::tell::bounded;
+use crate::stderr::bounded;
 
-/// How long an answer may stay unread.
+/// The longest that an answer may stay unread.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The open connections, so that they can be ended from outside.

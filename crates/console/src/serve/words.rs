@@ -3,7 +3,7 @@
 use generator::profile::StreamSpec;
 use serde::{Deserialize, Deserializer};
 
-/// What the server can be asked. Where `ports` is left out, all ports are meant.
+/// The commands of the server. Without `ports`, all ports are meant.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum GeneratorCommand {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use generator::profile::Payload;
 
-/// What follows the Ethernet header.
+/// The header after the Ethernet header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EtherKind {
     Ipv4,
@@ -26,7 +26,7 @@ impl EtherKind {
     }
 }
 
-/// What follows the IP header.
+/// The header after the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IpProtocol {
     Udp,
@@ -74,7 +74,7 @@ impl TagSettings {
     }
 }
 
-/// What a TCP header says beside its ports.
+/// Fields of a TCP header beside its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TcpSettings {
     pub(crate) seq: u64,
@@ -84,7 +84,7 @@ pub(crate) struct TcpSettings {
 }
 
 impl TcpSettings {
-    /// A SYN, as the generator sends it where nothing is said.
+    /// A SYN, as the generator sends it where nothing is set.
     const USUAL: Self = Self { seq: 0, ack: 0, flags: 2 };
 }
 

@@ -81,7 +81,7 @@ mod tests {
     fn a_mask_is_the_modifiers_of_its_bits() {
         let bits = RandomBits { offset: 26, mask: mask("..01xxxx_1.......").unwrap() };
         let made = modifiers(&RandomMasks::from([(3, bits)]));
-        let told: Vec<String> = made
+        let texts: Vec<String> = made
             .iter()
             .map(|modifier| {
                 let Modifier::Field(field) = modifier else { panic!("{modifier:?}") };
@@ -89,7 +89,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "bits.210+2 None [Number(1)]",
                 "bits.212+4 Some(194) []",

@@ -32,7 +32,7 @@ pub(crate) enum RangeField {
     Vni,
 }
 
-/// How the values of a field are written.
+/// The form of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeKind {
     Mac,
@@ -77,8 +77,8 @@ pub(crate) const RANGE_FIELDS: [RangeFieldRow; 20] = [
     row(RangeField::Vni, "vxlan.vni", RangeKind::Number),
 ];
 
-/// How many of them have a value of their own in every packet; the others have that of single mode
-/// until a range word sets them.
+/// The number of them that have a value of their own in every packet; the others have that of
+/// single mode until a range word sets them.
 pub(crate) const USUAL_FIELDS: usize = 12;
 
 impl RangeField {

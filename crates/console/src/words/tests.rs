@@ -273,7 +273,7 @@ fn the_words_and_the_session_of_the_documentation_are_right() {
 }
 
 #[test]
-fn sizes_are_said_as_they_are_read() {
+fn sizes_are_written_as_they_are_read() {
     let most = *generator::profile::FRAME_SIZES.end();
     for line in ["set 0 size ", "pkt.size inc 0 "] {
         assert!(parse(&format!("{line}{most}"), 2).is_ok(), "{line}");

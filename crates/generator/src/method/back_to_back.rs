@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput};
 
-/// What is searched.
+/// Range and resolution of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackToBackOptions {
     /// Bytes of a frame, FCS counted.
@@ -19,7 +19,7 @@ pub struct BackToBackOptions {
     pub longest: u64,
     /// The search ends when its bounds are so many frames apart.
     pub resolution: u64,
-    /// How often the search is repeated. RFC 9004 wants the mean of many.
+    /// The number of searches. RFC 9004 wants the mean of many.
     pub repeats: u32,
     /// The device's throughput at this frame size, frames a second, where it is known: from it
     /// follows the corrected buffer time.

@@ -1,14 +1,14 @@
 //! Frame loss rate (RFC 2544, clause 26.3): the share of the frames that a device loses at each of
 //! several loads, from the highest down, until two in succession are without loss.
 //!
-//! What the device still had queued at the end of a trial is not lost, but it would be in a longer
-//! one: the interval reaches up to it.
+//! Frames that the device still had queued at the end of a trial are not lost, but they would be in
+//! a longer one: the interval reaches up to them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput, TrialRow};
 
-/// What is offered.
+/// The loads that are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FrameLossOptions {
     /// Bytes of a frame, FCS counted.

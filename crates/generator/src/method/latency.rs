@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput, TrialRow};
 
-/// What is offered.
+/// The load that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyOptions {
     /// Bytes of a frame, FCS counted.

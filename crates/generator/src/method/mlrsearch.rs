@@ -107,7 +107,7 @@ impl SearchGoal {
     }
 }
 
-/// What is searched, and where.
+/// Goals and range of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MlrsearchOptions {
     /// Bytes of a frame, FCS counted.
@@ -140,7 +140,7 @@ impl MlrsearchOptions {
     }
 }
 
-/// What was found for a goal. Loads are frames a second.
+/// The result for a goal. Loads are frames a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalResult {
     /// The goal.

@@ -64,7 +64,7 @@ pub struct SessionMeasurer<'a> {
     pub from: usize,
     /// The port at which the frames come back.
     pub to: usize,
-    /// What the frames are; size, rate and mode are those of each trial.
+    /// The frames; size, rate and mode are those of each trial.
     pub stream: StreamSpec,
     /// Whether learning frames go before each trial.
     pub is_learning: bool,
@@ -120,7 +120,7 @@ pub fn phase_starts(start_ns: u64, phases: &[TrialInput]) -> Vec<u64> {
     (0..phases.len()).map(|phase| phases_end(start_ns, &phases[..phase])).collect()
 }
 
-/// Where the last interval of the last phase ends.
+/// The end of the last interval of the last phase.
 #[must_use]
 pub fn phases_end(start_ns: u64, phases: &[TrialInput]) -> u64 {
     let takes_ns = |input: &TrialInput| input.frames() as f64 * 1e9 / input.rate_pps;
@@ -143,7 +143,7 @@ impl SessionMeasurer<'_> {
         self.session.start(&[self.to], &StartOptions::default())?;
         self.wait(self.to)?;
         // A device that does not forward them may have learnt all the same.
-        self.settle((self.to, self.from), self.quiet)?;
+        self.wait_for_arrivals((self.to, self.from), self.quiet)?;
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl SessionMeasurer<'_> {
 
     /// Waits until all frames have come, or none comes any more, or until `limit` has passed. The
     /// streams at that time, and whether it was before the limit.
-    fn settle(
+    fn wait_for_arrivals(
         &mut self,
         (from, to): (usize, usize),
         limit: Duration,
@@ -208,7 +208,7 @@ impl SessionMeasurer<'_> {
     }
 }
 
-/// What has come of a stream at a port.
+/// The frames of a stream that arrived at a port.
 fn arrived(stream: &StreamStatistics, port: usize) -> StreamReport {
     let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
     arrival.map_or_else(StreamReport::default, |arrival| arrival.report.clone())
@@ -229,8 +229,9 @@ impl Measurer for SessionMeasurer<'_> {
         let over_ns = self.session.now_ns().saturating_sub(phases_end(start_ns, phases));
         let ports = (self.from, self.to);
         let left = grace.saturating_sub(Duration::from_nanos(over_ns));
-        let (in_time, is_settled) = self.settle(ports, left)?;
-        let counted = if is_settled { in_time.clone() } else { self.settle(ports, DRAIN)?.0 };
+        let (in_time, is_complete) = self.wait_for_arrivals(ports, left)?;
+        let counted =
+            if is_complete { in_time.clone() } else { self.wait_for_arrivals(ports, DRAIN)?.0 };
         let without = phases.iter().zip(&counted).find(|(_, stream)| stream.lost.is_none());
         if let Some((input, _)) = without {
             return Err(PortTrialError::NoProbe(input.frame_size));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput};
 
-/// What is offered.
+/// The loads that are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryOptions {
     /// Bytes of a frame, FCS counted.
@@ -20,9 +20,9 @@ pub struct RecoveryOptions {
     pub reduced: f64,
     /// Duration of the overload, seconds. RFC 2544 has 60.
     pub overload_s: f64,
-    /// How long the reduced load is offered, seconds: longer than the recovery.
+    /// Time for which the reduced load is offered, seconds: longer than the recovery.
     pub reduced_s: f64,
-    /// How often it is measured.
+    /// The number of measurements.
     pub repeats: u32,
 }
 

@@ -127,7 +127,8 @@ mod tests {
         let late = found(DeviceModel { refuse_every_ns, refuse_ns, ..reset_model });
         assert!(late.by_frame_loss_s.contains(0.3), "{late:?}");
         assert_eq!((late.trial.unsent, late.trial.unsent_down), (0, 0));
-        // Refused for 150 ms each 250 ms: some is never sent, which is said and not the reset's.
+        // Refused for 150 ms each 250 ms: some frames are never sent, which is reported and not the
+        // reset's.
         let (refuse_every_ns, refuse_ns) = (250_000_000, 150_000_000);
         let idle = DeviceModel { refuse_every_ns, refuse_ns, ..DeviceModel::perfect(1e4, 600) };
         let idle = reset(&mut SimulatedMeasurer::new(idle, 1), INPUT, |_| {}).unwrap();
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_that_outlasts_the_trial_is_said_to() {
+    fn a_reset_that_outlasts_the_trial_is_reported() {
         let model = DeviceModel { reset_ns: u64::MAX, ..DeviceModel::perfect(10_000.0, 16) };
         let cause = |m: &mut SimulatedMeasurer| m.device.reset_at(m.now_ns() + 400_000_000);
         for reset_takes_link_down in [false, true] {

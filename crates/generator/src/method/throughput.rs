@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, Measurer, MethodError, TrialInput, TrialOutput, TrialRow};
 
-/// What is searched, and how exactly.
+/// Range and exactness of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThroughputOptions {
     /// Bytes of a frame, FCS counted.

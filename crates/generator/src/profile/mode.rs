@@ -1,11 +1,11 @@
-//! How many frames a stream has and how they lie in time, what stands behind their headers, and the
-//! replay of a capture file.
+//! The number of frames of a stream and their spread in time, the bytes after their headers, and
+//! the replay of a capture file.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// How many frames a stream sends, and with which gaps.
+/// The number of frames that a stream sends, and their gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -16,7 +16,7 @@ pub enum Mode {
     Burst(u64),
     /// Several bursts.
     Bursts {
-        /// How many bursts.
+        /// The number of bursts.
         count: u64,
         /// Frames of each.
         packets: u64,
@@ -27,7 +27,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// How many frames the stream has in all; `None` when it does not end.
+    /// The number of frames that the stream has in all; `None` when it does not end.
     #[must_use]
     pub fn frames(self) -> Option<u64> {
         match self {
@@ -38,7 +38,7 @@ impl Mode {
     }
 }
 
-/// How frames lie between each other at a given rate.
+/// The spread of frames in time at a given rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
@@ -85,7 +85,7 @@ pub struct CaptureReplay {
     /// When its frames are sent.
     #[serde(default)]
     pub timing: CaptureTiming,
-    /// How often the file is sent; 0 is for ever.
+    /// The number of times that the file is sent; 0 is for ever.
     #[serde(default = "once")]
     pub loops: u64,
 }

@@ -2,7 +2,7 @@
 //! several fields together.
 //!
 //! A value is written as its field is: a number, an Ethernet address, an IPv4 or an IPv6 address.
-//! Which fields there are depends on the stream's headers; that is checked when it is loaded.
+//! The names of fields depend on the stream's headers; they are checked when it is loaded.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Modifier {
 pub struct FieldModifier {
     /// The field, `ipv4.dst`; `ipv4#2.dst` is that of the second IPv4 header.
     pub field: String,
-    /// How the value changes.
+    /// The change of the value from frame to frame.
     pub op: ModifierOp,
     /// The first value; otherwise `min`, or `max` when counting down. Not for lists and random
     /// values.
@@ -50,7 +50,7 @@ pub struct TupleModifier {
     pub tuples: Vec<Vec<FieldValue>>,
 }
 
-/// How a field changes.
+/// A field's change from frame to frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModifierOp {

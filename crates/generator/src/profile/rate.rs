@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LAYER_1_OVERHEAD;
 
-/// How fast a stream is sent.
+/// The rate of a stream, in one of several units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Rate {
@@ -40,14 +40,14 @@ const PREFIXES: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0
 /// A unit's word, and the rate of so many of it.
 type UnitWord = (&'static str, fn(f64) -> Rate);
 
-/// How a rate counts frames: a frame costs units, and so many units pass in a second.
+/// A rate as frames count for it: a frame costs units, and a number of units pass in a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct UnitRate {
     /// Units that pass in a second; `None` without a limit.
     pub(crate) per_second: Option<f64>,
-    /// What a frame costs besides its bytes.
+    /// Units that a frame costs besides its bytes.
     pub(crate) per_frame: u32,
-    /// What each of its bytes costs, FCS included.
+    /// Units that each of its bytes costs, FCS included.
     pub(crate) per_byte: u32,
 }
 
@@ -80,7 +80,7 @@ impl Rate {
         self.packets_per_second(mean_size, line_rate_bps).map(|pps| pps * frame_bits)
     }
 
-    /// What frames cost.
+    /// The cost of frames.
     pub(crate) fn unit_rate(self, line_rate_bps: f64) -> UnitRate {
         let layer_1 = |per_second| UnitRate {
             per_second: Some(per_second),

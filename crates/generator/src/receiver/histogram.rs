@@ -36,7 +36,7 @@ impl<const BITS: u32> Histogram<BITS> {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

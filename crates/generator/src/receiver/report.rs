@@ -1,4 +1,4 @@
-//! What is said about a stream: the report, as people and programs get it.
+//! The report on a stream, as people and programs get it.
 //!
 //! All times are nanoseconds, all shares are 0 to 1. It must never say more than the account holds:
 //! a distribution without values is absent instead of zero.
@@ -93,15 +93,15 @@ pub struct ReorderingReport {
     pub extent_mean: f64,
     /// The largest extent.
     pub extent_max: u64,
-    /// How many frames are n-reordered, for n from 1 on: the n frames that arrived just before them
-    /// all have higher numbers. TCP retransmits for those of n = 3.
+    /// The number of n-reordered frames, for n from 1 on: the n frames that arrived just before
+    /// them all have higher numbers. TCP retransmits for those of n = 3.
     pub n_reordered: Vec<u64>,
 }
 
 /// A distribution of times. Signed, as variation is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
     /// The smallest.
     pub min_ns: i64,
@@ -163,7 +163,7 @@ impl Distribution {
             // The rank without bias for any distribution (Weibull's).
             let rank = (share * (count + 1) as f64).min(count as f64);
             let reach = Z99 * (rank * (1.0 - share)).sqrt();
-            // The extremes are what they are: nothing is said of what was not sampled.
+            // The extremes are what they are: they hold for samples only.
             let reach = if share == 0.0 || share == 1.0 { 0.0 } else { reach + 1.0 };
             let bucket = at(rank.max(1.0));
             let middle_ns = within(bucket.low_ns + (bucket.high_ns - bucket.low_ns) / 2);

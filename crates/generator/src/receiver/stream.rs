@@ -62,7 +62,7 @@ impl StreamReceiver {
         }
     }
 
-    /// Which stream it is.
+    /// The stream's number.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.stream
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_loss_duplicates_reordering_lateness_and_foreign_frames() {
+    fn counts_loss_duplicates_reordering_and_foreign_frames() {
         let mut receiver = receiver(1000);
         assert!(receiver.take(&payload(7, 0, 0), 100));
         assert!(receiver.take(&payload(7, 2, 200), 300));

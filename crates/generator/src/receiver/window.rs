@@ -1,4 +1,4 @@
-//! Which of the last frames of a stream have arrived: a bitmap that slides with the highest
+//! A bitmap of the last frames of a stream that have arrived, which slides with the highest
 //! sequence number.
 //!
 //! A window of fixed size instead of a bit for each expected frame: a stream may run for ever. A
@@ -11,7 +11,7 @@ pub(super) const WINDOW: u64 = 1 << 16;
 
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// What a sequence number is to the window.
+/// A sequence number's relation to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SequenceClass {
     /// The next one, as expected.
@@ -46,7 +46,7 @@ impl SequenceWindow {
         Self { seen: Box::new([u64::MAX; WORDS]), first, next: first, last_lost: None }
     }
 
-    /// How many numbers there are from the start to the highest.
+    /// The count of numbers from the start to the highest.
     pub(super) fn span(&self) -> u64 {
         self.next - self.first
     }
@@ -141,7 +141,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn numbers_are_told_apart() {
+    fn numbers_are_classed() {
         let mut window = SequenceWindow::starting_at(10);
         assert_eq!(window.take(10), SequenceClass::Next);
         assert_eq!(window.take(10), SequenceClass::Duplicate);

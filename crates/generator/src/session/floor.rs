@@ -1,4 +1,4 @@
-//! What the generator itself adds to a delay, and what its clock tells apart.
+//! The delay that the generator itself adds, and the resolution of its clock.
 //!
 //! Probes go over a wire in memory, by threads like those of the session: what they take is the
 //! floor of each delay that is measured afterwards, and says nothing about a device under test. The
@@ -78,7 +78,7 @@ pub(super) enum FloorError {
 /// wanted any more.
 ///
 /// # Errors
-/// Where no thread and no memory is left, or no probe comes within `limit`.
+/// Without a thread or memory left, or when no probe comes within `limit`.
 pub(super) fn measure(
     options: &SessionOptions,
     limit: Duration,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_receives_knows_its_floor_and_another_one_has_none() {
+    fn only_a_session_that_receives_has_a_floor() {
         assert!(clock_resolution_ns() > 0.0);
         for (ports, probe, has_floor) in [
             (["memory:session-floor?end=a", "memory:session-floor?end=b"], true, true),

@@ -1,4 +1,4 @@
-//! What the streams of a port ask of its line: more than it carries is refused.
+//! The demand of a port's streams on its line: more than it carries is refused.
 //!
 //! The rates of streams that certainly send at the same time are added: those that start together,
 //! and those that have no end. A stream that starts later, as another's next or by its own wish, or
@@ -10,7 +10,7 @@ use crate::profile::{Mode, ProfileError, Rate, StreamSpec};
 /// Rates that are above the line by no more than this share are the line's own, rounded.
 const ROUNDING: f64 = 1e-6;
 
-/// What a stream asks of the line.
+/// A stream's demand on the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineUse {
     rate: Rate,

@@ -10,10 +10,10 @@ use packet::FRAME_CAPACITY;
 use rustix::fs::OFlags;
 
 use super::line_use::LineUse;
+use super::rx_thread::{ExpectedStream, ReceiveCommand};
 use super::sender::SendCommand;
-use super::taker::{TakeCommand, TakenStream};
 use super::{LoadedStream, Session, SessionPort, StartedPort, line_use};
-use crate::apart::FileUse;
+use crate::file_conflicts::FileUse;
 use crate::probe::StreamId;
 use crate::profile::{
     CaptureReplay, CaptureTiming, FCS_LEN, FieldModifier, Mode, Modifier, Profile, ProfileError,
@@ -30,14 +30,14 @@ impl Session {
     /// of the ports go on, those of what was sent as those of what was received.
     ///
     /// # Errors
-    /// What is wrong with the first stream that cannot be sent; the port then has the streams that
-    /// it had.
+    /// The mistake in the first stream that cannot be sent; the port then has the streams that it
+    /// had.
     pub fn load(&mut self, port: usize, streams: &[StreamSpec]) -> Result<(), ProfileError> {
         self.load_at(port, streams, None)
     }
 
     /// As [`Session::load`]; a port that is sending goes on at `factor` times the streams' own
-    /// rates, whatever [`Session::update`] or the start said before, or at these where it is
+    /// rates, whatever [`Session::update`] or the start set before, or at these where it is
     /// `None`.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Session {
             }
         };
         let senders = &self.ports[port].senders;
-        senders.tell(|| SendCommand::Stop(None));
+        senders.send(|| SendCommand::Stop(None));
         // Numbers go on where an earlier stream with the same number has ended, so that none of its
         // frames that is still on its way is taken for a new one.
         let ended = senders.numbers(SendCommand::Numbers);
@@ -93,10 +93,10 @@ impl Session {
         let kept: Vec<StreamId> = ids.iter().map(|(id, _)| *id).collect();
         self.free_ids.extend(ended.into_iter().filter(|(id, _)| !kept.contains(id)));
         let both = loaded.iter().zip(&streams);
-        let taken: Vec<TakenStream> =
-            both.map(|(loaded, stream)| loaded.taken(stream.maker.sequence())).collect();
-        for taker in self.ports.iter().map(|port| &port.taker) {
-            let _ = taker.ask(|answer| TakeCommand::Streams(taken.clone(), answer));
+        let expected: Vec<ExpectedStream> =
+            both.map(|(loaded, stream)| loaded.expected(stream.maker.sequence())).collect();
+        for receiver in self.ports.iter().map(|port| &port.receiver) {
+            let _ = receiver.ask(|answer| ReceiveCommand::Streams(expected.clone(), answer));
         }
         let port = &mut self.ports[port];
         port.streams = loaded;
@@ -156,13 +156,13 @@ impl Session {
 }
 
 impl LoadedStream {
-    /// What takers are told of it: its next frame has the number `first`.
-    pub(super) fn taken(&self, first: u64) -> TakenStream {
-        TakenStream { id: self.id, first, options: self.arrival }
+    /// The stream as its receivers expect it: its next frame has the number `first`.
+    pub(super) fn expected(&self, first: u64) -> ExpectedStream {
+        ExpectedStream { id: self.id, first, options: self.arrival }
     }
 }
 
-/// What streams are built for.
+/// The port for which streams are built.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortFacts<'a> {
     pub(super) name: &'a str,
@@ -282,7 +282,7 @@ const CAPTURE_MAX: u64 = 1 << 30;
 /// Whether the frames of a stream can be made, as far as no port and no file is needed to know it.
 ///
 /// # Errors
-/// What is wrong with the stream.
+/// The mistake in the stream.
 pub fn check_stream(spec: &StreamSpec) -> Result<(), ProfileError> {
     check_numbers(spec)?;
     match spec.capture {

@@ -12,7 +12,7 @@ use netdev::TxQueue;
 
 use super::SessionError;
 use super::sender::{
-    PortSender, SendCommand, SendReportSoFar, SenderFlags, SenderPlace, SenderTeller,
+    PortSender, SendCommand, SendReportSoFar, SenderFlags, SenderHandle, SenderPlace,
 };
 use crate::clock::RunClock;
 use crate::probe::StreamId;
@@ -49,19 +49,19 @@ impl PortSenders {
         self.senders.into_iter().map(PortSender::end).collect()
     }
 
-    /// What the session and each of the threads share.
+    /// The flags that the session shares with each of the threads.
     pub(super) fn flags(&self) -> impl Iterator<Item = Arc<SenderFlags>> {
         self.senders.iter().map(|sender| Arc::clone(&sender.flags))
     }
 
     /// Second handles of all senders, for the watcher.
-    pub(super) fn tellers(&self) -> Vec<SenderTeller> {
-        self.senders.iter().filter_map(PortSender::teller).collect()
+    pub(super) fn handles(&self) -> Vec<SenderHandle> {
+        self.senders.iter().filter_map(PortSender::handle).collect()
     }
 
     /// A second handle of the sender that answers for claimed addresses.
-    pub(super) fn answerer(&self) -> Option<SenderTeller> {
-        self.senders.first()?.teller()
+    pub(super) fn answerer(&self) -> Option<SenderHandle> {
+        self.senders.first()?.handle()
     }
 
     /// Whether any of them has something to send.
@@ -70,8 +70,8 @@ impl PortSenders {
     }
 
     /// Tells all of them the same.
-    pub(super) fn tell(&self, command: impl Fn() -> SendCommand) {
-        self.senders.iter().for_each(|sender| sender.tell(command()));
+    pub(super) fn send(&self, command: impl Fn() -> SendCommand) {
+        self.senders.iter().for_each(|sender| sender.send(command()));
     }
 
     /// Tells all of them to start their streams.
@@ -84,7 +84,7 @@ impl PortSenders {
         let (dealt, of_stream) = deal(streams, self.senders.len());
         self.of_stream = of_stream;
         for (sender, streams) in self.senders.iter().zip(dealt) {
-            sender.tell(SendCommand::Load(streams));
+            sender.send(SendCommand::Load(streams));
         }
     }
 
@@ -98,7 +98,7 @@ impl PortSenders {
         in_order(self.senders.iter().map(ask).collect(), &self.of_stream)
     }
 
-    /// What all of them have counted.
+    /// The counts of all of them.
     pub(super) fn report(&self) -> SendReportSoFar {
         let ask = |sender: &PortSender| sender.ask(SendCommand::Report).unwrap_or_default();
         let reports: Vec<SendReportSoFar> = self.senders.iter().map(ask).collect();
@@ -172,7 +172,7 @@ fn merge(reports: Vec<SendReportSoFar>, of_stream: &[usize]) -> SendReportSoFar 
     whole
 }
 
-/// What each queue says of its streams, in the order of all streams.
+/// The items of each queue's streams, in the order of all streams.
 fn in_order<T>(of_queues: Vec<Vec<T>>, of_stream: &[usize]) -> Vec<T> {
     let mut left: Vec<_> = of_queues.into_iter().map(Vec::into_iter).collect();
     of_stream.iter().filter_map(|queue| left.get_mut(*queue)?.next()).collect()

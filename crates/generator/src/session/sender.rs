@@ -33,13 +33,13 @@ const SPIN_NS: u64 = 5_000;
 /// Answers that wait for a sender, at most: who floods a port with requests must not fill memory.
 const ANSWERS_MAX: usize = 64;
 
-/// The shortest sleep of a sparing thread: below it the timer's slack dominates.
+/// The shortest sleep of a sleeping thread: below it the timer's slack dominates.
 const NAP_NS: u64 = 50_000;
 
-/// How long a thread without work or a paused one sleeps at most.
+/// The longest sleep of a thread without work, or of a paused one.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// What a sender is told.
+/// A command for a sender.
 #[derive(Debug)]
 pub(super) enum SendCommand {
     Load(Vec<PortStream>),
@@ -65,7 +65,7 @@ pub(super) enum SendCommand {
     Report(Sender<SendReportSoFar>),
 }
 
-/// What a sender has counted.
+/// The counts of a sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendReportSoFar {
     pub(super) counts: SendCounts,
@@ -76,12 +76,12 @@ pub(super) struct SendReportSoFar {
     pub(super) is_paused: bool,
 }
 
-/// What the session and the thread share.
+/// State that the session shares with the thread.
 #[derive(Debug, Default)]
 pub(super) struct SenderFlags {
     /// A command waits.
     has_command: AtomicBool,
-    /// Starts that the thread has been told and has not taken.
+    /// Starts that were sent to the thread and that it has not taken.
     starts: AtomicUsize,
     /// Answers that wait in the thread's inbox.
     answers: AtomicUsize,
@@ -111,12 +111,12 @@ pub(super) struct PortSender {
     thread: Option<JoinHandle<Box<dyn TxQueue>>>,
 }
 
-/// Where and how a thread sends.
+/// A sender's port and core.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SenderPlace {
     pub(super) port: usize,
     pub(super) core: Option<usize>,
-    /// How it waits for due times.
+    /// The way in which it waits for due times.
     pub(super) waiting: Waiting,
 }
 
@@ -168,7 +168,7 @@ impl PortSender {
     }
 
     /// Tells the thread.
-    pub(super) fn tell(&self, command: SendCommand) {
+    pub(super) fn send(&self, command: SendCommand) {
         // A thread that has ended, by a panic, is met again when it is joined.
         let _ = self.commands.as_ref().map(|commands| commands.send(command));
         self.flags.has_command.store(true, Ordering::Release);
@@ -177,19 +177,19 @@ impl PortSender {
     /// Tells the thread to start its streams.
     pub(super) fn start_streams(&self, at_ns: u64, end_ns: u64, factor: f64) {
         self.flags.starts.fetch_add(1, Ordering::AcqRel);
-        self.tell(SendCommand::Start { at_ns, end_ns, factor });
+        self.send(SendCommand::Start { at_ns, end_ns, factor });
     }
 
     /// A second handle for commands, for the watcher.
-    pub(super) fn teller(&self) -> Option<SenderTeller> {
+    pub(super) fn handle(&self) -> Option<SenderHandle> {
         let commands = self.commands.clone()?;
-        Some(SenderTeller { commands, flags: Arc::clone(&self.flags) })
+        Some(SenderHandle { commands, flags: Arc::clone(&self.flags) })
     }
 
     /// Asks the thread for something; `None` when it has ended.
     pub(super) fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> SendCommand) -> Option<T> {
         let (answer, inbox) = channel();
-        self.tell(question(answer));
+        self.send(question(answer));
         inbox.recv().ok()
     }
 }
@@ -206,12 +206,12 @@ impl Drop for PortSender {
 
 /// Tells a sender what others than the session's owner have to say.
 #[derive(Debug)]
-pub(super) struct SenderTeller {
+pub(super) struct SenderHandle {
     commands: Sender<SendCommand>,
     pub(super) flags: Arc<SenderFlags>,
 }
 
-impl SenderTeller {
+impl SenderHandle {
     /// Sends a frame beside the streams, unless too many wait for that; whether it will.
     pub(super) fn answer(&self, frame: Vec<u8>) -> bool {
         if self.flags.answers.fetch_add(1, Ordering::AcqRel) >= ANSWERS_MAX {
@@ -276,7 +276,7 @@ impl Sending {
         let SenderFlags { outlasts_down, is_down, .. } = &*self.flags;
         self.transmitter.set_link_down(is_set(outlasts_down) && is_set(is_down));
         match self.waiting {
-            Waiting::Sparing | Waiting::Precise => self.sleep(Duration::from_nanos(NAP_NS)),
+            Waiting::Sleeping | Waiting::Precise => self.sleep(Duration::from_nanos(NAP_NS)),
             Waiting::Polling => {
                 std::thread::yield_now();
                 true
@@ -287,7 +287,7 @@ impl Sending {
     /// Waits for a due time that is `ahead_ns` away; false at the end of the session.
     fn wait(&mut self, ahead_ns: u64) -> bool {
         let sleep_ns = match self.waiting {
-            Waiting::Sparing => ahead_ns.max(NAP_NS),
+            Waiting::Sleeping => ahead_ns.max(NAP_NS),
             Waiting::Polling => ahead_ns.saturating_sub(SLEEP_MARGIN_NS),
             Waiting::Precise => ahead_ns.saturating_sub(REAL_TIME_MARGIN_NS),
         };
@@ -402,7 +402,7 @@ mod tests {
 
     use netdev::open_text;
 
-    use super::{ANSWERS_MAX, SendCommand, SenderFlags, SenderTeller, Sending};
+    use super::{ANSWERS_MAX, SendCommand, SenderFlags, SenderHandle, Sending};
     use crate::clock::RunClock;
     use crate::session::Waiting;
     use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, Transmitter, UNSENT_AFTER_NS};
@@ -434,10 +434,10 @@ mod tests {
     fn answers_beyond_a_bound_are_left_out_and_counted() {
         let (commands, inbox) = channel();
         let flags = Arc::new(SenderFlags::default());
-        let teller = SenderTeller { commands, flags: Arc::clone(&flags) };
-        let taken = (0..ANSWERS_MAX + 9).filter(|_| teller.answer(vec![0; 60])).count();
+        let handle = SenderHandle { commands, flags: Arc::clone(&flags) };
+        let taken = (0..ANSWERS_MAX + 9).filter(|_| handle.answer(vec![0; 60])).count();
         assert_eq!(taken, ANSWERS_MAX);
-        drop(teller);
+        drop(handle);
         assert_eq!(inbox.iter().count(), ANSWERS_MAX);
         assert_eq!(flags.unanswered.load(Ordering::Relaxed), 9);
     }

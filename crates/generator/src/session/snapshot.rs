@@ -1,7 +1,7 @@
 //! The snapshot of a session: what its threads and devices say, put together.
 
+use super::rx_thread::{ReceiveCommand, ReceiveReport};
 use super::sender::{SendCommand, SendReportSoFar};
-use super::taker::{TakeCommand, TakeReport};
 use super::{LoadedStream, Session, SessionPort};
 use crate::probe::StreamId;
 use crate::statistics::{
@@ -22,9 +22,9 @@ pub(super) struct Baseline {
 }
 
 impl Session {
-    /// What has been sent and received so far. It takes a few microseconds for each port, and some
-    /// tens of them for each stream that came. After the last frame has left, [`Session::settle`]
-    /// first: what is on its way counts as lost.
+    /// The counts of sending and receiving so far. It takes a few microseconds for each port, and
+    /// some tens of them for each stream that came. After the last frame has left,
+    /// [`Session::wait_until_quiet`] first: what is on its way counts as lost.
     pub fn statistics(&mut self) -> SessionStatistics {
         let at_ns = self.clock.now_ns();
         let sent = self.ask_senders();
@@ -38,9 +38,11 @@ impl Session {
         let requests: Vec<_> = self
             .ports
             .iter()
-            .map(|port| port.taker.request(|answer| TakeCommand::Report(asked.clone(), answer)))
+            .map(|port| {
+                port.receiver.request(|answer| ReceiveCommand::Report(asked.clone(), answer))
+            })
             .collect();
-        let taken: Vec<TakeReport> = requests
+        let taken: Vec<ReceiveReport> = requests
             .into_iter()
             .map(|inbox| inbox.and_then(|inbox| inbox.recv().ok()).unwrap_or_default())
             .collect();
@@ -68,7 +70,7 @@ impl Session {
         index: usize,
         at_ns: u64,
         sent: &SendReportSoFar,
-        taken: &TakeReport,
+        taken: &ReceiveReport,
     ) -> PortStatistics {
         let link_up = self.watcher.is_up(index);
         let counters = self.watcher.counters(index);
@@ -118,10 +120,10 @@ impl Session {
             let numbers = port.senders.numbers(SendCommand::Clear);
             // The senders have the streams in the same order.
             let both = port.streams.iter().zip(numbers);
-            streams.extend(both.map(|(stream, (_, first))| stream.taken(first)));
+            streams.extend(both.map(|(stream, (_, first))| stream.expected(first)));
         }
         for (index, port) in self.ports.iter_mut().enumerate() {
-            let _ = port.taker.ask(|answer| TakeCommand::Clear(streams.clone(), answer));
+            let _ = port.receiver.ask(|answer| ReceiveCommand::Clear(streams.clone(), answer));
             port.counters = self.watcher.counters(index);
             port.baselines = [Baseline { at_ns: self.clock.now_ns(), ..Baseline::default() }; 2];
         }
@@ -132,7 +134,7 @@ impl Session {
         let at_ns = self.clock.now_ns();
         let port = &mut self.ports[port];
         let sent = port.senders.report();
-        let taken = port.taker.ask(|answer| TakeCommand::Report(Vec::new(), answer));
+        let taken = port.receiver.ask(|answer| ReceiveCommand::Report(Vec::new(), answer));
         let rx = taken.map_or((0, 0), |taken| (taken.counts.packets, taken.counts.bytes));
         let baseline = Baseline { at_ns, tx: (sent.counts.packets, sent.counts.bytes), rx };
         port.baselines = [baseline; 2];
@@ -143,7 +145,7 @@ fn stream_statistics(
     index: usize,
     port: &SessionPort,
     report: &SendReportSoFar,
-    taken: &[TakeReport],
+    taken: &[ReceiveReport],
 ) -> Vec<StreamStatistics> {
     let made = |(stream, (counts, active)): (&LoadedStream, &(StreamCounts, bool))| {
         let arrivals: Vec<StreamArrival> = taken

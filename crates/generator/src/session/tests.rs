@@ -35,7 +35,7 @@ fn endless() -> StreamSpec {
 
 fn finish(session: &mut Session) -> SessionStatistics {
     assert!(session.wait(Some(LIMIT)));
-    session.settle(Duration::from_millis(50), LIMIT);
+    session.wait_until_quiet(Duration::from_millis(50), LIMIT);
     session.statistics()
 }
 
@@ -49,7 +49,7 @@ fn poll(session: &mut Session, is_so: impl Fn(&SessionStatistics) -> bool) {
 }
 
 #[test]
-fn a_session_accounts_for_what_another_one_sends_when_both_have_one_zero() {
+fn two_sessions_with_one_zero_account_for_each_other() {
     let [near, far] =
         ['a', 'b'].map(|end| open_text(&format!("memory:session-zeros?end={end}")).unwrap());
     let now = Instant::now();
@@ -68,7 +68,7 @@ fn a_session_accounts_for_what_another_one_sends_when_both_have_one_zero() {
     }
     sender.start(&[0], &StartOptions::default()).unwrap();
     assert!(sender.wait(Some(LIMIT)));
-    receiver.settle(Duration::from_millis(50), LIMIT);
+    receiver.wait_until_quiet(Duration::from_millis(50), LIMIT);
     let seen = receiver.statistics();
     let report = &seen.streams[0].arrivals[0].report;
     assert_eq!((report.received, report.stale, report.reordered), (400, 0, 0));
@@ -76,7 +76,7 @@ fn a_session_accounts_for_what_another_one_sends_when_both_have_one_zero() {
 }
 
 #[test]
-fn every_frame_of_every_stream_is_sent_received_and_accounted_for() {
+fn every_frame_of_every_stream_is_accounted_for() {
     let mut session = wire("account");
     session.load(0, &[burst("one", 700), burst("two", 300)]).unwrap();
     session.load(1, &[burst("back", 500)]).unwrap();
@@ -177,7 +177,7 @@ fn streams_are_changed_paused_and_stopped_while_they_are_sent() {
 }
 
 #[test]
-fn a_load_while_it_sends_goes_on_at_once_and_at_the_factor_that_it_is_given() {
+fn a_load_while_sending_goes_on_at_the_given_factor() {
     let mut session = wire("factor");
     let slow = StreamSpec { rate: Rate::PacketsPerSecond(1.0), ..StreamSpec::default() };
     let two = StreamSpec { mode: Mode::Burst(2), ..slow.clone() };
@@ -253,9 +253,9 @@ fn rates_above_the_line_are_refused_at_each_door() {
         ..StreamSpec::default()
     };
     let error = session.load(0, &[rated("fast", "1.5Mpps")]).unwrap_err().to_string();
-    let told = "stream \"fast\", rate: 1.5Mpps takes 1.008000 Gbit/s at layer 1, and the line has \
-                1.000000";
-    assert_eq!(error, told);
+    let expected = "stream \"fast\", rate: 1.5Mpps takes 1.008000 Gbit/s at layer 1, and \
+                    the line has 1.000000";
+    assert_eq!(error, expected);
     let sum = session.load(0, &[rated("a", "60%"), rated("b", "41%")]).unwrap_err().to_string();
     assert!(sum.starts_with("stream \"b\", rate: 41% with the streams before it"), "{sum}");
     // What sends in turn, or with gaps, is not added.
@@ -278,7 +278,7 @@ fn rates_above_the_line_are_refused_at_each_door() {
 }
 
 #[test]
-fn the_mtu_counts_what_is_behind_the_ethernet_header_and_one_tag() {
+fn the_mtu_counts_bytes_after_ethernet_header_and_one_tag() {
     let mut session = wire("mtu");
     let mut load = |packet: &str, size: &str| {
         let (packet, size) = (packet.into(), size.parse().unwrap());
@@ -428,7 +428,7 @@ fn ports_come_back_open_and_carry_the_next_session() {
         assert_eq!(ports.len(), 2);
         assert!(ports[0].info().link_up);
         let options = SessionOptions {
-            waiting: Waiting::Sparing,
+            waiting: Waiting::Sleeping,
             first_stream,
             unsent_after_ns: u64::MAX / 2,
             ..SessionOptions::default()
@@ -442,7 +442,7 @@ fn ports_come_back_open_and_carry_the_next_session() {
     assert!(matches!(Session::from_ports(Vec::new(), none), Err(SessionError::Option(_))));
 }
 
-/// What a device makes of the frames: a session with a port on either side of it.
+/// Statistics behind a device that changes frames: a session with a port on either side of it.
 fn through(name: &str, spec: &StreamSpec, change: fn(&mut [u8])) -> SessionStatistics {
     let open = |wire: usize, end: char| {
         open_text(&format!("memory:session-{name}-{wire}?end={end}")).unwrap()
@@ -465,7 +465,7 @@ fn through(name: &str, spec: &StreamSpec, change: fn(&mut [u8])) -> SessionStati
 }
 
 #[test]
-fn a_stream_says_when_its_frames_are_late_and_whether_checksums_are_checked() {
+fn lateness_and_checksum_checks_are_options_of_a_stream() {
     let hit = |frame: &mut [u8]| frame[30] ^= 1;
     let plain = burst("all", 10);
     let checked = StreamSpec { verify_checksums: true, ..plain.clone() };

@@ -28,7 +28,7 @@ impl VirtualSender {
     /// Streams on a line of `line_rate_bps`; the first frames are due at 0.
     ///
     /// # Errors
-    /// What is wrong with the first stream that cannot be sent.
+    /// The mistake in the first stream that cannot be sent.
     pub fn start(streams: &[StreamSpec], line_rate_bps: f64) -> Result<Self, SessionError> {
         let specs = Profile { streams: streams.to_vec() }.named()?.streams;
         let ids: Vec<(StreamId, u64)> = (1..=u16::MAX).map(|id| (StreamId(id), 0)).collect();
@@ -86,7 +86,7 @@ mod tests {
     /// left is 80 % of the line to a frame. Stalls of 5 ms, the first at the start, leave nothing
     /// behind: who measures between two departures has them in the figure, over 0.7 s as 0.7 %.
     #[test]
-    fn a_range_of_sizes_has_its_rate_to_a_frame_whatever_stalled_before() {
+    fn a_range_of_sizes_has_its_rate_to_a_frame_after_stalls() {
         const LINE_BPS: f64 = 10e9;
         let mut queue = netdev::open_text("null:").unwrap().tx;
         let size = FrameSize::Range { min: 128, max: 1518, step: 1, random: Some(1) };

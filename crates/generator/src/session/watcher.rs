@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use netdev::{PortCounters, PortDevice, PortInfo};
 
-use super::sender::SenderTeller;
+use super::sender::SenderHandle;
 use super::{SessionError, joined};
 use crate::clock::RunClock;
 use crate::statistics::PortStop;
@@ -42,13 +42,13 @@ impl std::fmt::Debug for Watcher {
 }
 
 impl Watcher {
-    /// Starts to look at the devices, whose ports `tellers` stop, each by all of its senders.
+    /// Starts to look at the devices, whose ports `handles` stop, each by all of its senders.
     ///
     /// # Errors
     /// When no thread can be started.
     pub(super) fn start(
         devices: Vec<Box<dyn PortDevice>>,
-        tellers: Vec<Vec<SenderTeller>>,
+        handles: Vec<Vec<SenderHandle>>,
         clock: RunClock,
     ) -> Result<Self, SessionError> {
         let devices: Devices = Arc::new(Mutex::new(devices));
@@ -56,7 +56,7 @@ impl Watcher {
         let watched = Arc::clone(&devices);
         let thread = std::thread::Builder::new()
             .name("gen-watch".to_owned())
-            .spawn(move || watch(&watched, &tellers, clock, &ended))
+            .spawn(move || watch(&watched, &handles, clock, &ended))
             .map_err(|source| SessionError::Thread {
                 what: "starting the thread that watches the ports".to_owned(),
                 source,
@@ -104,15 +104,15 @@ fn is_up(info: &PortInfo) -> bool {
     info.link_up && info.exists
 }
 
-fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ended: &Receiver<()>) {
-    let outlasts = |teller: &SenderTeller| teller.flags.outlasts_down.load(Relaxed);
+fn watch(devices: &Devices, handles: &[Vec<SenderHandle>], clock: RunClock, ended: &Receiver<()>) {
+    let outlasts = |handle: &SenderHandle| handle.flags.outlasts_down.load(Relaxed);
     let is_outlasting =
-        |tellers: &Vec<SenderTeller>| !tellers.is_empty() && tellers.iter().all(outlasts);
+        |handles: &Vec<SenderHandle>| !handles.is_empty() && handles.iter().all(outlasts);
     // Asked before each wait, so that the first look after a start is not later than the others.
-    let every = || if tellers.iter().any(is_outlasting) { OUTLASTING_EVERY } else { EVERY };
+    let every = || if handles.iter().any(is_outlasting) { OUTLASTING_EVERY } else { EVERY };
     while ended.recv_timeout(every()) == Err(RecvTimeoutError::Timeout) {
-        for (port, tellers) in tellers.iter().enumerate() {
-            if !tellers.iter().any(|teller| teller.flags.is_transmitting()) {
+        for (port, handles) in handles.iter().enumerate() {
+            if !handles.iter().any(|handle| handle.flags.is_transmitting()) {
                 continue;
             }
             let info = {
@@ -121,14 +121,14 @@ fn watch(devices: &Devices, tellers: &[Vec<SenderTeller>], clock: RunClock, ende
             };
             let Some(info) = info else { continue };
             let is_down = !is_up(&info);
-            tellers.iter().for_each(|teller| teller.flags.is_down.store(is_down, Relaxed));
-            if info.exists && is_outlasting(tellers) {
+            handles.iter().for_each(|handle| handle.flags.is_down.store(is_down, Relaxed));
+            if info.exists && is_outlasting(handles) {
                 continue;
             }
             if is_down {
                 let reason = if info.exists { "the port went down" } else { "the port is gone" };
                 let stop = PortStop { at_ns: clock.now_ns(), reason: reason.to_owned() };
-                tellers.iter().for_each(|teller| teller.stop(stop.clone()));
+                handles.iter().for_each(|handle| handle.stop(stop.clone()));
             }
         }
     }

@@ -11,7 +11,7 @@ use packet::checksum::crc32c;
 use super::rows::HeaderKind;
 use super::{FieldPlace, PlacedHeader};
 
-/// How a checksum is computed.
+/// The algorithm of a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanKind {
     /// Ones' complement (RFC 1071).
@@ -28,7 +28,7 @@ pub(crate) enum PlanKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksumPlan {
     pub(crate) kind: PlanKind,
-    /// Where it stands.
+    /// Place of the checksum.
     pub(crate) at: usize,
     /// From here on it covers the frame.
     start: usize,

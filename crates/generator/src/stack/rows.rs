@@ -58,7 +58,7 @@ pub(crate) struct StackField {
     pub(crate) format: ValueFormat,
 }
 
-/// How a value is written.
+/// The text form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueFormat {
     /// A decimal number, or a hexadecimal one with `0x`.
@@ -83,7 +83,7 @@ impl ValueFormat {
         })
     }
 
-    /// What a value looks like.
+    /// An example of a value.
     pub(crate) const fn example(self) -> &'static str {
         match self {
             Self::Number => "a number",
@@ -114,7 +114,7 @@ const fn row(
 
 use HeaderKind as H;
 
-/// What may stand behind an EtherType.
+/// Headers that may follow an EtherType.
 const TYPED: &[HeaderKind] = &[H::Vlan, H::ServiceVlan, H::Mpls, H::Arp, H::Ipv4, H::Ipv6];
 const OVER_IPV4: &[HeaderKind] =
     &[H::Udp, H::Tcp, H::Sctp, H::Icmpv4, H::Gre, H::KeyedGre, H::Ipv4, H::Ipv6];

@@ -1,5 +1,5 @@
-//! What differs between the frames of a run: the few words of eight bytes in which all modified
-//! fields stand, the sums of their checksums, and a column of values for a field that needs one.
+//! The differences between the frames of a run: the few words of eight bytes that hold all modified
+//! fields, the sums of their checksums, and a column of values for a field that needs one.
 //!
 //! The modified fields of a frame and the checksums over them lie close together. So they are put
 //! together in words, for all frames of the run at once, in loops without a branch of which the
@@ -24,7 +24,7 @@ const WORD: usize = size_of::<u64>();
 /// The words of a stream's frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WordPlan {
-    /// Where each begins.
+    /// Start of each word.
     places: Vec<usize>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct WordPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordTarget {
     word: usize,
-    /// How far a value that ends with the field's last byte moves to the left in it.
+    /// Bits by which a value that ends with the field's last byte moves to the left in it.
     shift: u32,
 }
 
@@ -81,7 +81,7 @@ impl WordPlan {
         Self { places }
     }
 
-    /// How many there are.
+    /// The number of words.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -94,7 +94,7 @@ impl WordPlan {
         places.map(|(word, place)| WordTarget { word, shift: shift(*place) }).collect()
     }
 
-    /// What stands in these places of a frame.
+    /// The words of a frame.
     pub(super) fn read(&self, frame: &[u8]) -> Vec<u64> {
         let word =
             |place: &usize| frame[*place..].first_chunk().map_or(0, |b| u64::from_be_bytes(*b));
@@ -110,10 +110,10 @@ pub(crate) struct RunColumns {
     words: Vec<Column>,
     /// For each checksum.
     sums: Vec<Column>,
-    /// What all counted fields together are in each of these.
+    /// Step of all counted fields together in each of these.
     word_steps: Vec<Progression>,
     sum_steps: Vec<Progression>,
-    /// How many frames the run has.
+    /// The number of frames in the run.
     count: usize,
 }
 
@@ -184,7 +184,7 @@ impl RunColumns {
         }
     }
 
-    /// How many frames the run has.
+    /// The number of frames in the run.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count

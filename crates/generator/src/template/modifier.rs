@@ -15,7 +15,7 @@ use crate::stack::{ChecksumPlan, FieldPlace, HeaderStack, PlanKind, StackError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Modifiers {
     list: Vec<BoundModifier>,
-    /// Which of them have given the run that is being made their values.
+    /// For each, whether it has given its values to the run that is being made.
     are_counted: Vec<bool>,
 }
 
@@ -52,7 +52,7 @@ enum BoundModifier {
     },
 }
 
-/// How the values of a field get into the words and the sums of a run.
+/// Places in the words and sums of a run to which the values of a field go.
 #[derive(Clone, Debug)]
 struct FieldWriter {
     place: FieldPlace,
@@ -67,7 +67,7 @@ impl FieldWriter {
         Self { place, targets: Vec::new(), sums: Vec::new() }
     }
 
-    /// How far the field moves to the left in the 16-bit word of a checksum.
+    /// Bits by which the field moves to the left in the 16-bit word of a checksum.
     fn sum_shift(&self) -> u32 {
         let is_even = (self.place.at + self.place.len).is_multiple_of(2);
         self.place.shift + if is_even { 0 } else { 8 }
@@ -214,7 +214,7 @@ impl BoundModifier {
     }
 }
 
-/// Where an error stands, and which stream has it.
+/// Stream and index of a modifier, for its errors.
 struct ErrorPlace<'a> {
     stream: &'a str,
     index: usize,
@@ -302,7 +302,7 @@ impl Modifiers {
         bound
     }
 
-    /// The words in which the fields and their checksums stand; each field is told which are its
+    /// The words in which the fields and their checksums stand; each field gets those that are its
     /// own.
     pub(super) fn place(&mut self, checksums: &[ChecksumPlan]) -> WordPlan {
         let writers = self.list.iter().flat_map(BoundModifier::writers);
@@ -333,7 +333,7 @@ impl Modifiers {
     }
 
     /// Counts the fields through a run that only count in it. `may_fall` says that no sum is zero
-    /// without the fields: a sum that goes down is told modulo 0xffff only.
+    /// without the fields: a sum that goes down is known modulo 0xffff only.
     #[inline]
     pub(super) fn count(&mut self, columns: &mut RunColumns, may_fall: bool) {
         for (modifier, is_counted) in self.list.iter_mut().zip(&mut self.are_counted) {
@@ -413,7 +413,7 @@ fn compile_field(
         ModifierOp::Decrement => BoundModifier::Down { writer, next: start, min, max, step },
         ModifierOp::Random | ModifierOp::List => {
             let random = SplitMix64::new(modifier.seed.unwrap_or(1));
-            // A step of 0 goes nowhere: one value. All 2^64 values are told as 0.
+            // A step of 0 goes nowhere: one value. All 2^64 values are written as 0.
             let count = (max - min).checked_div(step).map_or(1, |steps| steps.wrapping_add(1));
             BoundModifier::Random { writer, random, min, count, step }
         }

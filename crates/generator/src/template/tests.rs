@@ -143,7 +143,7 @@ fn a_frame_that_closes_up_gets_the_number_of_the_one_before() {
 }
 
 #[test]
-fn streams_that_cannot_be_are_told_with_the_field_and_what_is_allowed() {
+fn impossible_streams_are_refused_with_field_and_allowed_values() {
     let size = StreamSpec { size: FrameSize::Fixed(64), ..spec("eth/ipv6/tcp", Vec::new()) };
     assert!(error(&size).contains("stream \"s\", size: 64 bytes: the headers"), "{}", error(&size));
     let modified =

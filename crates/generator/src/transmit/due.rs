@@ -17,7 +17,7 @@ const NEVER: u64 = u64::MAX;
 /// The time in a key of what is due this long after the tree's zero or later: 78 hours.
 const FAR_NS: u64 = (NEVER >> STREAM_BITS) - 1;
 
-/// How far before the first that is due the zero is set.
+/// Distance of the zero before the first due time.
 const ROOM_NS: u64 = FAR_NS / 4;
 
 /// The nodes of a tree of more streams than [`FEW`], at least: a tree of this size is climbed
@@ -47,8 +47,8 @@ pub(super) struct DueTree {
     nodes: Vec<u64>,
     /// When each stream is due.
     dues_ns: Vec<u64>,
-    /// What the times in the keys count from: nothing that is waited for is due before it, and what
-    /// is due first is not [`FAR_NS`].
+    /// The zero of the times in the keys: nothing that is waited for is due before it, and what is
+    /// due first is not [`FAR_NS`].
     zero_ns: u64,
 }
 

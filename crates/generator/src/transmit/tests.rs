@@ -153,7 +153,7 @@ fn what_the_queue_refuses_is_offered_again_and_then_given_up() {
 /// The defect of a reset that read 100 ms low: what was due while the sender's own link was down
 /// waited, and left when it was up again, as if the device had carried it.
 #[test]
-fn what_a_link_that_is_down_refuses_does_not_leave_when_it_is_up_again() {
+fn frames_refused_by_a_down_link_do_not_leave_when_it_is_up() {
     for (is_down, unsent) in [(true, 49), (false, 0)] {
         let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Burst(100)))]);
         let mut queue = Queue { room: 20, ..Queue::default() };
@@ -272,7 +272,7 @@ fn a_queue_that_is_gone_is_an_error_and_its_frames_are_unsent() {
 }
 
 #[test]
-fn clearing_tells_the_next_number_that_leaves() {
+fn clearing_returns_the_next_number_that_leaves() {
     let mut transmitter = transmitter(vec![stream(1, &spec(pps(1e6), Mode::Continuous))]);
     let mut queue = Queue { room: 3, ..Queue::default() };
     transmitter.start(0, u64::MAX, 1.0);

@@ -357,7 +357,7 @@ fn loaded(port: Port, traffic: &Traffic, zero: Instant) -> Result<Session, Strin
 fn options(traffic: &Traffic, zero: Instant, line_rate_bps: Vec<f64>) -> SessionOptions {
     SessionOptions {
         line_rate_bps,
-        waiting: if traffic.is_precise { Waiting::Precise } else { Waiting::Sparing },
+        waiting: if traffic.is_precise { Waiting::Precise } else { Waiting::Sleeping },
         first_stream: traffic.first_stream,
         zero: Some(zero),
         ..SessionOptions::default()

@@ -318,7 +318,7 @@ mod testbed {
 
     fn plan(stop: &AtomicBool) -> MeasurerPlan<'_> {
         let quiet = Duration::from_secs(1);
-        let (stream, waiting) = (StreamSpec::default(), Waiting::Sparing);
+        let (stream, waiting) = (StreamSpec::default(), Waiting::Sleeping);
         MeasurerPlan { stream, is_learning: true, waiting, quiet, stop }
     }
 

@@ -264,7 +264,7 @@ impl Bench {
         while !session.wait(Some(Duration::from_millis(50))) {
             self.cancel.check()?;
         }
-        session.settle(QUIET, DRAIN);
+        session.wait_until_quiet(QUIET, DRAIN);
         Ok(session.statistics())
     }
 

@@ -109,7 +109,7 @@ impl Method for Meter {
         };
         let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
         let (outcome, load) = context.observe(|| {
-            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
             context.bed.with_measurer(plan, |measurer| {
                 measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
             })

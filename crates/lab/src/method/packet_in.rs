@@ -112,7 +112,7 @@ impl Method for PacketInRate {
             known_pps: context.before,
             loss_max: context.settings.loss.unwrap_or(0.0),
         };
-        let searched = context.bed.with_session(Waiting::Sparing, |session| {
+        let searched = context.bed.with_session(Waiting::Sleeping, |session| {
             let mut exchange = Exchange { session, client: &mut client, context, answers: false };
             measure("packet-in", context, range, |offered_pps, duration_s| {
                 exchange.up(offered_pps, duration_s)
@@ -271,7 +271,7 @@ impl Exchange<'_, '_> {
             }
         }
         if self.answers {
-            self.session.settle(traffic::QUIET, DRAIN);
+            self.session.wait_until_quiet(traffic::QUIET, DRAIN);
         }
         let stream = self.stream()?;
         let down = stream.arrivals.iter().find(|arrival| arrival.port == 1);

@@ -114,7 +114,7 @@ impl Method for ForwardingRate {
                 })
             })
         } else {
-            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
             context.bed.with_measurer(plan, |measurer| {
                 measure("rate", context, range, |offered_pps, duration_s| {
                     one_way(measurer, settings, offered_pps, duration_s)

@@ -91,7 +91,7 @@ impl Method for Rfc2544 {
             resolution: RESOLUTION,
         };
         let (outcome, load) = context.observe(|| {
-            let plan = traffic::plan(context, Waiting::Sparing, traffic::QUIET);
+            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
             context.bed.with_measurer(plan, |measurer| {
                 Ok((answers(measurer, asked).map_err(method_error)?, measurer.clock()))
             })

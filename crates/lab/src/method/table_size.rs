@@ -298,7 +298,7 @@ impl Table for LearntTable<'_, '_> {
 
     fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
         let learn = self.frames("eth.src", to);
-        self.context.bed.with_session(Waiting::Sparing, |session| {
+        self.context.bed.with_session(Waiting::Sleeping, |session| {
             traffic::exchange(session, &[(1, vec![learn])], self.context, |_, _| Ok(()))
         })?;
         Ok(Batch::default())
@@ -306,7 +306,7 @@ impl Table for LearntTable<'_, '_> {
 
     fn held(&mut self, offered: u64) -> Result<u64, TrialError> {
         let look = self.frames("eth.dst", offered);
-        let seen = self.context.bed.with_session(Waiting::Sparing, |session| {
+        let seen = self.context.bed.with_session(Waiting::Sleeping, |session| {
             traffic::exchange(session, &[(0, vec![look])], self.context, |_, _| Ok(()))
         })?;
         let count = |port| {

@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// How a session waits whose times are figures: exact as long as the machine can bear it.
 pub(super) fn waiting_for(rate_pps: f64) -> Waiting {
-    if rate_pps <= REAL_TIME_PPS { Waiting::Precise } else { Waiting::Sparing }
+    if rate_pps <= REAL_TIME_PPS { Waiting::Precise } else { Waiting::Sleeping }
 }
 
 /// The headers where the settings say nothing else: from host 1 to host 2.
@@ -115,7 +115,7 @@ pub(super) fn with_exchanger<T>(
     match bed {
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Replay(_) => {
             let work = |session: &mut Session| work(&mut Exchanger::Session(session));
-            bed.with_session(Waiting::Sparing, work)
+            bed.with_session(Waiting::Sleeping, work)
         }
         Testbed::Agents(bed) => work(&mut Exchanger::Agents(bed)),
     }
@@ -170,7 +170,7 @@ pub(super) fn exchange(
         }
         meanwhile(session, start_ns)?;
     }
-    session.settle(QUIET, DRAIN);
+    session.wait_until_quiet(QUIET, DRAIN);
     let statistics = session.statistics();
     let stopped = |port: &usize| statistics.ports.get(*port).and_then(|port| port.stopped.clone());
     match ports.iter().find_map(stopped) {
@@ -205,8 +205,8 @@ mod tests {
         for (rate_pps, waiting) in [
             (super::super::flow_mods::RATE_PPS, Waiting::Precise),
             (10_000.0, Waiting::Precise),
-            (10_001.0, Waiting::Sparing),
-            (20_000.0, Waiting::Sparing),
+            (10_001.0, Waiting::Sleeping),
+            (20_000.0, Waiting::Sleeping),
         ] {
             assert_eq!(waiting_for(rate_pps), waiting, "{rate_pps}");
         }

@@ -235,7 +235,7 @@ impl RxQueue for AfPacketRx {
     }
 }
 
-/// What to do about a frame that could not be sent.
+/// Reasons why a frame could not be sent, by the treatment that it gets.
 enum SendFailure {
     /// The device can never carry it: longer than the MTU, or shorter than a header.
     Unfit,
@@ -307,7 +307,7 @@ impl FrameSender for TxSocket {
     }
 }
 
-/// Where frames are lost for want of room.
+/// The places where frames are lost for want of room.
 #[derive(Debug)]
 enum Drops {
     /// In the rings of the sockets.
@@ -329,8 +329,8 @@ impl Drops {
         }
     }
 
-    /// What queueing discipline and device dropped of the frames that the kernel tier gave them,
-    /// which has counted them as sent. Of what they dropped in all, `refused` was the worker's.
+    /// Frames that the kernel tier gave to queueing discipline and device, and counted as sent, and
+    /// which they dropped. Of what they dropped in all, `refused` was the worker's.
     fn behind_tier(&mut self, refused: u64) -> u64 {
         match self {
             Self::Rings(_) => 0,

@@ -125,7 +125,7 @@ impl RequestedGeometry {
         self.queues.unwrap_or(1) as usize
     }
 
-    /// Queues must be the same even where nothing is said: what goes by one that the other end does
+    /// Queues must be the same even where none are given: what goes by one that the other end does
     /// not know would be lost.
     fn agree(self, name: &str, there: Geometry, queues: usize) -> Result<(), PortError> {
         let slots = self.slots.is_none_or(|slots| slots == there.slots);
@@ -180,7 +180,7 @@ impl Wire {
     }
 }
 
-/// What an end holds, and releases when it is dropped.
+/// Resources that an end holds, and releases when it is dropped.
 #[derive(Debug)]
 enum Attachment {
     Wire(WireAttachment),
@@ -395,7 +395,7 @@ fn attach_rings(
     )
 }
 
-/// What the parts of a port share. The end is attached as long as any of them exists.
+/// State that the parts of a port share. The end is attached as long as any of them exists.
 #[derive(Debug)]
 struct Shared {
     name: String,

@@ -190,9 +190,9 @@ struct TapDevice {
     _tuns: Vec<Arc<Tun>>,
     /// In the namespace where the port was opened.
     rtnl: Rtnl,
-    /// What the device had dropped before the port was opened, if it was there before.
+    /// Frames that the device had dropped before the port was opened, if it was there before.
     drops_before: u64,
-    /// What it has dropped since, as last read.
+    /// Frames that it has dropped since, as last read.
     drops: u64,
     counters: Vec<Arc<PortQueueCounters>>,
 }

@@ -37,13 +37,13 @@ pub fn allow(tid: Option<u32>, cpus: &[usize]) -> io::Result<()> {
 /// The CPUs that the calling thread may use, ascending.
 ///
 /// # Errors
-/// What `sched_getaffinity(2)` says.
+/// The error of `sched_getaffinity(2)`.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
 }
 
-/// How many CPUs the calling thread may use; at least 1.
+/// The number of CPUs that the calling thread may use; at least 1.
 #[must_use]
 pub fn cpu_count() -> usize {
     allowed_cpus().map_or(1, |cpus| cpus.len().max(1))

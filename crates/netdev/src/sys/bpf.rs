@@ -28,7 +28,7 @@ const PROG_TYPE_SCHED_CLS: u32 = 3;
 /// Whoever reads the log of a refused program wants its end.
 const LOG_LEN: usize = 1 << 20;
 
-/// Where at a device a program stands.
+/// Place of a program at a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hook {
     /// Frames that arrive, before the stack sees them.
@@ -162,7 +162,7 @@ impl Program {
     /// Puts the program at its hook of the device of this number, behind those that are there.
     ///
     /// # Errors
-    /// What the kernel says; where it has no such hooks, its release and since which they are.
+    /// The kernel's error; where it has no such hooks, its release and since which they are.
     pub(crate) fn attach(&self, device: u32) -> io::Result<Link> {
         self.link(device, self.hook as u32)
     }
@@ -192,7 +192,7 @@ impl Program {
         Ok(attr.read(4))
     }
 
-    /// How many instructions the verifier looked at, along all ways through the program.
+    /// The number of instructions that the verifier looked at, along all ways through the program.
     #[cfg(test)]
     pub(crate) fn verified_instructions(&self) -> io::Result<u32> {
         /// `verified_insns` of `struct bpf_prog_info`, and the length up to its end.
@@ -271,7 +271,7 @@ mod tests {
     /// As an older kernel answers to a hook that came later.
     #[test]
     #[ignore = "needs root"]
-    fn a_hook_that_the_kernel_does_not_know_is_said_with_its_release() {
+    fn an_unknown_hook_is_an_error_with_the_kernel_release() {
         const NO_SUCH_TYPE: u32 = 250;
         const LOOPBACK: u32 = 1;
         // Returns zero.

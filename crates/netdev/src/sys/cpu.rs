@@ -30,7 +30,7 @@ pub struct ThreadTime {
     pub tid: u32,
     /// The thread's name, at most 15 bytes.
     pub name: String,
-    /// What it has used.
+    /// The CPU time that it has used.
     pub time: CpuTime,
 }
 

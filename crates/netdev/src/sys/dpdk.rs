@@ -32,7 +32,7 @@ const BUFFERS_MIN: u32 = (1 << 13) - 1;
 /// Most frames in one call of the shim.
 pub(crate) const BURST: usize = 64;
 
-/// What a burst was: the layout is `struct weir_burst`'s.
+/// A burst's outcome: the layout is `struct weir_burst`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Burst {
@@ -40,7 +40,7 @@ struct Burst {
     odd: u64,
 }
 
-/// What a device is: the layout is `struct weir_facts`'s.
+/// Properties of a device: the layout is `struct weir_facts`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceInfo {
@@ -62,7 +62,7 @@ impl DeviceInfo {
     }
 }
 
-/// What a device has lost: the layout is `struct weir_losses`'s.
+/// Frames that a device has lost: the layout is `struct weir_losses`'s.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LossCounters {
@@ -115,7 +115,7 @@ unsafe extern "C" {
     fn weir_dpdk_losses(port: u16, out: *mut LossCounters) -> c_int;
 }
 
-/// Who mbufs go back to.
+/// The owner to which mbufs go back.
 static MBUFS: ExternalOwner = ExternalOwner { room, release };
 
 unsafe extern "C" fn room(object: NonNull<c_void>) -> u32 {
@@ -137,7 +137,7 @@ unsafe impl Send for Buffers {}
 // SAFETY: as above.
 unsafe impl Sync for Buffers {}
 
-/// What goes wrong with DPDK.
+/// Reasons why DPDK refuses.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DpdkError {
     /// There are no huge pages.
@@ -146,12 +146,12 @@ pub(crate) enum DpdkError {
          them {EAL_VARIABLE}=\"--no-huge -m 512 --no-pci --no-shconf --no-telemetry\""
     )]
     HugePages,
-    /// The environment did not start; DPDK has said more on standard error.
+    /// The environment did not start; DPDK has written more to standard error.
     #[error("DPDK does not start with {EAL_VARIABLE}={options:?}: {source}")]
     Start {
         /// The EAL options.
         options: String,
-        /// What DPDK said by number.
+        /// DPDK's error, from its number.
         source: io::Error,
     },
     /// There is no memory for the buffers.
@@ -163,11 +163,11 @@ pub(crate) enum DpdkError {
     /// A variable of the environment is wrong.
     #[error("{variable}={value:?}: {wanted}")]
     Variable {
-        /// Which.
+        /// The variable of the environment.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What fits.
+        /// The values that fit.
         wanted: String,
     },
     /// The device has fewer queues.
@@ -177,7 +177,7 @@ pub(crate) enum DpdkError {
         most = .rx.min(.tx)
     )]
     Queues {
-        /// How many were asked for.
+        /// The number of queues asked for.
         wanted: u16,
         /// The most receive queues.
         rx: u16,
@@ -187,9 +187,9 @@ pub(crate) enum DpdkError {
     /// A device.
     #[error("DPDK cannot {what}: {source}")]
     Device {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
-        /// What DPDK said by number.
+        /// DPDK's error, from its number.
         source: io::Error,
     },
 }
@@ -408,7 +408,7 @@ impl EthDevice {
         if copy.is_external(&MBUFS) { Copied::Done(copy) } else { Copied::Unfit }
     }
 
-    /// What the device is; `None` once it has disappeared.
+    /// Properties of the device; `None` once it has disappeared.
     pub(crate) fn info(&self) -> Option<DeviceInfo> {
         let mut info = DeviceInfo::default();
         // SAFETY: `info` is writable and has the shim's layout.
@@ -416,7 +416,7 @@ impl EthDevice {
         (failed == 0).then_some(info)
     }
 
-    /// What the device has lost.
+    /// Frames that the device has lost.
     pub(crate) fn losses(&self) -> LossCounters {
         let mut losses = LossCounters::default();
         // SAFETY: `losses` is writable and has the shim's layout. On a failure it is all zero.
@@ -436,7 +436,7 @@ impl Drop for EthDevice {
     }
 }
 
-/// What became of a frame that was to be copied into an mbuf.
+/// Outcome of copying a frame into an mbuf.
 enum Copied {
     Done(PacketBuf),
     /// It is too long.

@@ -44,7 +44,7 @@ pub struct Feature {
     pub changeable: bool,
 }
 
-/// What a device says of its link.
+/// A device's report of its link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkSettings {
     /// Speed in bit/s; 0 when unknown.

@@ -77,7 +77,7 @@ impl WakeEvent {
 /// is. A signal ends the sleep early with `false`.
 ///
 /// # Errors
-/// What `poll(2)` says, which is out of memory or a bad descriptor.
+/// The error of `poll(2)`, which is out of memory or a bad descriptor.
 pub fn wait(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<bool> {
     let mut polls: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();

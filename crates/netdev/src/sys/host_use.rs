@@ -1,10 +1,11 @@
-//! What the host itself does with a device: addresses, and devices that receive by way of it.
+//! The host's own use of a device: addresses, and devices that receive by way of it.
 //!
-//! Whoever takes a device's frames from the host asks first. IPv6 addresses that the kernel gives
-//! to every device say nothing. A device that receives by way of it may be in another namespace, as
-//! a container's macvlan is, where nobody lists it. While such a macvlan is up, this device has its
-//! address in its filter, and that the kernel tells (`bridge fdb` shows it). A VLAN device that was
-//! moved away has the address of this one, and leaves no trace here; so may an ipvlan.
+//! A caller that takes a device's frames from the host asks first. IPv6 addresses that the kernel
+//! gives to every device mean nothing. A device that receives by way of it may be in another
+//! namespace, as a container's macvlan is, where this process does not list it. While such a
+//! macvlan is up, this device has its address in its filter, and that the kernel reports (`bridge
+//! fdb` shows it). A VLAN device that was moved away has the address of this one, and leaves no
+//! trace here; so may an ipvlan.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,7 +31,7 @@ const NDMSG_LEN: usize = 12;
 /// Kinds of devices that receive by way of another, which they name as their link.
 const UPPER_KINDS: [&str; 6] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec"];
 
-/// What a device is used for.
+/// A use of a device by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HostUse {
     /// The host can be reached by this address there.
@@ -59,10 +60,10 @@ impl fmt::Display for HostUse {
 }
 
 impl Rtnl {
-    /// What the host uses the device of this number for; one thing of several.
+    /// The host's use of the device of this number; one thing of several.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(crate) fn host_use(&self, index: u32) -> Result<Option<HostUse>, LinkError> {
         let addresses = self.addresses()?;
         let own = addresses.iter().find(|(device, _)| *device == index);
@@ -88,7 +89,7 @@ impl Rtnl {
     /// The devices on which the host has an address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(super) fn addressed_devices(&self) -> Result<BTreeSet<u32>, LinkError> {
         Ok(self.addresses()?.into_iter().map(|(device, _)| device).collect())
     }
@@ -138,7 +139,7 @@ pub(super) fn addressed_device(message: &NetlinkMessage) -> Option<u32> {
     message.header_u32(4).filter(|_| is_meant && !is_own)
 }
 
-/// What the links say of the device of this number.
+/// The use of the device of this number that a list of links shows.
 fn use_among(links: &[NetlinkMessage], index: u32) -> Option<HostUse> {
     let number = |link: &NetlinkMessage, key: u16| {
         let attributes = link.attributes(IFINFOMSG_LEN);
@@ -197,7 +198,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root"]
-    fn a_macvlan_is_found_in_another_namespace_and_is_no_use_of_a_device_there() {
+    fn a_macvlan_of_another_namespace_is_a_use_of_ours_only() {
         let (_here, rtnl, low) = with_veth();
         let (there, far, far_low) = with_veth();
         assert_eq!(low, far_low, "both have the number that is its link");

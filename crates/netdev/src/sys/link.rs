@@ -50,9 +50,9 @@ const IFINFOMSG_LEN: usize = 16;
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {source}")]
 pub struct LinkError {
-    /// What was asked.
+    /// The request.
     pub what: String,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -115,7 +115,7 @@ pub struct VethPair<'a> {
     pub here: VethEnd<'a>,
     /// The other end.
     pub there: VethEnd<'a>,
-    /// Where the other end goes; here when `None`.
+    /// Namespace of the other end; this one when `None`.
     pub there_in: Option<&'a Namespace>,
 }
 
@@ -128,7 +128,7 @@ pub struct VethEnd<'a> {
     pub mac: Option<[u8; 6]>,
     /// Its MTU in bytes; 1,500 when `None`.
     pub mtu: Option<u32>,
-    /// How many queues each way; 1 when `None`.
+    /// The number of queues each way; 1 when `None`.
     pub queues: Option<u32>,
 }
 
@@ -149,7 +149,7 @@ pub struct Macvlan<'a> {
     pub mac: [u8; 6],
     /// The device whose line it has.
     pub on: &'a str,
-    /// Where it goes.
+    /// Namespace of the device.
     pub inside: &'a Namespace,
 }
 
@@ -182,7 +182,7 @@ impl Rtnl {
     /// All devices.
     ///
     /// # Errors
-    /// What the kernel says; so it is for all orders below.
+    /// The kernel's error; so it is for all orders below.
     pub fn links(&self) -> Result<Vec<LinkInfo>, LinkError> {
         let request = NetlinkRequest::new(libc::RTM_GETLINK, 0, &ifinfomsg(0, 0, 0));
         let replies = self.socket.dump(request).map_err(refused("listing devices"))?;

@@ -2,7 +2,7 @@
 //! notifies of by generic netlink.
 //!
 //! Route netlink says nothing of a speed that changes while the link stays up. Linux notifies of it
-//! since 5.6; where it does not, nobody is told before something else changes.
+//! since 5.6; where it does not, the port learns nothing before something else changes.
 
 use std::io;
 use std::os::fd::BorrowedFd;

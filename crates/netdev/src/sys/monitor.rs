@@ -105,7 +105,7 @@ impl LinkSource for KernelLinks {
     }
 }
 
-/// What is known of the devices, and which changes have not been reported yet.
+/// The devices as last known, and the changes that have not been reported yet.
 #[derive(Debug, Default)]
 struct LinkTable {
     known: BTreeMap<u32, LinkChange>,
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_overflow_the_devices_are_listed_until_a_list_is_whole() {
+    fn an_overflow_lists_devices_until_a_list_is_whole() {
         let (mut table, mut script) = (LinkTable::default(), Script::default());
         for index in [2, 3] {
             table.learn(LinkChange::of(link(index, true, true, true)));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_may_be_others_after_a_message_and_after_an_overflow() {
+    fn addresses_may_change_with_a_message_and_with_an_overflow() {
         let (mut table, mut script) = (LinkTable::default(), Script::default());
         script.pending.push_back(Ok(vec![LinkMessage::Addressed(2), LinkMessage::Addressed(2)]));
         table.update(&mut script).unwrap();

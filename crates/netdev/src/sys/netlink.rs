@@ -37,7 +37,7 @@ const HEADER_LEN: usize = 16;
 /// The kernel answers a dump in pieces of at most this size.
 const RECEIVE_LEN: usize = 64 * 1024;
 
-/// How often a list is asked for that changed while it was read.
+/// Attempts at a list that changes while it is read.
 const DUMP_TRIES: usize = 8;
 
 /// A request under construction.

@@ -93,7 +93,7 @@ impl Namespace {
     /// The kernel's number of the namespace: equal numbers are the same namespace.
     ///
     /// # Errors
-    /// What `fstat(2)` says.
+    /// The error of `fstat(2)`.
     pub fn id(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
         Ok(File::from(self.fd.try_clone()?).metadata()?.ino())

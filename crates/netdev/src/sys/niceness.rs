@@ -1,4 +1,4 @@
-//! How willing a thread is to leave the processor to others: its niceness, `nice(2)`.
+//! A thread's willingness to leave the processor to others: its niceness, `nice(2)`.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use rustix::thread::gettid;
 /// The niceness of the calling thread, from -20 to 19, where it leaves the most.
 ///
 /// # Errors
-/// What `getpriority(2)` says.
+/// The error of `getpriority(2)`.
 pub fn niceness() -> io::Result<i32> {
     Ok(getpriority_process(Some(gettid()))?)
 }

@@ -34,14 +34,14 @@ const MESSAGES: usize = 64;
 /// Room for frames that wait for their slot's turn in the queue, and for a burst on its way out.
 const SOCKET_BUFFER_LEN: c_int = 8 * 1024 * 1024;
 
-/// What stands in a slot.
+/// Contents of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingSlot {
     /// The frame's length as the kernel saw it.
     pub(crate) len: usize,
-    /// How much of it stands in the slot.
+    /// Bytes of it that are in the slot.
     pub(crate) held: usize,
-    /// Where, in bytes from the start of the ring.
+    /// Place of the frame, in bytes from the start of the ring.
     at: usize,
     /// The tag that was taken out.
     pub(crate) vlan: Option<VlanTag>,
@@ -254,7 +254,7 @@ impl TxSocket {
         self.fd.as_fd()
     }
 
-    /// How many frames one call sends at most.
+    /// The most frames that one call sends.
     pub(crate) const AT_ONCE: usize = MESSAGES;
 
     /// Sends a prefix of at most 64 `frames` without waiting, with their virtio-net headers, which

@@ -24,7 +24,7 @@ const TCMSG_LEN: usize = 20;
 /// Handle `8001:`, the major number that we give our own qdiscs.
 const OUR_HANDLE: u32 = 0x8001_0000;
 
-/// What a frame occupies on an Ethernet wire besides its bytes: FCS 4, preamble 8, gap 12.
+/// Bytes that a frame occupies on an Ethernet wire besides its own: FCS 4, preamble 8, gap 12.
 pub const ETHERNET_OVERHEAD_BYTES: u16 = 24;
 /// The least that a frame occupies on an Ethernet wire: 64 bytes, preamble and gap.
 pub const ETHERNET_LEAST_BYTES: u16 = 84;
@@ -91,7 +91,7 @@ pub struct Qdisc {
     pub packets: u64,
     /// Packets dropped.
     pub drops: u32,
-    /// How often a packet had to wait for its turn.
+    /// The number of times that a packet had to wait for its turn.
     pub overlimits: u32,
     /// Packets that went back into the queue.
     pub requeues: u32,

@@ -21,7 +21,7 @@ pub struct Spawn {
     cpus: Vec<usize>,
 }
 
-/// What to start, and where to answer.
+/// A child to start, and the channel for the answer.
 type Order = (Spawn, mpsc::SyncSender<io::Result<Child>>);
 
 impl Spawn {

@@ -62,7 +62,7 @@ impl Watch {
     /// with none.
     ///
     /// # Errors
-    /// What the kernel says: out of memory, or a bad descriptor.
+    /// The kernel's error: out of memory, or a bad descriptor.
     pub fn wait(&self, timeout: Option<Duration>, into: &mut Vec<u64>) -> io::Result<()> {
         let at_most = match timeout {
             Some(exact) if !exact.is_zero() && exact < COARSE => {

@@ -7,7 +7,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reg(u8);
 
-/// What a call returns.
+/// Holds the result of a call.
 pub(super) const R0: Reg = Reg(0);
 /// The first argument; lost in a call, as the next four are.
 pub(super) const R1: Reg = Reg(1);

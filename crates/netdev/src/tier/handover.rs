@@ -65,14 +65,15 @@ impl HandoverDrops {
         Self { rtnl, tap, last: 0, device, seen, below: 0, refused_before, since: 0 }
     }
 
-    /// How many found no room so far.
+    /// The number of frames that found no room so far.
     pub(crate) fn total(&mut self) -> u64 {
         self.last = self.last.max(dropped(&self.rtnl, self.tap));
         self.last
     }
 
-    /// How many were dropped below, but for those that a sender was told of. A super-frame counts
-    /// as one, and frames of other processes count too: the kernel tells them not apart.
+    /// The number of frames that were dropped below, but for those of which the sender knows. A
+    /// super-frame counts as one, and frames of other processes count too: the kernel does not tell
+    /// them apart.
     pub(crate) fn of_device(&mut self, refused: u64) -> u64 {
         let now = Dropped::at(&self.rtnl, self.device);
         self.below += now.since(&self.seen);
@@ -83,7 +84,7 @@ impl HandoverDrops {
     }
 }
 
-/// What was dropped at a device instead of sent.
+/// Counts of frames that were dropped at a device instead of sent.
 #[derive(Debug)]
 struct Dropped {
     device: u64,
@@ -104,7 +105,7 @@ impl Dropped {
     }
 }
 
-/// What a device was to send and has dropped; nothing when it is gone.
+/// Frames that a device was to send and has dropped; none when it is gone.
 fn dropped(rtnl: &Rtnl, device: u32) -> u64 {
     rtnl.link_at(device).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }

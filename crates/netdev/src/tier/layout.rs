@@ -1,5 +1,5 @@
-//! Where things lie in the maps of the kernel tier. The programs and this process read and write
-//! the same bytes, so each place is named once, here.
+//! Layout of the maps of the kernel tier. The programs and this process read and write the same
+//! bytes, so each place is named once, here.
 
 use packet::Shape;
 
@@ -31,11 +31,11 @@ pub(super) const KEY_LEN: usize = 8 + BYTES;
 pub(super) const ENTRY_GENERATION: usize = 0;
 /// The number of its cells.
 pub(super) const ENTRY_SLOT: usize = 8;
-/// How many outputs it has; none is a drop.
+/// The number of its outputs; none is a drop.
 pub(super) const ENTRY_OUTPUTS: usize = 12;
 /// Bytes of the longest packet that all outputs can carry.
 pub(super) const ENTRY_LEN_MAX: usize = 16;
-/// What its slot must hold for it to decide.
+/// The token that its slot must hold for it to decide.
 pub(super) const ENTRY_TOKEN: usize = 24;
 /// The outputs: numbers of devices.
 pub(super) const ENTRY_OUTPUT: usize = 32;
@@ -47,18 +47,18 @@ pub(super) const SLOT_TOKEN: usize = 0;
 pub(super) const SLOT_UNTIL: usize = 8;
 /// The rewrite, of headers without a tag: how many words of eight bytes it changes.
 pub(super) const SLOT_WORDS: usize = 16;
-/// Where the TTL stands, zero for none that goes down; by how much, as a change of the 16-bit word
-/// that it stands in; and what it must be above.
+/// Place of the TTL, zero for none that goes down; by how much, as a change of the 16-bit word that
+/// it stands in; and what it must be above.
 pub(super) const SLOT_TTL_AT: usize = 20;
 pub(super) const SLOT_TTL_BY: usize = 24;
 pub(super) const SLOT_TTL_ABOVE: usize = 28;
-/// Where the checksums stand that change, zero for none, and how the transport's is replaced.
+/// Places of the checksums that change, zero for none, and how the transport's is replaced.
 pub(super) const SLOT_IP_AT: usize = 32;
 pub(super) const SLOT_L4_AT: usize = 36;
 pub(super) const SLOT_L4_FLAGS: usize = 40;
-/// What becomes of the outermost VLAN tag: one of the numbers below; the EtherType of one that
-/// comes, in the order of the wire; which bits of the TCI stay, and what the others become; and
-/// bytes by which the frame grows beyond one tag that an MTU leaves room for.
+/// Treatment of the outermost VLAN tag: one of the numbers below; the EtherType of one that comes,
+/// in the order of the wire; which bits of the TCI stay, and what the others become; and bytes by
+/// which the frame grows beyond one tag that an MTU leaves room for.
 pub(super) const SLOT_TAG: usize = 44;
 pub(super) const SLOT_TAG_TYPE: usize = 48;
 pub(super) const SLOT_TAG_KEEP: usize = 52;
@@ -72,7 +72,7 @@ pub(super) const SLOT_WORD: usize = 72;
 pub(super) const SLOT_UNSENT: usize = SLOT_WORD + WORD_LEN * WORDS_MAX;
 pub(super) const SLOT_LEN: usize = SLOT_UNSENT + UNSENT_LEN * (OUTPUTS_MAX - 1);
 
-/// What becomes of the VLAN tag.
+/// Treatments of the VLAN tag.
 pub(super) const TAG_SET: i32 = 1;
 pub(super) const TAG_PUSH: i32 = 2;
 pub(super) const TAG_POP: i32 = 3;
@@ -91,7 +91,7 @@ pub(super) const WORD_L4: usize = 40;
 pub(super) const WORD_FLAGS: usize = 48;
 pub(super) const WORD_LEN: usize = 56;
 
-/// What did not come to an output: packets, and their bytes.
+/// Losses before an output: packets, and their bytes.
 pub(super) const UNSENT_PACKETS: usize = 0;
 pub(super) const UNSENT_BYTES: usize = 8;
 pub(super) const UNSENT_LEN: usize = 16;

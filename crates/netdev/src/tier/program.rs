@@ -28,7 +28,8 @@ const SHORTEST: usize = 42;
 /// Shorter super-frames are: what is taken off their headers would leave too little.
 const SHORTEST_GSO: usize = 64;
 
-/// What the decision writes on a frame that it hands over: nobody else sends by that TAP device.
+/// Mark that the decision writes on a frame that it hands over: nobody else sends by that TAP
+/// device.
 const HANDED_OVER: i32 = 0x5765;
 
 /// The return values of a TCX program.
@@ -39,13 +40,13 @@ const DROP: i32 = 2;
 const KEY: i16 = -72;
 const KEY_SHAPE: i16 = KEY + 4;
 const HEAD: i16 = KEY + 8;
-/// Where the processor's count of runs is.
+/// Address of the processor's count of runs.
 const RUNS: i16 = -80;
 /// The processor's number.
 const CPU: i16 = -88;
 /// The frame's shape.
 const SHAPE: i16 = -96;
-/// Where the transport header stands.
+/// Place of the transport header.
 const L4: i16 = -104;
 /// A byte of the frame.
 const BYTE: i16 = -112;
@@ -54,21 +55,21 @@ const CELL: i16 = -120;
 /// The time of the run; zero where nobody asks for it.
 const NOW: i16 = -128;
 
-/// Where the slot is.
+/// Address of the slot.
 const SLOT: i16 = -136;
 
 // From here to -192 lies what the rewrite works with.
 
 /// The first EtherType of the frame on a wire.
 const OUTER: i16 = -200;
-/// What stands where the EtherType of a second VLAN tag would.
+/// The bytes in the place of a second VLAN tag's EtherType.
 const INNER: i16 = -232;
-/// Where the cell is; the packets, and their bytes as they leave.
+/// Address of the cell; the packets, and their bytes as they leave.
 const CELL_AT: i16 = -208;
 const PACKETS: i16 = -216;
 const SENT_BYTES: i16 = -224;
 
-/// What a program is about.
+/// The devices, maps and sizes for which a program is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     /// Descriptors of the maps.
@@ -125,7 +126,7 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     builder.code.finish()
 }
 
-/// Where the parts of the decision go on.
+/// Targets of the jumps between the parts of the decision.
 #[derive(Clone, Copy)]
 struct Labels {
     hand_over: Label,
@@ -168,7 +169,7 @@ impl Builder {
         code.alu_reg(Alu::Mov, R6, R1);
         code.call(Helper::ProcessorId);
         code.jump_if(R0, Cmp::Lt, number(cpus as usize), is_known);
-        // There is no such processor; the verifier wants to be told.
+        // There is no such processor; the verifier does not know.
         code.alu(Alu::Mov, R0, DROP);
         code.exit();
         code.place(is_known);
@@ -557,7 +558,7 @@ impl Builder {
     }
 
     /// Changes the headers and fills up what is too short for Ethernet, then counts it as sent.
-    /// What goes nowhere stays as it is.
+    /// A frame without an output stays as it is.
     fn rewrite(&mut self) {
         let lost = self.labels.lost;
         let code = &mut self.code;
@@ -642,7 +643,7 @@ impl Builder {
         let lasts: [Label; OUTPUTS_MAX] = std::array::from_fn(|_| self.code.label());
         self.code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
         for (nth, last) in lasts.into_iter().enumerate() {
-            // An entry has no more outputs than that; the verifier wants to be told.
+            // An entry has no more outputs than that; the verifier does not know.
             if nth + 1 < OUTPUTS_MAX {
                 self.code.jump_if(R8, Cmp::Eq, number(nth + 1), last);
                 self.copy_to(nth);

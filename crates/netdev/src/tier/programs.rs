@@ -23,7 +23,7 @@ pub(super) struct TierMaps {
     pub(super) slots: usize,
 }
 
-/// What puts the program of one tier at ports, from whatever thread.
+/// A handle that puts the program of one tier at ports, from any thread.
 #[derive(Debug, Clone)]
 pub struct TierPrograms(pub(super) Arc<TierMaps>);
 

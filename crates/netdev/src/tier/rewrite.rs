@@ -1,10 +1,11 @@
-//! What an entry changes in the headers of its frames: masked words, a TTL that goes down, the
-//! checksums that follow, and the outermost VLAN tag, which the kernel keeps beside the frame.
+//! The change that an entry makes in the headers of its frames: masked words, a TTL that goes down,
+//! the checksums that follow, and the outermost VLAN tag, which the kernel keeps beside the frame.
 //!
-//! The words are those of the datapath's rewrites. Checksums are changed by difference, so that
-//! one that the kernel has yet to finish stays so: only the pseudo-header's part counts in it. The
+//! The words are those of the datapath's rewrites. Checksums are changed by difference, so that one
+//! that the kernel has yet to finish stays so: only the pseudo-header's part counts in it. The
 //! program changes nothing before it is certain that everything of the entry holds. Where a device
-//! has summed up the whole packet, the kernel is told of what no checksum in it makes up for.
+//! has summed up the whole packet, the kernel gets the difference that no checksum in it makes up
+//! for.
 
 use packet::header::{ethernet, vlan};
 use packet::{MaskedRewrite, MaskedWord, TagChange};
@@ -75,7 +76,7 @@ pub(super) fn encode(rewrite: &MaskedRewrite) -> Option<SlotBytes> {
 
 /// A checksum of zero is none, and one that comes to zero is written as ones.
 const ZERO_IS_NONE: u32 = 0x20;
-/// What has changed is part of the pseudo-header.
+/// The changed bytes are part of the pseudo-header.
 const PSEUDO_HEADER: i32 = 0x10;
 /// The sum of the whole packet, where a device has made it, changes with what is stored.
 const NEW_SUM: u32 = 1;

@@ -1,5 +1,5 @@
-//! Where the facts about a frame lie in `struct __sk_buff`, as the programs of the kernel tier read
-//! them. The kernel keeps the outermost VLAN tag beside the frame, so no length here has it.
+//! Offsets in `struct __sk_buff`, as the programs of the kernel tier read it. The kernel keeps the
+//! outermost VLAN tag beside the frame, so no length here has it.
 
 pub(super) const LEN: i16 = 0;
 pub(super) const VLAN_PRESENT: i16 = 20;

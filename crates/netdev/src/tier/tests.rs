@@ -15,7 +15,7 @@ use crate::sys::netns::Namespace;
 
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
-/// What the program returns for a drop, and for a frame that goes elsewhere.
+/// The program's return value for a drop, and for a frame that goes elsewhere.
 const DROP: u32 = 2;
 const REDIRECT: u32 = 7;
 

@@ -35,13 +35,13 @@ impl Wire {
             None => open(),
             Some(ns) => {
                 let ports = ns.enter(open).unwrap();
-                self.settle(ports)
+                self.wait_for_link(ports)
             }
         }
     }
 
     /// Waits for the link, and takes what the kernel sent meanwhile.
-    fn settle(&self, mut ports: [Port; 2]) -> [Port; 2] {
+    fn wait_for_link(&self, mut ports: [Port; 2]) -> [Port; 2] {
         for port in &mut ports {
             until("the link", || port.info().link_up);
         }
@@ -99,7 +99,8 @@ fn veth_wire(name: &'static str, mtu: u32, options: &str) -> Wire {
     }
 }
 
-/// What the TAP port sends comes in at its device, where a packet socket takes it; and back.
+/// A wire with a TAP port at one end: what it sends comes in at its device, where a packet socket
+/// takes it; and back.
 fn tap_wire(name: &'static str, options: &str) -> Wire {
     let (ns, _) = quiet_namespace();
     let specs = [format!("tap:t0?mtu=9000{options}"), "af_packet:t0".into()];
@@ -468,7 +469,7 @@ fn no_kind_is_left_out() {
 }
 
 #[test]
-fn memory_files_are_removed_by_the_last_and_taken_over_from_the_dead() {
+fn memory_files_leave_with_the_last_and_pass_from_the_dead() {
     let files = tempfile::tempdir().unwrap();
     let path = files.path().join("wire");
     let spec = |end: &str| format!("memory:{}?end={end}", path.display());

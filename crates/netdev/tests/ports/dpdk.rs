@@ -197,7 +197,7 @@ mod with_dpdk {
         (device, std::iter::once(PortQueue { rx, tx }).chain(more).collect())
     }
 
-    /// What a queue receives until there are so many frames.
+    /// Polls a queue until `count` frames have come.
     fn receive_by(rx: &mut dyn RxQueue, count: usize) -> Vec<PacketBuf> {
         let mut batch = Batch::default();
         until("the frames of a queue", || {

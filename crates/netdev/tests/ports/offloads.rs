@@ -97,7 +97,7 @@ struct Pair {
     thread: std::thread::JoinHandle<[Port; 2]>,
 }
 
-/// What a pair does with frames before it sends them.
+/// A change that a pair makes to frames before it sends them.
 type Pass = fn(&mut PacketBuf, Change, bool);
 
 impl Pair {
@@ -184,7 +184,7 @@ fn port_to_a(line: &Line, kind: &str) -> Port {
     tap
 }
 
-/// What lies between the pairs: the port that the first sends by, and the second's.
+/// The line between the pairs: the port that the first sends by, and the second's.
 fn middle(line: &Line, kind: &str) -> [Port; 2] {
     let switch = &line.switch;
     if kind == "af_packet" {
@@ -290,10 +290,10 @@ fn super_frames_pass_whole_and_come_out_right() {
     }
 }
 
-/// Where super-frames are not wanted, what the kernel tier hands over is frames of a wire.
+/// Frames of a wire, which the kernel tier hands over where super-frames are not wanted.
 #[test]
 #[ignore = "needs root"]
-fn the_kernel_tier_hands_over_cut_frames_where_these_are_wanted() {
+fn the_tier_hands_over_cut_frames_where_these_are_wanted() {
     let line = line(1_500);
     let mut from = open(&line.switch, "af_packet:sa?gso=false");
     let attach = || KernelTier::new(1).unwrap().programs().attach(&mut from, true).unwrap();

@@ -97,7 +97,7 @@ fn flow_of(frame: &PacketBuf) -> Option<(u8, u16)> {
     is_ours.then(|| (bytes[35], u16::from_be_bytes([bytes[42], bytes[43]])))
 }
 
-/// What came by which queue, of what we sent: flow and number.
+/// Notes by queue which of our frames came: flow and number.
 fn take(queues: &mut [PortQueue], got: &mut [Vec<(u8, u16)>]) {
     let mut batch = Batch::default();
     for (queue, got) in queues.iter_mut().zip(got) {

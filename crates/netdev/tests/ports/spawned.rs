@@ -39,8 +39,8 @@ fn programs_die_with_the_process_that_started_them() {
     command.args(["--exact", "--nocapture", "spawned::a_process_that_starts_a_program_and_stays"]);
     command.env(CHILD, "1").stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = spawn(command, None).unwrap();
-    let said = BufReader::new(child.stderr.take().unwrap());
-    let pid = said.lines().find_map(|line| {
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let pid = stderr.lines().find_map(|line| {
         line.unwrap().split_once("program ").and_then(|(_, pid)| pid.trim().parse().ok())
     });
     let pid = pid.expect("the process prints the number of the program that it has started");

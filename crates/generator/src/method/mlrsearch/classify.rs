@@ -14,7 +14,7 @@ pub struct LoadTrial {
     pub loss_ratio: f64,
 }
 
-/// What a load is for a goal.
+/// The class of a load for a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadClass {
     /// A lower bound, whatever further trials showed.

@@ -1,11 +1,11 @@
-//! Which load is tried next.
+//! Choice of the next load.
 //!
 //! A pure function of the bounds so far. It must always name a load that is not a bound yet, so
 //! that a search ends.
 
 use super::SearchGoal;
 
-/// What comes next.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Selection {
     /// The bounds are near enough, or at the end of the range.

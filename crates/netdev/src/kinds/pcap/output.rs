@@ -24,8 +24,8 @@ pub(super) struct CaptureBurst {
 }
 
 impl CaptureBurst {
-    /// How many frames are done with when so many bytes are written, and where the last of their
-    /// records ends: behind these bytes when it was torn.
+    /// The number of frames that are done with when `written` bytes are written, and the end of the
+    /// last of their records: beyond these bytes when it was torn.
     fn taken(&self, written: usize) -> (usize, usize) {
         let whole = self.ends.partition_point(|end| *end <= written);
         let begin = whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied();
@@ -37,7 +37,7 @@ impl CaptureBurst {
     }
 }
 
-/// Where a capture is written.
+/// The target of a capture.
 #[derive(Debug)]
 pub(super) enum CaptureOutput {
     /// A regular file.
@@ -136,7 +136,7 @@ pub(super) struct CaptureStream {
     name: String,
     /// `None` while it has no reader.
     file: Option<File>,
-    /// What is left of a torn record.
+    /// The rest of a torn record.
     rest: Vec<u8>,
 }
 

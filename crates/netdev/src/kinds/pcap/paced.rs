@@ -21,7 +21,7 @@ pub(super) const NUMBER_LEN: usize = 4;
 pub(super) struct ReplayOptions {
     /// Frames a second, and how many of them wait at most; `None` as fast as they are asked for.
     pub(super) rate: Option<ReplayRate>,
-    /// Where in each frame its number is written, in bytes from its start.
+    /// Place of each frame's number, in bytes from the frame's start.
     pub(super) number_at: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ReplayRate {
     gone: u64,
 }
 
-/// What is to be done at one moment.
+/// Work that is due at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Due {
     /// Frames that have found no room since the last time.
@@ -72,7 +72,7 @@ impl PacedReplay {
         Self { replay, options, begun: None, next_number: 0 }
     }
 
-    /// How many of `max` frames may be handed over now.
+    /// The number of frames, of `max`, that may be handed over now.
     fn allowed(&mut self, max: usize) -> usize {
         let Some(rate) = &mut self.options.rate else { return max };
         let begun = *self.begun.get_or_insert_with(Instant::now);

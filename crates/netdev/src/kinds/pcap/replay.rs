@@ -18,7 +18,7 @@ use crate::sys::event::WakeEvent;
 
 const BLOCK_LEN: usize = size_of::<Block>();
 
-/// Where a frame lies.
+/// Place of a frame in the file.
 #[derive(Debug, Clone, Copy)]
 struct FrameSpan {
     /// Its first block.

@@ -1,6 +1,6 @@
 //! A capture that is written, whole records at a time.
 //!
-//! Where the disk is full, or a FIFO has no reader, the frames are counted as errors, the log has a
+//! While the disk is full, or a FIFO has no reader, the frames are counted as errors, the log has a
 //! line, and the port's link is down until they can be written again. Frames that a slow reader
 //! leaves no room for are not taken. It must never leave half a record, which would spoil the file.
 
@@ -17,9 +17,9 @@ use crate::error::PortError;
 use crate::pcap::append_record;
 use crate::port::{Port, PortDevice, PortInfo, SilentRx, TxQueue};
 
-/// How often a full disk or a FIFO without a reader is tried.
+/// Time between attempts at a full disk or a FIFO without a reader.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// How often the log has a line about it.
+/// Time between lines of the log about it.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Creates the file `name`, or empties it.

@@ -16,7 +16,7 @@ use netdev::RxQueue;
 use netdev::sys::event::{WakeEvent, wait};
 use packet::Batch;
 
-use super::sender::{SenderFlags, SenderTeller};
+use super::sender::{SenderFlags, SenderHandle};
 use super::{SessionError, Waiting, joined, spawn_on};
 use crate::clock::RunClock;
 use crate::probe::StreamId;
@@ -26,10 +26,10 @@ use crate::responder::Responder;
 /// Frames taken from the port at once.
 const BURST: usize = 64;
 
-/// How long a thread sleeps before it looks whether anybody sends.
+/// Time that a thread sleeps before it looks whether anybody sends.
 const NAP: Duration = Duration::from_millis(5);
 
-/// How long a port without a descriptor is left alone between two looks.
+/// Time between two looks at a port without a descriptor.
 const SHORT_NAP: Duration = Duration::from_micros(100);
 
 /// The port is polled this long after the last frame or the end of sending.
@@ -46,27 +46,27 @@ fn wall_clock_ns() -> u64 {
 
 /// A stream that is to be accounted for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TakenStream {
+pub(super) struct ExpectedStream {
     pub(super) id: StreamId,
     /// The number of its next frame.
     pub(super) first: u64,
     pub(super) options: ReceiverOptions,
 }
 
-/// What a taker is told.
+/// A command for the thread that receives.
 #[derive(Debug)]
-pub(super) enum TakeCommand {
+pub(super) enum ReceiveCommand {
     /// Account for these streams; answered when it is done.
-    Streams(Vec<TakenStream>, Sender<bool>),
+    Streams(Vec<ExpectedStream>, Sender<bool>),
     /// Count from zero, with these streams.
-    Clear(Vec<TakenStream>, Sender<bool>),
+    Clear(Vec<ExpectedStream>, Sender<bool>),
     /// Report on these streams, with how many frames of each were sent, if that is known.
-    Report(Vec<(StreamId, Option<u64>)>, Sender<TakeReport>),
+    Report(Vec<(StreamId, Option<u64>)>, Sender<ReceiveReport>),
 }
 
-/// What a taker has counted.
+/// The counts of the thread that receives.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TakeReport {
+pub(super) struct ReceiveReport {
     pub(super) counts: ReceiverCounts,
     /// Of the streams of which anything came.
     pub(super) streams: Vec<StreamReport>,
@@ -76,38 +76,38 @@ pub(super) struct TakeReport {
 
 /// The thread, as the session holds it. Dropping it ends the thread.
 #[derive(Debug)]
-pub(super) struct PortTaker {
-    commands: Option<Sender<TakeCommand>>,
+pub(super) struct PortReceiver {
+    commands: Option<Sender<ReceiveCommand>>,
     has_command: Arc<AtomicBool>,
     /// Wakes the thread for a command.
     bell: Arc<WakeEvent>,
     thread: Option<JoinHandle<Vec<Box<dyn RxQueue>>>>,
 }
 
-/// Where and how a thread receives.
+/// The port of a thread that receives, and the CPUs that it may use.
 #[derive(Clone, Debug)]
-pub(super) struct TakerPlace {
+pub(super) struct ReceiverPlace {
     pub(super) port: usize,
     /// Those that it may use; none stands for any.
     pub(super) cpus: Vec<usize>,
     /// Those that keep it awake while they send.
     pub(super) senders: Vec<Arc<SenderFlags>>,
-    /// How it waits for frames.
+    /// The way in which it waits for frames.
     pub(super) waiting: Waiting,
 }
 
-impl PortTaker {
+impl PortReceiver {
     /// Starts the thread. `answers` are given by the port's own sender.
     ///
     /// # Errors
     /// When no thread can be started, or no descriptor is left.
     pub(super) fn start(
-        place: TakerPlace,
+        place: ReceiverPlace,
         queues: Vec<Box<dyn RxQueue>>,
         clock: RunClock,
-        answers: Option<(Responder, SenderTeller)>,
+        answers: Option<(Responder, SenderHandle)>,
     ) -> Result<Self, SessionError> {
-        let TakerPlace { port, cpus, senders, waiting } = place;
+        let ReceiverPlace { port, cpus, senders, waiting } = place;
         let failed = |source| SessionError::Thread {
             what: format!("starting the thread that receives on port {port}"),
             source,
@@ -125,7 +125,7 @@ impl PortTaker {
                 queue.keep_arrivals();
             }
         }
-        let mut taking = Taking {
+        let mut own = RxThread {
             queues,
             descriptors: descriptors?.into_iter().collect(),
             batch: Batch::default(),
@@ -143,8 +143,8 @@ impl PortTaker {
             error: None,
         };
         let run = move || {
-            taking.run();
-            taking.queues
+            own.run();
+            own.queues
         };
         let name = format!("gen-rx-{port}");
         let thread = spawn_on(cpus, name, waiting, run).map_err(failed)?;
@@ -168,14 +168,14 @@ impl PortTaker {
     }
 
     /// Asks the thread for something; `None` when it has ended.
-    pub(super) fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> TakeCommand) -> Option<T> {
+    pub(super) fn ask<T>(&self, question: impl FnOnce(Sender<T>) -> ReceiveCommand) -> Option<T> {
         self.request(question)?.recv().ok()
     }
 
-    /// As [`PortTaker::ask`], without waiting for the answer.
+    /// As [`PortReceiver::ask`], without waiting for the answer.
     pub(super) fn request<T>(
         &self,
-        question: impl FnOnce(Sender<T>) -> TakeCommand,
+        question: impl FnOnce(Sender<T>) -> ReceiveCommand,
     ) -> Option<Inbox<T>> {
         let (answer, inbox) = channel();
         self.commands.as_ref()?.send(question(answer)).ok()?;
@@ -184,7 +184,7 @@ impl PortTaker {
     }
 }
 
-impl Drop for PortTaker {
+impl Drop for PortReceiver {
     fn drop(&mut self) {
         self.hang_up();
         if let Some(thread) = self.thread.take() {
@@ -198,19 +198,19 @@ impl Drop for PortTaker {
 struct ReportInMaking {
     asked: Vec<(StreamId, Option<u64>)>,
     next: usize,
-    made: TakeReport,
-    answer: Sender<TakeReport>,
+    made: ReceiveReport,
+    answer: Sender<ReceiveReport>,
     next_ns: u64,
 }
 
 /// The thread's own side.
-struct Taking {
+struct RxThread {
     queues: Vec<Box<dyn RxQueue>>,
     /// Those of all queues; `None` where one has none.
     descriptors: Option<Vec<OwnedFd>>,
     batch: Batch,
     receiver: Receiver,
-    inbox: Inbox<TakeCommand>,
+    inbox: Inbox<ReceiveCommand>,
     has_command: Arc<AtomicBool>,
     bell: Arc<WakeEvent>,
     clock: RunClock,
@@ -218,13 +218,13 @@ struct Taking {
     waiting: Waiting,
     /// When the frames of the batch arrived by the port's own word, in wall-clock nanoseconds.
     arrivals: Vec<u64>,
-    answers: Option<(Responder, SenderTeller)>,
+    answers: Option<(Responder, SenderHandle)>,
     awake_until_ns: u64,
     report: Option<ReportInMaking>,
     error: Option<String>,
 }
 
-impl Taking {
+impl RxThread {
     fn run(&mut self) {
         loop {
             if self.has_command.swap(false, Ordering::Acquire) && !self.take_commands() {
@@ -314,17 +314,17 @@ impl Taking {
         }
     }
 
-    fn take(&mut self, command: TakeCommand) {
+    fn take(&mut self, command: ReceiveCommand) {
         match command {
-            TakeCommand::Streams(streams, answer) => {
+            ReceiveCommand::Streams(streams, answer) => {
                 let _ = answer.send(self.start_streams(&streams));
             }
-            TakeCommand::Clear(streams, answer) => {
+            ReceiveCommand::Clear(streams, answer) => {
                 self.receiver.clear();
                 let _ = answer.send(self.start_streams(&streams));
             }
-            TakeCommand::Report(asked, answer) => {
-                let made = TakeReport {
+            ReceiveCommand::Report(asked, answer) => {
+                let made = ReceiveReport {
                     counts: self.receiver.counts(),
                     streams: Vec::new(),
                     error: self.error.clone(),
@@ -334,8 +334,8 @@ impl Taking {
         }
     }
 
-    fn start_streams(&mut self, streams: &[TakenStream]) -> bool {
-        let start = |stream: &TakenStream| {
+    fn start_streams(&mut self, streams: &[ExpectedStream]) -> bool {
+        let start = |stream: &ExpectedStream| {
             self.receiver.start_stream_with(stream.id, stream.first, stream.options)
         };
         streams.iter().all(start)

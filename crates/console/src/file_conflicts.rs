@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 
-use generator::apart::{FileOverlap, FileUse, FilesInUse};
+use generator::file_conflicts::{FileOverlap, FileUse, FilesInUse};
 use netdev::PortSpec;
 
 use crate::arguments::UsageError;

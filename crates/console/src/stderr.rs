@@ -1,7 +1,7 @@
-//! What is said on standard error.
+//! Output on standard error.
 //!
 //! A closed standard error is no reason to end a measurement, so nothing here can fail or panic.
-//! What was typed comes back in messages; a line of megabytes must not.
+//! The user's own text comes back in messages; a line of megabytes must not.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -10,8 +10,8 @@ use std::io::Write;
 const MESSAGE_MAX: usize = 1_200;
 
 /// Writes one line.
-pub(crate) fn tell(line: Arguments<'_>) {
-    // There is nobody left to tell.
+pub(crate) fn print_line(line: Arguments<'_>) {
+    // Nobody is left to read it.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

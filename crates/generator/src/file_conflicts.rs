@@ -15,7 +15,7 @@ use netdev::PortSpec;
 /// As many links after one another as Linux follows.
 const LINKS_MAX: usize = 40;
 
-/// What is done with a file.
+/// The use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileUse {
     /// It is read, which any number may do.
@@ -30,13 +30,13 @@ pub enum FileUse {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{one} and {other} are the same file; use another one for one of them")]
 pub struct FileOverlap {
-    /// What was known first.
+    /// The use that was known first.
     pub one: String,
-    /// What came behind it.
+    /// The use that was added to it.
     pub other: String,
 }
 
-/// Where a file is, whatever it is called.
+/// Identity of a file, by whatever name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FilePlace {
     /// Device and inode.
@@ -103,7 +103,7 @@ impl FilesInUse {
     /// One more: `name` says what it is.
     ///
     /// # Errors
-    /// What has this file already, and must not.
+    /// The use that has this file already, and must not.
     pub fn add(&mut self, name: &str, path: &Path, how: FileUse) -> Result<(), FileOverlap> {
         match FilePlace::of(path) {
             Some(place) => self.add_place(name, place, how),
