@@ -10,7 +10,9 @@
 
 mod compare;
 mod describe;
+mod malformed;
 mod os_ken;
+mod ovs_ofctl;
 mod peer;
 mod random;
 mod round_trip;

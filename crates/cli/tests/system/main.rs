@@ -1,0 +1,26 @@
+//! `weir` as processes: each test starts the program itself, many in namespaces of their own.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bench;
+mod bench_ports;
+mod controller_apps;
+mod gen_console;
+mod gen_rfc2544;
+mod gen_terminal;
+mod generator_commands;
+mod generator_python;
+mod generator_tour;
+mod hostile_peers;
+mod lab_agent;
+mod lab_cells;
+mod lab_duts;
+mod lab_methods;
+mod lab_samples;
+mod lab_teardown;
+mod memory_limit;
+mod net;
+mod quick_start;
+mod rest;
+mod switch_process;
+mod tls;
+mod with_etcd;

@@ -1,0 +1,21 @@
+//! Both datapaths from outside, in virtual time. The comparison on random packets is the program
+//! `differential`, which runs for as long as it is given packets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test fails by panicking, whatever comes in place of what it expects"
+)]
+
+mod capabilities;
+mod cases;
+mod control;
+mod kernel_tier;
+mod kernel_tier_stations;
+mod metadata;
+mod meter_rates;
+mod offloads;
+mod properties;
+mod seam;
+mod select_groups;
+mod shared_programs;
+mod v1_0;
