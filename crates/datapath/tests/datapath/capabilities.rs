@@ -15,9 +15,9 @@ use evidence::Evidence;
 
 const HEAD: &str = "# Announced capabilities and their tests
 
-Written by `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test datapath capabilities`; without the variable
-the test fails when this page is not what the switch announces, or when something that is announced
-has no test.
+Written by `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test datapath capabilities`; without
+the variable the test fails when this page is not what the switch announces, or when something that
+is announced has no test.
 
 A name such as `push/push_vlan` is a case below [cases](../cases): it runs on the reference
 datapath, on the fast one, and through the wire, but for a few that need the time to be chosen. It
