@@ -63,7 +63,7 @@ pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
 struct WorkerPlace {
     doorbell: Arc<Doorbell>,
     commands: Arc<WorkerQueue>,
-    /// Which indices shards have.
+    /// The indices that shards have.
     taken: Vec<bool>,
     /// Its shards, until it starts.
     shards: Vec<ShardParts>,
@@ -92,23 +92,23 @@ impl WorkerPlace {
     }
 }
 
-/// Where a shard is: its worker, and its index there.
+/// The place of a shard: its worker, and its index there.
 type ShardPlace = (usize, usize);
 
-/// What has been made so far, and makes more.
+/// The parts that were made so far, from which more are made.
 pub(crate) struct Assembly {
     are_several: bool,
     bridges: usize,
     clock: Clock,
     workers: Vec<WorkerPlace>,
-    /// Where the shards of each bridge are.
+    /// The places of the shards of each bridge.
     places: BTreeMap<String, Vec<ShardPlace>>,
     /// The worker that the next bridge begins with.
     next_worker: usize,
     /// Lines of each forwarder's cache at first and at most.
     lines: Option<(usize, usize)>,
     has_devices: bool,
-    /// What all bridges together may take.
+    /// The memory that all bridges together may take.
     memory: Option<Arc<ProcessMemory>>,
     /// Rate limits of log lines about connections.
     connection_log: Rc<ConnectionLog>,
@@ -189,7 +189,7 @@ impl Assembly {
         Ok((agent, begun))
     }
 
-    /// Takes the shards of a bridge without ports away; whoever receives one drops it.
+    /// Takes the shards of a bridge without ports away; the receiver of one drops it.
     pub(crate) fn end_bridge(&mut self, name: &str) -> Vec<oneshot::Receiver<Option<Box<Shard>>>> {
         let mut ended = Vec::new();
         for (worker, index) in self.places.remove(name).unwrap_or_default() {
@@ -292,7 +292,7 @@ impl Assembly {
         Ok((agent, shards))
     }
 
-    /// The workers of a bridge with so many ports: all of them for one that is alone, and else one
+    /// The workers of a bridge with `ports` ports: all of them for one that is alone, and else one
     /// for each pair of ports.
     fn workers_for(&mut self, ports: usize) -> Vec<usize> {
         let all = self.workers.len();
@@ -351,7 +351,7 @@ impl Assembly {
 /// Key and certificates of a bridge, read now.
 ///
 /// # Errors
-/// What cannot be read, or is no key or certificate.
+/// A file cannot be read, or is no key or certificate.
 pub(crate) fn tls_of(config: &BridgeConfig) -> Result<Option<Tls>, SwitchError> {
     let load = |files: &TlsFiles| Tls::load(files.clone(), config.check_peer_name);
     Ok(config.tls.as_ref().map(load).transpose()?)
@@ -366,7 +366,7 @@ fn monitor() -> Option<LinkMonitor> {
         .ok()
 }
 
-/// Lines of a forwarder's cache at first and at most, with so many bridges; `None` for the usual.
+/// Lines of a forwarder's cache at first and at most, with `bridges` bridges; `None` for the usual.
 /// Caches grow with the flows that they hold. For a thousand bridges the usual would be gigabytes
 /// at first and hundreds of them at most. A line has 64 bytes.
 fn lines(bridges: usize) -> Option<(usize, usize)> {
@@ -390,7 +390,7 @@ fn open_ports(ports: &[PortConfig]) -> Result<Vec<WorkerPort>, SwitchError> {
     Ok(worker_ports)
 }
 
-/// Where ports with so many queues are served; those with a rate are sent to from one place.
+/// The places of ports and their queues; those with a rate are sent to from one place.
 fn port_map(
     numbers: &[(PortNo, usize)],
     workers: usize,
@@ -403,7 +403,7 @@ fn port_map(
     Arc::new(map)
 }
 
-/// How the shards of a bridge get their kernel tiers; `None` where the bridge uses none.
+/// The plan by which the shards of a bridge get kernel tiers; `None` where it uses none.
 fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<TierPlan> {
     let has_tables = matches!(config.forward, Forward::Openflow);
     let is_wanted = has_tables && config.caches.0.kernel;
@@ -411,7 +411,7 @@ fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<Tier
 }
 
 /// The kernel tier of a shard, with its program at the ports where that is possible; at the others
-/// a note says why not. None where there is no such port. Its outputs are still to be said.
+/// a note says why not. None where there is no such port. Its outputs are still to be set.
 fn enter_tier(
     plan: Option<&TierPlan>,
     forwarding: &mut Forwarding,
@@ -423,11 +423,11 @@ fn enter_tier(
         if let Some(entry) = &mut entry {
             port.enter_tier(entry);
         }
-        if port.is_in_tier {
+        if port.is_in_tier() {
             forwarder.enter_tier(port.number);
         }
     }
-    let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier);
+    let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier());
     let tier = entry.and_then(TierEntry::into_made).filter(|_| is_used);
     if tier.is_none() {
         plan.iter().for_each(|plan| {
@@ -480,7 +480,7 @@ pub(crate) fn queues_of(
     Ok((shaper, BridgeQueues::new(number, wanted_bps, queues.to_vec(), cells)))
 }
 
-/// The tables of a bridge with so many forwarders; the mode of one that has none.
+/// The tables of a bridge with `forwarders` forwarders; the mode of one that has none.
 fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire> {
     match config.forward {
         Forward::Openflow => {

@@ -8,9 +8,9 @@ mod apply;
 mod barriers;
 mod command;
 mod lists;
+mod port_changes;
 mod ports;
 mod queues;
-mod replug;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use openflow::message::{PacketOut, SwitchDesc};
 use openflow::{DatapathId, Error};
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use self::apply::Applied;
+pub(crate) use self::apply::{Applied, Task};
 pub(crate) use self::barriers::BarrierWaiter;
 use self::barriers::{BarrierProgress, Barriers};
 pub(crate) use self::command::BridgeCommand;
 pub(crate) use self::lists::{FlowDump, StatisticsReply};
+pub(crate) use self::port_changes::{PortView, WorkerGone};
 pub(crate) use self::ports::BridgePort;
 pub(crate) use self::queues::BridgeQueues;
-pub(crate) use self::replug::{PortView, WorkerGone};
 use crate::counters::Counters;
 use crate::request::RequestContext;
 use crate::worker::{BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, WorkerState};
@@ -61,11 +61,11 @@ pub(crate) struct Bridge {
     barriers: RefCell<Barriers>,
     packet_outs: Cell<PacketOuts>,
     ports: RefCell<Vec<BridgePort>>,
-    /// Where ports are served.
+    /// The places of the ports.
     map: RefCell<Arc<PortMap>>,
     queues: RefCell<Vec<BridgeQueues>>,
     ops: RefCell<Vec<Op>>,
-    /// How far the flush for removed entries is.
+    /// Progress of the flush for removed entries.
     reaping: Cell<Reaping>,
     reaped_at: Cell<Option<Instant>>,
     /// [`Bridge::close`] was called.
@@ -86,7 +86,7 @@ enum Reaping {
     Awaited,
 }
 
-/// How far the frames of the packet-outs so far are.
+/// Progress of the frames of the packet-outs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PacketOuts {
     /// All have left by the workers of their ports.
@@ -191,7 +191,7 @@ impl Bridge {
         removed
     }
 
-    /// How long until removed entries may be moved on again.
+    /// The time until removed entries may be moved on again.
     fn reaps_in(&self) -> Duration {
         let since = self.reaped_at.get().map(|at| at.elapsed());
         since.map_or(Duration::ZERO, |since| REAP_EVERY.saturating_sub(since))
@@ -206,7 +206,7 @@ impl Bridge {
         removed
     }
 
-    /// How long until [`Bridge::expire`] or [`Bridge::send_ops`] has something to do by itself.
+    /// The time until [`Bridge::expire`] or [`Bridge::send_ops`] has something to do by itself.
     pub(crate) fn upkeep_in(&self) -> Option<Duration> {
         let now = self.clock.now();
         self.with_control(|control| {
@@ -235,7 +235,7 @@ impl Bridge {
     fn add_barrier(&self, twice: bool, waiter: BarrierWaiter) -> BarrierId {
         let barrier = self.barriers.borrow_mut().add(self.links.len(), twice, waiter);
         if self.is_closed.get() {
-            // Nobody would reach it: who waits goes on.
+            // No worker would reach it: the waiters go on.
             self.barriers.take();
         }
         barrier
@@ -268,7 +268,7 @@ impl Bridge {
         }
     }
 
-    /// Stages a barrier behind all earlier commands; [`Bridge::reached`] returns the waiter when
+    /// Stages a barrier after all earlier commands; [`Bridge::reached`] returns the waiter when
     /// every worker has reached it. While packet-outs are under way the workers reach it twice: in
     /// the first round the frames are handed to the workers of their ports, which send them before
     /// they answer in the second.

@@ -28,9 +28,9 @@ pub use values::{
     Wire,
 };
 
-/// What `weir switch` takes. Every flag but `--config` and `--check-config` is a key of the file,
-/// with the same name; flags win over the file. A table `[[bridge]]` of the file has the same keys
-/// again, for a bridge of its own.
+/// The options of `weir switch`. Every flag but `--config` and `--check-config` is a key of the
+/// file, with the same name; flags win over the file. A table `[[bridge]]` of the file has the same
+/// keys again, for a bridge of its own.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct SwitchArgs {
@@ -51,7 +51,7 @@ pub struct SwitchArgs {
     #[serde(deserialize_with = "values::optional_spec")]
     pub local: Option<PortSpec>,
 
-    /// How a port takes part in VLANs when NORMAL forwards: access:VID, trunk, trunk:VIDS,
+    /// A port's part in VLANs when NORMAL forwards: access:VID, trunk, trunk:VIDS,
     /// native-tagged:VID, native-untagged:VID (both also with :VIDS), for example 1=access:10 or
     /// 2=trunk:10,20-29. Repeatable [default: a trunk of all]
     #[arg(long, value_name = "N=VLANS")]
@@ -71,7 +71,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ENDPOINT")]
     pub controller: Option<Vec<EndpointArg>>,
 
-    /// Where controllers may connect to, `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]` or
+    /// Endpoint that controllers may connect to, `ptcp:[PORT][:HOST]`, `pssl:[PORT][:HOST]` or
     /// `punix:PATH`. Repeatable
     #[arg(long, value_name = "ENDPOINT")]
     pub listen: Vec<EndpointArg>,
@@ -102,7 +102,7 @@ pub struct SwitchArgs {
     #[serde(deserialize_with = "values::versions")]
     pub protocols: Option<Vec<Version>>,
 
-    /// What happens without a controller: secure (flow entries stay and expire) or standalone (a
+    /// Mode without a controller: secure (flow entries stay and expire) or standalone (a
     /// learning switch, as soon as three times the inactivity probe have passed) [default: secure]
     #[arg(long, value_name = "MODE")]
     pub fail_mode: Option<FailMode>,
@@ -143,7 +143,7 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "PACKETS")]
     pub packet_in_burst: Option<u32>,
 
-    /// What forwards: openflow, or without any table, ports in pairs, one of io (frames as they
+    /// Forwarding mode: openflow, or without any table, ports in pairs, one of io (frames as they
     /// are), mac (addresses of the sending port), macswap (addresses exchanged) [default: openflow]
     #[arg(long, value_name = "MODE")]
     pub forward: Option<Forward>,
@@ -167,12 +167,12 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<MemorySize>,
 
-    /// How forwarding threads wait: adaptive (asleep while nothing comes) or busy (never asleep,
-    /// a whole CPU each) [default: adaptive]
+    /// Wait policy of forwarding threads: adaptive (asleep while nothing comes) or busy (never
+    /// asleep, a whole CPU each) [default: adaptive]
     #[arg(long, value_name = "POLICY")]
     pub poll: Option<Poll>,
 
-    /// Which caches of decisions are used: off, or some of frame (the bytes of usual frames that
+    /// Caches of decisions in use: off, or some of frame (the bytes of usual frames that
     /// the tables look at), key (the fields of any frame) and kernel (the frame cache's decisions,
     /// carried out by a program in the kernel between af_packet ports; needs root and Linux 6.6).
     /// Asked for by name, kernel takes devices too that the host uses itself, as by an address

@@ -40,9 +40,9 @@ pub enum SwitchError {
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The act that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The process may not open as many files as the switch needs.
@@ -53,9 +53,9 @@ pub enum SwitchError {
     OpenFiles {
         /// About how many the switch needs.
         wanted: u64,
-        /// How many it may have.
+        /// The number that it may have.
         limit: u64,
-        /// What could not be opened.
+        /// The error of what could not be opened.
         source: Box<SwitchError>,
     },
     /// A CPU that a worker should have is not there.
@@ -63,7 +63,7 @@ pub enum SwitchError {
     NoCpu {
         /// The CPU.
         cpu: usize,
-        /// What the process may use.
+        /// The CPUs that the process may use.
         allowed: Vec<usize>,
     },
     /// Something of one bridge, where there are several.
@@ -71,7 +71,7 @@ pub enum SwitchError {
     Bridge {
         /// Its name.
         name: String,
-        /// What.
+        /// Its error.
         source: Box<SwitchError>,
     },
     /// Two bridges would have the same datapath id.

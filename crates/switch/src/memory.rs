@@ -31,7 +31,7 @@ const RESERVE_LEAST: u64 = 32 << 20;
 /// A limit above this is none: where there is no limit, the kernel shows a number near 2^63.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// What is limited: the name of its line in `/proc/self/status`.
+/// The measure that is limited: the name of its line in `/proc/self/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
     Resident,
@@ -57,13 +57,13 @@ struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// What is kept free of it.
+    /// The part of it that is kept free.
     fn reserve(self) -> u64 {
         (self.bytes / 4).max(RESERVE_LEAST).min(self.bytes / 2)
     }
 }
 
-/// What was found at a measurement.
+/// The result of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// All is accepted.
@@ -223,7 +223,7 @@ mod tests {
     use std::path::Path;
     use std::time::Instant;
 
-    /// What the process takes, as the kernel writes it.
+    /// The memory of the process, as the kernel writes it.
     fn resident(mebibytes: u64) -> String {
         format!("VmRSS:\t  {} kB\n", mebibytes << 10)
     }

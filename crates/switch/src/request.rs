@@ -30,12 +30,12 @@ pub(crate) struct RequestContext {
 pub(crate) enum ReplyPosition {
     /// A position reserved for it.
     At(u64),
-    /// Before the reply at this position, behind all earlier ones; it may never come.
+    /// Before the reply at this position, after all earlier ones; it may never come.
     Before(u64),
 }
 
 /// The `data` of an error message: the first bytes of the request, at most 64 (clause 7.5.4 asks
-/// for at least so many). Held without an allocation.
+/// for at least 64). Held without an allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorData {
     bytes: [u8; 64],

@@ -35,12 +35,12 @@ const FILES_PER_WORKER: usize = 6;
 const FILES_OF_PROCESS: usize = 64;
 
 /// Listeners that the line names which says that the switch is ready; more are counted.
-const LISTENERS_TOLD: usize = 4;
+const LISTENERS_LOGGED: usize = 4;
 
 /// Runs the switch until SIGTERM or Ctrl-C; checks the configuration only, where that is asked.
 ///
 /// # Errors
-/// What could not be opened, or that forwarding ended by itself.
+/// A part that could not be opened, or the end of forwarding by itself.
 pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
     if args.check_config {
         let config = args.with_file()?.resolve()?;
@@ -133,7 +133,7 @@ async fn serve<S: Future<Output = ()>>(
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
-    tell_ready(&bridges, config);
+    log_ready(&bridges, config);
     for (agent, listeners) in bridges.all().iter().zip(listeners) {
         serve_controllers(agent, listeners);
     }
@@ -193,7 +193,7 @@ pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<Listener>) {
 }
 
 /// The line that scripts wait for.
-fn tell_ready(bridges: &Bridges, config: &Config) {
+fn log_ready(bridges: &Bridges, config: &Config) {
     let size = size_of(&config.bridges);
     let mut line = match config.bridges.len() {
         1 => format!("weir switch: ready, dpid {}, {size}", bridges.first().bridge.identity.dpid),
@@ -202,7 +202,7 @@ fn tell_ready(bridges: &Bridges, config: &Config) {
     let all = bridges.all();
     let listening: Vec<_> = all.iter().flat_map(|agent| agent.listening.borrow().clone()).collect();
     match listening.len() {
-        count if count > LISTENERS_TOLD => line += &format!(", listening on {count} endpoints"),
+        count if count > LISTENERS_LOGGED => line += &format!(", listening on {count} endpoints"),
         _ => {
             for endpoint in listening {
                 line += &format!(", listening on {endpoint}");
@@ -236,7 +236,7 @@ fn open_files_of(config: &Config) -> u64 {
     (bridges + config.workers * FILES_PER_WORKER + FILES_OF_PROCESS) as u64
 }
 
-/// How many ports there are, and bridges where there are several.
+/// The number of ports, and of bridges where there are several.
 fn size_of(bridges: &[BridgeConfig]) -> String {
     let ports: usize = bridges.iter().map(|bridge| bridge.ports.len()).sum();
     match bridges.len() {

@@ -16,7 +16,7 @@ use super::connection_log::{LogLine, Pass};
 use super::storm;
 use crate::counters::Counter;
 
-/// How many controllers one listener serves.
+/// The number of controllers that one listener serves.
 const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 1_024 };
 
 /// Wait after a failed accept: without descriptors the next one would fail at once.

@@ -18,9 +18,9 @@ pub(crate) struct Bridges {
     /// The one that has been there longest is apart, so that there always is one.
     first: RefCell<Rc<Agent>>,
     others: RefCell<Vec<Rc<Agent>>>,
-    /// What makes further ones.
+    /// The maker of further ones.
     assembly: RefCell<Assembly>,
-    /// Held by who changes ports or bridges: one at a time.
+    /// Held while ports or bridges change: one change at a time.
     changing: Mutex<()>,
     last_serial: Cell<u64>,
     /// The arguments that the switch was started with, and the configuration that they gave last.
@@ -48,7 +48,7 @@ impl Bridges {
         self.changing.lock().await
     }
 
-    /// What makes further bridges.
+    /// The maker of further bridges.
     pub(crate) fn assembly(&self) -> RefMut<'_, Assembly> {
         self.assembly.borrow_mut()
     }
@@ -59,7 +59,7 @@ impl Bridges {
         PortSerial(self.last_serial.get())
     }
 
-    /// What the switch was started with and is set up by, for reloading.
+    /// The arguments and the configuration of the switch, for reloading.
     pub(crate) fn loaded(&self) -> Option<(SwitchArgs, Config)> {
         self.loaded.borrow().clone()
     }

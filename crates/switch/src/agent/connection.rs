@@ -20,7 +20,7 @@ use channel::{
     AcceptedConnection, Connection, DownReason, Endpoint, Event, Link, SendError, Stream,
 };
 use datapath::fast::Sweep;
-use openflow::message::{MultipartReply, MultipartRequest, Sender};
+use openflow::message::{MultipartReply, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
@@ -32,7 +32,7 @@ use super::replies::Replies;
 use super::reply_stream::{ReplyStream, Sent};
 use super::request::{Handling, dispatch};
 use super::{Agent, Peer};
-use crate::bridge::{Applied, BridgeCommand, StatisticsReply};
+use crate::bridge::{Applied, BridgeCommand, StatisticsReply, Task};
 use crate::counters::Counter;
 use crate::request::{ErrorData, ReplyPosition, RequestContext};
 
@@ -50,7 +50,7 @@ const PENDING_LOOK: Duration = Duration::from_millis(1);
 const MESSAGES_MAX: usize = 256;
 const FRAMES_MAX: usize = 8;
 
-/// What a connection is.
+/// The kind of a connection.
 #[derive(Clone)]
 pub(super) enum ConnectionKind {
     /// The main connection to a controller that we connect to.
@@ -89,7 +89,7 @@ struct ConnectionTask {
     reply_stream: Option<ReplyStream>,
 }
 
-/// How a connection went.
+/// The course of a connection that is over.
 pub(super) struct Served {
     /// Why it ended.
     pub(super) reason: DownReason,
@@ -323,37 +323,19 @@ impl ConnectionTask {
     /// message that was received last.
     fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, command: BridgeCommand) {
         let Some(Registration { peer, .. }) = &self.peer else { return };
-        let position = match command {
-            BridgeCommand::Barrier => self.replies.reserve(),
-            BridgeCommand::PacketOut(_)
-            | BridgeCommand::FlowMod(_)
-            | BridgeCommand::GroupMod(_)
-            | BridgeCommand::MeterMod(_)
-            | BridgeCommand::PortMod(_)
-            | BridgeCommand::TableMod(_)
-            | BridgeCommand::Features
-            | BridgeCommand::GetConfig
-            | BridgeCommand::SetConfig(_)
-            | BridgeCommand::QueueGetConfig(_)
-            | BridgeCommand::Multipart(_) => self.replies.next(),
-        };
+        let is_barrier = matches!(command, BridgeCommand::Barrier);
+        let position = if is_barrier { self.replies.reserve() } else { self.replies.next() };
         let connection = self.link.connection();
         let context = |position| context(connection, peer, xid, position, held.as_ref());
         match self.agent.bridge.apply(peer.version, command, || context(position)) {
             Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
             Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
-            Ok(Applied::Nothing | Applied::Later) => {}
-            Ok(Applied::Sweep(sweep)) => {
+            Ok(Applied::Nothing | Applied::AtBarrier) => {}
+            Ok(Applied::Later(task)) => {
                 let position = self.replies.reserve();
                 self.long_request = Some(position);
                 let (agent, request) = (Rc::clone(&self.agent), context(position));
-                tokio::task::spawn_local(post_sweep(agent, request, sweep));
-            }
-            Ok(Applied::Multipart(asked)) => {
-                let position = self.replies.reserve();
-                self.long_request = Some(position);
-                let (agent, request) = (Rc::clone(&self.agent), context(position));
-                tokio::task::spawn_local(post_statistics(agent, request, asked));
+                tokio::task::spawn_local(finish_task(agent, request, task));
             }
             Err(error) => self.reply(xid, held, Err(error)),
         }
@@ -536,26 +518,20 @@ pub(super) async fn sweep_all(agent: &Agent, mut sweep: Box<Sweep>) -> Result<()
     done
 }
 
-/// Carries out a command of many entries, and replies when it is done.
-async fn post_sweep(agent: Rc<Agent>, request: RequestContext, sweep: Box<Sweep>) {
-    let done = sweep_all(&agent, sweep).await;
+/// Carries out the rest of a long command, and replies when it is done.
+async fn finish_task(agent: Rc<Agent>, request: RequestContext, task: Task) {
+    let done = match task {
+        Task::Sweep(sweep) => sweep_all(&agent, sweep).await.map(|()| None),
+        Task::Statistics(asked) => agent.bridge.statistics(request.version, asked).await.map(Some),
+    };
     let Some(peer) = agent.peer(request.from) else { return };
     peer.send_reply(match done {
-        Ok(()) => Reply::Done(request),
-        Err(error) => Reply::Refused(request, error),
-    });
-}
-
-/// Has the bridge answer a multipart request, and replies.
-async fn post_statistics(agent: Rc<Agent>, request: RequestContext, asked: MultipartRequest) {
-    let answer = agent.bridge.statistics(request.version, asked).await;
-    let Some(peer) = agent.peer(request.from) else { return };
-    peer.send_reply(match answer {
-        Ok(StatisticsReply::Whole(body)) => {
+        Ok(None) => Reply::Done(request),
+        Ok(Some(StatisticsReply::Whole(body))) => {
             let reply = MultipartReply { more: false, body };
             Reply::Message(request, Message::MultipartReply(reply))
         }
-        Ok(StatisticsReply::Flows(list)) => Reply::Flows(request, list),
+        Ok(Some(StatisticsReply::Flows(list))) => Reply::Flows(request, list),
         Err(error) => Reply::Refused(request, error),
     });
 }

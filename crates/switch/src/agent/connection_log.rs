@@ -71,9 +71,9 @@ pub(crate) struct ConnectionLog {
 /// A line may be written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pass {
-    /// How many of its kind were left out before it, if any.
+    /// The number of its kind that were left out before it, if any.
     pub(super) suppressed: Option<u64>,
-    /// How many bridges these were about, where there are several.
+    /// The number of bridges that these were about, where there are several.
     pub(super) bridges: Option<usize>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) async fn deliver(agent: Rc<Agent>) {
                 WorkerEvent::BarrierReached(barrier) => agent.reached(barrier),
                 WorkerEvent::PortChanged(number, serial, info) => {
                     if let Some(status) = agent.bridge.port_changed(number, serial, *info) {
-                        agent.tell_port_status(status);
+                        agent.publish_port_status(status);
                     }
                 }
             }
@@ -101,7 +101,7 @@ impl Agent {
     }
 
     /// Counts the status of a port and sends it to the controllers.
-    pub(crate) fn tell_port_status(&self, status: PortStatus) {
+    pub(crate) fn publish_port_status(&self, status: PortStatus) {
         self.counters.bump(Counter::PortStatus);
         self.send_port_status(status);
     }

@@ -15,7 +15,7 @@ use openflow::{Action, Cookie, Instruction, PortNo, TableId, Version, Xid};
 
 use super::Agent;
 use super::connection::sweep_all;
-use crate::bridge::{Applied, BridgeCommand};
+use crate::bridge::{Applied, BridgeCommand, Task};
 use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
 
 /// The cookie of the entry: "weir" and "alon".
@@ -77,13 +77,13 @@ async fn send(agent: &Agent, flow_mod: FlowMod) {
     };
     let done = match agent.bridge.apply(Version::NEWEST, BridgeCommand::FlowMod(flow_mod), request)
     {
-        Ok(Applied::Sweep(sweep)) => sweep_all(agent, sweep).await,
+        Ok(Applied::Later(Task::Sweep(sweep))) => sweep_all(agent, sweep).await,
         Ok(
             Applied::Reply(_)
             | Applied::Nothing
             | Applied::PortStatus(_)
-            | Applied::Later
-            | Applied::Multipart(_),
+            | Applied::AtBarrier
+            | Applied::Later(Task::Statistics(_)),
         ) => Ok(()),
         Err(error) => Err(error),
     };

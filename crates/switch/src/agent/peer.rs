@@ -21,7 +21,7 @@ const PACKETS_MAX: usize = 16_384;
 /// A connection that is up.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    /// Which connection.
+    /// The connection's number.
     pub(crate) id: ConnectionId,
     /// Its endpoint, for people.
     pub(crate) name: String,
@@ -46,7 +46,7 @@ pub(crate) struct Peer {
 pub(crate) struct ControllerState {
     /// Its role.
     pub(crate) role: Cell<ControllerRole>,
-    /// Which asynchronous messages it gets.
+    /// The asynchronous messages that it gets.
     pub(crate) asynchronous: Cell<AsyncConfig>,
     /// The auxiliary connections that are up.
     auxiliaries: RefCell<Vec<Rc<Peer>>>,
@@ -101,7 +101,7 @@ impl Reply {
 /// A connection as it is shown to people.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerInfo {
-    /// Where it is.
+    /// Its endpoint.
     pub(crate) name: String,
     /// The version agreed on.
     pub(crate) version: Version,

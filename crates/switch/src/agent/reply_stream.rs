@@ -66,7 +66,7 @@ impl ReplyStream {
     /// Sends the next frame; adds the entries that it leaves out to `unsayable`.
     ///
     /// # Errors
-    /// When the connection is not up, or the reply is no dump and cannot be said.
+    /// When the connection is not up, or the reply is no dump and has no encoding.
     pub(super) fn send_next(
         &mut self,
         connection: &mut Connection,
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// What a controller gets of the reply: the cookies, and how many entries were left out.
+    /// The reply as a controller gets it: the cookies, and the number of entries left out.
     fn through(version: Version, entries: Vec<FlowStats>) -> (Vec<u64>, u64) {
         let now = Instant::now();
         let connection =

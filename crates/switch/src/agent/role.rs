@@ -1,6 +1,6 @@
 //! Roles of the controllers, and the generation id that decides which is master (clause 6.3.5).
 //!
-//! Pure state: who is connected is the caller's business.
+//! Pure state: the caller knows the connections.
 
 use openflow::Error;
 use openflow::message::{ControllerRole, Role};
@@ -11,19 +11,19 @@ pub(crate) struct Election {
     generation_id: Option<u64>,
 }
 
-/// What a role request changes.
+/// The change of roles by a role request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoleChange {
     /// Nothing: the role was asked only.
     None,
     /// The controller gets this role.
     To(ControllerRole),
-    /// The controller becomes master, and whoever was master becomes slave.
+    /// The controller becomes master, and the earlier master becomes slave.
     Master,
 }
 
 impl Election {
-    /// What a request asks, checked.
+    /// Checks a request.
     ///
     /// # Errors
     /// `OFPRRFC_STALE` for a generation id that is older than one that was seen,

@@ -32,14 +32,14 @@ pub(crate) struct Agent {
     pub(crate) config: BridgeConfig,
     /// The bridge's name for the log, where there are several.
     pub(crate) log_name: Option<Arc<str>>,
-    /// Where controllers may connect to, with the ports that the system has chosen.
+    /// The endpoints that controllers may connect to, with the ports that the system has chosen.
     pub(crate) listening: RefCell<Vec<Endpoint>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) upcalls: Arc<ShardUpcalls>,
     pub(crate) bridge: Bridge,
     /// The controllers that are connected to, and the task of each.
     controllers: RefCell<Vec<(Endpoint, AbortHandle)>>,
-    /// Who we are on endpoints with TLS.
+    /// The switch's identity on endpoints with TLS.
     pub(crate) tls: Option<Tls>,
     /// Rate limits of log lines about connections, those of all bridges.
     log: Rc<ConnectionLog>,

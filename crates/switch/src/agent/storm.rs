@@ -13,7 +13,7 @@ use netdev::sys::memory::release_free_memory;
 /// Connections at once that are a storm.
 const STORM: usize = 256;
 
-/// A storm is over when only one connection in so many is left.
+/// A storm is over when only one connection in this number is left.
 const LEFT: usize = 8;
 
 /// The last connections have this long to end too.

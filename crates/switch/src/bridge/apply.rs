@@ -34,12 +34,18 @@ pub(crate) enum Applied {
     /// No reply; the status of a port goes to all controllers.
     PortStatus(PortStatus),
     /// A barrier reply, once every worker has reached it: [`BarrierWaiter::Barrier`].
-    Later,
-    /// The command affects many entries and goes on with [`Bridge::sweep`]. Later requests of the
-    /// connection wait.
+    AtBarrier,
+    /// A reply at the end of a task. Later requests of the connection wait.
+    Later(Task),
+}
+
+/// The rest of a long command.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// It affects many entries, and goes on with [`Bridge::sweep`].
     Sweep(Box<Sweep>),
-    /// The request goes on with [`Bridge::statistics`]. Later requests of the connection wait.
-    Multipart(MultipartRequest),
+    /// It goes on with [`Bridge::statistics`].
+    Statistics(MultipartRequest),
 }
 
 /// The result of a message.
@@ -72,13 +78,13 @@ impl Bridge {
             BridgeCommand::Barrier => {
                 self.counters.bump(Counter::Barrier);
                 self.stage_barrier(BarrierWaiter::Barrier(request()));
-                Ok(Applied::Later)
+                Ok(Applied::AtBarrier)
             }
             BridgeCommand::Features => Ok(Applied::Reply(features::reply(self, version))),
             BridgeCommand::GetConfig => config::get(self),
             BridgeCommand::SetConfig(body) => config::set(self, body),
             BridgeCommand::QueueGetConfig(port) => queue::config(self, version, port),
-            BridgeCommand::Multipart(request) => Ok(Applied::Multipart(request)),
+            BridgeCommand::Multipart(request) => Ok(Applied::Later(Task::Statistics(request))),
         }
     }
 

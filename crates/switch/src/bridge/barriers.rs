@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::request::RequestContext;
 use crate::worker::BarrierId;
 
-/// What waits for a barrier.
+/// The waiter for a barrier.
 #[derive(Debug)]
 pub(crate) enum BarrierWaiter {
     /// A barrier request, to be answered.
@@ -19,7 +19,7 @@ pub(crate) enum BarrierWaiter {
     Task(oneshot::Sender<()>),
 }
 
-/// What the answer of a worker means for its barrier.
+/// The state of a barrier after an answer of a worker.
 #[derive(Debug)]
 pub(super) enum BarrierProgress {
     /// Other workers have not reached it, or there is no such barrier.

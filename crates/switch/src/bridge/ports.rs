@@ -14,9 +14,9 @@ use crate::worker::{PortSerial, Shard, ShardCommand, WorkerPort};
 pub(crate) struct BridgePort {
     /// Its number.
     pub(crate) number: PortNo,
-    /// Which opening of the number it is.
+    /// The opening of the number.
     pub(crate) serial: PortSerial,
-    /// What was opened.
+    /// The device that was opened.
     pub(crate) spec: PortSpec,
     /// Whether the device is the port's own, so that `PORT_DOWN` takes its link down.
     pub(crate) owns_link: bool,

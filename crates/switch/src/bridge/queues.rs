@@ -65,8 +65,8 @@ impl Bridge {
         all.extend(held);
         // Frames past the queues would be faster than these allow.
         let sends = shaper.is_none();
-        let tell = move |shard: &mut Shard| shard.set_tier_sends(port, sends);
-        self.stage_for_all(|| ShardCommand::Ask(Box::new(tell)));
+        let set = move |shard: &mut Shard| shard.set_tier_sends(port, sends);
+        self.stage_for_all(|| ShardCommand::Ask(Box::new(set)));
         self.links.iter().for_each(ShardLink::send);
         let command = ShardCommand::Reshape(place.index, shaper.map(Box::new));
         link.staged.borrow_mut().push(command);

@@ -20,7 +20,7 @@ enum Owner {
 }
 
 impl SwitchArgs {
-    /// What holds for each bridge: this one itself where there are no tables.
+    /// The options of each bridge: these themselves where there are no tables.
     pub(super) fn bridges(&self) -> Vec<Self> {
         if self.bridge.is_empty() {
             return vec![self.clone()];
@@ -35,7 +35,7 @@ impl SwitchArgs {
         whole.collect()
     }
 
-    /// What holds for a bridge of this name that comes to a running switch, of words `KEY=VALUE`
+    /// The options of a bridge of this name that comes to a running switch, of words `KEY=VALUE`
     /// with the keys of the file. What is not given has its default, not what other bridges have.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl SwitchArgs {
     }
 }
 
-/// What is wrong with flags, in a line.
+/// The error about flags, in a line.
 fn without_usage(error: &str) -> String {
     let first = error.split("\n\n").next().unwrap_or(error);
     let line: Vec<&str> = first.trim_start_matches("error: ").split_whitespace().collect();
@@ -160,7 +160,7 @@ fn check_apart(bridges: &[SwitchArgs]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a bridge has alone: the thing, its key, and its place in the key's list.
+/// The things that a bridge has alone, each with its key and its place in the key's list.
 fn claims(bridge: &SwitchArgs) -> Vec<(String, &'static str, Option<usize>)> {
     let mut claims = Vec::new();
     if let Some(name) = &bridge.name {

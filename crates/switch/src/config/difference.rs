@@ -1,4 +1,4 @@
-//! What has changed between two configurations, for a switch that goes on running.
+//! The changes between two configurations, for a switch that goes on running.
 //!
 //! Only what can be changed while packets pass is a difference; any other change is a problem, with
 //! the key that has it, and then nothing is applied. Nothing is opened or read here.
@@ -9,7 +9,7 @@ use openflow::PortNo;
 use super::resolve::Problem;
 use super::{BridgeConfig, Config, Forward, PortConfig};
 
-/// What has changed between two configurations.
+/// The changes between two configurations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Difference {
     /// The names of bridges that go.
@@ -134,7 +134,7 @@ fn check_fixed(from: &BridgeConfig, to: &BridgeConfig) -> Result<(), Problem> {
         is_tier_asked,
         name: _, ports: _, vlans: _, queues: _, controllers: _, caches: _,
     } = from;
-    // Which devices the kernel tier takes is said once; that it is not used any more, at any time.
+    // The devices that the kernel tier takes are chosen at the start; its end may come at any time.
     let takes_same = *is_tier_asked == to.is_tier_asked || !to.caches.0.kernel;
     let fixed = [
         ("dpid", *dpid == to.dpid),

@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use super::SwitchArgs;
 use super::resolve::Problem;
 
-/// What is wrong in a configuration.
+/// A fault in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The file, when it was one.
@@ -25,7 +25,7 @@ pub struct ConfigError {
     pub bridge: Option<String>,
     /// The key or flag, when one is at fault.
     pub key: Option<String>,
-    /// What is wrong and what is allowed.
+    /// The fault, and the values that are allowed.
     pub message: String,
 }
 
@@ -66,7 +66,7 @@ impl std::error::Error for ConfigError {}
 /// Reads the text of a configuration file. Does no input or output.
 ///
 /// # Errors
-/// What is wrong, with line, column and key; the file's name is added by the caller.
+/// Reads a configuration. An error has line, column and key; the caller adds the file's name.
 pub fn parse_config(text: &str) -> Result<SwitchArgs, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| ConfigError {
         place: error.span().map(|span| line_column(text, span.start)),
@@ -207,7 +207,7 @@ fn keys() -> Vec<String> {
         .collect()
 }
 
-/// What a key takes, from its flag's help.
+/// The values that a key takes, from its flag's help.
 fn allowed(key: &str) -> Option<String> {
     let command = flags();
     let arg = command.get_arguments().find(|arg| arg.get_long() == Some(key))?;
@@ -244,7 +244,7 @@ fn key_at<'a>(document: &'a DeTable<'_>, span: &Range<usize>) -> Option<&'a str>
         .map(|(key, _)| -> &str { key.get_ref() })
 }
 
-/// Where the value of a key, or one entry of its list, begins.
+/// The place of the value of a key, or of one entry of its list.
 fn place_of(document: &DeTable<'_>, key: &str, index: Option<usize>) -> Option<usize> {
     let (_, value) = document.iter().find(|(held, _)| held.get_ref() == key)?;
     match (value.get_ref(), index) {
@@ -255,7 +255,7 @@ fn place_of(document: &DeTable<'_>, key: &str, index: Option<usize>) -> Option<u
     }
 }
 
-/// Where the first wrong entry of a key's list begins: the first that is wrong when it is alone.
+/// The place of the first wrong entry of a key's list: the first that is wrong when it is alone.
 /// (An error of a list's entry carries the span of the whole list.)
 fn wrong_entry(text: &str, document: &DeTable<'_>, key: &str) -> Option<usize> {
     let (_, value) = document.iter().find(|(held, _)| held.get_ref() == key)?;
@@ -281,8 +281,8 @@ fn one_line(message: &str) -> String {
     message.trim().replace('\n', ", ")
 }
 
-/// How many letters must change to make one word the other (Levenshtein). Long words are not
-/// compared: nobody meant them.
+/// The number of letters that make one word the other (Levenshtein). Long words are not
+/// compared: they are no slip of the pen.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     if a.len() > LONGEST || b.len() > LONGEST {

@@ -50,7 +50,7 @@ pub struct Config {
     pub worker_cores: Vec<usize>,
     /// Most memory to take, in bytes; none for the limit of the control group.
     pub max_memory: Option<u64>,
-    /// How they wait.
+    /// Their wait policy.
     pub poll: Poll,
 }
 
@@ -63,7 +63,7 @@ pub struct BridgeConfig {
     pub dpid: Option<DatapathId>,
     /// The ports, by number; `LOCAL` is last when there is one.
     pub ports: Vec<PortConfig>,
-    /// How ports take part in VLANs, by number, where that is set.
+    /// The part of ports in VLANs, by number, where that is set.
     pub vlans: Vec<(PortNo, PortVlans)>,
     /// Ports with queues or a rate of their own.
     pub queues: Vec<PortQueues>,
@@ -71,7 +71,7 @@ pub struct BridgeConfig {
     pub device_queues: u32,
     /// Controllers to connect to.
     pub controllers: Vec<Endpoint>,
-    /// Where controllers may connect to.
+    /// The endpoints that controllers may connect to.
     pub listeners: Vec<Endpoint>,
     /// Key and certificates, when there is an endpoint with TLS.
     pub tls: Option<TlsFiles>,
@@ -81,7 +81,7 @@ pub struct BridgeConfig {
     pub auxiliary: u8,
     /// Versions to speak; never empty.
     pub versions: Vec<Version>,
-    /// What happens without a controller.
+    /// The mode while no controller is connected.
     pub fail_mode: FailMode,
     /// Flow tables.
     pub tables: u8,
@@ -97,9 +97,9 @@ pub struct BridgeConfig {
     pub packet_in_rate: u32,
     /// Packet-ins that may come at once before the rate holds.
     pub packet_in_burst: u32,
-    /// What forwards.
+    /// The mode of forwarding.
     pub forward: Forward,
-    /// Which caches its forwarders use.
+    /// The caches that its forwarders use.
     pub caches: CachesArg,
     /// Whether the kernel tier was asked for by name: it takes devices then that the host uses too.
     pub is_tier_asked: bool,
@@ -114,14 +114,14 @@ impl BridgeConfig {
         held.map(|queues| (queues.rate_bps, queues.queues.clone())).unwrap_or_default()
     }
 
-    /// How a port takes part in VLANs.
+    /// The part of a port in VLANs.
     pub(crate) fn vlans_of(&self, number: PortNo) -> PortVlans {
         let held = self.vlans.iter().find(|(port, _)| *port == number);
         held.map(|(_, vlans)| vlans.clone()).unwrap_or_default()
     }
 }
 
-/// A port whose device has so many queues, where nothing is said of them; one is not mentioned.
+/// A port whose device has `queues` queues, where the spec names none; one is not mentioned.
 pub(crate) fn with_queues(spec: PortSpec, queues: u32) -> PortSpec {
     if queues > 1 { spec.with_queues(queues) } else { spec }
 }
@@ -131,7 +131,7 @@ pub(crate) fn with_queues(spec: PortSpec, queues: u32) -> PortSpec {
 pub struct PortConfig {
     /// Its number.
     pub number: PortNo,
-    /// What to open.
+    /// The device to open.
     pub spec: PortSpec,
 }
 
@@ -146,7 +146,7 @@ pub struct PortQueues {
     pub queues: Vec<QueueRates>,
 }
 
-/// What is wrong with a value that is fine by itself.
+/// A fault of a value that is fine by itself.
 pub(super) struct Problem {
     /// The table that has it, among those of several bridges.
     pub(super) bridge: Option<usize>,

@@ -142,7 +142,7 @@ impl<'de> Deserialize<'de> for MemorySize {
 pub struct PortArg {
     /// The number before the equals sign.
     pub number: Option<PortNo>,
-    /// What stands behind it.
+    /// The port's device.
     pub spec: PortSpec,
 }
 
@@ -160,7 +160,7 @@ impl FromStr for PortArg {
     }
 }
 
-/// How the port of a number takes part in VLANs.
+/// The part in VLANs of the port of a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VlanArg {
     /// The port's number.
@@ -236,7 +236,7 @@ impl FromStr for EndpointArg {
     }
 }
 
-/// What the switch does while no controller is connected (clause 6.3.3).
+/// The mode of the switch while no controller is connected (clause 6.3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FailMode {
     /// Flow entries stay and expire; packets for the controller are dropped.
@@ -269,7 +269,7 @@ impl FromStr for FailMode {
     }
 }
 
-/// What forwards.
+/// The mode of forwarding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forward {
     /// The flow tables.
@@ -279,7 +279,7 @@ pub enum Forward {
     Wire(Wire),
 }
 
-/// What a wire does with frames. The names are DPDK testpmd's.
+/// The change that a wire makes to frames. The names are DPDK testpmd's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// Nothing: no byte is read.
@@ -318,7 +318,7 @@ impl FromStr for Forward {
     }
 }
 
-/// Which caches of decisions are used; by default all, the kernel tier where it is possible.
+/// The caches of decisions in use; by default all, the kernel tier where it is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachesArg(pub datapath::fast::Caches);
 
@@ -366,7 +366,7 @@ impl fmt::Display for CachesArg {
     }
 }
 
-/// How forwarding threads wait for frames.
+/// The wait policy of forwarding threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Poll {
     /// They sleep while there are no frames.

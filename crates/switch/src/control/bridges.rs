@@ -164,8 +164,8 @@ async fn begin_ports(
     Ok(())
 }
 
-fn devices(ports: Vec<WorkerPort>) -> Vec<Port> {
-    ports.into_iter().filter_map(|port| port.device).collect()
+fn devices(mut ports: Vec<WorkerPort>) -> Vec<Port> {
+    ports.iter_mut().filter_map(WorkerPort::take_device).collect()
 }
 
 /// Has a bridge go: its connections, its ports, and then all that is left of it.

@@ -49,7 +49,7 @@ fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
     )
 }
 
-/// What the kernel tier does, where it is on.
+/// The figures of the kernel tier, where it is on.
 fn kernel_text(set: Caches, figures: &ForwarderFigures) -> String {
     if !set.kernel {
         return String::new();
@@ -63,7 +63,7 @@ fn kernel_text(set: Caches, figures: &ForwarderFigures) -> String {
     )
 }
 
-/// How many frames each level decided.
+/// The number of frames that each level decided.
 pub(super) fn hits_text(figures: &ForwarderFigures) -> String {
     format!(
         "decided: {} by port, {} by the frame cache ({}), {} by the key cache ({}), {} by tables",

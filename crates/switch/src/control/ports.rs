@@ -141,7 +141,7 @@ pub(super) async fn add(
     let PortArg { number, spec } = text.parse()?;
     let settings = Settings::default().with(given)?;
     let _alone = all.change().await;
-    may_replug(agent)?;
+    may_change_ports(agent)?;
     let number = free_number(agent, number)?;
     let spec = with_queues(spec, agent.config.device_queues);
     check_device(all, &spec)?;
@@ -177,7 +177,7 @@ pub(super) async fn add_port(
     let queues = match settings.shape(number, port.info.speed_bps) {
         Ok(queues) => queues,
         Err(error) => {
-            close(port.device).await;
+            close(port.take_device()).await;
             return Err(error);
         }
     };
@@ -190,7 +190,7 @@ pub(super) async fn add_port(
     tracing::info!(bridge = agent.log_name(), port = %number, spec = %port.spec, "port added");
     let status = agent.bridge.add_port(port, queues).await.map_err(|WorkerGone| gone())?;
     if let Some(status) = status {
-        agent.tell_port_status(status);
+        agent.publish_port_status(status);
     }
     agent.send_ops();
     Ok(())
@@ -199,8 +199,8 @@ pub(super) async fn add_port(
 /// Removes a port; no record.
 pub(super) async fn remove(all: &Bridges, agent: &Agent, port: &str) -> Result<Records, String> {
     let _alone = all.change().await;
-    may_replug(agent)?;
-    let device = remove_port(agent, meant(agent, port)?).await?;
+    may_change_ports(agent)?;
+    let device = remove_port(agent, port_named(agent, port)?).await?;
     close(device).await;
     Ok(Vec::new())
 }
@@ -214,11 +214,11 @@ pub(super) async fn set(
     given: &PortSettings,
 ) -> Result<Records, String> {
     let _alone = all.change().await;
-    may_replug(agent)?;
+    may_change_ports(agent)?;
     if number.is_none() && *given == PortSettings::default() {
         return Err("there is nothing to set: give a rate, queues, VLANs or a number".to_owned());
     }
-    let now = meant(agent, port)?;
+    let now = port_named(agent, port)?;
     let settings = Settings::of(agent, now).with(given)?;
     let number = match number.map(PortNo).filter(|number| *number != now) {
         None => now,
@@ -279,8 +279,8 @@ async fn renumber(
 
 /// Removes a port; its device is to be closed, or used again.
 pub(super) async fn remove_port(agent: &Agent, number: PortNo) -> Result<Option<Port>, String> {
-    let tell = |status| agent.tell_port_status(status);
-    let device = agent.bridge.remove_port(number, tell).await.map_err(|WorkerGone| gone())?;
+    let publish = |status| agent.publish_port_status(status);
+    let device = agent.bridge.remove_port(number, publish).await.map_err(|WorkerGone| gone())?;
     agent.bridge.with_control(|control| control.port_vlans(number, PortVlans::default()));
     agent.send_ops();
     tracing::info!(bridge = agent.log_name(), port = %number, "port removed");
@@ -295,7 +295,7 @@ pub(super) async fn close(devices: impl IntoIterator<Item = Port> + Send + 'stat
 }
 
 /// Ports in pairs cannot come and go alone.
-pub(super) fn may_replug(agent: &Agent) -> Result<(), String> {
+pub(super) fn may_change_ports(agent: &Agent) -> Result<(), String> {
     agent.bridge.with_control(|_| ()).ok_or_else(|| {
         format!("{}, and its ports stand in pairs; they cannot come and go", no_tables())
     })
@@ -340,7 +340,7 @@ pub(super) fn check_device(all: &Bridges, spec: &PortSpec) -> Result<(), String>
 }
 
 /// The port of this number or name.
-fn meant(agent: &Agent, text: &str) -> Result<PortNo, String> {
+fn port_named(agent: &Agent, text: &str) -> Result<PortNo, String> {
     let views = agent.bridge.port_views();
     let number = match text {
         "LOCAL" => Some(PortNo::LOCAL),

@@ -1,6 +1,6 @@
 //! `weir ctl reload` and SIGHUP: the file is read again, and what has changed in it is applied.
 //!
-//! What is compared are the file as it was read last and as it is now, so that ports which were
+//! The file as it was read last is compared with the file as it is now, so that ports which were
 //! added by `weir ctl` stay. What may fail is tried first, and where it does nothing has changed.
 //! The one exception is a port of which the same device is to be opened in another way: it has to
 //! be closed before, and where it cannot be opened any more it is opened as it was.
@@ -14,7 +14,7 @@ use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
 use super::bridges::{NewBridge, end};
-use super::ports::{Settings, add_port, close, may_replug, open, remove_port, set_port};
+use super::ports::{Settings, add_port, close, may_change_ports, open, remove_port, set_port};
 use crate::agent::{Agent, Bridges};
 use crate::config::{BridgeDifference, Difference, PortConfig};
 use crate::worker::WorkerPort;
@@ -45,7 +45,7 @@ pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
         Ok(leaving) => leaving,
         Err(why) => {
             let opened = plans.into_iter().flat_map(|plan| plan.open);
-            close(opened.filter_map(|port| port.device).collect::<Vec<_>>()).await;
+            close(opened.filter_map(|mut port| port.take_device()).collect::<Vec<_>>()).await;
             for bridge in coming {
                 bridge.close().await;
             }
@@ -131,12 +131,12 @@ fn of_bridge(bridge: &str, change: &str, what: &str) -> Record {
 struct Failed {
     bridge: String,
     number: PortNo,
-    /// What it is instead.
+    /// The port that it is instead.
     earlier: Option<PortConfig>,
     why: String,
 }
 
-/// What is to be done to one bridge, with the ports that are open for it already.
+/// The changes of one bridge, with the ports that are open for it already.
 struct Plan {
     agent: Rc<Agent>,
     to: BridgeDifference,
@@ -151,7 +151,7 @@ impl Plan {
         let agent = all.find(Some(&to.to.name))?;
         let mut plan = Self { agent, to: to.clone(), open: Vec::new(), later: Vec::new() };
         if let Err(why) = plan.prepare(all).await {
-            let opened = plan.open.into_iter().filter_map(|port| port.device);
+            let opened = plan.open.iter_mut().filter_map(WorkerPort::take_device);
             close(opened.collect::<Vec<_>>()).await;
             return Err(format!("bridge {}: {why}", to.to.name));
         }
@@ -160,7 +160,7 @@ impl Plan {
 
     async fn prepare(&mut self, all: &Bridges) -> Result<(), String> {
         if self.to.has_port_changes() {
-            may_replug(&self.agent)?;
+            may_change_ports(&self.agent)?;
         }
         for number in &self.to.set {
             let speed_bps = self.agent.bridge.speed_of(*number);
@@ -189,7 +189,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Who has the device of a port that is to come.
+    /// The holder of the device of a port that is to come.
     fn holder(&self, all: &Bridges, spec: &PortSpec) -> Holder {
         let Some(device) = spec.exclusive() else { return Holder::Nobody };
         for agent in all.all() {
@@ -277,7 +277,7 @@ impl Plan {
     }
 }
 
-/// Who has a device.
+/// The holder of a device.
 enum Holder {
     Nobody,
     /// A port that goes.

@@ -22,7 +22,7 @@ use crate::counters::Counter;
 /// Connections at once; further ones are closed.
 const CONNECTIONS_MAX: usize = 32;
 
-/// How long a connection may be silent, or leave an answer unread.
+/// The time that a connection may be silent, or leave an answer unread.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Wait after a failed accept: without descriptors the next one would fail at once.
@@ -49,7 +49,7 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
         };
         if open.get() >= CONNECTIONS_MAX {
             bridges.first().counters.bump(Counter::ControlRefused);
-            // One line fits an empty socket's buffer; whoever does not read it sees the end only.
+            // One line fits an empty socket's buffer; one that does not read it sees the end only.
             let full = format!("{CONNECTIONS_MAX} control connections are open; end one of them");
             let _ = stream.try_write(&ControlLine::Refused(full).encode());
             continue;
@@ -67,7 +67,7 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
     }
 }
 
-/// How the lines of a connection have ended.
+/// The end of the lines of a connection.
 enum Ended {
     /// The connection was closed.
     Closed,

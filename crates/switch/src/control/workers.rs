@@ -24,7 +24,7 @@ fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {
     }
 }
 
-/// What follows from the figures. Nanoseconds and shares; `None` where nothing was counted.
+/// Nanoseconds and shares that follow from the figures; `None` where nothing was counted.
 struct Shares {
     batch_size: Option<f64>,
     rx_ns: Option<f64>,

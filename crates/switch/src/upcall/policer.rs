@@ -30,7 +30,7 @@ pub(crate) enum PacketInClass {
 }
 
 impl PacketInClass {
-    /// How many classes there are.
+    /// The number of classes.
     pub(crate) const COUNT: usize = 3;
 
     /// The class of a reason.
@@ -70,9 +70,9 @@ pub(crate) struct PacketInPolicer {
 
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// What a packet costs.
+    /// The cost of a packet.
     interval: u64,
-    /// What a full bucket holds.
+    /// The contents of a full bucket.
     depth: u64,
 }
 
@@ -111,7 +111,7 @@ mod tests {
     use super::{PacketInClass, PacketInPolicer};
     use crate::counters::{Counter, Counters};
 
-    /// How many of `offered` packets, evenly over a second from `start`, get through.
+    /// The number of `offered` packets, evenly over a second from `start`, that get through.
     fn passed(
         policer: &PacketInPolicer,
         class: PacketInClass,

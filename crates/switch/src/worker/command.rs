@@ -46,15 +46,15 @@ pub(crate) enum ShardCommand {
     FlushCounters(BarrierId),
     /// A question, answered by a channel of its own.
     Ask(Box<dyn FnOnce(&mut Shard) + Send>),
-    /// Where ports are served from now on. A port receives only while the map has it.
+    /// The places of ports from now on. A port receives only while the map has it.
     SetMap(Arc<PortMap>),
-    /// A port for an index that no other has, and who waits until it is there.
+    /// A port for an index that no other has, and the bridge that waits until it is there.
     AddPort(usize, Box<WorkerPort>, oneshot::Sender<()>),
     /// Other queues for the port at an index, or none.
     Reshape(usize, Option<Box<Shaper>>),
     /// The link of the port at an index is to be down, or up, where the device is the port's own.
     SetLink(usize, bool),
-    /// Gives up the port at an index, which the map has no more: its device goes to who closes it.
+    /// Gives up the port at an index, which the map has no more; the bridge has its device closed.
     RemovePort(usize, oneshot::Sender<Option<Port>>),
     /// From the home of a port: the further queue at an index has this queue of that device from
     /// now on, or none.
@@ -85,7 +85,7 @@ impl fmt::Debug for ShardCommand {
     }
 }
 
-/// What a worker reports to the agent beside packet-ins.
+/// A report of a worker to the agent, beside packet-ins.
 #[derive(Debug)]
 pub(crate) enum WorkerEvent {
     /// A packet-out was refused.

@@ -4,7 +4,7 @@
 //! on the worker's thread all its other ports would stand still meanwhile. The worker posts jobs to
 //! a bounded queue and never waits; an open device comes back with a ring of the doorbell. Jobs are
 //! done in order, so a device is closed before one of the same name is opened. A driver's panic
-//! must never end the thread: the jobs behind it would wait for ever.
+//! must never end the thread: later jobs would wait for ever.
 
 use std::any::Any;
 use std::io;
@@ -28,7 +28,7 @@ const CLOSING_THREADS: usize = 32;
 /// Jobs that find room beside those of the ports at the start.
 const SPARE_JOBS: usize = 256;
 
-/// How a device is opened; tests have their own.
+/// The function that opens a device; tests have their own.
 pub(super) type Open = fn(&PortSpec) -> Result<Port, PortError>;
 
 /// An open device, with its state when it was opened.
@@ -75,7 +75,7 @@ pub(super) struct DeviceThread {
 }
 
 impl DeviceThread {
-    /// A thread for a worker with so many ports.
+    /// A thread for a worker with `ports` ports.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_panics_is_an_error_and_the_next_device_is_opened() {
+    fn after_a_driver_s_panic_the_next_device_is_opened() {
         let doorbell = Arc::new(Doorbell::new().unwrap());
         let devices = DeviceThread::new(doorbell, 2, open_or_panic).unwrap();
         for _ in 0..2 {

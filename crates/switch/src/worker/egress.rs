@@ -45,7 +45,7 @@ impl WorkerLink {
     }
 }
 
-/// What waits for a port.
+/// The frames that wait for a port.
 #[derive(Debug)]
 struct EgressQueue {
     /// Frames to send at the end of the batch.
@@ -131,7 +131,7 @@ impl Egress {
         }
     }
 
-    /// Where ports are served from now on.
+    /// Sets the places of ports.
     pub(super) fn set_map(&mut self, map: Arc<PortMap>) {
         self.map = map;
     }
@@ -333,7 +333,7 @@ pub(super) struct TxSink<'a> {
 }
 
 impl TxSink<'_> {
-    /// Where a port is served, to which these frames go.
+    /// The place of the port that these frames go to.
     fn location(&mut self, port: PortNo, frames: &[PacketBuf]) -> Option<PortLocation> {
         let location = self.egress.map.location(port);
         if location.is_none() {
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(sent, copies);
         assert!((WAITING_BYTES / 2..WAITING_BYTES).contains(&most), "{most} bytes wait");
         for port in ports.all_mut().iter_mut().filter(|port| port.number != PortNo(1)) {
-            let counted = port.device.as_mut().unwrap().device.counters();
+            let counted = port.device_mut().unwrap().device.counters();
             assert_eq!(counted.tx_packets, 2 * 64, "{}", port.number);
         }
     }

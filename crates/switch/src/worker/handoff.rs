@@ -38,7 +38,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// How many of these frames there is room for.
+    /// The number of these frames that there is room for.
     fn room(&self, frames: &[HandedFrame]) -> usize {
         let room = LANE_MAX.saturating_sub(self.frames.len()).min(frames.len());
         if !frames.iter().any(is_large) {
@@ -62,7 +62,7 @@ fn is_large((_, frame): &HandedFrame) -> bool {
 }
 
 impl Handoff {
-    /// Lanes from so many workers, at most 64.
+    /// Lanes from `workers` workers, at most 64.
     pub(crate) fn new(workers: usize) -> Self {
         Self { lanes: (0..workers).map(|_| Mutex::default()).collect(), any: AtomicU64::new(0) }
     }

@@ -29,7 +29,7 @@ pub(super) struct IdlePolicy {
     nap: Duration,
 }
 
-/// What an idle worker does.
+/// The sleep of an idle worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sleep {
     /// Not at all.
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_worker_sleeps_after_a_few_rounds_and_begins_anew_with_work() {
+    fn an_adaptive_worker_sleeps_after_a_few_idle_rounds() {
         let mut policy = IdlePolicy::new(Poll::Adaptive);
         for _ in 0..2 {
             for _ in 1..IDLE_ROUNDS {

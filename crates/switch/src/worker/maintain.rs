@@ -10,10 +10,11 @@ use channel::LogThrottle;
 use netdev::{LinkChange, LinkMonitor, LinkNotification};
 
 use super::device_thread::Opened;
+use super::port::Unreported;
 use super::{Shard, Slots, Worker, WorkerEvent, WorkerPort};
 use crate::counters::Counter;
 
-/// How often ports without notifications are asked for their state: a link that goes down is known
+/// The interval at which ports without notifications are read: a link that goes down is known
 /// within this time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
@@ -106,7 +107,7 @@ impl Maintenance {
             for (port, found) in shard.ports.all().iter() {
                 maintenance.register((index, port), found.notification, now);
                 if let LinkNotification::Netlink(device) = found.notification
-                    && found.may_be_misplaced(addressed.contains(&device))
+                    && found.may_have_stale_tier_choice(addressed.contains(&device))
                 {
                     doubtful.insert(device);
                 }
@@ -182,7 +183,7 @@ impl Worker {
         if worked || self.maintenance.compare_at.is_some_and(|due| now >= due) {
             self.read_link_changes(now);
             self.compare_links(now);
-            self.heed_the_host(now);
+            self.recheck_host_use(now);
         }
         if !self.maintenance.asked.is_empty() && now >= self.maintenance.ask_at {
             worked = true;
@@ -226,14 +227,14 @@ impl Worker {
         }
     }
 
-    /// Looks at the ports on whose devices addresses of the host have come or gone; again later
-    /// where the kernel did not tell.
-    fn heed_the_host(&mut self, now: Instant) {
+    /// Rechecks the ports on whose devices addresses of the host have come or gone; again later
+    /// where the kernel gave no answer.
+    fn recheck_host_use(&mut self, now: Instant) {
         for index in std::mem::take(&mut self.maintenance.addressed) {
             let ports = self.maintenance.devices.get(&index).cloned().unwrap_or_default();
             for (shard, port) in ports {
                 let Some(found) = self.shards.get_mut(shard) else { continue };
-                match found.heed_the_host(port, now) {
+                match found.recheck_host_use(port, now) {
                     Ok(is_due) => self.maintenance.has_new_fault |= is_due,
                     Err(error) => {
                         let (bridge, port, name) = log_fields(found, port);
@@ -274,7 +275,7 @@ impl Worker {
     /// Whether the link of a port was up when its state was read last; `None` without a device.
     fn link_is_up(&self, (shard, port): PortIndex) -> Option<bool> {
         let port = self.shards.get(shard)?.ports.all().get(port)?;
-        port.device.as_ref().map(|_| port.info.link_up)
+        port.device().map(|_| port.info.link_up)
     }
 
     /// A device of this name exists, perhaps anew: a lost port of this name is due at once.
@@ -335,16 +336,15 @@ impl Worker {
         if let Some(lost) = found.take_lost(&self.watch) {
             self.devices.close(lost);
         }
-        if found.device.is_none() && found.service_at().is_some_and(|due| now >= due) {
-            found.start_opening(now);
-            if !self.devices.open((index, port), found.serial, found.spec.clone(), tier) {
-                found.retry_later(now);
-            }
+        if found.start_opening(now)
+            && !self.devices.open((index, port), found.serial, found.spec.clone(), tier)
+        {
+            found.retry_later(now);
         }
         // Ends the pause when its time is over.
-        let (is_open, is_paused) = (found.device.is_some(), found.is_paused(now));
+        let (is_open, is_paused) = (found.device().is_some(), found.is_paused(now));
         found.watch(&self.watch, super::run::watch_key(index, port));
-        if std::mem::take(&mut found.changed) {
+        if found.is_changed() {
             self.report((index, port));
         }
         let Some(shard) = self.shards.get(index) else { return };
@@ -394,9 +394,10 @@ impl Worker {
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
         let (number, serial) = (found.number, found.serial);
         let (info, is_home) = (Box::new(found.info.clone()), found.is_home());
-        let is_newly_lost = std::mem::take(&mut found.is_newly_lost);
+        let unreported = std::mem::replace(&mut found.unreported, Unreported::Nothing);
+        let is_newly_lost = unreported == Unreported::Loss;
         if is_newly_lost {
-            self.tell_lost((index, port));
+            self.publish_loss((index, port));
         }
         if !is_home {
             return;
@@ -408,7 +409,7 @@ impl Worker {
             tracing::warn!(bridge, port, name, "the port is gone");
         }
         if info.exists {
-            shard.tell_address(number, info.mac);
+            shard.publish_address(number, info.mac);
         }
         shard.pending.events.push(WorkerEvent::PortChanged(number, serial, info));
     }

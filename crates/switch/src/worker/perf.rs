@@ -132,7 +132,7 @@ pub(crate) struct PortAssignment {
     pub(crate) number: PortNo,
     /// Its spec text.
     pub(crate) spec: String,
-    /// Which of its queues is here, from 0, and how many it has.
+    /// The number of the queue that is here, from 0, and the number of its queues.
     pub(crate) queue: usize,
     pub(crate) queues: usize,
     /// On a wire, the port that sends its frames.

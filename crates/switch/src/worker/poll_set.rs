@@ -13,13 +13,13 @@
 
 use super::shard::{RX_BATCH, TURN_FRAMES};
 
-/// Up to so many ports, all are polled.
+/// Up to this number of ports, all are polled.
 const FEW: usize = 8;
 
 /// Rounds without a frame after which a port may be suspended.
 const EMPTY_ROUNDS: u32 = 64;
 
-/// A port that had so many frames in its turn may have more waiting.
+/// A port that had this number of frames in its turn may have more waiting.
 const MANY_FRAMES: usize = RX_BATCH / 2;
 
 /// The longest turn while ports share the time, so that the ring of another port that is full does
@@ -29,7 +29,7 @@ const TURN_NS: u64 = 100_000;
 /// The fewest frames of a turn: less than a batch costs a system call or a look at the caches more.
 const TURN_LEAST: usize = 16;
 
-/// How far a port may be before another.
+/// The lead that a port may have over another.
 const LEAD_NS: u64 = 20_000;
 
 /// A turn counts as no longer than this: longer ones were interrupted, which is no port's doing.
@@ -38,7 +38,7 @@ const TURN_MOST_NS: u64 = 2_000_000;
 /// The turns of ports that share the worker's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Share {
-    /// The last turn has left frames behind, as far as one can tell.
+    /// The last turn has left frames behind, by the length of its batch.
     is_backlogged: bool,
     /// The time of its turns since sharing began.
     used_ns: u64,
@@ -83,7 +83,7 @@ impl PollSet {
         }
     }
 
-    /// The worker has so many ports now; whether all of them are to be polled from now on.
+    /// The worker has `ports` ports now; whether all of them are to be polled from now on.
     pub(super) fn set_count(&mut self, ports: usize) -> bool {
         let was_small = std::mem::replace(&mut self.is_small, ports <= FEW);
         self.is_small && !was_small
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_have_always_frames_share_the_time_whatever_their_frames_cost() {
+    fn busy_ports_share_the_time_whatever_their_frames_cost() {
         const RUN_NS: u64 = 1_000_000_000;
         for ports in [
             vec![(20, 1_000), (5_000, 1_000)],
@@ -266,7 +266,7 @@ mod tests {
 
     /// A stall of the machine is not the port's doing, and a port that was quiet has saved nothing.
     #[test]
-    fn neither_a_stall_nor_a_silence_is_held_against_anybody_for_long() {
+    fn neither_stall_nor_silence_is_held_against_a_port_for_long() {
         let mut poll_set = PollSet::new(FEW);
         (0..2).for_each(|port| poll_set.add(0, port));
         let round = |poll_set: &mut PollSet, turns_ns: [u64; 2]| {

@@ -22,70 +22,152 @@ use crate::counters::{Counter, Counters};
 const REOPEN_FIRST: Duration = Duration::from_millis(200);
 const REOPEN_LAST: Duration = Duration::from_secs(2);
 
-/// How long a port whose system call failed is left alone.
+/// A port whose system call failed is left alone for this time.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// The device of a port.
+enum DeviceState {
+    /// Open.
+    Open {
+        device: Port,
+        tier: TierPlace,
+        /// The port is left alone until then, after a call failed.
+        paused_until: Option<Instant>,
+    },
+    /// Lost, and still to be closed by the worker, which may watch it.
+    Lost(Port, Attempt),
+    /// There is none. A further queue waits for its home, which opens the device.
+    Waiting(Attempt),
+    /// Being opened. After a failure the next wait is twice this one, and none where a device of
+    /// its name has appeared meanwhile.
+    Opening { wait: Duration, has_appeared: bool },
+}
+
+impl DeviceState {
+    /// An open device.
+    fn open(device: Port) -> Self {
+        Self::Open { device, tier: TierPlace::None, paused_until: None }
+    }
+}
+
+/// The next attempt to open a lost device.
+#[derive(Clone, Copy)]
+struct Attempt {
+    at: Instant,
+    /// The wait before it.
+    wait: Duration,
+}
+
+impl Attempt {
+    /// The first one after a device was lost.
+    fn first(now: Instant) -> Self {
+        Self { at: now + REOPEN_FIRST, wait: REOPEN_FIRST }
+    }
+}
+
+/// The place of an open device in the kernel tier.
+enum TierPlace {
+    /// The tier has no part in it.
+    None,
+    /// The tier's program is at the device.
+    In {
+        /// The tier that was made for it, until its shard takes it.
+        made: Option<ShardTier>,
+    },
+    /// It should be there, but the host uses the device: the note.
+    LeftToHost(String),
+    /// It should be there, but cannot: the note.
+    Refused(String),
+}
+
+impl TierPlace {
+    fn of(entered: Result<(), TierRefusal>) -> Self {
+        match entered {
+            Ok(()) => Self::In { made: None },
+            Err(TierRefusal { why, is_for_the_host }) => {
+                let note = format!("no kernel tier: {why}");
+                if is_for_the_host { Self::LeftToHost(note) } else { Self::Refused(note) }
+            }
+        }
+    }
+
+    /// Why the tier's program is not there, where it should be.
+    fn note(&self) -> Option<&String> {
+        match self {
+            Self::None | Self::In { .. } => None,
+            Self::LeftToHost(note) | Self::Refused(note) => Some(note),
+        }
+    }
+}
+
+/// A change of a port's state that was not reported to the agent yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreported {
+    /// None.
+    Nothing,
+    /// The state has changed.
+    Change,
+    /// The device was lost, and the log does not say so yet.
+    Loss,
+}
+
+/// The lists of its worker and its shard that a port is on.
+#[derive(Default)]
+pub(super) struct Membership {
+    /// The worker is woken by the port's descriptor.
+    pub(super) watched: bool,
+    /// It is in the worker's poll set.
+    pub(super) polled: bool,
+    /// It is on its shard's list of faulted ports.
+    pub(super) faulted: bool,
+    /// The map of the bridge has it; else nothing is received.
+    pub(super) mapped: bool,
+}
+
+impl Membership {
+    /// Watches the descriptor of a device no more.
+    fn unwatch(&mut self, watch: &Watch, port: PortNo, device: &Port) {
+        if let Some(fd) = device.fd().filter(|_| self.watched)
+            && let Err(error) = watch.remove(fd)
+        {
+            tracing::debug!(%port, %error, "the port was not watched");
+        }
+        self.watched = false;
+    }
+}
 
 /// A configured port.
 pub(crate) struct WorkerPort {
     /// Its number.
     pub(crate) number: PortNo,
+    /// The opening of its number.
+    pub(crate) serial: PortSerial,
     /// The device to open.
     pub(crate) spec: PortSpec,
-    /// The open device; `None` while it is lost.
-    pub(crate) device: Option<Port>,
+    device: DeviceState,
+    /// The number of devices that it has had.
+    devices: u64,
     /// The state that was read last.
     pub(crate) info: PortInfo,
+    pub(super) unreported: Unreported,
     /// The port's queues, where any are configured, until a shard's transmit side takes them.
     pub(crate) shaper: Option<Shaper>,
     /// Whether the port has queues.
     pub(crate) has_queues: bool,
-    /// Whether the kernel tier's program is at the device.
-    pub(crate) is_in_tier: bool,
-    /// Why it is not, where it should be.
-    tier_note: Option<String>,
-    /// Whether the host's use of the device is why.
-    is_left_to_host: bool,
-    /// The kernel tier that was made for it, until its shard takes it.
-    pub(super) made_tier: Option<ShardTier>,
     /// Frames that the device refused, over all reopenings.
     pub(crate) tx_refused: u64,
-    /// The state has changed and was not reported to the agent yet.
-    pub(crate) changed: bool,
-    /// The port is left alone until then, after a call failed.
-    pub(crate) paused_until: Option<Instant>,
-    /// The source of change notifications.
-    pub(super) notification: LinkNotification,
-    /// Whether the worker is woken by the port's descriptor.
-    pub(super) is_watched: bool,
-    /// Whether the port is in the worker's poll set.
-    pub(super) is_in_poll_set: bool,
-    /// Whether the port is on its shard's list of faulted ports.
-    pub(super) is_listed_faulted: bool,
-    /// The device is lost, and the log does not say so yet.
-    pub(super) is_newly_lost: bool,
-    /// A lost device that may still be watched.
-    lost: Option<Port>,
     /// The counters of earlier devices of the port.
     earlier: PortCounters,
-    reopen_at: Instant,
-    reopen_wait: Duration,
-    /// A device is being opened.
-    is_opening: bool,
-    /// A device of its name has appeared meanwhile.
-    appeared: bool,
-    /// Which opening of its number it is.
-    pub(crate) serial: PortSerial,
+    /// The source of change notifications.
+    pub(super) notification: LinkNotification,
+    pub(super) member: Membership,
     /// Whether its link is to be down, where the device is its own.
     is_set_down: bool,
     /// Whether the device is the port's own.
     pub(crate) owns_link: bool,
-    /// Whether the map of the bridge has it; else nothing is received.
-    pub(super) is_mapped: bool,
     /// On a wire, the number and address of the port that sends its frames.
     pub(super) pair: Option<(PortNo, [u8; 6])>,
     role: QueueRole,
-    /// The devices that it has had.
-    devices: u64,
 }
 
 impl WorkerPort {
@@ -108,10 +190,10 @@ impl WorkerPort {
         let owns_link = device.device.owns_link();
         let OpenDevice { device, info, notification, .. } = OpenDevice::new(device);
         let port = Self::without_device(number, serial, spec, info);
-        Self { device: Some(device), notification, owns_link, ..port }
+        Self { device: DeviceState::open(device), notification, owns_link, ..port }
     }
 
-    /// A further queue of this port, which its home hands out: its number of so many.
+    /// A further queue of this port, which its home hands out: number `nth` of `of`.
     pub(crate) fn further_queue(&self, (nth, of): (usize, usize), home: PortLocation) -> Self {
         let (spec, info) = (self.spec.clone(), self.info.clone());
         let port = Self::without_device(self.number, self.serial, spec, info);
@@ -121,36 +203,22 @@ impl WorkerPort {
     fn without_device(number: PortNo, serial: PortSerial, spec: PortSpec, info: PortInfo) -> Self {
         Self {
             number,
+            serial,
             spec,
+            device: DeviceState::Waiting(Attempt::first(Instant::now())),
+            devices: 0,
             info,
+            unreported: Unreported::Nothing,
             shaper: None,
             has_queues: false,
-            is_in_tier: false,
-            tier_note: None,
-            is_left_to_host: false,
-            made_tier: None,
             tx_refused: 0,
-            changed: false,
-            paused_until: None,
-            notification: LinkNotification::Never,
-            is_watched: false,
-            is_in_poll_set: false,
-            is_listed_faulted: false,
-            is_newly_lost: false,
-            lost: None,
-            device: None,
             earlier: PortCounters::default(),
-            reopen_at: Instant::now(),
-            reopen_wait: REOPEN_FIRST,
-            is_opening: false,
-            appeared: false,
-            serial,
+            notification: LinkNotification::Never,
+            member: Membership::default(),
             is_set_down: false,
             owns_link: false,
-            is_mapped: false,
             pair: None,
             role: QueueRole::Home(Vec::new()),
-            devices: 0,
         }
     }
 
@@ -163,7 +231,7 @@ impl WorkerPort {
         matches!(self.role, QueueRole::Home(_))
     }
 
-    /// Where the further queues of the port are, of its home.
+    /// The places of the port's further queues, of its home.
     pub(super) fn further(&self) -> &[PortLocation] {
         match &self.role {
             QueueRole::Home(further) => further,
@@ -171,12 +239,12 @@ impl WorkerPort {
         }
     }
 
-    /// Where the further queues of the port are from now on.
+    /// Sets the places of the port's further queues.
     pub(crate) fn set_further(&mut self, places: Vec<PortLocation>) {
         self.role = QueueRole::Home(places);
     }
 
-    /// Which device its queue is of.
+    /// The device that its queue is of.
     pub(super) fn opening(&self) -> Opening {
         Opening { serial: self.serial, devices: self.devices }
     }
@@ -186,22 +254,49 @@ impl WorkerPort {
         !self.is_home() && self.serial == serial
     }
 
-    /// Takes the queue that the home has handed out. Returns what it had, to be closed: it is not
-    /// watched any more.
+    /// The open device.
+    pub(crate) fn device(&self) -> Option<&Port> {
+        match &self.device {
+            DeviceState::Open { device, .. } => Some(device),
+            DeviceState::Lost(..) | DeviceState::Waiting(_) | DeviceState::Opening { .. } => None,
+        }
+    }
+
+    /// The open device, writable.
+    pub(super) fn device_mut(&mut self) -> Option<&mut Port> {
+        match &mut self.device {
+            DeviceState::Open { device, .. } => Some(device),
+            DeviceState::Lost(..) | DeviceState::Waiting(_) | DeviceState::Opening { .. } => None,
+        }
+    }
+
+    /// Takes the device, open or lost, to be closed.
+    pub(crate) fn take_device(&mut self) -> Option<Port> {
+        let none = DeviceState::Waiting(Attempt::first(Instant::now()));
+        match std::mem::replace(&mut self.device, none) {
+            DeviceState::Open { device, .. } | DeviceState::Lost(device, _) => Some(device),
+            DeviceState::Waiting(_) | DeviceState::Opening { .. } => None,
+        }
+    }
+
+    /// As [`WorkerPort::take_device`], of one that may be watched.
+    pub(super) fn take_watched(&mut self, watch: &Watch) -> Option<Port> {
+        let device = self.take_device();
+        device.inspect(|device| self.member.unwatch(watch, self.number, device))
+    }
+
+    /// Takes the queue that the home has handed out. Returns the earlier one, to be closed: it is
+    /// not watched any more.
     pub(super) fn take_queue(
         &mut self,
         queue: PortQueue,
         opening: Opening,
         watch: &Watch,
     ) -> Option<Port> {
-        let earlier = self.device.take().or_else(|| self.lost.take());
-        if let Some(earlier) = &earlier {
-            self.unwatch(watch, earlier);
-        }
+        let earlier = self.take_watched(watch);
         self.devices = opening.devices;
         self.info.exists = true;
-        self.device = Some(port_of_queue(queue, self.info.clone()));
-        self.paused_until = None;
+        self.device = DeviceState::open(port_of_queue(queue, self.info.clone()));
         earlier
     }
 
@@ -212,43 +307,74 @@ impl WorkerPort {
 
     /// The device has disappeared.
     pub(crate) fn lose(&mut self, now: Instant) {
-        if let Some(mut device) = self.device.take() {
-            self.earlier = [self.earlier, device.counters()].into_iter().sum();
-            self.lost = Some(device);
-            self.is_newly_lost = true;
-        }
+        let attempt = Attempt::first(now);
+        let earlier = std::mem::replace(&mut self.device, DeviceState::Waiting(attempt));
+        self.note_change();
+        self.device = match earlier {
+            DeviceState::Open { mut device, .. } => {
+                self.earlier = [self.earlier, device.counters()].into_iter().sum();
+                self.unreported = Unreported::Loss;
+                DeviceState::Lost(device, attempt)
+            }
+            DeviceState::Lost(device, _) => DeviceState::Lost(device, attempt),
+            DeviceState::Waiting(_) => DeviceState::Waiting(attempt),
+            DeviceState::Opening { has_appeared, .. } => {
+                DeviceState::Opening { wait: attempt.wait, has_appeared }
+            }
+        };
         self.info.link_up = false;
         self.info.exists = false;
-        self.changed = true;
-        self.reopen_wait = REOPEN_FIRST;
-        self.reopen_at = now + self.reopen_wait;
+    }
+
+    /// The state has changed.
+    fn note_change(&mut self) {
+        if self.unreported == Unreported::Nothing {
+            self.unreported = Unreported::Change;
+        }
+    }
+
+    /// Whether the state has changed and was not reported to the agent yet.
+    pub(super) fn is_changed(&self) -> bool {
+        self.unreported != Unreported::Nothing
+    }
+
+    /// Whether the kernel tier's program is at the device.
+    pub(crate) fn is_in_tier(&self) -> bool {
+        matches!(&self.device, DeviceState::Open { tier: TierPlace::In { .. }, .. })
+    }
+
+    /// Whether the device is kept out of the kernel tier because the host uses it.
+    fn is_left_to_host(&self) -> bool {
+        matches!(&self.device, DeviceState::Open { tier: TierPlace::LeftToHost(_), .. })
     }
 
     /// Whether the device is perhaps used otherwise than when it was opened, given whether the
     /// host has an address on it.
-    pub(super) fn may_be_misplaced(&self, has_address: bool) -> bool {
-        if has_address { self.is_in_tier } else { self.is_left_to_host }
+    pub(super) fn may_have_stale_tier_choice(&self, has_address: bool) -> bool {
+        if has_address { self.is_in_tier() } else { self.is_left_to_host() }
     }
 
     /// The host has addresses on the device that it had not, or the other way round: whether the
     /// port is in the kernel tier and should not be any more, or should be again.
     ///
     /// # Errors
-    /// The kernel does not say what the host uses the device for.
-    pub(super) fn is_misplaced(&mut self) -> Result<bool, PortError> {
-        let Some(device) = self.device.as_ref().filter(|_| self.is_in_tier || self.is_left_to_host)
-        else {
+    /// The kernel does not report what the host uses the device for.
+    pub(super) fn is_tier_choice_stale(&mut self) -> Result<bool, PortError> {
+        let DeviceState::Open { device, tier, .. } = &self.device else { return Ok(false) };
+        if !self.is_in_tier() && !self.is_left_to_host() {
             return Ok(false);
-        };
+        }
         let used = device.device.host_use()?;
-        if used.is_some() == self.is_in_tier {
+        if used.is_some() == self.is_in_tier() {
             return Ok(true);
         }
         // It is as it was, perhaps for another reason.
         if let Some(used) = used {
             let refusal = TierRefusal::of(&PortError::HostUses(used));
-            self.changed |= self.tier_note.as_ref().is_none_or(|n| !n.ends_with(&refusal.why));
-            self.entered_tier(Err(refusal));
+            if tier.note().is_none_or(|note| !note.ends_with(&refusal.why)) {
+                self.note_change();
+            }
+            self.set_tier(TierPlace::of(Err(refusal)));
         }
         Ok(false)
     }
@@ -256,80 +382,101 @@ impl WorkerPort {
     /// Has the device closed and opened again at once, as one that has disappeared and come back.
     pub(super) fn reopen(&mut self, now: Instant) {
         self.lose(now);
-        self.is_newly_lost = false;
-        self.reopen_at = now;
+        self.unreported = Unreported::Change;
+        self.attempt_at(now);
+    }
+
+    /// Brings the next attempt to open a device forward.
+    fn attempt_at(&mut self, now: Instant) {
+        match &mut self.device {
+            DeviceState::Lost(_, attempt) | DeviceState::Waiting(attempt) => attempt.at = now,
+            DeviceState::Opening { has_appeared, .. } => *has_appeared = true,
+            DeviceState::Open { .. } => {}
+        }
     }
 
     /// Reads the state of the device.
     pub(crate) fn refresh(&mut self, now: Instant) {
-        let Some(device) = &mut self.device else { return };
+        let DeviceState::Open { device, tier, .. } = &mut self.device else { return };
         let mut info = device.info();
         // A device in another namespace is asked, since no notification comes from there.
         self.notification = device.link_notification();
-        info.notes.extend(self.tier_note.clone());
+        info.notes.extend(tier.note().cloned());
         if !info.exists {
             self.lose(now);
         } else if info != self.info {
             self.info = info;
-            self.changed = true;
+            self.note_change();
         }
     }
 
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
     pub(crate) fn enter_tier(&mut self, tier: &mut TierEntry) {
-        let Some(device) = &mut self.device else { return };
+        let Some(device) = self.device_mut() else { return };
         if let Some(entered) = tier.enter(device) {
-            self.entered_tier(entered);
+            self.set_tier(TierPlace::of(entered));
         }
     }
 
     /// As [`WorkerPort::enter_tier`]; a tier that is made for the port comes to the shard with it.
     pub(crate) fn enter_tier_alone(&mut self, mut tier: TierEntry) {
         self.enter_tier(&mut tier);
-        self.made_tier = tier.into_made().filter(|_| self.is_in_tier);
+        self.give_made_tier(tier.into_made());
     }
 
     /// The program is at the device, or could not be put there.
-    fn entered_tier(&mut self, entered: Result<(), TierRefusal>) {
-        self.is_in_tier = entered.is_ok();
-        self.is_left_to_host = entered.as_ref().is_err_and(|refusal| refusal.is_for_the_host);
-        let note = entered.err().map(|refusal| format!("no kernel tier: {}", refusal.why));
-        if let Some(note) = &note {
-            tracing::info!(port = %self.number, name = self.info.name, "{note}");
-        }
-        self.note_tier(note);
-    }
-
-    /// Notes why the kernel tier is not at the port; nothing when it is.
-    fn note_tier(&mut self, note: Option<String>) {
-        if let Some(earlier) = &self.tier_note {
+    fn set_tier(&mut self, place: TierPlace) {
+        let DeviceState::Open { tier, .. } = &mut self.device else { return };
+        if let Some(earlier) = tier.note() {
             self.info.notes.retain(|note| note != earlier);
         }
-        self.info.notes.extend(note.clone());
-        self.tier_note = note;
+        if let Some(note) = place.note() {
+            tracing::info!(port = %self.number, name = self.info.name, "{note}");
+            self.info.notes.push(note.clone());
+        }
+        *tier = place;
+    }
+
+    /// Keeps the tier that was made for the device, where its program is there.
+    fn give_made_tier(&mut self, new: Option<ShardTier>) {
+        if let DeviceState::Open { tier: TierPlace::In { made }, .. } = &mut self.device {
+            *made = new;
+        }
+    }
+
+    /// The kernel tier that was made for it.
+    pub(super) fn take_made_tier(&mut self) -> Option<ShardTier> {
+        let DeviceState::Open { tier: TierPlace::In { made }, .. } = &mut self.device else {
+            return None;
+        };
+        made.take()
     }
 
     /// Whether the port is down, paused or changed, so that the worker must serve it.
     pub(super) fn needs_service(&self) -> bool {
-        self.changed || self.paused_until.is_some() || self.device.is_none()
+        match &self.device {
+            DeviceState::Open { paused_until, .. } => self.is_changed() || paused_until.is_some(),
+            DeviceState::Lost(..) | DeviceState::Waiting(_) | DeviceState::Opening { .. } => true,
+        }
     }
 
     /// When a faulted port is due; one that is being opened is due when that has ended.
     pub(super) fn service_at(&self) -> Option<Instant> {
-        match (&self.device, self.is_opening) {
-            (Some(_), _) => self.paused_until,
-            (None, true) => None,
-            (None, false) => self.is_home().then_some(self.reopen_at),
+        match &self.device {
+            DeviceState::Open { paused_until, .. } => *paused_until,
+            DeviceState::Lost(_, attempt) | DeviceState::Waiting(attempt) => {
+                self.is_home().then_some(attempt.at)
+            }
+            DeviceState::Opening { .. } => None,
         }
     }
 
     /// A device of this name exists: whether it is the lost one, which is then due at once.
     pub(super) fn device_appeared(&mut self, name: &str, now: Instant) -> bool {
-        let is_ours = self.is_home() && self.device.is_none() && self.spec.name() == name;
+        let is_ours = self.is_home() && self.device().is_none() && self.spec.name() == name;
         if is_ours {
-            self.reopen_at = now;
-            self.appeared = self.is_opening;
+            self.attempt_at(now);
         }
         is_ours
     }
@@ -337,49 +484,45 @@ impl WorkerPort {
     /// Watches the port's descriptor under this key, unless it has none or is paused. Returns
     /// whether the port need not be polled.
     pub(super) fn watch(&mut self, watch: &Watch, key: u64) -> bool {
-        let Some(device) = self.device.take() else { return true };
-        let is_paused = self.paused_until.is_some();
-        if is_paused {
-            self.unwatch(watch, &device);
-        } else if let Some(fd) = device.fd().filter(|_| !self.is_watched) {
+        let DeviceState::Open { device, paused_until, .. } = &self.device else { return true };
+        if paused_until.is_some() {
+            self.member.unwatch(watch, self.number, device);
+            return true;
+        }
+        if let Some(fd) = device.fd().filter(|_| !self.member.watched) {
             match watch.add(fd, key) {
-                Ok(()) => self.is_watched = true,
+                Ok(()) => self.member.watched = true,
                 Err(error) => {
                     tracing::debug!(port = %self.number, %error, "the port cannot be watched");
                 }
             }
         }
-        self.device = Some(device);
-        is_paused || self.is_watched
+        self.member.watched
     }
 
     /// The lost device, to be closed: it is no longer watched.
     pub(super) fn take_lost(&mut self, watch: &Watch) -> Option<Port> {
-        let lost = self.lost.take()?;
-        self.unwatch(watch, &lost);
-        Some(lost)
+        let DeviceState::Lost(_, attempt) = self.device else { return None };
+        let lost = self.take_watched(watch);
+        self.device = DeviceState::Waiting(attempt);
+        lost
     }
 
-    fn unwatch(&mut self, watch: &Watch, device: &Port) {
-        if let Some(fd) = device.fd().filter(|_| self.is_watched)
-            && let Err(error) = watch.remove(fd)
-        {
-            tracing::debug!(port = %self.number, %error, "the port was not watched");
-        }
-        self.is_watched = false;
-    }
-
-    /// Whether a lost device is to be opened now, which ends with [`WorkerPort::opened`].
+    /// Begins to open the device where that is due; it ends with [`WorkerPort::opened`].
     pub(super) fn start_opening(&mut self, now: Instant) -> bool {
-        self.is_opening |= self.device.is_none() && !self.is_opening && now >= self.reopen_at;
-        self.is_opening
+        let DeviceState::Waiting(attempt) = self.device else { return false };
+        let is_due = self.is_home() && now >= attempt.at;
+        if is_due {
+            self.device = DeviceState::Opening { wait: attempt.wait, has_appeared: false };
+        }
+        is_due
     }
 
     /// Takes the link of the device down or up, where it is the port's own; so again when it
     /// is opened anew.
     pub(super) fn set_link(&mut self, up: bool, now: Instant) {
         self.is_set_down = !up;
-        let Some(device) = &mut self.device else { return };
+        let Some(device) = self.device_mut() else { return };
         if let Err(error) = device.device.set_link(up) {
             tracing::warn!(port = %self.number, up, %error, "the link stays as it is");
         }
@@ -388,22 +531,17 @@ impl WorkerPort {
 
     /// The device was opened, or could not be; true when it is back.
     pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
-        self.is_opening = false;
         match result {
             Ok(OpenDevice { device, info, notification, tier, made_tier }) => {
                 self.info = info;
                 self.notification = notification;
-                self.device = Some(device);
+                self.device = DeviceState::open(device);
                 self.devices += 1;
-                self.tier_note = None;
-                self.is_in_tier = false;
-                self.is_left_to_host = false;
                 if let Some(entered) = tier {
-                    self.entered_tier(entered);
+                    self.set_tier(TierPlace::of(entered));
                 }
-                self.made_tier = made_tier;
-                self.paused_until = None;
-                self.changed = true;
+                self.give_made_tier(made_tier);
+                self.note_change();
                 if self.is_set_down {
                     self.set_link(false, now);
                 }
@@ -412,7 +550,9 @@ impl WorkerPort {
             Err(error) => {
                 tracing::debug!(port = %self.number, spec = %self.spec, %error, "still lost");
                 let notes = vec![format!("cannot be opened: {error}")];
-                self.changed |= self.info.notes != notes;
+                if self.info.notes != notes {
+                    self.note_change();
+                }
                 self.info.notes = notes;
                 self.retry_later(now);
                 false
@@ -422,11 +562,10 @@ impl WorkerPort {
 
     /// Opening is tried again later, or at once where the device has appeared meanwhile.
     pub(super) fn retry_later(&mut self, now: Instant) {
-        self.is_opening = false;
-        self.reopen_wait = (self.reopen_wait * 2).min(REOPEN_LAST);
-        let wait = if self.appeared { Duration::ZERO } else { self.reopen_wait };
-        self.reopen_at = now + wait;
-        self.appeared = false;
+        let DeviceState::Opening { wait, has_appeared } = self.device else { return };
+        let wait = (wait * 2).min(REOPEN_LAST);
+        let at = if has_appeared { now } else { now + wait };
+        self.device = DeviceState::Waiting(Attempt { at, wait });
     }
 
     /// Receives up to `most` frames; their number.
@@ -437,10 +576,10 @@ impl WorkerPort {
         now: Instant,
         counters: &Counters,
     ) -> usize {
-        if self.is_paused(now) || !self.is_mapped {
+        if self.is_paused(now) || !self.member.mapped {
             return 0;
         }
-        let Some(device) = &mut self.device else { return 0 };
+        let Some(device) = self.device_mut() else { return 0 };
         match device.rx(batch, most) {
             Ok(count) => count,
             Err(PortError::Gone(_)) => {
@@ -464,7 +603,7 @@ impl WorkerPort {
         pool: &mut Pool,
         counters: &Counters,
     ) -> usize {
-        let sent = match self.device.as_mut().map(|device| device.tx_batch(frames, pool)) {
+        let sent = match self.device_mut().map(|device| device.tx_batch(frames, pool)) {
             Some(Ok(sent)) => sent,
             Some(Err(PortError::Gone(_))) => {
                 self.lose(Instant::now());
@@ -480,7 +619,7 @@ impl WorkerPort {
         let refused = frames.len();
         if refused > 0 {
             let packets = frames.iter().map(|frame| frame.on_wire().0).sum();
-            if self.device.is_some() {
+            if self.device().is_some() {
                 counters.add(Counter::TxQueueFull, packets);
                 self.tx_refused += packets;
             } else {
@@ -494,35 +633,29 @@ impl WorkerPort {
     /// A call on the port failed: leaves it alone for a while, so that a device that is down does
     /// not keep the worker awake.
     pub(crate) fn pause(&mut self, now: Instant) {
-        self.paused_until = Some(now + PAUSE);
+        if let DeviceState::Open { paused_until, .. } = &mut self.device {
+            *paused_until = Some(now + PAUSE);
+        }
     }
 
     /// Whether the port is left alone now.
     pub(crate) fn is_paused(&mut self, now: Instant) -> bool {
-        if self.paused_until.is_some_and(|until| now >= until) {
-            self.paused_until = None;
+        let DeviceState::Open { paused_until, .. } = &mut self.device else { return false };
+        if paused_until.is_some_and(|until| now >= until) {
+            *paused_until = None;
         }
-        self.paused_until.is_some()
-    }
-
-    /// Gives up the port: what is open of it, not watched any more.
-    pub(super) fn give_up(mut self, watch: &Watch) -> Option<Port> {
-        let device = self.device.take().or_else(|| self.lost.take())?;
-        self.unwatch(watch, &device);
-        Some(device)
+        paused_until.is_some()
     }
 
     /// Whether this is the opening that a device was opened for.
     pub(super) fn awaits(&self, serial: PortSerial) -> bool {
-        self.serial == serial && self.is_opening
+        self.serial == serial && matches!(self.device, DeviceState::Opening { .. })
     }
 
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
-        match &mut self.device {
-            Some(device) => [self.earlier, device.counters()].into_iter().sum(),
-            None => self.earlier,
-        }
+        let device = self.device_mut().map(|device| device.counters());
+        [self.earlier].into_iter().chain(device).sum()
     }
 }
 
@@ -540,25 +673,25 @@ mod tests {
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         let now = Instant::now();
         port.lose(now);
-        assert!(port.changed && !port.info.exists && !port.info.link_up);
+        assert!(port.unreported == Unreported::Loss && !port.info.exists && !port.info.link_up);
         frames.push(PacketBuf::from_slice(&[0; 60]));
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 0);
         assert!(frames.is_empty() && counters.get(Counter::TxPortGone) == 1);
-        assert!(!port.start_opening(now));
+        assert!(port.take_lost(&Watch::new().unwrap()).is_some() && !port.start_opening(now));
         let later = now + REOPEN_FIRST;
         assert_eq!(port.service_at(), Some(later));
         assert!(port.start_opening(later) && port.service_at().is_none());
         let missing = || Err(PortError::Gone("x".into()));
-        port.changed = false;
+        port.unreported = Unreported::Nothing;
         assert!(!port.opened(missing(), later) && port.service_at() > Some(later));
-        assert!(port.changed, "the reason is reported");
+        assert!(port.is_changed(), "the reason is reported");
         assert_eq!(port.info.notes, ["cannot be opened: port x: the device has disappeared"]);
         // A device that appears while it is being opened is tried at once.
         let again = later + REOPEN_LAST;
         assert!(port.start_opening(again) && port.device_appeared("x", again));
-        port.changed = false;
+        port.unreported = Unreported::Nothing;
         assert!(!port.opened(missing(), again) && port.service_at() == Some(again));
-        assert!(!port.changed, "once");
+        assert!(!port.is_changed(), "once");
         assert!(port.start_opening(again));
         let device = netdev::open(&port.spec).map(OpenDevice::new);
         assert!(port.opened(device, again) && port.info.notes.is_empty());
@@ -568,10 +701,10 @@ mod tests {
         assert!(port.info.exists);
     }
 
-    /// A device of which the kernel does not tell what the host uses it for.
-    struct Untold(Box<dyn netdev::PortDevice>);
+    /// A device of which the kernel does not report what the host uses it for.
+    struct Unreadable(Box<dyn netdev::PortDevice>);
 
-    impl netdev::PortDevice for Untold {
+    impl netdev::PortDevice for Unreadable {
         fn info(&mut self) -> PortInfo {
             self.0.info()
         }
@@ -590,13 +723,14 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_not_taken_for_well_placed_when_the_kernel_does_not_tell() {
+    fn tier_choice_is_unknown_where_the_kernel_reports_no_use() {
         let spec: PortSpec = "null:x".parse().unwrap();
         let device = netdev::open(&spec).unwrap();
-        let device = Port { device: Box::new(Untold(device.device)), ..device };
+        let device = Port { device: Box::new(Unreadable(device.device)), ..device };
         let mut port = WorkerPort::of_device(PortNo(3), PortSerial(0), device, spec);
-        assert!(!port.is_misplaced().unwrap(), "nobody is asked where the tier has no part");
-        port.is_in_tier = true;
-        assert!(port.is_misplaced().is_err() && port.is_in_tier);
+        let is_stale = port.is_tier_choice_stale();
+        assert!(!is_stale.unwrap(), "nobody is asked where the tier has no part");
+        port.set_tier(TierPlace::of(Ok(())));
+        assert!(port.is_tier_choice_stale().is_err() && port.is_in_tier());
     }
 }

@@ -17,7 +17,7 @@ use openflow::PortNo;
 /// Numbers below this are looked up in a table.
 const DENSE: usize = 1 << 16;
 
-/// Where a port is served.
+/// The place at which a port is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PortLocation {
     /// The worker, by its index among those of the bridge.
@@ -26,7 +26,7 @@ pub(crate) struct PortLocation {
     pub(crate) index: usize,
 }
 
-/// Where the queues of a port are served that has more than one.
+/// The places of the queues of a port that has more than one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct QueuePlaces {
     number: PortNo,
@@ -46,7 +46,7 @@ pub(crate) struct PortMap {
 }
 
 impl PortMap {
-    /// The map of the ports with these ascending numbers and so many queues. Neighbours share a
+    /// The map of ports with these ascending numbers and counts of queues. Neighbours share a
     /// worker, since ports connected as a pair mostly forward to each other; pairs take workers in
     /// turn.
     pub(crate) fn new(ports: &[(PortNo, usize)], workers: usize) -> Self {
@@ -161,7 +161,7 @@ impl PortMap {
         map
     }
 
-    /// The places of a port that is new and has so many queues: its home is a worker with an odd
+    /// The places of a new port with this number of queues: its home is a worker with an odd
     /// number of ports first, since pairs of ports mostly forward to each other, and else the one
     /// with the fewest.
     pub(crate) fn place(&self, workers: usize, queues: usize) -> Vec<PortLocation> {

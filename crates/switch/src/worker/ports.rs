@@ -37,7 +37,7 @@ pub(crate) fn distribute_ports(
         let pair = pairs.get(partner(order, pairs.len())).copied();
         let mut put = |place: &PortLocation, mut port: WorkerPort, shaper: Option<Shaper>| {
             if let Some((ports, egress)) = workers.get_mut(place.worker) {
-                (port.is_mapped, port.pair) = (true, pair);
+                (port.member.mapped, port.pair) = (true, pair);
                 egress.add(place.index, shaper);
                 ports.all.put(place.index, port);
             }
@@ -94,14 +94,14 @@ impl Ports {
     pub(super) fn set_map(&mut self, map: &PortMap, worker: usize) {
         for index in 0..self.all.end() {
             let Some(port) = self.all.get_mut(index) else { continue };
-            port.is_mapped = map.has_at(port.number, PortLocation { worker, index });
+            port.member.mapped = map.has_at(port.number, PortLocation { worker, index });
         }
     }
 
     /// Whether a port has no descriptor: receiving from it is no system call.
     #[inline]
     pub(super) fn has_no_fd(&self, index: usize) -> bool {
-        let device = self.all.get(index).and_then(|port| port.device.as_ref());
+        let device = self.all.get(index).and_then(WorkerPort::device);
         device.is_some_and(|device| device.fd().is_none())
     }
 
@@ -122,9 +122,9 @@ impl Ports {
         if !port.needs_service() {
             return;
         }
-        self.has_new_fault |= port.changed || !port.is_listed_faulted;
-        if !port.is_listed_faulted {
-            port.is_listed_faulted = true;
+        self.has_new_fault |= port.is_changed() || !port.member.faulted;
+        if !port.member.faulted {
+            port.member.faulted = true;
             self.faulted.push(index);
         }
     }
@@ -135,8 +135,8 @@ impl Ports {
         let all = &mut self.all;
         self.faulted.retain(|index| {
             let Some(port) = all.get_mut(*index) else { return false };
-            port.is_listed_faulted = port.needs_service();
-            port.is_listed_faulted
+            port.member.faulted = port.needs_service();
+            port.member.faulted
         });
         self.has_new_fault = false;
         !self.faulted.is_empty()
@@ -167,7 +167,7 @@ impl Ports {
     ) -> usize {
         let Some(port) = self.all.get_mut(index) else { return 0 };
         let sent = port.transmit(frames, pool, &self.counters);
-        if port.changed {
+        if port.is_changed() {
             self.note_fault(index);
         }
         sent

@@ -2,9 +2,9 @@
 //!
 //! The home of a port has the device and its first queue: it opens the device, reports of it and
 //! counts for all queues. Each further queue is a port of another shard with the same number, which
-//! receives and sends by that queue and does nothing else. They speak by commands to their shards:
+//! receives and sends by that queue and does nothing else. They send commands to their shards:
 //! the home hands out the queues of a device that it has opened, and takes them back when that is
-//! gone; a further queue that finds the device gone tells the home. So no lock and no shared state
+//! gone; a further queue that finds the device gone reports it. So no lock and no shared state
 //! stands between two queues.
 
 use std::time::Instant;
@@ -14,16 +14,16 @@ use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortInfo, PortQue
 use super::port_map::PortLocation;
 use super::{PortSerial, ShardCommand, Worker, WorkerPort};
 
-/// What a port on a worker is of the whole port.
+/// The part of a port that a worker has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueueRole {
-    /// It has the device; where the further queues are, in their order.
+    /// It has the device; the places of the further queues, in their order.
     Home(Vec<PortLocation>),
-    /// A further queue: its number, from 1, of so many, and where the home is.
+    /// A further queue: its number, from 1, the number of queues, and the place of the home.
     Further(usize, usize, PortLocation),
 }
 
-/// Which device a queue is of: one opening of a port's number, and the count of its devices so far.
+/// The device that a queue is of: one opening of a port's number, and the count of its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(super) serial: PortSerial,
@@ -58,7 +58,7 @@ impl Worker {
     pub(super) fn hand_out(&mut self, (shard, index): (usize, usize)) {
         let Some(shard) = self.shards.get_mut(shard) else { return };
         let Some(port) = shard.ports.all_mut().get_mut(index) else { return };
-        let queues = port.device.as_mut().map(|device| std::mem::take(&mut device.more));
+        let queues = port.device_mut().map(|device| std::mem::take(&mut device.more));
         let queues = queues.unwrap_or_default().into_iter().map(Some);
         let opening = port.opening();
         debug_assert_eq!(queues.len(), port.further().len(), "a device has what its spec says");
@@ -69,8 +69,8 @@ impl Worker {
     }
 
     /// A port has lost its device: the home takes the further queues back, and a further queue
-    /// tells the home.
-    pub(super) fn tell_lost(&self, (shard, index): (usize, usize)) {
+    /// reports to the home.
+    pub(super) fn publish_loss(&self, (shard, index): (usize, usize)) {
         let Some(shard) = self.shards.get(shard) else { return };
         let Some(port) = shard.ports.all().get(index) else { return };
         let opening = port.opening();
@@ -120,7 +120,7 @@ impl Worker {
         let found = self.shards.get_mut(shard).map(|shard| &mut shard.ports);
         let found = found.and_then(|ports| ports.all_mut().get_mut(index));
         let Some(found) = found.filter(|found| found.opening() == opening) else { return };
-        if found.device.is_some() {
+        if found.device().is_some() {
             found.lose(Instant::now());
             self.note_fault((shard, index));
         }
@@ -135,8 +135,8 @@ impl Worker {
 }
 
 impl WorkerPort {
-    /// How many queues the open device has that were not handed out, and the port's own.
+    /// The number of queues of the open device that were not handed out, with the port's own.
     pub(crate) fn queue_count(&self) -> usize {
-        1 + self.device.as_ref().map_or(0, |device| device.more.len())
+        1 + self.device().map_or(0, |device| device.more.len())
     }
 }

@@ -2,8 +2,8 @@
 //! of its shards is too small for.
 //!
 //! A shard comes without ports and goes without ports, which come and go by commands of its own
-//! ([`super::replug`]). A shard that goes is dropped by who waits for it: giving back the memory of
-//! a million entries takes long, and the others would wait.
+//! ([`super::port_change`]). A shard that goes is dropped by the caller that waits for it: giving
+//! back the memory of a million entries takes long, and the others would wait.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,9 +19,9 @@ pub(super) const WORKER: usize = usize::MAX - 1;
 
 /// A command to a worker.
 pub(crate) enum WorkerCommand {
-    /// A shard without ports for an index that no other has, and who waits until it is served.
+    /// A shard without ports for an index that no other has; the caller waits until it is served.
     AddShard(usize, Box<ShardParts>, oneshot::Sender<()>),
-    /// Gives up the shard at an index, which has no port any more; who waits drops it.
+    /// Gives up the shard at an index, which has no port any more; the caller drops it.
     RemoveShard(usize, oneshot::Sender<Option<Box<Shard>>>),
     /// Close the ports of all shards and end.
     Stop,
@@ -59,16 +59,16 @@ impl Worker {
                 WorkerCommand::AddShard(index, parts, done) => {
                     self.has_tier |= parts.tier.is_some();
                     self.shards.put(index, Shard::new(*parts, Arc::clone(&self.info)));
-                    // It may have been told of work before it was here.
+                    // It may have got work before it was here.
                     self.ring(index);
-                    // Who asked has gone: then the switch ends.
+                    // The caller has gone: then the switch ends.
                     let _ = done.send(());
                 }
                 WorkerCommand::RemoveShard(index, done) => {
                     let shard = self.shards.take(index);
                     self.forget(index);
                     self.has_tier = self.shards.iter().any(|(_, shard)| shard.has_tier());
-                    // Who asked has gone: then the switch ends.
+                    // The caller has gone: then the switch ends.
                     let _ = done.send(shard.map(Box::new));
                 }
                 WorkerCommand::Stop => self.stop(),

@@ -15,21 +15,21 @@ use netdev::{LinkMonitor, TierFrames};
 use packet::Batch;
 use tokio::sync::Notify;
 
+use super::cpu_yield::{CpuYield, WorkerFigures};
 use super::device_thread::{DEVICES, DeviceThread, Open, close_all};
-use super::giving_way::{GivingWay, WorkerFigures};
 use super::idle::{IdlePolicy, Sleep};
 use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
 use super::poll_set::{PollSet, PolledPort};
 use super::reshard::WORKER;
 use super::shard::COMMAND_BATCH;
-use super::{Clock, Doorbell, Shard, ShardParts, Slots, WorkerQueue};
+use super::{Clock, Doorbell, Shard, ShardParts, Slots, WorkerPort, WorkerQueue};
 
-/// How often a busy worker asks which suspended ports are ready. Asking costs a system call, some
-/// two hundred nanoseconds; a frame at a suspended port waits no longer than this.
+/// The interval at which a busy worker asks for suspended ports that are ready. Asking costs a
+/// system call, some two hundred nanoseconds; a frame at a suspended port waits no longer.
 const WATCH_EVERY: Duration = Duration::from_micros(20);
 
-/// How often it does so when no port is suspended: only link notifications are delayed then.
+/// The same when no port is suspended: only link notifications are delayed then.
 const WATCH_SELDOM: Duration = Duration::from_millis(100);
 
 /// The keys of watched descriptors that are no port's.
@@ -92,7 +92,7 @@ pub(crate) struct Worker {
     ended: Arc<Notify>,
     /// Whether some shard has a kernel tier.
     pub(super) has_tier: bool,
-    giving_way: GivingWay,
+    cpu_yield: CpuYield,
 }
 
 impl Worker {
@@ -135,7 +135,7 @@ impl Worker {
             stops: false,
             ended: parts.ended,
             has_tier,
-            giving_way: GivingWay::new(now),
+            cpu_yield: CpuYield::new(now),
         };
         for shard in 0..worker.shards.end() {
             for port in 0..worker.shards.get(shard).map_or(0, |shard| shard.ports.all().end()) {
@@ -152,8 +152,8 @@ impl Worker {
         let ports = self.shards.get_mut(shard).map(|shard| shard.ports.all_mut());
         let Some(found) = ports.and_then(|ports| ports.get_mut(port)) else { return };
         found.watch(&self.watch, key);
-        if !found.is_in_poll_set {
-            found.is_in_poll_set = true;
+        if !found.member.polled {
+            found.member.polled = true;
             self.poll_set.add(shard, port);
         }
     }
@@ -168,7 +168,7 @@ impl Worker {
             let time = self.clock.at(now);
             let mut worked = self.serve_rings(time);
             if self.has_tier {
-                // Before the commands, so that what is answered comes behind every ring before it.
+                // Before the commands, so that what is answered comes after every ring before it.
                 self.tend_tiers(time);
             }
             worked |= self.run_commands(time);
@@ -178,8 +178,8 @@ impl Worker {
             let awake = now.duration_since(before).saturating_sub(std::mem::take(&mut slept));
             // The whole before its parts, which are read first.
             self.info.perf.lived_ns.set(nanos(now.duration_since(begun)));
-            if self.has_tier && self.giving_way.is_due(now) {
-                self.give_way(now);
+            if self.has_tier && self.cpu_yield.is_due(now) {
+                self.yield_cpu(now);
             }
             if worked {
                 self.idle_policy.worked();
@@ -203,7 +203,7 @@ impl Worker {
             before = now;
         }
         let ports = self.shards.iter_mut().flat_map(|shard| shard.ports.all_mut().iter_mut());
-        close_all(ports.filter_map(|port| port.device.take()).collect());
+        close_all(ports.filter_map(WorkerPort::take_device).collect());
     }
 
     /// Serves the worker's own commands and the shards whose doorbell was rung; whether there was a
@@ -278,8 +278,8 @@ impl Worker {
             if shard.is_listed_busy {
                 self.busy.push_back(index);
             }
-            if !shard.replugs.is_empty() {
-                self.replug(index);
+            if !shard.port_changes.is_empty() {
+                self.change_ports(index);
             }
             self.update_lists(index);
         }
@@ -321,9 +321,9 @@ impl Worker {
         worked
     }
 
-    /// Leaves the processor to others, or does so no longer, as the kernel tiers' frames say.
+    /// Yields the processor to others, or does so no longer, by the kernel tiers' frames.
     #[cold]
-    fn give_way(&mut self, now: Instant) {
+    fn yield_cpu(&mut self, now: Instant) {
         let perf = &self.info.perf;
         let mut tier = TierFrames::default();
         for (_, shard) in self.shards.iter() {
@@ -337,8 +337,8 @@ impl Worker {
             taken: perf.packets.get(),
             tier,
         };
-        if let Some(gave) = self.giving_way.decide(now, figures) {
-            perf.gave_way_ns.add(nanos(gave));
+        if let Some(yielded) = self.cpu_yield.decide(now, figures) {
+            perf.gave_way_ns.add(nanos(yielded));
         }
     }
 
@@ -375,7 +375,7 @@ impl Worker {
             let ports = shards.get_mut(shard).map(|shard| shard.ports.all_mut());
             let Some(found) = ports.and_then(|ports| ports.get_mut(port)) else { return true };
             let may = found.watch(watch, key);
-            found.is_in_poll_set = !may;
+            found.member.polled = !may;
             may
         });
     }
@@ -387,7 +387,7 @@ impl Worker {
             let ports = shards.get_mut(polled.shard).map(|shard| shard.ports.all_mut());
             let port = ports.and_then(|ports| ports.get_mut(polled.port));
             port.is_none_or(|port| {
-                port.is_watched || port.watch(watch, watch_key(polled.shard, polled.port))
+                port.member.watched || port.watch(watch, watch_key(polled.shard, polled.port))
             })
         })
     }
@@ -474,7 +474,7 @@ mod tests {
     use crate::upcall::PacketInPolicer;
     use crate::worker::{
         CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardUpcalls, WorkerCommand,
-        WorkerPort, distribute_ports,
+        distribute_ports,
     };
 
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -537,11 +537,10 @@ mod tests {
         let mut hosts =
             ["memory:slow-a?end=b", "memory:slow-b?end=b"].map(|s| netdev::open_text(s).unwrap());
         // The third port has lost its device.
-        let lost = &mut ports[2];
-        let device = lost.device.take().unwrap();
-        let slow = Box::new(SlowlyClosed(device.device));
-        lost.device = Some(Port { device: slow, ..device });
-        lost.lose(Instant::now());
+        let (spec, device) = (ports[2].spec.clone(), ports[2].take_device().unwrap());
+        let slow = Port { device: Box::new(SlowlyClosed(device.device)), ..device };
+        ports[2] = WorkerPort::of_device(PortNo(3), PortSerial(0), slow, spec);
+        ports[2].lose(Instant::now());
         let (counters, doorbell) = (Arc::<Counters>::default(), Arc::new(Doorbell::new().unwrap()));
         let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
         let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));

@@ -17,8 +17,8 @@ use packet::{Batch, Pool};
 use super::command::PendingUpcalls;
 use super::egress::TxSink;
 use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
+use super::port_change::PortChange;
 use super::queue::QueueRole;
-use super::replug::Replug;
 use super::wire::readdress;
 use super::{
     BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, TierEntry,
@@ -101,7 +101,7 @@ pub(crate) struct Shard {
     pub(super) is_listed_holding: bool,
     pub(super) is_listed_faulted: bool,
     /// Ports that the worker is to take or to give up, in this order.
-    pub(super) replugs: Vec<Replug>,
+    pub(super) port_changes: Vec<PortChange>,
 }
 
 impl Shard {
@@ -127,7 +127,7 @@ impl Shard {
             is_listed_busy: false,
             is_listed_holding: false,
             is_listed_faulted: false,
-            replugs: Vec::new(),
+            port_changes: Vec::new(),
         }
     }
 
@@ -214,7 +214,7 @@ impl Shard {
     pub(super) fn port_reopened(&mut self, port: usize, now: Instant) {
         let found = self.ports.all_mut().get_mut(port).filter(|port| port.is_home());
         let Some(found) = found else { return };
-        if let Some(made) = found.made_tier.take() {
+        if let Some(made) = found.take_made_tier() {
             match self.tier.is_some() {
                 // Another port came with one meanwhile: the device is opened again, for that.
                 true => found.lose(now),
@@ -227,7 +227,7 @@ impl Shard {
             // What is known of its flows is known by the other device.
             forwarder.leave_tier(port.number, tier, self.egress.time());
             tier.set(port);
-            if port.is_in_tier && port.device.is_some() {
+            if port.is_in_tier() {
                 forwarder.enter_tier(port.number);
             }
             forwarder.set_tier_outputs(tier.outputs());
@@ -272,24 +272,28 @@ impl Shard {
     /// tier, or comes in, by being opened again. Whether it does.
     ///
     /// # Errors
-    /// The kernel does not say what the host uses the device for.
-    pub(super) fn heed_the_host(&mut self, port: usize, now: Instant) -> Result<bool, PortError> {
-        if !self.tier_plan.as_ref().is_some_and(TierPlan::heeds_the_host) {
+    /// The kernel does not report what the host uses the device for.
+    pub(super) fn recheck_host_use(
+        &mut self,
+        port: usize,
+        now: Instant,
+    ) -> Result<bool, PortError> {
+        if !self.tier_plan.as_ref().is_some_and(TierPlan::leaves_used_devices) {
             return Ok(false);
         }
         let Some(found) = self.ports.all_mut().get_mut(port) else { return Ok(false) };
-        let is_misplaced = found.is_misplaced()?;
-        if is_misplaced {
-            let (number, was_in_tier) = (found.number, found.is_in_tier);
+        let is_stale = found.is_tier_choice_stale()?;
+        if is_stale {
+            let (number, was_in_tier) = (found.number, found.is_in_tier());
             tracing::info!(port = %number, was_in_tier, "opened again for the host");
             found.reopen(now);
         }
         self.ports.note_fault(port);
-        Ok(is_misplaced)
+        Ok(is_stale)
     }
 
     /// A port has changed: on a wire, the ports whose frames leave by it learn its address.
-    pub(super) fn tell_address(&self, number: PortNo, mac: [u8; 6]) {
+    pub(super) fn publish_address(&self, number: PortNo, mac: [u8; 6]) {
         if matches!(self.forwarding, Forwarding::Wire(_)) {
             self.egress.command_all(|| ShardCommand::SetAddress(number, mac));
         }
@@ -430,10 +434,10 @@ impl Shard {
             (ShardCommand::SetMap(map), _) => {
                 self.ports.set_map(&map, self.egress.me());
                 self.egress.set_map(map);
-                self.replugs.push(Replug::Poll);
+                self.port_changes.push(PortChange::Poll);
             }
             (ShardCommand::AddPort(index, port, done), _) => {
-                self.replugs.push(Replug::Add(index, port, done));
+                self.port_changes.push(PortChange::Add(index, port, done));
             }
             (ShardCommand::Reshape(index, shaper), _) => {
                 if let Some(port) = self.ports.all_mut().get_mut(index) {
@@ -448,13 +452,13 @@ impl Shard {
                 self.ports.note_fault(index);
             }
             (ShardCommand::RemovePort(index, done), _) => {
-                self.replugs.push(Replug::Remove(index, done));
+                self.port_changes.push(PortChange::Remove(index, done));
             }
             (ShardCommand::SetQueue(index, opening, queue), _) => {
-                self.replugs.push(Replug::SetQueue(index, opening, queue));
+                self.port_changes.push(PortChange::SetQueue(index, opening, queue));
             }
             (ShardCommand::QueueGone(index, opening), _) => {
-                self.replugs.push(Replug::QueueGone(index, opening));
+                self.port_changes.push(PortChange::QueueGone(index, opening));
             }
             (ShardCommand::SetAddress(number, mac), _) => self.ports.set_address(number, mac),
             // The bridge of a wire has no tables and sends no such commands.

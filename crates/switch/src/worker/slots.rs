@@ -36,7 +36,7 @@ impl<T> Slots<T> {
         self.slots.get_mut(index)?.as_mut()
     }
 
-    /// How many things there are.
+    /// The number of things.
     pub(crate) fn len(&self) -> usize {
         self.count
     }

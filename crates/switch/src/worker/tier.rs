@@ -49,7 +49,7 @@ impl TierPorts {
         if !port.is_home() {
             return;
         }
-        let found = port.device.as_ref().and_then(|device| device.device.tier_port());
+        let found = port.device().and_then(|device| device.device.tier_port());
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match found {
             Some(found) => {
@@ -111,7 +111,7 @@ impl TierPlan {
     }
 
     /// Whether a device is left to the host where it uses it.
-    pub(super) fn heeds_the_host(&self) -> bool {
+    pub(super) fn leaves_used_devices(&self) -> bool {
         !self.takes_all
     }
 

@@ -93,7 +93,7 @@ fn packets_so_far(controller: &mut Controller) -> Vec<u8> {
 }
 
 #[test]
-fn they_have_the_role_of_their_controller_and_end_with_the_main_connection() {
+fn they_have_their_controller_s_role_and_end_with_it() {
     let waiting = Waiting::new("auxiliary = 1");
     let switch = Switch::start(1, &waiting.toml);
     let mut main = waiting.greet(Version::V1_3);
@@ -141,7 +141,7 @@ fn forwards(from: &mut Host, to: &mut Host, number: u8) -> bool {
 }
 
 #[test]
-fn a_standalone_switch_forwards_until_its_controller_comes_and_again_when_it_has_gone() {
+fn a_standalone_switch_forwards_without_its_controller() {
     let waiting = Waiting::new("fail-mode = \"standalone\"\ninactivity-probe = 1");
     let listener = &waiting.listener;
     let switch = Switch::start(2, &waiting.toml);

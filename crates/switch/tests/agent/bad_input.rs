@@ -43,7 +43,7 @@ fn truncated_and_oversized_bodies_are_of_a_bad_length() {
 }
 
 #[test]
-fn another_version_in_mid_stream_is_refused_and_the_connection_goes_on() {
+fn another_version_in_mid_stream_is_refused() {
     let switch = Switch::start(1, "");
     let mut controller = switch.controller(Version::V1_3);
     controller.raw(&wire::encode(Version::V1_0, Xid(3), &Message::BarrierRequest).unwrap());
@@ -139,12 +139,12 @@ fn a_peer_that_does_not_answer_the_probe_is_given_up() {
     let switch = Switch::start(1, "inactivity-probe = 1");
     let mut silent = switch.stream();
     silent.write_all(&HELLO).unwrap();
-    let mut said = Vec::new();
-    silent.read_to_end(&mut said).unwrap();
+    let mut bytes = Vec::new();
+    silent.read_to_end(&mut bytes).unwrap();
     let mut kinds = Vec::new();
-    while let Some(length) = wire::frame_len(&said).unwrap() {
-        kinds.push(said[1]);
-        said.drain(..length);
+    while let Some(length) = wire::frame_len(&bytes).unwrap() {
+        kinds.push(bytes[1]);
+        bytes.drain(..length);
     }
     assert_eq!(kinds, [0, 2], "the switch asked before");
     switch.assert_serves();

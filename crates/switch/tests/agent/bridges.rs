@@ -237,7 +237,7 @@ fn a_port_that_cannot_be_opened_is_named_with_its_bridge() {
 }
 
 #[test]
-fn a_switch_with_more_workers_than_its_bridges_have_ports_for_ends() {
+fn a_switch_with_more_workers_than_ports_ends() {
     let tables = |_: &str, specs: &[String]| {
         let table = |spec: &String| format!("[[bridge]]\nport = [\"{spec}\"]\n");
         specs.iter().map(table).collect::<String>()

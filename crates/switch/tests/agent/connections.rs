@@ -32,7 +32,7 @@ fn a_lost_controller_is_connected_to_again_and_flows_stay() {
 
 /// Growing waits would be a minute long before the last of these connections.
 #[test]
-fn a_controller_that_used_the_switch_is_connected_to_again_after_the_least_wait() {
+fn a_controller_that_used_the_switch_is_soon_connected_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("controller");
     let listener = UnixListener::bind(&path).unwrap();

@@ -68,7 +68,7 @@ fn a_file_of_flows_is_added_and_its_faults_are_reported_by_line() {
 }
 
 #[test]
-fn files_of_meters_and_groups_are_added_and_their_faults_are_reported_by_line() {
+fn faults_in_files_of_meters_and_groups_are_reported_by_line() {
     let (switch, folder) = (Switch::start(2, ""), tempfile::tempdir().unwrap());
     let band = "kbps,band=type=drop,rate=1000";
     let good = file(
@@ -146,7 +146,7 @@ fn ports_have_their_names_in_matches_and_actions() {
 }
 
 #[test]
-fn a_switch_that_cannot_be_asked_for_its_ports_is_named_beside_the_text() {
+fn a_switch_that_cannot_list_its_ports_is_named() {
     let flow = "in_port=p1,actions=drop";
     let (code, _, err) = ctl(&["--control", "/nonexistent", "add-flow", flow]);
     assert_eq!(code, ended_with(3), "{err}");

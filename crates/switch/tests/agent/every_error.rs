@@ -120,7 +120,7 @@ fn answer(switch: &Switch, row: &Row) -> (Xid, String, Vec<u8>) {
 }
 
 #[test]
-fn every_error_has_a_message_that_makes_it_or_a_reason_why_none_does() {
+fn every_error_has_a_message_or_a_reason_why_not() {
     let switch = Switch::start(1, "tables = 4\nmax-entries = 3");
     let mut controller = switch.controller(Version::V1_3);
     let facts = Facts { port: first_port(&mut controller), tables: tables(&mut controller) };
@@ -168,11 +168,11 @@ fn a_hello_of_other_versions_is_incompatible() {
     let hello = Message::Hello(Hello { versions: Some(VersionBitmap(1 << 2)) });
     let bytes = wire::encode(Version::V1_3, Xid(9), &hello).unwrap();
     std::io::Write::write_all(&mut stream, &bytes).unwrap();
-    let mut said = Vec::new();
+    let mut bytes = Vec::new();
     // The switch closes; bytes of ours that it did not read make it a reset for some.
-    let _ = std::io::Read::read_to_end(&mut stream, &mut said);
-    let own = wire::frame_len(&said).unwrap().unwrap();
-    let (_, xid, message) = wire::decode(&said[own..]).unwrap();
+    let _ = std::io::Read::read_to_end(&mut stream, &mut bytes);
+    let own = wire::frame_len(&bytes).unwrap().unwrap();
+    let (_, xid, message) = wire::decode(&bytes[own..]).unwrap();
     let Message::Error(error) = message else { panic!("{message:?}") };
     assert_eq!((xid, error.error(Version::V1_3)), (Xid(9), Some(Error::HelloIncompatible)));
 }

@@ -127,7 +127,7 @@ fn every_packet_goes_up_and_comes_down() {
 }
 
 #[test]
-fn ingress_port_0_of_a_packet_out_is_none_in_1_0_and_wrong_in_1_3() {
+fn ingress_port_0_of_a_packet_out_is_wrong_in_1_3_only() {
     let switch = Switch::start(2, "");
     let mut host = switch.host(2);
     let Message::PacketOut(body) = packet_out(PortNo(2), frame(1)) else {
@@ -191,7 +191,7 @@ fn a_local_port_is_there_when_it_is_configured() {
 }
 
 #[test]
-fn packet_ins_come_no_faster_than_they_may_and_are_counted_by_reason() {
+fn packet_ins_are_limited_and_counted_by_reason() {
     let switch = Switch::start(2, "packet-in-rate = 10\npacket-in-burst = 3");
     let (mut flood, mut calm) = (switch.host(1), switch.host(2));
     let mut controller = switch.controller(Version::V1_3);

@@ -147,7 +147,7 @@ fn the_kernel_sends_nothing_past_the_queues_of_a_port() {
 
 #[test]
 #[ignore = "needs root"]
-fn the_tier_is_on_by_itself_where_the_host_does_not_use_the_device() {
+fn the_tier_is_on_where_the_host_does_not_use_the_device() {
     in_namespace(|rtnl| {
         for number in 1..=4 {
             add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
@@ -213,7 +213,7 @@ fn a_switch_without_kernel_ports_gets_the_tier_with_the_first() {
 /// A tier is made for a port that gets into it, and a device that comes back is asked about anew.
 #[test]
 #[ignore = "needs root"]
-fn a_port_that_was_refused_gets_into_the_tier_when_the_reason_has_gone() {
+fn a_refused_port_enters_the_tier_when_the_reason_has_gone() {
     in_namespace(|rtnl| {
         let switch = Switch::with_ports("\"9=memory:tier-refused\"", Vec::new(), "");
         let address = "192.0.2.1".parse().unwrap();
@@ -264,7 +264,7 @@ fn until_it_forwards(from: &mut Host, to: &mut Host) {
 /// What the host is to get it gets, from the address on and until it has gone.
 #[test]
 #[ignore = "needs root"]
-fn a_port_leaves_the_tier_while_the_host_has_an_address_on_its_device() {
+fn a_port_with_an_address_of_the_host_leaves_the_tier() {
     in_namespace(|rtnl| {
         for number in 1..=2 {
             add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
@@ -338,7 +338,7 @@ fn an_address_that_comes_while_the_switch_starts_is_noticed() {
 /// The shard of the other worker learns by which ports its kernel tier may send.
 #[test]
 #[ignore = "needs root"]
-fn a_port_that_gets_into_the_tier_is_an_output_of_other_workers_tiers() {
+fn a_port_new_in_the_tier_is_an_output_of_other_workers() {
     in_namespace(|rtnl| {
         for number in 1..=2 {
             add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
@@ -567,7 +567,7 @@ fn what_a_device_drops_behind_the_kernel_is_not_sent() {
 /// What a queueing discipline drops is its port's loss, of copies as of the frame itself.
 #[test]
 #[ignore = "needs root"]
-fn what_a_queueing_discipline_drops_behind_the_kernel_is_not_sent() {
+fn a_queueing_discipline_s_drops_are_not_counted_as_sent() {
     const FRAMES: u64 = 1_000;
     with_tier(|switch, [one, two, three], rtnl| {
         // 1,000 frames a second, and room for some 30.

@@ -110,7 +110,7 @@ impl Drop for Over<'_> {
 
 #[test]
 #[ignore = "needs root"]
-fn a_bridge_that_goes_under_traffic_leaves_nothing_in_the_kernel() {
+fn a_bridge_removed_under_traffic_leaves_nothing_in_the_kernel() {
     for workers in [1, 2] {
         in_namespace(|rtnl| {
             for number in 1..=4 {

@@ -313,7 +313,7 @@ impl Drop for Over<'_> {
 /// all of them are in every count.
 #[test]
 #[ignore = "needs root"]
-fn frames_that_pass_while_entries_change_are_decided_once_and_by_what_holds() {
+fn frames_are_decided_once_while_entries_change() {
     for workers in [1, 2] {
         in_namespace(|rtnl| {
             for number in 1..=3 {

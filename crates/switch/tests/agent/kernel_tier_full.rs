@@ -65,7 +65,7 @@ fn a_flood_of_flows_costs_the_kernel_no_count_and_no_frame() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_device_that_leaves_the_namespace_and_comes_back_is_in_the_tier_again() {
+fn a_device_back_from_another_namespace_is_in_the_tier_again() {
     with_tier(|switch, [one, two, three], rtnl| {
         let mut controller = switch.controller(Version::V1_3);
         let both = vec![Action::output(PortNo(2)), Action::output(PortNo(3))];
@@ -101,7 +101,7 @@ fn a_device_that_leaves_the_namespace_and_comes_back_is_in_the_tier_again() {
 /// What goes on in the kernel is not held up by a sender whose frames all go to the worker.
 #[test]
 #[ignore = "needs root"]
-fn a_worker_that_is_never_idle_gives_way_while_the_kernel_decides_more() {
+fn a_busy_worker_yields_while_the_kernel_decides_more() {
     with_tier(|switch, [one, two, _], _| {
         let mut controller = switch.controller(Version::V1_3);
         controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));

@@ -54,8 +54,8 @@ fn a_killed_switch_leaves_nothing_in_the_kernel() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(victim.stdout.take().unwrap()).lines();
-        let mut hits = said.filter_map(|line| line.unwrap().strip_prefix("hits=")?.parse().ok());
+        let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+        let mut hits = lines.filter_map(|line| line.unwrap().strip_prefix("hits=")?.parse().ok());
         let has_decided = hits.any(|hits: u64| {
             one.send(&frame(7));
             hits > 0

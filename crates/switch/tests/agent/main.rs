@@ -8,6 +8,7 @@
 
 mod auxiliary;
 mod bad_input;
+mod bridge_changes;
 mod bridges;
 mod cases;
 mod connections;
@@ -28,10 +29,9 @@ mod kernel_tier_killed;
 mod kernel_tier_normal;
 mod kernel_tier_rewrite;
 mod kernel_tier_same;
+mod port_changes;
 mod port_queues;
 mod queues;
-mod replug;
-mod replug_bridges;
 mod roles;
 mod statistics;
 mod sweeps;

@@ -190,7 +190,7 @@ fn a_port_of_several_queues_comes_moves_and_goes() {
         if number == 7 {
             ctl(&["set-port", "br0", "3", "--number", "7"]);
         }
-        // Those before were told of the ports.
+        // Those before got the ports' status.
         let mut controller = switch.controller(Version::V1_3);
         for (from, to) in [(1, number), (number, 1)] {
             controller.send(&output(from, to));

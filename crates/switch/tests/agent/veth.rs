@@ -196,7 +196,7 @@ fn real_devices_come_and_go_by_name() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_tap_that_is_set_down_has_no_link_and_another_s_device_keeps_its_own() {
+fn set_down_a_tap_loses_its_link_and_another_s_device_does_not() {
     use openflow::port::{PortConfig, PortMod};
 
     in_namespace(|rtnl| {

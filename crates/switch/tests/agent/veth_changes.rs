@@ -1,6 +1,6 @@
 //! Real devices that change under a running switch, in namespaces of the test's own: another name,
 //! another speed, a namespace that goes, more changes than the kernel can notify of. The port
-//! stays, its counters go on, controllers are told, and traffic is back by itself.
+//! stays, its counters go on, controllers get a message, and traffic is back by itself.
 
 use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{Rtnl, VethEnd, VethPair};
@@ -24,7 +24,7 @@ fn joined(switch: &Switch) -> Controller {
 }
 
 /// Waits for a port-status of port 1 in which this holds.
-fn told(controller: &mut Controller, what: &str, is_so: impl Fn(&PortDesc) -> bool) {
+fn await_status(controller: &mut Controller, what: &str, is_so: impl Fn(&PortDesc) -> bool) {
     until(what, || match controller.next().1 {
         Message::PortStatus(status) if status.desc.port_no == PortNo(1) => {
             assert_eq!(status.reason, PortReason::Modify);
@@ -77,19 +77,19 @@ fn a_device_that_is_renamed_is_the_same_port() {
         rtnl.set_up("sw1", false).unwrap();
         rtnl.rename("sw1", "other1").unwrap();
         rtnl.set_up("other1", true).unwrap();
-        told(&mut controller, "the name", |desc| desc.name == "other1");
+        await_status(&mut controller, "the name", |desc| desc.name == "other1");
         passes(&mut one, &mut two, 2);
         let after = stats(&mut controller);
         assert!(after.rx_packets > before.rx_packets && after.tx_packets > before.tx_packets);
         assert_eq!(switch.counter("port_gone"), 0, "it is the same device");
-        // By its new name too it can be told to go and come.
+        // By its new name too it goes and comes.
         let (success, _, err) = switch.ctl(&["set-port", "br0", "other1", "--rate", "1G"]);
         assert!(success, "{err}");
         // When it is gone, one of the name that the port was given is taken.
         rtnl.delete("other1").unwrap();
-        told(&mut controller, "gone", |desc| !is_up(desc));
+        await_status(&mut controller, "gone", |desc| !is_up(desc));
         add_veth(rtnl, "sw1", "host1");
-        told(&mut controller, "back", |desc| is_up(desc) && desc.name == "sw1");
+        await_status(&mut controller, "back", |desc| is_up(desc) && desc.name == "sw1");
         passes(&mut Host::open("af_packet:host1"), &mut two, 3);
         let last = stats(&mut controller);
         assert!(last.rx_packets > after.rx_packets && last.tx_packets > after.tx_packets);
@@ -104,7 +104,7 @@ fn is_up(desc: &PortDesc) -> bool {
 /// The link stays up meanwhile, so that route netlink has nothing to say.
 #[test]
 #[ignore = "needs root"]
-fn a_speed_that_changes_while_the_link_stays_up_is_told() {
+fn a_speed_that_changes_with_the_link_up_is_reported() {
     in_namespace(|_| {
         let switch = Switch::with_ports("\"1=tap:speedy0\"", Vec::new(), "");
         let mut controller = switch.controller(Version::V1_3);
@@ -112,7 +112,7 @@ fn a_speed_that_changes_while_the_link_stays_up_is_told() {
         let ethtool = Ethtool::open().unwrap();
         for mbps in [1_000, 100, 25_000] {
             ethtool.set_speed("speedy0", mbps).unwrap();
-            told(&mut controller, "the speed", |desc| desc.curr_speed_kbps == mbps * 1_000);
+            await_status(&mut controller, "the speed", |desc| desc.curr_speed_kbps == mbps * 1_000);
             assert_eq!(shown(&switch, 1)["speed_bps"], u64::from(mbps) * 1_000_000);
         }
         assert_eq!(switch.counter("port_gone"), 0);
@@ -136,11 +136,11 @@ fn a_tap_device_goes_on_in_another_namespace() {
         let elsewhere = Namespace::new().unwrap();
         rtnl.move_to("moving0", &elsewhere).unwrap();
         // The kernel takes the link of a device that moves down.
-        told(&mut controller, "the move", |desc| !is_up(desc));
+        await_status(&mut controller, "the move", |desc| !is_up(desc));
         let there = Rtnl::open_in(&elsewhere).unwrap();
         there.rename("moving0", "eth0").unwrap();
         there.set_up("eth0", true).unwrap();
-        told(&mut controller, "the link", |desc| is_up(desc) && desc.name == "eth0");
+        await_status(&mut controller, "the link", |desc| is_up(desc) && desc.name == "eth0");
         let mut one = elsewhere.enter(|| Host::open("af_packet:eth0")).unwrap();
         passes(&mut one, &mut two, 2);
         let after = stats(&mut controller);
@@ -157,7 +157,7 @@ fn a_tap_device_goes_on_in_another_namespace() {
         assert_eq!(switch.counter("port_gone"), 0, "it is the same device");
         // It goes with the namespace, and the switch makes another one where it is itself.
         drop((one, there, elsewhere));
-        told(&mut controller, "another one", |desc| is_up(desc) && desc.name == "moving0");
+        await_status(&mut controller, "another one", |desc| is_up(desc) && desc.name == "moving0");
         assert_eq!(switch.counter("port_gone"), 1);
         passes(&mut Host::open("af_packet:moving0"), &mut two, 3);
         switch.stop();
@@ -179,7 +179,7 @@ fn far_host(rtnl: &Rtnl) -> (Namespace, Host) {
 
 #[test]
 #[ignore = "needs root"]
-fn a_host_s_namespace_that_goes_takes_its_port_s_device_and_another_brings_it_back() {
+fn a_device_goes_with_a_namespace_and_comes_with_another() {
     in_namespace(|rtnl| {
         add_veth(rtnl, "sw2", "host2");
         let (namespace, mut one) = far_host(rtnl);
@@ -190,20 +190,20 @@ fn a_host_s_namespace_that_goes_takes_its_port_s_device_and_another_brings_it_ba
         passes(&mut one, &mut two, 1);
         let before = stats(&mut controller);
         drop((one, namespace));
-        told(&mut controller, "gone", |desc| !is_up(desc));
+        await_status(&mut controller, "gone", |desc| !is_up(desc));
         until("no device", || (shown(&switch, 1)["exists"] == false).then_some(()));
         let (_namespace, mut one) = far_host(rtnl);
-        told(&mut controller, "back", is_up);
+        await_status(&mut controller, "back", is_up);
         passes(&mut one, &mut two, 2);
         let after = stats(&mut controller);
         assert!(after.rx_packets > before.rx_packets && after.tx_packets > before.tx_packets);
         // The port's own device goes to another namespace, and is no port's there.
         let elsewhere = Namespace::new().unwrap();
         rtnl.move_to("sw1", &elsewhere).unwrap();
-        told(&mut controller, "gone", |desc| !is_up(desc));
+        await_status(&mut controller, "gone", |desc| !is_up(desc));
         Rtnl::open_in(&elsewhere).unwrap().move_to("sw1", &Namespace::current().unwrap()).unwrap();
         rtnl.set_up("sw1", true).unwrap();
-        told(&mut controller, "back", is_up);
+        await_status(&mut controller, "back", is_up);
         passes(&mut one, &mut two, 3);
         switch.stop();
     });

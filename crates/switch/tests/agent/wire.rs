@@ -1,4 +1,4 @@
-//! Wire mode and what is said of the workers.
+//! Wire mode, and the report about the workers.
 
 use openflow::Version;
 

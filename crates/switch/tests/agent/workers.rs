@@ -74,7 +74,7 @@ fn after_a_barrier_every_worker_forwards_by_the_new_table() {
 }
 
 #[test]
-fn answers_keep_the_order_of_requests_though_barriers_wait_for_workers() {
+fn answers_keep_their_order_though_barriers_wait_for_workers() {
     let (switch, _hosts, mut controller) = four_ports(2);
     let mut asked = Vec::new();
     for number in 0..200_u32 {
@@ -107,7 +107,7 @@ fn packet_outs_reach_the_ports_of_all_workers() {
 }
 
 #[test]
-fn after_a_barrier_packet_outs_have_left_by_the_ports_of_all_workers() {
+fn after_a_barrier_packet_outs_have_left_all_workers() {
     let (switch, mut hosts, mut controller) = four_ports(2);
     for round in 0..200_u8 {
         let host = usize::from(round % 4);

@@ -4,7 +4,7 @@ use datapath::fast::{CommandProgress, Sweep};
 use openflow::flow::FlowMod;
 use openflow::{Error, Version};
 
-use super::{Applied, ApplyResult, Bridge};
+use super::{Applied, ApplyResult, Bridge, Task};
 use crate::counters::Counter;
 
 /// Entries, groups or meters that a command of many looks at before something else has its turn,
@@ -22,16 +22,16 @@ pub(super) fn flow_mod(bridge: &Bridge, version: Version, flow_mod: &FlowMod) ->
     Ok(applied(begun))
 }
 
-/// What becomes of a command that is done or begun.
+/// The outcome of a command that is done or begun.
 pub(super) fn applied(progress: CommandProgress) -> Applied {
     match progress {
         CommandProgress::Done(_) => Applied::Nothing,
-        CommandProgress::Sweep(sweep) => Applied::Sweep(sweep),
+        CommandProgress::Sweep(sweep) => Applied::Later(Task::Sweep(sweep)),
     }
 }
 
 impl Bridge {
-    /// Does a piece of a command that means many; what became of it when it is done.
+    /// Does a piece of a command that affects many; its result when it is done.
     pub(crate) fn sweep(&self, sweep: &mut Sweep) -> Option<Result<(), Error>> {
         let now = self.clock.now();
         let done = self.with_control(|control| control.sweep(sweep, PIECE, now));

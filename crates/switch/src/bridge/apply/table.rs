@@ -13,7 +13,7 @@ pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> ApplyResult {
     Ok(Applied::Nothing)
 }
 
-/// What the tables can do, after a request with a body has changed that (clause 7.3.5.5.1).
+/// The features of the tables, after a request with a body has changed them (clause 7.3.5.5.1).
 pub(super) fn features(
     bridge: &Bridge,
     asked: &[TableFeatures],

@@ -25,7 +25,7 @@ pub(crate) struct WorkerGone;
 #[derive(Clone, Debug)]
 pub(crate) struct PortView {
     pub(crate) port: BridgePort,
-    /// Where its queues are served.
+    /// The places of its queues.
     pub(crate) places: Vec<PortLocation>,
 }
 
@@ -139,7 +139,7 @@ impl Bridge {
     pub(crate) async fn remove_port(
         &self,
         number: PortNo,
-        tell: impl FnOnce(PortStatus),
+        publish: impl FnOnce(PortStatus),
     ) -> Result<Option<Port>, WorkerGone> {
         let places = self.map.borrow().places(number);
         if places.is_empty() {
@@ -150,7 +150,7 @@ impl Bridge {
         self.set_map(map);
         let removed = self.with_control(|control| control.port_remove(number)).flatten();
         if let Some(desc) = removed {
-            tell(PortStatus { reason: PortReason::Delete, desc });
+            publish(PortStatus { reason: PortReason::Delete, desc });
         }
         self.everywhere().await;
         self.queues.borrow_mut().retain(|held| held.port != number);
@@ -158,7 +158,7 @@ impl Bridge {
     }
 
     /// Takes all ports away at once, of a bridge that goes: the devices are to be closed by the
-    /// caller. Controllers are told nothing.
+    /// caller. Controllers get no message.
     ///
     /// # Errors
     /// [`WorkerGone`].

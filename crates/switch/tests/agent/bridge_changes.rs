@@ -218,7 +218,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn a_reload_adds_and_removes_the_bridges_of_the_file_and_nothing_else() {
+fn a_reload_adds_and_removes_bridges_of_the_file_only() {
     let table = |name: &str, dpid: u32, rest: &str| {
         format!(
             "[[bridge]]\nname = \"{name}\"\ndpid = \"{dpid}\"\n\

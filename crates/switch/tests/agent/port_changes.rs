@@ -255,7 +255,7 @@ fn many_ports_are_served_whatever_their_number() {
 }
 
 #[test]
-fn settings_change_while_frames_pass_and_a_number_changes_with_its_device() {
+fn settings_and_numbers_change_while_frames_pass() {
     let switch = Switch::start(2, "");
     let (mut one, mut two) = (switch.host(1), switch.host(2));
     let mut controller = switch.controller(Version::V1_3);
@@ -305,7 +305,7 @@ fn settings_change_while_frames_pass_and_a_number_changes_with_its_device() {
 const FILE: &str = "control = \"FOLDER/ctl\"\nlisten = [\"punix:FOLDER/of\"]\ndpid = \"a1\"\n";
 
 #[test]
-fn a_reload_applies_what_has_changed_in_the_file_and_nothing_else() {
+fn a_reload_applies_the_changes_of_the_file_only() {
     let names = ["reload-a", "reload-b", "reload-c", "reload-d"];
     let mut hosts = names.map(|name| Host::open(&format!("memory:{name}?end=b")));
     let file = |ports: &str| format!("{FILE}port = [{ports}]\n");
@@ -358,7 +358,7 @@ fn a_reload_applies_what_has_changed_in_the_file_and_nothing_else() {
 }
 
 #[test]
-fn a_reload_that_cannot_be_applied_changes_nothing_and_says_where() {
+fn a_reload_that_cannot_be_applied_changes_nothing() {
     let file = |rest: &str| format!("{FILE}{rest}\n");
     let switch = Switch::of_file(&file("port = [\"1=null:a\", \"2=null:b\"]"));
     ctl(&switch, &["add-port", "br0", "9=memory:not-reloaded"]);

@@ -10,16 +10,16 @@ use tokio::sync::oneshot;
 
 use super::queue::Opening;
 use super::run::MONITOR;
-use super::{Worker, WorkerPort};
+use super::{Shard, Worker, WorkerPort};
 
-/// A change of a shard's ports: their indices there, and who waits.
-pub(super) enum Replug {
+/// A change of a shard's ports: their indices there, and the caller that waits.
+pub(super) enum PortChange {
     /// A port comes.
     Add(usize, Box<WorkerPort>, oneshot::Sender<()>),
     /// The shard has another map. A port that receives from now on has to be polled before its
     /// descriptor can wake the worker.
     Poll,
-    /// A port goes; its device is to be closed by who waits.
+    /// A port goes; the caller closes its device.
     Remove(usize, oneshot::Sender<Option<Port>>),
     /// A further queue gets a queue of this device, or gives it back.
     SetQueue(usize, Opening, Option<Box<PortQueue>>),
@@ -28,26 +28,26 @@ pub(super) enum Replug {
 }
 
 impl Worker {
-    /// Takes and gives up the ports that a shard was told of.
-    pub(super) fn replug(&mut self, shard: usize) {
-        let replugs = self.shards.get_mut(shard).map(|shard| std::mem::take(&mut shard.replugs));
-        for replug in replugs.unwrap_or_default() {
-            match replug {
-                Replug::Add(index, port, done) => {
+    /// Carries out the changes of a shard's ports.
+    pub(super) fn change_ports(&mut self, shard: usize) {
+        let take = |shard: &mut Shard| std::mem::take(&mut shard.port_changes);
+        for change in self.shards.get_mut(shard).map(take).unwrap_or_default() {
+            match change {
+                PortChange::Add(index, port, done) => {
                     self.add_port(shard, index, *port);
-                    // Who asked has gone: then the switch ends.
+                    // The caller has gone: then the switch ends.
                     let _ = done.send(());
                 }
-                Replug::Poll => self.poll_shard(shard),
-                Replug::Remove(index, done) => {
+                PortChange::Poll => self.poll_shard(shard),
+                PortChange::Remove(index, done) => {
                     if let Err(Some(device)) = done.send(self.remove_port(shard, index)) {
                         self.devices.close(device);
                     }
                 }
-                Replug::SetQueue(index, opening, queue) => {
+                PortChange::SetQueue(index, opening, queue) => {
                     self.set_queue((shard, index), opening, queue.map(|queue| *queue));
                 }
-                Replug::QueueGone(index, opening) => self.queue_gone((shard, index), opening),
+                PortChange::QueueGone(index, opening) => self.queue_gone((shard, index), opening),
             }
         }
         let ports = self.shards.iter().map(|(_, shard)| shard.ports.all().len()).sum();
@@ -76,11 +76,11 @@ impl Worker {
         self.maintenance.unregister((shard, index));
         let found = self.shards.get_mut(shard)?;
         found.egress.remove(index, self.buffers.parts_mut().1);
-        let port = found.ports.take(index)?;
+        let mut port = found.ports.take(index)?;
         if port.is_home() {
             found.leave_tier(port.number);
         }
-        port.give_up(&self.watch)
+        port.take_watched(&self.watch)
     }
 
     /// Has the kernel notify of changes of devices, from the first such port on.
