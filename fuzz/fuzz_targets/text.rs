@@ -20,7 +20,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     refusal(text, parse_meter_mod(text, MeterModCommand::Add));
 });
 
-/// What is taken is printed and taken again, with the same meaning.
+/// Prints a value and reads it again: the meaning must be the same.
 fn round_trip<T: PartialEq + std::fmt::Debug>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, TextError>,

@@ -7,14 +7,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a file, and where.
+/// Mistake in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The file as it was named by the caller.
     pub file: PathBuf,
     /// Line, counted from 1; 0 when the file as a whole could not be read.
     pub line: usize,
-    /// What is wrong and what is allowed.
+    /// The mistake, and the allowed forms.
     pub what: String,
 }
 
@@ -36,9 +36,9 @@ impl std::error::Error for Error {}
 /// One `key: value`, with its continuation lines joined by single line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What stands before the colon.
+    /// Text before the colon.
     pub key: String,
-    /// What stands behind it.
+    /// Text after it.
     pub value: String,
     /// Line of the key, counted from 1.
     pub line: usize,

@@ -21,7 +21,7 @@ pub enum Step {
     Change {
         /// One of [`CHANGES`].
         what: String,
-        /// What `ovs-ofctl` takes for it.
+        /// Its form in `ovs-ofctl`.
         text: String,
     },
     /// The command or packet-out above must be refused with this protocol error.
@@ -85,14 +85,14 @@ pub enum Step {
     Talk {
         /// One of [`TALKS`].
         what: String,
-        /// Which controller, by a name of the case's own.
+        /// The controller, by a name of the case's own.
         who: String,
-        /// What is sent or must come, in words.
+        /// The message to send or to come, in words.
         text: String,
     },
     /// A counter must have this value now.
     Counter {
-        /// What is counted, such as `flow 0 packets`.
+        /// The counter, such as `flow 0 packets`.
         what: String,
         /// The value after all steps above.
         value: u64,
@@ -146,7 +146,7 @@ pub const TALKS: &[&str] = &["connect", "disconnect", "send", "receive", "silent
 pub struct Case {
     /// Name, unique in its file.
     pub name: String,
-    /// Where the expectation comes from.
+    /// Source of the expectation.
     pub source: Option<String>,
     /// Why the case is here.
     pub note: Option<String>,

@@ -1,4 +1,4 @@
-//! What any OpenFlow switch must do, case by case: their format, and all of them.
+//! Cases for any OpenFlow switch: their format, and all of them.
 //!
 //! The files of the workspace's `cases/` are a part of the program, so that the lab can hold any
 //! switch to them where no checkout is; tests read the same format. `vectors/README.md` describes

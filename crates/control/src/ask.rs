@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 
 use crate::{ControlCommand, ControlLine, ControlRequest};
 
-/// How long the switch may be silent.
+/// Longest silence of the switch.
 pub const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
@@ -23,7 +23,7 @@ pub enum AskError {
     Unreached {
         /// The socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// It listens and does not accept, or accepts and says nothing: stopped, or too busy.
@@ -31,17 +31,17 @@ pub enum AskError {
     Silent {
         /// The socket.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The time waited.
         after: Duration,
     },
     /// The connection failed.
     #[error("{what} {path}: {source}")]
     Broken {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
         /// The socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The connection ended in the middle of an answer.
@@ -52,7 +52,7 @@ pub enum AskError {
     Odd {
         /// The socket.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// The switch refuses the request.
@@ -60,7 +60,7 @@ pub enum AskError {
     Refused(String),
 }
 
-/// What to do where the control socket cannot be reached.
+/// Remedy for a control socket that cannot be reached.
 fn remedy(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::PermissionDenied {
         "run as the user whose switch it is, or as root"

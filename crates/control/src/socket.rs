@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// What is wrong with the socket's place.
+/// Error of the socket's place.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// A living process has it.
@@ -21,9 +21,9 @@ pub enum SocketError {
     Io {
         /// The socket.
         path: PathBuf,
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Longest request line in bytes; a longer one ends the connection.
 pub const LINE_MAX: usize = 1 << 20;
 
-/// What the control socket can be asked.
+/// A command on the control socket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ControlCommand {
@@ -19,7 +19,7 @@ pub enum ControlCommand {
     },
     /// The bridge that the request names goes.
     DelBridge,
-    /// How the bridge was set up, and its controllers.
+    /// The settings of the bridge, and its controllers.
     Show,
     /// From the end of this answer on the connection speaks OpenFlow.
     Openflow,
@@ -36,7 +36,7 @@ pub enum ControlCommand {
     AddPort {
         /// `[NUMBER=]KIND:NAME[?OPTION=VALUE&..]`.
         port: String,
-        /// How it is set up.
+        /// Its settings.
         #[serde(flatten)]
         settings: PortSettings,
     },
@@ -47,7 +47,7 @@ pub enum ControlCommand {
         /// Another number for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
-        /// What is set.
+        /// The settings to change.
         #[serde(flatten)]
         settings: PortSettings,
     },
@@ -60,9 +60,9 @@ pub enum ControlCommand {
     },
     /// The forwarding threads.
     Workers,
-    /// How the caches of decisions do; or which are used from now on.
+    /// Counts of the decision caches; or the caches to use from now on.
     Caches {
-        /// `off`, or some of `exact` and `flow` with a comma between.
+        /// `off`, or some of `frame`, `key` and `kernel` with commas between.
         #[serde(default)]
         set: Option<String>,
     },
@@ -70,7 +70,7 @@ pub enum ControlCommand {
     Counters,
 }
 
-/// What can be set of a port beside its device. What is absent stays as it is.
+/// Settings of a port beside its device. Absent ones stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSettings {
     /// The rate of its link in bits per second, as `100M`, or `none`.
@@ -79,7 +79,7 @@ pub struct PortSettings {
     /// All its queues, each as `ID[,min=P%][,max=P%][,frames=COUNT]`, or `none` alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<String>,
-    /// How it takes part in VLANs, as `access:10`.
+    /// Its membership in VLANs, as `access:10`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<String>,
 }
@@ -93,7 +93,7 @@ pub struct ControlRequest {
     /// The bridge that is meant; the only one where none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<String>,
-    /// What is asked.
+    /// The command.
     #[serde(flatten)]
     pub command: ControlCommand,
 }

@@ -15,7 +15,7 @@ use super::run::Place;
 use super::session::Session;
 use super::{switch, value};
 
-/// Where the output goes: texts, or a JSON value a line.
+/// The output: texts, or a JSON value a line.
 pub(super) struct Out<'a> {
     write: &'a mut dyn Write,
     json: bool,
@@ -67,7 +67,7 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// What was printed is to be seen.
+    /// Brings all that was printed to the reader.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.write.flush()?)
     }

@@ -12,7 +12,7 @@ use super::{
     echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug, settings, tables,
 };
 
-/// What a command does with its arguments.
+/// Execution of a command with its arguments.
 pub(super) trait Run {
     /// Does it.
     async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure>;

@@ -40,14 +40,14 @@ async fn echo(session: &mut Session, bytes: usize) -> Result<(u32, Duration), Fa
     Ok((xid.0, sent.elapsed()))
 }
 
-/// How long echo requests take, in microseconds
+/// Measure the time of echo requests, in microseconds
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl ping\n  weir ctl ping 1000 --count 3")]
 pub(super) struct Ping {
     /// Bytes of each echo
     #[arg(default_value_t = 64)]
     bytes: usize,
-    /// How many
+    /// Number of echo requests
     #[arg(long, default_value_t = 10)]
     count: u32,
 }
@@ -77,13 +77,13 @@ fn body(bytes: usize) -> Result<usize, Failure> {
     Ok(bytes)
 }
 
-/// How many echo requests a second are answered, one after the other
+/// Measure the echo requests a second that are answered, one after the other
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl benchmark 256 1000")]
 pub(super) struct Benchmark {
     /// Bytes of each echo
     bytes: usize,
-    /// How many
+    /// Number of echo requests
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 /// Why a command ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// What was asked is not understood or not possible; or the switch refuses it.
+    /// The command is not understood or not possible; or the switch refuses it.
     Refused(String),
-    /// What was compared differs; the output says how.
+    /// The sides of a comparison differ; the output has the differences.
     Differs,
     /// There is no switch, or it has gone.
     Unreached(String),
@@ -32,7 +32,7 @@ impl Failure {
         Self::Refused(why.into())
     }
 
-    /// What to say, if anything.
+    /// Message of the failure, if it has one.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Refused(why) | Self::Unreached(why) => Some(why),

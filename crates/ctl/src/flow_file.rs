@@ -61,7 +61,7 @@ pub(super) struct Order {
     rsort: Vec<String>,
 }
 
-/// What flow entries are sorted by.
+/// Sort key of flow entries.
 #[derive(Clone, Copy, Debug)]
 enum Key {
     Priority,

@@ -18,7 +18,7 @@ use super::messages::{Line, carry_out, lines_of, read_all};
 use super::session::Session;
 use super::{flow_file, switch};
 
-/// What identifies a flow entry: table, match as text (which orders them), priority.
+/// Identity of a flow entry: table, match as text (which orders them), priority.
 type Key = (u8, String, u16);
 
 /// A flow entry of a set.
@@ -180,7 +180,7 @@ impl Run for ReplaceFlows {
     }
 }
 
-/// What differs between two sets of flow entries, each of a file or a switch
+/// Differences between two sets of flow entries, each of a file or a switch
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "A line of - stands only in the first, one of + only in the second. A \
 source is a file, or a switch as

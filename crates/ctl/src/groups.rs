@@ -13,7 +13,7 @@ use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
 use super::ports::Naming;
 use super::value;
 
-/// What a command that shows groups takes: `7`, `group_id=7`, `all` or nothing.
+/// Reads the argument of a command that shows groups: `7`, `group_id=7`, `all` or nothing.
 fn which(group: Option<&str>) -> Result<GroupId, Failure> {
     let Some(text) = group else { return Ok(GroupId::ALL) };
     let whole = if text.contains('=') { text.to_owned() } else { format!("group_id={text}") };
@@ -25,7 +25,7 @@ fn which(group: Option<&str>) -> Result<GroupId, Failure> {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl dump-groups\n  weir ctl dump-groups 4 --names")]
 pub(super) struct DumpGroups {
-    /// Which one, as 4 or group_id=4
+    /// The group, as 4 or group_id=4
     group: Option<String>,
     #[command(flatten)]
     naming: Naming,
@@ -54,7 +54,7 @@ impl Run for DumpGroups {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl dump-group-stats\n  weir ctl dump-group-stats 4")]
 pub(super) struct DumpGroupStats {
-    /// Which one, as 4 or group_id=4
+    /// The group, as 4 or group_id=4
     group: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Run for DumpGroupStats {
     }
 }
 
-/// What groups can do
+/// Features of groups
 #[derive(Args, Clone, Debug)]
 #[command(alias = "group-features", after_help = "Example:\n  weir ctl dump-group-features")]
 pub(super) struct DumpGroupFeatures {}
@@ -158,7 +158,7 @@ async fn add_or_modify(asking: &mut Asking<'_>, lines: &[Line]) -> Result<(), Fa
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl del-groups\n  weir ctl del-groups group_id=1")]
 pub(super) struct DelGroups {
-    /// Which one, as group_id=1, or - for lines of the standard input
+    /// The group, as group_id=1, or - for lines of the standard input
     group: Option<String>,
 }
 

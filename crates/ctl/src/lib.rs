@@ -1,9 +1,9 @@
 //! `weir ctl`: asks one switch something, or has it do something, over OpenFlow.
 //!
-//! What `dpctl` and `ovs-ofctl` do, under their names. A command is a type with its arguments and
-//! help, in the file of its family, and a row in `commands`. It speaks OpenFlow with any switch,
-//! and with ours over the control socket; the commands of Weir's own (`trace`, `workers`, ..) ask
-//! that socket directly.
+//! It does the work of `dpctl` and `ovs-ofctl`, under their names. A command is a type with its
+//! arguments and help, in the file of its family, and a row in `commands`. It speaks OpenFlow with
+//! any switch, and with ours over the control socket; the commands of Weir's own (`trace`,
+//! `workers`, ..) ask that socket directly.
 #![forbid(unsafe_code)]
 
 mod asking;

@@ -39,7 +39,7 @@ impl Line {
         Self { place: what.to_owned(), text: text.to_owned() }
     }
 
-    /// What is wrong with the text, and where.
+    /// The mistake in the text, with its place.
     pub(super) fn error(&self, error: &TextError) -> LineError {
         let caret = " ".repeat(self.text.get(..error.at).map_or(0, |left| left.chars().count()));
         let why = format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text);

@@ -11,7 +11,7 @@ use super::commands::Run;
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
 
-/// What a command that shows meters takes: `7`, `meter=7`, `all` or nothing.
+/// Reads the argument of a command that shows meters: `7`, `meter=7`, `all` or nothing.
 fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
     let Some(text) = meter else { return Ok(MeterId::ALL) };
     let whole = if text.contains('=') { text.to_owned() } else { format!("meter={text}") };
@@ -26,7 +26,7 @@ fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
     after_help = "Examples:\n  weir ctl dump-meters\n  weir ctl dump-meters meter=1"
 )]
 pub(super) struct DumpMeters {
-    /// Which one, as 1 or meter=1
+    /// The meter, as 1 or meter=1
     meter: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Run for DumpMeters {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl meter-stats\n  weir ctl meter-stats meter=1")]
 pub(super) struct MeterStats {
-    /// Which one, as 1 or meter=1
+    /// The meter, as 1 or meter=1
     meter: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Run for MeterStats {
     }
 }
 
-/// What meters can do
+/// Features of meters
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl meter-features")]
 pub(super) struct MeterFeatures {}
@@ -124,7 +124,7 @@ impl Run for ModMeter {
     after_help = "Examples:\n  weir ctl del-meters\n  weir ctl del-meters meter=1"
 )]
 pub(super) struct DelMeters {
-    /// Which one, as meter=1, or - for lines of the standard input
+    /// The meter, as meter=1, or - for lines of the standard input
     meter: Option<String>,
 }
 

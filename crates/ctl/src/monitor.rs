@@ -34,7 +34,7 @@ pub(super) struct Monitor {
     count: Option<u64>,
 }
 
-/// What is asked for.
+/// Messages to watch for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     miss_send_len: Option<u16>,

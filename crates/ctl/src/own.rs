@@ -12,7 +12,7 @@ use super::ports::DumpPortsDesc;
 use super::{ports, socket, value};
 use control::{ControlCommand, ControlLine};
 
-/// Who the switch is, its ports and settings; of ours also its controllers
+/// Identity of the switch, its ports and settings; of ours also its controllers
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  weir ctl show\n  weir ctl --switch tcp:192.0.2.1:6634 show")]
 pub(super) struct Show {}
@@ -28,7 +28,7 @@ impl Run for Show {
     }
 }
 
-/// What `ovs-ofctl show` prints, then what our switch says of itself.
+/// Prints as `ovs-ofctl show` does, then our switch's own account.
 async fn text(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
     asking.show(&Message::FeaturesRequest).await?;
     // Without it, the ports stand in the features.
@@ -120,7 +120,7 @@ impl Run for Workers {
     }
 }
 
-/// How the caches of decisions do; or which are used from now on
+/// Counts of the decision caches; or the caches to use from now on
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Examples:\n  weir ctl caches\n  weir ctl caches frame,key\n  weir ctl caches \

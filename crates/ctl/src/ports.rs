@@ -34,7 +34,7 @@ pub(super) async fn names(asking: &mut Asking<'_>) -> Result<PortNames, Failure>
     Ok(PortNames::new(ports.iter().map(|port| (port.name.as_str(), port.port_no))))
 }
 
-/// How ports are printed.
+/// Naming of ports in the output.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Naming {
     /// Print ports by their names, as a terminal gets them; not with --json

@@ -57,7 +57,7 @@ impl Run for Ports {
     }
 }
 
-/// What can be set of a port beside its device.
+/// Settings of a port beside its device.
 #[derive(Args, Clone, Debug)]
 pub(super) struct SettingsArgs {
     /// The rate of its link in bits per second, for example 100M, or none
@@ -66,7 +66,7 @@ pub(super) struct SettingsArgs {
     /// A queue, for example 5,min=30%,max=50%; repeatable
     #[arg(long, value_name = "ID[,min=P%][,max=P%][,frames=COUNT]")]
     queue: Vec<String>,
-    /// How it takes part in VLANs when NORMAL forwards, for example access:10 or trunk:10,20-29
+    /// Its membership in VLANs when NORMAL forwards, for example access:10 or trunk:10,20-29
     #[arg(long, value_name = "VLANS")]
     vlan: Option<String>,
 }

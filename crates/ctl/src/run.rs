@@ -13,7 +13,7 @@ use super::asking::{Asking, Out};
 use super::commands::Command;
 use super::failure::{EXIT_CODES, Failure};
 
-/// What `weir ctl` takes.
+/// Arguments of `weir ctl`.
 #[derive(Args, Clone, Debug)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct CtlArgs {
@@ -36,7 +36,7 @@ pub struct CtlArgs {
     command: Command,
 }
 
-/// Which switch, and how to talk to it.
+/// Address of the switch, and the way to reach it.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Place {
     /// The control socket of our switch [default: /run/weir/switch.sock for root, else

@@ -32,7 +32,7 @@ pub(super) struct Refusals {
 /// A message that the switch refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// Which of the messages, from 0.
+    /// Number of the message, from 0.
     pub(super) index: usize,
     /// Why, for people.
     pub(super) why: String,
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// What asking in each way ends with.
+    /// Failures of asking in each way.
     fn failures(answer: &'static [u8], silence_max: Duration) -> Vec<Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -9,7 +9,7 @@ use super::commands::Run;
 use super::failure::Failure;
 use super::session::odd;
 
-/// Who made the switch
+/// Manufacturer, hardware and software of the switch
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl dump-desc")]
 pub(super) struct DumpDesc {}
@@ -23,10 +23,10 @@ impl Run for DumpDesc {
 /// The bits of the flags that say what becomes of fragments.
 const FRAGMENTS: u16 = 3;
 
-/// What becomes of IP fragments, by the number of the flags.
+/// Treatments of IP fragments, by the number of the flags.
 const MODES: [&str; 3] = ["normal", "drop", "reassemble"];
 
-/// How the switch is set.
+/// Settings of the switch.
 async fn config(asking: &mut Asking<'_>) -> Result<SwitchConfig, Failure> {
     match asking.session().await?.ask(&Message::GetConfigRequest).await? {
         (_, Message::GetConfigReply(config)) => Ok(config),
@@ -57,7 +57,7 @@ fn fragments(text: &str) -> Result<u16, Failure> {
     })
 }
 
-/// How IP fragments are treated
+/// Treatment of IP fragments
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl get-frags")]
 pub(super) struct GetFrags {}
@@ -86,7 +86,7 @@ impl Run for SetFrags {
     }
 }
 
-/// How fragments are treated, and how much of a buffered packet goes to the controller
+/// Treatment of fragments, and the bytes of a buffered packet that go to the controller
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl get-config")]
 pub(super) struct GetConfig {}
@@ -119,7 +119,7 @@ impl Run for SetConfig {
     }
 }
 
-/// Which asynchronous messages this connection gets, as master or equal and as slave
+/// Asynchronous messages of this connection, as master or equal and as slave
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "The masks belong to a connection and end with it, so that there is no \
 command to set them: monitor

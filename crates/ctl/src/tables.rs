@@ -46,7 +46,7 @@ async fn features(asking: &mut Asking<'_>) -> Result<Vec<TableFeatures>, Failure
     Ok(tables)
 }
 
-/// What tables match, do and lead to, all or one
+/// Features of tables, all or one: matches, actions and next tables
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   weir ctl dump-table-features
@@ -67,7 +67,7 @@ impl Run for DumpTableFeatures {
     }
 }
 
-/// What a packet meets that no entry of a table covers, in 1.1 and 1.2.
+/// Fate of a packet that no entry of a table covers, in 1.1 and 1.2.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Miss {
     /// Goes to the controller
@@ -126,7 +126,7 @@ pub(super) struct ModTableFeatures {
     /// Its name
     #[arg(long, value_name = "TEXT", required_unless_present_any = ["max_entries", "last"])]
     name: Option<String>,
-    /// How many entries it takes
+    /// Largest number of its entries
     #[arg(long, value_name = "N")]
     max_entries: Option<u32>,
     /// Make it the last table: those behind it go

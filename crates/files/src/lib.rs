@@ -115,7 +115,7 @@ fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
     })
 }
 
-/// What a file is, unless it can be read whole.
+/// Kind of a file that cannot be read whole; none for one that can.
 fn unsuitable(kind: FileType) -> Option<&'static str> {
     if kind.is_dir() {
         Some("folder")
@@ -133,7 +133,7 @@ fn unsuitable(kind: FileType) -> Option<&'static str> {
 /// what it leads to is replaced.
 ///
 /// # Errors
-/// Where a device, a pipe, a socket or a folder has this name: the new file would take the place of
+/// If a device, a pipe, a socket or a folder has this name: the new file would take the place of
 /// `/dev/null` too. Of the system: no folder, no room, no permission.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = match path.canonicalize() {

@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// no limit. Shells give their programs a low one that `select(2)` once needed.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's.
 pub fn raise_open_files() -> io::Result<Option<u64>> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! What Linux says below `/proc` of processes, their threads and the machine.
+//! Linux's account below `/proc` of processes, their threads and the machine.
 //!
 //! The texts are read here, and the few values that several crates need are taken out of them. A
 //! process or thread may end at any time, and a kernel may leave a line out: then there is no
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcFolder(PathBuf);
 
-/// How long a thread has run and waited since it began (`schedstat`).
+/// Time that a thread has run and waited since it began (`schedstat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedTime {
     /// Nanoseconds on a core.
@@ -82,7 +82,7 @@ impl ProcFolder {
         bytes(&self.read("status").ok()?, name)
     }
 
-    /// How many descriptors a process has open.
+    /// Number of a process's open descriptors.
     ///
     /// # Errors
     /// When the process has ended, or it may not be asked.
@@ -90,7 +90,7 @@ impl ProcFolder {
         Ok(std::fs::read_dir(self.0.join("fd"))?.count())
     }
 
-    /// How long a thread has run and waited.
+    /// Time that a thread has run and waited.
     #[must_use]
     pub fn sched_time(&self) -> Option<SchedTime> {
         sched_time(&self.read("schedstat").ok()?)

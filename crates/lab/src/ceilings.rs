@@ -110,7 +110,7 @@ impl Ceilings {
     }
 }
 
-/// What the links of a cell allow at most, by the metrics of the methods.
+/// Upper limits of a cell by its links, by the metrics of the methods.
 #[must_use]
 pub fn upper_limits(settings: &Settings) -> Vec<UpperLimit> {
     let is_hub = settings.forwarding() == Forwarding::Controller

@@ -1,4 +1,4 @@
-//! What a switch can do, and whether it does what it says.
+//! Features of a switch: whether it has those that it announces.
 //!
 //! The cases come first: what goes in, and what must come out. Further features are asked for by
 //! messages: what is refused is not there. Two things that a switch may
@@ -19,7 +19,7 @@ pub use features::probe_features;
 pub use truth::{barrier, table};
 pub use under_test::{CheckError, CheckedSwitch, SwitchAtPorts};
 
-/// What was found of one thing.
+/// Finding about one feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Truth {
@@ -51,9 +51,9 @@ impl Truth {
 pub struct Finding {
     /// Of what kind: match, action, group...
     pub area: String,
-    /// What.
+    /// The feature's name.
     pub feature: String,
-    /// What was found.
+    /// The finding.
     pub verdict: Truth,
     /// The refusal, or what was counted.
     pub note: String,
@@ -65,7 +65,7 @@ impl Finding {
     }
 }
 
-/// What was found of a switch in one version of OpenFlow.
+/// Findings about a switch in one version of OpenFlow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
     /// The switch's name.
@@ -86,7 +86,7 @@ impl CheckReport {
         self.findings.iter().any(|finding| finding.verdict == Truth::Lies)
     }
 
-    /// How many cases came to that.
+    /// Number of cases with this verdict.
     #[must_use]
     pub fn count(&self, verdict: CaseVerdict) -> usize {
         self.cases.iter().filter(|case| case.verdict == verdict).count()

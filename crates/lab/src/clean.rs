@@ -15,10 +15,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cpu_share;
 use crate::scratch::{self, Owner};
 
-/// How long a program has after SIGTERM.
+/// Time for a program after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
 
-/// What was found, and what became of it.
+/// A leftover, and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     /// A program of a run that is gone was ended.
@@ -32,7 +32,7 @@ pub enum Leftover {
     Removed(PathBuf),
     /// A folder was left alone.
     Left {
-        /// Which.
+        /// Path of the folder.
         folder: PathBuf,
         /// Why.
         why: String,

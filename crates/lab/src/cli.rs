@@ -65,7 +65,7 @@ enum LabCommand {
     History(compare::HistoryArgs),
 }
 
-/// Where the hosts are.
+/// Kind of testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TestbedArg {
     /// Network namespaces as root, in-memory ports otherwise.
@@ -76,7 +76,7 @@ enum TestbedArg {
     Memory,
 }
 
-/// Where results go.
+/// Places for results.
 #[derive(Args, Debug)]
 struct OutputArgs {
     /// Folder for results.json, report.html and trials.jsonl (every trial, as it is made)
@@ -90,7 +90,7 @@ struct OutputArgs {
     quiet: bool,
 }
 
-/// Where programs are.
+/// Places of programs.
 #[derive(Args, Debug)]
 struct PathArgs {
     /// The weir binary whose switch and controller are measured. Default: this one.
@@ -119,7 +119,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// How often every cell is measured.
+    /// Measurements of every cell.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     repeats: u16,
     /// Seconds that the demo may take; what does not fit is left out and named.

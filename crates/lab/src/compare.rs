@@ -16,7 +16,7 @@ use crate::method::Better;
 use crate::results::{CellState, Coordinates, ResultRow, Results, ScenarioResults};
 use crate::stats::{CONFIDENCE, Interval, holm, mann_whitney, quantile, unpaired_ratio};
 
-/// What a row says of the second run.
+/// Verdict of a row on the second run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowVerdict {
@@ -56,7 +56,7 @@ pub struct RowChange {
     pub scenario: String,
     /// The switch.
     pub dut: String,
-    /// Where.
+    /// Position on the axes.
     pub at: Coordinates,
     /// The metric's key.
     pub metric: String,
@@ -66,13 +66,13 @@ pub struct RowChange {
     pub unit: String,
     /// Decimals that are printed.
     pub decimals: usize,
-    /// Which way the metric is good.
+    /// The metric's good direction.
     pub better: Better,
     /// The median of the first run's samples.
     pub first: f64,
     /// The median of the second run's samples.
     pub second: f64,
-    /// How many samples each run has.
+    /// Number of each run's samples.
     pub samples: (usize, usize),
     /// Second by first; none where a sample is not above zero.
     pub ratio: Option<f64>,
@@ -85,14 +85,14 @@ pub struct RowChange {
     pub p_value: f64,
     /// The p-value with all comparisons counted (Holm).
     pub p_adjusted: f64,
-    /// What it says.
+    /// Its verdict.
     pub verdict: RowVerdict,
 }
 
 /// Two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunComparison {
-    /// What the runs differ in besides their figures: machine, versions, settings.
+    /// Differences of the runs besides their figures: machine, versions, settings.
     pub differences: Vec<String>,
     /// The rows that both have.
     pub rows: Vec<RowChange>,
@@ -103,7 +103,7 @@ pub struct RunComparison {
 }
 
 impl RunComparison {
-    /// How many rows have that verdict.
+    /// Number of rows with that verdict.
     #[must_use]
     pub fn count(&self, verdict: RowVerdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
@@ -211,7 +211,7 @@ fn row_change(
     })
 }
 
-/// How much more or how many times as much the second of two sets of samples is.
+/// Difference or ratio of the second of two sets of samples to the first.
 struct Estimate {
     value: f64,
     interval: Interval,
@@ -293,7 +293,7 @@ fn absent((scenario, dut, at, metric): RowKey<'_>, run: &Results) -> String {
     }
 }
 
-/// What two runs differ in besides their figures.
+/// Differences of two runs besides their figures.
 #[must_use]
 pub fn differences(first: &Results, second: &Results) -> Vec<String> {
     let (a, b) = (&first.machine, &second.machine);

@@ -22,7 +22,7 @@ use crate::process::{self, Process};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::tools::{Missing, Program};
 
-/// What a controller does with packets.
+/// Work of a controller with packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AppKind {
@@ -64,11 +64,11 @@ impl FromStr for AppKind {
 /// The settings of a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct ControllerPlan<'a> {
-    /// Where it runs.
+    /// Place where it runs.
     pub context: ServiceContext<'a>,
     /// The application.
     pub app: AppKind,
-    /// Where it listens.
+    /// Address at which it listens.
     pub address: Ipv4Addr,
     /// On which TCP port.
     pub port: u16,
@@ -117,7 +117,7 @@ pub fn find(name: &str) -> Option<&'static dyn ControllerProgram> {
     ALL.iter().copied().find(|controller| controller.name() == name)
 }
 
-/// How long a controller may take until it listens; Python's imports on a busy machine take long.
+/// Longest time until a controller listens; Python's imports on a busy machine take long.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no

@@ -40,7 +40,7 @@ pub struct CpuShare {
 pub struct CpuShareError(String);
 
 impl CpuShare {
-    /// How many cores it is.
+    /// The share in cores.
     #[must_use]
     pub fn cores(self) -> f64 {
         self.pct / 100.0
@@ -83,7 +83,7 @@ impl fmt::Display for CpuShare {
     }
 }
 
-/// Where this kernel has control groups for CPU time.
+/// Place of the kernel's control groups for CPU time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hierarchy {
     /// Version 2, mounted there.

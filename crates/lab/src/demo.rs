@@ -10,7 +10,7 @@ use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::tools::Missing;
 
-/// What is measured.
+/// The demo's scenario.
 ///
 /// # Errors
 /// Never for a released lab: a test reads it.
@@ -36,7 +36,7 @@ pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static dyn Dut>, 
     (duts, Vec::new())
 }
 
-/// What the comparison needs and is not there.
+/// The peer that the comparison needs, if it is missing.
 fn missing(paths: &ProgramPaths) -> Option<Missing> {
     let dut = dut::find("ovs")?.programs(paths);
     let controller = controller::find("os-ken")?.programs(paths);

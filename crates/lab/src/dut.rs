@@ -34,7 +34,7 @@ pub use counters::DutCounters;
 /// The settings of a switch under test.
 #[derive(Clone, Copy, Debug)]
 pub struct DutPlan<'a> {
-    /// Where it runs.
+    /// Place where the service runs.
     pub context: ServiceContext<'a>,
     /// The testbed, for what is a part of the kernel.
     pub bed: &'a Testbed,
@@ -42,11 +42,11 @@ pub struct DutPlan<'a> {
     pub ports: &'a [PortName],
     /// The controller that it connects to, `tcp:HOST:PORT` or `ssl:HOST:PORT`, if there is one.
     pub controller: Option<&'a str>,
-    /// Where its bridges take OpenFlow connections, one each; the ports are those of the first.
+    /// Endpoint of each bridge's OpenFlow connections; the ports are those of the first.
     pub listen: &'a [Endpoint],
     /// Keys and certificates, where the channel is TLS.
     pub keys: Option<&'a ChannelKeys>,
-    /// How it is to run.
+    /// Settings of the run.
     pub settings: &'a Settings,
 }
 
@@ -66,7 +66,7 @@ pub enum PortName {
 pub struct StartedDut {
     /// Its programs; what is a part of the kernel has none.
     pub service: Service,
-    /// Where its bridges are reached over OpenFlow, or where the lab waits for them; empty where it
+    /// OpenFlow endpoints of its bridges, or those at which the lab waits for them; empty where it
     /// has no channel.
     pub bridges: Vec<Endpoint>,
     /// The lab's own keys for it, where they are not those of the plan.
@@ -74,7 +74,7 @@ pub struct StartedDut {
     /// The control socket that says how much a tier inside the kernel has decided, where that tier
     /// may decide.
     pub tier: Option<PathBuf>,
-    /// Where it says more of its packets than OpenFlow does.
+    /// The switch's own counters, where it counts more than OpenFlow does.
     pub counters: Option<DutCounters>,
 }
 
@@ -125,17 +125,17 @@ pub trait Dut: Sync {
     /// The reason.
     fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String>;
 
-    /// What its hosts' devices may leave to others.
+    /// Work that its hosts' devices may leave to others.
     fn offloads(&self) -> Offloads {
         Offloads::Off
     }
 
-    /// What joins its hosts.
+    /// The joint between its hosts.
     fn joined(&self) -> Joined {
         Joined::BySwitch
     }
 
-    /// What its ports are joined to, where the lab does not make the links itself.
+    /// Ends of its links, where the lab does not make the links itself.
     ///
     /// # Errors
     /// [`Missing`] with the remedy.

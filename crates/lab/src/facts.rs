@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 /// The machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// What tells it from the others of a pool: the start of the kernel's random number of this
-    /// boot. It is the same in all containers of a machine, and another one after a reboot.
+    /// Identity among the machines of a pool: the start of the kernel's random number of this boot.
+    /// It is the same in all containers of a machine, and another one after a reboot.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// Processor, as the kernel names it.

@@ -30,7 +30,7 @@ pub struct HistoryChange {
     pub p_value: f64,
     /// Whether it is for the better.
     pub is_better: bool,
-    /// What else is different from the run before: machine, versions, settings.
+    /// Further differences from the run before: machine, versions, settings.
     pub differences: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct HistoryRow {
     pub scenario: String,
     /// The switch.
     pub dut: String,
-    /// Where.
+    /// Position on the axes.
     pub at: Coordinates,
     /// The metric's key.
     pub metric: String,
@@ -68,9 +68,9 @@ pub struct History {
     pub rows: Vec<HistoryRow>,
 }
 
-/// How many runs show a step in their middle for sure: by chance, runs in any order divide as well
-/// as a step in 2 of all choices of a half, which is to be half of the significance at most (the
-/// test estimates it by shuffling).
+/// Number of runs that show a step in their middle for sure: by chance, runs in any order divide as
+/// well as a step in 2 of all choices of a half, which is to be half of the significance at most
+/// (the test estimates it by shuffling).
 fn runs_needed(settings: &ChangeSettings) -> usize {
     let by_chance = |runs: usize| {
         let half = runs / 2;

@@ -26,36 +26,36 @@ pub enum HostProgram {
     Ping {
         /// To whom.
         target: Ipv4Addr,
-        /// How many.
+        /// Number of requests.
         requests: u32,
     },
     /// `iperf3 -s`, for one run.
     Iperf3Server {},
     /// `iperf3 -c`.
     Iperf3Client {
-        /// Where the server is.
+        /// Address of the server.
         target: Ipv4Addr,
-        /// How long.
+        /// Duration.
         seconds: u32,
-        /// How many streams at once.
+        /// Streams at once.
         streams: u32,
-        /// What is sent.
+        /// The payload.
         payload: Iperf3Payload,
     },
     /// `iperf -s -u`.
     IperfServer {},
     /// `iperf -c -u`.
     IperfClient {
-        /// Where the server is.
+        /// Address of the server.
         target: Ipv4Addr,
-        /// How long.
+        /// Duration.
         seconds: u32,
         /// Payload, bit/s.
         bps: u64,
     },
 }
 
-/// What `iperf3` sends.
+/// Payload of `iperf3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Iperf3Payload {
@@ -74,7 +74,7 @@ pub enum Iperf3Payload {
 }
 
 impl HostProgram {
-    /// Which program it is.
+    /// The tool that runs.
     #[must_use]
     pub fn tool(&self) -> Tool {
         match self {
@@ -84,7 +84,7 @@ impl HostProgram {
         }
     }
 
-    /// What its log is called.
+    /// Name of its log.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {

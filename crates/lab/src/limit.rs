@@ -75,7 +75,7 @@ impl Part {
 /// The limiting part with the figures that make it so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Which part.
+    /// The part that limits.
     pub part: Part,
     /// The figures in words.
     pub why: String,
@@ -140,7 +140,7 @@ fn program(load: &Load) -> Option<(Part, String)> {
     Some((part, why))
 }
 
-/// Who used the machine, in percent of one core.
+/// Programs that used the machine, in percent of one core.
 fn shares(load: &Load) -> String {
     let mut words: Vec<String> = load
         .processes

@@ -72,7 +72,7 @@ impl LinkId {
     }
 }
 
-/// What a link has carried since it was made.
+/// Load of a link since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCount {
     /// Bytes without FCS.
@@ -86,11 +86,11 @@ pub struct LinkCount {
 /// The counters of a link in the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSample {
-    /// Which.
+    /// The link.
     pub id: LinkId,
     /// Its rate, bit/s, if it is shaped.
     pub rate_bps: Option<u64>,
-    /// What it has carried.
+    /// Its load so far.
     pub count: LinkCount,
 }
 
@@ -115,8 +115,8 @@ pub struct Watched {
     pub name: String,
     /// Its process id.
     pub pid: u32,
-    /// How many cores it can use at once, where there is a limit: one for Python's lock, a part of
-    /// one where it has a CPU share.
+    /// Number of cores that it can use at once, where there is a limit: one for Python's lock, a
+    /// part of one where it has a CPU share.
     pub cores_max: Option<f64>,
 }
 
@@ -147,7 +147,7 @@ pub struct Sample {
 /// One direction of a link in the window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkLoad {
-    /// Which.
+    /// The link.
     pub id: LinkId,
     /// Its rate, bit/s; `None` when it is not shaped.
     pub rate_bps: Option<u64>,
@@ -174,7 +174,7 @@ pub struct ProcessLoad {
     pub thread_cores: f64,
     /// The name of that thread.
     pub thread: String,
-    /// What the limit rule takes: the busiest thread, or all threads over the cores that the
+    /// Measure of the limit rule: the busiest thread, or all threads over the cores that the
     /// program can use at once, whichever is more.
     pub saturation: f64,
 }
@@ -280,7 +280,7 @@ fn tool_samples(watched: &[Watched]) -> Vec<(u32, f64)> {
         .collect()
 }
 
-/// What the tools used between two samples; what one did after the last sample before its end is
+/// CPU time of the tools between two samples; a tool's work after the last sample before its end is
 /// not seen.
 fn tools_s(samples: &[Sample], start: &Sample, end: &Sample) -> f64 {
     let mut last: Vec<(u32, f64)> = Vec::new();
@@ -349,8 +349,8 @@ fn windows(samples: &[Sample], least_s: f64) -> impl Iterator<Item = (&Sample, &
     })
 }
 
-/// How much happened in a window, per second: line bytes of the busiest port, or CPU seconds where
-/// there are no links.
+/// Activity in a window, per second: line bytes of the busiest port, or CPU seconds where there are
+/// no links.
 fn activity(start: &Sample, end: &Sample) -> f64 {
     let bytes = start
         .links

@@ -61,7 +61,7 @@ use crate::testbed::Testbed;
 use crate::tools::Tool;
 use crate::trial_error::TrialError;
 
-/// Which way a figure is good.
+/// The good direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
@@ -80,7 +80,7 @@ pub struct Metric {
     pub label: &'static str,
     /// Its unit.
     pub unit: &'static str,
-    /// Which way it is good.
+    /// Its good direction.
     pub better: Better,
     /// Decimals that are printed.
     pub decimals: usize,
@@ -109,17 +109,17 @@ impl Metric {
     }
 }
 
-/// What a method measures with.
+/// Means of a method.
 pub struct MethodContext<'a> {
     /// The testbed, with switch and controller running in it.
     pub bed: &'a Testbed,
     /// Switch and controller; none in tests that have their own.
     pub setup: Option<&'a Setup>,
-    /// What is to be sent.
+    /// Settings of the cell.
     pub settings: &'a Settings,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
-    /// What the method's headline was in the cell's repeat before, where a search may start.
+    /// The method's headline in the cell's repeat before, at which a search may start.
     pub before: Option<f64>,
     /// A scratch folder.
     pub dir: &'a Path,
@@ -153,9 +153,9 @@ pub struct Trial {
     pub carried: Option<f64>,
     /// Whole distributions, of metrics that have some.
     pub distributions: Vec<TrialDistribution>,
-    /// What the method's resolution leaves open, of metrics where it does.
+    /// Bounds by the method's resolution, of the metrics that have them.
     pub resolutions: Vec<Resolution>,
-    /// What else the program said, for the raw data.
+    /// Further output of the program, for the raw data.
     pub raw: serde_json::Value,
 }
 
@@ -200,7 +200,7 @@ impl Resolution {
 pub struct TrialDistribution {
     /// The metric.
     pub metric: &'static str,
-    /// How many values it has.
+    /// Number of its values.
     pub count: u64,
     /// Share and value, both ascending, in the metric's unit.
     pub quantiles: Vec<(f64, f64)>,
@@ -318,7 +318,7 @@ pub fn find(id: &str) -> Option<&'static dyn Method> {
     ALL.iter().chain(FAKES).copied().find(|method| method.id() == id)
 }
 
-/// What the lab's OpenFlow connection ran into.
+/// Error of the lab's OpenFlow connection.
 fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
     match context.cancel.check() {
         Err(stopped) => stopped.into(),

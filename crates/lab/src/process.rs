@@ -19,20 +19,20 @@ use netdev::sys::spawn::{Spawn, kill_group};
 use crate::cancel::{Cancel, Stopped};
 use crate::scratch;
 
-/// How long a program has after SIGTERM.
+/// Time for a program after SIGTERM.
 const TERM_WAIT: Duration = Duration::from_secs(3);
 
 /// Between two looks whether it has obeyed.
 const TERM_STEP: Duration = Duration::from_millis(1);
 
-/// How much of a log an error quotes.
+/// Lines of a log in an error.
 const TAIL_LINES: usize = 12;
 
 /// Bytes of a part of an output, at most: a message of the agents' protocol has room for it, also
 /// where JSON has six bytes for each.
 pub(crate) const OUTPUT_PART: usize = 1 << 17;
 
-/// What can go wrong with a program.
+/// Errors of a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// It could not be started.
@@ -46,9 +46,9 @@ pub enum ProcessError {
     /// It ended by itself.
     #[error("`{name}` ended early ({status}); its last lines:\n{tail}")]
     Ended {
-        /// Which program.
+        /// Name of the program.
         name: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// The end of its log.
         tail: String,
@@ -56,9 +56,9 @@ pub enum ProcessError {
     /// It did not do what was waited for.
     #[error("`{name}` did not {what} within {limit_s} s; its last lines:\n{tail}")]
     Late {
-        /// Which program.
+        /// Name of the program.
         name: String,
-        /// What was waited for.
+        /// The event that did not come.
         what: String,
         /// For how long, seconds.
         limit_s: u64,
@@ -71,7 +71,7 @@ pub enum ProcessError {
     /// The system refused something about it.
     #[error("`{name}`: {source}")]
     System {
-        /// Which program.
+        /// Name of the program.
         name: String,
         /// The reason.
         source: io::Error,
@@ -344,7 +344,7 @@ impl Drop for Process {
     }
 }
 
-/// What a program printed before it ended.
+/// Output of a program that has ended.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// Whether it exited with 0.

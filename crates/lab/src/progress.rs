@@ -31,7 +31,7 @@ impl RunProgress {
         Self { bar, quiet, done: 0, total }
     }
 
-    /// What is left takes about so many seconds; where nobody says so, the steps that are done do.
+    /// Sets the time left, about `left_s` seconds; without it the steps done give an estimate.
     pub fn left(&mut self, left_s: f64) {
         let Some(bar) = &self.bar else { return };
         let left = Duration::from_secs_f64(left_s.clamp(0.0, 1e9));
@@ -51,7 +51,7 @@ impl RunProgress {
         }
     }
 
-    /// How many steps are done, and of how many.
+    /// Steps done, and all of them.
     #[must_use]
     pub fn steps(&self) -> (u64, u64) {
         (self.done, self.total)

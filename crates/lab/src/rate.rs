@@ -59,7 +59,7 @@ pub mod release {
     /// A version of the command line.
     ///
     /// # Errors
-    /// What is allowed, for a text that names none.
+    /// Names the known versions, for a text that is none of them.
     pub fn parse(text: &str) -> Result<Version, String> {
         Version::from_name(text).ok_or_else(|| {
             let known: Vec<&str> = Version::ALL.iter().map(|known| known.row().release).collect();

@@ -1,4 +1,4 @@
-//! What a run found, as data: every row with its raw samples and its conditions.
+//! Results of a run, as data: every row with its raw samples and its conditions.
 //!
 //! `results.json` is this structure. Every other form (terminal, CSV, Markdown, HTML, comparison)
 //! is drawn from it and adds nothing. A row must never stand without its samples, and a cell that
@@ -32,7 +32,7 @@ pub struct Results {
     pub weir: String,
     /// When it started, UTC.
     pub started: String,
-    /// How long it took, seconds; of a resumed run, the sum of its parts, and of one over a pool of
+    /// Duration, seconds; of a resumed run, the sum of its parts, and of one over a pool of
     /// machines, the sum of its cells.
     pub duration_s: f64,
     /// The command that was typed.
@@ -51,9 +51,9 @@ pub struct Results {
     pub programs: Vec<Program>,
     /// The switches under test.
     pub switches: Vec<DutInfo>,
-    /// What was asked, and what came of it.
+    /// The scenarios with their results.
     pub scenarios: Vec<ScenarioResults>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// The rule by which limiting parts are named.
     pub rule: String,
@@ -64,17 +64,17 @@ pub struct Results {
 pub struct RunPart {
     /// When it began, UTC.
     pub started: String,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub duration_s: f64,
     /// The command that was typed.
     pub command: Vec<String>,
     /// The machine, as its [`Machine::id`] says.
     pub machine: String,
-    /// How it ended.
+    /// The way it ended.
     pub end: PartEnd,
 }
 
-/// How a part of a run ended.
+/// The way a part of a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartEnd {
@@ -118,7 +118,7 @@ pub struct ScenarioResults {
     pub title: String,
     /// The question.
     pub question: String,
-    /// What the published evaluation concluded, and the arithmetic that a reader needs.
+    /// Conclusions of the published evaluation, and the arithmetic that a reader needs.
     pub background: String,
     /// The scenario file as it was run, so that it can be run again.
     pub source: String,
@@ -159,13 +159,13 @@ pub struct MetricInfo {
     pub label: String,
     /// Its unit.
     pub unit: String,
-    /// Which way it is good.
+    /// The good direction.
     pub better: Better,
     /// Decimals that are printed.
     pub decimals: usize,
 }
 
-/// How a plot is drawn.
+/// Kind of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
@@ -183,7 +183,7 @@ pub enum PlotKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// How it is drawn.
+    /// Its kind.
     pub kind: PlotKind,
     /// The metric.
     pub metric: String,
@@ -204,7 +204,7 @@ pub struct Plot {
 pub struct Published {
     /// The switch, as published.
     pub switch: String,
-    /// Where on the axes; an axis that is not named is any value.
+    /// Position on the axes; an axis that is not named is any value.
     #[serde(default)]
     pub at: Coordinates,
     /// The metric.
@@ -216,7 +216,7 @@ pub struct Published {
     pub to: Option<f64>,
 }
 
-/// How far a cell came.
+/// State of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
 pub enum CellState {
@@ -239,14 +239,14 @@ pub enum CellState {
 pub struct CellResults {
     /// The switch's name.
     pub dut: String,
-    /// Where.
+    /// Position on the axes.
     pub at: Coordinates,
-    /// How far it came.
+    /// Its state.
     #[serde(flatten)]
     pub state: CellState,
     /// The figures: one for each metric that has a sample.
     pub rows: Vec<ResultRow>,
-    /// What a metric can be at most, before anything is measured.
+    /// Upper limits of the metrics, known before anything is measured.
     #[serde(default)]
     pub bounds: Vec<UpperLimit>,
     /// The distributions, of all repeats.
@@ -295,7 +295,7 @@ pub struct MeasuredDistribution {
     pub metric: String,
     /// The repeat, from 0.
     pub repeat: usize,
-    /// How many values it has.
+    /// Number of its values.
     pub count: u64,
     /// Share and value, both ascending: `[0.5, 12.3]` is the median, in the metric's unit.
     pub quantiles: Vec<(f64, f64)>,
@@ -308,7 +308,8 @@ pub struct TrialRecord {
     pub method: String,
     /// The repeat, from 0.
     pub repeat: usize,
-    /// Which try of this repeat it was, from 0: a trial in which the machine stalled is repeated.
+    /// Number of this attempt at the repeat, from 0: a trial in which the machine stalled is
+    /// repeated.
     pub attempt: usize,
     /// The program that measured.
     pub tool: String,
@@ -333,14 +334,14 @@ pub struct TrialRecord {
     pub load: Option<Load>,
     /// The limiting part.
     pub limit: Option<Limit>,
-    /// How many packets a tier inside the kernel decided meanwhile, where the switch may use one
-    /// and the lab has loaded the flow entries; 0 where all was decided in user space.
+    /// Packets that a tier inside the kernel decided meanwhile, where the switch may use one and
+    /// the lab has loaded the flow entries; 0 where all was decided in user space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier_hits: Option<u64>,
     /// Why that is not known, in the words of who was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier_error: Option<String>,
-    /// What else the program said.
+    /// Further output of the program.
     pub raw: serde_json::Value,
 }
 

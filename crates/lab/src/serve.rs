@@ -29,7 +29,7 @@ use crate::campaign::run::{CampaignState, Follower, Seen};
 use crate::present::live_page;
 use crate::results::{self, Results};
 
-/// How often the ledger is looked at.
+/// Pause between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A client hears at least this often that the server is alive.
@@ -47,13 +47,13 @@ const FOLLOWERS_MAX: usize = 64;
 /// Bytes of a request's head.
 const HEAD_MAX: usize = 64 << 10;
 
-/// How long a client may take for its request, and to read on.
+/// Longest time for a client's request, and for it to read on.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How much the server gives way to what is measured on the same machine.
+/// Niceness of the server, for measurements on the same machine.
 const NICE: i32 = 10;
 
-/// Where browsers come to, where nothing else is said.
+/// Default address for browsers.
 pub const LISTEN: &str = "127.0.0.1:8484";
 
 /// Bytes of results, at most.
@@ -64,7 +64,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// What is served, and where.
+/// Options of the server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The folder that a run writes into.
@@ -84,7 +84,7 @@ pub enum ServeError {
         "cannot listen on {address}: {error}; --listen 127.0.0.1:0 takes any port that is free"
     )]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
         /// Why.
         error: std::io::Error,
@@ -94,7 +94,7 @@ pub enum ServeError {
     Start(std::io::Error),
 }
 
-/// What is known of the folder, for all clients.
+/// View of the folder, for all clients.
 struct Shown {
     folder: PathBuf,
     follower: Mutex<Follower>,
@@ -138,7 +138,7 @@ pub struct LabServer {
 }
 
 impl LabServer {
-    /// Where it serves.
+    /// Address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -218,7 +218,7 @@ fn look(follower: &mut Follower, folder: &Path) -> Seen {
     }
 }
 
-/// Where `results.json` says more than the ledger: why, and when it was written, in milliseconds
+/// Reason to trust `results.json` before the ledger, and the time it was written, in milliseconds
 /// since 1970. A run whose ledger found no room on the disk goes on without it.
 fn beyond_ledger(seen: &Seen, folder: &Path) -> Option<(&'static str, u64)> {
     let written_at = |name| folder.join(name).metadata().ok()?.modified().ok();
@@ -358,8 +358,8 @@ async fn json(State(shown): State<Arc<Shown>>) -> Response {
     }
 }
 
-/// How the campaign stands, each time that it changes: server-sent events (WHATWG HTML, section
-/// 9.2) with a JSON object each.
+/// State of the campaign at each change: server-sent events (WHATWG HTML, section 9.2) with a JSON
+/// object each.
 async fn events(State(shown): State<Arc<Shown>>) -> Response {
     let Ok(place) = Arc::clone(&shown.places).try_acquire_owned() else {
         let words = format!("{FOLLOWERS_MAX} pages follow already\n");

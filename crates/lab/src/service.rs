@@ -1,4 +1,4 @@
-//! What is started for a run, a switch under test or a controller: its programs and their facts.
+//! Service of a run, a switch under test or a controller: its programs and their facts.
 //!
 //! Dropping a [`Service`] ends its programs, last started first.
 
@@ -13,7 +13,7 @@ use crate::cpu_share::{CpuGroup, GroupError};
 use crate::load::{ProcessRole, Watched};
 use crate::process::{self, Process};
 
-/// Where the programs are that are not found in `PATH`.
+/// Paths of programs that are not found in `PATH`.
 #[derive(Clone, Debug)]
 pub struct ProgramPaths {
     /// The `weir` binary whose switch and controller are measured.
@@ -36,7 +36,7 @@ impl ProgramPaths {
     }
 }
 
-/// What a service is started with.
+/// Context of a service's start.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceContext<'a> {
     /// The namespace that it runs in; that of the lab when `None`.
@@ -63,7 +63,7 @@ pub enum ServiceError {
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -71,9 +71,9 @@ pub enum ServiceError {
     /// A step of its configuration failed.
     #[error("`{command}` failed: {output}")]
     Step {
-        /// What was run.
+        /// The command.
         command: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
     /// The testbed has no ports that this switch can use.

@@ -31,7 +31,7 @@ const LOAD_MAX_BPS: f64 = 1e12;
 /// Lengths of Ethernet frames in bytes, FCS included: up to jumbo frames.
 const FRAME_SIZES: std::ops::RangeInclusive<u32> = 64..=9_216;
 
-/// What decides where packets go.
+/// Deciding party: the way packets are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Forwarding {
@@ -46,7 +46,7 @@ pub enum Forwarding {
     Io,
 }
 
-/// What is done to every packet where no table decides: the words are testpmd's.
+/// Change of every packet where no table decides: the words are testpmd's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IoMode {
@@ -71,7 +71,7 @@ impl IoMode {
     }
 }
 
-/// Which parts of a switch that remember decisions are at work.
+/// Caches of a switch that are at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheSet {
@@ -88,7 +88,7 @@ pub enum CacheSet {
     None,
 }
 
-/// How the OpenFlow channel is carried.
+/// Carrier of the OpenFlow channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelTransport {
@@ -130,7 +130,7 @@ macro_rules! settings {
                 $(if other.$key.is_some() { self.$key.clone_from(&other.$key); })*
             }
 
-            /// What is sent, and nothing of how the switch is set up.
+            /// Settings of the traffic alone, without those of the switch's set-up.
             #[must_use]
             pub fn traffic(&self) -> Self {
                 Self { $($key: self.$key.clone(),)* ..Self::default() }
@@ -147,17 +147,17 @@ macro_rules! settings {
 
 settings! {
     setup {
-        /// What decides where packets go: `flows` (entries that the lab loads), `learning` (the
-        /// switch itself), `controller`, `io` (nothing: in at port 1, out at port 2). Default:
+        /// Party that decides where packets go: `flows` (entries that the lab loads), `learning`
+        /// (the switch itself), `controller`, `io` (nothing: in at port 1, out at port 2). Default:
         /// flows.
         forwarding: Forwarding,
         /// The version of OpenFlow, `1.0` or `1.3`. Default: 1.3.
         version: String,
         /// Ports of the switch, each with a host. Default: 2.
         ports: usize,
-        /// What the switch replays by itself, in place of hosts that send.
+        /// The switch's own replay, in place of hosts that send.
         replay: Replay,
-        /// What is done to packets where no table decides: `io`, `mac`, `macswap`. Default: io.
+        /// Change of packets where no table decides: `io`, `mac`, `macswap`. Default: io.
         io_mode: IoMode,
         /// The core of the first forwarding thread, those of the others follow, where the switch
         /// replays. Default: the last ones.
@@ -174,12 +174,12 @@ settings! {
         workers: u16,
         /// Queues of each port. Default: 1.
         queues: u16,
-        /// Which caches are at work: `usual`, `user` (all but the kernel tier), `kernel`, `key`,
+        /// Caches that are at work: `usual`, `user` (all but the kernel tier), `kernel`, `key`,
         /// `none`. Default: usual.
         caches: CacheSet,
         /// Bridges of the one process. Default: 1.
         bridges: u32,
-        /// How the OpenFlow channel is carried: `plain` or `tls`. Default: plain.
+        /// Carrier of the OpenFlow channel: `plain` or `tls`. Default: plain.
         transport: ChannelTransport,
         /// The controller's name. Default: `weir`.
         controller: String,
@@ -219,7 +219,7 @@ settings! {
         is_core_time: bool,
         /// The share of frames that may be lost in a search. Default: 0.001.
         loss: f64,
-        /// How many of something, where the method counts. Each says what.
+        /// A number of things, where the method counts; each says of what.
         count: u64,
         /// Echo requests before those that count, where what the first packets meet is not asked
         /// about. Default: none.
@@ -258,7 +258,7 @@ pub struct SettingsError {
     pub key: &'static str,
     /// The text.
     pub text: String,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub why: String,
 }
 
@@ -269,7 +269,7 @@ impl SettingsError {
 }
 
 impl Settings {
-    /// What decides where packets go.
+    /// Party that decides where packets go.
     #[must_use]
     pub fn forwarding(&self) -> Forwarding {
         self.forwarding.unwrap_or_default()
@@ -278,7 +278,7 @@ impl Settings {
     /// The version of OpenFlow.
     ///
     /// # Errors
-    /// What is allowed.
+    /// Names the known versions when the text is none of them.
     pub fn version(&self) -> Result<Version, SettingsError> {
         let text = self.version.as_deref().unwrap_or("1.3");
         crate::rate::release::parse(text).map_err(|why| SettingsError::new("version", text, why))
@@ -302,13 +302,13 @@ impl Settings {
         self.control_rate.map_or(LinkRate(None), |rate| rate.0)
     }
 
-    /// Which caches are at work.
+    /// Caches that are at work.
     #[must_use]
     pub fn caches(&self) -> CacheSet {
         self.caches.unwrap_or_default()
     }
 
-    /// How the OpenFlow channel is carried.
+    /// Carrier of the OpenFlow channel.
     #[must_use]
     pub fn transport(&self) -> ChannelTransport {
         self.transport.unwrap_or_default()
@@ -351,7 +351,7 @@ impl Settings {
         self.load_bps.unwrap_or(f64::from(100 << 20)) as u64
     }
 
-    /// How many flow entries are loaded.
+    /// Number of flow entries that are loaded.
     #[must_use]
     pub fn flow_count(&self) -> u64 {
         let series = self.series.iter().flatten().map(|series| series.count).sum::<u64>();

@@ -41,10 +41,10 @@ use crate::trial_error::TrialError;
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
 const CHANNEL_PORT: u16 = 6_653;
 
-/// How long the switch has to find its controller and the first packet to cross.
+/// Longest time for the switch to find its controller and for the first packet to cross.
 const PATH_LIMIT: Duration = Duration::from_secs(20);
 
-/// Which testbed.
+/// Kind of a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestbedKind {
@@ -72,7 +72,7 @@ pub enum SetupError {
     /// The controller.
     #[error("controller: {0}")]
     Controller(service::ServiceError),
-    /// What the switch is to replay.
+    /// The replay that the switch was to run.
     #[error("{0}")]
     Replay(String),
     /// A text of the settings is no value.
@@ -93,7 +93,7 @@ pub enum SetupError {
     /// Both run, but no packet crosses.
     #[error("no packet crossed within {limit_s} s: {last}\n{logs}", limit_s = PATH_LIMIT.as_secs())]
     NoPath {
-        /// What the last try showed.
+        /// Result of the last try.
         last: String,
         /// The end of every program's log.
         logs: String,
@@ -150,22 +150,22 @@ pub struct Setup {
     client: Option<Mutex<SwitchClient>>,
     dut: StartedDut,
     controller: Option<Service>,
-    /// What holds their programs to a CPU share.
+    /// Groups that hold their programs to a CPU share.
     #[expect(dead_code, reason = "held until the programs have ended")]
     cpu_groups: [Option<CpuGroup>; 2],
     bed: Testbed,
     /// The lab's side of the channel, where that is TLS.
     tls: Option<Tls>,
     version: Version,
-    /// How the flow entries were loaded, until the barrier behind them was answered.
+    /// The load of the flow entries, until the barrier after them was answered.
     loaded: Option<Loaded>,
     /// Bytes of memory that the switch held before that.
     empty_bytes: u64,
 }
 
-/// What a setup is made of.
+/// The parts of a setup.
 pub struct SetupParts<'a> {
-    /// How everything is to run.
+    /// Settings of all parts.
     pub settings: &'a Settings,
     /// The switch under test.
     pub dut: &'a dyn Dut,
@@ -217,8 +217,8 @@ impl SetupParts<'_> {
         })
     }
 
-    /// Where each bridge takes OpenFlow connections: a Unix socket in the switch's folder, or TCP
-    /// where the channel itself is measured.
+    /// Endpoint at which each bridge takes OpenFlow connections: a Unix socket in the switch's
+    /// folder, or TCP where the channel itself is measured.
     fn listen(&self, bed: &Testbed, dut_dir: &Path) -> Result<Vec<Endpoint>, SetupError> {
         let settings = self.settings;
         // With a controller the bridges connect to that.
@@ -253,7 +253,7 @@ impl SetupParts<'_> {
         Ok(ports.into_iter().map(endpoint).collect())
     }
 
-    /// What holds switch and controller to their CPU shares, where they have some.
+    /// Groups that hold switch and controller to their CPU shares, where they have some.
     fn cpu_groups(&self) -> Result<[Option<CpuGroup>; 2], GroupError> {
         let settings = self.settings;
         let group = |share: CpuShare| Hierarchy::find()?.make(share);
@@ -272,7 +272,7 @@ impl SetupParts<'_> {
     }
 }
 
-/// What the switch is given, in the order of its ports' numbers.
+/// The switch's ports, in the order of their numbers.
 fn ports(bed: &Testbed) -> Vec<PortName> {
     match bed {
         Testbed::Kernel(bed) => bed.ports().into_iter().map(PortName::Device).collect(),
@@ -283,7 +283,7 @@ fn ports(bed: &Testbed) -> Vec<PortName> {
     }
 }
 
-/// Where the switch runs, if not where the lab does.
+/// Namespace of the switch, if it is not the lab's.
 fn switch_namespace(bed: &Testbed) -> Option<&Namespace> {
     match bed {
         Testbed::Kernel(bed) => Some(bed.switch()),
@@ -449,7 +449,7 @@ impl Setup {
         self.client.as_ref().map(|client| client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where the bridges are reached over OpenFlow; empty where the switch has no channel.
+    /// OpenFlow endpoints of the bridges; empty where the switch has no channel.
     #[must_use]
     pub fn bridges(&self) -> &[Endpoint] {
         &self.dut.bridges
@@ -488,7 +488,7 @@ impl Setup {
         }
     }
 
-    /// How the flow entries were loaded, to the barrier's answer.
+    /// The load of the flow entries, until the barrier's answer.
     #[must_use]
     pub fn loaded(&self) -> Option<Loaded> {
         self.loaded
@@ -512,13 +512,13 @@ impl Setup {
         self.switch_pids().iter().map(of).sum()
     }
 
-    /// Where the switch says more of its packets than OpenFlow does.
+    /// The switch's own counters, where it counts more than OpenFlow does.
     #[must_use]
     pub fn counters(&self) -> Option<&DutCounters> {
         self.dut.counters.as_ref()
     }
 
-    /// What all pairs of ports have counted, where the switch replays a trace.
+    /// Counts of all pairs of ports, where the switch replays a trace.
     ///
     /// # Errors
     /// The switch does not answer.
@@ -532,8 +532,8 @@ impl Setup {
         Counts::of_ports(&stats, pairs, before + before.elapsed() / 2)
     }
 
-    /// How many packets a tier inside the kernel has decided since the start, where that tier may
-    /// decide for the one bridge that there is, and the lab has loaded the flow entries.
+    /// Packets that a tier inside the kernel has decided since the start, where that tier may
+    /// decide for the only bridge, and the lab has loaded the flow entries.
     ///
     /// # Errors
     /// The switch does not answer.

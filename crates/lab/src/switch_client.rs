@@ -23,13 +23,13 @@ use openflow::{GroupId, MeterId, PortNo, TableId, Version, Xid};
 
 use crate::cancel::Cancel;
 
-/// How long one answer may take: a barrier behind a million flow entries is the longest.
+/// Longest time for one answer: a barrier after a million flow entries takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long the hello may take.
+/// Longest time for the hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a switch that connects by itself may take: it may back off for half a minute.
+/// Longest time for a switch that connects by itself: it may back off for half a minute.
 const SWITCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two writes of an even stream of messages.
@@ -39,7 +39,7 @@ const STORM_STEP: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the switch refuses {what}: {why}")]
 pub struct RefusedMessage {
-    /// Which message.
+    /// The refused message.
     pub what: String,
     /// The error's name.
     pub why: String,
@@ -52,7 +52,7 @@ fn refused_first(what: &str, loaded: &LoadOutcome) -> Result<()> {
     Err(RefusedMessage { what, why: refusal.why.to_string() }.into())
 }
 
-/// How loading went.
+/// Cost of loading.
 #[derive(Clone, Copy, Debug)]
 pub struct Loaded {
     /// Flow entries.
@@ -63,7 +63,7 @@ pub struct Loaded {
     pub stall_ms: f64,
 }
 
-/// How listing went.
+/// Cost of listing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Listed {
     /// Flow entries.
@@ -282,7 +282,7 @@ impl SwitchClient {
         Ok((refused, came))
     }
 
-    /// What has come that nobody has waited for.
+    /// Messages that have come and that no caller has waited for.
     ///
     /// # Errors
     /// The connection is over.

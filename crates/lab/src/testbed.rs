@@ -83,7 +83,7 @@ pub fn host_address(host: usize) -> HostAddress {
 /// frame passes may stand still for longer than a switch does.
 const QUIET: Duration = Duration::from_millis(120);
 
-/// What a link carries that has no line, bit/s: more than a session can send.
+/// Rate of a link without a line, bit/s: more than a session can send.
 const NO_LINE_BPS: f64 = 1e12;
 
 /// UDP port of the lab's own traffic at both hosts.
@@ -115,14 +115,14 @@ const NO_HOSTS: &str = "needs hosts and links that the lab makes; at the interfa
 /// Why a method does not run that needs hosts of any kind.
 const REPLAYED: &str = "needs hosts that send; here the switch replays a trace by itself";
 
-/// What is sent in trials from the first host to the second, and how.
+/// Streams of a trial from the first host to the second, and the way to send them.
 #[derive(Clone, Debug)]
 pub struct MeasurerPlan<'a> {
     /// The frames; size, rate and mode are those of each trial.
     pub stream: StreamSpec,
     /// Whether learning frames go before each trial.
     pub is_learning: bool,
-    /// How threads wait.
+    /// The way threads wait.
     pub waiting: Waiting,
     /// Silence after which nothing is on its way any more.
     pub quiet: Duration,
@@ -150,8 +150,8 @@ pub enum LabMeasurer<'a> {
 }
 
 impl LabMeasurer<'_> {
-    /// How the clocks were compared of the trial in which they are known worst; `None` where one
-    /// box has both ends.
+    /// Comparison of the clocks in the trial in which they are known worst; `None` where one box
+    /// has both ends.
     #[must_use]
     pub fn clock(&self) -> Option<ClockComparison> {
         match self {
@@ -215,7 +215,7 @@ impl Testbed {
         }
     }
 
-    /// What the reader of a report should know about the testbed.
+    /// Notes on the testbed for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         match self {

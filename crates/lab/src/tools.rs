@@ -71,7 +71,7 @@ impl Tool {
         self.row().0
     }
 
-    /// Where the program is, or how to get it.
+    /// Path of the program, or the way to get it.
     ///
     /// # Errors
     /// [`Missing`] with Debian's package.
@@ -101,9 +101,9 @@ pub struct Missing(pub String);
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// What it says about its version, first line.
+    /// First line of its version.
     pub version: String,
-    /// Where it is.
+    /// Its path.
     pub path: String,
 }
 
@@ -142,7 +142,7 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Where os-ken's virtual environment is looked for when no other context is given.
+/// Folder of os-ken's virtual environment when no other context is given.
 #[must_use]
 pub fn os_ken_default_dir() -> PathBuf {
     // An empty or relative folder is to be ignored (XDG Base Directory Specification).

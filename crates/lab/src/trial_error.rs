@@ -18,9 +18,9 @@ pub enum TrialError {
     /// It ran, but what it said is no result.
     #[error("{program}: {what}")]
     Output {
-        /// Which program.
+        /// Name of the program.
         program: &'static str,
-        /// What is wrong with it.
+        /// The mistake in it.
         what: String,
     },
     /// The testbed cannot carry this method.
@@ -29,7 +29,7 @@ pub enum TrialError {
     /// Of a socket or a port.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempt.
         what: &'static str,
         /// Why it failed.
         source: std::io::Error,

@@ -21,7 +21,7 @@ use crate::settings::{Replay, ReplaySource};
 /// One workload, whose files are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    /// What the files are called.
+    /// Name of the files.
     pub(crate) name: String,
     /// The trace.
     pub(crate) trace: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Workload {
     pub(crate) frames: usize,
 }
 
-/// Where a workload's flow entries are.
+/// Source of a workload's flow entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entries {
     /// In a file.
@@ -41,7 +41,7 @@ pub(crate) enum Entries {
 }
 
 impl Workload {
-    /// What a switch is to replay; what is made lies in `scratch`.
+    /// Workload of a switch's replay; files that are made lie in `scratch`.
     ///
     /// # Errors
     /// As [`Workload::find`]; a trace that cannot be written.

@@ -22,7 +22,7 @@ use crate::folder;
 use crate::show;
 use crate::state::NetworkState;
 
-/// What the help ends with.
+/// End of the help.
 pub const EXAMPLES: &str = "\
 Examples:
   weir run python/examples/hub_network.py --network
@@ -38,7 +38,7 @@ Examples:
 /// The arguments of `weir net`.
 #[derive(Args, Debug)]
 pub struct NetArgs {
-    /// Where networks that run are noted
+    /// Folder of the running networks
     #[arg(
         long,
         value_name = "DIR",
@@ -48,7 +48,7 @@ pub struct NetArgs {
     )]
     folder: PathBuf,
 
-    /// Which network, where several run
+    /// Name of the network, if several run
     #[arg(long, value_name = "NAME", global = true)]
     name: Option<String>,
 

@@ -78,7 +78,7 @@ pub struct HostDescription {
     /// Its Ethernet address; by its place when `None`.
     #[serde(default)]
     pub mac: Option<String>,
-    /// Where it sends what is for other networks.
+    /// Its gateway to other networks.
     #[serde(default)]
     pub gateway: Option<String>,
 }

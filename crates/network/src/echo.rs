@@ -15,10 +15,10 @@ use crate::error::Error;
 use crate::state::LivingHost;
 
 const REQUEST_LEN: usize = 64;
-/// How long a socket waits before the thread looks at its clock.
+/// Longest wait of a socket before the thread looks at its clock.
 const STEP: Duration = Duration::from_millis(100);
 
-/// What came back of what one host sent to another.
+/// Count of the answers between two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EchoCount {
     pub(crate) sent: u32,
@@ -163,8 +163,8 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
-/// Who answers the request, if the packet is such an answer. A raw socket delivers the IPv4 header
-/// too.
+/// Sender of the answer to the request, if the packet is such an answer. A raw socket delivers the
+/// IPv4 header too.
 fn reply(packet: &[u8], identifier: [u8; 2], sequence: u16) -> Option<Ipv4Addr> {
     let header = usize::from(packet.first()? & 0x0f) * 4;
     let from: [u8; 4] = packet.get(12..16)?.try_into().ok()?;

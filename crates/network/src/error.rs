@@ -1,4 +1,4 @@
-//! What can go wrong with a network.
+//! Errors of a network.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ pub enum Error {
     /// The file of the description.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// The right to make namespaces is missing.
@@ -26,9 +26,9 @@ pub enum Error {
     /// The kernel refused a namespace, a folder or a socket.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel refused a device, an address or a route.
@@ -54,7 +54,7 @@ pub enum Error {
     /// A word names nothing of the network.
     #[error("there is no {what} {name:?}; there is {}", listed(there))]
     NoSuch {
-        /// What was looked for.
+        /// Kind of the thing not found.
         what: &'static str,
         /// The name.
         name: String,

@@ -63,7 +63,7 @@ impl NetworkFolder {
         Err(Error::Description(format!("{SAME_MAX} networks of the name {name:?} run already")))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

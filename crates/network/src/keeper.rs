@@ -22,9 +22,9 @@ use crate::plan::{HOST_DEVICE, HostPlan, NetworkPlan, PlannedEnd};
 use crate::state::NetworkState;
 use crate::tap::Taps;
 
-/// How long the switches have to open their ports.
+/// Longest time for the switches to open their ports.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// How long a controller has to listen before the switches start all the same; they try again.
+/// Time for a controller to listen before the switches start all the same; they try again.
 const CONTROLLER_LIMIT: Duration = Duration::from_secs(5);
 /// With more ports than this, each has a small ring.
 const PORTS_MANY: usize = 32;
@@ -81,7 +81,7 @@ impl NetworkKeeper {
         Ok(Self { process: None, _taps: taps, _hosts: hosts, switches, folder, state, cleaned })
     }
 
-    /// What it is.
+    /// State of the network.
     #[must_use]
     pub fn state(&self) -> &NetworkState {
         &self.state

@@ -1,4 +1,4 @@
-//! What a description means: numbers of ports, addresses, names of devices, and what contradicts.
+//! Meaning of a description: numbers of ports, addresses, names of devices, and contradictions.
 //!
 //! A plan knows no kernel. Every name in it is safe as a part of a path and of a device's name.
 
@@ -49,11 +49,11 @@ pub struct HostPlan {
     pub name: String,
     /// Its address.
     pub ip: Ipv4Addr,
-    /// How many bits of it are the network's.
+    /// Number of its bits that are the network's.
     pub prefix: u8,
     /// Its Ethernet address.
     pub mac: [u8; 6],
-    /// Where it sends what is for other networks.
+    /// Its gateway to other networks.
     pub gateway: Option<Ipv4Addr>,
 }
 

@@ -1,4 +1,4 @@
-//! What the commands print: tables for people, JSON for programs.
+//! Output of the commands: tables for people, JSON for programs.
 
 use std::io::{self, Write};
 
@@ -74,7 +74,7 @@ pub(crate) fn network(out: &mut dyn Write, network: &NetworkState) -> io::Result
     writeln!(out, "weir ctl --control {} --bridge SWITCH", network.control.display())
 }
 
-/// Who reached whom.
+/// Table of the hosts that reached each other.
 pub(crate) fn pings(
     out: &mut dyn Write,
     names: &[String],
@@ -99,7 +99,7 @@ pub(crate) fn pings(
     writeln!(out, "{cells}\n{received} of {sent} echo requests were answered")
 }
 
-/// Who reached whom, as JSON.
+/// The hosts that reached each other, as JSON.
 pub(crate) fn pings_json(names: &[String], rows: &[Vec<Option<EchoCount>>]) -> Value {
     let mut pairs = Vec::new();
     for (from, row) in names.iter().zip(rows) {

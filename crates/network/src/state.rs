@@ -1,4 +1,4 @@
-//! What the commands of `weir net` know of a running network: a file in its folder.
+//! Knowledge of a running network for the commands of `weir net`: a file in its folder.
 //!
 //! The keeper writes it once; commands read it and work in the namespaces that it names. It is
 //! trusted only together with the folder's lock.
@@ -24,17 +24,17 @@ pub struct NetworkState {
     pub name: String,
     /// The process that keeps it.
     pub pid: u32,
-    /// Where its switches look for the controller, a Unix socket.
+    /// Unix socket at which its switches look for the controller.
     pub controller: PathBuf,
     /// The control socket of its switches, for `weir ctl --control`.
     pub control: PathBuf,
-    /// Where the keeper tells what hosts have sent and received.
+    /// Socket at which the keeper reports the hosts' counts.
     pub stats: PathBuf,
     /// The namespace of the switches.
     pub switch_namespace: PathBuf,
     /// The namespaces of the hosts, in the plan's order.
     pub host_namespaces: Vec<PathBuf>,
-    /// What it consists of.
+    /// Its plan.
     pub plan: NetworkPlan,
 }
 

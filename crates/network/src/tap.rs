@@ -38,9 +38,9 @@ const HEADERS_MAX: usize = 256;
 const TURN_MAX: usize = 256;
 /// Packets that are counted before a question is answered; more cannot wait.
 const WAITING_MAX: usize = 65_536;
-/// How often the thread looks whether it is to end.
+/// Time between the thread's looks at its end.
 const STEP: Duration = Duration::from_millis(100);
-/// How long a question may take.
+/// Longest time for a question.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
 /// Longest line, in bytes.
 const LINE_MAX: u64 = 4 << 20;
@@ -57,7 +57,7 @@ pub(crate) enum StatsRequest {
     Reset(usize),
 }
 
-/// What a host has sent or received of one flow.
+/// Packets of one flow that a host has sent or received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StatsRow {
     /// Whether the host sent it.
@@ -109,7 +109,7 @@ struct HostTap {
     socket: PacketTap,
     mac: [u8; 6],
     counts: Counts,
-    /// What was missed before the counts were set to zero.
+    /// Packets missed before the counts were set to zero.
     missed_before: u64,
 }
 

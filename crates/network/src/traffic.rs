@@ -18,11 +18,11 @@ use crate::state::LivingHost;
 pub(crate) const PAYLOAD_MIN: u16 = 12;
 /// Longest payload, that of an Ethernet frame without fragments.
 pub(crate) const PAYLOAD_MAX: u16 = 1_472;
-/// How often the receiver looks whether it is to end.
+/// Time between the receiver's looks at its end.
 const STEP: Duration = Duration::from_millis(20);
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// What is sent.
+/// Plan of the datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrafficPlan {
     pub(crate) count: u64,
@@ -30,11 +30,11 @@ pub(crate) struct TrafficPlan {
     pub(crate) payload_len: u16,
     pub(crate) src_port: u16,
     pub(crate) dst_port: u16,
-    /// How long is waited for what is on its way when all is sent.
+    /// Wait for the datagrams on their way when all are sent.
     pub(crate) wait: Duration,
 }
 
-/// What came of it.
+/// Outcome of the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TrafficOutcome {
     pub(crate) sent: u64,
@@ -98,7 +98,7 @@ fn bind(host: &LivingHost<'_>, port: u16) -> Result<UdpSocket, Error> {
     bound.map_err(Error::io(format!("UDP port {port} of {}", host.plan.name)))
 }
 
-/// How many were sent, and how many the socket did not take.
+/// Number of datagrams sent, and of those that the socket did not take.
 fn send_all(
     socket: &UdpSocket,
     plan: &TrafficPlan,
@@ -128,7 +128,7 @@ fn send_all(
     Ok((sent, unsent))
 }
 
-/// Which datagrams have come.
+/// Set of the datagrams that have come.
 struct Seen {
     bits: Vec<u64>,
     count: u64,

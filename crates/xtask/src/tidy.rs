@@ -4,6 +4,7 @@
 //! each problem names file, line and the remedy. It must never change a file and never need more
 //! than cargo and git.
 
+mod circles;
 mod claims;
 mod crates;
 mod files;
@@ -14,6 +15,7 @@ mod prose;
 mod syntax;
 mod tree;
 mod versions;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -96,6 +98,7 @@ fn check(
     files: &[SourceFile],
 ) -> Result<Vec<Problem>> {
     let mut problems = graph.check();
+    problems.extend(circles::check(files));
     problems.extend(claims::check(files));
     problems.extend(crates::check(files));
     problems.extend(manifests::check(metadata, files)?);
@@ -107,6 +110,7 @@ fn check(
         problems.extend(prose::check(file));
         problems.extend(syntax::check(file));
         problems.extend(versions::check(file));
+        problems.extend(words::check(file));
     }
     problems.sort_by(|a, b| (&a.file, a.line, &a.what).cmp(&(&b.file, b.line, &b.what)));
     Ok(problems)

@@ -17,7 +17,7 @@ use crate::facts::Machine;
 /// The longest wait for an answer: opening an interface and its threads is the longest of them.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a farewell may take: behind it the agent works for the next lab.
+/// Longest time that a farewell may take: after it the agent works for the next lab.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Why an agent does not do what it is asked for.
@@ -26,7 +26,7 @@ pub enum AgentError {
     /// It cannot be reached, or refuses the certificate.
     #[error("the agent at {address}: {source}; does weir lab agent run there?")]
     Unreachable {
-        /// Where.
+        /// Address of the agent.
         address: String,
         /// Why.
         source: TransportError,
@@ -34,7 +34,7 @@ pub enum AgentError {
     /// It works for nobody, or for somebody else.
     #[error("the agent at {address} refuses: {why}")]
     Refused {
-        /// Where.
+        /// Address of the agent.
         address: String,
         /// In its words.
         why: String,
@@ -42,17 +42,17 @@ pub enum AgentError {
     /// It has ended, or its box has, or it says what is no message.
     #[error("the agent at {address} on {host}: {what}")]
     Lost {
-        /// Where.
+        /// Address of the agent.
         address: String,
         /// The box's name.
         host: String,
-        /// What happened.
+        /// The loss, in words.
         what: String,
     },
     /// It cannot do it.
     #[error("{at}: {why}")]
     Failed {
-        /// Which box.
+        /// The box's name.
         at: String,
         /// In its words.
         why: String,
@@ -62,7 +62,7 @@ pub enum AgentError {
 /// A box with an agent: where it is reached, and what figures of it hold for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoxFacts {
-    /// Where the agent listens.
+    /// Address at which the agent listens.
     pub address: String,
     /// The box's name.
     pub host: String,
@@ -91,15 +91,15 @@ impl TrafficBox {
         }
     }
 
-    /// What figures of a box hold for, in words; none of the lab's own machine, which every report
-    /// names.
+    /// Conditions that figures of a box hold for, in words; none of the lab's own machine, which
+    /// every report names.
     #[must_use]
     pub fn conditions(&self) -> Option<String> {
         let facts = self.facts()?;
         Some(format!("{}: {}", self.name(), conditions(facts)))
     }
 
-    /// What is known of it; none of the lab's own machine.
+    /// Known facts about the box; none of the lab's own machine.
     #[must_use]
     pub fn facts(&self) -> Option<&BoxFacts> {
         match self {

@@ -48,7 +48,7 @@ impl Exchange {
         whole.saturating_sub(self.answered_ns.saturating_sub(self.received_ns)).max(0)
     }
 
-    /// How far the clock of who answers is ahead, were both ways as long as each other.
+    /// Lead of the answering clock, were both ways as long as each other.
     #[must_use]
     pub fn offset_ns(&self) -> f64 {
         let there = self.received_ns.saturating_sub(self.asked_ns);
@@ -69,25 +69,25 @@ impl Exchange {
     }
 }
 
-/// How far a clock is ahead at some moment, nanoseconds.
+/// Lead of a clock at some moment, nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// How far.
+    /// The lead.
     pub offset_ns: f64,
     /// By how much that may be wrong, either way.
     pub error_ns: f64,
 }
 
-/// How the clocks of the two boxes of a trial were compared, for the results.
+/// Comparison of the clocks of the two boxes of a trial, for the results.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockComparison {
     /// By how much a one-way delay of the trial may be wrong, either way, microseconds: half the
     /// round trips, what no even drift explains, and the next.
     pub error_us: f64,
-    /// How far the clocks drifted apart in half the trial, microseconds.
+    /// Drift of the clocks against each other in half the trial, microseconds.
     pub drift_error_us: f64,
-    /// How far the receiver's clock was ahead in the middle of the trial, microseconds. An agent's
-    /// clock is zero when it starts.
+    /// Lead of the receiver's clock in the middle of the trial, microseconds. An agent's clock is
+    /// zero when it starts.
     pub offset_us: f64,
     /// By how much it is faster, parts in a million.
     pub drift_ppm: f64,
@@ -100,7 +100,7 @@ pub struct ClockComparison {
 /// The same in the raw data of a trial, with the metrics that it is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockRecord {
-    /// How the clocks were compared.
+    /// Comparison of the clocks.
     #[serde(flatten)]
     pub comparison: ClockComparison,
     /// Keys of the metrics, whose unit is a microsecond.
@@ -135,7 +135,7 @@ pub struct ClockLine {
     spread: f64,
     points: Vec<Point>,
     drift: f64,
-    /// What of the points no line explains, nanoseconds.
+    /// Distance of the points from the line, nanoseconds.
     residual_ns: f64,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent does at its interfaces for a lab; the lab does the same at its own.
+//! An agent's work at its interfaces for a lab; the lab does the same at its own.
 //!
 //! One program at a time at each interface, each for one trial. Frames of a stream are counted by
 //! their number, wherever they are sent. Everything that a request says is looked at before
@@ -31,10 +31,10 @@ const STREAMS_MAX: usize = 256;
 /// The interface's port of a session; behind it are those that lead nowhere.
 const OWN: usize = 0;
 
-/// What a line carries at which nothing is sent: whatever rate a stream has, bit/s.
+/// Line rate of an interface at which nothing is sent: above any rate that a stream has, bit/s.
 const ANY_RATE_BPS: f64 = 1e15;
 
-/// How far from now the zero of the frames' clock may lie, nanoseconds: a day back, a minute ahead.
+/// Bounds of the zero of the frames' clock, nanoseconds from now: a day back, a minute ahead.
 const ZERO_BACK_NS: i64 = 86_400_000_000_000;
 const ZERO_AHEAD_NS: i64 = 60_000_000_000;
 
@@ -277,7 +277,7 @@ impl Running {
         Ok(Self::Reflector { stop, reflected, thread: Some(thread) })
     }
 
-    /// What it did, in words.
+    /// The work done, in words.
     fn account(&mut self) -> String {
         match self {
             Self::Traffic(session) => {

@@ -57,7 +57,7 @@ impl BoxHost {
         Ok(())
     }
 
-    /// How far the program came.
+    /// Progress of the program.
     pub(super) fn seen(&mut self) -> Result<Option<ProgramSeen>, String> {
         let Some(program) = &mut self.program else { return Ok(None) };
         // Before the length of its output: what it printed last is in it then.
@@ -70,7 +70,7 @@ impl BoxHost {
         Ok(Some(ProgramSeen { status, printed }))
     }
 
-    /// What the program has printed from a byte on, as much as an answer has room for.
+    /// Output of the program from a byte on, as much as an answer has room for.
     pub(super) fn read(&self, from: u64) -> Result<OutputPart, String> {
         let Some(program) = &self.program else {
             return Err("no program was run there, whose output could be read".to_owned());
@@ -79,7 +79,7 @@ impl BoxHost {
         Ok(OutputPart { text, next })
     }
 
-    /// What it did, in words.
+    /// The work done, in words.
     pub(super) fn account(&self) -> String {
         match &self.program {
             Some(program) => format!("a host that ran {}", program.name()),

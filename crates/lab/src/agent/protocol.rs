@@ -1,5 +1,4 @@
-//! What a lab and an agent say to each other: requests and answers, each a message of JSON behind
-//! its length.
+//! Messages between a lab and an agent: requests and answers, each of them JSON after its length.
 //!
 //! A message is a number of four bytes, most significant first, and as many bytes of JSON. The lab
 //! asks, the agent answers every request by one answer, in order. The first request is
@@ -40,7 +39,7 @@ pub enum MessageError {
 pub struct AgentHello {
     /// [`VERSION`] of the lab.
     pub version: u32,
-    /// Who measures: machine and process, as the agent names it to other labs.
+    /// The measuring party: machine and process, as the agent names it to other labs.
     pub lab: String,
 }
 
@@ -68,7 +67,7 @@ pub struct Welcome {
     pub machine: Option<Machine>,
 }
 
-/// What a lab asks for.
+/// A request of a lab.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AgentRequest {
@@ -78,49 +77,49 @@ pub enum AgentRequest {
     Open(EndProgram),
     /// Sends the streams of a program, which goes on to receive.
     Start {
-        /// Which.
+        /// The interface's name.
         interface: String,
         /// When the first frame is due, by the clock in the frames: ends that send at one time are
         /// told the same. As soon as may be where none is given or it has passed.
         at_ns: Option<u64>,
     },
-    /// What was sent and what came so far.
+    /// Asks for the counts so far, sent and received.
     Look {
-        /// Which.
+        /// The interface's name.
         interface: String,
     },
     /// Runs a program at the host behind an interface; one that ran there before is ended.
     Run {
-        /// Which.
+        /// The interface's name.
         interface: String,
-        /// What.
+        /// The program.
         program: HostProgram,
     },
-    /// What the program at a host has printed.
+    /// Reads the output of the program at a host.
     Read {
-        /// Which.
+        /// The interface's name.
         interface: String,
         /// From which byte on.
         from: u64,
     },
     /// Ends a program and closes the interface.
     Close {
-        /// Which.
+        /// The interface's name.
         interface: String,
     },
 }
 
-/// What an interface is opened for.
+/// The use of an interface that is opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndProgram {
-    /// Which.
+    /// The interface's name.
     pub interface: String,
-    /// What happens there.
+    /// The task there.
     pub part: EndTask,
 }
 
-/// What happens at an interface.
+/// A task at an interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum EndTask {
@@ -171,7 +170,7 @@ pub struct Traffic {
     pub is_precise: bool,
     /// Zero of the clock in the frames, in nanoseconds of the agent's own.
     pub zero_ns: i64,
-    /// What the interface's line carries at layer 1, bit/s; what the interface says where it is 0.
+    /// Line rate at layer 1, bit/s; where it is 0, the rate that the interface itself names.
     pub line_rate_bps: f64,
     /// The streams of all ends, in the order of their numbers. Those of one `port` follow each
     /// other.
@@ -181,7 +180,7 @@ pub struct Traffic {
     pub port: usize,
 }
 
-/// What an agent answers.
+/// An answer of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AgentAnswer {
@@ -196,7 +195,7 @@ pub enum AgentAnswer {
     Opened {
         /// Its Ethernet address.
         mac: [u8; 6],
-        /// What its line carries at layer 1, bit/s.
+        /// Line rate at layer 1, bit/s.
         line_rate_bps: f64,
     },
     /// The streams are started.
@@ -204,11 +203,11 @@ pub enum AgentAnswer {
         /// When the first frame is due, by the clock in the frames.
         start_ns: u64,
     },
-    /// How far it came.
+    /// Progress of an interface's program.
     EndSeen(EndSeen),
     /// The program runs.
     Runs {},
-    /// What it has printed.
+    /// A part of the program's output.
     Printed(OutputPart),
     /// The interface is closed.
     Closed {},
@@ -219,7 +218,7 @@ pub enum AgentAnswer {
     },
 }
 
-/// How far a program came.
+/// Progress of a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndSeen {
@@ -242,7 +241,7 @@ pub struct EndSeen {
     pub program: Option<ProgramSeen>,
 }
 
-/// How far a program of a host came.
+/// Progress of a program of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSeen {
@@ -262,7 +261,7 @@ pub struct OutputPart {
     pub next: u64,
 }
 
-/// How far a stream came.
+/// Progress of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeenStream {
@@ -276,7 +275,7 @@ pub struct SeenStream {
     pub unsent_down: u64,
     /// Frames that left late.
     pub late: u64,
-    /// What came of it here.
+    /// Frames of it that arrived here.
     pub arrived: Option<StreamReport>,
 }
 

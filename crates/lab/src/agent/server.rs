@@ -21,7 +21,7 @@ use super::stream::{MessageStream, StreamError, watch_over};
 use crate::cancel::Cancel;
 use crate::facts::{self, Machine};
 
-/// How long a peer that has connected may take for its first request, and an answer to leave.
+/// Longest time for a new peer's first request, and for an answer to leave.
 const HELLO_LIMIT: Duration = Duration::from_secs(10);
 
 /// A lab loads a switch for longer than this between two requests only in theory; a dead box is
@@ -31,7 +31,7 @@ const IDLE_LIMIT: Duration = Duration::from_secs(86_400);
 /// Time between two looks whether the agent is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long the work for a lab may take to end with the agent.
+/// Longest time in which the work for a lab may end with the agent.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connections at once: the lab's own, and those that are refused or wait in the handshake.
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
     /// The box's name.
     host: String,
@@ -163,7 +163,7 @@ impl Agent {
         Ok(Self { listener, tls, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// Address at which the agent listens.
     ///
     /// # Errors
     /// The system's.

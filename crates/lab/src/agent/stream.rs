@@ -28,7 +28,7 @@ pub(super) enum StreamError {
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What came is no message.
+    /// The bytes received are no message.
     #[error(transparent)]
     Message(#[from] MessageError),
     /// Nothing came, or nothing went, in time.

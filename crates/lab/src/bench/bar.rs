@@ -1,5 +1,5 @@
-//! What rows of several benches have in common: a peer's figure beside ours, what is asked of a
-//! figure, and a row that says why there is no figure.
+//! Common parts of the rows of several benches: a peer's figure beside ours, the bar of a figure,
+//! and a row with the reason that there is no figure.
 //!
 //! A ratio that could not be found is none that is asked for: a bar is met only by what was
 //! measured.
@@ -13,7 +13,7 @@ use super::outcome::rounded;
 /// Another's figure beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Beside {
-    /// Who.
+    /// Name of the peer.
     pub(super) peer: String,
     /// Its median.
     pub(super) peer_value: f64,
@@ -48,10 +48,10 @@ impl Beside {
     }
 }
 
-/// What is asked of a figure.
+/// Bar of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Threshold {
-    /// What it is to be.
+    /// The bar's value.
     pub(super) bar: f64,
     /// Of what.
     pub(super) bar_of: ThresholdOf,
@@ -59,7 +59,7 @@ pub(super) struct Threshold {
     pub(super) met: bool,
 }
 
-/// What a bar is about.
+/// Subject of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ThresholdOf {
@@ -122,7 +122,7 @@ pub(super) struct AbsentRow {
     /// The switch that it was to be measured with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dut: Option<&'static str>,
-    /// What is missing, and the remedy.
+    /// The missing program, and the remedy.
     pub(super) absent: String,
 }
 

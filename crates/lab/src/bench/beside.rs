@@ -35,7 +35,7 @@ impl Echoed {
 pub(super) struct Phases {
     /// Millions of packets a second that left, window by window.
     pub(super) mpps: Spread,
-    /// How many windows of a tenth of a second that is.
+    /// Number of windows of a tenth of a second.
     windows: usize,
     /// Packets that left.
     packets: u64,
@@ -43,7 +43,7 @@ pub(super) struct Phases {
     missed: u64,
     /// Packets that came in and did not leave.
     lost: i64,
-    /// How long the forwarding thread waited for its core, in milliseconds.
+    /// Time in which the forwarding thread waited for its core, in milliseconds.
     kept_off_ms: f64,
     /// Answers to echo requests.
     echo: Echoed,

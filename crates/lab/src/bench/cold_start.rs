@@ -23,7 +23,7 @@ Examples:
   weir bench cold-start /tmp/w l2l3-100k
   weir bench cold-start /tmp/w l2l3-100k --step-ms 20 --seconds 3 --json";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ColdStartArgs {
@@ -40,7 +40,7 @@ pub(super) struct ColdStartArgs {
     common: Common,
 }
 
-/// What one workload gave. Rates are millions of packets a second, times begin before the command
+/// Results of one workload. Rates are millions of packets a second, times begin before the command
 /// that sets the port up.
 #[derive(Debug, Serialize)]
 struct ColdStart {

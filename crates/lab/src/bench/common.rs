@@ -25,7 +25,7 @@ pub(super) struct Common {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     pub(super) seconds: f64,
-    /// How often each is measured
+    /// Measurements of each figure
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(super) repeats: u16,
     /// Print lines of JSON
@@ -46,7 +46,7 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     is_fit.then_some(seconds).ok_or_else(|| "use 0.1 to 3600".to_owned())
 }
 
-/// What is printed.
+/// A printed row.
 pub(super) trait Row: Serialize {
     /// The lines for people.
     fn text(&self) -> String;
@@ -62,13 +62,13 @@ pub(super) struct Run {
     pub(super) weir: PathBuf,
     /// The core of the forwarding thread.
     pub(super) core: usize,
-    /// How each measurement is made.
+    /// Window of each measurement.
     pub(super) window: Window,
-    /// How often.
+    /// Measurements of each figure.
     pub(super) repeats: usize,
     /// Whether the run is interrupted.
     pub(super) cancel: Cancel,
-    /// What the user sees meanwhile.
+    /// Progress for the user.
     pub(super) progress: RunProgress,
     /// Whether the user sees nothing meanwhile.
     pub(super) quiet: bool,

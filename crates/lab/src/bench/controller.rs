@@ -102,10 +102,10 @@ pub(super) struct ControllerBenchArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
     entries: u32,
-    /// What is measured
+    /// The figure to measure
     #[arg(long, value_enum, default_value_t = Mode::Throughput)]
     mode: Mode,
-    /// How many switches [default: 1 for latency, 16 otherwise]
+    /// Number of switches [default: 1 for latency, 16 otherwise]
     #[arg(long, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(SWITCHES_MAX)))]
     switches: Option<u32>,
@@ -143,11 +143,11 @@ pub(super) struct ControllerBenchArgs {
     /// The process of the --target, if it is on this machine: its CPU time and memory
     #[arg(long, value_name = "PID", requires = "target")]
     pid: Option<u32>,
-    /// Where the --target serves REST with Ryu's endpoints, for --mode topology, discovery-size and
-    /// proactive
+    /// Address at which the --target serves REST with Ryu's endpoints, for --mode topology,
+    /// discovery-size and proactive
     #[arg(long, value_name = "HOST:PORT", requires = "target")]
     rest: Option<String>,
-    /// What controllers that are started here do with packets: hub, learning-switch
+    /// Application of the controllers that are started here: hub, learning-switch
     #[arg(long, default_value_t = AppKind::LearningSwitch, conflicts_with = "target")]
     app: AppKind,
     /// Connect with TLS to controllers that are started here, which can be Weir only
@@ -173,7 +173,7 @@ pub(super) struct ControllerBenchArgs {
     common: Common,
 }
 
-/// What each emulated switch is.
+/// Shape of each emulated switch.
 #[derive(Args, Clone, Copy, Debug)]
 struct SwitchArgs {
     /// The OpenFlow version that the switches speak: 1.0, 1.3
@@ -287,7 +287,7 @@ impl ControllerBenchArgs {
         Ok(Some(Tls::load(TlsFiles { private_key, certificate, ca_cert }, false)?))
     }
 
-    /// What is measured, and how.
+    /// Set-up of the measurement.
     fn setup(&self, run: &Run, mode: Mode, switches: Option<u32>) -> Result<Setup> {
         if mode == Mode::OpenLoop && self.rate.is_none() {
             bail!("--mode open-loop needs --rate");

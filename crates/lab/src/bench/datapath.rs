@@ -19,10 +19,10 @@ use crate::method::replay::Window;
 use crate::settings::{CacheSet, Forwarding, IoMode, ReplayDevices, Settings};
 use crate::workload::Workload;
 
-/// How often the limit is measured.
+/// Measurements of the limit.
 const LIMIT_REPEATS: usize = 3;
 
-/// What the limit and what is compared are called in the scenario.
+/// Names in the scenario of the limit and of the figure to compare.
 const WITHOUT_TABLES: &str = "without tables";
 const FLOW_ENTRIES: &str = "flow entries";
 
@@ -33,7 +33,7 @@ Examples:
   weir bench datapath /tmp/w l2l3-1k --ports dpdk --vs ovs-dpdk --json
   weir bench datapath /tmp/w l2l3-1k --vs weir=/tmp/old/weir";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DatapathArgs {
@@ -42,7 +42,7 @@ pub(super) struct DatapathArgs {
     /// Workloads: NAME.pcap enters port 1, NAME.flows sends all of it out of port 2
     #[arg(required = true)]
     name: Vec<String>,
-    /// What the ports are
+    /// Kind of the ports
     #[arg(long, value_enum, default_value_t = PortsKind::Memory)]
     ports: PortsKind,
     /// Whether the datapath's caches work
@@ -61,10 +61,10 @@ pub(super) struct DatapathArgs {
     /// that others use too
     #[arg(long)]
     core_time: bool,
-    /// How often each is measured [default: 5, with --vs 12 pairs]
+    /// Measurements of each figure [default: 5, with --vs 12 pairs]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// What is measured in turns with Weir: ovs-dpdk or testpmd (both need --ports dpdk), or
+    /// Peer that is measured in turns with Weir: ovs-dpdk or testpmd (both need --ports dpdk), or
     /// another build of Weir, weir=PATH
     #[arg(long, value_name = "SWITCH")]
     vs: Option<Rival>,
@@ -85,7 +85,7 @@ pub(super) struct DatapathArgs {
     weir: Option<PathBuf>,
 }
 
-/// What the ports are.
+/// Kind of the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum PortsKind {
     /// The trace replayed from memory, and a counter.
@@ -131,7 +131,7 @@ impl Cache {
     }
 }
 
-/// What Weir is compared with.
+/// Peer of Weir in a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rival {
     /// Open vSwitch with DPDK, as Debian packages it, with the same flow entries.
@@ -244,7 +244,7 @@ impl DatapathArgs {
         Ok(outcome)
     }
 
-    /// What is measured of a workload: Weir, and the others behind it.
+    /// Measurements of a workload: Weir's, then those of the others.
     fn plan(
         &self,
         workload: &Workload,
@@ -274,7 +274,7 @@ impl DatapathArgs {
         Ok(ReplayPlan { scenario: "datapath-rate", values, duts, repeats })
     }
 
-    /// What is known of a workload beside the rates.
+    /// Facts of a workload beside the rates.
     fn outcome(&self, workload: &str, ours: &Replayed) -> Outcome {
         Outcome {
             switch: "weir",

@@ -23,7 +23,7 @@ Examples:
   weir bench dump
   weir bench dump --entries 100000 --load 90 --repeats 10 --json";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct DumpArgs {

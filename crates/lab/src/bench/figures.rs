@@ -1,5 +1,5 @@
-//! What `weir ctl workers` says of the workers between two moments: the time of each stage, and how
-//! often each cache knew the answer.
+//! Workers' figures between two moments, from `weir ctl workers`: the time of each stage, and the
+//! hits of each cache.
 //!
 //! The switch counts from its start; a bench asks before and after it measures, so that starting
 //! and warming up are no part of the figures. A figure that the switch does not report is left out.

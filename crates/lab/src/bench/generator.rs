@@ -47,14 +47,14 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// A line that carries any rate.
 const LINE_BPS: f64 = 1e13;
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct GeneratorArgs {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// How often each rate is measured
+    /// Measurements of each rate
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// The cores of the threads that send, in order; those that receive come behind them. The first
@@ -91,7 +91,7 @@ struct Figure {
     beside: Option<Beside>,
 }
 
-/// What was measured more than once.
+/// Result of several measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Runs {
     runs: usize,
@@ -314,8 +314,8 @@ fn mpps(tx: &TxStatistics) -> f64 {
     tx.traffic.packets as f64 / 1e6 / sending_s(tx)
 }
 
-/// How long was sent for in seconds, the time to the frame that would have been next included: not
-/// what was asked for, which a port that is too slow does not keep.
+/// Time of sending in seconds, with the time to the frame that would have been next: not the time
+/// that was ordered, which a port that is too slow does not keep.
 fn sending_s(tx: &TxStatistics) -> f64 {
     let packets = tx.traffic.packets as f64;
     tx.span_ns.max(1) as f64 / 1e9 * packets.max(1.0) / (packets - 1.0).max(1.0)

@@ -25,7 +25,7 @@ Examples:
   weir bench growth --entries 1,1000,1000000 --flows 10000
   weir bench growth --entries 1000,10000000 --json";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct GrowthArgs {
@@ -42,7 +42,7 @@ pub(super) struct GrowthArgs {
     common: Common,
 }
 
-/// What one number of entries gave. Rates are millions of packets a second.
+/// Results of one number of entries. Rates are millions of packets a second.
 #[derive(Debug, Serialize)]
 struct Growth {
     switch: &'static str,
@@ -56,9 +56,9 @@ struct Growth {
     below_first_percent: Spread,
     lost: i64,
     flow_mods_per_s: f64,
-    /// What the switch holds of the machine's memory, all of it.
+    /// Memory of the switch, all of it.
     resident_bytes: u64,
-    /// What it has grown by for each entry; none for few entries, which weigh less than a page.
+    /// Its growth for each entry; none for few entries, which weigh less than a page.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_entry: Option<f64>,
     again: usize,

@@ -23,7 +23,7 @@ Examples:
   weir bench idle
   weir bench idle --seconds 10 --probes 5000 --silence-ms 20 --json";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IdleArgs {
@@ -96,7 +96,7 @@ impl Times {
     }
 }
 
-/// What a frame takes from port to port after a silence.
+/// Time of a frame from port to port after a silence.
 #[derive(Debug, Serialize)]
 struct Waking {
     switch: &'static str,

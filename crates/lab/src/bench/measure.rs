@@ -13,11 +13,11 @@ pub(super) struct Pairs {
     pub(super) ours: Vec<f64>,
     /// The other one's.
     pub(super) theirs: Vec<f64>,
-    /// How many pairs were measured again.
+    /// Number of pairs that were measured again.
     pub(super) again: usize,
 }
 
-/// How much more the first forwarder does than the second.
+/// Ratio of the first forwarder's rate to the second's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     /// The median of the pairs' ratios.

@@ -25,7 +25,7 @@ Examples:
   weir bench new-flows /tmp/w acl-1k
   weir bench new-flows /tmp/w lpm-100k --vary destination --json";
 
-/// Which bytes of an IPv4 frame without tag and options differ from frame to frame.
+/// Bytes of an IPv4 frame without tag and options that differ from frame to frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Vary {
     /// The transport ports.
@@ -54,7 +54,7 @@ impl Vary {
     }
 }
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct NewFlowsArgs {
@@ -63,14 +63,14 @@ pub(super) struct NewFlowsArgs {
     /// Workloads of IPv4; packets that no entry takes leave by one of priority 0 that is added
     #[arg(required = true)]
     name: Vec<String>,
-    /// What differs from packet to packet
+    /// Bytes that differ from packet to packet
     #[arg(long, value_enum, default_value_t = Vary::Ports)]
     vary: Vary,
     #[command(flatten)]
     common: Common,
 }
 
-/// What one workload gave. Rates are millions of packets a second.
+/// Results of one workload. Rates are millions of packets a second.
 #[derive(Debug, Serialize)]
 struct NewFlows {
     switch: &'static str,
@@ -142,7 +142,7 @@ impl NewFlowsArgs {
     }
 }
 
-/// What takes the packets that no entry of the workload takes.
+/// Entry for the packets that match no entry of the workload.
 const REST: &str = "priority=0,actions=output:2";
 
 fn measure(run: &Run, workload: &Workload, vary: Vary) -> Result<NewFlows> {

@@ -6,7 +6,7 @@ use super::common::Row;
 use super::figures::Figures;
 use super::measure::{Pairs, Ratio, median};
 
-/// What one workload gave. Rates are medians in millions of packets a second.
+/// Results of one workload. Rates are medians in millions of packets a second.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Outcome {
     pub(super) switch: &'static str,

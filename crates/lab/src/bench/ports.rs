@@ -77,7 +77,7 @@ const FORWARDING: &str = "forwarding";
 const BY_ENTRIES: &str = "flow entries";
 const BY_LEARNING: &str = "learning";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PortsArgs {
@@ -100,7 +100,7 @@ pub(super) struct PortsArgs {
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=3_600))]
     seconds: u16,
-    /// How often each is measured, with a new start of the switch
+    /// Measurements of each figure, with a new start of the switch
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// Print lines of JSON

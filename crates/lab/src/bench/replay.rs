@@ -35,7 +35,7 @@ pub(super) struct ReplayPlan<'a> {
     pub(super) repeats: usize,
 }
 
-/// What is sent and met of a workload, where its packets get numbers at that offset.
+/// Settings for the packets and entries of a workload; its packets get numbers at that offset.
 pub(super) fn of_workload(workload: &Workload, number_at: Option<u16>) -> Result<Settings> {
     let folder = workload.trace.parent().map(std::path::Path::to_owned);
     let name = Some(workload.name.clone());
@@ -139,7 +139,7 @@ impl ReplayPlan<'_> {
     }
 }
 
-/// What came of a value on a switch: a trial for each method and repeat.
+/// Outcome of a value on a switch: a trial for each method and repeat.
 #[derive(Debug)]
 pub(super) struct Replayed {
     pub(super) dut: String,
@@ -162,7 +162,7 @@ impl Replayed {
         self.values(metric).iter().sum()
     }
 
-    /// What else the trials said under a key, of those that said something.
+    /// Further output of the trials under a key, of those that have it.
     ///
     /// # Errors
     /// It is something else.
@@ -181,7 +181,7 @@ impl Replayed {
         self.sum("replay_lost") as i64
     }
 
-    /// How many windows were measured again.
+    /// Number of windows that were measured again.
     pub(super) fn again(&self) -> usize {
         let again = self.trials.iter().filter_map(|trial| trial.raw["again"].as_u64());
         again.sum::<u64>() as usize

@@ -1,11 +1,11 @@
-//! How a series of figures is spread, and what one lacks to another.
+//! Spread of a series of figures, and the distance of one from another.
 
 use serde::Serialize;
 
 use super::outcome::rounded;
 use crate::stats::quantile;
 
-/// How a set of values is spread.
+/// Spread of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,

@@ -21,14 +21,14 @@ Examples:
   weir bench tiers /tmp/w l2l3-100k lpm-100k
   weir bench tiers /tmp/w lpm-100k --repeats 9 --json";
 
-/// Which caches work, from all to none.
+/// Caches that work, from all to none.
 const TIERS: [(&str, &str, CacheSet); 3] = [
     ("frame", "frame,key", CacheSet::User),
     ("key", "key", CacheSet::Key),
     ("classifier", "off", CacheSet::None),
 ];
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct TiersArgs {
@@ -41,7 +41,7 @@ pub(super) struct TiersArgs {
     common: Common,
 }
 
-/// What one tier of one workload gave. Rates are millions of packets a second.
+/// Results of one tier of one workload. Rates are millions of packets a second.
 #[derive(Debug, Serialize)]
 struct Tier {
     switch: &'static str,

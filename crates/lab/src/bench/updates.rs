@@ -26,7 +26,7 @@ Examples:
   weir bench updates --entries 0 --rate 200000 --load 90
   weir bench updates --entries 100000 --repeats 3 --json";
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct UpdatesArgs {
@@ -131,7 +131,7 @@ struct Changes {
     #[serde(skip_serializing_if = "Option::is_none")]
     load_percent: Option<u8>,
     wanted_per_s: u32,
-    /// What the switch took, up to the barrier reply.
+    /// Changes that the switch took, up to the barrier reply.
     changes_per_s: f64,
     #[serde(flatten)]
     compared: Compared,

@@ -24,10 +24,10 @@ Examples:
   weir bench victim /tmp/w l2l3-10k mask-flood
   weir bench victim /tmp/w l2l3-1k acl-1k --repeats 9 --json";
 
-/// Where the numbers of an attack are: the transport ports of IPv4 without tag and options.
+/// Offset of an attack's numbers: the transport ports of IPv4 without tag and options.
 const NUMBER_AT: u16 = 34;
 
-/// What stands beside the victim.
+/// Traffic beside the victim.
 const BESIDE: [(&str, BesidePackets, Option<u16>); 4] = [
     ("nothing", BesidePackets::None, None),
     ("itself", BesidePackets::Same, None),
@@ -35,7 +35,7 @@ const BESIDE: [(&str, BesidePackets, Option<u16>); 4] = [
     ("attack, numbered", BesidePackets::Other, Some(NUMBER_AT)),
 ];
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct VictimArgs {
@@ -49,7 +49,7 @@ pub(super) struct VictimArgs {
     common: Common,
 }
 
-/// What the victim had. Rates are millions of packets a second.
+/// Results of the victim. Rates are millions of packets a second.
 #[derive(Debug, Serialize)]
 struct Victim {
     switch: &'static str,
@@ -59,7 +59,7 @@ struct Victim {
     beside: &'static str,
     mpps: Spread,
     samples: Vec<f64>,
-    /// What came in beside it.
+    /// Rate beside it.
     beside_mpps: Spread,
     /// Percent of the fair share, round by round.
     fair_percent: Spread,

@@ -62,7 +62,7 @@ pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
 /// The scenarios of that name, or of that evaluation, `E4` or `e4`.
 ///
 /// # Errors
-/// What there is, where the name is that of none.
+/// Names the known scenarios when there is none of this name.
 pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
     let mut all = all()?;
     let known: Vec<String> = all.iter().map(|scenario| scenario.id.clone()).collect();

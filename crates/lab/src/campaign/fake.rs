@@ -64,7 +64,7 @@ pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
     }
 }
 
-/// What the next trial does.
+/// Act of the next trial.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Act {
     /// Yields this.
@@ -87,7 +87,7 @@ struct Stage {
     log: Vec<&'static str>,
     /// The switches that were started.
     pids: Vec<u32>,
-    /// How many of them stood still at each trial.
+    /// Number of switches that stood still at each trial.
     still: Vec<usize>,
 }
 
@@ -95,7 +95,7 @@ thread_local! {
     static STAGE: RefCell<Stage> = RefCell::default();
 }
 
-/// What the trials do that come, in order; those behind them yield 1, 2, 3 and so on.
+/// Sets the acts of the coming trials, in order; those after them yield 1, 2, 3 and so on.
 pub(crate) fn play(acts: &[Act]) {
     STAGE.with_borrow_mut(|stage| {
         *stage = Stage { acts: acts.iter().copied().collect(), ..<_>::default() }
@@ -107,12 +107,12 @@ pub(crate) fn fail_starts(count: usize) {
     STAGE.with_borrow_mut(|stage| stage.starts_that_fail = count);
 }
 
-/// What has happened since the last call: `start`, `trial`.
+/// Events since the last call: `start`, `trial`.
 pub(crate) fn happened() -> Vec<&'static str> {
     STAGE.with_borrow_mut(|stage| std::mem::take(&mut stage.log))
 }
 
-/// How many switches stood still at each trial since [`play`].
+/// Number of switches that stood still at each trial since [`play`].
 pub(crate) fn still() -> Vec<usize> {
     STAGE.with_borrow(|stage| stage.still.clone())
 }

@@ -34,7 +34,7 @@ pub(super) struct LedgerHead {
     pub(super) scenarios: Vec<String>,
     /// Whether it is the quick form.
     pub(super) is_quick: bool,
-    /// Where the hosts are.
+    /// Testbed of the hosts.
     pub(super) testbed: TestbedKind,
     /// The values of each scenario's axes that are measured.
     pub(super) values: Vec<Vec<(String, Vec<String>)>>,
@@ -55,11 +55,11 @@ pub(super) struct PartHead {
     pub(super) programs: Vec<Program>,
     /// The switches, in the order of the tables.
     pub(super) duts: Vec<String>,
-    /// How often each cell is measured, where it is not the scenario's own number.
+    /// Measurements of each cell, where it is not the scenario's own number.
     pub(super) repeats: Option<usize>,
 }
 
-/// What is being done.
+/// Step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
     /// In words.
@@ -88,11 +88,11 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(super) enum LedgerLine {
-    /// What the campaign is.
+    /// The campaign.
     Head(LedgerHead),
-    /// Who measures from here on.
+    /// The measuring party from here on.
     Part(Box<PartHead>),
-    /// What is done next.
+    /// The next step.
     Step(RunStep),
     /// A switch was started for some points of a scenario, or failed to start. What was found of
     /// these points in this repeat before is void.
@@ -105,7 +105,7 @@ pub(super) enum LedgerLine {
     },
     /// A trial was made.
     Trial(Box<Entry>),
-    /// What became of a point that is not measured.
+    /// State of a point that is not measured.
     State {
         scenario: String,
         dut: String,
@@ -113,11 +113,11 @@ pub(super) enum LedgerLine {
         #[serde(flatten)]
         state: CellState,
     },
-    /// What was measured without a switch; `at` is the first point with this traffic.
+    /// Measurement without a switch; `at` is the first point with this traffic.
     Floor { scenario: String, at: Coordinates, repeat: usize, method: String, values: FloorValues },
     /// A box with an agent that measures too, when it is first asked.
     Box(BoxFacts),
-    /// What the reader should know.
+    /// A note for the reader.
     Note { text: String },
     /// This part is at its end.
     End { end: PartEnd },
@@ -148,7 +148,7 @@ pub enum LedgerError {
     /// The file.
     #[error("{path}: {why}")]
     Io {
-        /// Which.
+        /// Path of the ledger.
         path: PathBuf,
         /// Why.
         why: String,
@@ -158,9 +158,9 @@ pub enum LedgerError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Which, from 1.
+        /// Its number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// Another campaign.
@@ -168,7 +168,7 @@ pub enum LedgerError {
     Other {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// The same campaign elsewhere.
@@ -179,7 +179,7 @@ pub enum LedgerError {
     Conditions {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         what: String,
     },
 }
@@ -226,13 +226,13 @@ impl Ledger {
         write_line(&self.file, line)
     }
 
-    /// Where it is.
+    /// Path of the ledger.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// What is another in the heads of two campaigns.
+/// The difference between the heads of two campaigns.
 fn difference(old: &LedgerHead, head: &LedgerHead) -> &'static str {
     if old.scenarios != head.scenarios {
         "other scenarios"

@@ -50,7 +50,7 @@ use plan::{BED_COST, Plan, group_cost};
 use record::{PartRecord, Place, Record};
 use turn::{HeldDut, Round, check_fit, controller_of};
 
-/// What is to be measured.
+/// Order for a campaign.
 pub struct Campaign {
     /// The scenarios, in order.
     pub scenarios: Vec<Scenario>,
@@ -58,7 +58,7 @@ pub struct Campaign {
     pub duts: Vec<&'static dyn Dut>,
     /// Whether the scenarios' quick form is run.
     pub is_quick: bool,
-    /// How often each cell is measured, where it is not the scenario's own number.
+    /// Measurements of each cell, where it is not the scenario's own number.
     pub repeats: Option<usize>,
     /// The time that it may take.
     pub limit: Option<Duration>,
@@ -66,13 +66,13 @@ pub struct Campaign {
     pub kind: TestbedKind,
     /// Paths.
     pub paths: ProgramPaths,
-    /// Where the ledger is.
+    /// Folder of the ledger.
     pub folder: PathBuf,
     /// Whether an earlier campaign is gone on with.
     pub is_resumed: bool,
     /// The command that was typed.
     pub command: Vec<String>,
-    /// What the reader should know beforehand.
+    /// Notes for the reader, known beforehand.
     pub notes: Vec<String>,
     /// Shows no progress.
     pub quiet: bool,
@@ -93,14 +93,14 @@ pub enum CampaignError {
     /// The folder takes no files.
     #[error("cannot write into {folder}; another folder: --out FOLDER: {source}")]
     Folder {
-        /// Which.
+        /// Path of the folder.
         folder: PathBuf,
         /// Why.
         source: std::io::Error,
     },
 }
 
-/// What a campaign takes from outside; tests put something else in its place.
+/// Functions that a campaign takes from outside; tests put others in their place.
 struct Outside<'a> {
     /// Does the work, and says for how many milliseconds the machine stalled meanwhile.
     watch: &'a dyn Fn(&mut dyn FnMut()) -> f64,
@@ -126,8 +126,8 @@ struct Run<'a> {
     plan: Plan,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
-    /// Where one start serves all repeats: what waits for its next turn, by scenario, switch and
-    /// first cell.
+    /// Switches that wait for their next turn where one start serves all repeats, by scenario,
+    /// switch and first cell.
     held: BTreeMap<Place, HeldDut>,
 }
 
@@ -188,7 +188,7 @@ fn execute_with(
     Ok(assemble::results(campaign, &parts, run.record, provenance)?)
 }
 
-/// What the campaign is.
+/// Head of the campaign's ledger.
 fn head(campaign: &Campaign, parts: &[CampaignPart<'_>]) -> Result<LedgerHead, ScenarioError> {
     Ok(LedgerHead {
         format: LEDGER_FORMAT,

@@ -61,12 +61,12 @@ pub struct Scenario {
     pub title: String,
     /// The question.
     pub question: String,
-    /// What the published evaluation concluded, and the arithmetic that a reader needs.
+    /// Conclusions of the published evaluation, and the arithmetic that a reader needs.
     #[serde(default)]
     pub background: String,
     /// The methods, by their keys.
     methods: Vec<String>,
-    /// How often each cell is set up anew and measured.
+    /// Measurements of each cell, each with a new set-up.
     #[serde(default = "usual_repeats")]
     pub repeats: usize,
     /// Whether one start of each switch serves all repeats: all run, and all but the one that is
@@ -76,10 +76,10 @@ pub struct Scenario {
     /// The switches for which it is made, where it is not made for all.
     #[serde(default)]
     pub switches: Vec<String>,
-    /// What holds for every cell.
+    /// Settings of every cell.
     #[serde(default)]
     settings: Settings,
-    /// What holds for a method, by its key.
+    /// Settings of a method, by its key.
     #[serde(default, rename = "method")]
     of_methods: BTreeMap<String, MethodTable>,
     /// The axes.
@@ -88,7 +88,7 @@ pub struct Scenario {
     /// Points of the axes that are left out, each by some of its values.
     #[serde(default)]
     without: Vec<Coordinates>,
-    /// What `--quick` changes.
+    /// Changes by `--quick`.
     #[serde(default)]
     quick: Quick,
     /// The plots that its author wants.
@@ -138,17 +138,17 @@ struct NamedValue {
     set: Settings,
 }
 
-/// What holds for one method.
+/// Settings of one method.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct MethodTable {
-    /// How often it measures in each start: short trials spread more.
+    /// Trials in each start: short trials spread more.
     trials: Option<usize>,
     /// Overlaid over the settings of the cell: what is sent, nothing of the set-up.
     set: Settings,
 }
 
-/// What `--quick` changes.
+/// Changes by `--quick`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Quick {
@@ -167,9 +167,9 @@ struct Quick {
 /// A point of the axes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScenarioCell {
-    /// Where.
+    /// Position on the axes.
     pub at: Coordinates,
-    /// How it is set up.
+    /// Settings of the set-up.
     pub settings: Settings,
 }
 
@@ -253,7 +253,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What is wrong with the table of a method.
+    /// The mistake in the table of a method.
     fn check_table(&self, name: &String, table: &MethodTable) -> Result<(), String> {
         if !self.methods.contains(name) {
             return Err("it is none of the methods".to_owned());
@@ -276,7 +276,7 @@ impl Scenario {
         })
     }
 
-    /// How a cell is measured by a method.
+    /// Settings with which a method measures a cell.
     #[must_use]
     pub fn settings_of(&self, method: &dyn Method, cell: &Settings, is_quick: bool) -> Settings {
         let mut settings = cell.clone();
@@ -286,7 +286,7 @@ impl Scenario {
         settings
     }
 
-    /// How often a method measures in each start.
+    /// Trials of a method in each start.
     #[must_use]
     pub fn trials(&self, method: &dyn Method, is_quick: bool) -> usize {
         self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1).max(1)
@@ -338,7 +338,7 @@ impl Scenario {
         Ok(true)
     }
 
-    /// How often each cell is measured.
+    /// Measurements of each cell.
     #[must_use]
     pub fn repeats(&self, is_quick: bool) -> usize {
         self.quick.repeats.filter(|_| is_quick).unwrap_or(self.repeats)

@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the watcher sleeps at a time.
+/// Sleep of the watcher between two looks.
 const NAP: Duration = Duration::from_millis(1);
 
 /// A trial in which the watcher woke up so much too late is repeated.
 const STALL_MS: f64 = 50.0;
 
-/// How the error of a trial begins that is left out for a stall.
+/// Beginning of a trial's error when a stall leaves it out.
 const WORDS: &str = "the machine stalled";
 
 /// The longest stall of a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stall {
-    /// How long, milliseconds.
+    /// Its length, milliseconds.
     pub(crate) ms: f64,
     /// The box at which it was seen; none for the lab's own machine.
     pub(crate) at: Option<String>,
@@ -55,10 +55,10 @@ pub(crate) fn is_error(error: &str) -> bool {
     error.starts_with(WORDS)
 }
 
-/// How a watcher sleeps.
+/// Sleep of a watcher.
 pub(crate) type Nap = fn(Duration);
 
-/// What a watcher tells while it watches.
+/// State of a watcher while it watches.
 struct Watched {
     zero: Instant,
     is_over: AtomicBool,

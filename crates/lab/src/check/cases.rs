@@ -1,10 +1,10 @@
 //! The cases of `cases/` on a switch under test: each is played, and passes, fails, or says what
 //! the switch does not take.
 //!
-//! What a switch does is seen at the far ends of its ports and on its channel, and nowhere else:
-//! why it drops a frame is not. So steps about that are passed over, and a case that needs what
-//! the lab cannot do to this switch says so. A switch that refuses what a case needs with an error
-//! that says "not supported" is believed, one that takes it must do it.
+//! The lab sees a switch at the far ends of its ports and on its channel, and nowhere else: the
+//! reason of a dropped frame is unseen. So steps about reasons are passed over, and a case beyond
+//! the lab's reach at this switch is reported so. A switch that refuses a part of a case with an
+//! error of "not supported" is believed, one that takes it must do it.
 
 mod counters;
 mod obstacle;
@@ -23,7 +23,7 @@ use super::{CheckError, Finding, Truth};
 pub use obstacle::obstacle;
 use player::Player;
 
-/// What came of a case.
+/// Verdict on a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseVerdict {
@@ -53,7 +53,7 @@ impl CaseVerdict {
     }
 }
 
-/// What came of one case.
+/// Finding about one case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseFinding {
     /// The file, below the folder of the cases where they are built in.
@@ -62,16 +62,16 @@ pub struct CaseFinding {
     pub line: usize,
     /// Its name.
     pub case: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: CaseVerdict,
-    /// What was expected and what was seen; the refusal; what stands in the way.
+    /// The expectation beside the frames seen; the refusal; the obstacle.
     pub note: String,
     /// Whether it passes only when frames are kept back after the answer to the barrier.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
 }
 
-/// What a switch answered to a message, and what it said before the barrier's answer.
+/// Answer of a switch to a message, and its messages before the barrier's answer.
 #[derive(Debug, Default)]
 pub struct Answered {
     /// Its error, if it has refused the message.
@@ -83,7 +83,7 @@ pub struct Answered {
 /// A switch on which cases are played. Every call fails when a channel or a port does.
 #[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
 pub trait PlayedSwitch {
-    /// How many ports it has: 1, 2 and so on.
+    /// Number of its ports: 1, 2 and so on.
     fn ports(&self) -> u32;
 
     /// Whether the lab can take the link of a port away.
@@ -99,7 +99,7 @@ pub trait PlayedSwitch {
     /// the one that is checked, and waits for its answer.
     fn carry_out(&mut self, version: Version, message: &Message) -> Result<Answered, CheckError>;
 
-    /// What has come on the channel of a version, without waiting.
+    /// Messages that have come on the channel of a version, without waiting.
     fn came(&mut self, version: Version) -> Result<Vec<Message>, CheckError>;
 
     /// Asks something that is answered with one message.
@@ -118,7 +118,7 @@ pub trait PlayedSwitch {
     fn set_link(&mut self, port: u32, is_up: bool) -> Result<(), CheckError>;
 }
 
-/// How long a play waits.
+/// Waits of a play.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayPace {
     /// For what must come.
@@ -149,11 +149,11 @@ const LATE_MAX: usize = 3;
 /// A meter of a packet a second has let another one through by then.
 const TOO_LATE: Duration = Duration::from_millis(500);
 
-/// How often a case must fail before frames are kept back, and pass then to be called late: a
-/// machine that stood still must not accuse a switch.
+/// Failures of a case before frames are kept back, and it may pass and be called late: a machine
+/// that stood still must not accuse a switch.
 const ATTEMPTS: usize = 2;
 
-/// How often one with a meter is played in which the lab was too slow for its rate.
+/// Attempts at a case with a meter in which the lab was too slow for its rate.
 const SLOW_ATTEMPTS: usize = 6;
 
 /// The built-in cases, or those of a file or of a folder.

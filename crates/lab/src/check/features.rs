@@ -9,7 +9,7 @@ use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
 
 use super::{CheckError, CheckedSwitch, Finding, Truth};
 
-/// What kind of message a feature is asked for by.
+/// Kind of message that asks for a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Match,
@@ -139,7 +139,7 @@ fn message(kind: Kind, text: &str) -> Result<Message, CheckError> {
     message.map_err(|error| CheckError::Broken(format!("{text}: {error}")))
 }
 
-/// What is asked in a version.
+/// Rows for a version.
 fn rows(version: Version) -> Vec<(Kind, Row)> {
     let of = |kind, rows: &'static [Row]| rows.iter().map(move |row| (kind, *row));
     let mut all: Vec<(Kind, Row)> = of(Kind::Match, MATCHES).collect();

@@ -7,7 +7,7 @@ use openflow::text::format_match;
 
 use super::{CheckError, CheckedSwitch, Truth, barrier, table};
 
-/// How it lies.
+/// Kind of lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lie {
     None,

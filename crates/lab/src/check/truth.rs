@@ -14,7 +14,7 @@ use packet::build::{FrameBuilder, Ipv4};
 use super::{CheckError, CheckedSwitch, Finding, Truth};
 use crate::testbed::HOSTS;
 
-/// How often a frame that did not come is sent again, before its entry counts as not in force.
+/// Sendings of a frame that does not come, before its entry counts as not in force.
 const TRIES: usize = 4;
 
 /// Frames that are sent at once.

@@ -1,4 +1,4 @@
-//! What a check needs of a switch, and the switch of a setup: its channel, and the far ends of its
+//! Demands of a check on a switch, and the switch of a setup: its channel, and the far ends of its
 //! ports.
 
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::setup::Setup;
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::netns::{Joined, NetnsTestbed};
 
-/// How long a frame may take from port 1 to port 2.
+/// Longest way of a frame from port 1 to port 2.
 const CROSSING: Duration = Duration::from_millis(150);
 
 /// Frames taken at once.
@@ -52,7 +52,7 @@ pub trait CheckedSwitch {
     /// Asks for statistics.
     fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
 
-    /// How many flow entries it says that it holds.
+    /// Number of flow entries by its own account.
     fn entries(&mut self) -> Result<u64, CheckError>;
 
     /// Puts frames in at port 1; which of them came out at port 2 as they were.

@@ -32,7 +32,7 @@ The lab names it in the inventory of its switch (see docs/lab.md):
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct AgentArgs {
-    /// Where labs connect to
+    /// Address for labs
     #[arg(long, value_name = "ADDR:PORT")]
     listen: SocketAddr,
     /// An interface that leads to a port of the switch under test; may be given several times

@@ -35,7 +35,7 @@ Examples:
 /// Bytes of a scenario file, at most.
 const FILE_MAX: u64 = 1 << 20;
 
-/// What to measure and how.
+/// Selection and manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(super) struct CampaignArgs {
@@ -64,7 +64,7 @@ pub(super) struct CampaignArgs {
     install_peers: bool,
 }
 
-/// What is measured.
+/// Selection of scenarios, switches and points.
 #[derive(Args, Debug)]
 pub(super) struct SelectionArgs {
     /// Scenarios: names (see `weir lab list`), E1 to E5 for all of an evaluation, or files
@@ -76,10 +76,10 @@ pub(super) struct SelectionArgs {
     /// Fewer values, fewer repeats, shorter trials
     #[arg(long)]
     quick: bool,
-    /// How often every cell is measured [default: the scenario's own number]
+    /// Measurements of every cell [default: the scenario's own number]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// Where the hosts are
+    /// Place of the hosts
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
     /// Measure at some values of an axis only: frame_size=64,1518. Repeatable, as for values with a
@@ -88,7 +88,7 @@ pub(super) struct SelectionArgs {
     only: Vec<String>,
 }
 
-/// Which scenario.
+/// Selection of a scenario.
 #[derive(Args, Debug)]
 pub(super) struct ShowArgs {
     /// Its name (see `weir lab list`)

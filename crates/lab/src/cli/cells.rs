@@ -27,7 +27,7 @@ const LINE_MAX: u64 = 4 << 20;
 /// Bytes of a file of lines, at most.
 const FILE_MAX: u64 = 4 << 30;
 
-/// What to measure.
+/// Selection of the cells.
 #[derive(Args, Debug)]
 #[command(after_help = CELLS_EXAMPLES)]
 pub(super) struct CellsArgs {
@@ -35,7 +35,7 @@ pub(super) struct CellsArgs {
     selection: SelectionArgs,
 }
 
-/// How to measure.
+/// Manner of the measurement.
 #[derive(Args, Debug)]
 #[command(after_help = CELLS_EXAMPLES)]
 pub(super) struct CellArgs {
@@ -46,7 +46,7 @@ pub(super) struct CellArgs {
     paths: PathArgs,
 }
 
-/// What to gather.
+/// Files to gather.
 #[derive(Args, Debug)]
 #[command(after_help = CELLS_EXAMPLES)]
 pub(super) struct GatherArgs {

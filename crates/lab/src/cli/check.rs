@@ -35,7 +35,7 @@ const PORTS: usize = 4;
 /// Entries before each barrier.
 const BARRIER_ENTRIES: u32 = 100;
 
-/// Which switch, and how far.
+/// The switch, and the extent of the check.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
@@ -57,7 +57,7 @@ pub(super) struct CheckArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     entries: u32,
-    /// Where the hosts are
+    /// Place of the hosts
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
     /// Print what was found as JSON

@@ -143,7 +143,7 @@ fn verdicts(found: &RunComparison) -> String {
     out
 }
 
-/// What is worse stands first.
+/// Order of verdicts: worse ones come first.
 fn order(verdict: RowVerdict) -> u8 {
     match verdict {
         RowVerdict::Worse => 0,

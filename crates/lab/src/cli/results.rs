@@ -20,7 +20,7 @@ Examples:
   weir lab report results.json --format csv | head
   weir lab report results.json.gz";
 
-/// What a gzip file begins with (RFC 1952, 2.3.1).
+/// First bytes of a gzip file (RFC 1952, 2.3.1).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The longest text that a compressed file may hold, bytes: a small file must not fill the memory.

@@ -18,16 +18,16 @@ Examples:
   weir lab serve /tmp/e4 --listen 127.0.0.1:0
   curl http://127.0.0.1:8484/status";
 
-/// How long nothing has to be looked at but Ctrl-C.
+/// Longest time without a look for Ctrl-C.
 const LOOK: Duration = Duration::from_secs(3600);
 
-/// What to show, and where.
+/// The folder, and the address for browsers.
 #[derive(Args, Debug)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(super) struct ServeArgs {
     /// The folder that `weir lab run --out` writes into; it may come later
     folder: PathBuf,
-    /// Where browsers come to, HOST:PORT; port 0 is any that is free. Other machines see the page
+    /// Address for browsers, HOST:PORT; port 0 is any that is free. Other machines see the page
     /// only where an address of theirs is named here, 0.0.0.0:8484 for all
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN)]
     listen: String,

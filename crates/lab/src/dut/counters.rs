@@ -1,4 +1,4 @@
-//! What a switch says of its packets beside OpenFlow, where it has a way to.
+//! Counters of a switch beside OpenFlow, where it has them.
 //!
 //! Weir has its control socket, by which `weir ctl --json` asks too, and Open vSwitch its own; a
 //! question takes some tens of microseconds. Nothing may be changed this way.
@@ -17,14 +17,14 @@ use crate::process;
 use crate::testbed::replay::Counts;
 use crate::tools::Tool;
 
-/// How long an answer may take.
+/// Longest time for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// What Open vSwitch's cache counters are called; those that count a miss begin with `miss`.
+/// Names of Open vSwitch's cache counters; those that count a miss begin with `miss`.
 const CACHE_COUNTERS: [&str; 3] =
     ["packets received", "miss with success upcall", "miss with failed upcall"];
 
-/// Where a switch is asked.
+/// Access to a switch's counters.
 #[derive(Debug)]
 pub enum DutCounters {
     /// Weir's control socket.
@@ -51,7 +51,7 @@ pub(crate) fn ask(socket: &Path, command: ControlCommand) -> Result<Vec<Value>> 
 }
 
 impl DutCounters {
-    /// What the forwarding threads say of themselves; null where they say nothing.
+    /// The forwarding threads' own reports; null where there are none.
     ///
     /// # Errors
     /// The switch does not answer.
@@ -62,7 +62,7 @@ impl DutCounters {
         }
     }
 
-    /// What the first pair of ports has counted, where OpenFlow does not say so.
+    /// Counts of the first pair of ports, where OpenFlow does not give them.
     ///
     /// # Errors
     /// The program does not answer.
@@ -73,8 +73,8 @@ impl DutCounters {
         }
     }
 
-    /// How many packets came, and how many of them missed all caches, of a switch that fills its
-    /// caches packet by packet.
+    /// Packets, and those of them that missed all caches, of a switch that fills its caches packet
+    /// by packet.
     ///
     /// # Errors
     /// The program does not answer.

@@ -1,8 +1,8 @@
 //! A switch that runs already, a vendor's box for example: the lab connects to its OpenFlow channel
 //! and sends at the devices of this machine that lead to its ports.
 //!
-//! What its inventory does not say it cannot be told. Its flow entries, groups and meters are
-//! deleted before those of a cell are loaded.
+//! It knows of the switch only what its inventory states. Flow entries, groups and meters of the
+//! switch are deleted before those of a cell are loaded.
 
 use channel::Endpoint;
 

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::testbed::agents::EndPlace;
 use crate::tools::Missing;
 
-/// What decides where packets go in a switch that the lab cannot tell.
+/// Deciding party in a switch that the lab does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoxMode {
@@ -30,11 +30,11 @@ pub enum BoxMode {
     Learning,
 }
 
-/// What leads to a port of the switch.
+/// End of a port of the switch.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InventoryPort {
-    /// Where the agent of its box listens, `HOST:PORT`; this machine where there is none.
+    /// Address of its box's agent, `HOST:PORT`; this machine where there is none.
     #[serde(default)]
     pub agent: Option<String>,
     /// The network device there; of a box whose agent has only one it may be left out.
@@ -72,7 +72,7 @@ pub struct Inventory {
     /// The lab's keys for those agents.
     #[serde(default)]
     pub agent_tls: Option<AgentTls>,
-    /// What decides in the switch.
+    /// Deciding party in the switch.
     #[serde(default)]
     pub mode: BoxMode,
     /// The lab's key for `ssl:`, in PEM.
@@ -129,7 +129,7 @@ impl Inventory {
         }
     }
 
-    /// Where it is reached.
+    /// Its OpenFlow endpoint.
     ///
     /// # Errors
     /// A text that is no endpoint.
@@ -138,7 +138,7 @@ impl Inventory {
         self.openflow.as_ref().map(parse).transpose()
     }
 
-    /// How many ports of the switch have an end.
+    /// Number of the switch's ports with an end.
     #[must_use]
     pub fn port_count(&self) -> usize {
         self.interfaces.len().max(self.ports.len())
@@ -164,8 +164,8 @@ impl Inventory {
         local.map(Ok).chain(others).collect()
     }
 
-    /// Where an agent is reached: by TLS, or without it on this machine only, where whoever reads
-    /// the wire has the rights to do as an agent does.
+    /// Endpoint of an agent: with TLS, or without it on this machine only, since a reader of the
+    /// wire has the rights to do as an agent does.
     fn agent_endpoint(&self, agent: &str) -> Result<Endpoint, String> {
         let scheme = if self.agent_tls.is_some() { "ssl" } else { "tcp" };
         let endpoint: Endpoint = match agent.rsplit_once(':') {

@@ -16,7 +16,7 @@ use crate::testbed::CONTROLLER_PORT;
 use crate::testbed::netns::CONTROLLER_IP;
 use crate::tools::{Missing, Program};
 
-/// How long it has until it is seen to run or to have ended.
+/// Time after which it is seen to run or to have ended.
 const START_WAIT: Duration = Duration::from_secs(1);
 
 /// `lagopus`.

@@ -21,7 +21,7 @@ use crate::tools::{Missing, Program, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// What one more bridge may add to the start: each has a device of its own.
+/// Time that one more bridge may add to the start: each has a device of its own.
 const BRIDGE_LIMIT: Duration = Duration::from_millis(200);
 
 /// The database's socket, in the folder of the run.
@@ -33,7 +33,7 @@ const DAEMON: &str = "ovs-vswitchd";
 /// The daemon's control socket, in the folder of the run.
 pub(super) const DAEMON_CONTROL: &str = "vswitchd.ctl";
 
-/// Where packages and source installations put the database's schema.
+/// Paths of the database's schema in packages and source installations.
 const SCHEMAS: [&str; 2] =
     ["/usr/share/openvswitch/vswitch.ovsschema", "/usr/local/share/openvswitch/vswitch.ovsschema"];
 
@@ -74,7 +74,7 @@ pub(super) fn cache_settings(caches: CacheSet) -> &'static [&'static str] {
     }
 }
 
-/// What no Open vSwitch in user space can do.
+/// Refuses settings that no Open vSwitch in user space has.
 ///
 /// # Errors
 /// The reason.
@@ -146,11 +146,11 @@ impl Dut for Ovs {
     }
 }
 
-/// What `ovs-vsctl` is told about a port.
+/// Words of `ovs-vsctl` for a port.
 pub(super) struct PortWords {
     /// Its name in Open vSwitch.
     pub(super) name: String,
-    /// What is set of its interface.
+    /// Settings of its interface.
     pub(super) settings: String,
 }
 

@@ -100,7 +100,7 @@ impl Dut for Testpmd {
     }
 }
 
-/// Where testpmd says what its ports have counted.
+/// Testpmd's telemetry, which has the counts of its ports.
 #[derive(Debug)]
 pub struct PortTelemetry {
     socket: OwnedFd,
@@ -109,7 +109,7 @@ pub struct PortTelemetry {
 }
 
 impl PortTelemetry {
-    /// What both ports have counted.
+    /// Counts of both ports.
     ///
     /// # Errors
     /// testpmd does not answer.

@@ -23,7 +23,7 @@ use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// What one more bridge may add to the start.
+/// Time that one more bridge may add to the start.
 const BRIDGE_LIMIT: Duration = Duration::from_millis(100);
 
 /// The control socket, in the switch's folder.
@@ -32,7 +32,8 @@ const CONTROL: &str = "ctl.sock";
 /// All caches, the tier inside the kernel too, as `--caches` takes it.
 const KERNEL_CACHES: &str = "frame,key,kernel";
 
-/// Where it replays a trace: reading it, or filling a device's buffers with it, takes a while.
+/// Longest start of a replay: reading a trace, or filling a device's buffers with it, takes a
+/// while.
 const REPLAY_START_LIMIT: Duration = Duration::from_secs(60);
 
 /// More flow entries than any workload has.
@@ -45,14 +46,14 @@ const USER_CACHES: &str = "frame,key";
 pub(super) struct WeirSwitch {
     name: &'static str,
     about: &'static str,
-    /// How forwarding threads wait, as `--poll` takes it.
+    /// The way forwarding threads wait, in the words of `--poll`.
     poll: &'static str,
     tier: Tier,
     /// The program, where it is not the one that is measured by default.
     program: Option<PathBuf>,
 }
 
-/// What becomes of the tier inside the kernel.
+/// Use of the tier inside the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     /// It is in use where it is possible.
@@ -119,7 +120,7 @@ impl WeirSwitch {
         self.program.as_deref().unwrap_or(&paths.weir)
     }
 
-    /// What `--caches` takes; none for those as shipped, the kernel tier too where it is possible.
+    /// Words of `--caches`; none for those as shipped, the kernel tier too where it is possible.
     fn caches(&self, settings: &Settings) -> Option<&'static str> {
         match settings.caches() {
             CacheSet::Usual => match self.tier {

@@ -15,7 +15,7 @@ const CHUNK: usize = 128 << 10;
 const WAIT: Duration = Duration::from_millis(100);
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// What the receiver saw.
+/// Counts of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Received {
     /// Payload bytes.

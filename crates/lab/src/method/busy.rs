@@ -1,4 +1,5 @@
-//! What is left of the forwarding rate while the switch has other work, beside its rate in peace.
+//! Share of the forwarding rate that is left while the switch has other work, beside its rate in
+//! peace.
 //!
 //! The work is an even stream of adds, changes and deletions in the table that the packets meet, or
 //! lists of all flow entries, one behind the other. A phase in peace comes first, so that what the
@@ -162,7 +163,7 @@ pub(crate) struct BusyPhase {
     pub(crate) missed: u64,
     /// Packets that came in and did not leave.
     pub(crate) lost: i64,
-    /// How long the forwarding threads waited for their cores, in milliseconds.
+    /// Time in which the forwarding threads waited for their cores, in milliseconds.
     pub(crate) kept_off_ms: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How soon after the first packet the rate is what it will stay.
+//! Time from the first packet to the lasting rate.
 //!
 //! The flow entries were loaded while port 1 was down (`replay.is_down`), so that no cache has seen
 //! a packet that met them. The port is set up, and what leaves is read every few milliseconds.
@@ -17,7 +17,7 @@ use crate::stats::summarise;
 /// The part of the steady rate that counts as steady.
 const STEADY: f64 = 0.95;
 
-/// How long the loaded switch is left alone before the first packet.
+/// Rest of the loaded switch before the first packet.
 const REST: Duration = Duration::from_millis(300);
 
 /// Milliseconds of a window, where the cell says nothing else.
@@ -71,7 +71,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
     Ok(trial(values, json!({ "flow_entries": entries, "series": series })))
 }
 
-/// What the windows say, whose times are counted from the command.
+/// Figures from the windows; times are counted from the command.
 fn figures(windows: &[Span]) -> Option<super::Values> {
     let later: Vec<f64> = windows.iter().skip(windows.len() / 2).map(|span| span.mpps).collect();
     let steady = summarise(&later).map(|summary| summary.median).filter(|mpps| *mpps > 0.0)?;

@@ -126,7 +126,7 @@ struct StreamTo {
     there: generator::profile::StreamSpec,
 }
 
-/// How many.
+/// Number of the first frames.
 const FIRST: u64 = 20;
 
 impl StreamTo {

@@ -29,7 +29,7 @@ const PULLED_AT: f64 = 1.0 / 3.0;
 const PULLED: usize = 1;
 const OTHER: usize = 2;
 
-/// What a switch takes at most to see that the link is up again.
+/// Longest time for a switch to see that the link is up again.
 const LINK_UP: Duration = Duration::from_millis(300);
 
 impl Method for Failover {
@@ -144,10 +144,10 @@ struct Times {
     end_ns: u64,
 }
 
-/// What became of the frames.
+/// Fate of the frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Takeover {
-    /// How long nothing came.
+    /// The longest silence.
     gap: Gap,
     /// Frames that came nowhere.
     lost: u64,

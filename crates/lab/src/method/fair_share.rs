@@ -1,5 +1,5 @@
-//! What is left to one host's packets when another's begin a new flow each, in percent of what they
-//! have beside a second copy of themselves.
+//! Share of one host's packets when each of another's begins a new flow, in percent of their rate
+//! beside a second copy of themselves.
 //!
 //! Both come in by a port of their own, both as fast as their hosts send, to the same forwarding
 //! thread. Entries that look at addresses and ports make each new flow a new one to the caches too.
@@ -25,7 +25,7 @@ const METRICS: &[Metric] = &[
 /// The source port of a flow.
 const SRC_PORT: u16 = 20_000;
 
-/// What differs from frame to frame where each begins a new flow.
+/// Fields that differ from frame to frame where each begins a new flow.
 const NEW: [&str; 3] = ["udp.src", "udp.dst", "ipv4.dst"];
 
 impl Method for FairShare {

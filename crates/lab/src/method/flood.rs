@@ -1,7 +1,7 @@
 //! A host that sends frames without pause, and what the device of another host takes in meanwhile.
 //!
-//! What came is counted by the kernel at the far host's device, so that no receiver takes the cores
-//! that a switch needs. Where what came is what was sent, the sender was the limit.
+//! The kernel counts the frames at the far host's device, so that no receiver takes the cores that
+//! a switch needs. If all that was sent arrives, the sender was the limit.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ pub(super) fn packet(from: usize, to: usize, src_port: u16) -> String {
     format!("eth(src={src},dst={dst})/ipv4(src={near},dst={far})/udp(src={src_port},dst=2000)")
 }
 
-/// What a host's device had counted at a moment.
+/// Count of a host's device at a moment.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
     at: Instant,

@@ -41,7 +41,7 @@ const METRICS: &[Metric] = &[
 /// Flow entries, and flows, where the cell does not count them.
 const ENTRIES: u64 = 500;
 
-/// How many packets a second of these flows meet the changes, where the cell says nothing else.
+/// Packets a second of the flows under change, unless the cell sets a rate.
 const RATE_PPS: f64 = 50_000.0;
 
 /// The first flow's source port.
@@ -58,7 +58,7 @@ const OUTPUTS: usize = 3;
 const MARKED: u16 = 16;
 const FRAMES: usize = 3;
 
-/// What marked frames begin with, behind their headers.
+/// Beginning of a marked frame after its headers.
 const MARK: [u8; 8] = *b"weirmark";
 
 /// Bytes of the headers: Ethernet 14, IPv4 20, UDP 8.
@@ -155,7 +155,7 @@ fn port_error(error: PortError) -> TrialError {
     device_error(std::io::Error::other(error))
 }
 
-/// How many flows there are: more than have marked frames, and no more than source ports.
+/// Number of flows: more than have marked frames, and no more than source ports.
 fn flows(settings: &Settings) -> Result<u16, TrialError> {
     let count = settings.count.unwrap_or(ENTRIES);
     let most = u16::MAX - PORTS_FROM;
@@ -210,7 +210,7 @@ fn background(flows: u16, settings: &Settings) -> StreamSpec {
     }
 }
 
-/// What became of the marked frames, how many rounds there were, and in how many seconds.
+/// Counts of the marked frames, the number of rounds, and their seconds.
 fn measure(
     bed: &NetnsTestbed,
     client: &mut SwitchClient,
@@ -248,7 +248,7 @@ fn round_of(frame: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(marks.get(..8)?.try_into().ok()?))
 }
 
-/// What became of the marked frames of one measurement.
+/// Fate of the marked frames of one measurement.
 #[derive(Debug, Default)]
 struct MarkedCount {
     /// Marked frames that came out of the port of their round.

@@ -42,13 +42,13 @@ const METRICS: &[Metric] = &[
 /// Flow-mods that are timed together, where the cell says nothing else.
 const COUNT: u64 = 10_000;
 
-/// How often an entry is changed while frames come.
+/// Changes of an entry while frames come.
 const CHANGES: usize = 5;
 
 /// Frames a second meanwhile, where the cell says nothing else: the resolution of the times.
 pub(super) const RATE_PPS: f64 = 5_000.0;
 
-/// How long frames come for one change, and when the change is made, seconds.
+/// Duration of the frames for one change, and the time of the change in it, seconds.
 const FRAMES_S: f64 = 0.25;
 const CHANGED_AT_S: f64 = 0.05;
 
@@ -161,7 +161,7 @@ pub(super) struct Change {
     pub(super) first_ns: u64,
     /// Between two frames: a frame that obeyed may have been due so much later.
     pub(super) interval_ns: u64,
-    /// What frames take on their way: 99 of 100 take no longer.
+    /// Delay of frames on their way: 99 of 100 take no longer.
     pub(super) delay_ns: u64,
 }
 
@@ -198,7 +198,7 @@ impl Change {
         self.answered_ns.saturating_sub(self.sent_ns) as f64 / 1e6
     }
 
-    /// What the interval between frames cannot explain.
+    /// Part of the delay that the interval between frames cannot explain.
     fn lie_ms(&self) -> f64 {
         let late_ns = self.first_ns.saturating_sub(self.answered_ns);
         late_ns.saturating_sub(self.interval_ns) as f64 / 1e6

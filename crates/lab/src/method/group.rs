@@ -1,4 +1,4 @@
-//! What a group does with the frames that enter port 1: how many copies leave, and by which ports.
+//! Copies that a group makes of the frames of port 1, and the ports by which they leave.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 
     arrival.map_or(0, |arrival| arrival.report.received + arrival.report.duplicated)
 }
 
-/// How frames were spread over ports.
+/// Spread of frames over ports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     copies: f64,

@@ -1,5 +1,5 @@
-//! What a switch costs that has nothing to do: the CPU time of all its threads while nothing is
-//! sent, from the scheduler's own account in nanoseconds.
+//! Cost of an idle switch: the CPU time of all its threads while nothing is sent, from the
+//! scheduler's own account in nanoseconds.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const METRICS: &[Metric] = &[Metric {
     decimals: 4,
 }];
 
-/// What a switch still does behind its start is over after so long.
+/// Time after the start in which a switch may still have work of its start.
 const SETTLE: Duration = Duration::from_millis(500);
 
 impl Method for IdleCpu {
@@ -97,7 +97,7 @@ fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
     Ok(all)
 }
 
-/// What threads have run between; one that began meanwhile counts whole.
+/// Run time of the threads in between; one that began meanwhile counts whole.
 fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
     let begun = |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
     after.iter().map(|(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid))).sum()

@@ -53,9 +53,9 @@ pub(crate) struct Sum {
 /// The sums that the methods use.
 #[derive(Clone, Debug)]
 pub(crate) struct Sums {
-    /// What the sender counted.
+    /// Count of the sender.
     pub(crate) sent: Sum,
-    /// What the receiver counted.
+    /// Count of the receiver.
     pub(crate) received: Sum,
     /// UDP: the receiver's loss and jitter.
     pub(crate) both: Option<Sum>,

@@ -1,5 +1,4 @@
-//! How fast a switch that has nothing else to do takes flow entries, and how soon it has deleted
-//! them.
+//! Rate at which an idle switch takes flow entries, and the time in which it deletes them.
 //!
 //! The entries are those of the cell, added one by one, without bundles, as the switch was started.
 

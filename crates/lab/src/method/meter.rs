@@ -1,4 +1,4 @@
-//! How exactly a meter meters: what passes a drop band at an offered load above its rate.
+//! Exactness of a meter: the rate through a drop band at an offered load above its rate.
 //!
 //! The first third of a trial empties the meter's bucket, which tells its burst; the rest shows the
 //! rate that it settles at. Bits are those of the frames without FCS, which is what a switch in
@@ -34,7 +34,7 @@ const EMPTYING: f64 = 1.0 / 3.0;
 /// Frames that come later are late; a meter drops and does not delay.
 const GRACE_S: f64 = 0.1;
 
-/// What a meter is to let pass.
+/// Rate of a meter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MeterRate {
     /// Bits a second.
@@ -147,7 +147,7 @@ fn wrong(what: String) -> TrialError {
     TrialError::Output { program: "meter", what }
 }
 
-/// What a meter did.
+/// Measured work of a meter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Metered {
     /// Frames a second behind the emptying.
@@ -156,7 +156,7 @@ pub(super) struct Metered {
     pub(super) error_pct: f64,
     /// Frames of the emptying above the rate that it settles at.
     pub(super) burst_frames: f64,
-    /// What whole frames leave open of `error_pct`, `pps` and `burst_frames`.
+    /// Steps of `error_pct`, `pps` and `burst_frames` by whole frames.
     steps: [f64; 3],
 }
 

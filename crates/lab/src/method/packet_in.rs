@@ -52,7 +52,7 @@ const DELAY_PPS: f64 = 500.0;
 /// Delays are measured for so long at least, seconds.
 const DELAY_S: f64 = 0.5;
 
-/// Where the search starts, and the most that is offered, frames a second.
+/// Start of the search, and the most that is offered, frames a second.
 const START_PPS: f64 = 2_000.0;
 const MAX_PPS: f64 = 1_000_000.0;
 
@@ -199,7 +199,7 @@ fn delays(client: &mut SwitchClient, context: &MethodContext<'_>) -> Result<Dela
     Ok(Delays { up, down })
 }
 
-/// What came of a burst.
+/// Fate of a burst.
 struct Carried {
     /// At the controller.
     up: StreamReport,

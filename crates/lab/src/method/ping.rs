@@ -25,7 +25,7 @@ const METRICS: &[Metric] = &[
     Metric::lower("ping_loss_pct", "ping loss", "%", 1),
 ];
 
-/// What one run of echo requests came to.
+/// Outcome of one run of echo requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EchoReplies {
     /// Requests sent.
@@ -85,7 +85,7 @@ impl Method for Ping {
     }
 }
 
-/// What came of the echo requests, and who sent them.
+/// Outcome of the echo requests, and their sender.
 struct Measured {
     tool: String,
     commands: Vec<String>,
@@ -121,7 +121,7 @@ fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// How many echo requests are sent.
+/// Number of echo requests.
 pub(super) fn requests(settings: &Settings) -> u32 {
     settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
 }

@@ -26,7 +26,7 @@ const fn figure(id: &'static str, label: &'static str) -> Metric {
     Metric { id, label, unit: "packets/s", better: Better::Higher, decimals: 0 }
 }
 
-/// Where the search starts, frames a second.
+/// Start of the search, frames a second.
 const START_PPS: f64 = 2_000.0;
 
 /// The most that is offered, frames a second: more than the sender can make, so that what it can

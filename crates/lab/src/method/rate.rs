@@ -47,7 +47,7 @@ const METRICS: &[Metric] = &[
     },
 ];
 
-/// Where the search starts, frames a second.
+/// Start of the search, frames a second.
 const START_PPS: f64 = 20_000.0;
 
 /// The most that is offered, frames a second: more than the sender can make, so that what it can
@@ -193,7 +193,7 @@ impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
     }
 }
 
-/// How long the trial behind a search takes, seconds.
+/// Duration of the trial after a search, seconds.
 pub(super) fn beyond_cost_s(settings: &Settings) -> f64 {
     overload_s(settings.duration_s()) + TRIAL_EXTRA_S
 }
@@ -203,7 +203,7 @@ fn overload_s(duration_s: f64) -> f64 {
     duration_s.max((3.0 * duration_s).clamp(0.5, 1.0))
 }
 
-/// What arrived both ways, frames a second.
+/// Arrivals both ways, frames a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rate {
     /// Up to the end of the schedule or the last frame, whichever is later.

@@ -1,5 +1,5 @@
-//! How many packets a second a switch forwards of a trace that it replays by itself, by the
-//! counters of its own ports, in a window of the clock.
+//! Packets a second that a switch forwards of a trace that it replays by itself, by the counters of
+//! its own ports, in a window of the clock.
 //!
 //! Other programs keep a machine busy at times. A window in which the forwarder did not have its
 //! core is measured again, and the trial says how often. Where that does not help, rates can be
@@ -18,7 +18,7 @@ use crate::setup::Setup;
 use crate::testbed::Testbed;
 use crate::testbed::replay::{Counts, ReplayTestbed, settle};
 
-/// How long a forwarder that was held still runs before it is measured.
+/// Run of a forwarder that was held still, before it is measured.
 pub(crate) const RUN_IN: Duration = Duration::from_millis(300);
 
 /// The part of a window that a forwarder may be kept from its core, and still count.
@@ -146,7 +146,7 @@ pub(super) struct Replaying<'a> {
 }
 
 impl Replaying<'_> {
-    /// What all its ports have counted.
+    /// Counts of all its ports.
     ///
     /// # Errors
     /// It does not answer.
@@ -154,7 +154,7 @@ impl Replaying<'_> {
         self.setup.counts(self.bed.pairs())
     }
 
-    /// What its forwarding threads say of themselves, where they do.
+    /// Reports of its forwarding threads, if it has them.
     ///
     /// # Errors
     /// It does not answer.
@@ -194,7 +194,7 @@ impl Replaying<'_> {
     }
 }
 
-/// What a method says of the switch's own counters.
+/// Trial by the switch's own counters.
 pub(super) fn trial(values: Values, raw: serde_json::Value) -> Trial {
     Trial { values, tool: "the switch's port counters".into(), raw, ..Trial::default() }
 }
@@ -261,7 +261,7 @@ pub(crate) struct ForwardingSample {
     pub(crate) is_stalled: bool,
 }
 
-/// How each measurement is made.
+/// Window of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     /// Its seconds.
@@ -313,7 +313,7 @@ fn thread_times_s(pids: &[u32]) -> Vec<(u32, f64)> {
     threads.filter_map(ran).collect()
 }
 
-/// How long the thread that ran most has run in between.
+/// Run time in between of the thread that ran most.
 fn busiest_difference(before: &[(u32, f64)], after: &[(u32, f64)]) -> f64 {
     let ran = after.iter().map(|(thread, seconds)| {
         let start = before.iter().find(|(known, _)| known == thread);

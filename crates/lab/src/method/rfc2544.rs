@@ -130,7 +130,7 @@ impl Method for Rfc2544 {
 /// The metrics that hold the difference of two clocks, where host 2 is on another box than host 1.
 const ONE_WAY: &[&str] = &["rfc2544_latency_us"];
 
-/// What is asked of the device.
+/// Task for the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) frame_size: usize,
@@ -143,7 +143,7 @@ pub(super) struct Asked {
     pub(super) resolution: u64,
 }
 
-/// What the generator's methods say.
+/// Reports of the generator's methods.
 #[derive(Debug)]
 pub(super) struct Answers {
     most: ThroughputReport,

@@ -16,7 +16,7 @@ pub(super) const LOSS_MAX: f64 = 0.001;
 /// Narrowing ends when the bounds are this close.
 const RESOLUTION: f64 = 0.05;
 
-/// What arrives a second is known no better: the schedule is short.
+/// Error of an arrival rate, as a share: the schedule is short.
 const ROUNDING: f64 = 0.01;
 
 /// Narrowing ends after as many trials.
@@ -25,8 +25,9 @@ const NARROWING_MAX: usize = 8;
 /// Each step of the growing load is so many times the last.
 const GROWTH: f64 = 4.0;
 
-/// Where an earlier result is known, the load starts at so much of it and grows by steps so long:
-/// from below it to beyond it, so that a repeat does not inherit what the one before got wrong.
+/// Start of a search whose earlier result is known, as a share of it, and the growth of its steps:
+/// from below the result to beyond it, so that a repeat does not inherit an error of the one
+/// before.
 const KNOWN_START: f64 = 0.5;
 const KNOWN_GROWTH: f64 = 2.0;
 
@@ -47,14 +48,14 @@ const LINE_MORE: f64 = 1.02;
 
 /// A path that can be tried.
 pub(super) trait Path {
-    /// What can go wrong with a trial.
+    /// Error of a trial.
     type Error;
 
     /// Offers `offered_pps` for one trial.
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Self::Error>;
 }
 
-/// What one trial showed.
+/// Outcome of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Attempt {
     /// Frames a second that were offered.
@@ -68,21 +69,21 @@ pub(super) struct Attempt {
 /// The bounds of the search, frames a second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
-    /// Where it starts.
+    /// Start of the search.
     pub(super) start_pps: f64,
     /// The most that is offered: the port's line rate, or what the generator can send.
     pub(super) max_pps: f64,
-    /// What an earlier search found, where there was one.
+    /// Result of an earlier search, where there was one.
     pub(super) known_pps: Option<f64>,
     /// The share of frames that a passing trial may lose.
     pub(super) loss_max: f64,
 }
 
-/// What the search found.
+/// Result of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
-    /// What arrived at the highest offered load that passed; 0 when none did. The load itself where
-    /// what arrived is less than a hundredth less.
+    /// Rate of arrival at the highest offered load that passed; 0 when none did. The load itself
+    /// where the rate is less than a hundredth less.
     pub(super) carried_pps: f64,
     /// The lowest rate that failed; none where the most that was offered passed.
     pub(super) failed_pps: Option<f64>,
@@ -93,13 +94,13 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// What the search leaves open of the rate carried: from what arrived at a rate that passed to
-    /// the rate that failed. Nothing is known above the most that is offered.
+    /// Bounds of the rate carried: from the arrivals at a rate that passed to the rate that failed.
+    /// Nothing is known above the most that is offered.
     pub(super) fn carried_resolution(&self) -> Option<(f64, f64)> {
         Some((self.carried_pps * (1.0 - ROUNDING), self.failed_pps?))
     }
 
-    /// What was found, where anything came through at all.
+    /// The result, if anything came through at all.
     ///
     /// # Errors
     /// [`TrialError::Output`]: a path through which nothing comes has no rate, not the rate 0.
@@ -112,7 +113,7 @@ impl Found {
     }
 }
 
-/// What the length of a trial leaves open of a rate of arrivals.
+/// Bounds of a rate of arrivals by the length of a trial.
 pub(super) fn received_resolution(received_pps: f64) -> (f64, f64) {
     (received_pps * (1.0 - ROUNDING), received_pps * (1.0 + ROUNDING))
 }

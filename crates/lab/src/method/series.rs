@@ -1,4 +1,4 @@
-//! What a switch forwarded in windows of time that follow each other.
+//! Packets that a switch forwarded in windows of time that follow each other.
 //!
 //! Moments are those of the switch's own clock where it tells them, so that the time that a
 //! question takes is no part of a window, and a question moves no count of the caches.
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::replay::Replaying;
 use crate::cancel::Cancel;
 
-/// What had left at one moment, in seconds of any clock.
+/// Count of departures at one moment, in seconds of any clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     pub(super) at_s: f64,
@@ -78,7 +78,7 @@ pub(super) fn watch(
 }
 
 impl Replaying<'_> {
-    /// What has left up to now, counted from `zero` where the switch has no clock of its own.
+    /// Departures up to now, counted from `zero` where the switch has no clock of its own.
     ///
     /// # Errors
     /// It does not answer.

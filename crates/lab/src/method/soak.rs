@@ -36,8 +36,8 @@ const WINDOW_S: f64 = 0.5;
 /// Below this no drift is said, seconds: over a shorter run it is that of the machine.
 const DRIFT_S: f64 = 600.0;
 
-/// Where two clocks are compared anew in each window, the second half of a soak may rise by the
-/// error at both its ends, and the whole by twice that.
+/// Errors of clocks in a drift. If two clocks are compared anew in each window, the second half of
+/// a soak may rise by the error at both its ends, and the whole by twice that.
 const DRIFT_ERRORS: f64 = 4.0;
 
 /// Late frames count.

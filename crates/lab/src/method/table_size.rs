@@ -1,8 +1,8 @@
 //! The most entries that a switch holds: flow entries in batches that double until the switch
 //! refuses one or a bound is reached; addresses in the same way where the switch learns.
 //!
-//! What is held is counted by the switch's own statistics, or, where it learns, by the frames that
-//! it does not flood. A switch that takes entries and does not hold them shows as one with fewer.
+//! The switch's own statistics count the entries held, or, where it learns, the frames that it does
+//! not flood. A switch that takes entries and does not hold them shows as one with fewer.
 
 use std::time::Duration;
 
@@ -147,7 +147,7 @@ fn entries(count: u64) -> FlowSeries {
     FlowSeries { count, flow: ENTRY.to_owned() }
 }
 
-/// What deletes these entries and no others: one message where the cookie says which, and else one
+/// Messages that delete these entries and no others: one where the cookie selects them, else one
 /// for each.
 fn deletions(
     entries: &FlowSeries,
@@ -170,11 +170,11 @@ pub(super) trait Table {
     /// Adds entries from number `from` up to, not including, `to`.
     fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError>;
 
-    /// How many of the first `offered` it holds.
+    /// Number of the first `offered` entries that it holds.
     fn held(&mut self, offered: u64) -> Result<u64, TrialError>;
 }
 
-/// What became of a batch.
+/// Outcome of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Batch {
     /// Entries a second.
@@ -223,7 +223,7 @@ pub(super) fn fill<T: Table>(table: &mut T, bound: u64) -> Result<Filled, TrialE
 struct FlowTable<'a, 'b> {
     client: &'a mut SwitchClient,
     context: &'a MethodContext<'b>,
-    /// How many were sent, held or not.
+    /// Number sent, held or not.
     offered: u64,
 }
 
@@ -323,8 +323,8 @@ impl Table for LearntTable<'_, '_> {
     }
 }
 
-/// How many of the addresses a switch has learnt: frames to those come to the hosts' port and, not
-/// being flooded, to no other. None where too few came for that to be said.
+/// Number of addresses that a switch has learnt: frames to those come to the hosts' port and, not
+/// being flooded, to no other. None where too few came for a count.
 pub(super) fn learnt(offered: u64, near: u64, flooded: u64) -> Option<u64> {
     if (near as f64) < ARRIVED * offered as f64 {
         return None;

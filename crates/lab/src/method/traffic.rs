@@ -32,7 +32,7 @@ const REAL_TIME_PPS: f64 = 10_000.0;
 /// Time between two looks at the flag that stops a run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How a session waits whose times are figures: exact as long as the machine can bear it.
+/// Waiting of a session whose times are figures: exact as long as the machine can bear it.
 pub(super) fn waiting_for(rate_pps: f64) -> Waiting {
     if rate_pps <= REAL_TIME_PPS { Waiting::Precise } else { Waiting::Sleeping }
 }
@@ -99,7 +99,7 @@ pub(super) fn plan<'a>(
     }
 }
 
-/// What sends streams by several ports at one time, wherever the ports' far ends are.
+/// Sender of streams by several ports at one time, wherever the ports' far ends are.
 pub(super) enum Exchanger<'a> {
     /// On this machine.
     Session(&'a mut Session),
@@ -142,7 +142,7 @@ impl Exchanger<'_> {
     }
 }
 
-/// What came of streams that were sent together.
+/// Outcome of streams that were sent together.
 pub(super) struct Exchanged {
     pub(super) statistics: SessionStatistics,
     /// When the first frame was due, in nanoseconds of [`Session::now_ns`].

@@ -50,7 +50,7 @@ struct Known {
     repeat: Box<dyn FnMut(&mut Random) -> Figures>,
 }
 
-/// What a report says of a metric.
+/// Report of a metric.
 fn reported(repeats: &[Figures], metric: &str) -> Reported {
     let sample = |(values, resolutions): &Figures| {
         let value = values.iter().find(|(id, _)| *id == metric).unwrap().1;
@@ -327,7 +327,7 @@ fn table_sizes() {
 const RATE_PPS: f64 = 2_000.0;
 const FRAMES_S: f64 = 0.05;
 
-/// What arrives of frames that are lost from one time on for so long.
+/// Arrivals when frames are lost from `from_ns` on, for `for_ns`.
 fn interrupted(from_ns: u64, for_ns: u64, random: &mut Random) -> StreamReport {
     let model = DeviceModel {
         delay_ns: 30_000,

@@ -1,4 +1,4 @@
-//! What is left to the packets of port 1 when others come in beside them.
+//! Share that is left to the packets of port 1 when others come in beside them.
 //!
 //! Both enter the same forwarding thread, each by a port of its own, both as fast as they are
 //! taken. A fair share is what the same packets have beside a second copy of themselves.

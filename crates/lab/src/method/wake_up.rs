@@ -1,5 +1,4 @@
-//! What a switch costs that has nothing to do, and what a frame takes from port to port that
-//! finds it asleep.
+//! Cost of an idle switch, and the time from port to port of a frame that finds it asleep.
 //!
 //! The CPU time of all threads is read while nothing comes. Then single frames come after a
 //! silence. The lab polls at the other port, so that only the switch's waking is in a time; a
@@ -148,8 +147,8 @@ impl SingleFrame {
     }
 }
 
-/// How long the kernel takes to wake a thread on `core` that sleeps in `poll(2)`, from before the
-/// call that wakes it until it has looked at the clock.
+/// Time in which the kernel wakes a thread on `core` that sleeps in `poll(2)`, from before the call
+/// that wakes it until it has looked at the clock.
 fn woken(core: usize, count: u64, silence: Duration, cancel: &Cancel) -> Result<Vec<Duration>> {
     let bell = event::WakeEvent::new().context("making a descriptor")?;
     let (zero, stop, at_ns) = (Instant::now(), AtomicBool::new(false), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! What the rows say, in sentences: each is derived from rows by rule, and links to them.
+//! Claims of the rows, in sentences: each is derived from rows by rule, and links to them.
 //!
 //! A sentence must never say more than its rows: a difference is clear only where its interval is,
 //! corrected for the number of comparisons, and otherwise called what it is.
@@ -13,7 +13,7 @@ use super::section::{MetricTable, Section, TableRow};
 
 pub(crate) use run::overall;
 
-/// Which way a sentence goes, for the first switch.
+/// Direction of a sentence, for the first switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// It is ahead.
@@ -58,7 +58,7 @@ pub(crate) enum ClaimPart {
 /// A sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Claim {
-    /// Which way it goes.
+    /// Its direction.
     pub(crate) tone: Tone,
     /// Its pieces, in order.
     pub(crate) parts: Vec<ClaimPart>,
@@ -95,7 +95,7 @@ impl Claim {
     }
 }
 
-/// What the rows of a scenario say.
+/// Claims of a scenario's rows.
 pub(crate) fn claims(section: &Section<'_>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for table in &section.tables {
@@ -148,7 +148,7 @@ fn published(section: &Section<'_>, table: &MetricTable<'_>) -> Option<Claim> {
     Some(claim.words("."))
 }
 
-/// Which part limited each switch, and in how many rows.
+/// The part that limited each switch, and the number of rows.
 fn limits(section: &Section<'_>, table: &MetricTable<'_>) -> Option<Claim> {
     let mut claim =
         Claim::new(Tone::Fact).strong("What limited").words(format!(" {}: ", table.metric.label));
@@ -180,7 +180,7 @@ fn limits(section: &Section<'_>, table: &MetricTable<'_>) -> Option<Claim> {
     (!is_first).then(|| claim.words("."))
 }
 
-/// How many packets a tier inside the kernel decided, of switches that may have one.
+/// Packets that a tier inside the kernel decided, of switches that may have one.
 fn kernel_tier(section: &Section<'_>) -> Option<Claim> {
     let mut sentences = Vec::new();
     for dut in &section.duts {

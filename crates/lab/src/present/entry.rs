@@ -1,4 +1,4 @@
-//! What stands in a table where a switch meets a metric: a figure, or the reason why there is none.
+//! Entry of a table for a switch and a metric: a figure, or the reason that there is none.
 //!
 //! It must never be blank, and never show an interval that so few samples do not carry.
 
@@ -38,7 +38,7 @@ pub(crate) struct ShownFigure<'a> {
     pub(crate) value: f64,
     /// Its 99 % interval, from low to high; none where the repeats are too few to know one.
     pub(crate) interval: Option<(f64, f64)>,
-    /// How many repeats it needs until its interval is no wider than itself, where that is known.
+    /// Repeats needed until its interval is no wider than itself, where that is known.
     needed: Option<usize>,
     /// Whether it is not above the lab's own floor.
     pub(crate) is_below_floor: bool,
@@ -81,7 +81,7 @@ impl ShownFigure<'_> {
         self.row.clock_error.filter(|error| *error >= self.value.abs())
     }
 
-    /// What the reader must know of the figure: floor, clocks, repeats.
+    /// Remarks on the figure: floor, clocks, repeats.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.is_below_floor {
@@ -170,7 +170,7 @@ fn bound<'a>(cell: &'a CellResults, metric: &str) -> Option<&'a UpperLimit> {
     of_metric.min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// What may be printed of samples.
+/// Printable form of samples.
 struct Printable {
     value: f64,
     interval: Option<(f64, f64)>,

@@ -9,11 +9,11 @@ use super::section::{MetricTable, Section, TableRow};
 /// A table of texts; a line end in a text is a line end in its cell.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TextGrid {
-    /// What it shows.
+    /// Its title.
     pub(crate) title: String,
     /// The headings.
     pub(crate) header: Vec<String>,
-    /// How many of the columns are names, which stand left.
+    /// Number of the columns with names, which are aligned to the left.
     pub(crate) names: usize,
     /// The lines.
     pub(crate) rows: Vec<TextRow>,
@@ -22,7 +22,7 @@ pub(crate) struct TextGrid {
 /// A line of a table.
 #[derive(Debug, PartialEq)]
 pub(crate) struct TextRow {
-    /// What links to it end in: one for each row that it shows.
+    /// Ends of links to it: one for each row that it shows.
     pub(crate) anchors: Vec<String>,
     /// Its cells.
     pub(crate) texts: Vec<String>,

@@ -39,7 +39,7 @@ fn needed(value: f64) -> usize {
     if first > 8.0 { 0 } else { first as usize }
 }
 
-/// How many times: `0.087`, `0.87`, `1.31`, `41.8`, `1,250`.
+/// A ratio: `0.087`, `0.87`, `1.31`, `41.8`, `1,250`.
 #[must_use]
 pub(crate) fn times(ratio: f64) -> String {
     let decimals = match ratio.abs() {

@@ -109,7 +109,7 @@ fn whole(results: &Results, seen: Option<&Seen>) -> String {
     page
 }
 
-/// What the page is about, in a line.
+/// Subject of the page, in a line.
 fn title(sections: &[Section<'_>]) -> String {
     match sections {
         [] => "no scenario".to_owned(),

@@ -12,7 +12,7 @@ use crate::results::{
 };
 use crate::tools::Program;
 
-/// How often each cell of the sample is measured.
+/// Measurements of each cell of the sample.
 const REPEATS: usize = 5;
 
 /// A text that no form may pass on as it is.

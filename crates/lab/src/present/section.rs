@@ -72,11 +72,11 @@ impl<'a> MetricTable<'a> {
 /// One metric at one point.
 #[derive(Debug)]
 pub(crate) struct TableRow<'a> {
-    /// What a link to it ends in.
+    /// End of a link to it.
     pub(crate) anchor: String,
-    /// Where.
+    /// Position on the axes.
     pub(crate) at: &'a Coordinates,
-    /// What each switch has there.
+    /// Entry of each switch there.
     pub(crate) entries: Vec<TableEntry<'a>>,
     /// The first switch's figure by that of each; none for the first itself.
     pub(crate) ratios: Vec<Option<SwitchRatio>>,
@@ -217,7 +217,7 @@ impl<'a> Section<'a> {
         tables
     }
 
-    /// Where nothing was measured, the reasons still have their table.
+    /// Table of the reasons alone, where nothing was measured.
     fn table_of_reasons(
         &self,
         cells: &BTreeMap<(&str, &'a Coordinates), &'a CellResults>,
@@ -300,11 +300,11 @@ impl<'a> Section<'a> {
 pub(crate) struct Absence<'a> {
     /// The switch.
     pub(crate) dut: &'a str,
-    /// What it is, in a word or two.
+    /// Its kind, in a word or two.
     pub(crate) word: &'static str,
     /// The reason.
     pub(crate) reason: &'a str,
-    /// Where; empty for a scenario of one point.
+    /// Its points; empty for a scenario of one point.
     pub(crate) places: Vec<String>,
     /// Whether it is so at every point.
     pub(crate) is_everywhere: bool,

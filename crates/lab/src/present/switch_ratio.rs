@@ -1,4 +1,4 @@
-//! How many times the first switch's figure is that of another, from pairs of one run.
+//! Ratio of the first switch's figure to that of another, from pairs of one run.
 //!
 //! Cells take turns, so the trials of one repeat are a pair: what the machine did to both cancels.
 //! It must never pair samples of different repeats, nor call a difference clear that the number of
@@ -13,7 +13,7 @@ use crate::stats::{CONFIDENCE, holm, paired_ratio};
 use super::entry::ShownFigure;
 use super::number::times;
 
-/// What a ratio says.
+/// Meaning of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The first switch is better, at 99 % with all comparisons of the scenario counted.
@@ -36,9 +36,9 @@ pub(crate) struct SwitchRatio {
     /// Its 99 % interval, from low to high: by signed ranks from eight pairs on, else by Student's
     /// t of the logarithms.
     pub(crate) interval: (f64, f64),
-    /// How many pairs.
+    /// Number of pairs.
     pub(crate) pairs: usize,
-    /// What it says, once all ratios of the scenario are known.
+    /// Its meaning, once all ratios of the scenario are known.
     pub(crate) standing: Standing,
     /// That of Student's test: no number of pairs that is usual has a p-value by ranks that holds
     /// with many comparisons.

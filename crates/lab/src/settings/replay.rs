@@ -1,5 +1,5 @@
-//! What a switch replays by itself, where no host sends: a trace enters the first port of each
-//! pair, and a counter takes what leaves by the second.
+//! Traffic that a switch replays by itself, where no host sends: a trace enters the first port of
+//! each pair, and a counter takes the packets that leave by the second.
 //!
 //! Another one may stand beside it, whose packets enter the same forwarding thread by port 3.
 //! The trace and the flow entries are those of a workload, two files of one name, or made: then a
@@ -20,7 +20,7 @@ const SLOTS_MAX: u64 = 1 << 30;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// What the ports are.
+    /// Kind of the ports.
     #[serde(default)]
     pub devices: ReplayDevices,
     /// The folder of the workload `name`.
@@ -36,10 +36,10 @@ pub struct Replay {
     /// a flow each. 1 to 2^24, which differ in their addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u32>,
-    /// Where in each frame a number of four bytes stands, so that no two frames are alike.
+    /// Offset in each frame of a number of four bytes, so that no two frames are alike.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_at: Option<u16>,
-    /// What enters by port 3.
+    /// Traffic that enters by port 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<ReplayBeside>,
     /// Packets a second that come by the clock, whether or not the switch has time for them.
@@ -59,19 +59,19 @@ pub struct Replay {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayBeside {
-    /// Whose packets come.
+    /// Source of the packets.
     #[serde(default)]
     pub packets: BesidePackets,
     /// A workload of the same folder, whose flow entries are loaded before the others whichever
     /// packets come.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where in each frame a number of four bytes stands.
+    /// Offset in each frame of a number of four bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number_at: Option<u16>,
 }
 
-/// Whose packets come by port 3.
+/// Source of the packets that come by port 3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BesidePackets {
@@ -84,7 +84,7 @@ pub enum BesidePackets {
     Other,
 }
 
-/// What the ports of a replay are.
+/// Kind of a replay's ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayDevices {
@@ -98,12 +98,12 @@ pub enum ReplayDevices {
     Wires,
 }
 
-/// Where trace and flow entries come from.
+/// Source of trace and flow entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaySource<'a> {
     /// Two files of one name.
     Files {
-        /// Where they are.
+        /// Their folder.
         folder: &'a Path,
         /// Their name without its ending.
         name: &'a str,
@@ -118,7 +118,7 @@ pub enum ReplaySource<'a> {
 }
 
 impl Replay {
-    /// Where trace and flow entries come from.
+    /// Source of trace and flow entries.
     ///
     /// # Errors
     /// They come from nowhere, or from two places, or more are to be made than can be.
@@ -140,7 +140,7 @@ impl Replay {
     /// Whether it can be replayed, and every key says something.
     ///
     /// # Errors
-    /// What cannot be, or does nothing.
+    /// Refuses settings that cannot be, or do nothing.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
         let source = self.source()?;
         match self.devices {

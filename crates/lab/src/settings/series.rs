@@ -31,13 +31,13 @@ use super::SettingsError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSeries {
-    /// How many.
+    /// Number of entries.
     pub count: u64,
     /// The text, with its places.
     pub flow: String,
 }
 
-/// Where a place starts.
+/// Start of a place.
 #[derive(Clone, Copy, Debug)]
 enum Start {
     Number(u64),
@@ -45,7 +45,7 @@ enum Start {
     Mac(u64),
 }
 
-/// How a place is counted.
+/// Step of a place.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     /// From one entry to the next.
@@ -55,7 +55,7 @@ struct Count {
 }
 
 impl Count {
-    /// What is added to the start in the entry `n`.
+    /// Sum added to the start in the entry `n`.
     fn at(self, n: u64) -> u64 {
         let counted = n.wrapping_mul(self.step);
         self.modulus.map_or(counted, |modulus| counted % modulus)

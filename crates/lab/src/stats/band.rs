@@ -87,7 +87,7 @@ impl CdfBand {
         Ok(Self { steps, before, reach: dkw_reach(count, confidence), confidence })
     }
 
-    /// How far the band reaches from the curve, as a share.
+    /// Distance of the band's edges from the curve, as a share.
     #[must_use]
     pub fn reach(&self) -> f64 {
         self.reach
@@ -108,8 +108,8 @@ impl CdfBand {
         }
     }
 
-    /// Where the true curve reaches `share`: at the earliest and at the latest. `None` for an end
-    /// beyond which the samples say nothing, such as that of the longest tenth of a delay of nine
+    /// Earliest and latest place at which the true curve reaches `share`. `None` for an end beyond
+    /// which the samples have no evidence, such as that of the longest tenth of a delay of nine
     /// packets.
     #[must_use]
     pub fn quantile(&self, share: f64) -> (Option<f64>, Option<f64>) {
@@ -132,8 +132,8 @@ impl CdfBand {
     }
 }
 
-/// How far the curve of `count` independent samples is from the true one at most, as a share; more
-/// than 1, which says nothing, for one or two, and infinite for none.
+/// Largest distance of the curve of `count` independent samples from the true one, as a share; more
+/// than 1, which is no evidence, for one or two, and infinite for none.
 ///
 /// # Panics
 /// When `confidence` is not between 0 and 1: the caller's mistake.

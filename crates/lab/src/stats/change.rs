@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::interval::{StatsError, check, sorted};
 use super::order::quantile;
 
-/// What counts as a change.
+/// Settings for the search for changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeSettings {
     /// Samples that lie between two changes at least, 2 or more.
     pub segment_min: usize,
     /// Up to this p-value a change is one.
     pub significance: f64,
-    /// How often samples are shuffled for a p-value; the smallest is 1 / (this + 1).
+    /// Shuffles of the samples for a p-value; the smallest is 1 / (this + 1).
     pub permutations: u32,
     /// Seed of the shuffling: the same series and settings have the same changes.
     pub seed: u64,
@@ -169,7 +169,7 @@ impl Distances {
         Some(Split { from, at: from + at, to: from + segment.len(), energy })
     }
 
-    /// How rarely shuffled segments divide as well; `None` when not rarely enough.
+    /// Share of shuffled segments that divide as well; `None` when it is not small enough.
     fn p_value(
         &mut self,
         energy: f64,

@@ -8,10 +8,10 @@ use testkit::Random;
 
 use super::Interval;
 
-/// How many intervals are held against the truth.
+/// Intervals that are compared with the truth.
 pub(super) const TRIALS: u64 = 2_000;
 
-/// Where samples come from.
+/// Source of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known {
     /// Mean 10, deviation 2.
@@ -87,7 +87,7 @@ impl Known {
     }
 }
 
-/// How many of [`TRIALS`] intervals hold `truth`, and the confidence that they all state.
+/// Number of [`TRIALS`] intervals that hold `truth`, and the confidence that they all state.
 pub(super) fn covered(truth: f64, mut interval: impl FnMut(&mut Random) -> Interval) -> (u64, f64) {
     let mut random = Random::new(0x5eed);
     let found: Vec<Interval> = (0..TRIALS).map(|_| interval(&mut random)).collect();

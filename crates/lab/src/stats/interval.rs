@@ -51,9 +51,9 @@ pub enum StatsError {
     /// More samples are needed.
     #[error("{n} samples are too few: it needs {needed}")]
     TooFew {
-        /// How many there are.
+        /// Their number.
         n: usize,
-        /// How many it needs.
+        /// The number needed.
         needed: usize,
     },
     /// A sample is infinite or not a number.
@@ -77,9 +77,9 @@ pub enum StatsError {
     /// Pairs were asked for.
     #[error("{first} samples beside {second}: pairs need as many of one as of the other")]
     NotPaired {
-        /// How many the first list has.
+        /// Length of the first list.
         first: usize,
-        /// How many the second list has.
+        /// Length of the second list.
         second: usize,
     },
     /// A sketch is none: it counts nothing, a share is not from 0 to 1, or a pair of share and
@@ -91,7 +91,7 @@ pub enum StatsError {
     NoSketch {
         /// The place of the first such pair, from 0.
         index: usize,
-        /// How many values it says to count.
+        /// Its own count of values.
         count: u64,
     },
     /// The figure is 0, so that no interval is as narrow as a share of it.

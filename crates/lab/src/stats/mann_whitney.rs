@@ -51,7 +51,7 @@ pub fn mann_whitney(
     Ok(RankEstimate { estimate, interval, p_value })
 }
 
-/// How many times as much one thing is as another, from independent samples of both.
+/// Ratio of one thing to another, from independent samples of both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnpairedRatio {
     /// The Hodges-Lehmann estimate of the ratio, with the interval and p-value of Mann and
@@ -66,8 +66,8 @@ pub struct UnpairedRatio {
     pub t_p_value: f64,
 }
 
-/// How many times as much samples of `first` are as those of `second`: [`mann_whitney`] and
-/// [`welch`] of the logarithms.
+/// Ratio of the samples of `first` to those of `second`: [`mann_whitney`] and [`welch`] of the
+/// logarithms.
 ///
 /// # Errors
 /// One list has less than two samples, or a sample is not above 0.

@@ -43,9 +43,9 @@ pub fn quantile_interval(sorted: &[f64], q: f64, confidence: f64) -> Result<Inte
     })
 }
 
-/// How many samples the interval of the quantile `q` needs: so many that all of them lie on one
-/// side of it in no more than half of the cases that `confidence` leaves. For 99 %: 8 for the
-/// median, 528 for the quantile 0.99.
+/// Samples needed for the interval of the quantile `q`: enough that all of them lie on one side of
+/// it in no more than half of the cases that `confidence` leaves. For 99 %: 8 for the median, 528
+/// for the quantile 0.99.
 ///
 /// # Panics
 /// When `q` or `confidence` is not between 0 and 1: the caller's mistake.

@@ -1,4 +1,4 @@
-//! What the rank tests share: null distributions of rank sums, and order statistics of sums.
+//! Common parts of the rank tests: null distributions of rank sums, and order statistics of sums.
 //!
 //! Exact up to [`EXACT_MAX`] samples, ties included; above it the normal approximation with the
 //! variance of the ties and the correction for whole numbers (Hollander, Wolfe and Chicken,
@@ -16,8 +16,8 @@ pub(super) const EXACT_MAX: usize = 60;
 pub(super) struct NullDistribution {
     mean: f64,
     deviation: f64,
-    /// Where it is exact, the probability that twice the statistic is the index. Ranks of ties
-    /// are halves.
+    /// The probability that twice the statistic is the index, if it is exact. Ranks of ties are
+    /// halves.
     exact: Option<Vec<f64>>,
 }
 
@@ -149,7 +149,7 @@ pub(super) fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
     ranks
 }
 
-/// Which sums count.
+/// Sums that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairSums {
     /// Each of the first list with each of the second.
@@ -159,7 +159,7 @@ pub(super) enum PairSums {
 }
 
 impl PairSums {
-    /// How many there are.
+    /// Number of sums.
     pub(super) fn count(self, xs: &[f64], ys: &[f64]) -> usize {
         match self {
             Self::Product => xs.len() * ys.len(),

@@ -1,4 +1,4 @@
-//! How many repeats a wanted interval needs, by the samples so far.
+//! Number of repeats for a wanted interval, by the samples so far.
 //!
 //! A plan and no promise: the spread of the samples so far is itself only known so well. The plan
 //! is made anew after each repeat.
@@ -8,8 +8,8 @@ use super::mean::{mean_and_error, student};
 use super::order::{quantile, quantile_interval, samples_needed};
 use super::signed_rank::log_ratios;
 
-/// How many repeats in all are needed until the t-interval of the mean reaches no farther than
-/// `relative` times the mean to both sides (0.01: one percent).
+/// Number of repeats in all until the t-interval of the mean reaches no farther than `relative`
+/// times the mean to both sides (0.01: one percent).
 ///
 /// # Errors
 /// There are less than two samples, one is not finite, or the mean is 0.
@@ -27,8 +27,8 @@ pub fn repeats_for_mean(
     of_deviation(deviation(samples), relative * mean.abs(), confidence)
 }
 
-/// How many pairs in all are needed until the t-interval of their ratio reaches no farther than
-/// `relative` times the ratio upwards, and as many times downwards.
+/// Number of pairs in all until the t-interval of their ratio reaches no farther than `relative`
+/// times the ratio upwards, and as many times downwards.
 ///
 /// # Errors
 /// There are less than two pairs, the lists are not of one length, or a sample is not above 0.
@@ -47,8 +47,8 @@ pub fn pairs_for_ratio(
     of_deviation(deviation(&logs), relative.ln_1p(), confidence)
 }
 
-/// How many repeats in all are needed until the distribution-free interval of the median is no
-/// wider than twice `relative` times the median: its width falls by the root of their number.
+/// Number of repeats in all until the distribution-free interval of the median is no wider than
+/// twice `relative` times the median: its width falls by the root of their number.
 ///
 /// # Errors
 /// There are less than such an interval needs at all, one is not finite, or the median is 0.
@@ -67,7 +67,7 @@ pub fn repeats_for_median(
     Ok(of_width(samples.len(), width, wanted)?.max(samples_needed(0.5, confidence)))
 }
 
-/// How many samples make an interval by ranks `wanted` wide when `n` make it `width` wide.
+/// Number of samples for an interval by ranks of width `wanted`, when `n` make it `width` wide.
 pub(super) fn of_width(n: usize, width: f64, wanted: f64) -> Result<usize, StatsError> {
     if width == 0.0 {
         return Ok(1);

@@ -25,7 +25,7 @@ pub struct RankEstimate {
     pub p_value: f64,
 }
 
-/// How many pairs an interval of that confidence needs: 8 for 99 %.
+/// Pairs needed for an interval of that confidence: 8 for 99 %.
 ///
 /// # Panics
 /// When `confidence` is not between 0 and 1: the caller's mistake.
@@ -73,10 +73,10 @@ fn signed_rank_p(differences: &[f64]) -> f64 {
     NullDistribution::of_signed_ranks(&ranks).p_value(statistic)
 }
 
-/// How many times as much one thing is as another, from measurements in turns.
+/// Ratio of one thing to another, from measurements in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
-    /// How many pairs.
+    /// Number of pairs.
     pub n: usize,
     /// The median of the pairs' ratios.
     pub median: f64,

@@ -1,4 +1,4 @@
-//! What a report says about a set of samples, and what it must not say.
+//! Summary of a set of samples, and the claims that it must not make.
 //!
 //! A figure whose interval is wider than the figure itself is unknown: it is reported as too few
 //! repeats, with the number that it needs, and never as a value with its error.
@@ -10,10 +10,10 @@ use super::mean::{mean_interval, squares};
 use super::order::{quantile, quantile_interval, samples_needed};
 use super::repeats::{of_deviation, of_width};
 
-/// What is said about a set of samples; the unit is that of the samples.
+/// Summary of a set of samples; the unit is that of the samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many samples.
+    /// Number of samples.
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
@@ -84,10 +84,10 @@ pub enum Reported {
     },
     /// So few repeats leave the figure unknown.
     TooFew {
-        /// How many there are.
+        /// Their number.
         n: usize,
-        /// How many are needed in all, by the spread so far, until the interval is no wider than
-        /// the figure; `None` where the figure is 0, which no interval is as narrow as.
+        /// Number needed in all, by the spread so far, until the interval is no wider than the
+        /// figure; `None` where the figure is 0, which no interval is as narrow as.
         needed: Option<usize>,
     },
 }

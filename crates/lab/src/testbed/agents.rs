@@ -57,16 +57,16 @@ const AHEAD_DRIFT: f64 = 200e-6;
 /// The share of a delay that the generator's histogram does not resolve.
 const BUCKET: f64 = 1.0 / 1024.0;
 
-/// Where one end of the switch is.
+/// Place of one end of the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndPlace {
     /// An interface of this machine.
     Local(String),
     /// An interface of the box of an agent: the only one that it has, where none is named.
     Agent {
-        /// Where the agent listens, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
+        /// Address of the agent, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
         endpoint: Endpoint,
-        /// Which interface.
+        /// The interface's name.
         interface: Option<String>,
     },
 }
@@ -74,7 +74,7 @@ pub enum EndPlace {
 /// The ends of a switch that the lab does not start: of port 1, of port 2, ...
 #[derive(Clone, Debug)]
 pub struct Wiring {
-    /// Where each is.
+    /// Place of each end.
     pub ends: Vec<EndPlace>,
     /// The lab's keys for agents; none where they are reached without TLS.
     pub tls: Option<Tls>,
@@ -210,7 +210,7 @@ impl AgentsTestbed {
         &self.facts
     }
 
-    /// What the reader of a report should know about this testbed.
+    /// Notes on this testbed for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         self.notes.clone()
@@ -430,7 +430,7 @@ impl Asking<'_> {
         Ok(outputs)
     }
 
-    /// What a port has sent.
+    /// Frames that a port has sent.
     fn sent(&mut self, port: usize) -> Result<EndSeen, PortTrialError> {
         let seen = self.look(port)?;
         match seen.stopped {
@@ -477,7 +477,7 @@ impl Asking<'_> {
     }
 }
 
-/// What became of a phase. The schedule is what was offered: what could not be sent did not arrive
+/// Outcome of a phase. The schedule counts as offered: frames that could not be sent did not arrive
 /// either.
 fn output(
     input: TrialInput,
@@ -505,8 +505,8 @@ pub struct AgentMeasurer<'a> {
 }
 
 impl AgentMeasurer<'_> {
-    /// How the clocks were compared of the trial in which they are known worst; `None` where one
-    /// box has both ends.
+    /// Comparison of the clocks in the trial in which they are known worst; `None` where one box
+    /// has both ends.
     #[must_use]
     pub fn clock(&self) -> Option<ClockComparison> {
         self.clock

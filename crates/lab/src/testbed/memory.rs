@@ -77,7 +77,7 @@ impl MemoryTestbed {
         *self.ports.lock().unwrap_or_else(PoisonError::into_inner) = given;
     }
 
-    /// What the reader of a report should know about this testbed.
+    /// Notes on this testbed for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         vec![

@@ -34,7 +34,7 @@ pub const SWITCH_CONTROL_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 /// The controller's address.
 pub const CONTROLLER_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 2);
 
-/// How much a shaped link queues, in milliseconds of its rate.
+/// Queue of a shaped link, in milliseconds of its rate.
 pub const QUEUE_MS: u32 = 20;
 
 /// A namespace and the way to give orders in it.
@@ -44,17 +44,17 @@ pub(crate) struct NamespaceContext {
     pub(crate) rtnl: Rtnl,
 }
 
-/// What the hosts' devices leave to others.
+/// Work that the hosts' devices leave to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offloads {
     /// Nothing: a frame leaves a host as it would cross a cable.
     #[default]
     Off,
-    /// What the kernel has them leave: checksums and segmentation.
+    /// The kernel's usual ones: checksums and segmentation.
     Kept,
 }
 
-/// What the hosts are joined by.
+/// The joint between the hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Joined {
     /// Each has a device of the switch at the far end of its link.
@@ -64,16 +64,16 @@ pub enum Joined {
     Directly,
 }
 
-/// What a testbed is made of.
+/// Shape of a testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetnsShape {
-    /// How many hosts, at least two.
+    /// Number of hosts, at least two.
     pub hosts: usize,
     /// The links.
     pub links: LinkShape,
-    /// What the hosts' devices leave to others.
+    /// Work that the hosts' devices leave to others.
     pub offloads: Offloads,
-    /// What the hosts are joined by.
+    /// The joint between the hosts.
     pub joined: Joined,
 }
 
@@ -130,7 +130,7 @@ impl NamespaceContext {
     /// Sets a device up, with an address in a network of 24 bits.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub(crate) fn bring_up(
         &self,
         device: &str,
@@ -249,13 +249,13 @@ impl NetnsTestbed {
         Ok(())
     }
 
-    /// What it is made of.
+    /// Its shape.
     #[must_use]
     pub fn shape(&self) -> &NetnsShape {
         &self.shape
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     #[must_use]
     pub fn host_count(&self) -> usize {
         self.hosts.len()
@@ -274,16 +274,16 @@ impl NetnsTestbed {
     /// leaves alone what is not for its address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn open_port(&self, host: usize) -> io::Result<Port> {
         let open = || netdev::open_text(&format!("af_packet:{HOST_DEVICE}"));
         self.host(host).enter(open)?.map_err(io::Error::other)
     }
 
-    /// What the device of a host has counted.
+    /// Counters of a host's device.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn host_stats(&self, host: usize) -> Result<LinkStats, NetnsError> {
         Ok(self.hosts[host].rtnl.link(HOST_DEVICE)?.stats)
     }
@@ -334,7 +334,7 @@ impl NetnsTestbed {
     /// Frames for the hosts' addresses are another's then, and nobody resolves or pings an address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn silence_hosts(&self) -> Result<(), NetnsError> {
         for (host, number) in self.hosts.iter().zip(1..) {
             host.rtnl.set_mac(HOST_DEVICE, [2, 0xff, 0xff, 0xff, 0xff, number])?;
@@ -350,7 +350,7 @@ impl NetnsTestbed {
     /// Takes the link of a host down, or brings it up.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's.
     pub fn set_link(&self, host: usize, is_up: bool) -> Result<(), NetnsError> {
         Ok(self.hosts[host].rtnl.set_up(HOST_DEVICE, is_up)?)
     }
@@ -397,7 +397,7 @@ impl NetnsTestbed {
         links
     }
 
-    /// What the reader of a report should know about the links.
+    /// Notes on the links for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let tcp = self.hosts[0]

@@ -19,7 +19,7 @@ const BURST: usize = 64;
 /// The longest wait before it looks whether it is to end.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// How long a port without a descriptor is left alone between two looks.
+/// Pause between two looks at a port without a descriptor.
 const NAP: Duration = Duration::from_micros(100);
 
 /// Reflects the datagrams for `host` until `stop`, and counts those that the port took back.

@@ -36,7 +36,7 @@ pub struct ReplayTestbed {
     /// Another workload whose flow entries are loaded too.
     beside: Option<Workload>,
     ports: Vec<PortName>,
-    /// Where single frames are sent.
+    /// Wires for single frames.
     wires: Option<MemoryTestbed>,
     is_down: bool,
     pairs: usize,
@@ -102,7 +102,7 @@ impl ReplayTestbed {
         })
     }
 
-    /// What the switch is given, in the order of the ports' numbers.
+    /// The switch's ports, in the order of their numbers.
     #[must_use]
     pub fn ports(&self) -> &[PortName] {
         &self.ports
@@ -193,7 +193,7 @@ impl ReplayTestbed {
         *stall = Stall { ms, at: None };
     }
 
-    /// What was told since the last call.
+    /// The stall reported since the last call.
     pub(crate) fn take_stall(&self) -> Stall {
         std::mem::take(&mut self.stall.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -228,7 +228,7 @@ impl ReplayTestbed {
         all.iter().copied().filter(|core| !forwards.contains(core)).collect()
     }
 
-    /// What the reader of a report should know about the testbed.
+    /// Notes on the testbed for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         vec![
@@ -276,7 +276,7 @@ fn ensure_devices(
     Ok(())
 }
 
-/// Whose packets come by port 3; none where nobody's do.
+/// Workload whose packets come by port 3; none where nothing comes there.
 fn of_beside<'a>(
     replay: &Replay,
     workload: &'a Workload,
@@ -327,7 +327,7 @@ fn ports(
     ports
 }
 
-/// What a forwarder has counted at one moment.
+/// Counts of a forwarder at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// When.
@@ -343,7 +343,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// What came in and left by all pairs of ports.
+    /// Packets in and out of all pairs of ports.
     ///
     /// # Errors
     /// A port has no counters.

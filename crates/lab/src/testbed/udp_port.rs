@@ -68,7 +68,7 @@ pub(super) fn open(own: UdpEnd, other: UdpEnd) -> io::Result<Port> {
     Ok(Port { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx), more: Vec::new() })
 }
 
-/// What the port has counted.
+/// Counters of the port.
 #[derive(Debug, Default)]
 struct UdpCounts {
     rx_packets: AtomicU64,

@@ -71,7 +71,7 @@ impl WiredTestbed {
         <[Port; 2]>::try_from(ports).map_err(too_few)
     }
 
-    /// What the reader of a report should know about this testbed.
+    /// Notes on this testbed for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         vec![format!(

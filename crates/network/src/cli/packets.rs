@@ -45,7 +45,7 @@ pub(super) struct SendArgs {
     #[arg(long, value_name = "HOST")]
     dest: String,
 
-    /// How many packets [default: 1]
+    /// Number of packets [default: 1]
     #[arg(long, short = 'n', value_name = "N", visible_alias = "n_pkts",
         value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
     count: Option<u64>,

@@ -1,4 +1,4 @@
-//! What Weir's own controller is to reach, as rows of `weir bench controller --bars`.
+//! Bars of Weir's own controller, as rows of `weir bench controller --bars`.
 //!
 //! A bar is a row here: what is measured, beside whom, and what is asked of which figure. Figures
 //! that depend on the machine are asked for as they were on the machine of the project's issue; a
@@ -17,7 +17,7 @@ use super::trial::Mode;
 use super::turns::in_turns;
 use crate::controller::AppKind;
 
-/// What is asked of the figure with this suffix.
+/// Bar of the figure with this suffix.
 type Ask = (&'static str, ThresholdOf, f64);
 
 /// A scenario.
@@ -33,7 +33,7 @@ pub(super) struct BarScenario {
     asks: &'static [Ask],
 }
 
-/// How a scenario is measured.
+/// Kind of a scenario's measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BarKind {
     /// With emulated switches.
@@ -44,7 +44,7 @@ enum BarKind {
     Cluster,
 }
 
-/// Who is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     /// Weir on a core of its own.
@@ -183,7 +183,7 @@ pub(super) fn wanted(names: &[String]) -> Result<Vec<BarScenario>> {
 }
 
 impl BarScenario {
-    /// How many measurements it is made of, where everything is installed.
+    /// Number of its measurements, where everything is installed.
     pub(super) fn steps(&self, repeats: usize) -> usize {
         repeats * if self.peer.is_some() { 2 } else { 1 }
     }

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 pub(super) const BY_FLOW: u16 = 0x88b5;
 pub(super) const BY_HUB: u16 = 0x88b6;
 
-/// Where a frame's number stands.
+/// Offset of a frame's number.
 pub(super) const NUMBER_AT: usize = 14;
 
 /// Bytes of the head of a file, and of a record.
@@ -61,7 +61,7 @@ pub(super) fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
     numbers
 }
 
-/// How many numbers of a range are not among those that were seen.
+/// Count of a range's numbers that were not seen.
 pub(super) fn missing(seen: &[u32], range: RangeInclusive<u32>) -> u32 {
     let seen: BTreeSet<u32> = seen.iter().copied().filter(|one| range.contains(one)).collect();
     range.filter(|one| !seen.contains(one)).count() as u32

@@ -37,7 +37,7 @@ use crate::cancel::Cancel;
 use crate::process::Process;
 use crate::tools::{Missing, Tool};
 
-/// How long anything but the new masters may take: programs may start on a loaded machine.
+/// Longest time for all but the new masters: programs may start on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Between two looks at what the nodes have said: a part of a hundredth of what is measured.

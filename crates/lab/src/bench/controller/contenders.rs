@@ -25,7 +25,7 @@ use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};
 
-/// How long Weir may take until it listens.
+/// Longest time until Weir listens.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Open vSwitch's controller, and the most connections that it takes (`MAX_SWITCHES` in its
@@ -79,7 +79,7 @@ impl Contender {
     /// Whether what it needs is installed.
     ///
     /// # Errors
-    /// What is missing, and the remedy.
+    /// Names the missing program, and the remedy.
     pub(super) fn check(&self, paths: &ProgramPaths) -> Result<()> {
         if let ContenderKind::Known(name) = &self.kind {
             let known = controller::find(name).context("a controller of the lab's list")?;
@@ -153,10 +153,10 @@ impl FromStr for NamedCommand {
     }
 }
 
-/// How controllers are started.
+/// Plan for the start of controllers.
 #[derive(Debug)]
 pub(super) struct LaunchPlan<'a> {
-    /// What they do with packets.
+    /// Their application.
     pub(super) app: AppKind,
     /// The app that Weir runs in its place.
     pub(super) own_app: Option<&'static str>,
@@ -166,7 +166,7 @@ pub(super) struct LaunchPlan<'a> {
     pub(super) version: Version,
     /// The cores that they may use; empty for all.
     pub(super) cores: Vec<usize>,
-    /// Where programs are.
+    /// Paths of the programs.
     pub(super) paths: &'a ProgramPaths,
     /// Ends every wait.
     pub(super) cancel: &'a Cancel,
@@ -177,7 +177,7 @@ pub(super) struct LaunchPlan<'a> {
 pub(super) struct Running {
     /// Its name.
     pub(super) name: String,
-    /// Where it listens.
+    /// Address at which it listens.
     pub(super) endpoint: Endpoint,
     /// The switches' side of TLS.
     pub(super) tls: Option<Tls>,

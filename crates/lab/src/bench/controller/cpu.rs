@@ -1,4 +1,4 @@
-//! What the emulator and the controller use of their cores, and which of them was the limit.
+//! CPU time of the emulator and of the controller, and the one of them that was the limit.
 //!
 //! A benchmark that is slower than what it measures reports itself. So the emulator's threads are
 //! watched like the controller's process, over the same window, and every rate says who was busy.
@@ -35,7 +35,7 @@ pub(super) fn prefer(tid: Option<u32>) {
     }
 }
 
-/// What threads have used until a moment.
+/// CPU time of threads up to a moment.
 #[derive(Clone, Debug)]
 pub(super) struct CpuReading {
     at: Instant,
@@ -75,11 +75,11 @@ pub(super) struct Cores {
     pub(super) all: f64,
     /// The one that used most.
     pub(super) busiest: f64,
-    /// How long that one waited for a core, as a part of the time.
+    /// Time in which that one waited for a core, as a part of the whole.
     pub(super) waited: f64,
 }
 
-/// What was used in a window.
+/// CPU time in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CpuUse {
     /// The controller; `None` when its process is not known.
@@ -114,8 +114,8 @@ impl CpuUse {
         }
     }
 
-    /// Who kept a rate from being higher. A thread that never sleeps is busy by intention, so for
-    /// an emulator that `spins` its own load says nothing.
+    /// The part that kept a rate from being higher. A thread that never sleeps is busy by
+    /// intention, so for an emulator that `spins` its own load is no evidence.
     pub(super) fn limit(&self, spins: bool) -> BenchLimit {
         let is_busy = |cores: &Cores| cores.busiest + cores.waited >= BUSY;
         let shares = |cores: &Cores| is_busy(cores) && cores.waited >= WAITS;
@@ -132,7 +132,7 @@ impl CpuUse {
     }
 }
 
-/// Who kept a rate from being higher.
+/// The part that kept a rate from being higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BenchLimit {

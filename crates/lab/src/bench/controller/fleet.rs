@@ -25,8 +25,8 @@ use crate::cancel::Cancel;
 /// A controller that answers nothing at all for this time while hosts are announced has stopped.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What is not answered when no answer at all has come for this time never will be; nor what is not
-/// answered after the longest time, which no controller needs for what may wait.
+/// Silence after which open packet-ins count as unanswered; and the longest wait for answers, which
+/// no controller needs for the packet-ins that may wait.
 const DRAIN_STALL: Duration = Duration::from_secs(2);
 const DRAIN_LIMIT: Duration = Duration::from_secs(60);
 
@@ -39,10 +39,10 @@ const LEARN_OUTSTANDING: u32 = 4_096;
 /// Room for all packet-ins that wait for an answer at a given rate.
 const RATE_ROOM: u32 = 1 << 20;
 
-/// What is emulated.
+/// Plan of the emulation.
 #[derive(Clone, Debug)]
 pub(super) struct FleetPlan {
-    /// Where the controller listens.
+    /// Address of the controller.
     pub(super) target: Endpoint,
     /// Our side of TLS.
     pub(super) tls: Option<Tls>,
@@ -50,7 +50,7 @@ pub(super) struct FleetPlan {
     pub(super) pid: Option<u32>,
     /// The version that all switches speak.
     pub(super) version: Version,
-    /// How many switches.
+    /// Number of switches.
     pub(super) switches: u32,
     /// Hosts behind each, an even number.
     pub(super) hosts: u32,
@@ -70,7 +70,7 @@ pub(super) struct FleetPlan {
     pub(super) cores: Vec<usize>,
     /// Connections that may be in the making at the same time.
     pub(super) at_once: u32,
-    /// How long a controller may take to serve all switches.
+    /// Longest time until a controller serves all switches.
     pub(super) ready_limit: Duration,
     /// Messages that no controller can read, for a hundred packet-ins.
     pub(super) invalid_percent: u32,

@@ -25,11 +25,11 @@ use super::tally::Oddities;
 use super::trial::{Measured, TrialFigure};
 use crate::process::Process;
 
-/// How long programs may take to start, and how long entries may take to be loaded.
+/// Longest time for programs to start, and for entries to be loaded.
 const START_LIMIT: Duration = Duration::from_secs(60);
 const LOAD_LIMIT: Duration = Duration::from_secs(600);
 
-/// What `weir flow-load` prints.
+/// Output of `weir flow-load`.
 #[derive(Debug, Deserialize)]
 struct LoadReport {
     entries: u32,

@@ -26,7 +26,7 @@ const SILENT_MAX: usize = 256;
 /// A controller that takes no connection for so long refuses it.
 const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 
-/// What has become of the connections.
+/// Fate of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostileCount {
     /// Were made.

@@ -12,7 +12,7 @@ use packet::build::{Arp, FrameBuilder, Ipv4};
 use packet::checksum;
 use packet::header::{arp, ethernet, ipv4};
 
-/// Where every packet has its marker: behind the headers of UDP or the packet of ARP.
+/// Offset of the marker in every packet: after the headers of UDP or the packet of ARP.
 const MARKER_AT: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + 8;
 
 /// Begins the marker.
@@ -27,7 +27,7 @@ pub(super) const HOSTS_MAX: u32 = 1 << 24;
 /// As [`HOSTS_MAX`].
 pub(super) const SWITCHES_MAX: u32 = 1 << 16;
 
-/// Where the UDP checksum stands, which is left out (RFC 768).
+/// Bytes of the UDP checksum, which is left out (RFC 768).
 const UDP_CHECKSUM: std::ops::Range<usize> =
     ethernet::HEADER_LEN + ipv4::HEADER_LEN + 6..ethernet::HEADER_LEN + ipv4::HEADER_LEN + 8;
 
@@ -36,7 +36,7 @@ const UDP_CHECKSUM: std::ops::Range<usize> =
 pub(super) struct Hosts {
     /// The switch's number, from 0.
     pub(super) switch: u32,
-    /// How many; even, so that each has a partner.
+    /// Their number; even, so that each has a partner.
     pub(super) count: u32,
     /// The switch's ports; even, so that partners are behind different ones.
     pub(super) ports: u32,

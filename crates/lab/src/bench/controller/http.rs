@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How long an answer may take.
+/// Longest time for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// The most bytes of an answer: links of ten thousand switches are some.
 const ANSWER_MAX: u64 = 256 << 20;

@@ -1,4 +1,4 @@
-//! Where the few numbers stand that the emulator reads and writes millions of times a second.
+//! Offsets of the few numbers that the emulator reads and writes millions of times a second.
 //!
 //! A packet-in is encoded once for each port and patched for each packet; of an answer only the
 //! number is read that says which packet-in it answers. The offsets are not written down here: the
@@ -41,7 +41,7 @@ pub(super) struct AnswerLayout {
     packet_out_buffer: usize,
     /// The 16 bits that say how long a packet-out's actions are.
     actions_len: usize,
-    /// Where its packet would begin if it had no action.
+    /// Start of its packet if it had no action.
     packet: usize,
     flow_mod_buffer: usize,
     command: usize,
@@ -85,7 +85,8 @@ impl AnswerLayout {
         })
     }
 
-    /// What this message answers; `None` when it is of another kind, or too short for its own.
+    /// The packet-in that this message answers; `None` for another kind, or a message that is too
+    /// short.
     #[inline]
     pub(super) fn read(&self, header: MessageHeader, bytes: &[u8]) -> Option<Answer> {
         if header.message_type == self.packet_out {
@@ -129,7 +130,7 @@ pub(super) struct PacketIns {
     packets: Packets,
     /// Of each port: an announcement, a datagram.
     templates: Vec<[Vec<u8>; 2]>,
-    /// Where the number of the buffer stands; nowhere when packets are sent whole.
+    /// Offset of the buffer's number; none when packets are sent whole.
     buffer: Option<usize>,
     packet: usize,
 }
@@ -201,7 +202,7 @@ fn number_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Where `encode` puts the number that it is given.
+/// Offset at which `encode` puts the number that it is given.
 fn place(encode: impl Fn(u32) -> Result<Vec<u8>>) -> Result<usize> {
     let find = |probe: u32| -> Result<usize> {
         let frame = encode(probe)?;

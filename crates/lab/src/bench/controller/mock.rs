@@ -1,7 +1,7 @@
 //! Controllers of known behaviour, for tests of the emulator: on loopback, in threads of the test.
 //!
-//! What they do wrong is what controllers do wrong: silence, garbage, messages that do not parse,
-//! sockets that are never read, connections that end. Dropping one ends its threads.
+//! Their faults are those of controllers: silence, garbage, messages that do not parse, sockets
+//! that are never read, connections that end. Dropping one ends its threads.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use openflow::message::{
 };
 use openflow::{Action, Message, MessageKind, PortNo, Xid};
 
-/// What a mock controller does.
+/// Behaviour of a mock controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Behaviour {
     /// Answers each packet-in with a packet-out, after this time for each.
@@ -152,7 +152,7 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
     }
 }
 
-/// What every controller asks first.
+/// First requests of every controller.
 fn ask(connection: &mut Connection, has_port_desc: bool) {
     connection.send(&Message::FeaturesRequest).unwrap();
     let config = SwitchConfig { flags: 0, miss_send_len: 128 };

@@ -22,7 +22,7 @@ impl Outstanding {
         Self { due_ns: vec![0; room as usize].into(), next: 0, waiting: 0 }
     }
 
-    /// How many wait.
+    /// Number of those that wait.
     pub(super) fn waiting(&self) -> u32 {
         self.waiting
     }

@@ -1,5 +1,5 @@
-//! How long a controller takes to set up a path that it is told of, and how many of them a second
-//! (RFC 8456, 5.1.5 and 5.1.7).
+//! Time in which a controller sets up a path on request, and the number of paths a second (RFC
+//! 8456, 5.1.5 and 5.1.7).
 //!
 //! A path is one entry at each switch of a ring, asked for by `POST /stats/flowentry/add` of Ryu's
 //! `ofctl_rest`. It is set up when the last of its flow-mods has come to its switch, whenever the

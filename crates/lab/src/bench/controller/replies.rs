@@ -1,4 +1,4 @@
-//! What an emulated switch says when it is asked: who it is, its ports, and that it holds nothing.
+//! Answers of an emulated switch: its identity, its ports, and that it holds nothing.
 //!
 //! Every request has an answer, so that no controller waits: a reply, or the protocol's error for
 //! what such a switch does not have. It keeps the role and the settings that it is given, and no
@@ -21,7 +21,7 @@ const N_BUFFERS: u32 = 1 << 20;
 /// A speed of 1 Gb/s, in kb/s.
 const SPEED_KBPS: u32 = 1_000_000;
 
-/// What answers a message.
+/// Answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// This message, under the request's xid.
@@ -32,7 +32,7 @@ pub(super) enum Reply {
     None,
 }
 
-/// Who a switch is and what it was told.
+/// Identity of a switch, and the settings that it was given.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     version: Version,
@@ -105,7 +105,7 @@ impl Identity {
         }
     }
 
-    /// What answers this message. What the controller sends without asking has no answer.
+    /// Answer to this message. Messages that are no requests have none.
     pub(super) fn reply(&mut self, message: &Message) -> Reply {
         let reply = match message {
             Message::FeaturesRequest => Message::FeaturesReply(self.features()),

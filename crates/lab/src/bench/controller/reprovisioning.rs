@@ -1,4 +1,4 @@
-//! How long traffic is away when a link of its path fails (RFC 8456, 5.4.2).
+//! Length of the gap in traffic when a link of its path fails (RFC 8456, 5.4.2).
 //!
 //! The switches are real: bridges of one `weir switch` in a ring, and one bridge for each of two
 //! hosts, which send numbered frames to each other and capture what arrives. A link of the path is
@@ -36,7 +36,7 @@ const RATE: u32 = 500;
 const STEADY: Duration = Duration::from_secs(1);
 /// Between two looks at what has arrived.
 const STEP: Duration = Duration::from_millis(20);
-/// How long programs may take to start.
+/// Longest time for programs to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// The ports of a switch: to the next, to the one before, to a host.
 const TO_NEXT: u32 = 1;

@@ -34,7 +34,7 @@ const INBOX_MAX: usize = 1_024;
 /// One way of a link as REST shows it: a switch and its port, and the same of the other end.
 pub(super) type RingLink = (u64, u32, u64, u32);
 
-/// What the switches are told.
+/// Order to the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Run,
@@ -43,14 +43,14 @@ enum Told {
     Stop,
 }
 
-/// What all see.
+/// Common view of all.
 #[derive(Debug)]
 struct Seen {
     begun: Instant,
     /// When the first LLDP came from the controller, in nanoseconds since the beginning.
     first_lldp_ns: AtomicU64,
     described: AtomicU32,
-    /// What could not be carried, since too much was on its way.
+    /// Frames that could not be carried, since too many were on their way.
     lost: AtomicU64,
     /// When entries came, by their cookies.
     entries: Mutex<HashMap<u64, Vec<Instant>>>,
@@ -126,7 +126,7 @@ impl RingTopology {
         (ns != u64::MAX).then(|| self.seen.begun + Duration::from_nanos(ns))
     }
 
-    /// How many switches have told who they are.
+    /// Number of switches that have sent their features.
     pub(super) fn described(&self) -> u32 {
         self.seen.described.load(Ordering::Relaxed)
     }
@@ -138,7 +138,7 @@ impl RingTopology {
         if is_whole { entries.remove(&cookie) } else { None }
     }
 
-    /// How many entries have come that nobody took.
+    /// Number of entries that have come and were not taken.
     pub(super) fn entries(&self) -> usize {
         lock(&self.seen.entries).values().map(Vec::len).sum()
     }
@@ -167,7 +167,7 @@ impl Drop for RingTopology {
     }
 }
 
-/// What arrives at a switch from its neighbour.
+/// Frame that arrives at a switch from its neighbour.
 struct Arriving {
     port: u32,
     frame: Vec<u8>,
@@ -285,7 +285,7 @@ impl RingSwitch {
         self.is_up.get(port as usize - 1).is_some_and(Cell::get)
     }
 
-    /// What the neighbour has sent becomes a packet-in.
+    /// Turns the neighbour's frame into a packet-in.
     fn take_in(&self, arriving: Arriving, link: &mut Link) -> Result<()> {
         if !self.is_up(arriving.port) || link.connection().version().is_none() {
             return Ok(());

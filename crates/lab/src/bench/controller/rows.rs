@@ -29,9 +29,9 @@ pub(super) struct FigureRow {
     pub(super) min: f64,
     /// The most.
     pub(super) max: f64,
-    /// How often it was measured.
+    /// Number of its measurements.
     pub(super) repeats: usize,
-    /// Who was the limit, in the worst repeat; of a silence there is none.
+    /// The limit in the worst repeat; of a silence there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<BenchLimit>,
     /// Cores that the controller's busiest thread used: the median.
@@ -39,13 +39,13 @@ pub(super) struct FigureRow {
     pub(super) controller_core: Option<f64>,
     /// Cores that the emulator's busiest thread used: the median.
     pub(super) emulator_core: f64,
-    /// What must not be: the sum over all repeats.
+    /// Faults: the sum over all repeats.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) faults: BTreeMap<&'static str, u64>,
     /// The same of another controller.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) beside: Option<Beside>,
-    /// What is asked of it.
+    /// Its bar.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) bar: Option<Threshold>,
 }

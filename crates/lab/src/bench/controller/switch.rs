@@ -32,7 +32,7 @@ const GIVE_UP_NS: u64 = 2_000_000_000;
 const CHECKED_FIRST: u64 = 64;
 const CHECKED_EVERY: u64 = 256;
 
-/// What all switches do at a time; nanoseconds since a beginning that all share.
+/// Common phase of all switches; nanoseconds since a beginning that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Connect, tell who they are, and wait for the answer to a first packet-in.
@@ -61,7 +61,7 @@ pub(super) enum Pace {
     Rate(f64),
 }
 
-/// What the switches of a thread share.
+/// Common state of the switches of a thread.
 #[derive(Debug)]
 pub(super) struct SwitchPlan {
     /// The version that they speak.
@@ -88,7 +88,7 @@ pub(super) struct SwitchPlan {
     pub(super) invalid: Vec<Vec<u8>>,
 }
 
-/// How far a switch is.
+/// Stage of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     /// Its features were not asked for.
@@ -110,7 +110,7 @@ pub(super) struct EmulatedSwitch {
     outstanding: Outstanding,
     stage: Stage,
     phase: Phase,
-    /// What is measured: from when to when, once that is known.
+    /// Window of the measurement, once its ends are known.
     window_ns: std::ops::Range<u64>,
     /// When it first began to connect.
     began_ns: u64,

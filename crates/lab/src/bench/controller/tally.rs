@@ -1,4 +1,4 @@
-//! What the emulator counts: answers and their times, and everything that a controller did wrong.
+//! Counts of the emulator: answers and their times, and every fault of a controller.
 //!
 //! Each thread has a tally of its own; they are added up when the switches have gone. Nothing that
 //! a controller sends is left out of it.
@@ -13,7 +13,7 @@ use super::super::outcome::rounded;
 /// Different reasons that are kept; what else there is counts as others.
 const REASONS_MAX: usize = 16;
 
-/// What takes longer counts as this long.
+/// Longest time in the counts; longer ones count as this.
 const TIME_MAX_NS: u64 = 600_000_000_000;
 
 /// Times, in nanoseconds, with three digits.
@@ -45,7 +45,7 @@ impl Times {
     }
 }
 
-/// What one thread, or all together, counted.
+/// Counts of one thread, or of all together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// Flow-mods that add or change an entry, within the window that is measured.
@@ -56,19 +56,19 @@ pub(super) struct Tally {
     pub(super) answered: u64,
     /// From when a packet-in was due to its first answer, of those due within the window.
     pub(super) times: Times,
-    /// How late after it was due a packet-in left, of those due within the window.
+    /// Delay of each packet-in after it was due, of those due within the window.
     pub(super) lateness: Times,
     /// From the first attempt to connect to the reply with the switch's features.
     pub(super) described: Times,
     /// From the first attempt to connect to the answer to the first packet-in.
     pub(super) served: Times,
-    /// What else was counted, from the beginning to the end.
+    /// Further counts, from the beginning to the end.
     pub(super) oddities: Oddities,
     /// Why connections ended, or could not be made, before the bench ended them.
     pub(super) ended: BTreeMap<String, u64>,
 }
 
-/// What came, from the beginning to the end, that is no plain answer.
+/// Messages, from the beginning to the end, that are no plain answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Oddities {
     /// Packet-ins that were never answered.
@@ -158,8 +158,8 @@ impl Tally {
     }
 }
 
-/// How far the switches are: how many of them have done what each name says. Threads write it, at
-/// most once for each switch and turn; the bench reads it.
+/// Progress of the switches: for each step the number of switches that have taken it. Threads write
+/// it, at most once for each switch and turn; the bench reads it.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Connections that were made.
@@ -186,7 +186,7 @@ impl Progress {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many.
+    /// Value of a counter.
     pub(super) fn read(counter: &AtomicU32) -> u32 {
         counter.load(Ordering::Relaxed)
     }

@@ -24,16 +24,16 @@ use super::cpu;
 use super::switch::{EmulatedSwitch, Pace, Phase, SwitchPlan};
 use super::tally::{Progress, Tally};
 
-/// How long a switch waits before it connects again.
+/// Wait of a switch before it connects again.
 const RECONNECT_AFTER: Duration = Duration::from_millis(200);
 
 /// The beginning of the names of these threads, by which their CPU time is found.
 pub(super) const THREAD_NAME: &str = "emulator";
 
-/// What a thread is started with.
+/// Plan of a thread.
 #[derive(Debug)]
 pub(super) struct ThreadPlan {
-    /// Where the controller listens.
+    /// Address of the controller.
     pub(super) target: Endpoint,
     /// Our side of TLS.
     pub(super) tls: Option<Tls>,
@@ -43,19 +43,19 @@ pub(super) struct ThreadPlan {
     pub(super) total: u32,
     /// Connections of this thread that may be in the making at the same time.
     pub(super) at_once: u32,
-    /// How long a controller may take for its hello.
+    /// Longest time for a controller's hello.
     pub(super) hello_limit: Duration,
     /// The cores that it may use; empty for all.
     pub(super) cores: Vec<usize>,
     /// The beginning of all times.
     pub(super) zero: Instant,
-    /// What all switches do.
+    /// Common phase of all switches.
     pub(super) phase: watch::Receiver<Phase>,
-    /// How far they are.
+    /// Their progress.
     pub(super) progress: Arc<Progress>,
 }
 
-/// What the tasks of a thread share.
+/// Common state of the tasks of a thread.
 struct Shared {
     plan: ThreadPlan,
     common: Rc<SwitchPlan>,

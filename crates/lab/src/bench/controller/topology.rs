@@ -1,5 +1,5 @@
-//! How long a controller takes to know a network, and to notice that it has changed (RFC 8456,
-//! 5.1.1, 5.1.8 and 5.2.2).
+//! Time in which a controller knows a network, and notices that it has changed (RFC 8456, 5.1.1,
+//! 5.1.8 and 5.2.2).
 //!
 //! Switches in a ring carry the controller's LLDP. What it knows is asked of its REST, of the
 //! endpoint that Ryu's `rest_topology` has, again and again: a time ends with the answer that shows

@@ -18,7 +18,7 @@ use super::tally::{Oddities, Tally, Times};
 use super::{proactive, reprovisioning, topology};
 use crate::cancel::Cancel;
 
-/// What is measured.
+/// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Mode {
     /// Answers a second, while a bounded number of packet-ins waits at each switch
@@ -89,10 +89,10 @@ impl Mode {
     }
 }
 
-/// How each measurement is made.
+/// Plan of each measurement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialPlan {
-    /// What is measured.
+    /// Subject of the measurement.
     pub(super) mode: Mode,
     /// Packet-ins that may wait at each switch; chosen by the number of switches when `None`.
     pub(super) window: Option<u32>,
@@ -170,21 +170,21 @@ pub(super) fn of_silence(suffix: &'static str, value: f64, unit: &'static str) -
     TrialFigure { has_limit: false, ..figure(suffix, value, unit) }
 }
 
-/// What one measurement found.
+/// Results of one measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     /// Its figures; those of a mode always are the same and in the same order.
     pub(super) figures: Vec<TrialFigure>,
-    /// What was used.
+    /// CPU time.
     pub(super) used: CpuUse,
-    /// Who was the limit.
+    /// The limit.
     pub(super) limit: BenchLimit,
-    /// What else came.
+    /// Further messages.
     pub(super) oddities: Oddities,
 }
 
 impl Measured {
-    /// What must not be: messages that do not parse, packet-ins without an answer.
+    /// Faults: messages that do not parse, packet-ins without an answer.
     pub(super) fn faults(&self) -> BTreeMap<&'static str, u64> {
         let rows = self.oddities.rows().into_iter();
         let is_fault = |name: &str| ["unanswered", "unsent", "malformed", "errors"].contains(&name);

@@ -40,7 +40,7 @@ pub(super) fn in_turns(
     Ok(if rows.is_empty() { FigureRow::alone(&setup.name, first) } else { rows })
 }
 
-/// How many switches a controller is measured with.
+/// Number of switches with which a controller is measured.
 fn switches(contender: &Contender, setup: &Setup) -> u32 {
     contender.switches_max.map_or(setup.fleet.switches, |max| max.min(setup.fleet.switches))
 }

@@ -20,10 +20,10 @@ use crate::method::replay::{ForwardingSample, RUN_IN, Window};
 use crate::process::Process;
 use crate::testbed::replay::settle;
 
-/// How long it may take until its rate is steady.
+/// Longest time until its rate is steady.
 const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 
-/// What testpmd does.
+/// Mode of testpmd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerMode {
     /// Sends one packet again and again.
@@ -40,7 +40,7 @@ impl PeerMode {
         }
     }
 
-    /// How it is called in a report.
+    /// Its name in a report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Txonly => "testpmd txonly",

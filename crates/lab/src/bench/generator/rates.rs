@@ -1,5 +1,5 @@
-//! How exactly the generator keeps a rate, in every mode, from 1,000 frames a second to nine tenths
-//! of the most that it reaches.
+//! Exactness of the generator's rate, in every mode, from 1,000 frames a second to nine tenths of
+//! the most that it reaches.
 //!
 //! The most of a mode is what leaves when far more is asked for: every frame has its due time, and
 //! all are late. An error is that of the time between the first and the last departure, against
@@ -22,10 +22,10 @@ const SHARE: f64 = 0.9;
 /// Frames of a burst.
 const BURST: u64 = 10;
 
-/// How much faster frames follow each other in a burst than on average.
+/// Ratio of the rate in a burst to the average.
 const IN_BURST: f64 = 2.0;
 
-/// What is asked for to see the most; no machine makes so many.
+/// Rate above that of any machine, to see the most.
 const BEYOND: f64 = 4e8;
 
 /// A way in which frames follow each other.
@@ -77,7 +77,7 @@ impl Spacing {
     }
 }
 
-/// What one rate of one mode came to.
+/// Figures of one rate of one mode.
 fn figures(spacing: Spacing, row: &str, pps: f64, seconds: f64, tx: &TxStatistics) -> Vec<Figure> {
     let packets = tx.traffic.packets;
     let accuracy = match spacing {
@@ -119,7 +119,7 @@ impl Bench {
         self.rate_errors_of(Spacing::Poisson)
     }
 
-    /// How far the rate of what left is from what was asked, in one mode.
+    /// Error of the departure rate in one mode.
     pub(super) fn rate_errors_of(&self, spacing: Spacing) -> Result<Vec<Figure>> {
         let word = spacing.word();
         let most = self.most_pps(spacing)?;

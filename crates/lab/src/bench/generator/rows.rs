@@ -16,10 +16,10 @@ use super::{Bench, Figure, PeerMode, greedy, mpps, sending_s};
 /// Streams of the rows with many of them.
 const STREAMS: u16 = 100;
 
-/// What many streams with due times are asked for together, in frames a second.
+/// Rate of many streams with due times together, in frames a second.
 const WANTED_PPS: f64 = 20e6;
 
-/// What no machine sends, for all streams together.
+/// Rate for all streams together, above that of any machine.
 const BEYOND_PPS: f64 = 4e8;
 
 /// Streams of this rate together, each with number and time stamp.
@@ -201,7 +201,7 @@ impl Bench {
         ])
     }
 
-    /// What a pair of ports carries.
+    /// Rate of a pair of ports.
     pub(super) fn pair(&mut self) -> Result<Vec<Figure>> {
         let ports = [&self.args.tx, &self.args.rx].map(|port| port.as_deref().unwrap_or_default());
         let mut session = self.session(&ports, SessionOptions::default())?;

@@ -20,7 +20,7 @@ use super::{Bench, Figure, greedy, mpps};
 const NEAR: &str = "gen0";
 const FAR: &str = "gen1";
 
-/// How the limit is called in a report.
+/// Name of the limit in a report.
 const PEER: &str = "bare sendmmsg";
 
 /// Bytes of the shortest frame, without FCS.

@@ -1,12 +1,11 @@
-//! What Weir's kernel ports are to reach: the bars of the project's issue, held against the rows of
-//! `weir bench ports --bars`.
+//! Bars of Weir's kernel ports, compared with the rows of `weir bench ports --bars`.
 //!
 //! A ratio to a peer holds on any machine; microseconds and shares of a core are asked for as they
 //! were on the machine of the issue.
 
 use crate::bench::bar::ThresholdOf;
 
-/// What is asked of one figure of one switch.
+/// Bar of one figure of one switch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortsBar {
     pub(super) row: &'static str,
@@ -23,7 +22,7 @@ pub(super) struct SameSwitchPeer {
     pub(super) row: &'static str,
     /// The other figure.
     pub(super) figure: &'static str,
-    /// What that is called as a peer.
+    /// Its name as a peer.
     pub(super) peer: &'static str,
 }
 

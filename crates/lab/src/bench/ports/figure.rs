@@ -13,7 +13,7 @@ pub(super) struct Figure {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) is_compared: bool,
-    /// Where it is measured: values of the scenario's axes.
+    /// Point of the measurement: values of the scenario's axes.
     pub(super) at: &'static [(&'static str, &'static str)],
     /// Its value in a trial.
     value: fn(&TrialRecord) -> Option<f64>,
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[RowKind] = &[
 ];
 
 impl RowKind {
-    /// What the reader should know of the trials beside the figures.
+    /// Remarks on the trials beside the figures.
     pub(super) fn remarks(&self, cells: &[CellResults]) -> Vec<String> {
         let mut remarks = Vec::new();
         for cell in cells {

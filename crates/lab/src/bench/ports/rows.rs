@@ -14,7 +14,7 @@ use crate::bench::common;
 use crate::bench::measure::{Pairs, median};
 use crate::bench::outcome::rounded;
 
-/// What one switch gave for one figure, round by round.
+/// Values of one switch for one figure, round by round.
 #[derive(Clone, Debug)]
 pub(super) struct Samples {
     /// The figure's name.
@@ -55,15 +55,15 @@ pub(super) struct PortsRow {
     min: f64,
     /// The most.
     max: f64,
-    /// How often it was measured.
+    /// Number of its measurements.
     repeats: usize,
-    /// How many more repeats were left out, since the machine stalled at every attempt.
+    /// Number of further repeats that were left out, since the machine stalled at every attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     stalled: Option<usize>,
     /// The same of another switch, or of the same one under less.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     beside: Option<Beside>,
-    /// What is asked of it.
+    /// Its bar.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     bar: Option<Threshold>,
 }
@@ -162,7 +162,7 @@ pub(super) fn bars_not_held(
     bars.iter().filter(is_of_row).filter_map(absent).collect()
 }
 
-/// What Weir's figure is held against: the same of others, and the same switch under less.
+/// Peers of Weir's figure: the same of others, and the same switch under less.
 fn peers<'a>(samples: &Samples, all: &'a [Samples]) -> Vec<(&'static str, &'a Samples)> {
     if !is_weir(samples.dut) || !samples.is_compared {
         return Vec::new();

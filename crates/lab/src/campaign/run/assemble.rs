@@ -20,7 +20,7 @@ use crate::setup::TestbedKind;
 use crate::stats::summarise;
 use crate::tools::Program;
 
-/// What a start of a switch gave for a metric.
+/// Value of a metric from one start of a switch.
 struct StartSample {
     value: f64,
     /// From where to where the truth may lie by what the method resolves.
@@ -54,7 +54,7 @@ impl CampaignPart<'_> {
     }
 }
 
-/// Who measured, when and with what.
+/// Origin of figures: the measuring party, the time and the programs.
 #[derive(Debug)]
 pub(super) struct Provenance {
     pub(super) weir: String,
@@ -65,9 +65,9 @@ pub(super) struct Provenance {
     /// All of them, where there are several.
     pub(super) machines: Vec<Machine>,
     pub(super) programs: Vec<Program>,
-    /// Where there are several.
+    /// The parts, if there are several.
     pub(super) parts: Vec<RunPart>,
-    /// What of the campaign has not been measured is still to come, or was never come to.
+    /// Whether points without a measurement will never get one; else they are still to come.
     pub(super) is_over: bool,
 }
 
@@ -107,7 +107,7 @@ impl Provenance {
         }
     }
 
-    /// What the reader must know of it.
+    /// Notes for the reader.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.parts.is_empty() {
@@ -136,7 +136,7 @@ pub(super) fn ids(machines: &[Machine]) -> String {
     ids.join(", ")
 }
 
-/// What was found.
+/// Results of a campaign.
 ///
 /// # Errors
 /// A scenario that is wrong.
@@ -181,7 +181,7 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// What was found of a scenario.
+    /// Results of a scenario.
     fn scenario(
         &mut self,
         index: usize,

@@ -26,7 +26,7 @@ use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::tools::Program;
 
-/// What one command measures: the points that one start of a switch serves, once.
+/// Task of one command: the points that one start of a switch serves, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
@@ -36,7 +36,7 @@ pub struct CellSpec {
     pub weir: String,
     /// Its number, from 0.
     pub cell: usize,
-    /// How many the campaign has.
+    /// Number of cells of the campaign.
     pub cells: usize,
     /// The switches of the campaign, in the order of the tables.
     pub duts: Vec<String>,
@@ -44,13 +44,13 @@ pub struct CellSpec {
     pub dut: String,
     /// The points of the axes.
     pub at: Vec<Coordinates>,
-    /// Which repeat it is, from 0.
+    /// Number of the repeat, from 0.
     pub repeat: usize,
-    /// How often each cell is measured, where it is not the scenario's own number.
+    /// Measurements of each cell, where it is not the scenario's own number.
     pub repeats: Option<usize>,
     /// Whether the scenario's quick form is measured.
     pub is_quick: bool,
-    /// Where the hosts are.
+    /// Testbed of the hosts.
     pub testbed: TestbedKind,
     /// The axes with the values that the campaign measures.
     pub values: Vec<(String, Vec<String>)>,
@@ -70,15 +70,15 @@ pub(super) struct CellLine {
     pub(super) part: CellPart,
 }
 
-/// What a line says.
+/// A line of a cell's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub(super) enum CellPart {
-    /// What is measured, and where.
+    /// The task, and the conditions of its measurement.
     Head { spec: Box<CellSpec>, machine: Machine, programs: Vec<Program>, started: String },
     /// A trial, as in a ledger.
     Trial(Box<Entry>),
-    /// What is known of a point beside its trials; the floor is by metric.
+    /// Facts of a point beside its trials; the floor is by metric.
     Point {
         at: Coordinates,
         #[serde(default)]
@@ -90,7 +90,7 @@ pub(super) enum CellPart {
     End { duration_s: f64, notes: Vec<String>, error: Option<String> },
 }
 
-/// What came of a cell.
+/// Outcome of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCell {
     /// The lines, JSON, without line ends.
@@ -99,7 +99,7 @@ pub struct MeasuredCell {
     pub error: Option<String>,
 }
 
-/// What a campaign measures, in its order.
+/// Cells of a campaign, in its order.
 ///
 /// # Errors
 /// A scenario that is wrong.
@@ -251,7 +251,7 @@ fn wrong(spec: &CellSpec, what: &str) -> ScenarioError {
     ScenarioError::Wrong(format!("cell {}: {what}", spec.cell))
 }
 
-/// What failed that might not fail again: a start, or every attempt at a trial.
+/// Failures that might not come again: of a start, or of every attempt at a trial.
 fn failure(run: &Run<'_>, part: &CampaignPart<'_>, kept: &[Entry]) -> Option<String> {
     let is_good = |entry: &Entry| entry.trial.error.is_none();
     let key = |entry: &Entry| (entry.at.clone(), entry.trial.method.clone(), entry.trial.repeat);

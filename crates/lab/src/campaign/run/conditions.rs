@@ -1,4 +1,4 @@
-//! What the figures of a campaign hold for: the version of Weir, the machine, the programs, and the
+//! Conditions of a campaign's figures: the version of Weir, the machine, the programs, and the
 //! boxes that measure. One that goes on under other conditions would be no one campaign.
 
 use super::{CampaignError, Run};
@@ -7,7 +7,7 @@ use crate::campaign::ledger::{LedgerError, LedgerLine, NAME, PartHead};
 use crate::facts::Machine;
 
 impl PartHead {
-    /// What figures hold for, by name.
+    /// Conditions of the figures, by name.
     pub(super) fn conditions(&self) -> Vec<(String, String)> {
         let mut all = conditions(&self.weir, Some(&self.machine));
         let programs = self.programs.iter();
@@ -19,7 +19,7 @@ impl PartHead {
 }
 
 impl BoxFacts {
-    /// What figures hold for, by name.
+    /// Conditions of the figures, by name.
     pub(super) fn conditions(&self) -> Vec<(String, String)> {
         conditions(&self.weir, self.machine.as_ref())
     }
@@ -42,8 +42,8 @@ fn conditions(weir: &str, machine: Option<&Machine>) -> Vec<(String, String)> {
     all
 }
 
-/// What of the conditions is another now; figures under both would be no one campaign's. What only
-/// one of them names does not count.
+/// Conditions that have changed; figures under both would be no one campaign's. A condition that
+/// only one of them names does not count.
 pub(super) fn difference(old: Vec<(String, String)>, now: Vec<(String, String)>) -> Option<String> {
     let other = |name: &str| now.iter().find(|(same, _)| same == name);
     let words: Vec<String> = old

@@ -1,4 +1,4 @@
-//! How long a campaign will take, before anything is started.
+//! Estimate of a campaign's duration, before anything is started.
 //!
 //! It is made of what each start, each end and each method say that they take, for what the
 //! switches can do; a program that is not installed is found out by the run. It must never be a
@@ -16,9 +16,9 @@ use crate::setup::TestbedKind;
 pub struct ScenarioCost {
     /// The scenario's name.
     pub scenario: String,
-    /// How often a switch is started.
+    /// Starts of switches.
     pub starts: usize,
-    /// How long all of it takes.
+    /// The duration.
     pub duration: Duration,
 }
 

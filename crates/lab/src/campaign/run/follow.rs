@@ -26,7 +26,7 @@ use crate::service::ProgramPaths;
 /// A run that writes nothing for so long, and for three times as long as its step takes, is silent.
 const SILENT_S: f64 = 60.0;
 
-/// How a campaign stands.
+/// State of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CampaignState {
@@ -46,16 +46,16 @@ pub enum CampaignState {
     Unreadable,
 }
 
-/// What is seen of a campaign.
+/// View of a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Seen {
-    /// How it stands.
+    /// Its state.
     pub standing: CampaignState,
     /// That in words, with what there is to do.
     pub words: String,
     /// Another number wherever the results are others.
     pub version: u64,
-    /// What is being done.
+    /// The present step.
     pub step: Option<RunStep>,
     /// Seconds that it has measured, all parts together.
     pub elapsed_s: f64,
@@ -91,7 +91,7 @@ struct Open {
     inode: u64,
     /// Bytes at the end that are no whole line.
     half: usize,
-    /// Where the next line begins.
+    /// Offset of the next line.
     offset: u64,
     lines: usize,
     head: Option<LedgerHead>,
@@ -154,7 +154,7 @@ impl Follower {
         open.file(path, lines)
     }
 
-    /// What there is to be seen.
+    /// View of the campaign as read so far.
     #[must_use]
     pub fn seen(&self) -> Seen {
         let folder = self.folder.display();

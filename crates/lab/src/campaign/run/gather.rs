@@ -29,9 +29,9 @@ pub enum GatherError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Which, from 1.
+        /// Its number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
     /// Lines of two campaigns.
@@ -41,7 +41,7 @@ pub enum GatherError {
         cell: usize,
         /// The first cell.
         first: usize,
-        /// What differs.
+        /// The difference.
         what: &'static str,
     },
     /// There is nothing in them.
@@ -58,12 +58,12 @@ impl From<ScenarioError> for GatherError {
     }
 }
 
-/// What many cells found.
+/// Results gathered from many cells.
 #[derive(Debug)]
 pub struct Gathered {
     /// The results.
     pub results: Results,
-    /// How many cells have no result, or failed in every measurement.
+    /// Cells without a result, or with a failure in every measurement.
     pub missing: usize,
 }
 
@@ -108,7 +108,7 @@ impl Measured {
     }
 }
 
-/// What is in the files.
+/// Lines of the files.
 #[derive(Default)]
 struct Lines {
     /// By number, what is to be measured.
@@ -253,7 +253,7 @@ pub fn gather(files: &[(PathBuf, String)]) -> Result<Gathered, GatherError> {
     Ok(Gathered { results, missing })
 }
 
-/// Who measured the cells that count.
+/// Origin of the cells that count.
 fn provenance(first: &CellSpec, chosen: &BTreeMap<usize, &Measured>) -> Provenance {
     let heads = || chosen.values().filter_map(|measured| measured.head.as_ref());
     let ends = chosen.values().filter_map(|measured| measured.end.as_ref());
@@ -287,7 +287,7 @@ fn machines(chosen: &BTreeMap<usize, &Measured>) -> Vec<Machine> {
     all.into_iter().map(|(_, machine)| machine.clone()).collect()
 }
 
-/// What the reader must know of figures of several machines.
+/// Warning for the reader of figures of several machines.
 fn several(machines: &[Machine]) -> String {
     let mut kinds: Vec<(&str, usize)> =
         machines.iter().map(|machine| (machine.cpu.as_str(), machine.cores)).collect();

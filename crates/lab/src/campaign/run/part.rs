@@ -56,7 +56,7 @@ impl CampaignPart<'_> {
         method.cost(&settings) * u32::try_from(trials).unwrap_or(u32::MAX)
     }
 
-    /// How a cell is measured by a method.
+    /// Settings with which a method measures a cell.
     pub(super) fn settings(&self, method: &dyn Method, cell: &ScenarioCell) -> Settings {
         self.scenario.settings_of(method, &cell.settings, self.is_quick)
     }

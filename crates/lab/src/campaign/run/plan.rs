@@ -1,4 +1,4 @@
-//! How long a campaign takes: about, before it begins, and better the longer it measures.
+//! Duration of a campaign: estimated before it begins, and better the longer it measures.
 
 use std::time::{Duration, Instant};
 
@@ -33,11 +33,11 @@ pub(super) fn start_cost(dut: &dyn Dut, settings: &Settings) -> Duration {
     BED_COST + dut.start_cost(settings) + controller + Duration::from_secs_f64(entries)
 }
 
-/// What is still to be measured, as it was estimated beforehand.
+/// Work still to be measured, as it was estimated beforehand.
 #[derive(Debug)]
 pub(super) struct Plan {
     left: Duration,
-    /// What was estimated of that which has been measured, and what it took.
+    /// Estimate of the work that has been measured, and the time it took.
     estimated: Duration,
     took: Duration,
     begun: Instant,

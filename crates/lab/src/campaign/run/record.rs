@@ -1,4 +1,4 @@
-//! What is known of a campaign: its ledger's lines, filed where results need them.
+//! Knowledge of a campaign: its ledger's lines, filed where results need them.
 //!
 //! A run files each line that it writes, a run that goes on files those that are there, and a
 //! reader files what it reads: all three know the same. It must never know what no line says.
@@ -11,13 +11,13 @@ use crate::campaign::ledger::{Entry, LedgerLine, PartHead, RunStep, Stamped};
 use crate::method::{self, Method};
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
 
-/// How the error of a trial begins whose method does not fit.
+/// Beginning of a trial's error when the method does not fit.
 pub(super) const NOT_SUPPORTED: &str = "not supported: ";
 
-/// What stands for a trial that was none because the switch did not start.
+/// Name in place of a method, for a trial that was none because the switch did not start.
 pub(super) const START: &str = "start";
 
-/// What is known of a cell on a switch.
+/// Findings for a cell on a switch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellFindings {
     pub(super) state: Option<CellState>,
@@ -49,7 +49,7 @@ pub(super) struct PartRecord {
     pub(super) end: PartEnd,
 }
 
-/// What is known.
+/// The filed lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub(super) found: HashMap<Place, CellFindings>,
@@ -59,7 +59,7 @@ pub(super) struct Record {
     /// The boxes of agents, by their addresses.
     pub(super) boxes: BTreeMap<String, BoxFacts>,
     pub(super) runs: Vec<PartRecord>,
-    /// What is being done.
+    /// The present step.
     pub(super) step: Option<RunStep>,
 }
 

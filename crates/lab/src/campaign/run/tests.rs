@@ -53,7 +53,7 @@ fn errors(trials: &[TrialRecord]) -> Vec<(usize, usize, Option<&str>)> {
     trials.iter().map(|one| (one.repeat, one.attempt, one.error.as_deref())).collect()
 }
 
-/// What does not depend on when it was measured, and in how many parts.
+/// The results without all that depends on the time and the number of parts.
 fn timeless(results: &Results) -> Results {
     let mut results = results.clone();
     results.started = String::new();

@@ -56,8 +56,8 @@ pub(super) fn failed(method: &str, repeat: usize, error: String) -> TrialRecord 
     }
 }
 
-/// How many packets a tier inside the kernel decided between two questions, or why that is not
-/// known; neither where there is no such tier.
+/// Packets that a tier inside the kernel decided between two readings, or the reason that they are
+/// not known; neither where there is no such tier.
 pub(super) fn hits_between(
     first: anyhow::Result<Option<u64>>,
     last: anyhow::Result<Option<u64>>,
@@ -70,7 +70,7 @@ pub(super) fn hits_between(
     }
 }
 
-/// What is filed of a trial.
+/// Filed form of a trial.
 pub(super) fn record(
     method: &dyn Method,
     repeat: usize,

@@ -26,7 +26,7 @@ use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
 use crate::trial_error::TrialError;
 
-/// How often a trial is tried when the machine stalls meanwhile.
+/// Attempts at a trial when the machine stalls meanwhile.
 const ATTEMPTS: usize = 3;
 
 /// A switch's turn: the cells that one start of it serves, once.
@@ -40,7 +40,7 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// What the cell is called in the progress.
+    /// Name of the cell in the progress.
     fn title(&self, cell: &ScenarioCell) -> String {
         let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
         let (scenario, dut) = (&self.part.scenario.id, self.dut.name());
@@ -56,7 +56,7 @@ impl Round<'_> {
         })
     }
 
-    /// Where the cell's results are.
+    /// Key of the cell's results.
     fn place(&self, cell: usize) -> Place {
         (self.index, self.dut.name().to_owned(), cell)
     }

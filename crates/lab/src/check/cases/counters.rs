@@ -33,7 +33,7 @@ fn other_reply(reply: &MultipartReplyBody) -> End {
     otherwise(format!("the switch answers with other statistics than asked: {reply:?}"))
 }
 
-/// What a counter says.
+/// Value of a counter.
 pub(super) fn counter(
     switch: &mut dyn PlayedSwitch,
     flows: &[FlowMod],

@@ -1,4 +1,4 @@
-//! What stands in the way of a case, known before it is played.
+//! Obstacles to a case, known before it is played.
 
 use ::cases::{Case, Step};
 use openflow::Version;
@@ -6,7 +6,7 @@ use openflow::Version;
 /// So many ports have the cases.
 const PORTS: u32 = 4;
 
-/// What a case may wait in all, nanoseconds.
+/// Longest sum of a case's waits, nanoseconds.
 const WAITS_MAX_NS: u64 = 6_000_000_000;
 
 /// A switch looks at its timeouts about so often, nanoseconds.

@@ -21,26 +21,26 @@ use super::{Answered, CheckError, End, PlayPace, PlayedSwitch};
 /// Between two looks at ports and channels.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// How much later than its timeout an entry may go, beside [`PlayPace::patience`].
+/// Longest delay of an entry's end after its timeout, beside [`PlayPace::patience`].
 const EXPIRY: Duration = Duration::from_secs(3);
 
-/// What a controller of 1.0 alone can set.
+/// Port settings that a controller of 1.0 alone can set.
 const OF_V1_0: PortConfig = PortConfig::NO_FLOOD.union(PortConfig::NO_RECV_STP);
 
 /// A switch in the middle of a case.
 pub(super) struct Player<'a> {
     switch: &'a mut dyn PlayedSwitch,
     pace: PlayPace,
-    /// What is checked.
+    /// The version under check.
     main: Version,
-    /// What commands come in.
+    /// The version of the commands.
     version: Version,
-    /// Whose packet-ins count.
+    /// The version on whose channel packet-ins count.
     listener: Version,
     /// Versions of which there is a channel.
     channels: Vec<Version>,
     flows: Vec<FlowMod>,
-    /// What has left by each port, and no step has named.
+    /// Frames that have left by each port, and no step has named.
     left: Vec<VecDeque<Vec<u8>>>,
     packet_ins: VecDeque<PacketIn>,
     removed: VecDeque<FlowRemoved>,
@@ -55,7 +55,7 @@ pub(super) struct Player<'a> {
     has_other_async: bool,
     /// When the first frame was sent, and when the last was sent or came.
     frames: Option<(Instant, Instant)>,
-    /// What counters that never begin anew said before the case.
+    /// Values before the case of counters that never begin anew.
     before: Vec<(String, u64)>,
 }
 

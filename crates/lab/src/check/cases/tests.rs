@@ -32,7 +32,7 @@ struct Wire {
     /// Its entries are in force so long after the barrier's answer.
     is_late_by: Duration,
     taken: Option<Instant>,
-    /// What is refused, and with what.
+    /// The error with which this double refuses.
     refuses: Option<Error>,
     /// Frames come out twice.
     is_double: bool,

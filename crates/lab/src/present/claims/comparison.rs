@@ -73,7 +73,7 @@ fn against(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Opti
     }
 }
 
-/// What the first switch reaches of the path without a switch: a fact, and no contest.
+/// Share of the path without a switch that the first switch reaches: a fact, and no contest.
 fn of_reference(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Option<Claim> {
     let ratios = table.rows.iter().filter_map(|row| Some((row, row.ratios.get(other)?.as_ref()?)));
     let by_ratio = |a: &(&TableRow<'_>, &SwitchRatio), b: &(&TableRow<'_>, &SwitchRatio)| {

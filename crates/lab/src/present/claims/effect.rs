@@ -1,5 +1,5 @@
-//! What an axis does to a metric: from its first number to its last, or, where its values are
-//! words, how much faster each is than the first; all else equal.
+//! Effect of an axis on a metric: from its first number to its last, or, where its values are
+//! words, the ratio of each to the first; all else equal.
 //!
 //! It must never compare rows that differ on two axes.
 

@@ -1,4 +1,5 @@
-//! What a whole run says: how much was measured, how the first switch stands, where it is behind.
+//! Claims of a whole run: the number of measurements, the standing of the first switch, its
+//! defeats.
 //!
 //! It must never leave out what failed.
 

@@ -169,7 +169,7 @@ fn one(page: &mut String, scenario: &ScenarioResults) {
     });
 }
 
-/// What the lab itself adds, by metric: the lowest and the highest of its cells.
+/// Addition by the lab itself, by metric: the lowest and the highest of its cells.
 fn floors(page: &mut String, scenario: &ScenarioResults) {
     for metric in &scenario.metrics {
         let rows = scenario.cells.iter().filter_map(|cell| cell.row(&metric.id));

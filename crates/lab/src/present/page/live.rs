@@ -1,5 +1,5 @@
-//! What the page of a campaign has besides, while somebody serves it: how the campaign stands, and
-//! the script that follows it.
+//! Further parts of a campaign's page while it is served: the state of the campaign, and the script
+//! that follows it.
 
 use std::fmt::Write;
 

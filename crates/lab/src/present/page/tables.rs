@@ -187,7 +187,7 @@ fn cell(page: &mut String, entry: &TableEntry<'_>, table: &MetricTable<'_>) {
     }
 }
 
-/// How the first switch stands beside the one of this cell.
+/// Ratio of the first switch to the one of this cell.
 fn versus(
     page: &mut String,
     ratio: &SwitchRatio,

@@ -4,7 +4,7 @@ use super::render;
 use crate::present::sample::{HOSTILE, hostile, results};
 use crate::results::Results;
 
-/// What stands in the script element of that id.
+/// Contents of the script element of that id.
 fn script<'p>(page: &'p str, id: &str) -> &'p str {
     let start = format!("<script type=\"application/json\" id=\"{id}\">");
     let from = page.find(&start).unwrap() + start.len();

@@ -22,13 +22,13 @@ const AHEAD: Duration = Duration::from_millis(20);
 const AHEAD_ROUND_TRIPS: u32 = 8;
 const AHEAD_MAX: Duration = Duration::from_secs(2);
 
-/// How often the ends are opened, anew where one was told too late.
+/// Number of tries to open the ends, anew where one got its start too late.
 const TRIES: u32 = 7;
 
 /// The longest wait until nothing comes any more.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// How streams are sent together.
+/// Settings for streams that are sent together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExchangePlan<'a> {
     /// Silence after which nothing is on its way any more.
@@ -159,13 +159,13 @@ impl Asking<'_> {
     }
 }
 
-/// How long before their start the ends are told, at a try that is counted from 0.
+/// Time between the order to start and the start, at a try that is counted from 0.
 fn ahead(longest_round_trip: Duration, try_number: u32) -> Duration {
     let first = longest_round_trip.saturating_mul(AHEAD_ROUND_TRIPS).saturating_add(AHEAD);
     first.saturating_mul(2_u32.saturating_pow(try_number)).min(AHEAD_MAX)
 }
 
-/// What was sent where, and what came of it at every end.
+/// Streams sent, and frames that arrived at every end.
 fn exchanged(
     streams: &[StreamSpec],
     sent: &[(usize, EndSeen)],
