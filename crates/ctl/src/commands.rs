@@ -1,22 +1,16 @@
 //! The commands of `weir ctl`, in the order of the help: a row each.
 //!
 //! A row names a type in the file of its family. The type's documentation is the command's help,
-//! its fields are the arguments, and its `run` is what the command does; nothing else is to be
+//! its fields are the arguments, and its `execute` is what the command does; nothing else is to be
 //! done for a new command.
 
 use clap::Subcommand;
 
-use super::asking::Asking;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::{
     echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug, settings, tables,
 };
-
-/// Execution of a command with its arguments.
-pub(super) trait Run {
-    /// Does it.
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure>;
-}
 
 macro_rules! commands {
     ($($family:ident::$name:ident,)+) => {
@@ -28,9 +22,9 @@ macro_rules! commands {
 
         impl Command {
             /// Carries the command out.
-            pub(super) async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+            pub(super) async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
                 match self {
-                    $(Self::$name(command) => command.run(asking).await,)+
+                    $(Self::$name(command) => command.execute(context).await,)+
                 }
             }
         }

@@ -6,8 +6,7 @@ use clap::Args;
 use openflow::Message;
 use serde_json::json;
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::session::{Session, odd};
 
@@ -19,9 +18,9 @@ const BODY_MAX: usize = 65_535 - 8;
 #[command(after_help = "Example:\n  weir ctl --switch tcp:192.0.2.1:6634 --timeout 3 probe")]
 pub(super) struct Probe {}
 
-impl Run for Probe {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        echo(asking.session().await?, 0).await.map(|_| ())
+impl Execute for Probe {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        echo(context.session().await?, 0).await.map(|_| ())
     }
 }
 
@@ -52,10 +51,10 @@ pub(super) struct Ping {
     count: u32,
 }
 
-impl Run for Ping {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for Ping {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let bytes = body(self.bytes)?;
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         for _ in 0..self.count {
             let (xid, took) = echo(session, bytes).await?;
             let (name, us) = (&session.name, took.as_secs_f64() * 1e6);
@@ -88,10 +87,10 @@ pub(super) struct Benchmark {
     count: u32,
 }
 
-impl Run for Benchmark {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for Benchmark {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let bytes = body(self.bytes)?;
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         let (count, whole) = (self.count, bytes + 8);
         let total = u64::from(count) * whole as u64;
         if !out.is_json() {

@@ -37,9 +37,9 @@ pub(super) fn flow_mod(
 
 /// Says a flow-mod's actions in the words of the version that is spoken.
 pub(super) fn say_in(version: Version, line: &Line, flow: &mut FlowMod) -> Result<(), Failure> {
-    let said = instructions_in(version, &flow.matching, &flow.instructions);
+    let translated = instructions_in(version, &flow.matching, &flow.instructions);
     let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
-    flow.instructions = said.map_err(refused)?;
+    flow.instructions = translated.map_err(refused)?;
     Ok(())
 }
 

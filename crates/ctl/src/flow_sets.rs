@@ -11,8 +11,7 @@ use openflow::text::{PortNames, format_instructions, format_match};
 use openflow::{Instruction, Match, Message, TableId, Version};
 use serde_json::json;
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, read_all};
 use super::session::Session;
@@ -100,11 +99,14 @@ fn normal(instructions: &[Instruction]) -> Vec<Instruction> {
 }
 
 /// The entries of a file, as they are written.
-async fn read_file(asking: &mut Asking<'_>, file: &str) -> Result<Vec<(Line, FlowMod)>, Failure> {
+async fn read_file(
+    context: &mut CommandContext<'_>,
+    file: &str,
+) -> Result<Vec<(Line, FlowMod)>, Failure> {
     let lines = lines_of(file)?;
     let read =
         |line: &Line, names: &PortNames| flow_file::flow_mod(line, FlowModCommand::Add, names);
-    let flows = read_all(asking, &lines, read).await?;
+    let flows = read_all(context, &lines, read).await?;
     let only_adds = |(line, flow): (Line, FlowMod)| {
         if flow.command != FlowModCommand::Add {
             let place = line.place;
@@ -116,7 +118,7 @@ async fn read_file(asking: &mut Asking<'_>, file: &str) -> Result<Vec<(Line, Flo
 }
 
 /// The entries of a file in the words of a version.
-fn said(version: Version, lines: Vec<(Line, FlowMod)>) -> Result<Set, Failure> {
+fn translated(version: Version, lines: Vec<(Line, FlowMod)>) -> Result<Set, Failure> {
     let mut set = Set::new();
     for (line, mut flow) in lines {
         flow_file::say_in(version, &line, &mut flow)?;
@@ -154,11 +156,11 @@ pub(super) struct ReplaceFlows {
     readd: bool,
 }
 
-impl Run for ReplaceFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let lines = read_file(asking, &self.file).await?;
-        let session = asking.session().await?;
-        let wanted = said(session.version, lines)?;
+impl Execute for ReplaceFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let lines = read_file(context, &self.file).await?;
+        let session = context.session().await?;
+        let wanted = translated(session.version, lines)?;
         let held = of_switch(session).await?;
         let mut messages = Vec::new();
         for (key, entry) in &held {
@@ -176,7 +178,7 @@ impl Run for ReplaceFlows {
                 messages.push(Message::FlowMod(entry.flow.clone()));
             }
         }
-        carry_out(asking, &[], messages).await
+        carry_out(context, &[], messages).await
     }
 }
 
@@ -198,19 +200,19 @@ pub(super) struct DiffFlows {
     second: Option<String>,
 }
 
-impl Run for DiffFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DiffFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let (first, second) = match self.second {
             Some(second) => {
-                let first = source(asking, &self.first).await?;
-                (first, source(asking, &second).await?)
+                let first = source(context, &self.first).await?;
+                (first, source(context, &second).await?)
             }
             // As `diff-flows SWITCH FILE`: + is what the file has more.
             None => {
-                let lines = read_file(asking, &self.first).await?;
-                let session = asking.session().await?;
+                let lines = read_file(context, &self.first).await?;
+                let session = context.session().await?;
                 let held = of_switch(session).await?;
-                (held, said(session.version, lines)?)
+                (held, translated(session.version, lines)?)
             }
         };
         let mut differs = false;
@@ -225,7 +227,7 @@ impl Run for DiffFlows {
                 if let Some(entry) = entry {
                     let text = entry.text();
                     let line = format!("{sign}{text}");
-                    asking.out.record(line, || json!({ "sign": sign, "flow": text }))?;
+                    context.out.record(line, || json!({ "sign": sign, "flow": text }))?;
                 }
             }
         }
@@ -234,12 +236,12 @@ impl Run for DiffFlows {
 }
 
 /// The entries of a file or a switch. A name with a colon is a switch, unless it begins as a path.
-async fn source(asking: &mut Asking<'_>, name: &str) -> Result<Set, Failure> {
-    let place = asking.place;
+async fn source(context: &mut CommandContext<'_>, name: &str) -> Result<Set, Failure> {
+    let place = context.place;
     let is_path = name.starts_with(['/', '.']) || name == "-" || !name.contains(':');
     if is_path || Path::new(name).exists() {
         let version = place.protocols.iter().copied().max().unwrap_or(Version::NEWEST);
-        return said(version, read_file(asking, name).await?);
+        return translated(version, read_file(context, name).await?);
     }
     let endpoint: Endpoint = name.parse().map_err(|error| Failure::refused(format!("{error}")))?;
     let mut session = switch::connect_to(&endpoint, place).await?;

@@ -6,12 +6,11 @@ use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody
 use openflow::text::PortNames;
 use openflow::{Message, Version, Xid};
 
-use super::asking::{Asking, Out};
-use super::commands::Run;
+use super::context::{CommandContext, Execute, Out};
 use super::failure::Failure;
 use super::flow_file::{self, Order};
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all, read_one};
-use super::ports::Naming;
+use super::port_names::Naming;
 use super::value;
 
 /// Flow entries, all or those that FLOW covers
@@ -30,17 +29,17 @@ pub(super) struct DumpFlows {
     naming: Naming,
 }
 
-impl Run for DumpFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let body = MultipartRequestBody::Flow(filter(asking, self.flow.as_deref()).await?);
+impl Execute for DumpFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let body = MultipartRequestBody::Flow(filter(context, self.flow.as_deref()).await?);
         let order = self.order.parsed()?;
-        let names = self.naming.port_names(asking).await?;
-        let Some(order) = order else { return list(asking, body, &names).await };
-        let MultipartReplyBody::Flow(mut flows) = asking.statistics(body).await? else {
+        let names = self.naming.port_names(context).await?;
+        let Some(order) = order else { return list(context, body, &names).await };
+        let MultipartReplyBody::Flow(mut flows) = context.statistics(body).await? else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         order.sort(&mut flows);
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         for flow in &flows {
             print(out, session.version, &names, flow)?;
         }
@@ -59,11 +58,11 @@ fn print(
 
 /// Prints each part as it comes, so that no list is too long.
 async fn list(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     body: MultipartRequestBody,
     names: &PortNames,
 ) -> Result<(), Failure> {
-    let (session, out) = asking.connected().await?;
+    let (session, out) = context.connected().await?;
     let version = session.version;
     let mut is_first = true;
     let each = |xid: Xid, body: MultipartReplyBody| -> Result<(), Failure> {
@@ -81,10 +80,13 @@ async fn list(
     session.each_part(body, each).await
 }
 
-async fn filter(asking: &mut Asking<'_>, flow: Option<&str>) -> Result<FlowStatsRequest, Failure> {
+async fn filter(
+    context: &mut CommandContext<'_>,
+    flow: Option<&str>,
+) -> Result<FlowStatsRequest, Failure> {
     let Some(text) = flow else { return Ok(FlowStatsRequest::all()) };
     let read = |line: &Line, names: &PortNames| line.read(|text| names.parse_flow_filter(text));
-    read_one(asking, Line::argument("flow", text), read).await
+    read_one(context, Line::argument("flow", text), read).await
 }
 
 /// Sums over flow entries, all or those that FLOW covers
@@ -95,10 +97,10 @@ pub(super) struct DumpAggregate {
     flow: Option<String>,
 }
 
-impl Run for DumpAggregate {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let filter = filter(asking, self.flow.as_deref()).await?;
-        asking.describe(MultipartRequestBody::Aggregate(filter)).await
+impl Execute for DumpAggregate {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let filter = filter(context, self.flow.as_deref()).await?;
+        context.describe(MultipartRequestBody::Aggregate(filter)).await
     }
 }
 
@@ -113,9 +115,9 @@ pub(super) struct AddFlow {
     flow: String,
 }
 
-impl Run for AddFlow {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_or_stdin("flow", &self.flow)?, FlowModCommand::Add).await
+impl Execute for AddFlow {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_or_stdin("flow", &self.flow)?, FlowModCommand::Add).await
     }
 }
 
@@ -134,9 +136,9 @@ pub(super) struct AddFlows {
     file: String,
 }
 
-impl Run for AddFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_of(&self.file)?, FlowModCommand::Add).await
+impl Execute for AddFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_of(&self.file)?, FlowModCommand::Add).await
     }
 }
 
@@ -153,11 +155,11 @@ pub(super) struct ModFlows {
     strict: bool,
 }
 
-impl Run for ModFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for ModFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let command =
             if self.strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
-        send(asking, &lines_or_stdin("flow", &self.flow)?, command).await
+        send(context, &lines_or_stdin("flow", &self.flow)?, command).await
     }
 }
 
@@ -175,26 +177,26 @@ pub(super) struct DelFlows {
     strict: bool,
 }
 
-impl Run for DelFlows {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DelFlows {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let command =
             if self.strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
         let lines = lines_or_stdin("flow", self.flow.as_deref().unwrap_or_default())?;
-        send(asking, &lines, command).await
+        send(context, &lines, command).await
     }
 }
 
 /// Reads all lines, then has the switch carry them out.
 async fn send(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     command: FlowModCommand,
 ) -> Result<(), Failure> {
     let read = |line: &Line, names: &PortNames| flow_file::flow_mod(line, command, names);
-    let mut flows = read_all(asking, lines, read).await?;
-    let version = asking.session().await?.version;
+    let mut flows = read_all(context, lines, read).await?;
+    let version = context.session().await?.version;
     for (line, flow) in lines.iter().zip(&mut flows) {
         flow_file::say_in(version, line, flow)?;
     }
-    carry_out(asking, lines, flows.into_iter().map(Message::FlowMod).collect()).await
+    carry_out(context, lines, flows.into_iter().map(Message::FlowMod).collect()).await
 }

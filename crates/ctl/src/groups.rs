@@ -6,11 +6,10 @@ use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody
 use openflow::text::{PortNames, actions_in, parse_group_mod};
 use openflow::{GroupId, Match, Message, Version, Xid};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
-use super::ports::Naming;
+use super::port_names::Naming;
 use super::value;
 
 /// Reads the argument of a command that shows groups: `7`, `group_id=7`, `all` or nothing.
@@ -31,11 +30,11 @@ pub(super) struct DumpGroups {
     naming: Naming,
 }
 
-impl Run for DumpGroups {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DumpGroups {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let which = which(self.group.as_deref())?;
-        let names = self.naming.port_names(asking).await?;
-        let body = asking.statistics(MultipartRequestBody::GroupDesc).await?;
+        let names = self.naming.port_names(context).await?;
+        let body = context.statistics(MultipartRequestBody::GroupDesc).await?;
         let MultipartReplyBody::GroupDesc(mut groups) = body else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
@@ -43,7 +42,7 @@ impl Run for DumpGroups {
         groups.retain(|group| which == GroupId::ALL || which == group.group_id);
         let body = MultipartReplyBody::GroupDesc(Vec::new());
         let title = Message::MultipartReply(MultipartReply { more: false, body });
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         out.reply(session.version, Xid(2), &title)?;
         let text = |group| format!(" {}", names.format_group(group));
         groups.iter().try_for_each(|group| out.record(text(group), || value::group(group)))
@@ -58,10 +57,10 @@ pub(super) struct DumpGroupStats {
     group: Option<String>,
 }
 
-impl Run for DumpGroupStats {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DumpGroupStats {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let which = which(self.group.as_deref())?;
-        asking.describe(MultipartRequestBody::Group(which)).await
+        context.describe(MultipartRequestBody::Group(which)).await
     }
 }
 
@@ -70,9 +69,9 @@ impl Run for DumpGroupStats {
 #[command(alias = "group-features", after_help = "Example:\n  weir ctl dump-group-features")]
 pub(super) struct DumpGroupFeatures {}
 
-impl Run for DumpGroupFeatures {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        asking.describe(MultipartRequestBody::GroupFeatures).await
+impl Execute for DumpGroupFeatures {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.describe(MultipartRequestBody::GroupFeatures).await
     }
 }
 
@@ -87,9 +86,9 @@ pub(super) struct AddGroup {
     group: String,
 }
 
-impl Run for AddGroup {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_or_stdin("group", &self.group)?, GroupModCommand::Add).await
+impl Execute for AddGroup {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_or_stdin("group", &self.group)?, GroupModCommand::Add).await
     }
 }
 
@@ -102,9 +101,9 @@ pub(super) struct AddGroups {
     file: String,
 }
 
-impl Run for AddGroups {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_of(&self.file)?, GroupModCommand::Add).await
+impl Execute for AddGroups {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_of(&self.file)?, GroupModCommand::Add).await
     }
 }
 
@@ -121,26 +120,26 @@ pub(super) struct ModGroup {
     may_create: bool,
 }
 
-impl Run for ModGroup {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for ModGroup {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let lines = lines_or_stdin("group", &self.group)?;
         if !self.may_create {
-            return send(asking, &lines, GroupModCommand::Modify).await;
+            return send(context, &lines, GroupModCommand::Modify).await;
         }
-        add_or_modify(asking, &lines).await
+        add_or_modify(context, &lines).await
     }
 }
 
 /// Reads all lines, then has the switch carry them out, each by the command that fits. OpenFlow
 /// 1.3 has no command that does both, so each is tried.
-async fn add_or_modify(asking: &mut Asking<'_>, lines: &[Line]) -> Result<(), Failure> {
-    let groups = read(asking, lines, GroupModCommand::Modify).await?;
+async fn add_or_modify(context: &mut CommandContext<'_>, lines: &[Line]) -> Result<(), Failure> {
+    let groups = read(context, lines, GroupModCommand::Modify).await?;
     let mut refused = Vec::new();
     for (line, group) in lines.iter().zip(groups) {
         let add = GroupMod { command: GroupModCommand::Add, ..group.clone() };
-        let outcome = match asking.change(Message::GroupMod(group)).await {
+        let outcome = match context.change(Message::GroupMod(group)).await {
             Err(Failure::Refused(why)) if why.contains("UNKNOWN_GROUP") => {
-                asking.change(Message::GroupMod(add)).await
+                context.change(Message::GroupMod(add)).await
             }
             other => other,
         };
@@ -162,33 +161,33 @@ pub(super) struct DelGroups {
     group: Option<String>,
 }
 
-impl Run for DelGroups {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DelGroups {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let lines = lines_or_stdin("group", self.group.as_deref().unwrap_or_default())?;
-        send(asking, &lines, GroupModCommand::Delete).await
+        send(context, &lines, GroupModCommand::Delete).await
     }
 }
 
 /// Reads all lines, then has the switch carry them out.
 async fn send(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     command: GroupModCommand,
 ) -> Result<(), Failure> {
-    let groups = read(asking, lines, command).await?;
-    carry_out(asking, lines, groups.into_iter().map(Message::GroupMod).collect()).await
+    let groups = read(context, lines, command).await?;
+    carry_out(context, lines, groups.into_iter().map(Message::GroupMod).collect()).await
 }
 
 /// The groups of these lines, in the words of the switch's version. Nothing is sent of them.
 async fn read(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     command: GroupModCommand,
 ) -> Result<Vec<GroupMod>, Failure> {
     let read =
         |line: &Line, names: &PortNames| line.read(|text| names.parse_group_mod(text, command));
-    let mut groups = read_all(asking, lines, read).await?;
-    let version = asking.session().await?.version;
+    let mut groups = read_all(context, lines, read).await?;
+    let version = context.session().await?.version;
     for (line, group) in lines.iter().zip(&mut groups) {
         say_in(version, line, group)?;
     }
@@ -198,9 +197,9 @@ async fn read(
 /// A group has no match, so that words which depend on it cannot be said.
 fn say_in(version: Version, line: &Line, group: &mut GroupMod) -> Result<(), Failure> {
     for bucket in &mut group.buckets {
-        let said = actions_in(version, &Match::default(), &bucket.actions);
+        let translated = actions_in(version, &Match::default(), &bucket.actions);
         let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
-        bucket.actions = said.map_err(refused)?;
+        bucket.actions = translated.map_err(refused)?;
     }
     Ok(())
 }

@@ -6,8 +6,9 @@
 //! `workers`, ..) ask that socket directly.
 #![forbid(unsafe_code)]
 
-mod asking;
+mod address;
 mod commands;
+mod context;
 mod describe;
 mod echo;
 mod failure;
@@ -20,6 +21,7 @@ mod meters;
 mod monitor;
 mod own;
 mod packet;
+mod port_names;
 mod ports;
 mod replug;
 mod run;

@@ -7,9 +7,9 @@ use files::{FLOWS_MAX, read_text, read_text_from};
 use openflow::Message;
 use openflow::text::{PortNames, TextError};
 
-use super::asking::Asking;
+use super::context::CommandContext;
 use super::failure::Failure;
-use super::ports;
+use super::port_names;
 use super::session::{Refusal, Refusals};
 
 /// A line of a file that says something.
@@ -59,7 +59,7 @@ impl Line {
 /// once. Where it cannot be asked, the word stays unknown: the failure has the text's own error and
 /// why the switch was of no help.
 pub(super) async fn read_all<T>(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     read: impl Fn(&Line, &PortNames) -> Result<T, LineError>,
 ) -> Result<Vec<T>, Failure> {
@@ -70,7 +70,7 @@ pub(super) async fn read_all<T>(
         let outcome = match read(line, &names) {
             Err(LineError { may_be_port: true, .. }) if !has_asked => {
                 has_asked = true;
-                match ports::names(asking).await {
+                match port_names::names(context).await {
                     Ok(known) => names = known,
                     Err(failure) => unasked = Some(failure),
                 }
@@ -102,11 +102,11 @@ fn without_names(text: &Failure, unasked: Failure) -> Failure {
 
 /// Reads one line, as [`read_all`] does.
 pub(super) async fn read_one<T>(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     line: Line,
     read: impl Fn(&Line, &PortNames) -> Result<T, LineError>,
 ) -> Result<T, Failure> {
-    let read = read_all(asking, &[line], read).await?.pop();
+    let read = read_all(context, &[line], read).await?.pop();
     read.ok_or_else(|| Failure::refused("nothing was read"))
 }
 
@@ -134,12 +134,12 @@ pub(super) fn lines_or_stdin(what: &str, text: &str) -> Result<Vec<Line>, Failur
 /// Has the switch carry out the messages of these lines. The refusals that are known one by one
 /// are reported each with its line, and of several messages how many were refused.
 pub(super) async fn carry_out(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     messages: Vec<Message>,
 ) -> Result<(), Failure> {
     let Refusals { messages, refused, listed } =
-        asking.session().await?.carry_out(messages).await?;
+        context.session().await?.carry_out(messages).await?;
     if refused == 0 {
         return Ok(());
     }

@@ -6,8 +6,7 @@ use openflow::meter::MeterModCommand;
 use openflow::text::parse_meter_mod;
 use openflow::{Message, MeterId};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
 
@@ -30,10 +29,10 @@ pub(super) struct DumpMeters {
     meter: Option<String>,
 }
 
-impl Run for DumpMeters {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DumpMeters {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let which = which(self.meter.as_deref())?;
-        asking.describe(MultipartRequestBody::MeterConfig(which)).await
+        context.describe(MultipartRequestBody::MeterConfig(which)).await
     }
 }
 
@@ -45,10 +44,10 @@ pub(super) struct MeterStats {
     meter: Option<String>,
 }
 
-impl Run for MeterStats {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for MeterStats {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let which = which(self.meter.as_deref())?;
-        asking.describe(MultipartRequestBody::Meter(which)).await
+        context.describe(MultipartRequestBody::Meter(which)).await
     }
 }
 
@@ -57,9 +56,9 @@ impl Run for MeterStats {
 #[command(after_help = "Example:\n  weir ctl meter-features")]
 pub(super) struct MeterFeatures {}
 
-impl Run for MeterFeatures {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        asking.describe(MultipartRequestBody::MeterFeatures).await
+impl Execute for MeterFeatures {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.describe(MultipartRequestBody::MeterFeatures).await
     }
 }
 
@@ -74,9 +73,9 @@ pub(super) struct AddMeter {
     meter: String,
 }
 
-impl Run for AddMeter {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Add).await
+impl Execute for AddMeter {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Add).await
     }
 }
 
@@ -97,9 +96,9 @@ pub(super) struct AddMeters {
     file: String,
 }
 
-impl Run for AddMeters {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_of(&self.file)?, MeterModCommand::Add).await
+impl Execute for AddMeters {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_of(&self.file)?, MeterModCommand::Add).await
     }
 }
 
@@ -111,9 +110,9 @@ pub(super) struct ModMeter {
     meter: String,
 }
 
-impl Run for ModMeter {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        send(asking, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Modify).await
+impl Execute for ModMeter {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        send(context, &lines_or_stdin("meter", &self.meter)?, MeterModCommand::Modify).await
     }
 }
 
@@ -128,20 +127,20 @@ pub(super) struct DelMeters {
     meter: Option<String>,
 }
 
-impl Run for DelMeters {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DelMeters {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let lines = lines_or_stdin("meter", self.meter.as_deref().unwrap_or_default())?;
-        send(asking, &lines, MeterModCommand::Delete).await
+        send(context, &lines, MeterModCommand::Delete).await
     }
 }
 
 /// Reads all lines, then has the switch carry them out.
 async fn send(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     lines: &[Line],
     command: MeterModCommand,
 ) -> Result<(), Failure> {
     let read = lines.iter().map(|line| line.read(|text| parse_meter_mod(text, command)));
     let messages = read.collect::<Result<Vec<_>, _>>()?.into_iter().map(Message::MeterMod);
-    carry_out(asking, lines, messages.collect()).await
+    carry_out(context, lines, messages.collect()).await
 }

@@ -6,8 +6,7 @@ use openflow::text::format_packet_in;
 use openflow::{Message, Version, Xid};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::asking::{Asking, Out};
-use super::commands::Run;
+use super::context::{CommandContext, Execute, Out};
 use super::describe::describe;
 use super::failure::Failure;
 use super::session::{Session, odd, refusal};
@@ -64,10 +63,10 @@ impl Wanted {
     }
 }
 
-impl Run for Monitor {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for Monitor {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let wanted = Wanted::read(&self.words)?;
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         begin(session, &wanted).await?;
         let stopped = |kind| signal(kind).map_err(|error| Failure::refused(error.to_string()));
         let (mut ctrl_c, mut ended) =

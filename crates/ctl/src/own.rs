@@ -5,11 +5,10 @@ use openflow::Message;
 use openflow::message::{Features, SwitchConfig};
 use serde_json::{Value, json};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::ports::DumpPortsDesc;
-use super::{ports, socket, value};
+use super::{port_names, socket, value};
 use control::{ControlCommand, ControlLine};
 
 /// Identity of the switch, its ports and settings; of ours also its controllers
@@ -17,41 +16,41 @@ use control::{ControlCommand, ControlLine};
 #[command(after_help = "Examples:\n  weir ctl show\n  weir ctl --switch tcp:192.0.2.1:6634 show")]
 pub(super) struct Show {}
 
-impl Run for Show {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let json = asking.out.is_json();
-        let own = match asking.place.switch {
+impl Execute for Show {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let json = context.out.is_json();
+        let own = match context.place.switch {
             Some(_) => Vec::new(),
-            None => socket::records(asking.place, ControlCommand::Show, json).await?,
+            None => socket::records(context.place, ControlCommand::Show, json).await?,
         };
-        if json { whole(asking, own).await } else { text(asking, own).await }
+        if json { whole(context, own).await } else { text(context, own).await }
     }
 }
 
 /// Prints as `ovs-ofctl show` does, then our switch's own account.
-async fn text(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
-    asking.show(&Message::FeaturesRequest).await?;
+async fn text(context: &mut CommandContext<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
+    context.show(&Message::FeaturesRequest).await?;
     // Without it, the ports stand in the features.
-    if asking.session().await?.version.has_port_desc() {
-        DumpPortsDesc::all().run(asking).await?;
+    if context.session().await?.version.has_port_desc() {
+        DumpPortsDesc::all().execute(context).await?;
     }
-    match asking.show(&Message::GetConfigRequest).await {
+    match context.show(&Message::GetConfigRequest).await {
         // A switch without tables has nothing to be set.
         Ok(()) | Err(Failure::Refused(_)) => {}
         Err(other) => return Err(other),
     }
     for line in own {
         if let ControlLine::Text(text) = line {
-            asking.out.record(text, || Value::Null)?;
+            context.out.record(text, || Value::Null)?;
         }
     }
     Ok(())
 }
 
 /// The same as one value.
-async fn whole(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
+async fn whole(context: &mut CommandContext<'_>, own: Vec<ControlLine>) -> Result<(), Failure> {
     let mut whole = json!({});
-    let session = asking.session().await?;
+    let session = context.session().await?;
     if let (_, Message::FeaturesReply(features)) = session.ask(&Message::FeaturesRequest).await? {
         let Features { datapath_id, n_buffers, n_tables, capabilities, .. } = features;
         whole["dpid"] = datapath_id.to_string().into();
@@ -67,7 +66,7 @@ async fn whole(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Fai
         Ok(_) | Err(Failure::Refused(_)) => {}
         Err(other) => return Err(other),
     }
-    let ports = ports::descriptions(asking).await?;
+    let ports = port_names::descriptions(context).await?;
     whole["ports"] = ports.iter().map(value::port_desc).collect();
     for line in own {
         if let ControlLine::Value(Value::Object(own)) = line {
@@ -76,7 +75,7 @@ async fn whole(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Fai
             }
         }
     }
-    asking.out.record("", || whole)
+    context.out.record("", || whole)
 }
 
 /// The bridges of the switch: name, datapath id, ports, connections
@@ -84,9 +83,9 @@ async fn whole(asking: &mut Asking<'_>, own: Vec<ControlLine>) -> Result<(), Fai
 #[command(after_help = "Examples:\n  weir ctl list-bridges\n  weir ctl --json list-bridges")]
 pub(super) struct ListBridges {}
 
-impl Run for ListBridges {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::ListBridges).await
+impl Execute for ListBridges {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::ListBridges).await
     }
 }
 
@@ -102,10 +101,10 @@ pub(super) struct Trace {
     frame: String,
 }
 
-impl Run for Trace {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for Trace {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let Self { in_port, frame } = self;
-        socket::ask(asking, ControlCommand::Trace { in_port, frame }).await
+        socket::ask(context, ControlCommand::Trace { in_port, frame }).await
     }
 }
 
@@ -114,9 +113,9 @@ impl Run for Trace {
 #[command(after_help = "Example:\n  weir ctl workers")]
 pub(super) struct Workers {}
 
-impl Run for Workers {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::Workers).await
+impl Execute for Workers {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::Workers).await
     }
 }
 
@@ -131,9 +130,9 @@ pub(super) struct Caches {
     set: Option<String>,
 }
 
-impl Run for Caches {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::Caches { set: self.set }).await
+impl Execute for Caches {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::Caches { set: self.set }).await
     }
 }
 
@@ -142,8 +141,8 @@ impl Run for Caches {
 #[command(after_help = "Example:\n  weir ctl --json counters")]
 pub(super) struct Counters {}
 
-impl Run for Counters {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::Counters).await
+impl Execute for Counters {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::Counters).await
     }
 }

@@ -5,8 +5,7 @@ use openflow::message::PacketOut as Message13;
 use openflow::text::{PortNames, actions_in};
 use openflow::{Match, Message, PortNo};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::{Line, read_one};
 use control::unhex;
@@ -27,8 +26,8 @@ pub(super) struct PacketOut {
     frames: Vec<String>,
 }
 
-impl Run for PacketOut {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for PacketOut {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let (in_port, actions, frames) = match self.actions {
             Some(actions) => (self.packet_out, actions, self.frames),
             None => {
@@ -37,20 +36,20 @@ impl Run for PacketOut {
             }
         };
         let port = |line: &Line, names: &PortNames| line.read(|text| names.parse_port(text));
-        let in_port = read_one(asking, Line::argument("in_port", &in_port), port).await?;
+        let in_port = read_one(context, Line::argument("in_port", &in_port), port).await?;
         let list = |line: &Line, names: &PortNames| line.read(|text| names.parse_actions(text));
-        let actions = read_one(asking, Line::argument("actions", &actions), list).await?;
+        let actions = read_one(context, Line::argument("actions", &actions), list).await?;
         let frames: Result<Vec<_>, _> =
             frames.iter().map(|frame| unhex(frame, packet::FRAME_CAPACITY)).collect();
         let frames = frames.map_err(Failure::Refused)?;
-        let version = asking.session().await?.version;
-        let said = actions_in(version, &Match::default(), &actions);
-        let actions = said.map_err(|why| Failure::Refused(format!("actions: {why}")))?;
+        let version = context.session().await?.version;
+        let translated = actions_in(version, &Match::default(), &actions);
+        let actions = translated.map_err(|why| Failure::Refused(format!("actions: {why}")))?;
         let message = |data| {
             let actions = actions.clone();
             Message::PacketOut(Message13 { buffer_id: None, in_port, actions, data })
         };
-        asking.session().await?.change(frames.into_iter().map(message).collect()).await
+        context.session().await?.change(frames.into_iter().map(message).collect()).await
     }
 }
 

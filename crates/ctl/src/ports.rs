@@ -3,76 +3,30 @@
 use clap::Args;
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod};
-use openflow::text::{PortNames, parse_port};
+use openflow::text::parse_port;
 use openflow::{Message, PortNo, QueueId, Xid};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::Line;
-
-/// The descriptions of all ports.
-pub(super) async fn descriptions(asking: &mut Asking<'_>) -> Result<Vec<PortDesc>, Failure> {
-    if asking.session().await?.version.has_port_desc() {
-        let answer = asking.statistics(MultipartRequestBody::PortDesc).await?;
-        let MultipartReplyBody::PortDesc(ports) = answer else {
-            return Err(Failure::refused("the switch gave another answer than asked"));
-        };
-        return Ok(ports);
-    }
-    let (_, answer) = asking.session().await?.ask(&Message::FeaturesRequest).await?;
-    if let Message::FeaturesReply(features) = answer {
-        Ok(features.ports)
-    } else {
-        Err(super::session::odd(&answer))
-    }
-}
-
-/// The names of all ports.
-pub(super) async fn names(asking: &mut Asking<'_>) -> Result<PortNames, Failure> {
-    let ports = descriptions(asking).await?;
-    Ok(PortNames::new(ports.iter().map(|port| (port.name.as_str(), port.port_no))))
-}
-
-/// Naming of ports in the output.
-#[derive(Args, Clone, Copy, Debug)]
-pub(super) struct Naming {
-    /// Print ports by their names, as a terminal gets them; not with --json
-    #[arg(long, overrides_with = "no_names")]
-    names: bool,
-    /// Print ports by their numbers, as files and pipes get them
-    #[arg(long, overrides_with = "names")]
-    no_names: bool,
-}
-
-impl Naming {
-    /// The names by which ports are printed; none where numbers are. A switch that refuses to
-    /// describe its ports leaves them their numbers.
-    pub(super) async fn port_names(self, asking: &mut Asking<'_>) -> Result<PortNames, Failure> {
-        let by_name = self.names || (asking.out.is_for_people() && !self.no_names);
-        if !by_name || asking.out.is_json() {
-            return Ok(PortNames::default());
-        }
-        match names(asking).await {
-            Err(Failure::Refused(_)) => Ok(PortNames::default()),
-            outcome => outcome,
-        }
-    }
-}
+use super::port_names::descriptions;
 
 /// A port by its number or its name; `None` for all of them.
-async fn number_of(asking: &mut Asking<'_>, port: Option<&str>) -> Result<PortNo, Failure> {
+async fn number_of(
+    context: &mut CommandContext<'_>,
+    port: Option<&str>,
+) -> Result<PortNo, Failure> {
     let Some(text) = port else { return Ok(PortNo::ANY) };
     match parse_port(text) {
         Ok(number) => Ok(number),
-        Err(_) => Ok(described(asking, text).await?.port_no),
+        Err(_) => Ok(described(context, text).await?.port_no),
     }
 }
 
 /// The description of a port by its number or its name.
-async fn described(asking: &mut Asking<'_>, text: &str) -> Result<PortDesc, Failure> {
+async fn described(context: &mut CommandContext<'_>, text: &str) -> Result<PortDesc, Failure> {
     let number = parse_port(text).ok();
-    let ports = descriptions(asking).await?;
+    let ports = descriptions(context).await?;
     let found = ports.into_iter().find(|port| Some(port.port_no) == number || port.name == text);
     found.ok_or_else(|| Failure::Refused(format!("port: there is no port {text}")))
 }
@@ -85,10 +39,10 @@ pub(super) struct DumpPorts {
     port: Option<String>,
 }
 
-impl Run for DumpPorts {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let port = number_of(asking, self.port.as_deref()).await?;
-        asking.describe(MultipartRequestBody::PortStats(port)).await
+impl Execute for DumpPorts {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let port = number_of(context, self.port.as_deref()).await?;
+        context.describe(MultipartRequestBody::PortStats(port)).await
     }
 }
 
@@ -107,16 +61,16 @@ impl DumpPortsDesc {
     }
 }
 
-impl Run for DumpPortsDesc {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DumpPortsDesc {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let ports = match &self.port {
             // Both versions can be asked for all only.
-            Some(text) => vec![described(asking, text).await?],
-            None => descriptions(asking).await?,
+            Some(text) => vec![described(context, text).await?],
+            None => descriptions(context).await?,
         };
         let body = MultipartReplyBody::PortDesc(ports);
         let reply = Message::MultipartReply(MultipartReply { more: false, body });
-        let (session, out) = asking.connected().await?;
+        let (session, out) = context.connected().await?;
         out.reply(session.version, Xid(2), &reply)
     }
 }
@@ -143,12 +97,14 @@ const SETTINGS: [(&str, PortConfig); 7] = [
     ("no-packet-in", PortConfig::NO_PACKET_IN),
 ];
 
-impl Run for ModPort {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for ModPort {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let (mask, config) = setting_of(&self.setting)?;
-        let PortDesc { port_no, hw_addr, .. } = described(asking, &self.port).await?;
+        let PortDesc { port_no, hw_addr, .. } = described(context, &self.port).await?;
         let advertise = PortFeatures::empty();
-        asking.change(Message::PortMod(PortMod { port_no, hw_addr, config, mask, advertise })).await
+        context
+            .change(Message::PortMod(PortMod { port_no, hw_addr, config, mask, advertise }))
+            .await
     }
 }
 
@@ -180,8 +136,8 @@ pub(super) struct QueueStats {
     queue: Option<String>,
 }
 
-impl Run for QueueStats {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for QueueStats {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let queue = match self.queue.as_deref() {
             None | Some("ALL" | "all") => QueueId::ALL,
             Some(text) => {
@@ -190,8 +146,8 @@ impl Run for QueueStats {
                 QueueId(u32::try_from(number).unwrap_or(u32::MAX))
             }
         };
-        let port = number_of(asking, self.port.as_deref()).await?;
-        asking.describe(MultipartRequestBody::Queue { port, queue }).await
+        let port = number_of(context, self.port.as_deref()).await?;
+        context.describe(MultipartRequestBody::Queue { port, queue }).await
     }
 }
 
@@ -203,16 +159,16 @@ pub(super) struct QueueGetConfig {
     port: Option<String>,
 }
 
-impl Run for QueueGetConfig {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let asks_for_all = asking.session().await?.version.has_queues_of_any_port();
+impl Execute for QueueGetConfig {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let asks_for_all = context.session().await?.version.has_queues_of_any_port();
         let asked = if asks_for_all || self.port.is_some() {
-            vec![number_of(asking, self.port.as_deref()).await?]
+            vec![number_of(context, self.port.as_deref()).await?]
         } else {
-            descriptions(asking).await?.into_iter().map(|port| port.port_no).collect()
+            descriptions(context).await?.into_iter().map(|port| port.port_no).collect()
         };
         for port in asked {
-            asking.show(&Message::QueueGetConfigRequest(port)).await?;
+            context.show(&Message::QueueGetConfigRequest(port)).await?;
         }
         Ok(())
     }

@@ -3,8 +3,7 @@
 use clap::Args;
 use control::{ControlCommand, PortSettings};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::socket;
 
@@ -24,10 +23,10 @@ pub(super) struct AddBridge {
     options: Vec<String>,
 }
 
-impl Run for AddBridge {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for AddBridge {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let Self { name, options } = self;
-        socket::ask_bridge(asking, name, ControlCommand::AddBridge { options }).await
+        socket::ask_bridge(context, name, ControlCommand::AddBridge { options }).await
     }
 }
 
@@ -40,9 +39,9 @@ pub(super) struct DelBridge {
     name: String,
 }
 
-impl Run for DelBridge {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask_bridge(asking, self.name, ControlCommand::DelBridge).await
+impl Execute for DelBridge {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask_bridge(context, self.name, ControlCommand::DelBridge).await
     }
 }
 
@@ -51,9 +50,9 @@ impl Run for DelBridge {
 #[command(after_help = "Examples:\n  weir ctl ports\n  weir ctl --json --bridge br0 ports")]
 pub(super) struct Ports {}
 
-impl Run for Ports {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::Ports).await
+impl Execute for Ports {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::Ports).await
     }
 }
 
@@ -95,11 +94,11 @@ pub(super) struct AddPort {
     settings: SettingsArgs,
 }
 
-impl Run for AddPort {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for AddPort {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let Self { name, port, settings } = self;
         let command = ControlCommand::AddPort { port, settings: settings.settings() };
-        socket::ask_bridge(asking, name, command).await
+        socket::ask_bridge(context, name, command).await
     }
 }
 
@@ -116,10 +115,10 @@ pub(super) struct DelPort {
     port: String,
 }
 
-impl Run for DelPort {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for DelPort {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let Self { name, port } = self;
-        socket::ask_bridge(asking, name, ControlCommand::DelPort { port }).await
+        socket::ask_bridge(context, name, ControlCommand::DelPort { port }).await
     }
 }
 
@@ -143,11 +142,11 @@ pub(super) struct SetPort {
     settings: SettingsArgs,
 }
 
-impl Run for SetPort {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for SetPort {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let Self { name, port, number, settings } = self;
         let command = ControlCommand::SetPort { port, number, settings: settings.settings() };
-        socket::ask_bridge(asking, name, command).await
+        socket::ask_bridge(context, name, command).await
     }
 }
 
@@ -156,8 +155,8 @@ impl Run for SetPort {
 #[command(after_help = "Examples:\n  weir ctl reload\n  weir ctl --json reload")]
 pub(super) struct Reload {}
 
-impl Run for Reload {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        socket::ask(asking, ControlCommand::Reload).await
+impl Execute for Reload {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        socket::ask(context, ControlCommand::Reload).await
     }
 }

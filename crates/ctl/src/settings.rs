@@ -4,8 +4,7 @@ use clap::Args;
 use openflow::Message;
 use openflow::message::{MultipartRequestBody, SwitchConfig};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::session::odd;
 
@@ -14,9 +13,9 @@ use super::session::odd;
 #[command(after_help = "Example:\n  weir ctl dump-desc")]
 pub(super) struct DumpDesc {}
 
-impl Run for DumpDesc {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        asking.describe(MultipartRequestBody::Desc).await
+impl Execute for DumpDesc {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.describe(MultipartRequestBody::Desc).await
     }
 }
 
@@ -27,8 +26,8 @@ const FRAGMENTS: u16 = 3;
 const MODES: [&str; 3] = ["normal", "drop", "reassemble"];
 
 /// Settings of the switch.
-async fn config(asking: &mut Asking<'_>) -> Result<SwitchConfig, Failure> {
-    match asking.session().await?.ask(&Message::GetConfigRequest).await? {
+async fn config(context: &mut CommandContext<'_>) -> Result<SwitchConfig, Failure> {
+    match context.session().await?.ask(&Message::GetConfigRequest).await? {
         (_, Message::GetConfigReply(config)) => Ok(config),
         (_, other) => Err(odd(&other)),
     }
@@ -40,9 +39,9 @@ fn mode(config: SwitchConfig) -> String {
 }
 
 /// Sets the switch, and looks whether it did: some switches take it and do nothing.
-async fn set(asking: &mut Asking<'_>, wanted: SwitchConfig) -> Result<(), Failure> {
-    asking.change(Message::SetConfig(wanted)).await?;
-    let held = config(asking).await?;
+async fn set(context: &mut CommandContext<'_>, wanted: SwitchConfig) -> Result<(), Failure> {
+    context.change(Message::SetConfig(wanted)).await?;
+    let held = config(context).await?;
     if held.flags & FRAGMENTS == wanted.flags & FRAGMENTS {
         return Ok(());
     }
@@ -62,10 +61,10 @@ fn fragments(text: &str) -> Result<u16, Failure> {
 #[command(after_help = "Example:\n  weir ctl get-frags")]
 pub(super) struct GetFrags {}
 
-impl Run for GetFrags {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let mode = mode(config(asking).await?);
-        asking.out.record(&mode, || serde_json::json!({ "frags": mode }))
+impl Execute for GetFrags {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let mode = mode(config(context).await?);
+        context.out.record(&mode, || serde_json::json!({ "frags": mode }))
     }
 }
 
@@ -77,12 +76,12 @@ pub(super) struct SetFrags {
     mode: String,
 }
 
-impl Run for SetFrags {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for SetFrags {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let flags = fragments(&self.mode)?;
-        let held = config(asking).await?;
+        let held = config(context).await?;
         let flags = held.flags & !FRAGMENTS | flags;
-        set(asking, SwitchConfig { flags, ..held }).await
+        set(context, SwitchConfig { flags, ..held }).await
     }
 }
 
@@ -91,9 +90,9 @@ impl Run for SetFrags {
 #[command(after_help = "Example:\n  weir ctl get-config")]
 pub(super) struct GetConfig {}
 
-impl Run for GetConfig {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        asking.show(&Message::GetConfigRequest).await
+impl Execute for GetConfig {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.show(&Message::GetConfigRequest).await
     }
 }
 
@@ -109,13 +108,13 @@ pub(super) struct SetConfig {
     miss_send_len: Option<u16>,
 }
 
-impl Run for SetConfig {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for SetConfig {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let flags = self.frags.as_deref().map(fragments).transpose()?;
-        let held = config(asking).await?;
+        let held = config(context).await?;
         let flags = flags.map_or(held.flags, |flags| held.flags & !FRAGMENTS | flags);
         let miss_send_len = self.miss_send_len.unwrap_or(held.miss_send_len);
-        set(asking, SwitchConfig { flags, miss_send_len }).await
+        set(context, SwitchConfig { flags, miss_send_len }).await
     }
 }
 
@@ -129,8 +128,8 @@ Example:
   weir ctl get-async")]
 pub(super) struct GetAsync {}
 
-impl Run for GetAsync {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        asking.show(&Message::GetAsyncRequest).await
+impl Execute for GetAsync {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.show(&Message::GetAsyncRequest).await
     }
 }

@@ -2,40 +2,43 @@
 
 use control::{AskError, ControlCommand, ControlLine, ControlRequest};
 
-use super::asking::{Asking, Out};
+use super::address::SwitchAddress;
+use super::context::{CommandContext, Out};
 use super::failure::Failure;
-use super::run::Place;
 
 /// Asks the control socket something of Weir's own, and prints the answer.
-pub(super) async fn ask(asking: &mut Asking<'_>, command: ControlCommand) -> Result<(), Failure> {
-    ask_at(asking, None, command).await
+pub(super) async fn ask(
+    context: &mut CommandContext<'_>,
+    command: ControlCommand,
+) -> Result<(), Failure> {
+    ask_at(context, None, command).await
 }
 
 /// Asks a bridge that is named in the command.
 pub(super) async fn ask_bridge(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     bridge: String,
     command: ControlCommand,
 ) -> Result<(), Failure> {
-    ask_at(asking, Some(bridge), command).await
+    ask_at(context, Some(bridge), command).await
 }
 
 async fn ask_at(
-    asking: &mut Asking<'_>,
+    context: &mut CommandContext<'_>,
     bridge: Option<String>,
     command: ControlCommand,
 ) -> Result<(), Failure> {
-    let json = asking.out.is_json();
-    let place = match (bridge, &asking.place.bridge) {
+    let json = context.out.is_json();
+    let place = match (bridge, &context.place.bridge) {
         (Some(named), Some(other)) if named != *other => {
             let why = format!("--bridge {other} and the bridge {named} are two; name one");
             return Err(Failure::refused(why));
         }
-        (Some(named), _) => Place { bridge: Some(named), ..asking.place.clone() },
-        (None, _) => asking.place.clone(),
+        (Some(named), _) => SwitchAddress { bridge: Some(named), ..context.place.clone() },
+        (None, _) => context.place.clone(),
     };
     for record in records(&place, command, json).await? {
-        print(&mut asking.out, record)?;
+        print(&mut context.out, record)?;
     }
     Ok(())
 }
@@ -50,7 +53,7 @@ fn print(out: &mut Out<'_>, line: ControlLine) -> Result<(), Failure> {
 
 /// The records of an answer.
 pub(super) async fn records(
-    place: &Place,
+    place: &SwitchAddress,
     command: ControlCommand,
     json: bool,
 ) -> Result<Vec<ControlLine>, Failure> {

@@ -4,12 +4,12 @@ use channel::{Tls, TlsFiles};
 use client::{AsyncClient, ClientSettings};
 use openflow::Version;
 
+use super::address::SwitchAddress;
 use super::failure::Failure;
-use super::run::Place;
 use super::session::{self, Session};
 
 /// Connects to the switch that the arguments name.
-pub(super) async fn connect(place: &Place) -> Result<Session, Failure> {
+pub(super) async fn connect(place: &SwitchAddress) -> Result<Session, Failure> {
     let Some(endpoint) = &place.switch else {
         let path = place.control.clone().unwrap_or_else(control::default_path);
         let client =
@@ -22,22 +22,22 @@ pub(super) async fn connect(place: &Place) -> Result<Session, Failure> {
 /// Connects to another switch than the arguments name, with the same options.
 pub(super) async fn connect_to(
     endpoint: &channel::Endpoint,
-    place: &Place,
+    place: &SwitchAddress,
 ) -> Result<Session, Failure> {
     Ok(AsyncClient::connect(endpoint, settings(place)?).await.map(Session::of)?)
 }
 
-fn settings(place: &Place) -> Result<ClientSettings, Failure> {
+fn settings(place: &SwitchAddress) -> Result<ClientSettings, Failure> {
     let mut settings = session::settings(&versions(place));
     settings.tls = tls(place)?;
     Ok(settings)
 }
 
-fn versions(place: &Place) -> Vec<Version> {
+fn versions(place: &SwitchAddress) -> Vec<Version> {
     if place.protocols.is_empty() { Version::ALL.to_vec() } else { place.protocols.clone() }
 }
 
-fn tls(place: &Place) -> Result<Option<Tls>, Failure> {
+fn tls(place: &SwitchAddress) -> Result<Option<Tls>, Failure> {
     let (Some(private_key), Some(certificate), Some(ca_cert)) =
         (&place.private_key, &place.certificate, &place.ca_cert)
     else {

@@ -7,8 +7,7 @@ use openflow::message::{
 use openflow::table::{TableFeatures, TableMod};
 use openflow::{Message, TableId, Xid};
 
-use super::asking::Asking;
-use super::commands::Run;
+use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 
 /// Counters of the tables
@@ -20,27 +19,27 @@ pub(super) struct DumpTables {
     used: bool,
 }
 
-impl Run for DumpTables {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let body = asking.statistics(MultipartRequestBody::Table).await?;
+impl Execute for DumpTables {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let body = context.statistics(MultipartRequestBody::Table).await?;
         let MultipartReplyBody::Table(mut tables) = body else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         tables.retain(|table| !self.used || table.active_count > 0 || table.lookup_count > 0);
-        print(asking, MultipartReplyBody::Table(tables)).await
+        print(context, MultipartReplyBody::Table(tables)).await
     }
 }
 
-async fn print(asking: &mut Asking<'_>, body: MultipartReplyBody) -> Result<(), Failure> {
+async fn print(context: &mut CommandContext<'_>, body: MultipartReplyBody) -> Result<(), Failure> {
     let reply = Message::MultipartReply(MultipartReply { more: false, body });
-    let (session, out) = asking.connected().await?;
+    let (session, out) = context.connected().await?;
     out.reply(session.version, Xid(2), &reply)
 }
 
 /// The features of all tables.
-async fn features(asking: &mut Asking<'_>) -> Result<Vec<TableFeatures>, Failure> {
+async fn features(context: &mut CommandContext<'_>) -> Result<Vec<TableFeatures>, Failure> {
     let body = MultipartRequestBody::TableFeatures(Vec::new());
-    let MultipartReplyBody::TableFeatures(tables) = asking.statistics(body).await? else {
+    let MultipartReplyBody::TableFeatures(tables) = context.statistics(body).await? else {
         return Err(Failure::refused("the switch gave another answer than asked"));
     };
     Ok(tables)
@@ -56,14 +55,14 @@ pub(super) struct DumpTableFeatures {
     table: Option<u8>,
 }
 
-impl Run for DumpTableFeatures {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let mut tables = features(asking).await?;
+impl Execute for DumpTableFeatures {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let mut tables = features(context).await?;
         tables.retain(|table| self.table.is_none_or(|number| table.table_id.0 == number));
         if let (Some(number), true) = (self.table, tables.is_empty()) {
             return Err(Failure::Refused(format!("there is no table {number}")));
         }
-        print(asking, MultipartReplyBody::TableFeatures(tables)).await
+        print(context, MultipartReplyBody::TableFeatures(tables)).await
     }
 }
 
@@ -94,8 +93,8 @@ pub(super) struct ModTable {
     config: Miss,
 }
 
-impl Run for ModTable {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
+impl Execute for ModTable {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let table_id = match self.table.as_str() {
             "ALL" | "all" => TableId::ALL,
             text => TableId(text.parse().map_err(|_| {
@@ -107,7 +106,7 @@ impl Run for ModTable {
             Miss::Continue => 1,
             Miss::Drop => 2,
         };
-        asking.change(Message::TableMod(TableMod { table_id, config })).await
+        context.change(Message::TableMod(TableMod { table_id, config })).await
     }
 }
 
@@ -134,9 +133,9 @@ pub(super) struct ModTableFeatures {
     last: bool,
 }
 
-impl Run for ModTableFeatures {
-    async fn run(self, asking: &mut Asking<'_>) -> Result<(), Failure> {
-        let mut tables = features(asking).await?;
+impl Execute for ModTableFeatures {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let mut tables = features(context).await?;
         let number = TableId(self.table);
         let table = tables.iter_mut().find(|table| table.table_id == number);
         let table = table.ok_or_else(|| Failure::Refused(format!("no table {}", self.table)))?;
@@ -157,7 +156,7 @@ impl Run for ModTableFeatures {
             Message::MultipartRequest(MultipartRequest { more: index + 1 < count, body })
         };
         let parts: Vec<Message> = tables.into_iter().enumerate().map(part).collect();
-        asking.session().await?.ask_in_parts(&parts).await.map(|_| ())
+        context.session().await?.ask_in_parts(&parts).await.map(|_| ())
     }
 }
 

@@ -207,10 +207,10 @@ mod tests {
         kept.kill().unwrap();
         kept.wait().unwrap();
         assert!(found.contains(&Leftover::Removed(dead)), "{found:?}");
-        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|line| line.contains("sleep 60")), "{said:?}");
-        assert!(said.iter().any(|line| line.contains("its run lives")), "{said:?}");
-        assert!(said.iter().any(|line| line.contains("whose it is")), "{said:?}");
+        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(lines.iter().any(|line| line.contains("sleep 60")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("its run lives")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("whose it is")), "{lines:?}");
     }
 
     #[test]

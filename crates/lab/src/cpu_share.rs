@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_said() {
+    fn what_the_kernel_refuses_is_reported() {
         let root = tempfile::tempdir().unwrap();
         let error = Hierarchy::V1(root.path().join("none")).make(share("20 %")).unwrap_err();
         assert!(matches!(error, GroupError::Refused { .. }));

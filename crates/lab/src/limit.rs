@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_machine_is_said_beside_a_full_part() {
+    fn a_full_machine_is_named_beside_a_full_part() {
         let limit = limiting(&load(None, None, (0.5, 0.95), 0.99), None);
         assert!(limit.machine_full && limit.part == Part::Controller);
         let shared = limiting(&load(None, None, (0.7, 0.6), 1.0), None);

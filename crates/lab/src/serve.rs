@@ -171,7 +171,7 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(ServeError::Start)?;
     let mut follower = Follower::new(&options.folder);
-    let (tell, seen) = watch::channel(look(&mut follower, &options.folder));
+    let (sender, seen) = watch::channel(look(&mut follower, &options.folder));
     let shown = Arc::new(Shown {
         folder: options.folder.clone(),
         follower: Mutex::new(follower),
@@ -190,7 +190,7 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
             tokio::select! {
                 // An error here is the end of the sender, which asks for the same.
                 _ = stopped => {}
-                () = follow(Arc::clone(&shown), tell) => {}
+                () = follow(Arc::clone(&shown), sender) => {}
                 () = accept(listener, router(&shown)) => {}
             }
         };
@@ -240,7 +240,7 @@ fn beyond_ledger(seen: &Seen, folder: &Path) -> Option<(&'static str, u64)> {
 }
 
 /// Looks at the ledger as long as anyone may ask.
-async fn follow(shown: Arc<Shown>, tell: watch::Sender<Seen>) {
+async fn follow(shown: Arc<Shown>, sender: watch::Sender<Seen>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let own = Arc::clone(&shown);
@@ -249,7 +249,7 @@ async fn follow(shown: Arc<Shown>, tell: watch::Sender<Seen>) {
             look(&mut follower, &own.folder)
         });
         let Ok(seen) = looked.await else { return };
-        tell.send_if_modified(|before| {
+        sender.send_if_modified(|before| {
             // A page counts seconds by itself.
             let known =
                 |seen: &Seen| (seen.standing, seen.version, seen.step.clone(), seen.words.clone());
@@ -372,7 +372,7 @@ async fn events(State(shown): State<Arc<Shown>>) -> Response {
     let mut seen = shown.seen.clone();
     // The first event is how it stands now.
     seen.mark_changed();
-    let told = stream::unfold(Follows(seen, place), |mut follows| async move {
+    let events = stream::unfold(Follows(seen, place), |mut follows| async move {
         let event = match tokio::time::timeout(ALIVE, follows.0.changed()).await {
             Ok(changed) => {
                 changed.ok()?;
@@ -383,7 +383,7 @@ async fn events(State(shown): State<Arc<Shown>>) -> Response {
         };
         Some((Ok::<_, std::convert::Infallible>(event), follows))
     });
-    guarded(Sse::new(told).into_response())
+    guarded(Sse::new(events).into_response())
 }
 
 fn json_text(value: &impl serde::Serialize) -> String {

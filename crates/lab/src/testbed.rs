@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_a_rate_is_offered_more_than_the_line_that_its_device_names() {
+    fn a_link_without_a_rate_is_offered_more_than_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let bed = Testbed::Memory(MemoryTestbed::new(folder.path()).unwrap());
         // 4,000,000 frames of 1,518 bytes a second are 49 Gbit/s; a session refuses what its line

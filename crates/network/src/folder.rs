@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_keeper_left_is_removed_and_foreign_folders_are_not() {
+    fn leftovers_of_a_killed_keeper_go_and_foreign_folders_stay() {
         let root = tempfile::tempdir().unwrap();
         let left = root.path().join("gone");
         std::fs::create_dir(&left).unwrap();

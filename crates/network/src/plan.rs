@@ -334,7 +334,7 @@ mod tests {
             format!(r#"{{"switch": [{{"name": "s1"}}], "host": [{{"name": "h1"}}], {rest}}}"#)
         };
         let s = r#""switch": [{"name": "s1"}]"#;
-        for (text, said) in [
+        for (text, part) in [
             ("{}".to_owned(), "no switch"),
             ("{".to_owned(), "line 1"),
             (with(r#""port": 1"#), "unknown field `port`"),
@@ -370,7 +370,7 @@ mod tests {
             ),
         ] {
             let error = plan(&text).unwrap_err();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

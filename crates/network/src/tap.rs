@@ -213,7 +213,7 @@ fn answer(mut stream: UnixStream, taps: &mut [HostTap]) -> io::Result<()> {
         tap.missed_before = missed;
     }
     let missed = missed.saturating_sub(tap.missed_before);
-    let mut text = serde_json::to_string(&tap.counts.told(missed))?;
+    let mut text = serde_json::to_string(&tap.counts.report(missed))?;
     text.push('\n');
     stream.write_all(text.as_bytes())
 }
@@ -277,7 +277,7 @@ impl Counts {
         *bytes += len as u64;
     }
 
-    fn told(&self, missed: u64) -> HostStats {
+    fn report(&self, missed: u64) -> HostStats {
         let rows = self.rows.iter().map(|(flow, (packets, bytes))| StatsRow {
             is_sent: !flow.is_received,
             protocol: flow.protocol,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_received_and_of_others_is_told_apart() {
+    fn sent_received_and_foreign_packets_have_their_own_counts() {
         let mut counts = Counts::default();
         for frame in [udp(OWN, OTHER, 9), udp(OWN, OTHER, 9), udp(OTHER, OWN, 9)] {
             counts.add(OWN, &frame, frame.len());
@@ -328,13 +328,13 @@ mod tests {
         for cut in 0..udp(OWN, OTHER, 9).len() {
             Counts::default().add(OWN, &udp(OWN, OTHER, 9)[..cut], cut);
         }
-        let told = counts.told(0);
-        assert_eq!((told.rows.len(), told.others, told.beyond), (2, 1, 0));
-        let sent = &told.rows[0];
+        let report = counts.report(0);
+        assert_eq!((report.rows.len(), report.others, report.beyond), (2, 1, 0));
+        let sent = &report.rows[0];
         assert!(sent.is_sent && sent.dst_port == Some(9) && sent.protocol == 17);
         assert_eq!((sent.packets, sent.dst), (3, [10, 0, 0, 2].into()));
         assert!(sent.bytes > 1_000);
-        assert!(!told.rows[1].is_sent && told.rows[1].packets == 1);
+        assert!(!report.rows[1].is_sent && report.rows[1].packets == 1);
     }
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
             counts.add(OWN, &udp(OTHER, OWN, port), 60);
         }
         counts.add(OWN, &udp(OTHER, OWN, 0), 60);
-        let told = counts.told(0);
-        assert_eq!((told.rows.len(), told.beyond, told.rows[0].packets), (ROWS_MAX, 10, 2));
+        let report = counts.report(0);
+        assert_eq!((report.rows.len(), report.beyond, report.rows[0].packets), (ROWS_MAX, 10, 2));
     }
 }

@@ -270,8 +270,8 @@ impl Executor {
 impl Running {
     fn reflector(mut port: Port, host: HostAddress) -> Result<Self, String> {
         let (stop, reflected) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (told, count) = (Arc::clone(&stop), Arc::clone(&reflected));
-        let run = move || reflect(&mut port, &host, &told, &count);
+        let (is_over, count) = (Arc::clone(&stop), Arc::clone(&reflected));
+        let run = move || reflect(&mut port, &host, &is_over, &count);
         let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("no thread for the reflector: {error}"))?;
         Ok(Self::Reflector { stop, reflected, thread: Some(thread) })

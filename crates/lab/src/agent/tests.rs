@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Running {
     address: SocketAddr,
     cancel: Cancel,
-    said: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<String>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -39,8 +39,8 @@ impl Running {
     fn start_napping(interfaces: &[&str], tls: Option<Tls>, nap: fn(Duration)) -> Self {
         let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
         let executor = Executor::opening(interfaces, netdev::open_text).napping(nap);
-        let (cancel, said) = (Cancel::default(), Arc::new(Mutex::new(Vec::new())));
-        let lines = Arc::clone(&said);
+        let (cancel, log) = (Cancel::default(), Arc::new(Mutex::new(Vec::new())));
+        let lines = Arc::clone(&log);
         let say = Arc::new(move |line: &str| {
             lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
         });
@@ -48,7 +48,7 @@ impl Running {
         let agent = Agent::bind(any, tls, executor, (cancel.clone(), say)).unwrap();
         let address = agent.address().unwrap();
         let thread = std::thread::spawn(move || agent.serve().unwrap());
-        Self { address, cancel, said, thread: Some(thread) }
+        Self { address, cancel, log, thread: Some(thread) }
     }
 
     fn endpoint(&self, scheme: &str) -> Endpoint {
@@ -62,8 +62,8 @@ impl Running {
     /// Waits until it has said that.
     fn await_line(&self, part: &str) {
         let begun = Instant::now();
-        while !self.said.lock().unwrap().iter().any(|line| line.contains(part)) {
-            assert!(begun.elapsed() < PATIENCE, "{part:?}: {:?}", self.said.lock().unwrap());
+        while !self.log.lock().unwrap().iter().any(|line| line.contains(part)) {
+            assert!(begun.elapsed() < PATIENCE, "{part:?}: {:?}", self.log.lock().unwrap());
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -169,8 +169,8 @@ fn hostile_bytes_end_their_own_connection_and_no_other() {
         }
     };
     assert!(link.exchange(Instant::now()).is_ok());
-    let said = agent.said.lock().unwrap().join("\n");
-    assert!(!said.contains('\u{1b}') && !said.contains(&"x".repeat(101)), "{said}");
+    let log = agent.log.lock().unwrap().join("\n");
+    assert!(!log.contains('\u{1b}') && !log.contains(&"x".repeat(101)), "{log}");
     agent.end();
 }
 
@@ -190,15 +190,15 @@ fn one_address_that_says_nothing_keeps_no_lab_of_another_out() {
     let idle: Vec<TcpStream> = (0..16).map(|_| connect_from(other, agent.address)).collect();
     agent.await_line("127.0.0.2");
     let link = agent.connect().unwrap();
-    let said = agent.said.lock().unwrap().join("\n");
-    let refused = said.matches("refused, 4 connections of this address wait").count();
-    assert_eq!(refused, 12, "{said}");
+    let log = agent.log.lock().unwrap().join("\n");
+    let refused = log.matches("refused, 4 connections of this address wait").count();
+    assert_eq!(refused, 12, "{log}");
     // Their places come back, those of the lab's own too.
     drop((idle, link));
     let begun = Instant::now();
     for _ in 0..40 {
         while agent.connect().is_err() {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", agent.said.lock().unwrap());
+            assert!(begun.elapsed() < PATIENCE, "{:?}", agent.log.lock().unwrap());
         }
     }
     agent.end();
@@ -225,7 +225,7 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     let of_end = |port| StreamSpec { port, ..StreamSpec::default() };
     let apart = vec![of_end(0), of_end(1), of_end(0)];
     assert!(why(traffic(&own(), apart)).contains("end 0 stand in two places"));
-    for (zero_ns, line_rate_bps, said) in
+    for (zero_ns, line_rate_bps, log) in
         [(i64::MIN, 0.0, "a clock"), (i64::MAX, 0.0, "a clock"), (0, -1.0, "line rate")]
     {
         let streams = vec![StreamSpec::default()];
@@ -239,7 +239,7 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
         };
         let part = EndTask::Traffic(traffic);
         let why = why(AgentRequest::Open(EndProgram { interface: own(), part }));
-        assert!(why.contains(said), "{why}");
+        assert!(why.contains(log), "{why}");
     }
     // Only what a program of a host has printed can be read.
     executor.carry_out(traffic(&own(), vec![StreamSpec::default()]), 0);
@@ -285,8 +285,8 @@ fn only_a_lab_with_a_certificate_of_the_authority_is_let_in() {
     agent.await_line("is not signed by the CA in --ca-cert");
     // Nor one that speaks no TLS.
     assert!(agent.connect().is_err());
-    let said = agent.said.lock().unwrap().join("\n");
-    assert!(!said.contains("works for"), "{said}");
+    let log = agent.log.lock().unwrap().join("\n");
+    assert!(!log.contains("works for"), "{log}");
     let link = connect(&keys(ours.path(), "lab")).unwrap();
     let mut link = TrafficBox::Agent(link);
     for _ in 0..100 {
@@ -328,7 +328,7 @@ mod testbed {
     /// Two agents whose clocks began at other times, and a wire between their ends: what is sent
     /// at one is counted at the other, and the delays are those of the wire.
     #[test]
-    fn two_boxes_measure_a_wire_and_say_how_well_they_know_their_clocks() {
+    fn two_boxes_measure_a_wire_and_the_error_of_their_clocks() {
         let ends = ["memory:agent-wire?end=a", "memory:agent-wire?end=b"];
         let first = Running::start(&ends[..1], None);
         // Their clocks differ by so much at least.
@@ -339,8 +339,8 @@ mod testbed {
         let stop = AtomicBool::new(false);
         // What their figures hold for.
         let (kernel, notes) = (crate::facts::Machine::read().kernel, bed.notes());
-        let is_told = |note: &&String| note.contains(&kernel) && note.contains("weir ");
-        assert_eq!(notes.iter().filter(is_told).count(), 2, "{notes:?}");
+        let names_kernel = |note: &&String| note.contains(&kernel) && note.contains("weir ");
+        assert_eq!(notes.iter().filter(names_kernel).count(), 2, "{notes:?}");
         let mut measurer = bed.measurer(plan(&stop));
         // The second trial finds everything as the first did.
         for _ in 0..2 {
@@ -426,7 +426,7 @@ mod testbed {
 
     /// A trial in which one of the boxes stood still is told, as one of the lab's own machine is.
     #[test]
-    fn a_stall_of_a_box_is_told_once() {
+    fn a_stall_of_a_box_is_reported_once() {
         let ends = ["memory:agent-stall?end=a", "memory:agent-stall?end=b"];
         // Longer than this machine may stall meanwhile.
         let stands_still = |_| std::thread::sleep(Duration::from_secs(1));
@@ -478,7 +478,7 @@ mod testbed {
         drop(bed);
         agent.await_line("has gone");
         // Nothing was left open for the end of the connection to close.
-        assert!(!agent.said.lock().unwrap().iter().any(|line| line.contains("is closed")));
+        assert!(!agent.log.lock().unwrap().iter().any(|line| line.contains("is closed")));
         agent.end();
     }
 }

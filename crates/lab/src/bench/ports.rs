@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_has_the_points_that_rows_show_and_the_durations_that_are_asked_for() {
+    fn a_scenario_has_the_points_of_its_rows_and_its_durations() {
         let duts: Vec<_> = DUTS.iter().map(|name| NamedDut::find(name).unwrap()).collect();
         let paths = ProgramPaths::new(std::path::PathBuf::new(), std::path::PathBuf::new());
         let scenario = |row: &str| {

@@ -129,10 +129,10 @@ fn state(pid: u32) -> Option<char> {
 }
 
 /// Whether a process is held still, once it does what it was told to by a signal.
-fn is_still(pid: u32, is_told: bool) -> bool {
+fn is_still(pid: u32, is_stopped: bool) -> bool {
     let begun = Instant::now();
     let is_late = || begun.elapsed() > Duration::from_secs(20);
-    while state(pid).is_some_and(|now| (now == 'T') != is_told && now != 'Z') && !is_late() {
+    while state(pid).is_some_and(|now| (now == 'T') != is_stopped && now != 'Z') && !is_late() {
         std::thread::sleep(Duration::from_millis(1));
     }
     state(pid) == Some('T')

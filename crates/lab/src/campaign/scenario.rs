@@ -499,7 +499,7 @@ value = 120.0
     }
 
     #[test]
-    fn a_method_has_settings_of_its_own_and_a_switch_may_be_left_out() {
+    fn a_method_has_own_settings_and_a_switch_may_be_left_out() {
         let text = TEXT.to_owned()
             + "[[without]]\ndut = \"ovs\"\ntable = \"one entry\"\n\
                [method.delay]\ntrials = 2\nset = { rate_pps = 7.0 }\n\

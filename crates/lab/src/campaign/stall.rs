@@ -163,7 +163,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn the_longest_delay_of_the_watcher_is_told() {
+    fn the_longest_delay_of_the_watcher_is_reported() {
         let late = Duration::from_millis(40);
         let naps = AtomicUsize::new(0);
         // The second nap ends late, as on a machine that stood still meanwhile.
@@ -197,24 +197,24 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_still_lasts_is_told() {
+    fn a_stall_that_still_lasts_is_reported() {
         let (watched, may_end, begun) = (Watched::new(), AtomicBool::new(false), Instant::now());
         let nap = |_| {
             while !may_end.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
         };
-        let told_ms = std::thread::scope(|scope| {
+        let longest_ms = std::thread::scope(|scope| {
             scope.spawn(|| watched.run(&nap));
             while watched.longest_ms() < 20.0 && begun.elapsed() < Duration::from_secs(60) {
                 std::thread::yield_now();
             }
-            let told_ms = watched.longest_ms();
+            let longest_ms = watched.longest_ms();
             watched.is_over.store(true, Ordering::SeqCst);
             may_end.store(true, Ordering::SeqCst);
-            told_ms
+            longest_ms
         });
-        assert!(told_ms >= 20.0, "{told_ms}");
+        assert!(longest_ms >= 20.0, "{longest_ms}");
         // Behind its end time goes on and the delay does not.
         let longest_ms = watched.longest_ms();
         std::thread::sleep(Duration::from_millis(5));

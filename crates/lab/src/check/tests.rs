@@ -113,11 +113,11 @@ fn a_switch_that_answers_barriers_too_early_is_found_out() {
 }
 
 #[test]
-fn a_switch_that_drops_entries_is_found_out_by_statistics_and_by_traffic() {
-    for (lie, said) in [(Lie::Traffic, "150 by its statistics"), (Lie::Statistics, "100 by its")] {
+fn a_switch_that_drops_entries_is_found_out() {
+    for (lie, part) in [(Lie::Traffic, "150 by its statistics"), (Lie::Statistics, "100 by its")] {
         let found = table(&mut Mock::new(lie), 150).unwrap();
         assert_eq!(found.verdict, Truth::Lies, "{lie:?}: {}", found.note);
-        assert!(found.note.contains(said), "{lie:?}: {}", found.note);
+        assert!(found.note.contains(part), "{lie:?}: {}", found.note);
         assert!(found.note.contains("100 by traffic"), "{lie:?}: {}", found.note);
     }
 }

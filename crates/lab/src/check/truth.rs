@@ -98,7 +98,7 @@ pub fn table(switch: &mut dyn CheckedSwitch, entries: u32) -> Result<Finding, Ch
     switch.clear()?;
     let messages = (0..entries).map(entry).collect::<Result<Vec<_>, _>>()?;
     let taken = switch.send_each(messages)?;
-    let said = switch.entries()?;
+    let reported = switch.entries()?;
     let mut missing: Vec<u32> = (0..entries).collect();
     // A burst of frames shows many entries at once; one that was lost is sent again.
     for _ in 0..TRIES {
@@ -116,9 +116,9 @@ pub fn table(switch: &mut dyn CheckedSwitch, entries: u32) -> Result<Finding, Ch
     }
     let obeyed = u64::from(entries) - missing.len() as u64;
     let note = format!(
-        "{entries} sent, {taken} not refused, {said} by its statistics, {obeyed} by traffic"
+        "{entries} sent, {taken} not refused, {reported} by its statistics, {obeyed} by traffic"
     );
-    let is_true = said == taken && obeyed == taken;
+    let is_true = reported == taken && obeyed == taken;
     let verdict = if is_true { Truth::Yes } else { Truth::Lies };
     switch.clear()?;
     Ok(Finding::new(area, feature, verdict, note))

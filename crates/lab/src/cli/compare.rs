@@ -193,7 +193,7 @@ impl HistoryArgs {
         if self.json {
             print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
         } else {
-            print(&told(&found, super::terminal_width().unwrap_or(100)))?;
+            print(&history_text(&found, super::terminal_width().unwrap_or(100)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -231,7 +231,7 @@ fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
 }
 
 /// The history for a terminal.
-fn told(found: &History, width: u16) -> String {
+fn history_text(found: &History, width: u16) -> String {
     let (first, last) = (found.runs.first(), found.runs.last());
     let mut out = format!(
         "{} from {} to {}, {}.\n",
@@ -308,7 +308,7 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{compared, runs_in, told};
+    use super::{compared, history_text, runs_in};
     use crate::compare::compare;
     use crate::history::history;
     use crate::present::sample;
@@ -348,7 +348,7 @@ mod tests {
         std::fs::write(folder.path().join("notes.txt"), "x").unwrap();
         let runs = runs_in(folder.path()).unwrap();
         assert_eq!(runs.len(), 2);
-        let text = told(&history(runs), 100);
+        let text = history_text(&history(runs), 100);
         assert!(text.contains("2 runs from") && text.contains("too short for a change"), "{text}");
         let refusal = format!("{:#}", runs_in(&folder.path().join("other.json")).unwrap_err());
         assert!(refusal.contains("other.json"), "{refusal}");

@@ -159,8 +159,8 @@ mod tests {
         std::fs::write(&file, &bytes).unwrap();
         assert_eq!(load(&file).unwrap(), results);
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-        let said = format!("{:#}", load(&file).unwrap_err());
-        assert!(said.contains("it is no whole gzip file"), "{said}");
+        let reason = format!("{:#}", load(&file).unwrap_err());
+        assert!(reason.contains("it is no whole gzip file"), "{reason}");
     }
 
     #[test]
@@ -177,8 +177,8 @@ mod tests {
             ("{\"format\": 1}", "has the form 1 and this program reads 2"),
             ("{\"format\": 2}", "missing field"),
         ] {
-            let said = refusal(text);
-            assert!(said.contains(word) && said.contains("results.json"), "{said}");
+            let reason = refusal(text);
+            assert!(reason.contains(word) && reason.contains("results.json"), "{reason}");
         }
         let none = format!("{:#}", load(Path::new("/nowhere/results.json")).unwrap_err());
         assert!(none.contains("cannot read /nowhere/results.json"), "{none}");

@@ -93,7 +93,7 @@ mod tests {
     use std::path::PathBuf;
 
     #[test]
-    fn without_programs_the_remedy_is_said() {
+    fn without_programs_the_remedy_is_named() {
         let mut paths = ProgramPaths::new(PathBuf::from("/nowhere"), PathBuf::from("/nowhere"));
         assert!(Bofuss.programs(&paths).unwrap_err().to_string().contains("--bofuss DIR"));
         paths.bofuss = Some(PathBuf::from("/nowhere"));

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_program_the_remedy_is_said() {
+    fn without_a_program_the_remedy_is_named() {
         let paths = ProgramPaths::new(PathBuf::from("/nowhere"), PathBuf::from("/nowhere"));
         assert!(Lagopus.programs(&paths).unwrap_err().to_string().contains("--lagopus PATH"));
     }

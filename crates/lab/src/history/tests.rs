@@ -28,7 +28,7 @@ fn runs(seed: u64, rates: &[f64]) -> Vec<Results> {
 }
 
 #[test]
-fn a_step_is_found_at_its_run_with_its_size_and_what_else_changed() {
+fn a_step_is_found_at_its_run_with_its_size_and_differences() {
     let mut rates = [100.0; 16];
     rates[9..].fill(80.0);
     let mut runs = runs(3, &rates);

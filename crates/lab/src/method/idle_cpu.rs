@@ -22,7 +22,7 @@ const METRICS: &[Metric] = &[Metric {
 }];
 
 /// Time after the start in which a switch may still have work of its start.
-const SETTLE: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_millis(500);
 
 impl Method for IdleCpu {
     fn id(&self) -> &'static str {
@@ -42,7 +42,7 @@ impl Method for IdleCpu {
     }
 
     fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s()) + SETTLE
+        Duration::from_secs_f64(settings.duration_s()) + REST
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
@@ -68,7 +68,7 @@ pub(super) fn cores(
     duration: Duration,
     cancel: &Cancel,
 ) -> Result<(f64, usize), TrialError> {
-    cancel.sleep(SETTLE)?;
+    cancel.sleep(REST)?;
     let before = ran(pids)?;
     let begun = Instant::now();
     cancel.sleep(duration)?;

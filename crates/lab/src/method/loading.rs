@@ -36,7 +36,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
     let setup = replaying.setup;
     let loaded = setup.loaded().context("the switch has no flow entries")?;
     // They were loaded before the run watched for stalls.
-    replaying.bed.tell_stall(loaded.stall_ms);
+    replaying.bed.report_stall(loaded.stall_ms);
     let mut client = setup.client().context("the switch has no OpenFlow channel")?;
     let begun = Instant::now();
     client.delete_flows()?;

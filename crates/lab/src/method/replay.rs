@@ -16,7 +16,7 @@ use crate::cancel::Cancel;
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
-use crate::testbed::replay::{Counts, ReplayTestbed, settle};
+use crate::testbed::replay::{Counts, ReplayTestbed, await_steady_rate};
 
 /// Run of a forwarder that was held still, before it is measured.
 pub(crate) const RUN_IN: Duration = Duration::from_millis(300);
@@ -27,7 +27,7 @@ const KEPT_OFF_MAX: f64 = 0.03;
 /// Windows of one trial that are measured again at most.
 const AGAIN_MAX: usize = 2;
 
-const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+const STEADY_LIMIT: Duration = Duration::from_secs(20);
 
 /// A switch that fills its caches packet by packet takes three quarters of a minute for 100,000
 /// flows.
@@ -236,7 +236,7 @@ fn warm_up(
     let by_misses = setup.counters().map(|counters| counters.warm_up(MISSES_LIMIT, cancel));
     let seconds = match by_misses.transpose()?.flatten() {
         Some(seconds) => seconds,
-        None => settle(&mut counts, SETTLE_LIMIT, cancel)?,
+        None => await_steady_rate(&mut counts, STEADY_LIMIT, cancel)?,
     };
     let now = counts()?;
     ensure!(

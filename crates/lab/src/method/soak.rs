@@ -172,7 +172,7 @@ mod tests {
     use super::drift;
 
     #[test]
-    fn a_drift_is_that_of_the_second_half_and_outliers_do_not_turn_it() {
+    fn a_drift_is_that_of_the_second_half_without_outliers() {
         let warm = |n: u32| if n < 30 { 900.0 } else { 5.0 + 0.25 * f64::from(n) };
         let mut points: Vec<(f64, f64)> = (0..60).map(|n| (f64::from(n), warm(n))).collect();
         points[37].1 = 1_000.0;

@@ -96,7 +96,7 @@ impl Events {
 }
 
 #[test]
-fn a_campaign_is_followed_from_before_its_begin_until_behind_its_end() {
+fn a_campaign_is_followed_from_before_its_start_to_its_end() {
     let (lines, results) = campaign();
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("later");
@@ -136,13 +136,13 @@ fn a_campaign_is_followed_from_before_its_begin_until_behind_its_end() {
     events.standing("ended");
     drop(lock);
     let (status, text) = get(address, "/results.json");
-    let told: Results = serde_json::from_str(&text).unwrap();
-    assert!(status == 200 && told == results, "what the run told itself");
+    let served: Results = serde_json::from_str(&text).unwrap();
+    assert!(status == 200 && served == results, "what the run told itself");
     assert_eq!(get(address, "/").1, get(address, "/").1, "it stands");
 }
 
 #[test]
-fn a_run_that_was_killed_and_one_that_is_no_campaign_are_told() {
+fn a_killed_run_and_one_that_is_no_campaign_are_named() {
     let (lines, _) = campaign();
     let folder = tempfile::tempdir().unwrap();
     append(folder.path(), &lines[..lines.len() - 1].concat());
@@ -177,14 +177,14 @@ fn results_of_a_run_whose_ledger_found_no_room_are_shown() {
     let address = server.address();
     let mut events = Events::of(address);
     events.standing("cut-off");
-    let told: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
-    assert_ne!(told, results, "what the ledger says");
+    let served: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
+    assert_ne!(served, results, "what the ledger says");
     // They were written behind the last line that found room.
     set(written + Duration::from_secs(1)).unwrap();
     let ended = events.standing("ended");
     assert!(ended["words"].as_str().unwrap().contains("results.json"), "{ended}");
-    let told: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
-    assert_eq!(told, results);
+    let served: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
+    assert_eq!(served, results);
     assert!(get(address, "/").1.contains("no &lt;b&gt;answer"), "a trial behind the last line");
 }
 

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_have_the_widest_interval_and_say_what_it_is_worth() {
+    fn few_samples_have_the_widest_interval_and_its_confidence() {
         let found = unpaired_ratio(&[2.0, 4.0], &[1.0, 2.0], 0.99).unwrap().ranks;
         assert!(close(found.interval.low, 1.0) && close(found.interval.high, 4.0), "{found:?}");
         assert!(close(found.interval.confidence, 1.0 - 2.0 / 6.0), "{found:?}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_shift_and_ratio_of_any_distribution_as_often_as_they_say() {
+    fn intervals_hold_shift_and_ratio_as_often_as_stated() {
         for distribution in ALL {
             for (m, n) in [(5, 6), (9, 7), (33, 30)] {
                 assert_covers(&format!("{distribution:?} {m} {n}"), 3.0, |random| {

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_normal_samples_lies_in_its_interval_as_often_as_it_says() {
+    fn the_mean_lies_in_its_interval_as_often_as_stated() {
         for n in [2, 5, 30] {
             assert_covers(&format!("{n}"), 10.0, |random| {
                 mean_interval(&Known::Normal.samples(random, n), 0.99).unwrap()
@@ -248,7 +248,7 @@ mod tests {
 
     /// Welch's t is not exact; with 30 samples of each it says what it holds.
     #[test]
-    fn the_difference_of_means_lies_in_its_interval_as_often_as_it_says() {
+    fn the_difference_lies_in_its_interval_as_often_as_stated() {
         for distribution in ALL {
             assert_covers(&format!("{distribution:?}"), 0.0, |random| {
                 let first = distribution.samples(random, 30);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_of_normal_means_lies_in_its_interval_as_often_as_it_says() {
+    fn the_ratio_lies_in_its_interval_as_often_as_stated() {
         // A set of ratios without bounds holds every ratio.
         let all = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, confidence: 0.99 };
         for (m, n) in [(5, 5), (6, 12), (30, 30)] {

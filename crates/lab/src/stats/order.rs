@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_quantile_of_any_distribution_as_often_as_they_say() {
+    fn intervals_hold_the_quantile_as_often_as_stated() {
         for distribution in ALL {
             for (n, q) in [(8, 0.5), (11, 0.5), (60, 0.5), (60, 0.9)] {
                 let truth = distribution.quantile(q);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_ratio_of_any_distribution_as_often_as_they_say() {
+    fn intervals_hold_the_ratio_as_often_as_stated() {
         for distribution in ALL {
             for n in [8, 15, 70] {
                 assert_covers(&format!("{distribution:?} {n}"), 2.5, |random| {

@@ -412,9 +412,9 @@ impl Asking<'_> {
         // Frames that left late have no more time than the others.
         let over_ns = sent.now_ns.saturating_sub(phases_end(start_ns, phases));
         let left = grace.saturating_sub(Duration::from_nanos(over_ns));
-        let (in_time, is_settled) = self.settle(&sent, to, quiet, left)?;
+        let (in_time, is_drained) = self.drain(&sent, to, quiet, left)?;
         let counted =
-            if is_settled { in_time.clone() } else { self.settle(&sent, to, quiet, DRAIN)?.0 };
+            if is_drained { in_time.clone() } else { self.drain(&sent, to, quiet, DRAIN)?.0 };
         let starts = phase_starts(start_ns, phases);
         let mut outputs = Vec::new();
         for (number, (input, start_ns)) in phases.iter().zip(starts).enumerate() {
@@ -441,7 +441,7 @@ impl Asking<'_> {
 
     /// Waits until all of what was sent has come, or nothing comes any more, or until `limit` has
     /// passed; the streams at that time, and whether it was before the limit.
-    fn settle(
+    fn drain(
         &mut self,
         sent: &EndSeen,
         to: usize,

@@ -188,7 +188,7 @@ impl ReplayTestbed {
 
     /// Says for how many milliseconds the machine stalled in what the trial is about, where that
     /// was before the trial.
-    pub(crate) fn tell_stall(&self, ms: f64) {
+    pub(crate) fn report_stall(&self, ms: f64) {
         let mut stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner);
         *stall = Stall { ms, at: None };
     }
@@ -382,7 +382,7 @@ impl Counts {
 ///
 /// # Errors
 /// The counters cannot be read, or the run was interrupted.
-pub(crate) fn settle(
+pub(crate) fn await_steady_rate(
     mut counts: impl FnMut() -> Result<Counts>,
     limit: Duration,
     cancel: &Cancel,
@@ -412,7 +412,7 @@ mod tests {
     use openflow::PortNo;
     use openflow::port::PortStats;
 
-    use super::{Counts, ReplayTestbed, ensure_cores, ensure_devices, ports, settle};
+    use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
     use crate::cancel::Cancel;
     use crate::dut::PortName;
     use crate::settings::{BesidePackets, Replay, ReplayBeside, ReplayDevices, Settings};
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(affinity::allowed_cpus().unwrap(), all);
         assert_eq!(bed.warm_up(|| Ok(2.0)).unwrap(), 2.0);
         assert_eq!(bed.warm_up(|| panic!("it is warm")).unwrap(), 2.0);
-        bed.tell_stall(60.0);
+        bed.report_stall(60.0);
         assert_eq!((bed.take_stall().ms, bed.take_stall().ms), (60.0, 0.0), "it is told once");
     }
 
@@ -542,7 +542,7 @@ mod tests {
             Ok(Counts { at, received: 0, first: 0, sent, missed: 0 })
         };
         let long = Duration::from_secs(60);
-        settle(counts, long, &Cancel::default()).unwrap();
+        await_steady_rate(counts, long, &Cancel::default()).unwrap();
         assert_eq!(reading, 5);
     }
 }

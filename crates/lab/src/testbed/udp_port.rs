@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_crosses_the_kernel_with_its_payload_and_right_headers() {
+    fn a_frame_crosses_the_kernel_whole_with_right_headers() {
         let [here, there] = addresses();
         let mut a = open(end(1, here), end(2, there)).unwrap();
         let mut b = open(end(2, there), end(1, here)).unwrap();

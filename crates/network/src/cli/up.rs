@@ -77,13 +77,13 @@ impl UpArgs {
             (None, _) => "net".to_owned(),
         };
         let mut keeper = NetworkKeeper::make(root, &name, plan)?;
-        tell_made(&keeper, is_json)?;
+        print_made(&keeper, is_json)?;
         let program = std::env::current_exe().context("finding the program weir")?;
         match keeper.start_switches(&program, &cancel) {
             Err(_) if cancel.check().is_err() => return Ok(self.interrupted()),
             started => started?,
         }
-        tell_ready(&keeper, is_json)?;
+        print_ready(&keeper, is_json)?;
         let mut ended = Ok(());
         while cancel.sleep(Duration::from_millis(100)).is_ok() {
             ended = keeper.check();
@@ -119,7 +119,7 @@ fn end_with_input(cancel: Cancel) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell_made(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
+fn print_made(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
     let state = keeper.state();
     let mut out = std::io::stdout().lock();
     if is_json {
@@ -140,7 +140,7 @@ fn tell_made(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn tell_ready(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
+fn print_ready(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
     let state = keeper.state();
     let mut out = std::io::stdout().lock();
     if is_json {

@@ -366,9 +366,8 @@ mod tests {
     use super::{SourceFile, check};
 
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
-        let file = |(path, text): &(&str, &str)| {
-            SourceFile::new(&format!("crates/a/src/{path}.rs"), text)
-        };
+        let file =
+            |(path, text): &(&str, &str)| SourceFile::new(&format!("crates/a/src/{path}.rs"), text);
         let files: Vec<SourceFile> = files.iter().map(file).collect();
         check(&files).iter().map(ToString::to_string).collect()
     }

@@ -50,10 +50,9 @@ impl Search<'_> {
             match token {
                 TokenTree::Punct(punct) if punct.as_char() == '#' => {
                     // Inner attributes: `#!`.
-                    tokens.next_if(|next| matches!(next, TokenTree::Punct(p) if p.as_char() == '!'));
-                    let is_attribute = |next: &TokenTree| {
-                        matches!(next, TokenTree::Group(g) if g.delimiter() == Delimiter::Bracket)
-                    };
+                    tokens
+                        .next_if(|next| matches!(next, TokenTree::Punct(p) if p.as_char() == '!'));
+                    let is_attribute = |next: &TokenTree| matches!(next, TokenTree::Group(g) if g.delimiter() == Delimiter::Bracket);
                     let Some(TokenTree::Group(group)) = tokens.next_if(is_attribute) else {
                         continue;
                     };

@@ -72,7 +72,7 @@ mod tests {
     use super::{BY_FLOW, BY_HUB, missing, numbers, of_one_frame, turn_around};
 
     #[test]
-    fn frames_are_known_by_type_and_number_and_torn_records_are_not_yet_there() {
+    fn frames_have_type_and_number_and_torn_records_do_not_count() {
         let mut bytes = of_one_frame(BY_FLOW);
         let record = bytes[24..].to_vec();
         for number in [1_u8, 3] {

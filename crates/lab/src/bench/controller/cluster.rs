@@ -160,9 +160,9 @@ impl ClusterBed {
         let mut masters: BTreeMap<u32, Vec<&'static str>> =
             (1..=self.count).map(|number| (number, Vec::new())).collect();
         for (node, process) in &self.nodes {
-            let said = process.output();
+            let output = process.output();
             for (number, masters) in &mut masters {
-                if is_master(&said, *number) {
+                if is_master(&output, *number) {
                     masters.push(node);
                 }
             }
@@ -229,10 +229,10 @@ impl ClusterBed {
         node.kill()?;
         let mut took = Vec::new();
         while !orphans.is_empty() {
-            let said: Vec<String> = self.nodes.values().map(Process::output).collect();
+            let output: Vec<String> = self.nodes.values().map(Process::output).collect();
             let at = killed.elapsed();
             orphans.retain(|number| {
-                let is_served = said.iter().any(|said| is_master(said, *number));
+                let is_served = output.iter().any(|output| is_master(output, *number));
                 took.extend(is_served.then_some(at));
                 !is_served
             });
@@ -299,14 +299,14 @@ impl ClusterBed {
 }
 
 /// Whether a node is master of a switch, by what it has said of it last.
-fn is_master(said: &str, number: u32) -> bool {
+fn is_master(output: &str, number: u32) -> bool {
     let mark = format!("switch {number:016x}");
-    let told = said.lines().rev().find_map(|line| {
+    let last = output.lines().rev().find_map(|line| {
         let rest = line.split_once(&mark)?.1;
         let is_one = rest.contains("is master of it");
         (is_one || rest.contains("stands by") || rest.contains("is down")).then_some(is_one)
     });
-    told == Some(true)
+    last == Some(true)
 }
 
 /// The file of so many bridges, all of these controllers.
@@ -370,13 +370,13 @@ mod tests {
     #[test]
     fn the_last_word_of_a_node_counts() {
         let line = |text: &str| format!("tcp:1: switch 0000000000000001 {text}\n");
-        let mut said = line("stands by");
-        assert!(!is_master(&said, 1));
-        said += "tcp:1: switch 0000000000000001: this node is master of it, generation 7\n";
-        said += &line("is ready: OpenFlow13, 1 ports");
-        assert!(is_master(&said, 1) && !is_master(&said, 17));
-        said += &line("is down: closed");
-        assert!(!is_master(&said, 1));
+        let mut output = line("stands by");
+        assert!(!is_master(&output, 1));
+        output += "tcp:1: switch 0000000000000001: this node is master of it, generation 7\n";
+        output += &line("is ready: OpenFlow13, 1 ports");
+        assert!(is_master(&output, 1) && !is_master(&output, 17));
+        output += &line("is down: closed");
+        assert!(!is_master(&output, 1));
     }
 
     #[test]

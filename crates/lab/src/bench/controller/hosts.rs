@@ -154,7 +154,7 @@ mod tests {
     const HOSTS: Hosts = Hosts { switch: 300, count: 10, ports: 4 };
 
     #[test]
-    fn hosts_have_addresses_of_their_own_and_a_partner_behind_another_port() {
+    fn hosts_have_own_addresses_and_a_partner_at_another_port() {
         let macs: BTreeSet<_> = [HOSTS, Hosts { switch: 44, ..HOSTS }]
             .iter()
             .flat_map(|hosts| (0..hosts.count).map(|host| hosts.mac(host)))

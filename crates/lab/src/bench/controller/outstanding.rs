@@ -47,7 +47,7 @@ impl Outstanding {
     }
 
     /// When the packet-in of this number was due; `None` when it does not wait.
-    pub(super) fn settle(&mut self, number: u32) -> Option<u64> {
+    pub(super) fn answer(&mut self, number: u32) -> Option<u64> {
         let age = self.next.wrapping_sub(number) % NUMBERS;
         if number >= NUMBERS || age == 0 || age as usize > self.due_ns.len() {
             return None;
@@ -74,15 +74,15 @@ mod tests {
         let numbers: Vec<u32> = (0..4).filter_map(|n| outstanding.issue(n * 10)).collect();
         assert_eq!((numbers, outstanding.waiting()), (vec![0, 1, 2, 3], 4));
         assert_eq!(outstanding.issue(99), None, "the first still waits");
-        assert_eq!(outstanding.settle(2), Some(20));
-        assert_eq!(outstanding.settle(2), None, "a second answer");
-        assert_eq!(outstanding.settle(4), None, "never sent");
-        assert_eq!(outstanding.settle(u32::MAX), None, "no number");
-        assert_eq!(outstanding.settle(0), Some(0));
+        assert_eq!(outstanding.answer(2), Some(20));
+        assert_eq!(outstanding.answer(2), None, "a second answer");
+        assert_eq!(outstanding.answer(4), None, "never sent");
+        assert_eq!(outstanding.answer(u32::MAX), None, "no number");
+        assert_eq!(outstanding.answer(0), Some(0));
         assert_eq!(outstanding.issue(40), Some(4));
-        assert_eq!(outstanding.settle(0), None, "of the same place, an age ago");
+        assert_eq!(outstanding.answer(0), None, "of the same place, an age ago");
         assert_eq!(outstanding.give_up().collect::<Vec<_>>(), [40, 10, 30]);
-        assert_eq!((outstanding.waiting(), outstanding.settle(1)), (0, None));
+        assert_eq!((outstanding.waiting(), outstanding.answer(1)), (0, None));
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
         outstanding.next = NUMBERS - 1;
         assert_eq!(outstanding.issue(1), Some(NUMBERS - 1));
         assert_eq!(outstanding.issue(2), Some(0));
-        assert_eq!((outstanding.settle(NUMBERS - 1), outstanding.settle(0)), (Some(1), Some(2)));
+        assert_eq!((outstanding.answer(NUMBERS - 1), outstanding.answer(0)), (Some(1), Some(2)));
     }
 }

@@ -77,9 +77,9 @@ impl Path<'_> {
     fn ask(&self, rest: &mut HttpClient) -> Result<()> {
         for number in 0..self.fleet.switches {
             let body = self.body(number);
-            let (status, said) = rest.ask("POST", "/stats/flowentry/add", &body)?;
-            let said = String::from_utf8_lossy(&said);
-            ensure!(status == 200, "POST /stats/flowentry/add: {status}: {said}; asked {body}");
+            let (status, answer) = rest.ask("POST", "/stats/flowentry/add", &body)?;
+            let answer = String::from_utf8_lossy(&answer);
+            ensure!(status == 200, "POST /stats/flowentry/add: {status}: {answer}; asked {body}");
         }
         Ok(())
     }
@@ -129,9 +129,9 @@ fn until_served(
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let (status, said) = rest.ask("GET", "/stats/switches", "")?;
+        let (status, answer) = rest.ask("GET", "/stats/switches", "")?;
         ensure!(status == 200, "GET /stats/switches: {status}");
-        let known: Vec<u64> = serde_json::from_slice(&said).context("GET /stats/switches")?;
+        let known: Vec<u64> = serde_json::from_slice(&answer).context("GET /stats/switches")?;
         if known.len() as u64 == u64::from(plan.switches) {
             return Ok(());
         }

@@ -36,7 +36,7 @@ pub(super) type RingLink = (u64, u32, u64, u32);
 
 /// Order to the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Order {
     Run,
     /// The link from port 1 of the switch with this number is up, or down.
     Link(u32, bool),
@@ -66,7 +66,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(super) struct RingTopology {
     switches: u32,
-    tell: watch::Sender<Told>,
+    orders: watch::Sender<Order>,
     seen: Arc<Seen>,
     thread: Option<JoinHandle<Result<()>>>,
 }
@@ -78,7 +78,7 @@ impl RingTopology {
     /// There is no thread.
     pub(super) fn start(plan: &FleetPlan) -> Result<Self> {
         ensure!(plan.switches >= 2, "a ring has two switches at least: --switches 2");
-        let (tell, told) = watch::channel(Told::Run);
+        let (orders, received) = watch::channel(Order::Run);
         let seen = Arc::new(Seen {
             begun: Instant::now(),
             first_lldp_ns: AtomicU64::new(u64::MAX),
@@ -90,9 +90,9 @@ impl RingTopology {
         let all = Arc::clone(&seen);
         let plan_of_thread = plan.clone();
         let thread = std::thread::Builder::new().name(format!("{THREAD_NAME}-ring"));
-        let thread = thread.spawn(move || run(&plan_of_thread, &all, &told));
+        let thread = thread.spawn(move || run(&plan_of_thread, &all, &received));
         let thread = Some(thread.context("starting the thread of the ring")?);
-        Ok(Self { switches: plan.switches, tell, seen, thread })
+        Ok(Self { switches: plan.switches, orders, seen, thread })
     }
 
     /// Both ways of all links.
@@ -111,7 +111,7 @@ impl RingTopology {
     pub(super) fn set_link(&self, number: u32, is_up: bool) -> Instant {
         let at = Instant::now();
         // Whoever is gone is found out by the next wait.
-        let _ = self.tell.send(Told::Link(number, is_up));
+        let _ = self.orders.send(Order::Link(number, is_up));
         at
     }
 
@@ -159,7 +159,7 @@ impl RingTopology {
 
 impl Drop for RingTopology {
     fn drop(&mut self) {
-        let _ = self.tell.send(Told::Stop);
+        let _ = self.orders.send(Order::Stop);
         let ended = self.thread.take().map(JoinHandle::join);
         if !matches!(ended, Some(Ok(Ok(()))) | None) {
             tracing::warn!(?ended, "the thread of the ring has ended early");
@@ -186,7 +186,7 @@ struct RingSwitch {
     is_up: [Cell<bool>; 2],
 }
 
-fn run(plan: &FleetPlan, seen: &Arc<Seen>, told: &watch::Receiver<Told>) -> Result<()> {
+fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Result<()> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
     cpu::prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -209,9 +209,9 @@ fn run(plan: &FleetPlan, seen: &Arc<Seen>, told: &watch::Receiver<Told>) -> Resu
                 is_up: [Cell::new(true), Cell::new(true)],
             };
             let (target, tls) = (plan.target.clone(), plan.tls.clone());
-            let (told, at_once, seen) = (told.clone(), Rc::clone(&at_once), Arc::clone(seen));
+            let (orders, at_once, seen) = (orders.clone(), Rc::clone(&at_once), Arc::clone(seen));
             tasks.spawn_local(async move {
-                let ended = switch.serve(&target, tls.as_ref(), told, &at_once).await;
+                let ended = switch.serve(&target, tls.as_ref(), orders, &at_once).await;
                 if let Err(why) = ended {
                     lock(&seen.ended).get_or_insert(format!("{why:#}"));
                 }
@@ -228,7 +228,7 @@ impl RingSwitch {
         mut self,
         target: &Endpoint,
         tls: Option<&Tls>,
-        mut told: watch::Receiver<Told>,
+        mut orders: watch::Receiver<Order>,
         at_once: &Semaphore,
     ) -> Result<()> {
         // Nobody closes the semaphore.
@@ -240,13 +240,13 @@ impl RingSwitch {
         loop {
             tokio::select! {
                 biased;
-                changed = told.changed() => {
-                    let now = *told.borrow_and_update();
-                    if changed.is_err() || now == Told::Stop {
+                changed = orders.changed() => {
+                    let now = *orders.borrow_and_update();
+                    if changed.is_err() || now == Order::Stop {
                         link.finish().await;
                         return Ok(());
                     }
-                    self.heed(now, &mut link)?;
+                    self.obey(now, &mut link)?;
                 }
                 Some(arriving) = self.inbox.recv() => self.take_in(arriving, &mut link)?,
                 () = link.turn() => {}
@@ -264,8 +264,8 @@ impl RingSwitch {
     }
 
     /// A link has gone down or come up; both its ends say so.
-    fn heed(&self, told: Told, link: &mut Link) -> Result<()> {
-        let Told::Link(number, is_up) = told else { return Ok(()) };
+    fn obey(&self, order: Order, link: &mut Link) -> Result<()> {
+        let Order::Link(number, is_up) = order else { return Ok(()) };
         let port = match self.number {
             own if own == number => 1,
             own if own == (number + 1) % self.count => 2,

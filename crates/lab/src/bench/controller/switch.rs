@@ -197,10 +197,10 @@ impl EmulatedSwitch {
             }
         };
         self.answers += 1;
-        match number.map(|number| self.outstanding.settle(number)) {
+        match number.map(|number| self.outstanding.answer(number)) {
             Some(Some(due_ns)) => {
                 tally.answered += u64::from(is_measured);
-                self.settle(due_ns, now_ns, tally, progress);
+                self.count_answer(due_ns, now_ns, tally, progress);
             }
             Some(None) => tally.oddities.further += 1,
             None => {}
@@ -208,7 +208,7 @@ impl EmulatedSwitch {
         self.answers > CHECKED_FIRST && !self.answers.is_multiple_of(CHECKED_EVERY)
     }
 
-    fn settle(&mut self, due_ns: u64, now_ns: u64, tally: &mut Tally, progress: &Progress) {
+    fn count_answer(&mut self, due_ns: u64, now_ns: u64, tally: &mut Tally, progress: &Progress) {
         self.moved_ns = now_ns;
         if self.common.keeps_times && self.window_ns.contains(&due_ns) {
             tally.times.record(now_ns.saturating_sub(due_ns));
@@ -245,7 +245,7 @@ impl EmulatedSwitch {
             Reply::None => return,
             Reply::Message(reply) => {
                 tally.oddities.requests += 1;
-                self.note_told(&reply, now_ns, tally, progress);
+                self.note_reply(&reply, now_ns, tally, progress);
                 connection.send_as(xid, &reply)
             }
             Reply::Refusal(error) => {
@@ -259,7 +259,7 @@ impl EmulatedSwitch {
     }
 
     /// A reply tells who the switch is.
-    fn note_told(&mut self, reply: &Message, now_ns: u64, tally: &mut Tally, progress: &Progress) {
+    fn note_reply(&mut self, reply: &Message, now_ns: u64, tally: &mut Tally, progress: &Progress) {
         if reply.kind() == MessageKind::FeaturesReply && self.features_ns.is_none() {
             self.features_ns = Some(now_ns);
             tally.described.record(now_ns.saturating_sub(self.began_ns));

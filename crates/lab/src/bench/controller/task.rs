@@ -230,8 +230,8 @@ async fn attempt_once(shared: &Rc<Shared>, index: usize, began_ns: u64) -> bool 
             Progress::count(&shared.progress().connected);
             let mut task = SwitchTask::new(shared, index, began_ns, stream);
             let reason = task.run(permit).await;
-            let was_told = is_stopped(&mut shared.plan.phase.clone());
-            if let Some(reason) = reason.filter(|_| !was_told) {
+            let was_stopped = is_stopped(&mut shared.plan.phase.clone());
+            if let Some(reason) = reason.filter(|_| !was_stopped) {
                 shared.tally.borrow_mut().note_end(reason.to_string());
             }
             task.finish().await

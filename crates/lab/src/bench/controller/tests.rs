@@ -100,7 +100,7 @@ fn a_controller_of_known_delay_is_never_measured_as_faster() {
 }
 
 #[test]
-fn what_waits_for_a_controller_that_stops_counts_from_when_it_was_due() {
+fn waiting_for_a_stopped_controller_counts_from_the_due_time() {
     // Eight hosts are announced and one packet-in greets; then come 500 a second, and for 600 of
     // the 1,000 ms that are measured the controller does nothing. With one outstanding, one time
     // of some thousands would be long.
@@ -146,7 +146,7 @@ fn messages_that_do_not_parse_are_counted_and_answered() {
 }
 
 #[test]
-fn a_controller_that_leaves_or_reads_nothing_ends_the_measurement() {
+fn a_controller_that_leaves_or_does_not_read_ends_it() {
     let text = error(Behaviour::Leaves(40), LONG);
     assert!(text.contains("connections ended"), "{text}");
     assert!(text.contains("the peer closed") || text.contains("stream failed"), "{text}");

@@ -18,10 +18,10 @@ use crate::dut::testpmd::{PortTelemetry, start_sender};
 use crate::held::Held;
 use crate::method::replay::{ForwardingSample, RUN_IN, Window};
 use crate::process::Process;
-use crate::testbed::replay::settle;
+use crate::testbed::replay::await_steady_rate;
 
 /// Longest time until its rate is steady.
-const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+const STEADY_LIMIT: Duration = Duration::from_secs(20);
 
 /// Mode of testpmd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Peers {
                 let started = start_sender(mode.word(), self.cores, folder.path(), cancel);
                 let (testpmd, telemetry) =
                     started.context("testpmd is the peer; leave it out with --no-peers")?;
-                settle(|| telemetry.counts(), SETTLE_LIMIT, cancel)?;
+                await_steady_rate(|| telemetry.counts(), STEADY_LIMIT, cancel)?;
                 let held = Some(Held::hold(testpmd.pid())?);
                 self.running.push(Peer { mode, held, testpmd, telemetry, _folder: folder });
                 self.running.len() - 1

@@ -90,7 +90,7 @@ mod tests {
     use crate::bench::ports::rows::is_weir;
 
     #[test]
-    fn every_bar_is_about_a_figure_that_is_measured_and_a_peer_that_is() {
+    fn every_bar_has_a_measured_figure_and_a_measured_peer() {
         let is_figure =
             |name: &str| ROWS.iter().any(|row| row.figures.iter().any(|known| known.name == name));
         for bar in ALL {

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_stalled_at_every_attempt_is_left_out_where_three_remain() {
+    fn a_stalled_repeat_is_left_out_where_three_remain() {
         let avg = &ROWS.iter().find(|row| row.name == "ping_avg").unwrap().figures[0];
         let stalled = |repeat, ms: &str| {
             let error = format!("the machine stalled for {ms} ms");
@@ -339,7 +339,7 @@ mod tests {
         }
         let mut unknown = trial(0, 0.05, None, None);
         unknown.tier_error = Some("no answer".to_owned());
-        let said = values_of_repeats(&cell(vec![unknown]), avg, 1, true).unwrap_err();
-        assert_eq!(said, "what the kernel tier has decided is not known: no answer");
+        let reason = values_of_repeats(&cell(vec![unknown]), avg, 1, true).unwrap_err();
+        assert_eq!(reason, "what the kernel tier has decided is not known: no answer");
     }
 }

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_that_stalled_is_said_and_is_in_no_pair() {
+    fn a_repeat_that_stalled_is_named_and_is_in_no_pair() {
         let mut ours = samples("tcp_1", "weir", &[10.0, 90.0, 10.0, 10.0, 10.0]);
         let mut theirs = samples("tcp_1", "linux-bridge", &[5.0, 5.0, 5.0, 5.0, 80.0]);
         (ours.values[1], theirs.values[4]) = (None, None);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn weir_is_held_against_each_other_switch_and_others_against_nobody() {
+    fn weir_alone_is_compared_with_each_other_switch() {
         let all = [
             samples("tcp_1", "weir", &[8.0, 10.0, 9.0]),
             samples("tcp_1", "weir-kernel", &[16.0, 20.0, 18.0]),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_whose_switch_or_peer_was_not_measured_is_said() {
+    fn a_bar_whose_switch_or_peer_was_not_measured_is_named() {
         let all = [samples("tcp_1", "weir", &[9.0, 9.0]), samples("tcp_1", "ovs-tso", &[9.0, 9.0])];
         let of = ThresholdOf::RatioAtLeast;
         let bar = |row, dut, peer| PortsBar { row, dut, peer, of, limit: 0.9 };
@@ -300,7 +300,7 @@ mod tests {
             bar("tcp_1", "weir", None),
             bar("tcp_4", "weir", Some("linux-bridge")),
         ];
-        let said: Vec<_> = bars_not_held(ROWS[0].figures, &all, &bars)
+        let reasons: Vec<_> = bars_not_held(ROWS[0].figures, &all, &bars)
             .into_iter()
             .map(|row| (row.dut, row.absent))
             .collect();
@@ -311,7 +311,7 @@ mod tests {
             )
         };
         assert_eq!(
-            said,
+            reasons,
             [
                 (Some("weir"), text("linux-bridge", "linux-bridge")),
                 (Some("weir-kernel"), text("ovs-tso", "weir-kernel")),

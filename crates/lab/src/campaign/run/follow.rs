@@ -334,7 +334,7 @@ mod tests {
     use crate::campaign::run::tests::run;
 
     #[test]
-    fn a_run_that_begins_between_the_look_at_its_lock_and_its_lines_is_not_cut_off() {
+    fn a_run_that_begins_between_two_looks_is_not_cut_off() {
         let [made, folder] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         play(&[Act::Yields(1.0)]);
         run(&campaign(TWO_POINTS, made.path())).unwrap();

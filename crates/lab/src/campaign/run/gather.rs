@@ -103,8 +103,8 @@ impl Measured {
 
     /// Why it is no good.
     fn error(&self) -> &str {
-        let said = self.end.as_ref().map(|end| end.error.as_deref().unwrap_or_default());
-        said.unwrap_or("it was cut off")
+        let reason = self.end.as_ref().map(|end| end.error.as_deref().unwrap_or_default());
+        reason.unwrap_or("it was cut off")
     }
 }
 

@@ -111,7 +111,7 @@ fn what_an_attempt_has_spent_is_started_anew_for_the_next() {
 }
 
 #[test]
-fn a_switch_that_dies_in_a_trial_yields_nothing_and_is_started_anew() {
+fn a_switch_that_dies_in_a_trial_is_started_anew() {
     let folder = tempfile::tempdir().unwrap();
     play(&[Act::Kills(9.0), Act::Yields(1.0), Act::Fails("no answer")]);
     let results = run(&campaign(TWO_POINTS, folder.path())).unwrap();
@@ -127,7 +127,7 @@ fn a_switch_that_dies_in_a_trial_yields_nothing_and_is_started_anew() {
 }
 
 #[test]
-fn a_switch_that_does_not_start_is_tried_again_in_the_next_repeat() {
+fn a_switch_that_does_not_start_is_tried_in_the_next_repeat() {
     let folder = tempfile::tempdir().unwrap();
     play(&[]);
     fail_starts(1);
@@ -188,7 +188,7 @@ fn what_is_through_is_not_measured_again_nor_is_its_floor() {
 }
 
 #[test]
-fn what_there_is_no_time_for_says_so_and_is_measured_by_a_resumed_run() {
+fn cells_without_time_are_named_and_measured_when_resumed() {
     let folder = tempfile::tempdir().unwrap();
     play(&[]);
     let short = Campaign { limit: Some(Duration::ZERO), ..campaign(TWO_POINTS, folder.path()) };
@@ -214,7 +214,7 @@ fn samples(results: &Results) -> Vec<&[f64]> {
 }
 
 #[test]
-fn switches_that_are_held_are_started_once_and_measured_there_and_back() {
+fn held_switches_are_started_once_and_measured_there_and_back() {
     let folder = tempfile::tempdir().unwrap();
     play(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Act::Yields));
     let results = run(&campaign(&held(), folder.path())).unwrap();
@@ -226,7 +226,7 @@ fn switches_that_are_held_are_started_once_and_measured_there_and_back() {
 }
 
 #[test]
-fn a_switch_that_dies_while_it_is_held_is_named_and_started_anew() {
+fn a_switch_that_dies_while_held_is_named_and_started_anew() {
     let folder = tempfile::tempdir().unwrap();
     let [two, three] = [2.0, 3.0].map(Act::Yields);
     play(&[Act::Yields(1.0), Act::KillsHeld(7.0), two, Act::Yields(9.0), three]);
@@ -271,7 +271,7 @@ fn what_is_held_is_not_started_where_there_is_no_time() {
 }
 
 #[test]
-fn a_box_that_has_become_another_ends_a_campaign_that_is_gone_on_with() {
+fn a_changed_box_ends_a_resumed_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let first = BoxFacts {
         address: "ssl:h:1".to_owned(),
@@ -299,9 +299,12 @@ fn a_box_that_has_become_another_ends_a_campaign_that_is_gone_on_with() {
     let kernel = Machine { kernel: "Linux 1.2".to_owned(), ..machine() };
     let other = BoxFacts { weir: "2".to_owned(), machine: Some(kernel), ..first };
     let error = with_ledger().check_box(other).unwrap_err();
-    let said = error.to_string();
-    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{said}");
-    assert!(said.contains("the box of the agent at ssl:h:1: weir: 1, now 2; kernel: "), "{said}");
+    let reason = error.to_string();
+    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{reason}");
+    assert!(
+        reason.contains("the box of the agent at ssl:h:1: weir: 1, now 2; kernel: "),
+        "{reason}"
+    );
 }
 
 #[test]
@@ -312,9 +315,9 @@ fn a_run_is_not_gone_on_with_under_other_conditions() {
     let before = std::fs::read(folder.path().join(NAME)).unwrap();
     let other = Machine { kernel: "Linux 1.2".to_owned(), ..machine() };
     let error = run_on(&resumed(TWO_POINTS, folder.path()), other, &[]).unwrap_err();
-    let said = error.to_string();
-    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{said}");
-    assert!(said.contains("kernel: ") && said.contains(", now Linux 1.2"), "{said}");
+    let reason = error.to_string();
+    assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{reason}");
+    assert!(reason.contains("kernel: ") && reason.contains(", now Linux 1.2"), "{reason}");
     let refused = Machine { real_time_error: Some("not permitted".to_owned()), ..machine() };
     let error = run_on(&resumed(TWO_POINTS, folder.path()), refused, &[]).unwrap_err();
     assert!(error.to_string().contains("real time: permitted, now not permitted"), "{error}");
@@ -331,7 +334,7 @@ fn a_run_is_not_gone_on_with_under_other_conditions() {
 }
 
 #[test]
-fn cells_that_are_gathered_tell_what_a_run_tells() {
+fn gathered_cells_have_the_results_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let campaign = Campaign { notes: Vec::new(), ..campaign(TWO_POINTS, folder.path()) };
     play(&[]);
@@ -475,16 +478,16 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
 fn a_ledger_that_is_none_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(NAME);
-    let said = |text: &str| {
+    let reason = |text: &str| {
         std::fs::write(&file, text).unwrap();
         Follower::new(folder.path()).read().unwrap_err().to_string()
     };
-    assert!(said("{}\n").contains("trials.jsonl, line 1: is no first line"));
-    assert!(said("{\"format\": 2}\n").contains("form 2, and this one reads 3"));
-    assert!(said("no JSON\n").contains("line 1"));
+    assert!(reason("{}\n").contains("trials.jsonl, line 1: is no first line"));
+    assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 3"));
+    assert!(reason("no JSON\n").contains("line 1"));
     play(&[]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     let lines = text.lines().count();
-    assert!(said(&(text + "{\"line\":\"rial\"}\n")).contains(&format!("line {}", lines + 1)));
+    assert!(reason(&(text + "{\"line\":\"rial\"}\n")).contains(&format!("line {}", lines + 1)));
 }

@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(hits_between(Ok(Some(3)), Ok(Some(10))), (Some(7), None));
         assert_eq!(hits_between(Ok(None), Ok(None)), (None, None));
         let failed = || Err(anyhow!("no answer").context("asking for the hits"));
-        let said = (None, Some("asking for the hits: no answer".to_owned()));
-        assert_eq!(hits_between(failed(), Ok(Some(10))), said);
-        assert_eq!(hits_between(Ok(Some(3)), failed()), said);
+        let unknown = (None, Some("asking for the hits: no answer".to_owned()));
+        assert_eq!(hits_between(failed(), Ok(Some(10))), unknown);
+        assert_eq!(hits_between(Ok(Some(3)), failed()), unknown);
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct Player<'a> {
     before: Vec<(String, u64)>,
 }
 
-fn said(error: impl std::fmt::Display) -> End {
+fn unplayable(error: impl std::fmt::Display) -> End {
     End::Unplayable(error.to_string())
 }
 
@@ -298,7 +298,7 @@ impl<'a> Player<'a> {
     fn step(&mut self, step: &Step) -> Result<(), End> {
         match step {
             Step::Flow(text) => {
-                let flow_mod = parse_flow_mod(text, FlowModCommand::Add).map_err(said)?;
+                let flow_mod = parse_flow_mod(text, FlowModCommand::Add).map_err(unplayable)?;
                 self.flows.push(flow_mod.clone());
                 self.command(&Message::FlowMod(flow_mod))
             }
@@ -310,7 +310,8 @@ impl<'a> Player<'a> {
                 None => Err(otherwise(format!("taken, expected {name}"))),
             },
             Step::Version(name) => {
-                let version = Version::from_name(name).ok_or_else(|| said("no such version"))?;
+                let version =
+                    Version::from_name(name).ok_or_else(|| unplayable("no such version"))?;
                 self.version = version;
                 self.open(version)
             }
@@ -329,8 +330,8 @@ impl<'a> Player<'a> {
             Step::PacketOut { in_port, frame, actions } => {
                 let packet_out = PacketOut {
                     buffer_id: None,
-                    in_port: parse_port(in_port).map_err(said)?,
-                    actions: parse_actions(actions).map_err(said)?,
+                    in_port: parse_port(in_port).map_err(unplayable)?,
+                    actions: parse_actions(actions).map_err(unplayable)?,
                     data: frame.clone(),
                 };
                 self.is_moving = true;
@@ -358,7 +359,7 @@ impl<'a> Player<'a> {
             Step::Drop(_) => Ok(()),
             Step::Counter { what, .. } if !is_seen(what) => Ok(()),
             Step::Counter { what, value } => self.counted(what, *value),
-            Step::Late { .. } | Step::Talk { .. } => Err(said("it cannot be played")),
+            Step::Late { .. } | Step::Talk { .. } => Err(unplayable("it cannot be played")),
         }
     }
 
@@ -403,12 +404,12 @@ impl<'a> Player<'a> {
     }
 
     fn group(&mut self, text: &str, command: GroupModCommand) -> Result<(), End> {
-        let group_mod = parse_group_mod(text, command).map_err(said)?;
+        let group_mod = parse_group_mod(text, command).map_err(unplayable)?;
         self.command(&Message::GroupMod(group_mod))
     }
 
     fn meter(&mut self, text: &str, command: MeterModCommand) -> Result<(), End> {
-        let meter_mod = parse_meter_mod(text, command).map_err(said)?;
+        let meter_mod = parse_meter_mod(text, command).map_err(unplayable)?;
         self.command(&Message::MeterMod(meter_mod))
     }
 
@@ -422,9 +423,9 @@ impl<'a> Player<'a> {
             "del_groups" => return self.group(text, GroupModCommand::Delete),
             "mod_meter" => return self.meter(text, MeterModCommand::Modify),
             "del_meters" => return self.meter(text, MeterModCommand::Delete),
-            other => return Err(said(format!("`{other}` is no command"))),
+            other => return Err(unplayable(format!("`{other}` is no command"))),
         };
-        let flow_mod = parse_flow_mod(text, command).map_err(said)?;
+        let flow_mod = parse_flow_mod(text, command).map_err(unplayable)?;
         self.command(&Message::FlowMod(flow_mod))
     }
 
@@ -440,7 +441,7 @@ impl<'a> Player<'a> {
             "fragments=reassemble" => self.set_config(2),
             "invalid_ttl=drop" => self.invalid_ttl(false),
             "invalid_ttl=controller" => self.invalid_ttl(true),
-            other => Err(said(format!("`{other}` is no setting of OpenFlow"))),
+            other => Err(unplayable(format!("`{other}` is no setting of OpenFlow"))),
         }
     }
 
@@ -497,7 +498,7 @@ impl<'a> Player<'a> {
                 "no_fwd" => config |= PortConfig::NO_FWD,
                 "no_packet_in" => config |= PortConfig::NO_PACKET_IN,
                 "link_down" => has_link = false,
-                other => return Err(said(format!("`{other}` is no word for a port"))),
+                other => return Err(unplayable(format!("`{other}` is no word for a port"))),
             }
         }
         if !self.changed_ports.contains(&number) {

@@ -59,26 +59,26 @@ fn each_value_of_an_axis_has_its_speed_up_beside_the_first() {
         let value = if cell.at["size"] == "64" { "legacy" } else { "OpenFlow" };
         cell.at.insert("size".to_owned(), value.to_owned());
     }
-    let said = |results: &Results| -> Vec<String> {
+    let texts = |results: &Results| -> Vec<String> {
         let all = claims(&sections(results)[0]).into_iter().map(|claim| claim.text());
         all.filter(|text| text.starts_with("Speed-up")).collect()
     };
     // Twice the rate; and of a time the half.
-    let rate = said(&results);
+    let rate = texts(&results);
     assert_eq!(rate.len(), 1, "{rate:?}");
     assert!(rate[0].starts_with("Speed-up beside legacy of mode, "), "{}", rate[0]);
     assert!(rate[0].contains("weir 2.01 (1."), "{}", rate[0]);
     assert!(rate[0].contains("; ovs 1.00 (0.9"), "{}", rate[0]);
     let metric = &mut results.scenarios[0].metrics[0];
     (metric.unit, metric.better) = ("µs".to_owned(), Better::Lower);
-    assert!(said(&results)[0].contains("weir 0.50 (0.4"), "{:?}", said(&results));
+    assert!(texts(&results)[0].contains("weir 0.50 (0.4"), "{:?}", texts(&results));
     // Nothing is faster by more copies of a frame.
     results.scenarios[0].metrics[0].unit = "frames".to_owned();
-    assert_eq!(said(&results), Vec::<String>::new());
+    assert_eq!(texts(&results), Vec::<String>::new());
 }
 
 #[test]
-fn a_switch_is_behind_where_it_is_and_both_ways_where_it_is_both() {
+fn a_switch_is_behind_or_both_ahead_and_behind() {
     let both = first_claim(&two([&AHEAD, &BEHIND], [&EVEN, &EVEN_TOO]));
     assert_eq!(both.tone, Tone::Both);
     assert!(both.text().contains("it is lower (behind) at 1 of 2 points"), "{}", both.text());
@@ -105,9 +105,12 @@ fn nothing_is_claimed_of_noise_or_of_too_few_repeats() {
     // One pair has no ratio at all.
     let one = two([&AHEAD[..1], &AHEAD[..1]], [&EVEN[..1], &EVEN[..1]]);
     let sections = sections(&one);
-    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
-    assert!(!said.iter().any(|text| text.contains("ahead") || text.contains("times")), "{said:?}");
-    assert!(said.iter().any(|text| text.contains("too few repeats")), "{said:?}");
+    let texts: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(
+        !texts.iter().any(|text| text.contains("ahead") || text.contains("times")),
+        "{texts:?}"
+    );
+    assert!(texts.iter().any(|text| text.contains("too few repeats")), "{texts:?}");
 }
 
 #[test]
@@ -117,44 +120,47 @@ fn figures_below_the_floor_are_not_compared() {
         cell.rows[0].floor = Some(150.0);
     }
     let sections = sections(&results);
-    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
-    assert!(!said.iter().any(|text| text.contains("ahead")), "{said:?}");
-    assert!(said.iter().any(|text| text.starts_with("2 figures are below the lab's")), "{said:?}");
+    let texts: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(!texts.iter().any(|text| text.contains("ahead")), "{texts:?}");
+    assert!(
+        texts.iter().any(|text| text.starts_with("2 figures are below the lab's")),
+        "{texts:?}"
+    );
 }
 
 #[test]
-fn figures_below_the_error_of_two_clocks_are_not_compared_and_need_no_repeats() {
+fn figures_below_the_error_of_two_clocks_are_not_compared() {
     let mut results = two([&AHEAD[..1], &AHEAD[..1]], [&EVEN[..1], &EVEN[..1]]);
     for cell in &mut results.scenarios[0].cells {
         cell.rows[0].clock_error = Some(1e6);
     }
     let sections = sections(&results);
-    let said: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
-    assert!(!said.iter().any(|text| text.contains("ahead")), "{said:?}");
-    assert!(!said.iter().any(|text| text.contains("too few repeats")), "{said:?}");
-    assert!(said.iter().any(|text| text.contains("error of the clocks")), "{said:?}");
+    let texts: Vec<String> = claims(&sections[0]).iter().map(Claim::text).collect();
+    assert!(!texts.iter().any(|text| text.contains("ahead")), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("too few repeats")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("error of the clocks")), "{texts:?}");
     let drawn = crate::present::terminal::render(&results, 200);
     assert!(drawn.contains("clock error of 1000000.0 µs"), "{drawn}");
 }
 
 #[test]
-fn what_the_kernel_tier_decided_is_said_where_it_is_known() {
+fn decisions_of_the_kernel_tier_are_shown_where_known() {
     let mut results = two([&AHEAD[..2], &AHEAD[..2]], [&EVEN[..2], &EVEN[..2]]);
-    let said = |results: &Results| -> Option<String> {
+    let claim_of = |results: &Results| -> Option<String> {
         let sections = sections(results);
         let all = claims(&sections[0]).into_iter().map(|claim| claim.text());
         all.into_iter().find(|text| text.starts_with("The kernel tier"))
     };
-    assert_eq!(said(&results), None);
+    assert_eq!(claim_of(&results), None);
     let first = results.scenarios[0].cells[0].dut.clone();
     for cell in results.scenarios[0].cells.iter_mut().filter(|cell| cell.dut == first) {
         cell.trials[0].tier_hits = Some(600);
         cell.trials[1].tier_hits = Some(0);
     }
-    let text = said(&results).unwrap();
+    let text = claim_of(&results).unwrap();
     assert_eq!(text, format!("The kernel tier decided: {first} 1,200 packets, in 2 of 4 trials."));
     results.scenarios[0].cells[0].trials[0].tier_error = Some("no socket".to_owned());
-    let text = said(&results).unwrap();
+    let text = claim_of(&results).unwrap();
     assert!(text.ends_with(&format!("; {first} does not say of 1 trial: no socket.")), "{text}");
 }
 

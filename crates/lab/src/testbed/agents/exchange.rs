@@ -207,7 +207,7 @@ mod tests {
     use super::{AHEAD_MAX, TRIES, ahead};
 
     #[test]
-    fn ends_are_told_earlier_at_each_try_until_a_second_of_standstill_is_borne() {
+    fn ends_get_their_order_earlier_at_each_try() {
         let ms = Duration::from_millis;
         assert_eq!([0, 1, 2].map(|at| ahead(ms(0), at)), [ms(20), ms(40), ms(80)]);
         assert_eq!([0, 1].map(|at| ahead(ms(5), at)), [ms(60), ms(120)]);

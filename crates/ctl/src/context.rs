@@ -10,8 +10,8 @@ use openflow::text::format_reply;
 use openflow::{Message, Version, Xid};
 use serde_json::Value;
 
+use super::address::SwitchAddress;
 use super::failure::Failure;
-use super::run::Place;
 use super::session::Session;
 use super::{switch, value};
 
@@ -73,15 +73,21 @@ impl<'a> Out<'a> {
     }
 }
 
-/// One run of a command.
-pub(super) struct Asking<'a> {
-    pub(super) place: &'a Place,
+/// Execution of a command with its arguments.
+pub(super) trait Execute {
+    /// Does it.
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure>;
+}
+
+/// Context of one run of a command.
+pub(super) struct CommandContext<'a> {
+    pub(super) place: &'a SwitchAddress,
     pub(super) out: Out<'a>,
     session: Option<Session>,
 }
 
-impl<'a> Asking<'a> {
-    pub(super) fn new(place: &'a Place, out: Out<'a>) -> Self {
+impl<'a> CommandContext<'a> {
+    pub(super) fn new(place: &'a SwitchAddress, out: Out<'a>) -> Self {
         Self { place, out, session: None }
     }
 
