@@ -22,7 +22,10 @@ macro_rules! commands {
 
         impl Command {
             /// Carries the command out.
-            pub(super) async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+            pub(super) async fn execute(
+                self,
+                context: &mut CommandContext<'_>,
+            ) -> Result<(), Failure> {
                 match self {
                     $(Self::$name(command) => command.execute(context).await,)+
                 }

@@ -11,13 +11,13 @@ mod files;
 mod layers;
 mod manifests;
 mod names;
+mod problem;
 mod prose;
 mod syntax;
 mod tree;
 mod versions;
 mod words;
 
-use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -26,48 +26,7 @@ use crate::graph::{self, Graph};
 use crate::shell;
 
 pub(crate) use files::SourceFile;
-
-/// How bad a problem is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    /// Said, and nothing more.
-    Warning,
-    /// Ends tidy with a failure.
-    Error,
-}
-
-/// One breach of a house rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem {
-    severity: Severity,
-    file: String,
-    /// Counted from 1; 0 means the file as a whole.
-    line: usize,
-    what: String,
-}
-
-impl Problem {
-    pub(crate) fn error(file: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, file: file.into(), line, what: what.into() }
-    }
-
-    pub(crate) fn warning(file: &str, line: usize, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, file: file.into(), line, what: what.into() }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
-            Severity::Warning => "warning: ",
-            Severity::Error => "",
-        };
-        match self.line {
-            0 => write!(f, "{}: {word}{}", self.file, self.what),
-            line => write!(f, "{}:{line}: {word}{}", self.file, self.what),
-        }
-    }
-}
+pub(crate) use problem::{Problem, Severity};
 
 /// Checks the workspace at `root`; prints the crate graph and every problem.
 ///

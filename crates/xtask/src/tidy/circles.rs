@@ -12,8 +12,25 @@ use syn::visit::{self, Visit};
 use super::syntax::is_for_tests;
 use super::{Problem, SourceFile};
 
-/// Files whose own arrows are not counted, with the reason.
-const TABLES: &[(&str, &str)] = &[];
+/// Crates whose circles are not opened yet.
+const UNSWEPT: &[&str] = &[
+    "console",
+    "controller",
+    "datapath",
+    "generator",
+    "lab",
+    "netdev",
+    "openflow",
+    "packet",
+    "python",
+    "rest",
+    "switch",
+    "wire",
+];
+
+/// Files whose own arrows are not counted, and folders whose inner arrows are not, with the reason.
+const ALLOWED: &[(&str, &str)] =
+    &[("crates/wire/src/layout.rs", "the table of codecs names all that read it")];
 
 /// The most re-exports between a name and its definition.
 const DEPTH_MAX: usize = 16;
@@ -58,7 +75,8 @@ type Arrows = BTreeMap<usize, BTreeMap<usize, usize>>;
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
     let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is("rs")) {
-        if let Some((name, _)) = file.in_crate().filter(|(_, inner)| module_of(inner).is_some()) {
+        let Some((name, inner)) = file.in_crate() else { continue };
+        if module_of(inner).is_some() && !UNSWEPT.contains(&name) {
             crates.entry(name).or_default().push(file);
         }
     }
@@ -157,8 +175,12 @@ impl<'f> Modules<'f> {
             let (from, Some(own), Some(other)) = (named.file, path(named.file), path(to)) else {
                 continue;
             };
-            let is_table = TABLES.iter().any(|(table, _)| self.files[from].path == *table);
-            if !is_table && !own.starts_with(&other) && !other.starts_with(&own) {
+            let (start, end) = (&self.files[from].path, &self.files[to].path);
+            let is_allowed = |place: &str| {
+                start.starts_with(place) && (end.starts_with(place) || !place.ends_with('/'))
+            };
+            let is_allowed = ALLOWED.iter().any(|(place, _)| is_allowed(place));
+            if !is_allowed && !own.starts_with(&other) && !other.starts_with(&own) {
                 arrows.entry(from).or_default().entry(to).or_insert(named.line);
             }
         }
