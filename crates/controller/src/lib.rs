@@ -94,3 +94,8 @@ pub use watchers::{EventError, EventReceiver};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/controller.md")]
 pub struct Tour;
+
+/// The page about clusters, whose example is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cluster.md")]
+pub struct ClusterPage;

@@ -105,7 +105,7 @@ struct PathArgs {
     /// The program lagopus (raw-socket build), for --dut lagopus.
     #[arg(long, value_name = "PATH")]
     lagopus: Option<PathBuf>,
-    /// A TOML file about a switch that runs already, for --dut external (see docs/lab.md).
+    /// A TOML file about a switch that runs already, for --dut external (see docs/lab-agents.md).
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }

@@ -1,8 +1,10 @@
-//! `cargo xtask docs`: keeps the parts of the documentation that a program prints.
+//! `cargo xtask docs`: keeps the parts of the documentation that a program prints, and builds the
+//! book.
 //!
 //! A part stands between `<!-- output of: COMMAND -->` and `<!-- end of output -->`, so that help
-//! texts, examples and the crate graph in the documentation are the real ones. It must never run
-//! anything but `weir ... --help` and `list`, the drawings of the graph, and print files.
+//! texts, tables of rows, examples and the crate graph in the documentation are the real ones. The
+//! book is made by MkDocs, which fails on a link or an anchor that leads nowhere. It must never run
+//! anything but `weir ... --help` and `list`, the drawings of the graph, print files, and MkDocs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,22 +20,33 @@ const BEGIN: &str = "<!-- output of: ";
 const BEGIN_CLOSE: &str = " -->";
 const END: &str = "<!-- end of output -->";
 
+/// End of a command that asks for the help of each subcommand too.
+const OF_ALL: &str = ", and of each command";
+
 /// Columns of a help text in the documentation.
 const COLUMNS: &str = "100";
 
-/// DocsOptions of `cargo xtask docs`.
+/// The packages that make the book.
+const REQUIREMENTS: &str = "contrib/book/requirements.txt";
+
+/// Options of `cargo xtask docs`.
 #[derive(Debug, Args)]
 pub(crate) struct DocsOptions {
     /// Change nothing; fail when a part is out of date
     #[arg(long)]
     pub(crate) check: bool,
+    /// Do not install MkDocs; without it the book is not built
+    #[arg(long)]
+    pub(crate) no_install: bool,
 }
 
-/// Renews, or checks, every printed part.
+/// Renews, or checks, every printed part, and builds the book. The result is the reason why the
+/// book was not built, if it was not.
 ///
 /// # Errors
-/// When a command fails, a part has no end, or with `--check` a part is out of date.
-pub(crate) fn run(root: &Path, options: &DocsOptions) -> Result<()> {
+/// When a command fails, a part has no end, a link leads nowhere, or with `--check` a part is out
+/// of date.
+pub(crate) fn run(root: &Path, options: &DocsOptions) -> Result<Option<String>> {
     let mut stale = Vec::new();
     for file in SourceFile::tracked(root)? {
         let Some(text) = file.text.as_deref().filter(|text| text.contains(BEGIN)) else { continue };
@@ -55,7 +68,60 @@ pub(crate) fn run(root: &Path, options: &DocsOptions) -> Result<()> {
     if !stale.is_empty() {
         bail!("out of date: {}; run `cargo xtask docs`", stale.join(", "));
     }
-    Ok(())
+    book(root, !options.no_install)
+}
+
+/// Builds the book, where MkDocs is there or may be installed.
+fn book(root: &Path, install: bool) -> Result<Option<String>> {
+    let wanted = std::fs::read_to_string(root.join(REQUIREMENTS)).context(REQUIREMENTS)?;
+    let folder = shell::target(root).join("peers/weir/book");
+    let program = folder.join("bin/mkdocs");
+    let installed = folder.join("installed.txt");
+    if std::fs::read_to_string(&installed).ok().as_deref() != Some(wanted.as_str()) {
+        if !install {
+            return Ok(Some("the book: MkDocs is missing (PyPI)".to_owned()));
+        }
+        println!("installing MkDocs into a virtual environment of its own");
+        shell::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let mut pip = Command::new(folder.join("bin/pip"));
+        pip.args(["install", "-q", "--disable-pip-version-check", "-r"]);
+        shell::run(pip.arg(root.join(REQUIREMENTS)))?;
+        std::fs::write(&installed, wanted)?;
+    }
+    let site = shell::target(root).join("book");
+    let mut build = Command::new(program);
+    build.current_dir(root).args(["build", "--strict", "--quiet", "--site-dir"]).arg(&site);
+    // MkDocs keeps no compiled hooks beside the sources.
+    build.env("PYTHONDONTWRITEBYTECODE", "1").env("NO_MKDOCS_2_WARNING", "1");
+    shell::run(&mut build)?;
+    let fetched = fetches(&site)?;
+    if !fetched.is_empty() {
+        bail!("pages of the book fetch from another host: {}", fetched.join(", "));
+    }
+    println!("{}", site.join("index.html").display());
+    Ok(None)
+}
+
+/// The pages below a folder that a browser would complete from another host.
+fn fetches(folder: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(fetches(&path)?);
+        } else if path.extension().is_some_and(|e| e == "html") {
+            let text = std::fs::read_to_string(&path)?;
+            let is_fetched = |tag: &str| {
+                let is_link = tag.starts_with("link") && !tag.contains("canonical");
+                (tag.contains(" src=\"http") || is_link && tag.contains("href=\"http"))
+                    && !tag.starts_with("a ")
+            };
+            if text.split('<').map(|rest| rest.split('>').next().unwrap_or(rest)).any(is_fetched) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The text with each part replaced by what `output_of` its command gives.
@@ -73,7 +139,7 @@ fn renew(text: &str, output_of: &dyn Fn(&str) -> Result<String>) -> Result<Strin
         let printed = output_of(command)?;
         let printed = printed.trim_end();
         let language = if command.ends_with(".patch") { "diff" } else { "text" };
-        if printed.starts_with('|') {
+        if printed.starts_with('|') || command.ends_with(OF_ALL) {
             out.push_str(&format!("{printed}\n{END}\n"));
         } else {
             out.push_str(&format!("```{language}\n{printed}\n```\n{END}\n"));
@@ -83,20 +149,112 @@ fn renew(text: &str, output_of: &dyn Fn(&str) -> Result<String>) -> Result<Strin
 }
 
 fn output_of(root: &Path, command: &str) -> Result<String> {
+    if let Some(command) = command.strip_suffix(OF_ALL) {
+        let ["weir", words @ .., "--help"] = &*command.split_whitespace().collect::<Vec<_>>()
+        else {
+            bail!("`{command}` is no `weir .. --help`");
+        };
+        let mut text = String::new();
+        help_of_all(&program(root)?, words, &[], &mut text)?;
+        return Ok(text);
+    }
     match command.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["cargo", "xtask", "graph"] => Ok(graph::text(&graph_of(root)?)),
         ["cargo", "xtask", "graph", "--markdown"] => Ok(graph::markdown(&graph_of(root)?)),
         ["weir", words @ .., last @ ("--help" | "list")] => {
-            let mut weir = Command::new(program(root)?);
-            weir.args(words).arg(last).env("COLUMNS", COLUMNS);
-            let said = shell::capture(&mut weir)?;
-            Ok(said.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+            printed(&program(root)?, &[words, &[*last]].concat())
+        }
+        ["rows", "of", name, "in", path] => {
+            let text = std::fs::read_to_string(root.join(path)).context((*path).to_owned())?;
+            rows(&text, name).with_context(|| (*path).to_owned())
         }
         ["cat", path] => {
             std::fs::read_to_string(root.join(path)).with_context(|| (*path).to_owned())
         }
-        _ => bail!("`{command}` is none of: cargo xtask graph, weir .. --help, weir .. list, cat"),
+        _ => bail!(
+            "`{command}` is none of: cargo xtask graph, weir .. --help, weir .. list, rows of .. \
+             in .., cat"
+        ),
     }
+}
+
+/// The output of the program, as it is shown in a page.
+fn printed(weir: &Path, words: &[&str]) -> Result<String> {
+    let text = shell::capture(Command::new(weir).args(words).env("COLUMNS", COLUMNS))?;
+    Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+}
+
+/// Adds the help of a command and of all its subcommands, each under a heading. Options that are
+/// those of the command above are left out.
+fn help_of_all(weir: &Path, words: &[&str], known: &[String], text: &mut String) -> Result<()> {
+    let help = printed(weir, &[words, &["--help"]].concat())?;
+    let title = [&["weir"], words].concat().join(" ");
+    let own = without_options(&help, known);
+    text.push_str(&format!("## {title}\n\n```text\n{}\n```\n\n", own.trim_end()));
+    let known: Vec<String> = help.lines().filter_map(option).map(str::to_owned).collect();
+    for name in commands(&help) {
+        help_of_all(weir, &[words, &[name]].concat(), &known, text)?;
+    }
+    Ok(())
+}
+
+/// The long name of the option that a line of a help text begins.
+fn option(line: &str) -> Option<&str> {
+    let is_first = line.starts_with("  ") && line.trim_start().starts_with('-');
+    let name = line.split(|c: char| c.is_whitespace() || c == ',' || c == '=');
+    name.into_iter().find(|word| word.starts_with("--")).filter(|_| is_first)
+}
+
+/// A help text without the options of these names, and without a heading over none.
+fn without_options(help: &str, known: &[String]) -> String {
+    let (before, rest) = match help.split_once("\nOptions:\n") {
+        Some(parts) if !known.is_empty() => parts,
+        _ => return help.to_owned(),
+    };
+    let mut own = String::new();
+    let mut after = String::new();
+    let (mut is_kept, mut is_over) = (true, false);
+    for line in rest.lines() {
+        is_over |= !line.is_empty() && !line.starts_with(' ');
+        if let Some(name) = option(line) {
+            is_kept = !known.iter().any(|one| one == name);
+        }
+        match (is_over, is_kept) {
+            (true, _) => after.push_str(&format!("{line}\n")),
+            (false, true) => own.push_str(&format!("{line}\n")),
+            (false, false) => {}
+        }
+    }
+    let options = match own.trim_end() {
+        "" => String::new(),
+        own => format!("\nOptions:\n{own}\n"),
+    };
+    let after = if after.is_empty() { after } else { format!("\n{after}") };
+    format!("{}\n{options}{after}", before.trim_end())
+}
+
+/// The subcommands that a help text lists, but `help` itself.
+fn commands(help: &str) -> impl Iterator<Item = &str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed = listed.take_while(|line| !line.is_empty());
+    // Lines that go on with the text above are indented further.
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
+    names.map(|(name, _)| name).filter(|name| !name.is_empty() && *name != "help")
+}
+
+/// A table of the rows of an enum in a file: name and sentence, as `Variant "name" "sentence";`.
+fn rows(text: &str, name: &str) -> Result<String> {
+    let (_, rest) = text.split_once(&format!("pub enum {name} {{")).context(name.to_owned())?;
+    let (body, _) = rest.split_once("\n    }").context("the enum has no end")?;
+    let mut table = "| name | meaning |\n|---|---|\n".to_owned();
+    for row in body.split(";\n").map(str::trim).filter(|row| !row.is_empty()) {
+        let quoted: Vec<&str> = row.split('"').collect();
+        let [_, name, _, sentence, _] = quoted.as_slice() else { bail!("a row is other: {row}") };
+        // A backslash at the end of a line joins it with the next one.
+        let sentence: Vec<&str> = sentence.split("\\\n").map(str::trim_start).collect();
+        table.push_str(&format!("| `{name}` | {} |\n", sentence.concat()));
+    }
+    Ok(table)
 }
 
 /// The program in its debug build, made with the whole workspace so that nothing is built twice.
@@ -113,7 +271,7 @@ fn graph_of(root: &Path) -> Result<Graph> {
 
 #[cfg(test)]
 mod tests {
-    use super::renew;
+    use super::{commands, renew, rows, without_options};
     use anyhow::Result;
 
     fn echo(command: &str) -> Result<String> {
@@ -141,5 +299,34 @@ mod tests {
     fn a_part_without_an_end_is_refused() {
         let error = renew("<!-- output of: x -->\n", &echo).unwrap_err();
         assert!(error.to_string().contains("`x` has no line"), "{error}");
+    }
+
+    #[test]
+    fn the_commands_of_a_help_text_are_found() {
+        let help = "Ask\n\nCommands:\n  show   Ports\n         and more\n  help   Print\n\nOptions:\n  -h  x\n";
+        assert_eq!(commands(help).collect::<Vec<_>>(), ["show"]);
+        assert_eq!(commands("Options:\n  -h  x\n").count(), 0);
+    }
+
+    #[test]
+    fn rows_become_a_table() {
+        let text = "pub enum Why {\n        A \"a\" \"One.\";\n        B \"b\"\n            \
+                    \"Two \\\n             lines.\";\n    }\n";
+        let table = "| name | meaning |\n|---|---|\n| `a` | One. |\n| `b` | Two lines. |\n";
+        assert_eq!(rows(text, "Why").unwrap(), table);
+        assert!(rows(text, "Other").is_err());
+    }
+
+    #[test]
+    fn options_of_the_command_above_are_left_out() {
+        let help = "Ask\n\nUsage: x\n\nOptions:\n      --json\n          Lines\n\n  -a, --all\n          \
+                    All\n\n  -h, --help\n          Help\n\nExamples:\n  x --all\n";
+        let known = ["--json".to_owned(), "--help".to_owned()];
+        let own =
+            "Ask\n\nUsage: x\n\nOptions:\n  -a, --all\n          All\n\nExamples:\n  x --all\n";
+        assert_eq!(without_options(help, &known), own);
+        assert_eq!(without_options(help, &[]), help);
+        let all = [&known[..], &["--all".to_owned()]].concat();
+        assert_eq!(without_options(help, &all), "Ask\n\nUsage: x\n\nExamples:\n  x --all\n");
     }
 }

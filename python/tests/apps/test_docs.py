@@ -1,4 +1,4 @@
-"""Every example in docs/python.md, and every request in docs/controller.md, is run.
+"""Every example in docs/python.md, and every request in docs/rest.md, is run.
 
 An example that is added and not run here fails: the blocks are counted.
 """
@@ -24,7 +24,7 @@ from weir.testing import Network, frame
 ROOT = Path(__file__).resolve().parents[3]
 WEIR = os.environ.get("WEIR", "weir")
 PYTHON = (ROOT / "docs" / "python.md").read_text()
-CONTROLLER = (ROOT / "docs" / "controller.md").read_text()
+REST = (ROOT / "docs" / "rest.md").read_text()
 
 
 def blocks(text: str, language: str) -> List[str]:
@@ -140,9 +140,9 @@ class Request:
             return error.code, error.read().decode()
 
 
-class ControllerPageTest(unittest.TestCase):
+class RestPageTest(unittest.TestCase):
     def test_the_requests(self) -> None:
-        lines = [block for block in blocks(CONTROLLER, "sh") if "curl" in block]
+        lines = [block for block in blocks(REST, "sh") if "curl" in block]
         words = [shlex.split(line) for block in lines for line in commands(block)]
         requests = [Request(line[1:]) for line in words if line[0] == "curl"]
         self.assertEqual(len(requests), 7, "the page has other requests: look at what they answer")

@@ -1,9 +1,13 @@
 //! A cluster of three `weir controller` on an etcd, with switches and traffic: the master killed
 //! under load, a rolling restart, a master that wakes up late, an etcd that goes and comes back,
 //! switches of 1.0, and what is wrong on the command line. Run by the step `cluster`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "with_etcd/bench.rs"]
 mod bench;
+#[path = "with_etcd/fabric.rs"]
 mod fabric;
+#[path = "with_etcd/roles.rs"]
 mod roles;
 
 use bench::{BY_HUB, Bench, NODES, until};
@@ -308,7 +312,7 @@ fn etcdctl(etcd: &EtcdProcess, line: &str) -> Vec<String> {
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
 fn with_etcd_the_commands_of_the_page_show_the_masters() {
-    let page = include_str!("../../../../docs/controller.md");
+    let page = include_str!("../../../../docs/cluster.md");
     let own_line = page.lines().filter(|line| line.starts_with("etcdctl "));
     let in_text = page.split("`etcdctl ").skip(1).filter_map(|rest| rest.split('`').next());
     let in_text = in_text.map(|rest| format!("etcdctl {rest}"));

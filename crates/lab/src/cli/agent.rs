@@ -21,7 +21,7 @@ Examples:
     --private-key pki/box1-privkey.pem --certificate pki/box1-cert.pem --ca-cert pki/cacert.pem
   weir lab agent --listen 127.0.0.1:7654 --interface eth1 --interface eth2 --plain --hosts
 
-The lab names it in the inventory of its switch (see docs/lab.md):
+The lab names it in the inventory of its switch (see docs/lab-agents.md):
   weir lab run E5 --dut external --inventory lab.toml";
 
 /// Send and receive at this box's interfaces for a lab on another one, until a signal comes.

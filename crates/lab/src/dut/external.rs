@@ -18,7 +18,7 @@ pub(super) struct External;
 
 fn inventory(paths: &ProgramPaths) -> Result<Inventory, Missing> {
     let path = paths.inventory.as_deref().ok_or_else(|| {
-        Missing("no inventory of the switch: --inventory FILE (see docs/lab.md)".to_owned())
+        Missing("no inventory of the switch: --inventory FILE (see docs/lab-agents.md)".to_owned())
     })?;
     Inventory::read(path)
 }

@@ -1,9 +1,9 @@
-//! The settings in `docs/controller.md` are taken, and every app stands there.
+//! The settings in `docs/apps.md` are taken, and every app stands there.
 
 use controller::apps::{AppConfig, AppName, Print, ReadyApps};
 use std::sync::Arc;
 
-const PAGE: &str = include_str!("../../../../../docs/controller.md");
+const PAGE: &str = include_str!("../../../../../docs/apps.md");
 
 /// The blocks of TOML in the page.
 fn blocks() -> Vec<&'static str> {
@@ -30,7 +30,7 @@ fn every_example_of_settings_is_taken() {
 fn every_app_has_a_line() {
     for name in AppName::ALL {
         let line = format!("| `{}` |", name.text());
-        assert!(PAGE.contains(&line), "{line} is not in docs/controller.md");
+        assert!(PAGE.contains(&line), "{line} is not in docs/apps.md");
     }
 }
 

@@ -304,14 +304,14 @@ mod tests {
         assert_eq!(wanted(&[]).unwrap().len(), ALL.len());
         assert_eq!(wanted(&["latency".to_owned()]).unwrap()[0].switches, 1);
         // The page has a line for each, and names none that is not there.
-        let page = include_str!("../../../../../docs/controller.md");
-        let table = page.split("## The bars").nth(1).and_then(|rest| rest.split("\n## ").next());
+        let page = include_str!("../../../../../docs/speed.md");
+        let table = page.split("## Controllers").nth(1).and_then(|rest| rest.split("\n## ").next());
         let table = table.unwrap();
         for name in &names {
             let has_line = table
                 .lines()
                 .any(|line| line.starts_with('|') && line.contains(&format!("`{name}")));
-            assert!(has_line, "no line of {name} in docs/controller.md");
+            assert!(has_line, "no line of {name} in docs/speed.md");
         }
         let named = table.lines().filter_map(|line| line.split_once(" --bars ")).map(|(_, it)| it);
         let named: Vec<_> = named.filter(|words| !words.starts_with("--")).collect();
