@@ -35,7 +35,7 @@ Examples:
   weir controller discovery,learning-switch,flow-exporter
       several apps; the first sees an event first
   weir controller router --app-config router.toml
-      an app with settings (docs/controller.md has those of every app)
+      an app with settings (docs/apps.md has those of every app)
   weir controller hub --connect tcp:192.0.2.7:6653 --stats-interval 1
       a switch that listens itself; rates every second
   weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \

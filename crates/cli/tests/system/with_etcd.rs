@@ -1,13 +1,9 @@
 //! A cluster of three `weir controller` on an etcd, with switches and traffic: the master killed
 //! under load, a rolling restart, a master that wakes up late, an etcd that goes and comes back,
 //! switches of 1.0, and what is wrong on the command line. Run by the step `cluster`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "with_etcd/bench.rs"]
 mod bench;
-#[path = "with_etcd/fabric.rs"]
 mod fabric;
-#[path = "with_etcd/roles.rs"]
 mod roles;
 
 use bench::{BY_HUB, Bench, NODES, until};

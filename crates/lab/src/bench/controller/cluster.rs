@@ -43,7 +43,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Between two looks at what the nodes have said: a part of a hundredth of what is measured.
 const STEP: Duration = Duration::from_millis(1);
 
-/// So long a switch counts as new to a node that has just connected with it (docs/controller.md).
+/// So long a switch counts as new to a node that has just connected with it (docs/cluster.md).
 const UNTIL_KNOWN: Duration = Duration::from_millis(3_500);
 
 /// Frames a second of each switch that a flow entry forwards, and those that the hub does.
