@@ -137,7 +137,7 @@ impl<T> Pending<T> {
         self.pair_sized(xid, message, 0)
     }
 
-    /// The same for a message that had so many bytes.
+    /// The same for a message of that number of bytes.
     pub fn pair_sized(&mut self, xid: Xid, message: Message, bytes: usize) -> Paired<T> {
         let (entries_max, bytes_max) = (self.entries_max, self.bytes_max);
         let Some(waiting) = self.waiting.get_mut(&xid) else { return Paired::Other(message) };

@@ -315,7 +315,15 @@ impl Client {
         &mut self,
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<LoadOutcome, ClientError> {
-        self.drive(Patience::Answer, Load::new(messages.into_iter()))
+        self.load_all(&mut messages.into_iter())
+    }
+
+    /// Compiled once, and not in each program with its iterator.
+    fn load_all(
+        &mut self,
+        messages: &mut dyn Iterator<Item = Message>,
+    ) -> Result<LoadOutcome, ClientError> {
+        self.drive(Patience::Answer, Load::new(messages))
     }
 
     /// The next message that nobody has waited for, however long that takes.

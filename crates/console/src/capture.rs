@@ -19,11 +19,12 @@ use netdev::PortSpec;
 use netdev::pcap::CaptureFormat;
 use serde_json::json;
 
-use crate::arguments::{UsageError, open_port, time};
 use crate::file_conflicts::files_of;
 use crate::interrupt::{ASK_EVERY, Interrupt};
+use crate::port_args::open_port;
 use crate::station::Station;
 use crate::stderr::print_line;
+use crate::usage::{UsageError, time};
 use filter::{BytesAt, CaptureFilter};
 
 const CAPTURE_EXAMPLES: &str = "\

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use generator::file_conflicts::{FileOverlap, FileUse, FilesInUse};
 use netdev::PortSpec;
 
-use crate::arguments::UsageError;
+use crate::usage::UsageError;
 
 impl From<FileOverlap> for UsageError {
     fn from(overlap: FileOverlap) -> Self {

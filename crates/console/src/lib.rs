@@ -21,6 +21,7 @@ mod load;
 mod page;
 mod ping;
 mod plain;
+mod port_args;
 mod port_list;
 mod report;
 mod rfc2544;
@@ -33,6 +34,7 @@ mod station;
 mod stderr;
 mod streams;
 mod terminal;
+mod usage;
 mod words;
 
 pub use arguments::{EXAMPLES, GenArgs, run};

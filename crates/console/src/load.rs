@@ -15,13 +15,12 @@ use generator::profile::Profile;
 use generator::session::{Session, StartOptions};
 use generator::statistics::{PortStatistics, SessionStatistics};
 
-use crate::arguments::{
-    EXIT_INTERRUPTED, EXIT_USAGE, PortArgs, UsageError, session_error, some_time, time,
-};
 use crate::file_conflicts::files_of;
 use crate::interrupt::{ASK_EVERY, Interrupt};
+use crate::port_args::PortArgs;
 use crate::report::{Interruption, RunReport, figure};
-use crate::stderr::{bounded, print_line};
+use crate::stderr::print_line;
+use crate::usage::{EXIT_INTERRUPTED, UsageError, session_error, some_time, time, usage};
 
 /// A line of progress stands for this long.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -212,12 +211,6 @@ fn beyond(report: &RunReport<'_>, most: f64) -> Option<String> {
 /// Whether a port can send or receive no more, or took frames that its device did not carry.
 fn has_failed(port: &PortStatistics) -> bool {
     port.stopped.is_some() || port.rx.error.is_some() || port.tx.errors > 0
-}
-
-/// Says what is wrong with what was asked.
-pub(crate) fn usage(why: &str) -> ExitCode {
-    print_line(format_args!("weir gen: {}", bounded(why)));
-    ExitCode::from(EXIT_USAGE)
 }
 
 #[cfg(test)]

@@ -17,11 +17,12 @@ use netdev::PortSpec;
 use openflow::MacAddr;
 use serde_json::json;
 
-use crate::arguments::{EXIT_INTERRUPTED, UsageError, open_port, time};
 use crate::file_conflicts::files_of;
 use crate::interrupt::Interrupt;
+use crate::port_args::open_port;
 use crate::station::Station;
 use crate::stderr::print_line;
+use crate::usage::{EXIT_INTERRUPTED, UsageError, time};
 use echo::{EchoCount, EchoPath, EchoReply};
 
 const PING_EXAMPLES: &str = "\

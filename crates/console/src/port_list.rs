@@ -19,7 +19,7 @@ pub(crate) enum PortListError {
         /// The number of ports.
         count: usize,
     },
-    /// The first port of a range is behind its last one.
+    /// The first port of a range is greater than its last one.
     #[error("range {0:?} runs backwards")]
     Backwards(String),
     /// A port stands there twice.

@@ -29,8 +29,9 @@ use generator::statistics::DelayFloor;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::arguments::{EXIT_INTERRUPTED, PortArgs, UsageError, session_error, some_time, time};
+use crate::port_args::PortArgs;
 use crate::stderr::print_line;
+use crate::usage::{EXIT_INTERRUPTED, UsageError, session_error, some_time, time};
 
 const RFC2544_EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::Args;
 use generator::profile::Profile;
 
-use crate::load::{Load, LoadArgs, usage};
+use crate::load::{Load, LoadArgs};
+use crate::usage::usage;
 
 const RUN_EXAMPLES: &str = "\
 Examples:

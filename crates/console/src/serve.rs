@@ -20,8 +20,9 @@ use control::{ControlLine, ControlSocket};
 use netdev::sys::event::wait;
 use std::os::fd::AsFd;
 
-use crate::arguments::{PortArgs, UsageError};
 use crate::interrupt::{ASK_EVERY, Interrupt};
+use crate::port_args::PortArgs;
+use crate::usage::UsageError;
 use answer::Served;
 use connection::Connections;
 

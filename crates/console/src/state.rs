@@ -1,9 +1,8 @@
 //! The settings that the console's words make: per port a single packet, a range, a sequence, and
 //! the way in which they are sent.
 //!
-//! All of it is plain data without any port behind it, so that a script can be tried on a copy
-//! before its first line takes effect. What the ports then send is made from it by
-//! [`crate::streams`].
+//! All of it is plain data without a port, so that a script can be tried on a copy before its
+//! first line takes effect. The streams of the ports are made from it by [`crate::streams`].
 
 pub(crate) mod packet;
 pub(crate) mod random;
@@ -141,7 +140,7 @@ pub(crate) struct PortSettings {
     pub(crate) prime: u64,
     /// Whether frames carry a sequence number and a time stamp, where they have room.
     pub(crate) is_latency_on: bool,
-    /// Frames that arrive so many microseconds after they were due count as late.
+    /// Frames that arrive this number of microseconds after they were due count as late.
     pub(crate) late_after_us: Option<u64>,
     /// Whether all checksums of the frames that arrive are checked.
     pub(crate) verifies: bool,

@@ -148,7 +148,7 @@ pub(crate) fn range_packet(settings: &PortSettings) -> PacketSettings {
     packet
 }
 
-/// A label stack entry (RFC 3032): its label is above so many other bits.
+/// A label stack entry (RFC 3032): its label is above the other bits.
 const LABEL_SHIFT: u32 = 12;
 
 /// The labels of a range of label stack entries; the other bits are those of the first one.

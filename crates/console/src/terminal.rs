@@ -23,10 +23,10 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use terminal_size::{Height, Width, terminal_size};
 
-use crate::arguments::EXIT_INTERRUPTED;
 use crate::console::Console;
 use crate::page::WIDTH;
 use crate::runner::{Next, Output, Runner};
+use crate::usage::EXIT_INTERRUPTED;
 use crate::words;
 
 /// Rows below the page: two for messages, one for the line that is edited.

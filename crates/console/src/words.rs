@@ -9,28 +9,15 @@ mod other;
 mod packet;
 mod port;
 mod range;
+mod row;
 mod sequence;
 
 use std::collections::BTreeSet;
 
-use crate::effect::{Act, Effect, Values};
+use self::row::WordRow;
+use crate::effect::{Effect, Values};
 use crate::form::{self, FormValue, Mismatch, Token};
 use crate::state::ConsoleState;
-
-/// A command.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WordRow {
-    /// Its form (see [`crate::form`]).
-    pub(crate) form: &'static str,
-    /// Its help, in a few words.
-    pub(crate) help: &'static str,
-    /// Its act.
-    pub(crate) act: Act,
-}
-
-const fn row(form: &'static str, help: &'static str, act: Act) -> WordRow {
-    WordRow { form, help, act }
-}
 
 /// The families of words, with their headings in the help.
 pub(crate) const FAMILIES: [(&str, &[WordRow]); 5] = [
@@ -41,7 +28,7 @@ pub(crate) const FAMILIES: [(&str, &[WordRow]); 5] = [
     ("Console", other::ROWS),
 ];
 
-/// Words of Pktgen that are not here, and why; `set WORD` stands behind the ports.
+/// Words of Pktgen that are not here, and why; `set WORD` follows the ports.
 pub(crate) const REFUSED: &[(&str, &str)] = &[
     ("dev.list", "ports are named when the console starts: weir gen --port KIND:NAME"),
     ("pci.list", "ports are named when the console starts: weir gen --port KIND:NAME"),

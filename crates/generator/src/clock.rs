@@ -1,8 +1,8 @@
 //! The clock of a run: nanoseconds since its start.
 //!
 //! Sender and receiver of one measurement share one clock, which is why one-way delays need no
-//! synchronisation here. Of two sessions on two boxes, whoever has compared their clocks gives each
-//! the same zero. It must never be the wall clock, which can step.
+//! synchronisation here. Of two sessions on two boxes, the program that has compared their clocks
+//! gives each the same zero. It must never be the wall clock, which can step.
 
 use std::time::Instant;
 

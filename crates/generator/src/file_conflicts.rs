@@ -10,21 +10,11 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+pub use netdev::FileUse;
 use netdev::PortSpec;
 
 /// As many links after one another as Linux follows.
 const LINKS_MAX: usize = 40;
-
-/// The use of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileUse {
-    /// It is read, which any number may do.
-    Read,
-    /// It is written, by one alone.
-    Write,
-    /// It is a wire in memory, which both ends share.
-    Wire,
-}
 
 /// Two uses of one file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,14 +78,9 @@ impl FilesInUse {
     pub fn of_ports(specs: &[PortSpec]) -> Result<Self, FileOverlap> {
         let mut files = Self::default();
         for spec in specs {
-            let is_set = |option| spec.option(option).is_some_and(|value| value == "true");
-            let how = match spec.kind().word {
-                "pcap" if is_set("write") => FileUse::Write,
-                "pcap" => FileUse::Read,
-                "memory" if spec.name().contains('/') => FileUse::Wire,
-                _ => continue,
-            };
-            files.add(&format!("port {spec}"), Path::new(spec.name()), how)?;
+            if let Some(how) = spec.file_use() {
+                files.add(&format!("port {spec}"), Path::new(spec.name()), how)?;
+            }
         }
         Ok(files)
     }

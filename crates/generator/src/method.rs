@@ -135,7 +135,7 @@ impl TrialOutput {
     }
 }
 
-/// One trial of a result, for those who look behind it. Counts are frames.
+/// One trial of a result, for a reader of the details. Counts are frames.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRow {
     /// Offered load, frames a second.

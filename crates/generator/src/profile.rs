@@ -81,8 +81,8 @@ pub struct StreamSpec {
     pub self_start: bool,
     /// Whether each frame that has room carries a sequence number and a time stamp, at its end.
     pub probe: bool,
-    /// A frame that arrives so many microseconds after it was due is counted as late (the waiting
-    /// time of RFC 7680).
+    /// A frame that arrives this number of microseconds after it was due is counted as late (the
+    /// waiting time of RFC 7680).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_after_us: Option<f64>,
     /// Whether all checksums of each frame that arrives are checked, so that a corrupted byte
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The defect of names whose escape codes changed the terminal of whoever read the report.
+    /// The defect of names whose escape codes changed the terminal of the report's reader.
     #[test]
     fn names_that_nobody_can_read_are_refused() {
         let long = "x".repeat(101);

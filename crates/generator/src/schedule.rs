@@ -34,7 +34,7 @@ enum SchedulePlan {
     Recorded(RecordedPlan),
 }
 
-/// Frames at a rate, perhaps with gaps after so many of them.
+/// Frames at a rate, perhaps with gaps after bursts of them.
 #[derive(Clone, Debug)]
 struct RatedPlan {
     rate: Rate,
@@ -46,7 +46,7 @@ struct RatedPlan {
     /// Units since the beginning; with random gaps, each frame's times a random number of mean 1.
     units: f64,
     random: Option<SplitMix64>,
-    /// Frames of a burst, those of this burst that are left, and the gap behind it.
+    /// Frames of a burst, those of this burst that are left, and the gap after it.
     burst: Option<(u64, u64, f64)>,
     /// All gaps since the beginning.
     gaps_ns: f64,

@@ -33,7 +33,8 @@ use crate::profile::ProfileError;
 use crate::receiver::ReceiverOptions;
 use crate::responder::Responder;
 use crate::statistics::DelayFloor;
-use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, UNSENT_AFTER_NS};
+use crate::template::BURST_MAX;
+use crate::transmit::{LATE_AFTER_NS, TransmitLimits, UNSENT_AFTER_NS};
 use line_use::LineUse;
 pub use load::check_stream;
 use queues::PortSenders;
@@ -268,7 +269,7 @@ impl SessionPort {
             name: format!("{}:{}", info.kind, info.name),
             mac: info.mac,
             mtu: info.mtu,
-            receives: info.kind != "null",
+            receives: info.receives,
             line_rate_bps: rates.into_iter().find(|rate| *rate > 0.0).unwrap_or_default(),
             receiver,
             senders,
@@ -338,8 +339,9 @@ impl Session {
             let place = ReceiverPlace {
                 port: index,
                 cpus: cores.next().map_or_else(|| cpus_beside(of_senders), |core| vec![core]),
-                // Asleep it does not look whether anybody sends. Nothing comes of a null port.
-                senders: match options.waiting.is_asleep() || info.kind == "null" {
+                // Asleep it does not look whether anybody sends. A port that never
+                // receives is not polled either.
+                senders: match options.waiting.is_asleep() || !info.receives {
                     true => Vec::new(),
                     false => flags.clone(),
                 },
@@ -514,7 +516,7 @@ impl Session {
         Ok(())
     }
 
-    /// Hands these ports at most so many frames at once from now on; as many as the session's
+    /// Hands these ports at most `frames` frames at once from now on; as many as the session's
     /// options say where it is `None`.
     ///
     /// # Errors
@@ -735,10 +737,9 @@ fn joined<T>(thread: Option<JoinHandle<T>>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What a port says of its speed, in bit/s; 0 when that means nothing: the kernel calls every TAP
-/// device one of 10 Mbit/s, and limits none.
+/// The speed of a port, in bit/s; 0 where it is not known, or no limit.
 fn speed_bps(info: &PortInfo) -> f64 {
-    if info.kind == "tap" { 0.0 } else { info.speed_bps as f64 }
+    if info.has_line_rate { info.speed_bps as f64 } else { 0.0 }
 }
 
 #[cfg(test)]

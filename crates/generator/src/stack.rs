@@ -80,7 +80,7 @@ pub struct FieldPlace {
     pub(crate) at: usize,
     /// Bytes that it has a part of.
     pub(crate) len: usize,
-    /// Bits behind it in the last of these bytes.
+    /// Bits after it in the last of these bytes.
     pub(crate) shift: u32,
     /// Its width in bits.
     pub(crate) bits: u32,

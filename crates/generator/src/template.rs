@@ -22,6 +22,9 @@ use crate::stack::{
 use columns::{WordPlan, WordTarget};
 use modifier::Modifiers;
 
+/// Frames of a burst, at most.
+pub(crate) const BURST_MAX: usize = 64;
+
 pub(crate) use columns::RunColumns;
 
 /// Bytes of the pieces in which a template is copied.
@@ -34,7 +37,7 @@ struct Template {
     tag: u32,
     blocks: Box<[Block]>,
     len: usize,
-    /// Whether it has room for a probe behind its headers.
+    /// Whether it has room for a probe after its headers.
     has_probe: bool,
     /// The words that are written into each frame, without the modified fields and their checksums.
     words: Vec<u64>,
@@ -274,7 +277,7 @@ impl FrameMaker {
         PlannedFrame { due_ns, template: index as u32, size, has_probe }
     }
 
-    /// Leaves out a frame: the next has the size and the values behind it, and its number. Returns
+    /// Leaves out a frame: the next has the size and the values after it, and its number. Returns
     /// its length in bytes, FCS included.
     #[inline]
     pub(crate) fn skip(&mut self) -> u32 {

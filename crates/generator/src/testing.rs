@@ -16,10 +16,9 @@ use crate::profile::StreamSpec;
 use crate::random::SplitMix64;
 use crate::receiver::{Receiver, ReceiverOptions};
 use crate::schedule::StreamSchedule;
-use crate::template::FrameMaker;
+use crate::template::{BURST_MAX, FrameMaker};
 use crate::transmit::{
-    BURST_MAX, LATE_AFTER_NS, PortStream, TransmitLimits, TransmitStep, Transmitter,
-    UNSENT_AFTER_NS,
+    LATE_AFTER_NS, PortStream, TransmitLimits, TransmitStep, Transmitter, UNSENT_AFTER_NS,
 };
 
 /// The variation of a frame's delay.
@@ -27,7 +26,7 @@ use crate::transmit::{
 pub enum DelayVariation {
     /// Not at all.
     None,
-    /// Equally likely between 0 and so many nanoseconds.
+    /// Equally likely between 0 and this number of nanoseconds.
     Uniform(u64),
     /// Exponential with this mean in nanoseconds.
     Exponential(u64),

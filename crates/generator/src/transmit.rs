@@ -16,11 +16,8 @@ use packet::PacketBuf;
 use crate::probe::StreamId;
 use crate::schedule::StreamSchedule;
 use crate::statistics::GapStatistics;
-use crate::template::{FrameMaker, PlannedFrame, RunColumns};
+use crate::template::{BURST_MAX, FrameMaker, PlannedFrame, RunColumns};
 use due::DueTree;
-
-/// Frames of a burst, at most.
-pub(crate) const BURST_MAX: usize = 64;
 
 /// The longest time between two departures that the histogram keeps.
 const GAP_MAX_NS: u64 = 60_000_000_000;
@@ -216,7 +213,7 @@ impl Transmitter {
         }
     }
 
-    /// From now on at most so many frames are handed to the queue at once; 1 to [`BURST_MAX`].
+    /// From now on at most `burst` frames are handed to the queue at once; 1 to [`BURST_MAX`].
     pub(crate) fn set_burst(&mut self, frames: usize) {
         self.limits.burst = frames.clamp(1, self.bufs.len());
     }

@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use packet::PacketBuf;
 use serde::Serialize;
 
-use crate::tier::TierPortCounters;
-
 /// Counts of a port since it was opened. Bytes are those of frames without FCS.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PortCounters {
@@ -121,7 +119,7 @@ pub(crate) struct PortQueueCounters {
     pub(crate) tier: TierPortCounters,
 }
 
-/// The counters of so many queues.
+/// The counters of a number of queues.
 pub(crate) fn queue_counters(queues: usize) -> Vec<Arc<PortQueueCounters>> {
     (0..queues).map(|_| Arc::default()).collect()
 }
@@ -142,4 +140,74 @@ impl PortQueueCounters {
             tx_errors: tx.errors,
         }
     }
+}
+
+/// The tier's counts for a port: by any forwarder of the bridge.
+#[derive(Debug, Default)]
+pub(crate) struct TierPortCounters {
+    rx: [AtomicU64; 2],
+    tx: [AtomicU64; 2],
+    /// Of these, what did not come to the device.
+    unsent: [AtomicU64; 2],
+    tx_drops: AtomicU64,
+    /// Packets dropped below a call that sends, which are no drops of the tier.
+    dropped_below: AtomicU64,
+}
+
+impl TierPortCounters {
+    pub(crate) fn add_rx(&self, packets: u64, bytes: u64) {
+        add(&self.rx, packets, bytes);
+    }
+
+    pub(crate) fn add_tx(&self, packets: u64, bytes: u64) {
+        add(&self.tx, packets, bytes);
+    }
+
+    pub(crate) fn rx(&self) -> (u64, u64) {
+        both(&self.rx)
+    }
+
+    pub(crate) fn add_unsent(&self, packets: u64, bytes: u64) {
+        add(&self.unsent, packets, bytes);
+    }
+
+    pub(crate) fn tx(&self) -> (u64, u64) {
+        let (unsent, sent) = (both(&self.unsent), both(&self.tx));
+        (sent.0.saturating_sub(unsent.0), sent.1.saturating_sub(unsent.1))
+    }
+
+    pub(crate) fn add_dropped_below(&self, frames: u64) {
+        self.dropped_below.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped_below(&self) -> u64 {
+        self.dropped_below.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add_tx_dropped(&self, packets: u64) {
+        self.tx_drops.fetch_add(packets, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tx_drops(&self) -> u64 {
+        self.tx_drops.load(Ordering::Relaxed)
+    }
+}
+
+fn add([all, sum]: &[AtomicU64; 2], packets: u64, bytes: u64) {
+    all.fetch_add(packets, Ordering::Relaxed);
+    sum.fetch_add(bytes, Ordering::Relaxed);
+}
+
+fn both([packets, bytes]: &[AtomicU64; 2]) -> (u64, u64) {
+    (packets.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
+}
+
+/// Losses of frames between the kernel tier's program and the port.
+pub trait HandoverLosses: Send + Sync + std::fmt::Debug {
+    /// The number of frames that were handed over and found no room.
+    fn not_received(&mut self) -> u64;
+
+    /// The number of frames that the tier has counted as sent and that were dropped below. Of all
+    /// frames dropped there, `refused` were the worker's.
+    fn not_sent(&mut self, refused: u64) -> u64;
 }

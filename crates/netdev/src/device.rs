@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::PortError;
-use crate::port::PortInfo;
+use crate::port_info::PortInfo;
 use crate::sys::ethtool::{LinkSettings, link_settings};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::Rtnl;
@@ -137,6 +137,8 @@ impl KernelDevice {
             speed_bps: settings.speed_bps,
             full_duplex: settings.full_duplex,
             exists,
+            receives: true,
+            has_line_rate: true,
             notes: notes.to_vec(),
         }
     }

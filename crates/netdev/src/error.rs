@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::spec::SpecError;
+use crate::spec_error::SpecError;
 
 /// Reasons why a port fails.
 #[derive(Debug, thiserror::Error)]

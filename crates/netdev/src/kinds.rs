@@ -1,4 +1,7 @@
 //! The kinds of port: a file each, and its name here, declared and listed.
+//!
+//! All that a user meets of a kind follows from its [`KindRow`]: the spec text, its errors, the
+//! help, the file that two ports may not share. A kind that is not listed fails a test.
 
 pub mod af_packet;
 pub mod dpdk;
@@ -7,8 +10,73 @@ pub mod null;
 pub mod pcap;
 pub mod tap;
 
-use crate::kind::KindRow;
+use std::str::FromStr;
+
+use crate::error::PortError;
+use crate::port::Port;
+use crate::spec::{KindRow, PortSpec, QUEUES};
+use crate::spec_error::SpecError;
 
 /// The rows of all kinds, in the order of help texts.
 pub const KINDS: &[KindRow] =
     &[af_packet::ROW, tap::ROW, memory::ROW, pcap::ROW, null::ROW, dpdk::ROW];
+
+impl FromStr for PortSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text, KINDS)
+    }
+}
+
+/// Opens the port that `spec` names, with one queue.
+///
+/// # Errors
+/// Those of the kind; every error names what was tried. [`PortError::Spec`] for a port of several
+/// queues, which are for those who use them all: [`open_queues`].
+pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    if spec.queues()? > 1 {
+        return Err(spec.bad_value(QUEUES, "1 here: only switch and generator use several").into());
+    }
+    open_queues(spec)
+}
+
+/// Opens the port that `spec` names, with all the queues that it asks for.
+///
+/// # Errors
+/// Those of the kind.
+pub fn open_queues(spec: &PortSpec) -> Result<Port, PortError> {
+    (spec.kind().open)(spec)
+}
+
+/// Parses `text` and opens the port.
+///
+/// # Errors
+/// [`PortError::Spec`] for a wrong text, else as [`open`].
+pub fn open_text(text: &str) -> Result<Port, PortError> {
+    open(&text.parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::KINDS;
+
+    #[test]
+    fn every_file_of_a_kind_is_in_the_list() {
+        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/kinds")).unwrap();
+        let files: BTreeSet<String> = folder
+            .filter_map(|file| {
+                file.unwrap()
+                    .file_name()
+                    .into_string()
+                    .unwrap()
+                    .strip_suffix(".rs")
+                    .map(str::to_owned)
+            })
+            .collect();
+        let words: BTreeSet<String> = KINDS.iter().map(|row| row.word.to_owned()).collect();
+        assert_eq!(files, words);
+    }
+}

@@ -62,26 +62,28 @@ mod counters;
 mod device;
 pub mod error;
 mod kernel_tx;
-pub mod kind;
 pub mod kinds;
 mod offload;
 pub mod pcap;
-mod pcapng;
 pub mod port;
+mod port_info;
 pub mod ring;
 mod soft_offload;
 pub mod spec;
+mod spec_error;
 pub mod sys;
 mod tier;
+mod tier_port;
 
-pub use counters::PortCounters;
+pub use counters::{HandoverLosses, PortCounters};
 pub use error::PortError;
-pub use kind::{KindRow, QUEUES_MAX, open, open_queues, open_text};
-pub use kinds::KINDS;
-pub use port::{LinkNotification, Port, PortDevice, PortInfo, PortQueue, RxQueue, TxQueue};
-pub use spec::{PortSpec, SpecError};
+pub use kinds::{KINDS, open, open_queues, open_text};
+pub use port::{Port, PortDevice, PortQueue, RxQueue, TxQueue};
+pub use port_info::{LinkNotification, PortInfo};
+pub use spec::{FileUse, KindRow, PortSpec, QUEUES_MAX};
+pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use tier::{
-    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey, TierPort,
-    TierPrograms,
+    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey, TierPrograms,
 };
+pub use tier_port::TierPort;

@@ -3,10 +3,10 @@
 //! Of the classic format microseconds and nanoseconds, both byte orders. An error names the byte
 //! where it was met; a file is either read to its end or refused, never read in part.
 
+mod pcapng;
+
 use std::path::Path;
 use std::time::Duration;
-
-use crate::pcapng;
 
 const MAGIC_US: u32 = 0xa1b2_c3d4;
 const MAGIC_NS: u32 = 0xa1b2_3c4d;

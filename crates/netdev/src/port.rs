@@ -10,11 +10,11 @@ use std::os::fd::BorrowedFd;
 use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::offload::finish;
 use packet::{Batch, PacketBuf, Pool};
-use serde::Serialize;
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::counters::{Counted, HandoverLosses, PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::tier::{TierPort, TierPrograms};
+use crate::port_info::{LinkNotification, PortInfo};
+use crate::tier_port::TierPort;
 
 /// A receive queue. Frames carry no FCS.
 ///
@@ -40,8 +40,8 @@ pub trait RxQueue: Send {
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// From now on frames keep beside them what their senders left to do ([`packet::Offload`]):
-    /// super-frames come whole, checksums are made by whoever sends them on. Returns whether the
-    /// port has such frames. Without this call every frame comes as a wire carries it.
+    /// super-frames come whole, checksums are made by the port that sends them on. Returns whether
+    /// the port has such frames. Without this call every frame comes as a wire carries it.
     fn keep_offloads(&mut self) -> bool {
         false
     }
@@ -85,7 +85,7 @@ pub trait TxQueue: Send {
     }
 
     /// Whether [`TxQueue::tx_batch`] takes frames to which something is left to do, and sends them
-    /// so that whoever receives them can do it. Others must not be given such frames;
+    /// so that the receiver can do it. Others must not be given such frames;
     /// [`Port::tx_batch`] sees to it.
     fn carries_offloads(&self) -> bool {
         false
@@ -119,7 +119,8 @@ pub trait PortDevice: Send {
     /// The counters of the port since it was opened.
     fn counters(&mut self) -> PortCounters;
 
-    /// What the kernel tier sends by; `None` where the port is no device that it can send by.
+    /// The kernel device by which the kernel tier receives and sends for the port; `None` where the
+    /// port has none that it can use.
     fn tier_port(&self) -> Option<TierPort> {
         None
     }
@@ -132,49 +133,9 @@ pub trait PortDevice: Send {
         Ok(None)
     }
 
-    /// Puts the kernel tier's program at the device: the receive queue of what it hands over.
-    /// Called by [`TierPrograms::attach`].
-    ///
-    /// # Errors
-    /// When the port is no kernel device, or the kernel refuses.
-    fn enter_tier(&mut self, _tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
-        Err(PortError::NoTier(self.info().kind))
-    }
-}
-
-/// The way by which a change of [`PortInfo`] becomes known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkNotification {
-    /// It never changes.
-    Never,
-    /// By netlink messages about the device with this interface index: see
-    /// [`crate::LinkMonitor`].
-    Netlink(u32),
-    /// Only by polling [`PortDevice::info`].
-    Polled,
-}
-
-/// The properties of a port.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PortInfo {
-    /// The name within the kind: a device, a ring, a file.
-    pub name: String,
-    /// The kind's word in the spec text, for example `af_packet`.
-    pub kind: &'static str,
-    /// The Ethernet address; kinds without a device make up a locally administered one.
-    pub mac: [u8; 6],
-    /// The longest payload of a frame in bytes, without the Ethernet header and one VLAN tag.
-    pub mtu: u32,
-    /// Whether the port is administratively up and operational.
-    pub link_up: bool,
-    /// Speed in bit/s; 0 when unknown.
-    pub speed_bps: u64,
-    /// Whether both directions work at once; `None` when unknown.
-    pub full_duplex: Option<bool>,
-    /// False once the device behind the port has disappeared.
-    pub exists: bool,
-    /// Remarks for the user, for example offloads that the port switched off.
-    pub notes: Vec<String>,
+    /// From now on the port receives what the kernel tier hands over: it gives its own ring up, and
+    /// `losses` are its losses. Only a port that has a [`PortDevice::tier_port`] is called.
+    fn enter_tier(&mut self, _losses: Box<dyn HandoverLosses>) {}
 }
 
 /// A receive queue and a transmit queue.
@@ -362,14 +323,4 @@ impl RxQueue for SilentRx {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.never.fd())
     }
-}
-
-/// A locally administered unicast address made from `name`: the same name gives the same address.
-pub(crate) fn made_up_mac(name: &str) -> [u8; 6] {
-    // FNV-1a, 64 bits.
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    let [a, b, c, d, e, ..] = hash.to_be_bytes();
-    [0x02, a, b, c, d, e]
 }

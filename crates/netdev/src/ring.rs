@@ -69,7 +69,7 @@ impl Geometry {
         self.mapping_len_of(1)
     }
 
-    /// The same with so many rings each way.
+    /// The same with `lanes` rings each way.
     pub(crate) fn mapping_len_of(self, lanes: usize) -> usize {
         HEADER_LEN + 2 * lanes * self.direction_len()
     }

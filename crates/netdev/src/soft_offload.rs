@@ -1,9 +1,9 @@
 //! Offloads in software: the receiving part that `af_packet` and `tap` share.
 //!
 //! Input is a frame with its virtio-net header; output is one frame as a wire carries it or, for a
-//! GSO frame, its segments, one at a time so that the caller's `max` holds. Whoever can carry what
-//! is left to do beside the frame ([`packet::Offload`]) gets the frame as it came. A frame that
-//! cannot be completed is counted in `rx_errors` and dropped.
+//! GSO frame, its segments, one at a time so that the caller's `max` holds. A receiver that can
+//! carry what is left to do beside the frame ([`packet::Offload`]) gets the frame as it came. A
+//! frame that cannot be completed is counted in `rx_errors` and dropped.
 
 use packet::offload::Segmenter;
 use packet::{Batch, PacketBuf};

@@ -1,67 +1,87 @@
-//! The text that names a port: `kind:name?option=value&option=value`.
+//! The row of a port kind, and the text that names a port: `kind:name?option=value&option=value`.
 //!
-//! Parsing checks the kind and the names of its options against the table of kinds, so that a slip
-//! is refused at once and with what is allowed. It must never open anything.
+//! The text, its errors and help texts are derived from the row. Parsing checks the kind and the
+//! names of its options against a table of kinds, so that a slip is refused at once and with what
+//! is allowed. It must never open anything.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
-use crate::kind::{KindRow, QUEUES, QUEUES_MAX};
-use crate::kinds::KINDS;
+use crate::error::PortError;
+use crate::port::Port;
+use crate::spec_error::SpecError;
 
-/// What is wrong with a spec text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SpecError {
-    /// No colon after the kind.
-    #[error(
-        "port {text:?} has no kind; write kind:name, for example af_packet:eth0 (kinds: {kinds})"
-    )]
-    NoKind {
-        /// The text as given.
-        text: String,
-        /// The kinds there are.
-        kinds: String,
-    },
-    /// The kind is not in the table.
-    #[error("unknown port kind {kind:?}; kinds are: {kinds}")]
-    UnknownKind {
-        /// The word in place of the kind.
-        kind: String,
-        /// The kinds there are.
-        kinds: String,
-    },
-    /// The kind needs a name.
-    #[error("port kind {kind} needs a name: {kind}:{hint}")]
-    NoName {
-        /// The kind.
-        kind: &'static str,
-        /// What the name stands for.
-        hint: &'static str,
-    },
-    /// The kind has no such option.
-    #[error("port kind {kind} has no option {option:?}; {allowed}")]
-    UnknownOption {
-        /// The kind.
-        kind: &'static str,
-        /// The word in place of the option.
-        option: String,
-        /// The options there are.
-        allowed: String,
-    },
-    /// The value does not fit the option.
-    #[error("option {option}={value:?} of port kind {kind}: use {allowed}")]
-    BadValue {
-        /// The kind.
-        kind: &'static str,
-        /// The option.
-        option: String,
-        /// The value as given.
-        value: String,
-        /// What fits.
-        allowed: String,
-    },
+/// One kind of port.
+#[derive(Debug)]
+pub struct KindRow {
+    /// Its word in the spec text.
+    pub word: &'static str,
+    /// The thing that the name stands for; empty when a name is not needed.
+    pub name_hint: &'static str,
+    /// One sentence for help texts.
+    pub help: &'static str,
+    /// The options.
+    pub options: &'static [OptionRow],
+    /// The thing that a port of the kind needs for itself alone: two ports that name the same
+    /// cannot both be open. `None` where any number of ports may be the same.
+    pub(crate) exclusive: fn(&PortSpec) -> Option<String>,
+    /// The use of the file of the port's name; `None` where the name is no file.
+    pub(crate) file_use: fn(&PortSpec) -> Option<FileUse>,
+    /// Opens a port of the kind.
+    pub(crate) open: fn(&PortSpec) -> Result<Port, PortError>,
 }
+
+/// One option of a kind.
+#[derive(Debug)]
+pub struct OptionRow {
+    /// The name.
+    pub name: &'static str,
+    /// The values in short, default first.
+    pub values: &'static str,
+    /// One sentence for help texts.
+    pub help: &'static str,
+}
+
+/// The use of a file by a port, or by another part of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileUse {
+    /// It is read, which any number may do.
+    Read,
+    /// It is written, by one alone.
+    Write,
+    /// It is a wire in memory, which both ends share.
+    Wire,
+}
+
+/// A row of an option.
+pub(crate) const fn option(
+    name: &'static str,
+    values: &'static str,
+    help: &'static str,
+) -> OptionRow {
+    OptionRow { name, values, help }
+}
+
+/// [`KindRow::exclusive`] of a kind whose ports need the device of their name.
+pub(crate) fn by_name(spec: &PortSpec) -> Option<String> {
+    Some(spec.name().to_owned())
+}
+
+/// [`KindRow::exclusive`] of a kind of which any number of ports may be the same.
+pub(crate) fn shared(_: &PortSpec) -> Option<String> {
+    None
+}
+
+/// [`KindRow::file_use`] of a kind whose ports use no file.
+pub(crate) fn no_file(_: &PortSpec) -> Option<FileUse> {
+    None
+}
+
+/// The option by which a port has more than one queue.
+pub(crate) const QUEUES: &str = "queues";
+
+/// The most queues of one port.
+pub const QUEUES_MAX: u32 = 64;
 
 /// A port as named by its spec text. `to_string` gives the text back.
 #[derive(Debug, Clone)]
@@ -72,6 +92,33 @@ pub struct PortSpec {
 }
 
 impl PortSpec {
+    /// Reads a text that names a port of one of `kinds`.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub(crate) fn parse(text: &str, kinds: &'static [KindRow]) -> Result<Self, SpecError> {
+        let words = || kinds.iter().map(|row| row.word).collect::<Vec<_>>().join(", ");
+        let Some((word, rest)) = text.split_once(':') else {
+            return Err(SpecError::NoKind { text: text.to_owned(), kinds: words() });
+        };
+        let Some(row) = kinds.iter().find(|row| row.word == word) else {
+            return Err(SpecError::UnknownKind { kind: word.to_owned(), kinds: words() });
+        };
+        let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+        if name.is_empty() && !row.name_hint.is_empty() {
+            return Err(SpecError::NoName { kind: row.word, hint: row.name_hint });
+        }
+        let mut options = BTreeMap::new();
+        for part in query.split('&').filter(|part| !part.is_empty()) {
+            let (option, value) = part.split_once('=').unwrap_or((part, "true"));
+            if !row.options.iter().any(|known| known.name == option) {
+                return Err(unknown_option(row, option));
+            }
+            options.insert(option.to_owned(), value.to_owned());
+        }
+        Ok(Self { kind: row, name: name.to_owned(), options })
+    }
+
     /// The kind's row.
     #[must_use]
     pub fn kind(&self) -> &'static KindRow {
@@ -91,13 +138,19 @@ impl PortSpec {
         (self.kind.exclusive)(self)
     }
 
+    /// The use of the file that the port is named after; `None` where its name is no file.
+    #[must_use]
+    pub fn file_use(&self) -> Option<FileUse> {
+        (self.kind.file_use)(self)
+    }
+
     /// The text of an option, where it was given.
     #[must_use]
     pub fn option(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 
-    /// The same port with so many queues, where its kind has several and nothing is said of them.
+    /// The same port with this number of queues, where its kind has several and it names no number.
     #[must_use]
     pub fn with_queues(mut self, queues: u32) -> Self {
         if self.kind.options.iter().any(|option| option.name == QUEUES) {
@@ -106,7 +159,7 @@ impl PortSpec {
         self
     }
 
-    /// The queues that are asked for; 1 where nothing is said.
+    /// The number of queues that the text asks for; 1 without the option.
     ///
     /// # Errors
     /// [`SpecError::BadValue`].
@@ -160,32 +213,6 @@ impl PartialEq for PortSpec {
 
 impl Eq for PortSpec {}
 
-impl FromStr for PortSpec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let Some((word, rest)) = text.split_once(':') else {
-            return Err(SpecError::NoKind { text: text.to_owned(), kinds: kind_words() });
-        };
-        let Some(row) = KINDS.iter().find(|row| row.word == word) else {
-            return Err(SpecError::UnknownKind { kind: word.to_owned(), kinds: kind_words() });
-        };
-        let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
-        if name.is_empty() && !row.name_hint.is_empty() {
-            return Err(SpecError::NoName { kind: row.word, hint: row.name_hint });
-        }
-        let mut options = BTreeMap::new();
-        for part in query.split('&').filter(|part| !part.is_empty()) {
-            let (option, value) = part.split_once('=').unwrap_or((part, "true"));
-            if !row.options.iter().any(|known| known.name == option) {
-                return Err(unknown_option(row, option));
-            }
-            options.insert(option.to_owned(), value.to_owned());
-        }
-        Ok(Self { kind: row, name: name.to_owned(), options })
-    }
-}
-
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind.word, self.name)?;
@@ -194,10 +221,6 @@ impl fmt::Display for PortSpec {
         }
         Ok(())
     }
-}
-
-fn kind_words() -> String {
-    KINDS.iter().map(|row| row.word).collect::<Vec<_>>().join(", ")
 }
 
 fn unknown_option(row: &KindRow, option: &str) -> SpecError {
@@ -213,7 +236,8 @@ fn unknown_option(row: &KindRow, option: &str) -> SpecError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::PortSpec;
+    use crate::kinds::KINDS;
 
     #[test]
     fn every_kind_reads_and_prints_back() {

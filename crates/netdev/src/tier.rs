@@ -25,13 +25,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use packet::{MaskedRewrite, Shape};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::counters::PortQueueCounters;
-use crate::device::KernelDevice;
 use crate::error::PortError;
 use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
+use crate::tier_port::TierPort;
 
-pub(crate) use self::handover::{Handover, HandoverDrops};
 pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
 pub use self::programs::TierPrograms;
 
@@ -58,46 +56,6 @@ const FIX: &str = "give the program CAP_BPF, CAP_PERFMON, CAP_NET_RAW and CAP_NE
 
 /// Bytes of an Ethernet header, which an MTU does not count.
 const HEADER_LEN: u32 = 14;
-
-/// The kernel device of a port, as the tier sends by it and counts for it.
-#[derive(Debug, Clone)]
-pub struct TierPort {
-    device: Arc<KernelDevice>,
-    counters: Arc<PortQueueCounters>,
-}
-
-impl TierPort {
-    pub(crate) fn new(device: &Arc<KernelDevice>, counters: &Arc<PortQueueCounters>) -> Self {
-        Self { device: Arc::clone(device), counters: Arc::clone(counters) }
-    }
-
-    /// The number of the device.
-    #[must_use]
-    pub fn index(&self) -> u32 {
-        self.device.index()
-    }
-
-    /// Counts what the tier has received at this port.
-    pub fn count_rx(&self, packets: u64, bytes: u64) {
-        self.counters.tier.add_rx(packets, bytes);
-    }
-
-    /// Counts what the tier has sent by this port.
-    pub fn count_tx(&self, packets: u64, bytes: u64) {
-        self.counters.tier.add_tx(packets, bytes);
-    }
-
-    /// Counts what the tier could not send by this port for want of memory.
-    pub fn count_tx_dropped(&self, packets: u64) {
-        self.counters.tier.tx_drops.fetch_add(packets, Ordering::Relaxed);
-    }
-
-    /// Counts what the tier has counted as sent by this port, and was dropped before its device.
-    pub fn count_unsent(&self, packets: u64, bytes: u64) {
-        self.counters.tier.add_unsent(packets, bytes);
-        self.count_tx_dropped(packets);
-    }
-}
 
 /// Frames that the programs of a tier have got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -169,7 +127,7 @@ pub struct KernelTier {
 }
 
 impl KernelTier {
-    /// A tier with room for so many entries, stopped; for fewer on a machine of more than some
+    /// A tier with room for `slots` entries, stopped; for fewer on a machine of more than some
     /// eighty processors, each of which has counts of its own.
     ///
     /// # Errors
@@ -437,62 +395,6 @@ impl KernelTier {
             }
         })
     }
-}
-
-/// The tier's counts for a port: by any forwarder of the bridge.
-#[derive(Debug, Default)]
-pub(crate) struct TierPortCounters {
-    rx: [AtomicU64; 2],
-    tx: [AtomicU64; 2],
-    /// Of these, what did not come to the device.
-    unsent: [AtomicU64; 2],
-    tx_drops: AtomicU64,
-    /// Packets dropped below a call that sends, which are no drops of the tier.
-    dropped_below: AtomicU64,
-}
-
-impl TierPortCounters {
-    fn add_rx(&self, packets: u64, bytes: u64) {
-        add(&self.rx, packets, bytes);
-    }
-
-    fn add_tx(&self, packets: u64, bytes: u64) {
-        add(&self.tx, packets, bytes);
-    }
-
-    pub(crate) fn rx(&self) -> (u64, u64) {
-        read(&self.rx)
-    }
-
-    fn add_unsent(&self, packets: u64, bytes: u64) {
-        add(&self.unsent, packets, bytes);
-    }
-
-    pub(crate) fn tx(&self) -> (u64, u64) {
-        let (unsent, sent) = (read(&self.unsent), read(&self.tx));
-        (sent.0.saturating_sub(unsent.0), sent.1.saturating_sub(unsent.1))
-    }
-
-    pub(crate) fn add_dropped_below(&self, frames: u64) {
-        self.dropped_below.fetch_add(frames, Ordering::Relaxed);
-    }
-
-    pub(crate) fn dropped_below(&self) -> u64 {
-        self.dropped_below.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn tx_drops(&self) -> u64 {
-        self.tx_drops.load(Ordering::Relaxed)
-    }
-}
-
-fn add([all, sum]: &[AtomicU64; 2], packets: u64, bytes: u64) {
-    all.fetch_add(packets, Ordering::Relaxed);
-    sum.fetch_add(bytes, Ordering::Relaxed);
-}
-
-fn read([packets, bytes]: &[AtomicU64; 2]) -> (u64, u64) {
-    (packets.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
 }
 
 /// The number of processors that there may ever be.

@@ -69,15 +69,13 @@ fn page(state: &ConsoleState, statistics: &SessionStatistics, width: usize) -> V
         ThreadUse { name: "weir".to_owned(), percent: 0.3 },
     ];
     let info = |port: u8| PortInfo {
-        name: format!("wire{port}?end=a"),
-        kind: "memory",
         mac: [2, 0, 0, 0, 0, port],
         mtu: 1500,
         link_up: port == 0,
         speed_bps: 10_000_000_000 * u64::from(port),
         full_duplex: None,
-        exists: true,
         notes: if port == 1 { vec!["a remark".to_owned()] } else { Vec::new() },
+        ..PortInfo::without_device("memory", &format!("wire{port}?end=a"), "")
     };
     let counters = [PortCounters { rx_packets: 5, tx_bytes: 640, ..Default::default() }; 2];
     let log = VecDeque::from(["column 5: a word is missing".to_owned()]);

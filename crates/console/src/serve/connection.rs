@@ -59,8 +59,8 @@ pub(super) fn serve(stream: &UnixStream, served: &Mutex<Served>, interrupt: &Int
     let _ = stream.shutdown(Shutdown::Both);
 }
 
-/// One line to a connection that is not served. It fits an empty socket's buffer; whoever does not
-/// read it sees the end only.
+/// One line to a connection that is not served. It fits an empty socket's buffer; a peer that does
+/// not read it sees the end only.
 pub(super) fn refuse(mut stream: &UnixStream, line: &ControlLine) {
     let _ = stream.set_nonblocking(true).and_then(|()| stream.write_all(&line.encode()));
 }

@@ -109,7 +109,7 @@ pub(crate) struct PacketSettings {
     pub(crate) ttl: u64,
     /// Frame size with FCS, in bytes.
     pub(crate) size: u64,
-    /// Tunnel endpoint identifier of the GTP-U header, which stands behind UDP port 2152.
+    /// Tunnel endpoint identifier of the GTP-U header, which follows UDP port 2152.
     pub(crate) teid: u64,
     pub(crate) tags: TagSettings,
     /// The bytes behind the headers.

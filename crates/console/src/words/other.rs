@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{WordRow, row};
+use super::row::{WordRow, row};
 use crate::effect::{Effect, Values};
 use crate::state::{ConsoleState, PORTS_PER_PAGE, PageName};
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use generator::profile::Payload;
 
-use super::{WordRow, row};
+use super::row::{WordRow, row};
 use crate::effect::{Effect, Values};
 use crate::state::{
     ConsoleState, EtherKind, IpProtocol, PacketSettings, PortSettings, RandomBits, random,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use generator::profile::Rate;
 
-use super::{WordRow, row};
+use super::row::{WordRow, row};
 use crate::effect::{Effect, Values};
 use crate::form::FormValue;
 use crate::state::ConsoleState;

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::packet::protocol;
-use super::{WordRow, row};
+use super::row::{WordRow, row};
 use crate::effect::{Effect, Values};
 use crate::form::FormValue;
 use crate::state::{Bound, ConsoleState, RangeField, RangeKind, RangeSpan};
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[WordRow] = &[
     }),
 ];
 
-/// The field of today's grammar: `src` or `dst` stands behind the ports.
+/// The field of today's grammar: `src` or `dst` follows the ports.
 fn end(values: &Values<'_>, kind: RangeKind) -> RangeField {
     match (values.word(1) == "src", kind) {
         (true, RangeKind::Ip) => RangeField::SrcIp,
@@ -187,7 +187,7 @@ fn set(
     Ok(Effect::Changed(ports.to_vec()))
 }
 
-/// Sets all bounds of a field from the values at `at` and behind it.
+/// Sets all bounds of a field from the values at `at` and after it.
 fn set_all(
     state: &mut ConsoleState,
     field: RangeField,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::packet::protocol;
-use super::{WordRow, row};
+use super::row::{WordRow, row};
 use crate::effect::{Effect, Values};
 use crate::state::{ConsoleState, EtherKind};
 

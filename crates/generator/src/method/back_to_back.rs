@@ -17,7 +17,7 @@ pub struct BackToBackOptions {
     pub line_pps: f64,
     /// The longest burst that is tried, frames.
     pub longest: u64,
-    /// The search ends when its bounds are so many frames apart.
+    /// The search ends when its bounds are this number of frames apart.
     pub resolution: u64,
     /// The number of searches. RFC 9004 wants the mean of many.
     pub repeats: u32,

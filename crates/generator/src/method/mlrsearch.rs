@@ -121,7 +121,7 @@ pub struct MlrsearchOptions {
     /// The goals, in the order in which they are searched. The strictest first shares the most
     /// trials.
     pub goals: Vec<SearchGoal>,
-    /// The search gives up after so many trials.
+    /// The search gives up after this number of trials.
     pub trials_max: usize,
 }
 

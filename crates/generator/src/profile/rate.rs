@@ -37,7 +37,7 @@ pub struct RateTextError(String);
 /// Decimal prefixes, the largest first.
 const PREFIXES: [(&str, f64); 4] = [("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)];
 
-/// A unit's word, and the rate of so many of it.
+/// A unit's word, and the rate of a number of it.
 type UnitWord = (&'static str, fn(f64) -> Rate);
 
 /// A rate as frames count for it: a frame costs units, and a number of units pass in a second.

@@ -74,7 +74,7 @@ impl Reordering {
     pub(super) fn reordered(&mut self, sequence: u32) {
         let is_after = |number: u32| number.wrapping_sub(sequence).cast_signed() > 0;
         // The first frame that overtook this one is the one that skipped its number: the oldest
-        // gap that ends behind it.
+        // gap that ends after it.
         let oldest = self.gap_count.saturating_sub(GAPS);
         let (mut low, mut high) = (oldest, self.gap_count);
         while low < high {

@@ -18,8 +18,8 @@ use crate::statistics::DelayFloor;
 const PROBES: u64 = 1_000;
 const RATE_PPS: f64 = 50_000.0;
 
-/// The longest wait for them; a machine that stands still makes it longer than 20 ms. Who starts
-/// a load waits no longer than this for a figure that only belongs to it.
+/// The longest wait for them; a machine that stands still makes it longer than 20 ms. The caller
+/// of a load waits no longer than this for a figure that only belongs to it.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
 
 /// Time between two looks at what has come.
@@ -46,8 +46,8 @@ pub fn clock_resolution_ns() -> f64 {
     steps[steps.len() / 2]
 }
 
-/// The options of the session that measures the floor of one with `options`, which has so many
-/// threads that send: the same cores, and nothing is given up.
+/// The options of the session that measures the floor of one with `options`, with
+/// `senders` threads that send: the same cores, and nothing is given up.
 pub(super) fn options(options: &SessionOptions, senders: usize) -> SessionOptions {
     let receiving = options.cores.iter().skip(senders);
     let one = options.cores.first().into_iter();
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_session_without_a_floor_works_and_does_not_try_again() {
         let mut session = probing("floor-none");
-        // Who does not want it any more leaves it to a later start.
+        // A caller that does not want it any more leaves it to a later start.
         session.measure_floor_within(PATIENCE, &|| false);
         assert!(session.floor().is_none() && !session.has_no_floor);
         let cores = std::mem::replace(&mut session.floor_options.cores, vec![100_000]);

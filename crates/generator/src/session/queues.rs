@@ -106,7 +106,7 @@ impl PortSenders {
     }
 }
 
-/// Deals streams to so many queues; which of them has each.
+/// Deals streams to a number of queues; the queue of each.
 fn deal(streams: Vec<PortStream>, queues: usize) -> (Vec<Vec<PortStream>>, Vec<usize>) {
     let nexts: Vec<Option<usize>> = streams.iter().map(|stream| stream.next).collect();
     let of_stream = queues_of(&nexts, queues);

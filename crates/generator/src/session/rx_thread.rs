@@ -357,7 +357,7 @@ impl RxThread {
             }
         }
         if let Some(ReportInMaking { made, answer, .. }) = self.report.take() {
-            // Who asked and did not wait for the answer does not need it.
+            // A caller that did not wait for the answer does not need it.
             let _ = answer.send(made);
         }
     }

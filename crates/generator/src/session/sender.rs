@@ -54,7 +54,7 @@ pub(super) enum SendCommand {
     Pause,
     Resume,
     Update(f64),
-    /// At most so many frames at once.
+    /// At most this number of frames at once.
     Burst(usize),
     /// A frame beside the streams, at once.
     Answer(Vec<u8>),
@@ -374,7 +374,7 @@ impl Sending {
             }
             SendCommand::Clear(answer) => {
                 self.flags.unanswered.store(0, Ordering::Relaxed);
-                // Who asked and did not wait for the answer does not need it.
+                // A caller that did not wait for the answer does not need it.
                 let _ = answer.send(self.transmitter.clear());
             }
             SendCommand::Numbers(answer) => {
@@ -405,7 +405,8 @@ mod tests {
     use super::{ANSWERS_MAX, SendCommand, SenderFlags, SenderHandle, Sending};
     use crate::clock::RunClock;
     use crate::session::Waiting;
-    use crate::transmit::{BURST_MAX, LATE_AFTER_NS, TransmitLimits, Transmitter, UNSENT_AFTER_NS};
+    use crate::template::BURST_MAX;
+    use crate::transmit::{LATE_AFTER_NS, TransmitLimits, Transmitter, UNSENT_AFTER_NS};
 
     /// The defect of a trial that ended with the link down: the next one took what its port
     /// refused for the link's doing.

@@ -42,7 +42,7 @@ pub(crate) struct HeaderRow {
     pub(crate) len: usize,
     /// Its fields that a stream may set and modify.
     pub(crate) fields: &'static [StackField],
-    /// The headers that may stand behind it.
+    /// The headers that may follow it.
     pub(crate) next: &'static [HeaderKind],
 }
 

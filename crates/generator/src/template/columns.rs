@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use packet::PacketBuf;
 
-use crate::transmit::BURST_MAX;
+use super::BURST_MAX;
 
 /// A number for each frame of a run.
 type Column = [u64; BURST_MAX];
@@ -169,8 +169,8 @@ fn folded(value: u64) -> u64 {
 }
 
 impl RunColumns {
-    /// Begins a run of `count` frames with so many words and sums, to all of which nothing has been
-    /// added.
+    /// Begins a run of `count` frames with a number of words and sums, to all of which nothing has
+    /// been added.
     pub(super) fn begin(&mut self, count: usize, words: usize, sums: usize) {
         self.count = count.min(BURST_MAX);
         for (columns, wanted) in [(&mut self.words, words), (&mut self.sums, sums)] {
@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(plan.targets(42), [WordTarget { word: 2, shift: 0 }]);
         let overlapping = WordPlan::new(vec![48..54, 50..58, 58..60]);
         assert_eq!(overlapping.places, [46, 50, 52]);
-        // The words behind it get their part of the field: they are written later.
+        // The words after it get their part of the field: they are written later.
         let shifts: Vec<u32> = overlapping.targets(54).iter().map(|target| target.shift).collect();
         assert_eq!(shifts, [0, 32, 48]);
         assert_eq!(WordPlan::new(vec![0..6, 6..8]).places, [0]);

@@ -63,7 +63,7 @@ impl Transmitter {
         }
     }
 
-    /// A stream's last frame is planned: the one behind it starts at the end of its interval.
+    /// A stream's last frame is planned: the next one starts at the end of its interval.
     pub(super) fn end_stream(&mut self, index: u32) {
         let running = &mut self.streams[index as usize];
         running.is_active = false;

@@ -15,7 +15,7 @@ const LINE: f64 = 10e9;
 const LIMITS: TransmitLimits =
     TransmitLimits { burst: 8, late_after_ns: 1_000, unsent_after_ns: 100_000 };
 
-/// A queue with room for so many frames, which remembers them.
+/// A queue with room for a number of frames, which remembers them.
 #[derive(Default)]
 struct Queue {
     room: usize,

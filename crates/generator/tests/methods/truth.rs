@@ -91,7 +91,7 @@ fn frame_loss_below_and_above_the_capacity() {
     });
 }
 
-/// Trials of so many seconds, each with 1,000 frames a second.
+/// Trials of a number of seconds, each with 1,000 frames a second.
 fn latency_of(
     seed: u64,
     (trials, trial_s): (u32, f64),

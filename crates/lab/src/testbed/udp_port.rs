@@ -87,15 +87,10 @@ struct UdpDevice {
 impl PortDevice for UdpDevice {
     fn info(&mut self) -> PortInfo {
         PortInfo {
-            name: self.name.clone(),
-            kind: "udp",
             mac: self.mac,
             mtu: 1500,
-            link_up: true,
-            speed_bps: 0,
             full_duplex: None,
-            exists: true,
-            notes: Vec::new(),
+            ..PortInfo::without_device("udp", &self.name, &self.name)
         }
     }
 

@@ -13,24 +13,24 @@ use std::sync::Arc;
 
 use packet::{Batch, PacketBuf};
 
-use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
+use crate::counters::{Counted, HandoverLosses, PortCounters, PortQueueCounters, queue_counters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
-use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
+use crate::port::{Port, PortDevice, RxQueue};
+use crate::port_info::{LinkNotification, PortInfo};
 use crate::soft_offload::SoftOffload;
-use crate::spec::PortSpec;
+use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
-use crate::tier::{Handover, HandoverDrops, TierPort, TierPrograms};
+use crate::tier_port::TierPort;
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
-/// After so many empty calls of `rx` the socket is asked for errors, since it is only then that a
-/// missing frame can mean a missing device. A worker that sleeps is woken by the error.
+/// After this number of empty calls of `rx` the socket is asked for errors, since it is only then
+/// that a missing frame can mean a missing device. A worker that sleeps is woken by the error.
 const EMPTY_CALLS: u32 = 32;
 
 /// The row in the table of kinds.
@@ -49,6 +49,7 @@ pub const ROW: KindRow = KindRow {
         option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
+    file_use: no_file,
     open,
 };
 
@@ -317,7 +318,7 @@ enum Drops {
         /// Those of the ring before.
         earlier: u64,
         /// Those since.
-        since: HandoverDrops,
+        since: Box<dyn HandoverLosses>,
     },
 }
 
@@ -325,7 +326,7 @@ impl Drops {
     fn total(&mut self) -> u64 {
         match self {
             Self::Rings(drops) => drops.iter_mut().map(RxRingDrops::total).sum(),
-            Self::Handover { earlier, since } => *earlier + since.total(),
+            Self::Handover { earlier, since } => *earlier + since.not_received(),
         }
     }
 
@@ -334,7 +335,7 @@ impl Drops {
     fn behind_tier(&mut self, refused: u64) -> u64 {
         match self {
             Self::Rings(_) => 0,
-            Self::Handover { since, .. } => since.of_device(refused),
+            Self::Handover { since, .. } => since.not_sent(refused),
         }
     }
 }
@@ -378,7 +379,8 @@ impl PortDevice for AfPacketDevice {
     }
 
     fn tier_port(&self) -> Option<TierPort> {
-        Some(TierPort::new(&self.device, self.first()?))
+        let (device, counters) = (Arc::clone(&self.device), Arc::clone(self.first()?));
+        Some(TierPort { device, counters, gso: self.gso })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {
@@ -388,13 +390,9 @@ impl PortDevice for AfPacketDevice {
         Ok(used.map(|used| used.to_string()))
     }
 
-    fn enter_tier(&mut self, tier: &TierPrograms) -> Result<Box<dyn RxQueue>, PortError> {
-        let Some(counters) = self.first() else { return Err(PortError::NoTier(ROW.word)) };
-        let (rx, since) = Handover::open(tier, &self.device, counters, self.gso)?;
+    fn enter_tier(&mut self, losses: Box<dyn HandoverLosses>) {
         let earlier = self.drops.total();
-        // Without it, the ring's socket is closed when the receive queue is.
-        self.drops = Drops::Handover { earlier, since };
-        Ok(Box::new(rx))
+        self.drops = Drops::Handover { earlier, since: losses };
     }
 }
 

@@ -6,9 +6,8 @@
 //! other says so.
 
 use crate::error::PortError;
-use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::port::Port;
-use crate::spec::PortSpec;
+use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
 
 #[cfg(feature = "dpdk")]
 mod port;
@@ -21,6 +20,7 @@ pub const ROW: KindRow = KindRow {
            WEIR_DPDK_EAL, number of buffers in WEIR_DPDK_BUFFERS)",
     options: &[option(QUEUES, "1", "queue pairs, each for a thread of its own; 1 to 64")],
     exclusive: by_name,
+    file_use: no_file,
     open,
 };
 

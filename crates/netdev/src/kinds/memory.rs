@@ -1,8 +1,8 @@
 //! `memory`: two rings in shared memory, one per direction, as a wire between two ends `a` and `b`.
 //!
-//! `memory:NAME` joins two ports of this process, with `queues=N` by so many pairs of rings, of
-//! which each joins two queues of the same number; `memory:/a/path` joins two processes by a file
-//! that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The
+//! `memory:NAME` joins two ports of this process, with `queues=N` by that number of pairs of rings,
+//! of which each joins two queues of the same number; `memory:/a/path` joins two processes by a
+//! file that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The
 //! first end creates these files and the last one removes them. Each end holds a lock on its FIFO
 //! while it exists, so files that a killed process left behind are taken over.
 
@@ -19,10 +19,10 @@ use packet::{Batch, PacketBuf};
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::kind::{KindRow, QUEUES, QUEUES_MAX, option};
-use crate::port::{Port, PortDevice, PortInfo, RxQueue, TxQueue, made_up_mac};
+use crate::port::{Port, PortDevice, RxQueue, TxQueue};
+use crate::port_info::PortInfo;
 use crate::ring::{Consumer, CorruptIndex, Geometry, Producer};
-use crate::spec::PortSpec;
+use crate::spec::{FileUse, KindRow, PortSpec, QUEUES, QUEUES_MAX, option};
 use crate::sys::event::WakeEvent;
 use crate::sys::shm::Mapping;
 
@@ -41,6 +41,7 @@ pub const ROW: KindRow = KindRow {
         option(QUEUES, "1", "queues, each with rings of its own; 1 to 64, 1 between processes"),
     ],
     exclusive: |spec| Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a"))),
+    file_use: |spec| spec.name().contains('/').then_some(FileUse::Wire),
     open,
 };
 
@@ -498,15 +499,9 @@ impl PortDevice for MemoryDevice {
     fn info(&mut self) -> PortInfo {
         let Shared { name, end, geometry, .. } = &*self.shared;
         PortInfo {
-            name: name.clone(),
-            kind: ROW.word,
-            mac: made_up_mac(&format!("{name}?{}", end.word())),
             mtu: geometry.frame_max.saturating_sub(FRAME_OVERHEAD),
             link_up: self.peer_is_attached(),
-            speed_bps: 0,
-            full_duplex: Some(true),
-            exists: true,
-            notes: Vec::new(),
+            ..PortInfo::without_device(ROW.word, name, &format!("{name}?{}", end.word()))
         }
     }
 

@@ -7,9 +7,9 @@ use packet::PacketBuf;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::kind::{KindRow, QUEUES, option, shared};
-use crate::port::{LinkNotification, Port, PortDevice, PortInfo, SilentRx, TxQueue, made_up_mac};
-use crate::spec::PortSpec;
+use crate::port::{Port, PortDevice, SilentRx, TxQueue};
+use crate::port_info::{LinkNotification, PortInfo};
+use crate::spec::{KindRow, PortSpec, QUEUES, no_file, option, shared};
 
 /// The row in the table of kinds.
 pub const ROW: KindRow = KindRow {
@@ -18,6 +18,7 @@ pub const ROW: KindRow = KindRow {
     help: "receives nothing and takes everything",
     options: &[option(QUEUES, "1", "queues, each for a thread of its own; 1 to 64")],
     exclusive: shared,
+    file_use: no_file,
     open,
 };
 
@@ -52,17 +53,8 @@ struct NullDevice {
 
 impl PortDevice for NullDevice {
     fn info(&mut self) -> PortInfo {
-        PortInfo {
-            name: self.name.clone(),
-            kind: ROW.word,
-            mac: made_up_mac(&self.name),
-            mtu: u16::MAX.into(),
-            link_up: true,
-            speed_bps: 0,
-            full_duplex: Some(true),
-            exists: true,
-            notes: Vec::new(),
-        }
+        let info = PortInfo::without_device(ROW.word, &self.name, &self.name);
+        PortInfo { receives: false, ..info }
     }
 
     fn link_notification(&self) -> LinkNotification {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::error::PortError;
-use crate::kind::{KindRow, option, shared};
 use crate::pcap::Capture;
-use crate::port::{DroppingTx, Port, PortDevice, PortInfo, RxQueue, made_up_mac};
-use crate::spec::PortSpec;
+use crate::port::{DroppingTx, Port, PortDevice, RxQueue};
+use crate::port_info::PortInfo;
+use crate::spec::{FileUse, KindRow, PortSpec, option, shared};
 use crate::sys::event::WakeEvent;
 use paced::{NUMBER_LEN, PacedReplay, ReplayOptions, ReplayRate};
 use reader::PcapReader;
@@ -42,6 +42,10 @@ pub const ROW: KindRow = KindRow {
         option("number", "none|OFFSET", "in a loop: number each frame in the 4 bytes from here on"),
     ],
     exclusive: shared,
+    file_use: |spec| match spec.option("write") {
+        Some("true") => Some(FileUse::Write),
+        Some(_) | None => Some(FileUse::Read),
+    },
     open,
 };
 
@@ -57,7 +61,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     }
     let name = spec.name();
     let failed = |source| PortError::from_io(format!("pcap:{name}"), FIX, source);
-    // Who means a file that is to be made learns how.
+    // The user may mean a file that is to be made.
     let unread = |error: io::Error| {
         if error.kind() != io::ErrorKind::NotFound {
             return failed(error);
@@ -115,17 +119,7 @@ fn replay_options(spec: &PortSpec, repeat: bool) -> Result<ReplayOptions, PortEr
 
 /// The properties of a port over a file.
 fn info_of(name: &str, link_up: bool, notes: Vec<String>) -> PortInfo {
-    PortInfo {
-        name: name.to_owned(),
-        kind: ROW.word,
-        mac: made_up_mac(name),
-        mtu: u16::MAX.into(),
-        link_up,
-        speed_bps: 0,
-        full_duplex: Some(true),
-        exists: true,
-        notes,
-    }
+    PortInfo { link_up, notes, ..PortInfo::without_device(ROW.word, name, name) }
 }
 
 /// The device handle of a file that is read.

@@ -11,11 +11,11 @@ use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
-use crate::kind::{KindRow, QUEUES, by_name, option};
 use crate::offload::VNET_LEN;
-use crate::port::{LinkNotification, Port, PortDevice, PortInfo, RxQueue};
+use crate::port::{Port, PortDevice, RxQueue};
+use crate::port_info::{LinkNotification, PortInfo};
 use crate::soft_offload::SoftOffload;
-use crate::spec::PortSpec;
+use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{LinkError, Rtnl};
 use crate::sys::tun::Tun;
@@ -36,6 +36,7 @@ pub const ROW: KindRow = KindRow {
         option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
+    file_use: no_file,
     open,
 };
 
@@ -215,7 +216,7 @@ impl TapDevice {
 
 impl PortDevice for TapDevice {
     fn info(&mut self) -> PortInfo {
-        self.device.info(&[])
+        PortInfo { has_line_rate: false, ..self.device.info(&[]) }
     }
 
     /// The kernel notifies of the devices of one namespace; one that has gone to another is asked.

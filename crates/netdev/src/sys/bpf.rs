@@ -25,7 +25,7 @@ const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
 const F_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
-/// Whoever reads the log of a refused program wants its end.
+/// A reader of the log of a refused program wants its end.
 const LOG_LEN: usize = 1 << 20;
 
 /// Place of a program at a device.

@@ -28,7 +28,7 @@ impl WakeEvent {
     }
 
     /// The event of a FIFO in the file system, which is made where it is missing: the same for two
-    /// processes. Never blocks, whoever else has it open.
+    /// processes. Never blocks, whatever other process has it open.
     ///
     /// # Errors
     /// When `path` is something else than a FIFO, or cannot be made or opened.

@@ -16,7 +16,7 @@ use rustix::net::{bind, recv, sendto, socket_with};
 /// `nlmsghdr.nlmsg_flags`.
 pub(crate) const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
-/// The notification that the request makes comes to who asked, too.
+/// The notification that the request makes comes to the asking socket, too.
 pub(crate) const NLM_F_ECHO: u16 = 0x8;
 /// With `RTM_NEW...`: fail when it is there already.
 pub(crate) const NLM_F_EXCL: u16 = 0x200;

@@ -70,8 +70,8 @@ impl RxRing {
         Ok(ring)
     }
 
-    /// Opens so many sockets among which the kernel shares out what arrives at the device, by flow:
-    /// addresses and ports, the same both ways.
+    /// Opens `count` sockets among which the kernel shares out what arrives at the device, by
+    /// flow: addresses and ports, the same both ways.
     pub(crate) fn open_group(
         index: u32,
         frame_len: usize,

@@ -13,7 +13,7 @@ use super::ifreq::named;
 use super::netns::Namespace;
 use crate::offload::VNET_LEN;
 
-/// The frames that stand behind a TAP device.
+/// The descriptor of a TAP device, by which its frames are read and written.
 #[derive(Debug)]
 pub(crate) struct Tun {
     fd: OwnedFd,

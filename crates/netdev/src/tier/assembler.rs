@@ -154,7 +154,7 @@ impl Assembler {
         self.push(CLASS_STX | size as u8, (to, from), offset, 0);
     }
 
-    /// `*to += from`, at once, in order with everything before and behind it; `from` becomes what
+    /// `*to += from`, at once, in order with everything before and after it; `from` becomes what
     /// was there.
     pub(super) fn fetch_add(&mut self, to: Reg, from: Reg) {
         self.push(ATOMIC_64, (to, from), 0, ATOMIC_FETCH_ADD);

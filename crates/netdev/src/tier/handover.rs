@@ -11,16 +11,17 @@ use std::sync::Arc;
 use packet::Batch;
 
 use super::{FIX, TierPrograms};
-use crate::counters::{Counted, PortQueueCounters};
+use crate::counters::{Counted, HandoverLosses, PortQueueCounters};
 use crate::device::KernelDevice;
 use crate::error::PortError;
-use crate::port::RxQueue;
+use crate::port::{Port, RxQueue};
 use crate::soft_offload::SoftOffload;
 use crate::sys::bpf::Link;
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{Rtnl, disable_ipv6};
 use crate::sys::packet_socket::Promiscuous;
 use crate::sys::tun::Tun;
+use crate::tier_port::TierPort;
 
 /// The kernel puts a number in the place of `%d`.
 const TAP_NAME: &str = "weir-tier%d";
@@ -31,7 +32,7 @@ const TAP_QUEUE_LEN: u32 = 2_048;
 
 /// The receive queue.
 #[derive(Debug)]
-pub(crate) struct Handover {
+struct Handover {
     device: Arc<KernelDevice>,
     /// Before the TAP device, to which the programs hand over.
     _programs: [Link; 2],
@@ -46,7 +47,7 @@ pub(crate) struct Handover {
 /// The frames that were handed over and found no room, and those that queueing discipline and
 /// device dropped instead of sending: the program learns nothing of them.
 #[derive(Debug)]
-pub(crate) struct HandoverDrops {
+struct HandoverDrops {
     rtnl: Rtnl,
     tap: u32,
     last: u64,
@@ -64,17 +65,17 @@ impl HandoverDrops {
         let seen = Dropped::at(&rtnl, device);
         Self { rtnl, tap, last: 0, device, seen, below: 0, refused_before, since: 0 }
     }
+}
 
-    /// The number of frames that found no room so far.
-    pub(crate) fn total(&mut self) -> u64 {
+impl HandoverLosses for HandoverDrops {
+    fn not_received(&mut self) -> u64 {
         self.last = self.last.max(dropped(&self.rtnl, self.tap));
         self.last
     }
 
-    /// The number of frames that were dropped below, but for those of which the sender knows. A
-    /// super-frame counts as one, and frames of other processes count too: the kernel does not tell
-    /// them apart.
-    pub(crate) fn of_device(&mut self, refused: u64) -> u64 {
+    /// But for those of which the sender knows. A super-frame counts as one, and frames of other
+    /// processes count too: the kernel does not tell them apart.
+    fn not_sent(&mut self, refused: u64) -> u64 {
         let now = Dropped::at(&self.rtnl, self.device);
         self.below += now.since(&self.seen);
         self.seen = now;
@@ -110,14 +111,40 @@ fn dropped(rtnl: &Rtnl, device: u32) -> u64 {
     rtnl.link_at(device).map(|link| link.stats.tx_dropped).unwrap_or_default()
 }
 
+impl TierPrograms {
+    /// Puts the program at a port's device; from then on the port receives what is handed over.
+    /// Frames that wait in the port's ring are lost. The program goes with the receive queue, which
+    /// is another one than before: a caller that wants offloads kept asks it again. A device that
+    /// the host uses itself, by an address or as a port of a bridge, is taken from it only if
+    /// `takes_all`.
+    ///
+    /// # Errors
+    /// When the port is no kernel device, has several queues, is the host's too, or the kernel
+    /// refuses; the port is as it was then.
+    pub fn attach(&self, port: &mut Port, takes_all: bool) -> Result<(), PortError> {
+        if !port.more.is_empty() {
+            return Err(PortError::TierQueues(1 + port.more.len()));
+        }
+        if let Some(used) = port.device.host_use()?.filter(|_| !takes_all) {
+            return Err(PortError::HostUses(used));
+        }
+        let Some(device) = port.device.tier_port() else {
+            return Err(PortError::NoTier(port.info().kind));
+        };
+        let (rx, losses) = Handover::open(self, &device)?;
+        // Without them, the ring's socket is closed when the receive queue is.
+        port.device.enter_tier(Box::new(losses));
+        port.rx = Box::new(rx);
+        Ok(())
+    }
+}
+
 impl Handover {
-    /// Makes the TAP device and puts the programs at their hooks. With `gso` super-frames come
-    /// whole where [`RxQueue::keep_offloads`] asks for it.
-    pub(crate) fn open(
+    /// Makes the TAP device and puts the programs at their hooks. Super-frames come whole,
+    /// where the port may have them, [`RxQueue::keep_offloads`] asks for it.
+    fn open(
         tier: &TierPrograms,
-        device: &Arc<KernelDevice>,
-        counters: &Arc<PortQueueCounters>,
-        gso: bool,
+        TierPort { device, counters, gso }: &TierPort,
     ) -> Result<(Self, HandoverDrops), PortError> {
         let what = format!("the kernel tier at {}", device.name());
         let failed = |source| PortError::from_io(what.clone(), FIX, source);
@@ -141,7 +168,7 @@ impl Handover {
             tun,
             soft_offload: SoftOffload::new(),
             counters: Arc::clone(counters),
-            gso,
+            gso: *gso,
         };
         let refused = handover.counters.tier.dropped_below();
         Ok((handover, HandoverDrops::new(rtnl, tap, device.index(), refused)))

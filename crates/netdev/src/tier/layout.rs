@@ -19,7 +19,7 @@ pub(super) const STATE_RUNS: usize = (STATE_MASKS + BYTES * Shape::COUNT).next_m
 /// Behind that count, how many of the frames were handed over.
 pub(super) const RUNS_HANDED_OVER: usize = 8;
 
-/// Bytes of the state for so many processors.
+/// Bytes of the state for `cpus` processors.
 pub(super) const fn state_len(cpus: usize) -> usize {
     STATE_RUNS + 64 * cpus
 }

@@ -216,7 +216,7 @@ impl Builder {
         self.code.place(done);
     }
 
-    /// Loads up to so many bytes of the frame; R9 is its length.
+    /// Loads up to `most` bytes of the frame; R9 is its length.
     fn load_head(&mut self, from: usize, to: usize, most: usize) {
         let code = &mut self.code;
         let fits = code.label();
@@ -251,7 +251,8 @@ impl Builder {
         self.find_network(TAGS_MAX, self.labels.hand_over);
     }
 
-    /// The same for frames with so many VLAN tags; goes on at `one_more` where there is another.
+    /// The same for frames with a number of VLAN tags; goes on at `one_more` where there is
+    /// another.
     fn find_network(&mut self, tags: usize, one_more: Label) {
         let hand_over = self.labels.hand_over;
         let l3 = ethernet::HEADER_LEN + tags * vlan::TAG_LEN;
@@ -627,7 +628,7 @@ impl Builder {
         // The time first: who sees a packet counted sees when.
         code.load(Size::Double, R1, FP, NOW);
         code.store(Size::Double, R0, offset(CELL_USED), R1);
-        // Who sees a packet counted sees its bytes.
+        // A reader that sees a packet counted sees its bytes.
         for (at, amount) in [(CELL_BYTES, R9), (CELL_PACKETS, R8)] {
             code.load(Size::Double, R1, R0, offset(at));
             code.alu_reg(Alu::Add, R1, amount);

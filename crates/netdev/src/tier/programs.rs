@@ -8,8 +8,6 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
 use super::program;
-use crate::error::PortError;
-use crate::port::Port;
 use crate::sys::bpf::{Hook, Link, Map, Program};
 
 /// The maps of a tier, and their measures.
@@ -28,26 +26,6 @@ pub(super) struct TierMaps {
 pub struct TierPrograms(pub(super) Arc<TierMaps>);
 
 impl TierPrograms {
-    /// Puts the program at a port's device; from then on the port receives what is handed over.
-    /// Frames that wait in the port's ring are lost. The program goes with the receive queue, which
-    /// is another one than before: who wants offloads kept has to ask it again. A device that the
-    /// host uses itself, by an address or as a port of a bridge, is taken from it only if
-    /// `takes_all`.
-    ///
-    /// # Errors
-    /// When the port is no kernel device, has several queues, is the host's too, or the kernel
-    /// refuses; the port is as it was then.
-    pub fn attach(&self, port: &mut Port, takes_all: bool) -> Result<(), PortError> {
-        if !port.more.is_empty() {
-            return Err(PortError::TierQueues(1 + port.more.len()));
-        }
-        if let Some(used) = port.device.host_use()?.filter(|_| !takes_all) {
-            return Err(PortError::HostUses(used));
-        }
-        port.rx = port.device.enter_tier(self)?;
-        Ok(())
-    }
-
     /// Puts the program at a device that hands over to this TAP device.
     pub(crate) fn place(&self, device: u32, tap: u32) -> io::Result<[Link; 2]> {
         let guard = Program::load(&program::guard(), Hook::Egress)?.attach(tap)?;

@@ -15,6 +15,10 @@ use crate::sys::netns::Namespace;
 
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
+fn tier_port(device: Arc<KernelDevice>) -> TierPort {
+    TierPort { device, counters: Arc::default(), gso: true }
+}
+
 /// The program's return value for a drop, and for a frame that goes elsewhere.
 const DROP: u32 = 2;
 const REDIRECT: u32 = 7;
@@ -243,7 +247,7 @@ fn what_cannot_be_rewritten_is_counted_as_lost() {
     with_tier(2, |tier| {
         let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         let device = Arc::new(KernelDevice::find("test", "lo").unwrap());
-        let port = TierPort::new(&device, &Arc::default());
+        let port = tier_port(device);
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -272,7 +276,7 @@ fn a_copy_that_does_not_come_to_its_device_is_counted() {
         let program = tier.programs().load(DEVICE, DEVICE).unwrap();
         let port = |name: &str| {
             let device = Arc::new(KernelDevice::find("test", name).unwrap());
-            TierPort::new(&device, &Arc::default())
+            tier_port(device)
         };
         let (lo, one) = (port("lo"), port("one"));
         let mut frame = vec![0; 60];
@@ -326,7 +330,7 @@ fn what_another_program_drops_at_an_output_counts_as_sent() {
         }
         let port = |name: &str| {
             let device = Arc::new(KernelDevice::find("test", name).unwrap());
-            TierPort::new(&device, &Arc::default())
+            tier_port(device)
         };
         let (lo, one) = (port("lo"), port("one"));
         let mut frame = vec![0; 60];
@@ -348,7 +352,7 @@ fn what_another_program_drops_at_an_output_counts_as_sent() {
 }
 
 /// Programs at a hook run in the order in which they came. One before the tier's may take a frame
-/// or let it pass; one behind it sees none.
+/// or let it pass; one after it sees none.
 #[test]
 #[ignore = "needs root"]
 fn another_program_at_the_hook_goes_before_or_sees_nothing() {

@@ -26,7 +26,8 @@ fn a_process_that_starts_a_program_and_stays() {
     program.wait().unwrap();
 }
 
-/// Whether a process is there and is no zombie, which waits only for whoever has inherited it.
+/// Whether a process is there and is no zombie, which waits only for the process that has inherited
+/// it.
 fn runs(pid: u32) -> bool {
     let stat = ProcFolder::of(pid).read("stat").unwrap_or_default();
     let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);

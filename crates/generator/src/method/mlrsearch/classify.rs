@@ -57,8 +57,8 @@ pub fn classify(trials: &[LoadTrial], goal: &SearchGoal) -> LoadClass {
 }
 
 /// The conditional throughput of a load that is a lower bound, in frames a second: the load less
-/// the highest loss ratio among the best of its full-length trials, of which so many are taken as
-/// the exceed ratio leaves.
+/// the highest loss ratio among the best of its full-length trials; the exceed
+/// ratio gives the number of these.
 #[must_use]
 pub fn conditional_throughput(rate_pps: f64, trials: &[LoadTrial], goal: &SearchGoal) -> f64 {
     let is_full = |trial: &&LoadTrial| trial.duration_s >= goal.final_trial_s;

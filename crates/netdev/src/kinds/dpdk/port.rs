@@ -7,7 +7,8 @@ use packet::{Batch, PacketBuf, Pool};
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
-use crate::port::{Port, PortDevice, PortInfo, RxQueue, TxQueue};
+use crate::port::{Port, PortDevice, RxQueue, TxQueue};
+use crate::port_info::PortInfo;
 use crate::spec::PortSpec;
 use crate::sys::dpdk::EthDevice;
 
@@ -105,6 +106,8 @@ impl PortDevice for DpdkDevice {
             speed_bps: u64::from(known.speed_mbps) * 1_000_000,
             full_duplex: info.map(|info| info.full_duplex()),
             exists: info.is_some(),
+            receives: true,
+            has_line_rate: true,
             notes: Vec::new(),
         }
     }

@@ -166,8 +166,8 @@ impl CaptureStream {
         Ok(())
     }
 
-    /// Writes what finds room at once: so many bytes. An error is the end of this stream: whoever
-    /// reads next begins with a header.
+    /// Writes what finds room at once: the number of bytes. An error is the end of this stream: a
+    /// later reader begins with a header.
     fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(file) = &mut self.file else {
             return Err(io::Error::other("it has no reader"));

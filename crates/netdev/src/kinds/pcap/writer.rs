@@ -15,7 +15,8 @@ use super::{FIX, info_of};
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
 use crate::error::PortError;
 use crate::pcap::append_record;
-use crate::port::{Port, PortDevice, PortInfo, SilentRx, TxQueue};
+use crate::port::{Port, PortDevice, SilentRx, TxQueue};
+use crate::port_info::PortInfo;
 
 /// Time between attempts at a full disk or a FIFO without a reader.
 const PROBE_EVERY: Duration = Duration::from_secs(1);

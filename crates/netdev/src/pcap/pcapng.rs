@@ -9,7 +9,7 @@ use std::time::Duration;
 use pcap_parser::pcapng::{Block, parse_block_be, parse_block_le};
 use pcap_parser::{InterfaceDescriptionBlock, Linktype};
 
-use crate::pcap::{FormatError, RecordSpan};
+use super::{FormatError, RecordSpan};
 
 /// One interface of a section.
 struct Interface {
@@ -139,7 +139,7 @@ const IF_TSRESOL: u16 = 9;
 const NANOSECONDS: u8 = 9;
 /// Longest name of an interface that is written; more is cut.
 const NAME_MAX: usize = 255;
-/// Bytes of a block besides its body: type, and length before and behind it.
+/// Bytes of a block besides its body: type, and length before and after it.
 const BLOCK_OVERHEAD: usize = 12;
 
 /// A section header and the description of the interface `name`.

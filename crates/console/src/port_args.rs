@@ -1,0 +1,78 @@
+//! The ports of a subcommand: their arguments, and opening them.
+
+use std::net::IpAddr;
+
+use clap::Args;
+use generator::session::{Session, SessionOptions};
+use netdev::{Port, PortSpec};
+
+use crate::file_conflicts::files_of;
+use crate::line_rate::LineRate;
+use crate::usage::{UsageError, session_error};
+
+/// The ports that a subcommand uses.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PortArgs {
+    /// A port; the first one is port 0, and so on
+    #[arg(long, value_name = "KIND:NAME")]
+    port: Vec<PortSpec>,
+    /// Rate of a line, of which rates in percent are parts [default: what the port says, 10G where
+    /// it does not know]
+    #[arg(long, value_name = "RATE")]
+    line_rate: Option<LineRate>,
+    /// The cores of the threads: those that send by port, then those that receive by port
+    #[arg(long, value_name = "CORES", value_delimiter = ',')]
+    cores: Vec<usize>,
+    /// Most frames that are handed to a port at once
+    #[arg(long, value_name = "FRAMES", default_value_t = 64,
+        value_parser = clap::value_parser!(u8).range(1..=64))]
+    burst: u8,
+    /// An address that a port claims, so that ARP and echo requests for it are answered; repeatable
+    #[arg(long = "address", value_name = "PORT=ADDRESS", value_parser = claim)]
+    claims: Vec<(usize, IpAddr)>,
+}
+
+/// Opens one port.
+///
+/// # Errors
+/// As [`PortArgs::open`].
+pub(crate) fn open_port(spec: &PortSpec) -> anyhow::Result<Port> {
+    netdev::open(spec).map_err(|error| session_error(error.into()))
+}
+
+/// A port's index and an address.
+fn claim(text: &str) -> Result<(usize, IpAddr), String> {
+    let parts = text.split_once('=');
+    let read = parts.and_then(|(port, address)| Some((port.parse().ok()?, address.parse().ok()?)));
+    read.ok_or_else(|| format!("{text:?} is none: write PORT=ADDRESS, for example 0=10.0.0.1"))
+}
+
+impl PortArgs {
+    /// The ports as they were named, in order.
+    pub(crate) fn specs(&self) -> &[PortSpec] {
+        &self.port
+    }
+
+    /// Opens the ports.
+    ///
+    /// # Errors
+    /// [`UsageError`] where there is none, an option is wrong or two of them have one file; one
+    /// that cannot be opened.
+    pub(crate) fn open(&self) -> anyhow::Result<Session> {
+        if self.port.is_empty() {
+            let why = "no port: name one or more with --port KIND:NAME, such as af_packet:eth0";
+            return Err(UsageError(why.to_owned()).into());
+        }
+        files_of(&self.port)?;
+        let options = SessionOptions {
+            line_rate_bps: self
+                .line_rate
+                .map_or_else(Vec::new, |rate| vec![rate.bps(); self.port.len()]),
+            cores: self.cores.clone(),
+            claims: self.claims.clone(),
+            burst: self.burst.into(),
+            ..SessionOptions::default()
+        };
+        Session::open(&self.port, options).map_err(session_error)
+    }
+}

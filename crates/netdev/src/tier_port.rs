@@ -1,0 +1,46 @@
+//! The kernel device of a port, by which the kernel tier receives and sends for it.
+//!
+//! It knows nothing of the tier: a port has one whether or not a tier ever uses it.
+
+use std::sync::Arc;
+
+use crate::counters::PortQueueCounters;
+use crate::device::KernelDevice;
+
+/// The kernel device of a port, as the tier sends by it and counts for it.
+#[derive(Debug, Clone)]
+pub struct TierPort {
+    pub(crate) device: Arc<KernelDevice>,
+    pub(crate) counters: Arc<PortQueueCounters>,
+    /// Whether super-frames may come whole.
+    pub(crate) gso: bool,
+}
+
+impl TierPort {
+    /// The number of the device.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.device.index()
+    }
+
+    /// Counts what the tier has received at this port.
+    pub fn count_rx(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_rx(packets, bytes);
+    }
+
+    /// Counts what the tier has sent by this port.
+    pub fn count_tx(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_tx(packets, bytes);
+    }
+
+    /// Counts what the tier could not send by this port for want of memory.
+    pub fn count_tx_dropped(&self, packets: u64) {
+        self.counters.tier.add_tx_dropped(packets);
+    }
+
+    /// Counts what the tier has counted as sent by this port, and was dropped before its device.
+    pub fn count_unsent(&self, packets: u64, bytes: u64) {
+        self.counters.tier.add_unsent(packets, bytes);
+        self.count_tx_dropped(packets);
+    }
+}
