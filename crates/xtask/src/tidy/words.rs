@@ -29,8 +29,6 @@ const UNSWEPT: &[&str] = &[
     "cluster",
     "controller",
     "datapath",
-    "generator",
-    "netdev",
     "openflow",
     "packet",
     "python",
