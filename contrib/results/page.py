@@ -65,16 +65,17 @@ ROWS = [
 HEAD = """\
 # Results: Weir beside Open vSwitch and the Linux bridge
 
-Written by `contrib/results/page.py` from [results.json.gz](results.json.gz), which has every sample,
-every command and the part that limited each trial. `weir lab report docs/results/results.json.gz`
-draws all {figures:,} figures of it; [how a figure is made](../lab-method.md) explains the methods.
+Written by `contrib/results/page.py` from [results.json.gz](results.json.gz), which has every
+sample, every command and the part that limited each trial. Of its {figures:,} figures
+`weir lab report docs/results/results.json.gz` makes a report; [how a figure is
+made](../lab-method.md) explains the methods.
 
 The run: {date}, {minutes:.0f} minutes, {machine}.
 
 Programs: {programs}.
 
-Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell, and
-each repeat is a new start of the switch.
+Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
+and each repeat is a new start of the switch.
 
 A cell has the least and the most of its repeats. Hosts, switch and controller share the two cores,
 so compare the columns of a row, not rows of different machines."""

@@ -303,7 +303,8 @@ mod tests {
 
     #[test]
     fn the_commands_of_a_help_text_are_found() {
-        let help = "Ask\n\nCommands:\n  show   Ports\n         and more\n  help   Print\n\nOptions:\n  -h  x\n";
+        let help = "Ask\n\nCommands:\n  show   Ports\n         and more\n  help   Print\n\n\
+                    Options:\n  -h  x\n";
         assert_eq!(commands(help).collect::<Vec<_>>(), ["show"]);
         assert_eq!(commands("Options:\n  -h  x\n").count(), 0);
     }
@@ -319,8 +320,8 @@ mod tests {
 
     #[test]
     fn options_of_the_command_above_are_left_out() {
-        let help = "Ask\n\nUsage: x\n\nOptions:\n      --json\n          Lines\n\n  -a, --all\n          \
-                    All\n\n  -h, --help\n          Help\n\nExamples:\n  x --all\n";
+        let help = "Ask\n\nUsage: x\n\nOptions:\n      --json\n          Lines\n\n  -a, --all\n\
+                    \x20         All\n\n  -h, --help\n          Help\n\nExamples:\n  x --all\n";
         let known = ["--json".to_owned(), "--help".to_owned()];
         let own =
             "Ask\n\nUsage: x\n\nOptions:\n  -a, --all\n          All\n\nExamples:\n  x --all\n";
