@@ -18,8 +18,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "weir", version, after_help = EXAMPLES, arg_required_else_help = true)]
 struct Arguments {
-    /// What is logged on standard error, for example info or switch=debug [default: RUST_LOG or
-    /// info]
+    /// The filter of what is logged on standard error, for example info or switch=debug [default:
+    /// RUST_LOG or info]
     #[arg(long, value_name = "FILTER", global = true)]
     log: Option<String>,
 
@@ -114,7 +114,7 @@ Examples:
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| shell::best_first(error).exit());
     if let Err(error) = log::start(arguments.log.as_deref()) {
-        tell(format_args!("weir: --log: {error}"));
+        print_line(format_args!("weir: --log: {error}"));
         return ExitCode::from(2);
     }
     match arguments.program {
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
 }
 
 /// A line on standard error. A closed one must not make a panic of an error.
-fn tell(line: std::fmt::Arguments<'_>) {
+fn print_line(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -161,7 +161,7 @@ fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCod
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(format_args!("weir {program}: {error}"));
+            print_line(format_args!("weir {program}: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -170,12 +170,12 @@ fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCod
 /// The exit code that the program chose, or the error on standard error and exit code 1.
 fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
-        tell(format_args!("weir {program}: {error:#}"));
+        print_line(format_args!("weir {program}: {error:#}"));
         ExitCode::FAILURE
     })
 }
 
-/// What was built, from facts that the compiler knows.
+/// The version and kind of this build, from facts that the compiler knows.
 fn version() -> String {
     format!(
         "weir {} ({} build for {} {})",

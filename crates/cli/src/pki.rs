@@ -33,7 +33,7 @@ enum PkiCommand {
     Init,
     /// Make a key and a certificate, or a new certificate for a name that has a key
     Issue {
-        /// Whose it is; the files are NAME-privkey.pem and NAME-cert.pem
+        /// The name of its owner; the files are NAME-privkey.pem and NAME-cert.pem
         name: String,
 
         /// A host name or address that the certificate is for; looked at only by peers with

@@ -35,7 +35,7 @@ Examples:
 The interpreter is that of --python, of WEIR_PYTHON or python3; it needs the package of this
 repository: pip install .";
 
-/// Which interpreter, and what it is given.
+/// The interpreter and its arguments.
 #[derive(Args)]
 pub(crate) struct PythonArgs {
     /// The Python interpreter that has the package weir

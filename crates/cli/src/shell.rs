@@ -1,4 +1,4 @@
-//! What shells and `man` need to know of the program: completions and manual pages, made of the
+//! For shells and `man`: completions and manual pages, made of the
 //! same tree of commands as the help.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-/// What `weir completions` takes.
+/// Arguments of `weir completions`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   weir completions bash > /usr/share/bash-completion/completions/weir
@@ -18,11 +18,11 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// What `weir man` takes.
+/// Arguments of `weir man`.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  weir man | man -l -\n  weir man /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// Where the pages of all commands are written, a file each; without it the page of weir itself
+    /// The folder for the pages of all commands, a file each; without it the page of weir itself
     /// goes to the standard output
     dir: Option<PathBuf>,
 }

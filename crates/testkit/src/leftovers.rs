@@ -1,4 +1,4 @@
-//! What a program under test may leave behind: processes, found by a mark in their environment,
+//! Leftovers of a program under test: processes, found by a mark in their environment,
 //! and network devices.
 
 /// The processes that have `variable` with this value in their environment: whoever started the

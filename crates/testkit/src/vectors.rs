@@ -14,7 +14,7 @@ use cases::hex;
 pub struct Vector {
     /// Name, unique in its file.
     pub name: String,
-    /// Where the bytes come from.
+    /// Origin of the bytes.
     pub source: Option<String>,
     /// The same in the syntax of `ovs-ofctl`.
     pub text: Option<String>,

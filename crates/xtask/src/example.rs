@@ -1,13 +1,14 @@
 //! `cargo xtask example`: proves that the examples of CONTRIBUTING.md still hold.
 //!
 //! CONTRIBUTING.md adds a match field, an action and so on in a few places; each change is kept as
-//! a patch. This applies each to a copy of the workspace and runs the tests that it touches. It
-//! must never change the work tree.
+//! a patch. This applies each to a copy of the workspace, has the whole of it compiled, tests and
+//! benches included, and runs the tests that it touches: so the places that a patch names are all
+//! that the compiler demands. It must never change the work tree.
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use crate::shell;
 use crate::tidy::SourceFile;
@@ -37,30 +38,77 @@ const EXAMPLES: &[Example] = &[
     Example { name: "add-scenario", packages: &["weir-lab"], tests: "campaign::" },
 ];
 
-/// Applies each patch to a fresh copy and tests the copy.
+/// Proves each example.
 ///
 /// # Errors
-/// When a patch does not apply, or a test fails with it.
+/// When the copy cannot be made, or one of them does not hold.
 pub(crate) fn run(root: &Path) -> Result<()> {
-    EXAMPLES.iter().try_for_each(|example| run_one(root, example).context(example.name))
+    let mut failed = Vec::new();
+    for (name, outcome) in run_all(root)? {
+        if let Err(error) = outcome {
+            println!("{name}: {error:#}");
+            failed.push(name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("examples that do not hold: {}", failed.join(", "));
+    }
+    Ok(())
 }
 
-fn run_one(root: &Path, example: &Example) -> Result<()> {
+/// Proves each example in one copy of the workspace; gives the outcome of each.
+///
+/// # Errors
+/// When the copy cannot be made, a patch has no row here, or one cannot be taken back.
+pub(crate) fn run_all(root: &Path) -> Result<Vec<(&'static str, Result<()>)>> {
+    for entry in std::fs::read_dir(root.join("docs/examples")).context("docs/examples")? {
+        let file = entry?.file_name().to_string_lossy().into_owned();
+        let is_known = |name| EXAMPLES.iter().any(|example| example.name == name);
+        if file.strip_suffix(".patch").is_some_and(|name| !is_known(name)) {
+            bail!("docs/examples/{file} has no row in crates/xtask/src/example.rs");
+        }
+    }
     let copy = root.join("target/example/weir");
     renew(root, &copy)?;
-    let patch = format!("docs/examples/{}.patch", example.name);
+    let mut outcomes = Vec::new();
+    for example in EXAMPLES {
+        // One after the other, so that each holds by itself and only what it touches is compiled.
+        let outcome = apply(root, &copy, example, &["--verbose"]);
+        let is_applied = outcome.is_ok();
+        let outcome = outcome.context("docs/examples and CONTRIBUTING.md need an update");
+        outcomes.push((example.name, outcome.and_then(|()| prove(root, &copy, example))));
+        if is_applied {
+            apply(root, &copy, example, &["--reverse"])?;
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Applies the patch of an example to the copy.
+fn apply(root: &Path, copy: &Path, example: &Example, how: &[&str]) -> Result<()> {
+    let patch = root.join("docs/examples").join(format!("{}.patch", example.name));
     // Outside any repository of git, so that the patch is applied to the copy.
     let mut git = Command::new("git");
-    git.current_dir(&copy).env("GIT_CEILING_DIRECTORIES", root.join("target/example"));
-    shell::run(git.args(["apply", "--verbose", &patch]))
-        .context("docs/examples and CONTRIBUTING.md need an update")?;
-    let mut cargo = shell::cargo();
-    // A target folder of its own: cargo takes the copy's crates for those of the workspace.
-    cargo.current_dir(&copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
-    cargo.args(["test", "--quiet"]);
-    cargo.args(example.packages.iter().flat_map(|package| ["--package", package]));
-    cargo.arg(example.tests);
-    shell::run(&mut cargo)
+    git.current_dir(copy).env("GIT_CEILING_DIRECTORIES", root.join("target/example"));
+    shell::run(git.arg("apply").args(how).arg(patch))
+}
+
+/// Compiles all of the copy, and runs the tests that the example touches.
+fn prove(root: &Path, copy: &Path, example: &Example) -> Result<()> {
+    let cargo = || {
+        let mut cargo = shell::cargo();
+        // A target folder of its own: cargo takes the copy's crates for those of the workspace.
+        cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo
+    };
+    println!("{}: compiling the workspace, with all targets", example.name);
+    shell::run(cargo().args(["check", "--quiet", "--workspace", "--all-targets"]))
+        .context("the workspace does not compile with the patch")?;
+    let mut test = cargo();
+    test.args(["test", "--quiet", "--lib", "--tests"]);
+    test.args(example.packages.iter().flat_map(|package| ["--package", package]));
+    shell::run(test.arg(example.tests))
 }
 
 /// Copies the files that git tracks into an empty folder.

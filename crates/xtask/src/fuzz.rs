@@ -14,7 +14,7 @@ use clap::Args;
 
 use crate::shell;
 
-/// FuzzOptions of `cargo xtask fuzz`.
+/// Options of `cargo xtask fuzz`.
 #[derive(Debug, Args, Default)]
 pub(crate) struct FuzzOptions {
     /// Only this target; all when not given
@@ -37,6 +37,9 @@ const COVERAGE: &[&str] = &[
 
 /// The target that fuzzes a running switch over its connections: an example of its crate.
 const LIVE: &str = "live";
+
+/// Targets that run at a time; each keeps a core busy.
+const AT_ONCE: usize = 2;
 
 /// One input may take this long; a slower one is a finding.
 const TIMEOUT_S: u32 = 10;
@@ -79,9 +82,8 @@ pub(crate) fn run_all(root: &Path, options: &FuzzOptions) -> Result<Vec<(String,
     if !chosen.is_empty() {
         let programs = build(root, &work)?;
         seed(root, &work)?;
-        for target in chosen {
-            let outcome = run_target(&programs.join(&target), &target, &work, options.seconds);
-            outcomes.push((target, outcome));
+        for pair in chosen.chunks(AT_ONCE) {
+            outcomes.extend(run_at_once(pair, &programs, &work, options.seconds));
         }
     }
     if is_live {
@@ -90,11 +92,32 @@ pub(crate) fn run_all(root: &Path, options: &FuzzOptions) -> Result<Vec<(String,
     Ok(outcomes)
 }
 
+/// Runs some targets beside each other; gives the outcome of each.
+fn run_at_once(
+    names: &[String],
+    programs: &Path,
+    work: &Path,
+    seconds: u32,
+) -> Vec<(String, Result<()>)> {
+    std::thread::scope(|scope| {
+        let run = |name: &String| {
+            let (program, name) = (programs.join(name), name.clone());
+            let of_name = name.clone();
+            (name, scope.spawn(move || run_target(&program, &of_name, work, seconds)))
+        };
+        let running: Vec<_> = names.iter().map(run).collect();
+        let ended = |(name, thread): (String, std::thread::ScopedJoinHandle<'_, Result<()>>)| {
+            (name, thread.join().unwrap_or_else(|_| bail!("panicked")))
+        };
+        running.into_iter().map(ended).collect()
+    })
+}
+
 /// Fuzzes a running switch. It compares two moments of the run, so that it takes some seconds.
 fn run_live(root: &Path, seconds: u32) -> Result<()> {
     let mut command = shell::cargo();
     command.current_dir(root);
-    command.args(["run", "--quiet", "--release", "--package", "weir-switch"]);
+    command.args(["run", "--quiet", "--profile", "ci", "--package", "weir-switch"]);
     command.args(["--example", "live_fuzz", "--", "--seconds", &seconds.max(5).to_string()]);
     shell::run(&mut command)
 }
@@ -156,11 +179,11 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result
     command.arg(&corpus).arg(&seeds);
     let output = command.output().with_context(|| format!("starting {}", program.display()))?;
     // libFuzzer speaks on standard error.
-    let said = String::from_utf8_lossy(&output.stderr);
-    let progress = Progress::read(&said);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let progress = Progress::read(&printed);
     println!("{target}: {progress}");
     if !output.status.success() {
-        bail!("{}", finding(target, &said));
+        bail!("{}", finding(target, &printed));
     }
     if progress.edges_last == 0 {
         bail!("coverage does not guide this target: no edges were counted");
@@ -169,12 +192,12 @@ fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result
 }
 
 /// The part of libFuzzer's output that says what it found, and how to keep it.
-fn finding(target: &str, said: &str) -> String {
-    let from_panic = said.lines().position(|line| line.contains("panicked at"));
-    let from_error = said.lines().position(|line| line.contains("ERROR: libFuzzer"));
+fn finding(target: &str, printed: &str) -> String {
+    let from_panic = printed.lines().position(|line| line.contains("panicked at"));
+    let from_error = printed.lines().position(|line| line.contains("ERROR: libFuzzer"));
     let first = from_panic.or(from_error).unwrap_or_default();
-    let lines: Vec<&str> = said.lines().skip(first).take(12).collect();
-    let input = said.lines().find_map(|line| line.split_once("Test unit written to "));
+    let lines: Vec<&str> = printed.lines().skip(first).take(12).collect();
+    let input = printed.lines().find_map(|line| line.split_once("Test unit written to "));
     let mut text = lines.join("\n");
     if let Some((_, path)) = input {
         let bytes = std::fs::read(path.trim()).unwrap_or_default();
@@ -185,7 +208,7 @@ fn finding(target: &str, said: &str) -> String {
     text
 }
 
-/// What libFuzzer reported: inputs run, edges at the start and at the end, inputs it learned.
+/// A report of libFuzzer: inputs run, edges at the start and at the end, inputs it learned.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Progress {
     runs: u64,
@@ -197,9 +220,9 @@ struct Progress {
 impl Progress {
     /// Reads lines such as `#2  INITED cov: 48 ft: 49 corp: 1/1b ...` and
     /// `stat::number_of_executed_units: 1000`.
-    fn read(said: &str) -> Self {
+    fn read(printed: &str) -> Self {
         let mut progress = Self::default();
-        for line in said.lines() {
+        for line in printed.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let number_after = |name: &str| {
                 let at = words.iter().position(|word| *word == name)?;
@@ -256,12 +279,12 @@ stat::number_of_executed_units: 1000
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("crash-1");
         std::fs::write(&path, [0x04, 0xff]).unwrap();
-        let said = format!(
+        let printed = format!(
             "#1\tNEW cov: 1\nthread main panicked at a.rs:1:\nindex\n==1== ERROR: libFuzzer\n\
              Test unit written to {}\n",
             path.display()
         );
-        let text = finding("wire", &said);
+        let text = finding("wire", &printed);
         assert!(text.starts_with("thread main panicked at a.rs:1:"), "{text}");
         assert!(text.contains("hex: 04 ff\n"), "{text}");
     }

@@ -15,7 +15,7 @@ use crate::tidy::Problem;
 
 pub(crate) use draw::{dot, markdown, text};
 
-/// Where `unsafe` may stand in a crate.
+/// The places of a crate that may have `unsafe`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsafe {
     /// `#![forbid(unsafe_code)]` stands in every root file.
@@ -31,11 +31,11 @@ pub(crate) struct Room {
     pub(crate) name: &'static str,
     /// Height in the drawing; arrows only lead down.
     pub(crate) level: u8,
-    /// What the crate is, in a few words.
+    /// The crate in a few words.
     pub(crate) is: &'static str,
     /// The crates it may import.
     pub(crate) may_import: &'static [&'static str],
-    /// Where `unsafe` may stand.
+    /// The places that may have `unsafe`.
     pub(crate) unsafe_code: Unsafe,
 }
 

@@ -25,13 +25,13 @@ const FIGURES: &str = "docs/instructions.json";
 const BENCHES: &[(&str, &str)] =
     &[("weir-datapath", "datapath"), ("weir-generator", "generator"), ("weir-wire", "wire")];
 
-/// How far a count may be from its committed figure, in per cent.
+/// The distance that a count may have from its committed figure, in per cent.
 const TOLERANCE_PERCENT: u64 = 3;
 
 /// Instructions by the name of what executes them: crate, function and case.
 type Counts = BTreeMap<String, u64>;
 
-/// InstructionsOptions of `cargo xtask instructions`.
+/// Options of `cargo xtask instructions`.
 #[derive(Debug, Default, Args)]
 pub(crate) struct InstructionsOptions {
     /// Write the counts of this run into the file of committed figures
@@ -104,7 +104,7 @@ fn committed(root: &Path) -> Result<Counts> {
     serde_json::from_str(&text).context(FIGURES)
 }
 
-/// What is not as committed, a line each.
+/// Differences from what is committed, a line each.
 fn differences(committed: &Counts, counted: &Counts) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, count) in counted {

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let root = workspace_root();
     let done = match Cli::parse().task {
         Task::Test(options) => match test::run(&root, &options) {
-            // The totals have said it, and they are the last line.
+            // The totals show it, and they are the last line.
             Ok(false) => return ExitCode::FAILURE,
             outcome => outcome.map(drop),
         },

@@ -14,7 +14,7 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Where cargo builds the workspace at `root`.
+/// The folder in which cargo builds the workspace at `root`.
 pub(crate) fn target(root: &Path) -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root.join(dir),
@@ -35,8 +35,8 @@ pub(crate) fn shown(command: &Command) -> String {
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("starting `{}`", shown(command)))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` ended with {}: {}", shown(command), output.status, said.trim());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` ended with {}: {}", shown(command), output.status, errors.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

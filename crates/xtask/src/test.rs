@@ -1,8 +1,9 @@
 //! `cargo xtask test`: every test of the project, in named steps, with one total.
 //!
-//! Each step is announced, timed and counted; a step that fails does not stop the ones after it, so
-//! one run shows everything. The last line is the total in a form that programs read. It must never
-//! leave a test out silently: what a run cannot do (without root, without a peer) is said loudly.
+//! Each step is announced, timed, bounded and counted; a step that fails does not stop the ones
+//! after it, so one run shows everything. The last line is the total in a form that programs read.
+//! It must never leave a test out silently: what a run cannot do (without root, without a peer) or
+//! need not do (nothing has changed) is named.
 
 mod cargo;
 mod datapath;
@@ -10,68 +11,143 @@ mod demo;
 mod deny;
 mod disk;
 mod dpdk;
+mod inputs;
+mod lanes;
 mod leftovers;
-mod libtest;
+mod nextest;
 mod page;
 mod peers;
 mod python;
+mod report;
+mod ryu;
+mod step;
 mod suites;
 
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
 
+use self::report::{Report, Tally};
+use self::step::{LEFTOVERS, STEPS, Step};
 use crate::{docs, example, fuzz, instructions, shell, tidy, tool};
 
 /// Marks every process of a run, so that one that stays behind is known.
 const RUN_MARK: &str = "WEIR_TEST_RUN";
 
-/// TestOptions of `cargo xtask test`.
-#[derive(Debug, Args)]
+/// Names the step of a process of a run, so that a step can be ended.
+const STEP_MARK: &str = "WEIR_TEST_STEP";
+
+/// Options of `cargo xtask test`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct TestOptions {
-    /// Run only these steps (repeat or separate by commas); see --list
+    /// Run only these steps and what they need (repeat or separate by commas); see --list
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     only: Vec<String>,
     /// List the steps and end
     #[arg(long)]
     list: bool,
+    /// For a change at hand: formatting, house rules, lints, the tests that need neither root nor
+    /// the program, the cases on both datapaths, a million random packets
+    #[arg(long, conflicts_with_all = ["soak", "only"])]
+    smoke: bool,
+    /// Everything whole: all of the Ryu tester, a hundred million random packets, ten minutes for
+    /// each fuzz target, the demo three times, twenty times the rounds of the kernel tier
+    #[arg(long)]
+    soak: bool,
     /// Do not install packages, even as root
     #[arg(long)]
     no_install: bool,
-    /// Seconds for each fuzz target
-    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
-    fuzz_seconds: u32,
-    /// Packets on which the fast datapath is compared with the reference
-    #[arg(long, value_name = "PACKETS", default_value_t = 10_000_000)]
-    differential_packets: u64,
+    /// Seconds for each fuzz target [default: 15; with --soak 600]
+    #[arg(long, value_name = "SECONDS")]
+    fuzz_seconds: Option<u32>,
+    /// Packets on which the step `sameness` compares the fast datapath with the reference
+    /// [default: 10 million; with --soak 100 million]
+    #[arg(long, value_name = "PACKETS")]
+    differential_packets: Option<u64>,
+    /// This process is a step of a run.
+    #[arg(long, value_name = "STEP", hide = true)]
+    as_step: Option<String>,
 }
 
-/// What the steps know.
+const HELP: &str = "\
+Two lanes of steps run at a time: one that mostly waits (suites of other programs, pages, the
+demo) and one that computes. The output of a step is printed when the step ends, and stays in
+target/test-steps. Steps whose inputs have not changed since they passed in this folder are left
+out, but not with CI=true, --soak or --only. Each step is bounded in time; Ctrl-C ends all of them.
+A test that fails runs once more, and is named as flaky when it passes then.
+
+The last line is the total, `N passed, N failed`; target/test-report.json has the seconds of each
+step and the slowest tests. As root it runs everything and installs what is missing; what could not
+run is listed below NOT RUN.";
+
+/// The extent of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Smoke,
+    Usual,
+    Soak,
+}
+
+/// Facts and settings of a run, for all steps.
 struct Context {
     root: PathBuf,
+    /// The folder in which cargo builds.
+    target: PathBuf,
     is_root: bool,
     install: bool,
+    extent: Extent,
     fuzz_seconds: u32,
     differential_packets: u64,
     mark: String,
 }
 
 impl Context {
-    /// A program that runs in the workspace and carries the mark of this run.
+    fn new(root: &Path, options: &TestOptions) -> Self {
+        let extent = match options {
+            TestOptions { smoke: true, .. } => Extent::Smoke,
+            TestOptions { soak: true, .. } => Extent::Soak,
+            TestOptions { .. } => Extent::Usual,
+        };
+        let is_soak = extent == Extent::Soak;
+        // A step has the mark of its run.
+        let mark = std::env::var(RUN_MARK).ok().filter(|_| options.as_step.is_some());
+        let own_mark = || format!("{}-{}", std::process::id(), seconds_since_epoch());
+        Self {
+            root: root.to_path_buf(),
+            target: shell::target(root),
+            is_root: is_root(),
+            install: !options.no_install,
+            extent,
+            fuzz_seconds: options.fuzz_seconds.unwrap_or(if is_soak { 600 } else { 15 }),
+            differential_packets: options.differential_packets.unwrap_or(if is_soak {
+                100_000_000
+            } else {
+                10_000_000
+            }),
+            mark: mark.unwrap_or_else(own_mark),
+        }
+    }
+
+    /// A program that runs in the workspace, in the environment that steps have in common.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        self.marked(Command::new(program))
+        self.prepared(Command::new(program))
     }
 
     fn cargo(&self) -> Command {
-        self.marked(shell::cargo())
+        self.prepared(shell::cargo())
     }
 
-    fn marked(&self, mut command: Command) -> Command {
-        command.current_dir(&self.root).env(RUN_MARK, &self.mark);
-        command.env("XDG_CACHE_HOME", self.cache());
+    fn prepared(&self, mut command: Command) -> Command {
+        command.current_dir(&self.root).env("XDG_CACHE_HOME", self.cache());
         // A property test that fails panics a thousand times while it looks for a small example.
         command.env("RUST_BACKTRACE", "0");
         command
@@ -85,201 +161,139 @@ impl Context {
         Ok(tool::find(tool))
     }
 
-    /// Where cargo builds.
-    fn target(&self) -> PathBuf {
-        shell::target(&self.root)
+    /// Whether tests run that need root, and programs that only root installs.
+    fn runs_ignored(&self) -> bool {
+        self.is_root && self.extent != Extent::Smoke
     }
 
-    /// What the run keeps for the next one, such as virtual environments of peers.
+    fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The program that the step `weir` builds.
+    fn weir(&self) -> PathBuf {
+        self.target().join(cargo::CI).join("weir")
+    }
+
+    /// The folder for what the next run uses again, such as virtual environments of peers.
     fn cache(&self) -> PathBuf {
         self.target().join("peers")
     }
-}
 
-/// How many checks of a step passed and failed, and what it could not do.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    left_out: Vec<String>,
-    /// The checks that failed, where they have names, with what they said.
-    failures: Vec<String>,
-    /// Checks that failed and passed when they ran once more; they count as passed.
-    flaky: Vec<String>,
-}
-
-impl Tally {
-    /// One check.
-    fn of(passed: bool) -> Self {
-        Self { passed: u64::from(passed), failed: u64::from(!passed), ..Self::default() }
-    }
-
-    /// Nothing ran, for this reason.
-    fn left_out(why: impl Into<String>) -> Self {
-        Self { left_out: vec![why.into()], ..Self::default() }
+    /// The file with the outcome of a step.
+    fn outcome_of(&self, step: &str) -> PathBuf {
+        self.target().join("test-steps").join(format!("{step}.json"))
     }
 }
-
-struct Step {
-    name: &'static str,
-    what: &'static str,
-    run: fn(&Context) -> Result<Tally>,
-}
-
-const STEPS: &[Step] = &[
-    Step { name: "peers", what: "the programs the tests run beside Weir", run: peers::install },
-    Step { name: "fmt", what: "formatting", run: cargo::fmt },
-    Step { name: "tidy", what: "house rules and crate graph", run: run_tidy },
-    Step {
-        name: "deny",
-        what: "licences, versions and sources of what we depend on",
-        run: deny::run,
-    },
-    Step { name: "clippy", what: "lints, warnings denied", run: cargo::clippy },
-    Step { name: "tests", what: "unit, property, vector and end-to-end tests", run: cargo::tests },
-    Step {
-        name: "cluster",
-        what: "controllers that share their switches through etcd",
-        run: cargo::cluster,
-    },
-    Step {
-        name: "sameness",
-        what: "the fast datapath against the reference, on random packets",
-        run: datapath::sameness,
-    },
-    Step {
-        name: "instructions",
-        what: "how many instructions classifier, caches, codec and receiver execute",
-        run: run_instructions,
-    },
-    Step { name: "model", what: "shared counters, by a model checker", run: datapath::model },
-    Step { name: "doc", what: "documentation, warnings denied", run: cargo::doc },
-    Step { name: "dpdk", what: "the feature dpdk over virtual devices", run: dpdk::run },
-    Step { name: "docs", what: "the documentation's printed parts, and the book", run: run_docs },
-    Step { name: "example", what: "the example of CONTRIBUTING.md", run: run_example },
-    Step { name: "fuzz", what: "every fuzz target for a while", run: run_fuzz },
-    Step { name: "python", what: "the Python package: wheel, tests, types", run: python::run },
-    Step { name: "ofctl", what: "ovs-ofctl against weir switch", run: suites::ofctl },
-    Step { name: "ryu", what: "the Ryu switch tester, 1.0 and 1.3", run: suites::ryu },
-    Step {
-        name: "rest",
-        what: "REST beside Ryu's own server, and fuzzed from its OpenAPI document",
-        run: suites::rest,
-    },
-    Step { name: "mininet", what: "weir in Mininet", run: suites::mininet },
-    Step { name: "page", what: "the controller's page in headless Chromium", run: page::run },
-    Step {
-        name: "results-page",
-        what: "the page of the lab's results in headless Chromium",
-        run: page::run_results,
-    },
-    Step {
-        name: "demo",
-        what: "the demo of the README: whole, stopped, without root",
-        run: demo::run,
-    },
-    Step { name: "leftovers", what: "nothing stays behind", run: |_| bail!("runs last") },
-];
 
 /// Runs the steps that are asked for; gives whether all checks passed.
 ///
 /// # Errors
-/// When `--only` names no step.
+/// When `--only` names no step, or another run is under way in the same target folder.
 pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
+    let began = Instant::now();
     if options.list {
         for step in STEPS {
-            println!("{:12} {}", step.name, step.what);
+            println!("{:12} {}", step.name, step.purpose);
         }
+        println!("{LEFTOVERS:12} nothing stays behind");
         return Ok(true);
     }
-    for name in &options.only {
-        if !STEPS.iter().any(|step| step.name == name) {
-            let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-            bail!("no step `{name}`; there are {}", names.join(", "));
-        }
+    let steps = chosen(options)?;
+    let context = Context::new(root, options);
+    if let Some(name) = &options.as_step {
+        lanes::as_step(&context, name)?;
+        return Ok(true);
     }
-    let context = Context {
-        root: root.to_path_buf(),
-        is_root: is_root(),
-        install: !options.no_install,
-        fuzz_seconds: options.fuzz_seconds,
-        differential_packets: options.differential_packets,
-        mark: format!("{}-{}", std::process::id(), seconds_since_epoch()),
-    };
-    let free = disk::free(&context.target())?;
+    std::fs::create_dir_all(context.target()).context("making the target folder")?;
+    let _lock = lock(&context.target().join("test.lock"))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("signals")?;
+    }
+    let free = disk::free(context.target())?;
     if options.only.is_empty() {
-        disk::check(free, context.target().join("release").exists())?;
+        disk::check(free, context.target().join(cargo::CI).exists())?;
     }
     let before = leftovers::Snapshot::take();
     let mut report = Report::default();
-    for step in STEPS {
-        if !options.only.is_empty() && !options.only.iter().any(|name| name == step.name) {
-            continue;
-        }
-        let began = Instant::now();
-        println!("\n==> {}: {}", step.name, step.what);
-        let tally = match step.name {
-            "leftovers" => leftovers::check(&before, &context.mark),
-            _ => (step.run)(&context),
-        };
-        report.add(step.name, tally, began.elapsed());
-    }
-    let taken = free.saturating_sub(disk::free(&context.target())?);
+    let in_ci = std::env::var_os("CI").is_some_and(|value| value != "false" && !value.is_empty());
+    let runs_all = in_ci || !options.only.is_empty();
+    let tree = match context.extent {
+        Extent::Usual if !runs_all => Some(inputs::Tree::read(root, context.target())?),
+        Extent::Usual | Extent::Smoke | Extent::Soak => None,
+    };
+    let is_unbounded = context.extent == Extent::Soak;
+    let process = |name: &str| {
+        // The file on disk may be another by now: a step builds this program, too.
+        let mut command = Command::new("/proc/self/exe");
+        command.args(std::env::args_os().skip(1)).args(["--as-step", name]).current_dir(root);
+        command
+    };
+    let run = lanes::Run {
+        context: &context,
+        process: &process,
+        interrupted: &interrupted,
+        tree,
+        is_unbounded,
+    };
+    run.steps(&steps, &mut report)?;
+    println!("\n==> {LEFTOVERS}: nothing stays behind");
+    let last = Instant::now();
+    let left = leftovers::check(&before, &context.mark);
+    report.add(LEFTOVERS, left, last.elapsed());
+    let taken = free.saturating_sub(disk::free(context.target())?);
     println!("\n{} MiB of disk taken", taken >> 20);
+    report.write(&context.target().join("test-report.json"), began.elapsed())?;
     Ok(report.close())
 }
 
-#[derive(Default)]
-struct Report {
-    rows: Vec<(&'static str, Tally, Duration)>,
+/// The steps of a run, in the order of the table, with what they need.
+fn chosen(options: &TestOptions) -> Result<Vec<&'static Step>> {
+    let mut names: Vec<&str> = options.only.iter().map(String::as_str).collect();
+    let mut index = 0;
+    while let Some(name) = names.get(index) {
+        match step::named(name) {
+            Some(step) => names.extend(step.needs),
+            // It always runs.
+            None if *name == LEFTOVERS => {}
+            None => {
+                let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+                bail!("no step `{name}`; there are {}", known.join(", "));
+            }
+        }
+        index += 1;
+    }
+    let is_chosen = |step: &&Step| match names.is_empty() {
+        true => step.is_smoke || !options.smoke,
+        false => names.contains(&step.name),
+    };
+    Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
-impl Report {
-    fn add(&mut self, name: &'static str, tally: Result<Tally>, took: Duration) {
-        let tally = tally.unwrap_or_else(|error| {
-            println!("{name}: {error:#}");
-            Tally { failures: vec![format!("{error:#}")], ..Tally::of(false) }
-        });
-        println!(
-            "<== {name}: {} passed, {} failed in {:.1} s",
-            tally.passed,
-            tally.failed,
-            took.as_secs_f64()
-        );
-        self.rows.push((name, tally, took));
-    }
-
-    /// Prints the totals, the last line for programs; gives whether nothing failed.
-    fn close(&self) -> bool {
-        println!();
-        for (name, tally, took) in &self.rows {
-            let word = match (tally.failed, tally.flaky.len()) {
-                (0, 0) => "",
-                (0, _) => "FLAKY",
-                _ => "FAILED",
-            };
-            let (passed, failed) = (tally.passed, tally.failed);
-            let seconds = took.as_secs_f64();
-            println!("{name:12} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
+/// The lock of a run; two at once would take each other's ports, files and leftovers for theirs.
+fn lock(path: &Path) -> Result<File> {
+    let named = || format!("locking {}", path.display());
+    let mut options = File::options();
+    let mut file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .with_context(named)?;
+    match file.try_lock() {
+        Ok(()) => {
+            file.set_len(0).with_context(named)?;
+            writeln!(file, "{}", std::process::id()).with_context(named)?;
+            Ok(file)
         }
-        self.list("NOT RUN:", |tally| &tally.left_out);
-        self.list("FLAKY: failed, and passed once more alone; find out why:", |tally| &tally.flaky);
-        self.list("FAILED:", |tally| &tally.failures);
-        let passed: u64 = self.rows.iter().map(|(_, tally, _)| tally.passed).sum();
-        let failed: u64 = self.rows.iter().map(|(_, tally, _)| tally.failed).sum();
-        println!("\n{passed} passed, {failed} failed");
-        failed == 0
-    }
-
-    /// Prints what all steps have of one kind, with the steps' names.
-    fn list(&self, title: &str, which: impl Fn(&Tally) -> &[String]) {
-        let of = |(name, tally, _): &'_ (&'static str, Tally, Duration)| {
-            which(tally).iter().map(|text| format!("  {name}: {text}")).collect::<Vec<_>>()
-        };
-        let lines: Vec<_> = self.rows.iter().flat_map(of).collect();
-        if !lines.is_empty() {
-            println!("\n{title}\n{}", lines.join("\n"));
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid).with_context(named)?;
+            bail!("process {} runs the tests in this target folder already", pid.trim())
         }
+        Err(TryLockError::Error(error)) => Err(error).with_context(named),
     }
 }
 
@@ -295,8 +309,17 @@ fn run_docs(context: &Context) -> Result<Tally> {
 }
 
 fn run_example(context: &Context) -> Result<Tally> {
-    example::run(&context.root)?;
-    Ok(Tally::of(true))
+    let mut tally = Tally::default();
+    for (name, outcome) in example::run_all(&context.root)? {
+        match outcome {
+            Ok(()) => tally.passed += 1,
+            Err(error) => {
+                println!("{name}: {error:#}");
+                tally.add(Tally::failure(format!("{name}: {error:#}")));
+            }
+        }
+    }
+    Ok(tally)
 }
 
 fn run_instructions(context: &Context) -> Result<Tally> {
@@ -322,7 +345,7 @@ fn run_fuzz(context: &Context) -> Result<Tally> {
             Ok(()) => tally.passed += 1,
             Err(error) => {
                 println!("fuzz {target}: {error:#}");
-                tally.failed += 1;
+                tally.add(Tally::failure(format!("{target}: {error:#}")));
             }
         }
     }
@@ -343,37 +366,44 @@ fn seconds_since_epoch() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Report, STEPS, Tally, TestOptions, run};
-    use std::path::Path;
-    use std::time::Duration;
+    use super::{TestOptions, chosen, lock};
+
+    fn names(options: &TestOptions) -> Vec<&'static str> {
+        chosen(options).unwrap().iter().map(|step| step.name).collect()
+    }
 
     #[test]
     fn an_unknown_step_is_refused_with_the_known_ones() {
-        let options = TestOptions {
-            only: vec!["nonsense".into()],
-            list: false,
-            no_install: true,
-            fuzz_seconds: 1,
-            differential_packets: 1,
-        };
-        let error = run(Path::new("."), &options).unwrap_err().to_string();
+        let options = TestOptions { only: vec!["nonsense".into()], ..TestOptions::default() };
+        let error = chosen(&options).map(drop).unwrap_err().to_string();
         assert!(error.contains("no step `nonsense`; there are peers, fmt"), "{error}");
     }
 
     #[test]
-    fn one_failure_fails_the_run() {
-        let mut report = Report::default();
-        report.add("a", Ok(Tally::of(true)), Duration::ZERO);
-        assert!(report.close());
-        report.add("b", Err(anyhow::anyhow!("broken")), Duration::ZERO);
-        assert!(!report.close());
+    fn a_step_comes_with_what_it_needs() {
+        let only = |name: &str| TestOptions { only: vec![name.into()], ..TestOptions::default() };
+        assert_eq!(names(&only("ofctl")), ["weir", "ofctl"]);
+        assert_eq!(names(&only("cluster")), ["cluster", "tests"]);
+        assert!(names(&only("leftovers")).is_empty());
     }
 
     #[test]
-    fn step_names_are_unique() {
-        let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), STEPS.len());
+    fn a_smoke_run_has_no_step_that_needs_one_it_leaves_out() {
+        let smoke = TestOptions { smoke: true, ..TestOptions::default() };
+        assert_eq!(names(&smoke), ["fmt", "tidy", "clippy", "tests"]);
+        for step in chosen(&smoke).unwrap() {
+            assert!(step.needs.iter().all(|need| names(&smoke).contains(need)), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn a_second_run_in_the_same_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.lock");
+        let first = lock(&path).unwrap();
+        let refusal = lock(&path).unwrap_err().to_string();
+        assert!(refusal.contains(&format!("process {} runs", std::process::id())), "{refusal}");
+        drop(first);
+        lock(&path).unwrap();
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// What a person would type, for the list of what did not run.
+    /// The command that a person would type, for the list of what did not run.
     pub(crate) fn how_to_install(&self) -> String {
         let Self { name, version } = self;
         format!("{name} {version} is missing (cargo install {name} --version {version} --locked)")
@@ -28,12 +28,12 @@ impl Tool {
 
     /// Whether this program says that it is the wanted version.
     fn is(&self, program: &Path) -> bool {
-        let said = shell::capture(Command::new(program).arg("--version"));
-        said.is_ok_and(|said| self.is_named_in(&said))
+        let printed = shell::capture(Command::new(program).arg("--version"));
+        printed.is_ok_and(|printed| self.is_named_in(&printed))
     }
 
-    fn is_named_in(&self, said: &str) -> bool {
-        said.split_whitespace().any(|word| word == self.version)
+    fn is_named_in(&self, printed: &str) -> bool {
+        printed.split_whitespace().any(|word| word == self.version)
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn find(tool: &Tool) -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join(tool.name)).filter(|program| tool.is(program)))
 }
 
-/// Where cargo keeps what it installs.
+/// The folder in which cargo keeps what it installs.
 pub(crate) fn cargo_home() -> Option<PathBuf> {
     if let Some(home) = std::env::var_os("CARGO_HOME") {
         return Some(PathBuf::from(home));
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn another_version_is_not_taken() {
-        let said = "some-tool 1.2.10\n";
-        assert!(Tool { name: "some-tool", version: "1.2.10" }.is_named_in(said));
-        assert!(!Tool { name: "some-tool", version: "1.2.1" }.is_named_in(said));
+        let printed = "some-tool 1.2.10\n";
+        assert!(Tool { name: "some-tool", version: "1.2.10" }.is_named_in(printed));
+        assert!(!Tool { name: "some-tool", version: "1.2.1" }.is_named_in(printed));
     }
 }

@@ -710,7 +710,7 @@ fn a_storm_of_changes_ends_what_it_concerns_and_nothing_else() {
         };
         let mut number = 0;
         let mut in_kernel = 0;
-        let rounds = std::env::var("WEIR_TIER_ROUNDS").map_or(30, |text| text.parse().unwrap());
+        let rounds = crate::kernel_tier_same::number("WEIR_TIER_ROUNDS", 30) as u32;
         for round in 0..rounds {
             for flow in (0..FLOWS).filter(|flow| *flow < 32 || round == 0) {
                 let output = Action::output(PortNo(towards(flow, round)));

@@ -1,6 +1,6 @@
 //! The demo of the README, as a user meets it: to its end, stopped by Ctrl-C, and without root.
 //!
-//! What it leaves in the system is looked at by the step `leftovers`. It must never look at the
+//! The step `leftovers` looks at what it leaves in the system. It must never look at the
 //! figures: a test does not measure.
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::{Context, Tally};
+use super::{Context, Extent, Tally};
 use crate::shell;
 
 /// One repeat of a demo of under two minutes, on a busy machine.
@@ -21,12 +21,11 @@ const STOP: Duration = Duration::from_secs(30);
 /// When Ctrl-C comes: hosts, switch and controller are up by then.
 const STOP_AFTER: Duration = Duration::from_secs(4);
 
-/// Runs the demo three times; each is a check.
+/// Runs the demo to its end, stopped and without root; each run is a check.
 pub(super) fn run(context: &Context) -> Result<Tally> {
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let dir = Scratch::new(&context.mark)?;
     let weir = dir.path.join("weir");
-    std::fs::copy(context.target().join("release/weir"), &weir)?;
+    std::fs::copy(context.weir(), &weir)?;
     let mut tally = Tally::default();
     let mut count = |name: &str, outcome: Result<()>| {
         let passed = outcome.is_ok();
@@ -37,7 +36,11 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
         tally.passed += u64::from(passed);
         tally.failed += u64::from(!passed);
     };
-    count("to its end", whole(context.command(&weir), &dir.folder("whole")?));
+    let repeats = if context.extent == Extent::Soak { 3 } else { 1 };
+    for number in 1..=repeats {
+        let folder = dir.folder(&format!("whole-{number}"))?;
+        count("to its end", whole(context.command(&weir), &folder));
+    }
     count("stopped", stopped(context.command(&weir), &dir.folder("stopped")?));
     if context.is_root {
         let mut command = context.command("setpriv");

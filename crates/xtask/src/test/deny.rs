@@ -1,4 +1,4 @@
-//! What we depend on, judged by `cargo deny` and `deny.toml`: licences, two versions of one crate,
+//! Our dependencies, judged by `cargo deny` and `deny.toml`: licences, two versions of one crate,
 //! sources other than the registry, and known advisories where a copy of their database lies.
 //!
 //! Nothing but the registry is asked. The advisory database is a git repository that no registry
@@ -13,7 +13,7 @@ use crate::{shell, tool};
 
 const CARGO_DENY: tool::Tool = tool::Tool { name: "cargo-deny", version: "0.20.2" };
 
-/// What is judged in every run.
+/// The subjects of every run.
 const ALWAYS: &[&str] = &["licenses", "bans", "sources"];
 
 /// Judges the dependencies of the workspace.

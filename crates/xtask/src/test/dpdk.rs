@@ -6,7 +6,8 @@
 
 use anyhow::Result;
 
-use super::{Context, Tally, cargo, peers};
+use super::nextest::{self, Selection};
+use super::{Context, Tally, peers};
 use crate::shell;
 
 /// Debian's packages that the feature is built with.
@@ -27,13 +28,14 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-switch", "-p", "weir-cli"]);
     lints.arg("--all-targets").args(feature);
     shell::run(lints.args(["--", "-D", "warnings"]))?;
-    let mut tests = context.cargo();
-    tests.args(["test", "-p", "weir-netdev", "-p", "weir-switch"]).args(feature);
-    tests.args(["--test", "ports", "--test", "agent", "dpdk"]);
-    if context.is_root {
-        tests.args(["--", "--include-ignored"]);
-    }
-    cargo::counted(&mut tests)
+    let words = [
+        &["-p", "weir-netdev", "-p", "weir-switch", "--test", "ports", "--test", "agent"],
+        &feature[..],
+        &["dpdk"],
+    ]
+    .concat();
+    let selection = Selection { profile: "default", words: &words, environment: &[] };
+    nextest::run(context, &selection)
 }
 
 fn has_libdpdk(context: &Context) -> bool {

@@ -8,10 +8,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{RUN_MARK, Tally};
-use crate::shell;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -42,10 +43,8 @@ pub(super) fn check(before: &Snapshot, mark: &str) -> Result<Tally> {
     for what in &left {
         println!("left behind: {what}");
     }
-    for pid in marked_processes(mark) {
-        shell::run(std::process::Command::new("kill").args(["-KILL", &pid.to_string()]))?;
-    }
-    Ok(Tally::of(left.is_empty()))
+    end(&[(RUN_MARK, mark)])?;
+    Ok(if left.is_empty() { Tally::of(true) } else { Tally::failure(left.join(", ")) })
 }
 
 fn left_behind(before: &Snapshot, mark: &str) -> Vec<String> {
@@ -54,7 +53,7 @@ fn left_behind(before: &Snapshot, mark: &str) -> Vec<String> {
     let new_interfaces = now.interfaces.difference(&before.interfaces);
     let mut left: Vec<String> = new_namespaces.map(|n| format!("namespace {n}")).collect();
     left.extend(new_interfaces.map(|n| format!("interface {n}")));
-    left.extend(marked_processes(mark).iter().map(|pid| {
+    left.extend(carrying(&[(RUN_MARK, mark)]).iter().map(|pid| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         format!("process {pid}: {words}")
@@ -62,15 +61,41 @@ fn left_behind(before: &Snapshot, mark: &str) -> Vec<String> {
     left
 }
 
-/// Processes that carry the mark of this run.
-fn marked_processes(mark: &str) -> Vec<u32> {
-    let entry = format!("{RUN_MARK}={mark}");
+/// Processes that carry all these marks in their environment.
+pub(super) fn carrying(marks: &[(&str, &str)]) -> Vec<u32> {
+    let wanted: Vec<String> = marks.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let carries = |pid: &u32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| one == entry.as_bytes())
+        let has = |one: &String| environment.split(|byte| *byte == 0).any(|e| e == one.as_bytes());
+        wanted.iter().all(has)
     };
     let all = names_in(Path::new("/proc"));
     all.iter().filter_map(|name| name.parse().ok()).filter(carries).collect()
+}
+
+/// Ends the processes that carry these marks, and those that they start meanwhile.
+///
+/// # Errors
+/// When some go on in spite of it.
+pub(super) fn end(marks: &[(&str, &str)]) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = carrying(marks);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("processes {left:?} go on although they were killed");
+        }
+        for pid in left.iter().filter_map(|pid| Pid::from_raw(i32::try_from(*pid).ok()?)) {
+            match kill_process(pid, Signal::KILL) {
+                // It has ended by itself.
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => bail!("ending process {pid:?}: {error}"),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn names_in(dir: &Path) -> BTreeSet<String> {
@@ -81,7 +106,7 @@ fn names_in(dir: &Path) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{RUN_MARK, Snapshot, left_behind, marked_processes};
+    use super::{RUN_MARK, Snapshot, carrying, end, left_behind};
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
@@ -98,10 +123,13 @@ mod tests {
         let mut byte = [0];
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
-        assert_eq!(marked_processes(&mark), [child.id()]);
-        child.kill().unwrap();
+        assert_eq!(carrying(&[(RUN_MARK, &mark)]), [child.id()]);
+        end(&[(RUN_MARK, &mark), ("ANOTHER_MARK", "")]).unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "it carries one of two marks only");
+        // A killed process has no environment, even before it is waited for.
+        end(&[(RUN_MARK, &mark)]).unwrap();
         child.wait().unwrap();
-        assert!(marked_processes(&mark).is_empty());
+        assert!(carrying(&[(RUN_MARK, &mark)]).is_empty());
     }
 
     #[test]

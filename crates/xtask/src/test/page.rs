@@ -27,16 +27,15 @@ fn drive(context: &Context, script: &[&str], pictures: &str) -> Result<Tally> {
     if !peers::installed("chromium") || !peers::installed("chromedriver") {
         return Ok(Tally::left_out("chromium or chromedriver is missing"));
     }
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let mut command = context.command("python3");
     let (name, data) = script.split_first().context("a script has a name")?;
     command.arg("-B").arg(context.root.join("contrib/page").join(name));
-    command.arg(context.target().join("release/weir"));
+    command.arg(context.weir());
     command.args(data.iter().map(|folder| context.root.join(folder)));
     command.arg(context.target().join(pictures));
     let mut tally = Tally::default();
     let ended_well = shell::watch(&mut command, |line| count(&mut tally, line))?;
-    // A run that is cut off has said nothing of what it had not come to.
+    // A run that is cut off has no line for what it had not come to.
     let is_silent = tally.passed + tally.failed == 0;
     tally.failed += u64::from(tally.failed == 0 && (is_silent || !ended_well));
     Ok(tally)

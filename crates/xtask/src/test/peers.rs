@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::{Context, Tally};
+use super::{Context, Tally, nextest};
 use crate::shell;
 
 /// Program and the Debian package it comes from.
@@ -53,6 +53,14 @@ pub(super) fn install(context: &Context) -> Result<Tally> {
         } else {
             tally.left_out.push(format!("{program} is missing (Debian's package {package})"));
         }
+    }
+    if nextest::program(context).is_none() && context.install && installed("python3") {
+        nextest::install(context)?;
+    }
+    if nextest::program(context).is_some() {
+        tally.passed += 1;
+    } else {
+        tally.left_out.push(nextest::how_to_install());
     }
     if has_os_ken(context) {
         tally.passed += 1;

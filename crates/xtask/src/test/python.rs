@@ -41,10 +41,7 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     let mut tally = Tally::default();
     for folder in ["python/tests", "python/tests/apps"] {
         let part = tests(context, &bin, folder)?;
-        tally.passed += part.passed;
-        tally.failed += part.failed;
-        tally.failures.extend(part.failures);
-        tally.flaky.extend(part.flaky);
+        tally.add(part);
     }
     let typed = shell::run(context.command(bin.join("mypy")).arg("--no-incremental"));
     tally.passed += u64::from(typed.is_ok());
@@ -111,7 +108,7 @@ fn tests(context: &Context, bin: &Path, folder: &str) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What a run of unittest said.
+/// The outcome of a run of unittest.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     ran: u64,
@@ -121,17 +118,17 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn read(said: &str, is_success: bool) -> Self {
-        let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next());
+    fn read(printed: &str, is_success: bool) -> Self {
+        let ran = printed.lines().find_map(|line| line.strip_prefix("Ran ")?.split(' ').next());
         let ran = ran.and_then(|count| count.parse().ok()).unwrap_or(0);
-        let mut failures: Vec<String> = said.lines().filter_map(failed_name).collect();
+        let mut failures: Vec<String> = printed.lines().filter_map(failed_name).collect();
         // A test with several failed parts has a line for each.
         failures.sort_unstable();
         failures.dedup();
         Self { ran, is_success, failures }
     }
 
-    /// How many tests failed; a run of none is one that failed.
+    /// The number of tests that failed; a run of none is one that failed.
     fn failed(&self) -> u64 {
         let is_well = self.is_success && self.ran > 0;
         if is_well { 0 } else { (self.failures.len() as u64).max(1) }
@@ -157,10 +154,10 @@ fn unittest(context: &Context, bin: &Path, folder: &Path, names: &[String]) -> R
         command.args(names).env("PYTHONPATH", folder);
     }
     let output = command.output().context("starting the tests of the Python package")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let outcome = Outcome::read(&said, output.status.success());
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let outcome = Outcome::read(&printed, output.status.success());
     if outcome.failed() > 0 {
-        println!("{said}");
+        println!("{printed}");
     }
     Ok(outcome)
 }
@@ -171,7 +168,7 @@ mod tests {
 
     #[test]
     fn failed_tests_are_named_once() {
-        let said = "\
+        let printed = "\
 F.E
 FAIL: test_a (test_x.Some.test_a) (case=1)
 FAIL: test_a (test_x.Some.test_a) (case=2)
@@ -179,7 +176,7 @@ ERROR: setUpClass (test_y.Other)
 Ran 4 tests in 0.1s
 FAILED (failures=2, errors=1)
 ";
-        let outcome = Outcome::read(said, false);
+        let outcome = Outcome::read(printed, false);
         assert_eq!(outcome.failures, ["test_x.Some.test_a", "test_y.Other"]);
         assert_eq!((outcome.ran, outcome.failed()), (4, 2));
     }

@@ -19,13 +19,12 @@ pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     if !peers::installed("ovs-ofctl") {
         return Ok(Tally::left_out("ovs-ofctl is missing"));
     }
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let out = context.target().join("ofctl");
     let suite = context.root.join("contrib/peers/ofctl");
     let mut command = context.command(suite.join("run.sh"));
     command.arg("-o").arg(&out).args(["-v", "10 13"]);
     command.arg(context.root.join("contrib/peers/weir-dut.sh"));
-    command.env("WEIR", context.target().join("release/weir"));
+    command.env("WEIR", context.weir());
     shell::run(&mut command)?;
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
@@ -38,7 +37,7 @@ pub(super) fn ofctl(context: &Context) -> Result<Tally> {
         return Ok(tally);
     }
     let mut command = context.command(suite.join("compare.sh"));
-    command.arg("-o").arg(&out).env("WEIR", context.target().join("release/weir"));
+    command.arg("-o").arg(&out).env("WEIR", context.weir());
     let ended_well = shell::watch(&mut command, |_| {})?;
     let totals = ["compare.txt", "ctl.txt"].map(|name| read(out.join(name)));
     let mut failed = 0;
@@ -52,7 +51,7 @@ pub(super) fn ofctl(context: &Context) -> Result<Tally> {
     Ok(tally)
 }
 
-/// How many answers are the same or explained, and how many differ, by the last line of a
+/// The numbers of answers that are the same or explained, and that differ, by the last line of a
 /// comparison.
 fn answers(text: &str) -> Result<(u64, u64)> {
     let last = text.trim_end().lines().last().context("an empty comparison")?;
@@ -64,7 +63,7 @@ fn answers(text: &str) -> Result<(u64, u64)> {
     }
 }
 
-/// What `contrib/peers/rest` takes from PyPI, each into a virtual environment of its own.
+/// Packages of PyPI for `contrib/peers/rest`, each into a virtual environment of its own.
 const RYU: &str = "ryu==4.34";
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
@@ -77,7 +76,6 @@ pub(super) fn rest(context: &Context) -> Result<Tally> {
     if !peers::installed("ethtool") || !peers::installed("python3") {
         return Ok(Tally::left_out("ethtool or python3 is missing"));
     }
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let (compared, fuzzed) = std::thread::scope(|scope| {
         let fuzzed = scope.spawn(|| rest_part(context, "fuzz.sh", SCHEMATHESIS, "rest-fuzz"));
         let compared = rest_compared(context);
@@ -103,7 +101,7 @@ fn rest_part(context: &Context, script: &str, package: &str, out: &str) -> Resul
     }
     let mut command = context.command(context.root.join("contrib/peers/rest").join(script));
     command.arg("-o").arg(context.target().join(out)).arg("-V").arg(&venv);
-    command.env("WEIR", context.target().join("release/weir"));
+    command.env("WEIR", context.weir());
     shell::watch(&mut command, |_| {}).map(Some)
 }
 
@@ -138,10 +136,9 @@ pub(super) fn mininet(context: &Context) -> Result<Tally> {
     if !peers::installed("ethtool") || !context.install {
         return Ok(Tally::left_out("Mininet is unpacked from Debian's packages"));
     }
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
     let out = context.target().join("mininet");
     let mut command = context.command(context.root.join("contrib/mininet/check.sh"));
-    command.arg("-o").arg(&out).arg(context.target().join("release/weir"));
+    command.arg("-o").arg(&out).arg(context.weir());
     command.env("CACHE", context.cache().join("weir-mininet"));
     // A run that drops packets ends with a failure; the results name it.
     let ended_well = shell::watch(&mut command, |_| {})?;
@@ -152,98 +149,8 @@ pub(super) fn mininet(context: &Context) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Parts of the Ryu tester that run side by side: version, and the files it takes or leaves.
-const RYU_PARTS: &[(&str, &[&str])] = &[
-    ("10", &[]),
-    ("13", &["-x", "/(group|meter)/"]),
-    ("13", &["-k", "/group/"]),
-    ("13", &["-k", "/meter/.*_KBPS"]),
-    ("13", &["-k", "/meter/.*_PKTPS"]),
-];
-
-/// Cases of both versions in the packaged os-ken: a run of fewer is no whole run.
-const RYU_CASES: u64 = 192 + 991;
-
-/// `contrib/peers/ryu-tester`, whole, for OpenFlow 1.0 and 1.3. Its parts mostly wait, some of them
-/// half a minute a case, so they run side by side.
-pub(super) fn ryu(context: &Context) -> Result<Tally> {
-    if !context.is_root {
-        return Ok(Tally::left_out("network namespaces need root"));
-    }
-    if !peers::installed("ovs-vswitchd") || !peers::has_os_ken(context) {
-        return Ok(Tally::left_out("Open vSwitch or os-ken is missing"));
-    }
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
-    let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
-        let part = |number| scope.spawn(move || ryu_part(context, number));
-        let running: Vec<_> = (0..RYU_PARTS.len()).map(part).collect();
-        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join();
-        running.into_iter().map(|run| ended(run).unwrap_or_else(|_| bail!("panicked"))).collect()
-    });
-    let mut whole = Tally::default();
-    for tally in tallies {
-        let tally = tally?;
-        whole.passed += tally.passed;
-        whole.failed += tally.failed;
-    }
-    if whole.passed + whole.failed != RYU_CASES {
-        bail!("{} of {RYU_CASES} cases ran", whole.passed + whole.failed);
-    }
-    Ok(whole)
-}
-
-/// One part. A case measures in real time and a machine may stall, so a part with failures runs
-/// once more, and what fails in both has failed.
-fn ryu_part(context: &Context, number: usize) -> Result<Tally> {
-    let first = ryu_run(context, number, "")?;
-    let tally = compare(&first, "")?;
-    if tally.failed == 0 {
-        return Ok(tally);
-    }
-    println!("ryu: part {number} had failures and runs once more");
-    twice(&first, &ryu_run(context, number, "-again")?)
-}
-
-/// The tally of two runs of the same cases: what fails in both has failed. A second run that is not
-/// whole says nothing.
-fn twice(first: &str, second: &str) -> Result<Tally> {
-    let failed = |results: &str| -> Result<BTreeSet<String>> {
-        let lines = results.lines().map(serde_json::from_str::<Value>);
-        let lines: Vec<Value> = lines.collect::<Result<_, _>>().context("reading a result")?;
-        let names = lines.iter().filter(|line| line["result"].as_str() != Some("OK"));
-        Ok(names.filter_map(|line| line["id"].as_str()).map(str::to_owned).collect())
-    };
-    let (all, mut failures) = (first.lines().count(), failed(first)?);
-    if second.lines().count() == all {
-        let again = failed(second)?;
-        failures.retain(|id| again.contains(id));
-    }
-    let failed = failures.len() as u64;
-    Ok(Tally { passed: all as u64 - failed, failed, ..Tally::default() })
-}
-
-/// Runs one part and gives its results.
-fn ryu_run(context: &Context, number: usize, suffix: &str) -> Result<String> {
-    let (version, files) = RYU_PARTS[number];
-    let out = context.target().join(format!("ryu/{number}{suffix}"));
-    let suite = context.root.join("contrib/peers/ryu-tester");
-    let results = out.join("results.jsonl");
-    // What an earlier run left says nothing about this one.
-    if results.exists() {
-        std::fs::remove_file(&results)?;
-    }
-    let mut command = context.command(suite.join("run.sh"));
-    command.arg("-o").arg(&out).args(["-v", version]).args(files);
-    command.arg("-V").arg(peers::venv(context));
-    command.arg(context.root.join("contrib/peers/weir-dut.sh"));
-    command.env("WEIR", context.target().join("release/weir"));
-    // The results show the cases that fail.
-    shell::watch(&mut command, |_| {})?;
-    std::fs::read_to_string(&results).with_context(|| format!("reading {}", results.display()))
-}
-
 /// Counts results; `expected` names the checks that may fail, one a line.
-fn compare(results: &str, expected: &str) -> Result<Tally> {
+pub(super) fn compare(results: &str, expected: &str) -> Result<Tally> {
     let is_name = |line: &&str| !line.is_empty() && !line.starts_with('#');
     let mut may_fail: BTreeSet<&str> = expected.lines().map(str::trim).filter(is_name).collect();
     let mut tally = Tally::default();
@@ -276,7 +183,7 @@ fn compare(results: &str, expected: &str) -> Result<Tally> {
 
 #[cfg(test)]
 mod tests {
-    use super::{answers, compare, twice};
+    use super::{answers, compare};
 
     const RESULTS: &str = "{\"id\":\"a\",\"result\":\"OK\"}\n{\"id\":\"b\",\"result\":\"FAIL\"}\n";
 
@@ -301,22 +208,6 @@ mod tests {
         assert_eq!((tally.passed, tally.failed), (0, 2));
         let tally = compare(RESULTS, "b\ngone\n").unwrap();
         assert_eq!((tally.passed, tally.failed), (1, 1));
-    }
-
-    #[test]
-    fn what_fails_in_both_runs_has_failed() {
-        let lines = |results: &[&str]| {
-            let line = |(id, result)| format!("{{\"id\":\"{id}\",\"result\":\"{result}\"}}\n");
-            ["a", "b"].into_iter().zip(results.iter().copied()).map(line).collect::<String>()
-        };
-        let counts = |first: &[&str], second: &[&str]| {
-            let tally = twice(&lines(first), &lines(second)).unwrap();
-            (tally.passed, tally.failed)
-        };
-        // A switch that never came: every case of the part fails, and all pass in the next run.
-        assert_eq!(counts(&["ERROR", "ERROR"], &["OK", "OK"]), (2, 0));
-        assert_eq!(counts(&["OK", "ERROR"], &["ERROR", "ERROR"]), (1, 1));
-        assert_eq!(counts(&["OK", "ERROR"], &["OK"]), (1, 1), "the second run is not whole");
     }
 
     #[test]

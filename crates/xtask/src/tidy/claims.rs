@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use super::{Problem, SourceFile};
 
-/// Where the committed results are.
+/// The folder of the committed results.
 const RESULTS: &str = "docs/results/";
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
@@ -27,7 +27,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with a link, if it is a claim and something is.
+/// The fault of a link that is a claim; none where it has none.
 fn broken(
     rows: &HashMap<(&str, &str), &str>,
     from: &str,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_gone_is_said() {
+    fn a_row_that_is_gone_is_named() {
         let gone = problems("docs/x.md", "[1.47 ×](results/README.md#b-1)");
         assert!(gone[0].contains("no row `b-1`"), "{gone:?}");
     }

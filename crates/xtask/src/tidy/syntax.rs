@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_rust_is_said_with_its_line() {
+    fn text_that_is_not_rust_is_named_with_its_line() {
         one("fn f( {\n", "a.rs:2: not Rust");
     }
 }

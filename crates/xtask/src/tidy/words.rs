@@ -34,9 +34,7 @@ const UNSWEPT: &[&str] = &[
     "python",
     "rest",
     "switch",
-    "testkit",
     "wire",
-    "xtask",
 ];
 
 /// Letters of the name of a test.

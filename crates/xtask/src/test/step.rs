@@ -1,0 +1,192 @@
+//! The table of steps: order, lane, needs, inputs and bound of each.
+//!
+//! Steps that mostly wait (suites of other programs, pages, the demo) run beside those that
+//! compute, so that neither leaves a core idle. It must never hold a step that needs one which
+//! comes to its turn later: both lanes would wait for ever.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Context, Tally, cargo, datapath, demo, deny, dpdk, page, peers, python, ryu, suites};
+
+/// Steps of one lane run one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Before the two lanes begin: what they build on, and what is judged in seconds.
+    First,
+    /// Programs and suites that wait for each other and for timers.
+    Wait,
+    /// Compilers, and tests that keep the cores busy.
+    Compute,
+}
+
+/// Files of which a step's outcome depends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inputs {
+    /// Crates, with all that they import.
+    pub(super) crates: &'static [&'static str],
+    /// Paths from the root of the workspace, or beginnings of paths.
+    pub(super) paths: &'static [&'static str],
+}
+
+/// A named part of the test command.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) purpose: &'static str,
+    pub(super) lane: Lane,
+    /// Steps that must have passed before this one starts.
+    pub(super) needs: &'static [&'static str],
+    /// A step with known inputs is left out while these are as they were when it passed.
+    pub(super) inputs: Option<Inputs>,
+    /// Whether `--smoke` runs it.
+    pub(super) is_smoke: bool,
+    /// The step is ended when it takes longer.
+    pub(super) limit: Duration,
+    pub(super) run: fn(&Context) -> Result<Tally>,
+}
+
+impl Step {
+    pub(super) const fn new(
+        lane: Lane,
+        name: &'static str,
+        purpose: &'static str,
+        run: fn(&Context) -> Result<Tally>,
+    ) -> Self {
+        let (needs, inputs, is_smoke) = (&[], None, false);
+        let limit = Duration::from_secs(3_600);
+        Self { name, purpose, lane, needs, inputs, is_smoke, limit, run }
+    }
+
+    pub(super) const fn needs(mut self, names: &'static [&'static str]) -> Self {
+        self.needs = names;
+        self
+    }
+
+    const fn depends_on(
+        mut self,
+        crates: &'static [&'static str],
+        paths: &'static [&'static str],
+    ) -> Self {
+        self.inputs = Some(Inputs { crates, paths });
+        self
+    }
+
+    const fn smoke(mut self) -> Self {
+        self.is_smoke = true;
+        self
+    }
+}
+
+const fn first(
+    name: &'static str,
+    purpose: &'static str,
+    run: fn(&Context) -> Result<Tally>,
+) -> Step {
+    Step::new(Lane::First, name, purpose, run)
+}
+
+const fn waits(
+    name: &'static str,
+    purpose: &'static str,
+    run: fn(&Context) -> Result<Tally>,
+) -> Step {
+    Step::new(Lane::Wait, name, purpose, run)
+}
+
+const fn computes(
+    name: &'static str,
+    purpose: &'static str,
+    run: fn(&Context) -> Result<Tally>,
+) -> Step {
+    Step::new(Lane::Compute, name, purpose, run)
+}
+
+/// The last step, after both lanes: it compares with the state before the run.
+pub(super) const LEFTOVERS: &str = "leftovers";
+
+/// Steps in the order of their lanes.
+pub(super) const STEPS: &[Step] = &[
+    first("peers", "the programs the tests run beside Weir", peers::install),
+    first("fmt", "formatting", cargo::fmt).smoke(),
+    first("tidy", "house rules and crate graph", super::run_tidy).smoke(),
+    first("deny", "licences, versions and sources of what we depend on", deny::run),
+    waits("weir", "the program for the suites, in the profile `ci`", cargo::weir),
+    waits("ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
+    waits("ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
+    waits("rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
+        .needs(&["weir"]),
+    waits("mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
+    waits("page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
+    waits("results-page", "the page of the lab's results in headless Chromium", page::run_results)
+        .needs(&["weir"]),
+    waits("demo", "the demo of the README: whole, stopped, without root", demo::run)
+        .needs(&["weir"]),
+    // Cargo's lock on the debug build would make it wait for the step `tests` anyway.
+    waits("cluster", "controllers that share their switches through etcd", cargo::cluster)
+        .needs(&["tests"]),
+    computes("clippy", "lints, warnings denied", cargo::clippy).smoke(),
+    computes("tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
+    computes("doctests", "the examples in the documentation of the crates", cargo::doctests),
+    computes("example", "the examples of CONTRIBUTING.md", super::run_example),
+    computes("doc", "documentation of the crates, warnings denied", cargo::doc),
+    computes("docs", "the documentation's printed parts, and the book", super::run_docs),
+    computes(
+        "sameness",
+        "the fast datapath against the reference, on random packets",
+        datapath::sameness,
+    )
+    .needs(&["weir"]),
+    computes(
+        "instructions",
+        "how many instructions classifier, caches, codec and receiver execute",
+        super::run_instructions,
+    )
+    .depends_on(&["datapath", "generator", "wire"], &["docs/instructions.json"]),
+    computes("model", "shared counters, by a model checker", datapath::model)
+        .depends_on(&["datapath"], &[]),
+    computes("dpdk", "the feature dpdk over virtual devices", dpdk::run)
+        .depends_on(&["netdev", "switch"], &["crates/cli/"]),
+    computes("fuzz", "every fuzz target for a while", super::run_fuzz)
+        .needs(&["weir"])
+        .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
+    computes("python", "the Python package: wheel, tests, types", python::run)
+        .depends_on(&["python", "cli"], &["python/", "pyproject.toml", "contrib/lab/"]),
+];
+
+/// The step of this name.
+pub(super) fn named(name: &str) -> Option<&'static Step> {
+    STEPS.iter().find(|step| step.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LEFTOVERS, Lane, STEPS, Step};
+
+    #[test]
+    fn step_names_are_unique() {
+        let mut names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        names.push(LEFTOVERS);
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEPS.len() + 1);
+    }
+
+    #[test]
+    fn every_step_comes_to_its_turn() {
+        let of = |lane| STEPS.iter().filter(move |step| step.lane == lane).collect::<Vec<_>>();
+        let mut done: Vec<&str> = Vec::new();
+        let mut lanes = [of(Lane::First), of(Lane::Wait), of(Lane::Compute)];
+        lanes.iter_mut().for_each(|lane| lane.reverse());
+        while lanes.iter().any(|lane| !lane.is_empty()) {
+            let before = done.len();
+            for lane in &mut lanes {
+                let is_ready = |step: &&&Step| step.needs.iter().all(|need| done.contains(need));
+                if lane.last().filter(is_ready).is_some() {
+                    done.extend(lane.pop().map(|step| step.name));
+                }
+            }
+            assert_ne!(done.len(), before, "{done:?}, and the lanes wait for each other");
+        }
+    }
+}
