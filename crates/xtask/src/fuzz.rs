@@ -257,7 +257,7 @@ impl std::fmt::Display for Progress {
 mod tests {
     use super::{Progress, finding};
 
-    const SAID: &str = "\
+    const PRINTED: &str = "\
 INFO: Loaded 1 modules   (620 inline 8-bit counters): 620 [0x1, 0x2),
 #2\tINITED cov: 48 ft: 49 corp: 1/1b exec/s: 0 rss: 39Mb
 #7\tNEW    cov: 52 ft: 60 corp: 2/5b lim: 4 exec/s: 0 rss: 39Mb L: 4/4 MS: 1 InsertByte-
@@ -270,7 +270,7 @@ stat::number_of_executed_units: 1000
     #[test]
     fn progress_is_read_from_what_libfuzzer_says() {
         let expected = Progress { runs: 1000, edges_first: 48, edges_last: 80, new_inputs: 2 };
-        assert_eq!(Progress::read(SAID), expected);
+        assert_eq!(Progress::read(PRINTED), expected);
         assert_eq!(Progress::read("INFO: nothing").edges_last, 0);
     }
 

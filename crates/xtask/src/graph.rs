@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forbidden_arrows_are_named_with_their_reason_even_in_tests() {
+    fn forbidden_arrows_are_named_with_their_reason_even_in_tests() {
         for (from, to, reason) in FORBIDDEN {
             for kind in ["normal", "dev", "build"] {
                 let (from, to) = (format!("weir-{from}"), format!("weir-{to}"));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_of_the_plan_lead_down_and_never_reach_what_is_forbidden() {
+    fn arrows_of_the_plan_lead_down_and_never_to_the_forbidden() {
         fn reaches(from: &str, to: &str) -> bool {
             let next = plan_of(from).unwrap().may_import;
             next.contains(&to) || next.iter().any(|step| reaches(step, to))

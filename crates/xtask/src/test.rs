@@ -22,6 +22,7 @@ mod report;
 mod ryu;
 mod step;
 mod suites;
+mod totals;
 
 use std::fs::{File, TryLockError};
 use std::io::{Read as _, Write as _};

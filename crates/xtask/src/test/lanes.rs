@@ -45,7 +45,7 @@ struct Running {
     step: &'static Step,
     child: Child,
     began: Instant,
-    /// Where its output goes; none where that is ours.
+    /// The file for its output; none where it goes where ours does.
     log: Option<PathBuf>,
 }
 

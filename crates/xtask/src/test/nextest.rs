@@ -12,7 +12,7 @@ use roxmltree::{Document, Node};
 use serde_json::Value;
 
 use super::report::Tally;
-use super::{Context, peers};
+use super::{Context, totals};
 use crate::{shell, tool};
 
 /// The package on PyPI that has the program; cargo would compile it for minutes.
@@ -120,7 +120,7 @@ fn without(context: &Context, selection: &Selection<'_>) -> Result<Tally> {
         Some(_) | None => &mut command,
     };
     command.envs(selection.environment.iter().map(|(name, value)| (name, value)));
-    let mut tally = super::cargo::counted(&mut command)?;
+    let mut tally = totals::counted(&mut command)?;
     tally.left_out.push(how_to_install());
     Ok(tally)
 }
@@ -186,15 +186,6 @@ fn shown(name: &str, failure: &Node<'_, '_>) -> String {
         shown.push_str(line);
     }
     shown
-}
-
-/// Why tests that need etcd cannot run; none where they can.
-pub(super) fn missing_etcd() -> Option<&'static str> {
-    let programs = [
-        ("etcd", "etcd is missing (Debian's package etcd-server)"),
-        ("etcdctl", "etcdctl is missing (Debian's package etcd-client)"),
-    ];
-    programs.iter().find(|(program, _)| !peers::installed(program)).map(|(_, why)| *why)
 }
 
 #[cfg(test)]
