@@ -242,17 +242,30 @@ fn commands(help: &str) -> impl Iterator<Item = &str> {
     names.map(|(name, _)| name).filter(|name| !name.is_empty() && *name != "help")
 }
 
-/// A table of the rows of an enum in a file: name and sentence, as `Variant "name" "sentence";`.
+/// A table of the rows of an enum, or of a macro (`name!`), in a file. A row is
+/// `Variant "name" "sentence";`, or a doc comment and `Variant "name";`.
 fn rows(text: &str, name: &str) -> Result<String> {
-    let (_, rest) = text.split_once(&format!("pub enum {name} {{")).context(name.to_owned())?;
-    let (body, _) = rest.split_once("\n    }").context("the enum has no end")?;
+    let head = if name.ends_with('!') { format!("{name} {{") } else { format!("enum {name} {{") };
+    let (_, rest) = text.split_once(&format!("{head}\n")).context(name.to_owned())?;
+    let lines: Vec<&str> = rest.lines().take_while(|line| line.trim() != "}").collect();
     let mut table = "| name | meaning |\n|---|---|\n".to_owned();
-    for row in body.split(";\n").map(str::trim).filter(|row| !row.is_empty()) {
-        let quoted: Vec<&str> = row.split('"').collect();
-        let [_, name, _, sentence, _] = quoted.as_slice() else { bail!("a row is other: {row}") };
+    for row in lines.split_inclusive(|line| line.ends_with(';')) {
+        let row = row.join("\n");
+        let (docs, code): (Vec<&str>, Vec<&str>) = row
+            .trim_end_matches(';')
+            .lines()
+            .map(str::trim)
+            .partition(|line| line.starts_with("///"));
         // A backslash at the end of a line joins it with the next one.
-        let sentence: Vec<&str> = sentence.split("\\\n").map(str::trim_start).collect();
-        table.push_str(&format!("| `{name}` | {} |\n", sentence.concat()));
+        let code = code.join("\n").replace("\\\n", "");
+        let quoted: Vec<&str> = code.split('"').collect();
+        let docs: Vec<&str> = docs.iter().map(|line| line.trim_start_matches(['/', ' '])).collect();
+        let (name, meaning) = match quoted.as_slice() {
+            [_, name, _] => (*name, docs.join(" ")),
+            [_, name, _, sentence, _] => (*name, (*sentence).to_owned()),
+            _ => bail!("a row is other: {row}"),
+        };
+        table.push_str(&format!("| `{name}` | {meaning} |\n"));
     }
     Ok(table)
 }
@@ -311,10 +324,13 @@ mod tests {
 
     #[test]
     fn rows_become_a_table() {
-        let text = "pub enum Why {\n        A \"a\" \"One.\";\n        B \"b\"\n            \
-                    \"Two \\\n             lines.\";\n    }\n";
+        let text = "rows! {\n    pub enum Why {\n        A \"a\" \"One.\";\n        B \"b\"\n\
+                    \x20           \"Two \\\n             lines.\";\n    }\n}\n";
         let table = "| name | meaning |\n|---|---|\n| `a` | One. |\n| `b` | Two lines. |\n";
         assert_eq!(rows(text, "Why").unwrap(), table);
+        let text = "all! {\n    /// One.\n    A \"a\";\n    /// Two\n    /// lines.\n\
+                    \x20   B \"b\";\n}\n";
+        assert_eq!(rows(text, "all!").unwrap(), table);
         assert!(rows(text, "Other").is_err());
     }
 
