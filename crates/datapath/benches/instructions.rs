@@ -1,5 +1,5 @@
-//! How many instructions the classifier and a forwarder with its caches execute: a count, so that a
-//! loaded machine says the same as a quiet one.
+//! Number of instructions that the classifier and a forwarder with its caches execute: a count, so
+//! that it is the same on a loaded machine as on a quiet one.
 //!
 //! `cargo xtask instructions` runs it under Callgrind and compares with the committed figures.
 //! Entries, packets and keys come from fixed numbers. It must never count what prepares a case.
@@ -198,7 +198,7 @@ fn forwarding(line: &str, caches: Caches) -> Forwarding {
         let flow_mod = parse_flow_mod(&line, FlowModCommand::Add).expect("an entry");
         datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).expect("the entry is taken");
     }
-    datapath.forwarder().set_caches(caches);
+    datapath.forwarder().set_caches(caches, Nanos(0));
     let frames: Vec<Vec<u8>> = (0..PACKETS).map(frame).collect();
     let batches = || -> Vec<Vec<PacketBuf>> {
         let batch = |frames: &[Vec<u8>]| frames.iter().map(|frame| buffer(frame)).collect();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use openflow::action::{InSet, SetStep};
 use openflow::{Action, Cookie, TableId};
 
-/// Which flow entry put an action where it is; a packet-in names it to the controller.
+/// The flow entry that put an action where it is; a packet-in names it to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Origin {
     /// The entry's table.
@@ -75,7 +75,7 @@ pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
     ActionSet::of(actions).in_order().map(|(action, _)| action.clone()).collect()
 }
 
-/// Where an action stands; `None` for one that no set can hold.
+/// Place of an action in the order; `None` for one that no set can hold.
 ///
 /// The actions of 1.0 never come here, as 1.0 has no action sets; they stand where their successors
 /// do.

@@ -1,4 +1,4 @@
-//! What a datapath is built with: sizes, and what happens to misses, fragments and dead TTLs.
+//! Configuration of a datapath: sizes, and the treatment of misses, fragments and dead TTLs.
 //!
 //! Sizes ([`DatapathConfig`]) are fixed for the datapath's life, because they are announced to
 //! controllers; treatments ([`Settings`]) can be changed while it runs. Nothing here is read from a
@@ -8,7 +8,7 @@ use openflow::Error;
 use openflow::message::SwitchConfig;
 use serde::{Deserialize, Serialize};
 
-/// What happens to a packet that no entry of a table matches, the table-miss entry included.
+/// Treatment of a packet that no entry of a table matches, the table-miss entry included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Miss {
@@ -19,7 +19,7 @@ pub enum Miss {
     Controller,
 }
 
-/// What happens to IP fragments (`ofp_config_flags`, clause 7.3.2).
+/// Treatment of IP fragments (`ofp_config_flags`, clause 7.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fragments {
@@ -32,13 +32,13 @@ pub enum Fragments {
     Reassemble,
 }
 
-/// What may change while the datapath runs.
+/// Settings that may change while the datapath runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// What happens to misses.
+    /// Treatment of misses.
     pub miss: Miss,
-    /// What happens to fragments.
+    /// Treatment of fragments.
     pub fragments: Fragments,
     /// Whether a packet whose TTL is used up is sent to the controller rather than dropped.
     pub invalid_ttl_to_controller: bool,

@@ -1,4 +1,4 @@
-//! What a datapath counts as a whole, and why it drops packets: one row each.
+//! Counters of a datapath as a whole, and its reasons for drops: one row each.
 //!
 //! A row is a variant, the name that people and exporters see, and a sentence of help. Nothing that
 //! is lost may be without a row here.
@@ -26,7 +26,7 @@ macro_rules! rows {
                 }
             }
 
-            /// What the row says, in a sentence.
+            /// The row's meaning, in a sentence.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self {
@@ -80,7 +80,7 @@ rows! {
 }
 
 rows! {
-    /// What a datapath counts as a whole.
+    /// A counter of a datapath as a whole.
     pub enum Counter {
         Received "received" "Packets taken from ports, dropped ones included.";
         FragmentsHeld "fragments_held" "Fragments kept until their packet is whole.";
@@ -138,7 +138,7 @@ impl DatapathCounters {
         self.counts[counter as usize]
     }
 
-    /// How often packets were dropped for this reason.
+    /// Number of packets that were dropped for this reason.
     #[must_use]
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]

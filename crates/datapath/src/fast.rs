@@ -2,13 +2,13 @@
 //!
 //! [`Control`] carries out every command and keeps the authoritative state; it never sees a packet.
 //! Each change becomes an [`Op`] for every [`Forwarder`], which applies it to a replica of its own
-//! between two batches. So no table is shared and nothing is locked on a packet's way. Whoever
-//! hands the ops to the forwarders knows when all of them have applied an op; a barrier waits for
-//! that. Shared are counters only: each has one writer. [`Fast`] is a control and one
+//! between two batches. So no table is shared and nothing is locked on a packet's way. The
+//! shards hand the ops to the forwarders and report when they have applied them, which a barrier
+//! waits for. Shared are counters only: each has one writer. [`Fast`] is a control and one
 //! forwarder in one thread.
 //!
-//! What packets see must be what the reference makes them see: the tests compare the two in
-//! everything that the seam shows.
+//! Packets must fare as in the reference: the tests compare the two in everything that the seam
+//! shows.
 
 mod classifier;
 mod compiled_match;
@@ -25,8 +25,8 @@ pub mod testing;
 
 pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
 pub use self::forwarder::{
-    Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, Sink, TIER_BYTES,
-    TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    Applied, Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, NoKernel, Sink,
+    TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
 pub use self::ids::Ticket;
 pub use self::op::Op;

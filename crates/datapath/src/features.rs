@@ -1,8 +1,8 @@
-//! What a datapath announces, generated from the rows of fields, instructions and actions.
+//! Features that a datapath announces, generated from the rows of fields, instructions and actions.
 //!
-//! What is announced is what runs: the actions listed here are those that have an arm in the
-//! datapath, the fields those that extraction and rewriting know. No list is kept by hand. What
-//! tables can do stands in `pipeline`, as a controller may ask for less.
+//! Everything announced runs: the actions listed here are those that have an arm in the
+//! datapath, the fields those that extraction and rewriting know. No list is kept by hand. The
+//! features of tables are in `pipeline`, as a controller may set less.
 
 use openflow::action::ACTIONS;
 use openflow::group::{GroupCapabilities, GroupFeatures};

@@ -35,13 +35,13 @@ pub(crate) const MAX_CHAIN: u8 = 64;
 pub(crate) struct Group {
     group_type: GroupType,
     buckets: Vec<Bucket>,
-    /// What each bucket is, wherever it stands in the list.
+    /// Identity of each bucket, whatever its place in the list.
     identities: Vec<u64>,
     since: Nanos,
     packets: u64,
     bytes: u64,
     bucket_counters: Vec<BucketCounter>,
-    /// How many groups a packet may pass from this one on, itself included.
+    /// Number of groups that a packet may pass from this one on, itself included.
     depth: u8,
     /// Age: groups that came earlier have lower ones.
     seq: u64,
@@ -134,7 +134,7 @@ pub(crate) fn group_of(action: &Action) -> Option<GroupId> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     groups: BTreeMap<GroupId, Group>,
-    /// Who leads to a group, where [`Groups::apply`] makes them.
+    /// The groups that lead to a group, where [`Groups::apply`] makes them.
     forwarders: BTreeMap<GroupId, BTreeSet<GroupId>>,
     /// Those that are done in pieces.
     deletes: PendingDeletes<GroupId>,
@@ -147,7 +147,7 @@ impl Groups {
         self.groups.get(&id)
     }
 
-    /// How many there are.
+    /// Number of groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }

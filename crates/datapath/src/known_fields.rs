@@ -8,7 +8,7 @@ use openflow::action::HeaderEffect;
 use openflow::field::{Header, Prereq, VID_PRESENT};
 use openflow::{Action, Error, Field, Match};
 
-/// What is certain, written as a match that the packet matches.
+/// Certain facts about a packet, written as a match that it matches.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownFields {
     known: Match,
@@ -17,7 +17,7 @@ pub(crate) struct KnownFields {
 }
 
 impl KnownFields {
-    /// What a flow entry's match promises.
+    /// The facts that a flow entry's match promises.
     pub(crate) fn of(matching: &Match) -> Self {
         Self { known: matching.clone(), lenient: false }
     }
@@ -152,7 +152,7 @@ impl KnownFields {
     }
 }
 
-/// What a packet must be for an action that names the field. A tag's id can be set only where there
+/// The prerequisite of an action that names the field. A tag's id can be set only where there
 /// is a tag, although a match on the id needs no other field.
 fn needs(field: Field) -> Prereq {
     if field == Field::VlanVid { Prereq::VlanTag } else { field.row().prereq }

@@ -2,7 +2,7 @@
 //!
 //! A learning switch as IEEE 802.1D has it, for each VLAN id apart, without spanning tree. Tags are
 //! neither pushed nor popped. An address is forgotten when it has sent nothing for the ageing time.
-//! What the kernel tier forwarded is told later, so an address may be refreshed with a time that
+//! The kernel tier's packets are reported later, so an address may be refreshed with a time that
 //! has passed, but is never moved back to a port that it has left.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::time::{NS_PER_S, Nanos};
 /// A VLAN id (zero for none) and an address.
 pub(crate) type Station = (u16, MacAddr);
 
-/// Where and when an address was last seen.
+/// Port and time at which an address was last seen.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     port: PortNo,

@@ -1,7 +1,7 @@
 //! The memory budget: asked before an entry, a group or a meter is added, or gets a new list of
 //! instructions or buckets.
 //!
-//! Who owns the process knows what it may take and what it takes; the datapath only asks, and
+//! The owner of the process knows its memory and the limit of it; the datapath only asks, and
 //! refuses with the error of a full table. It must never be asked for a packet.
 
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use std::mem::{size_of, size_of_val};
 use openflow::group::Bucket;
 use openflow::{Action, Instruction};
 
-/// What an addition needs.
+/// Memory that an addition needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryNeed {
     /// Room that there was before: as many have been there already.
@@ -47,12 +47,12 @@ pub(crate) fn buckets_size(buckets: &[Bucket]) -> usize {
     buckets.iter().map(size).sum()
 }
 
-/// How many there have been at most, of one kind.
+/// The largest number so far, of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Peak(usize);
 
 impl Peak {
-    /// What one more than so many needs.
+    /// The need of one more than `held`.
     pub(crate) fn need(&mut self, held: usize) -> MemoryNeed {
         self.0 = self.0.max(held);
         if held < self.0 { MemoryNeed::Reused } else { MemoryNeed::New }

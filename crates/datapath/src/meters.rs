@@ -47,7 +47,7 @@ const PACKET_BITS: i128 = 1_518 * 8;
 pub(crate) struct TokenBucket {
     rate_per_ns: i128,
     depth: i128,
-    /// What it holds beyond that, since it refused a packet.
+    /// Tokens beyond that, since it refused a packet.
     beyond: i128,
     tokens: i128,
     at: Nanos,
@@ -102,7 +102,7 @@ pub(crate) struct Meter {
     band_counters: Vec<BandCounter>,
 }
 
-/// What a meter decides about one packet.
+/// A meter's decision about one packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Metered {
     /// Index of the band that acts, and what it does.

@@ -1,8 +1,8 @@
 //! Deletes of groups or meters that are done in pieces.
 //!
-//! What such a delete means stays until the entries that use it are gone, so that no packet is led
-//! to something that is not there. Until then nothing new may name it. So a delete comes to an end
-//! whatever others add meanwhile, and what comes later under the same number is not meant.
+//! The object of such a delete stays until the entries that use it are gone, so that no packet is
+//! led to something that is not there. Until then nothing new may name it. So a delete comes to an
+//! end whatever others add meanwhile, and what comes later under the same number is not selected.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

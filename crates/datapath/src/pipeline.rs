@@ -1,4 +1,4 @@
-//! Which flow tables there are and what each may hold, as a controller has set it (clause 7.3.5.5).
+//! The flow tables and the limits of each, as a controller has set them (clause 7.3.5.5).
 //!
 //! At first every table holds everything that runs. A set of table features replaces the whole
 //! pipeline: a table that it does not name is gone, one that it names may from then on hold what
@@ -93,7 +93,7 @@ impl Pipeline {
         tables.filter_map(|(number, table)| Some((TableId(number), table.as_ref()?.name.as_str())))
     }
 
-    /// What every table can do.
+    /// Features of every table.
     pub(crate) fn features(&self) -> Vec<TableFeatures> {
         let features = |(number, table): (u8, &Option<Table>)| {
             let table = table.as_ref()?;

@@ -27,7 +27,7 @@ const SETTABLE: PortConfig = PortConfig::PORT_DOWN
 /// The address of spanning tree frames (IEEE 802.1D), which `NO_RECV_STP` is about.
 const STP_ADDRESS: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 
-/// What passed a queue.
+/// Counts of a queue.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     since: Nanos,
@@ -91,7 +91,7 @@ impl Port {
         self.has(PortConfig::NO_FLOOD) || self.desc.state.contains(PortState::BLOCKED)
     }
 
-    /// How the port takes part in VLANs when `NORMAL` forwards.
+    /// The port's part in VLANs when `NORMAL` forwards.
     pub(crate) fn vlans(&self) -> &PortVlans {
         &self.vlans
     }
@@ -193,7 +193,7 @@ impl Ports {
         old != vlans
     }
 
-    /// How a port of this number takes part in VLANs.
+    /// The part in VLANs of a port of this number.
     pub(crate) fn vlans_of(&self, port: PortNo) -> PortVlans {
         self.vlans.get(&port).map(|vlans| PortVlans::clone(vlans)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Which of several entries of a table comes first, as the version says that set an entry up.
+//! Precedence among entries of a table, as the version that set an entry up defines it.
 //!
 //! In 1.3 that is the priority. In 1.0 an entry without wildcards comes before all others, whatever
 //! its priority, which is then no part of its identity: two such entries with one match are one
@@ -52,7 +52,7 @@ pub(crate) fn is_table_miss(priority: u16, matching: &Match, version: Version) -
     version.has_table_miss_entry() && priority == 0 && matching.is_any()
 }
 
-/// Which entries a strict command means, beside their match.
+/// The entries that a strict command selects, beside their match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Strict {
     precedence: Precedence,
@@ -63,7 +63,7 @@ pub(crate) struct Strict {
     all_fields: bool,
 }
 
-/// What a strict command compares of an entry, beside its match.
+/// The part of an entry that a strict command compares, beside its match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryRank {
     /// Its place in the table.
@@ -75,7 +75,7 @@ pub(crate) struct EntryRank {
 }
 
 impl Strict {
-    /// What a strict flow-mod means. 1.3 names an exact entry of 1.0 by the priority that
+    /// The selection of a strict flow-mod. 1.3 names an exact entry of 1.0 by the priority that
     /// statistics show.
     pub(crate) fn of(flow_mod: &FlowMod, version: Version) -> Self {
         let priority = (!version.ranks_exact_first()).then_some(flow_mod.priority);

@@ -24,8 +24,8 @@ const WHOLE: u16 = 1_000;
 /// Tenths of a percent that a queue without a guaranteed rate weighs in the sharing of the rest.
 const LIGHT: u16 = 10;
 
-/// How much later than it could have been a frame may be taken without its time being lost to the
-/// link: whoever takes frames sleeps now and then.
+/// Delay with which a frame may be taken without its time being lost to the link: the worker that
+/// takes frames sleeps now and then.
 const CATCH_UP_NS: u128 = 2_000_000;
 
 /// Fractions of a nanosecond: a time is kept as nanoseconds times 2 to this power.
@@ -132,7 +132,7 @@ pub fn check_queues(rate_bps: u64, queues: &[QueueRates]) -> Result<(), BadQueue
     Ok(())
 }
 
-/// What passed a queue.
+/// Counts of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueTally {
     /// Frames taken.
@@ -245,7 +245,7 @@ impl<T> Scheduler<T> {
         self.waiting == 0
     }
 
-    /// What passed each queue, the one for all other frames under number 0.
+    /// Counts of each queue, the one for all other frames under number 0.
     pub fn tallies(&self) -> impl Iterator<Item = (QueueId, QueueTally)> {
         self.queues.iter().map(|queue| (queue.config.id, queue.tally))
     }

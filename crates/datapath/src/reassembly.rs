@@ -34,7 +34,7 @@ const PIECES_MAX: usize = 256;
 /// Bytes that a fragment costs beside its data.
 const PIECE_COST: usize = 128;
 
-/// What becomes of a frame before the tables.
+/// Fate of a frame before the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is no fragment, or they are not put together: it goes on as it is.
@@ -47,7 +47,7 @@ pub(crate) enum Fate {
     Dropped(DropReason),
 }
 
-/// What becomes of a frame, and what it has cost others.
+/// Fate of a frame, and what it has cost others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reassembled {
     pub(crate) fate: Fate,
@@ -68,12 +68,12 @@ struct Incomplete {
     since: Nanos,
     head: Option<FragmentHead>,
     pieces: BTreeMap<usize, Vec<u8>>,
-    /// What it costs, of [`BYTES_MAX`].
+    /// Its cost, of [`BYTES_MAX`].
     cost: usize,
     /// Bytes of data so far, and in all where that is known.
     len: usize,
     end: Option<usize>,
-    /// Which ECN fields were seen: bit n for value n.
+    /// The ECN fields that were seen: bit n for value n.
     ecn: u8,
     /// Nothing of it is kept, and what comes of it is dropped, for this reason.
     spoilt: Option<DropReason>,

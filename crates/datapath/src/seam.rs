@@ -30,14 +30,14 @@ pub struct Removed {
     pub notify: bool,
 }
 
-/// What a command changed.
+/// The changes of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandOutcome {
     /// The entries that are gone. An entry that an add replaced is not among them (clause 6.4).
     pub removed: Vec<Removed>,
-    /// How many entries were added.
+    /// Number of entries that were added.
     pub added: usize,
-    /// How many entries got new instructions.
+    /// Number of entries that got new instructions.
     pub modified: usize,
 }
 
@@ -140,8 +140,8 @@ pub trait Datapath: Send {
     /// Tables' counters.
     fn table_stats(&self) -> Vec<TableStats>;
 
-    /// What tables can do: what a controller has set, within what the rows of fields, instructions
-    /// and actions give.
+    /// Features of the tables: those that a controller has set, within what the rows of fields,
+    /// instructions and actions give.
     fn table_features(&self) -> Vec<TableFeatures>;
 
     /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
@@ -179,7 +179,7 @@ pub trait Datapath: Send {
     /// All groups' descriptions, by number.
     fn group_desc(&self) -> Vec<GroupDesc>;
 
-    /// What groups can do.
+    /// Features of groups.
     fn group_features(&self) -> GroupFeatures;
 
     /// Counters of a meter, or of all ([`MeterId::ALL`]).
@@ -194,7 +194,7 @@ pub trait Datapath: Send {
     /// `OFPMMFC_UNKNOWN_METER`.
     fn meter_config(&self, meter: MeterId) -> Result<Vec<MeterConfig>, Error>;
 
-    /// What meters can do.
+    /// Features of meters.
     fn meter_features(&self) -> MeterFeatures;
 
     /// The counters of the datapath as a whole, and the drops by reason.

@@ -8,8 +8,8 @@
 use openflow::{Field, GroupId};
 use packet::FlowKey;
 
-/// What makes a flow. Left out is what changes within one: ECN, TTLs, lengths, flags; and the
-/// ingress port, so that both links of a bundle lead to the same bucket.
+/// The fields that make a flow. Left out is what changes within one: ECN, TTLs, lengths, flags; and
+/// the ingress port, so that both links of a bundle lead to the same bucket.
 pub(crate) const FLOW_FIELDS: [Field; 21] = [
     Field::EthDst,
     Field::EthSrc,
@@ -74,7 +74,7 @@ pub(crate) fn choose(group: GroupId, flow: u64, buckets: &[(u64, u16)]) -> Optio
     best.map(|(index, _, _)| index)
 }
 
-/// What [`mix`] adds: 2^64 by the golden ratio, odd. Numbers so far apart are the states of
+/// The summand of [`mix`]: 2^64 by the golden ratio, odd. Numbers so far apart are the states of
 /// SplitMix64, whose outputs `mix` makes of them.
 pub(crate) const MIX_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 

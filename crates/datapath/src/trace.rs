@@ -10,9 +10,9 @@ use crate::verdict::Verdict;
 /// One step of the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStep {
-    /// How deep: 0 for the pipeline, one more inside of each group.
+    /// Depth: 0 for the pipeline, one more inside of each group.
     pub depth: usize,
-    /// What happened, in one line.
+    /// The event, in one line.
     pub text: String,
 }
 
@@ -21,7 +21,7 @@ pub struct TraceStep {
 pub struct Trace {
     /// The steps, in order.
     pub steps: Vec<TraceStep>,
-    /// What would have become of the packet.
+    /// The verdicts that the packet would have got.
     pub verdicts: Vec<Verdict>,
 }
 

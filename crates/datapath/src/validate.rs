@@ -26,7 +26,7 @@ const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
 /// The flags of 1.0 that are carried out.
 const FLAGS_1_0: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlags::CHECK_OVERLAP);
 
-/// What commands may refer to.
+/// The tables, groups and meters that commands may refer to.
 pub(crate) struct Existing<'a> {
     /// Number of tables.
     pub(crate) n_tables: u8,
@@ -36,7 +36,7 @@ pub(crate) struct Existing<'a> {
     pub(crate) meter: &'a dyn Fn(MeterId) -> bool,
 }
 
-/// Where an action list stands.
+/// Place of an action list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActionContext {
     /// In a flow entry.

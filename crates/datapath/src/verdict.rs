@@ -39,9 +39,9 @@ pub enum Verdict {
     },
 }
 
-/// What a packet-in carries of a frame: all of it. A frame that popped tags have made shorter than
-/// Ethernet allows is filled up, as it is when it leaves by a port (IEEE 802.3, clause 3.2.8); one
-/// that arrived shorter stays as it is.
+/// The bytes of a frame that a packet-in carries: all of it. A frame that popped tags have made
+/// shorter than Ethernet allows is filled up, as it is when it leaves by a port (IEEE 802.3, clause
+/// 3.2.8); one that arrived shorter stays as it is.
 pub(crate) fn packet_in_data(frame: &PacketBuf, arrived_len: usize) -> Vec<u8> {
     let mut data = frame.bytes().to_vec();
     if arrived_len >= FRAME_MIN_LEN {
@@ -50,7 +50,8 @@ pub(crate) fn packet_in_data(frame: &PacketBuf, arrived_len: usize) -> Vec<u8> {
     data
 }
 
-/// What a packet-in says beside the packet: its ports, and metadata and tunnel where there are any.
+/// The fields that a packet-in carries beside the packet: its ports, and metadata and tunnel where
+/// there are any.
 pub(crate) fn packet_in_context(meta: &Meta) -> Match {
     let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
     if meta.in_phy_port != meta.in_port {
@@ -99,7 +100,7 @@ impl Out {
         self.verdicts.clear();
     }
 
-    /// How many verdicts there are.
+    /// Number of verdicts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.verdicts.len()

@@ -1,4 +1,4 @@
-//! How ports take part in VLANs when `NORMAL` forwards: access ports, trunks, native VLANs.
+//! Ports' part in VLANs when `NORMAL` forwards: access ports, trunks, native VLANs.
 //!
 //! The words are those of IEEE 802.1Q and of Open vSwitch's ports: an access port is in one VLAN
 //! and its frames bear no tag; a trunk carries many, told apart by their tags; frames without a
@@ -40,7 +40,7 @@ impl Vids {
     }
 }
 
-/// What a port does with frames without a tag, on a trunk with a native VLAN.
+/// Treatment of frames without a tag, on a trunk with a native VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Native {
     /// The VLAN that they are in.
@@ -49,16 +49,16 @@ pub struct Native {
     pub is_tagged: bool,
 }
 
-/// How a port takes part in VLANs.
+/// A port's part in VLANs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortVlans {
     /// In one VLAN, without tags.
     Access(u16),
     /// In several, by their tags.
     Trunk {
-        /// Which; the native one is always among them.
+        /// The VLANs; the native one is always among them.
         vids: Vids,
-        /// Where frames without a tag belong.
+        /// The VLAN of frames without a tag.
         native: Option<Native>,
     },
 }
@@ -165,7 +165,7 @@ impl Tag {
     }
 }
 
-/// What is wrong with the text of a port's VLANs.
+/// An error in the text of a port's VLANs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadVlans(String);
 

@@ -113,7 +113,7 @@ impl PacketBuf {
         }
     }
 
-    /// What is left to do to the frame before a wire carries it.
+    /// Work left to do to the frame before a wire carries it.
     #[must_use]
     pub fn offload(&self) -> Option<Offload> {
         self.memory.offload()
@@ -142,7 +142,7 @@ impl PacketBuf {
         self.memory.set_offload(offload)
     }
 
-    /// How many packets a wire would carry for this frame, and their bytes.
+    /// Number of packets that a wire would carry for this frame, and their bytes.
     #[must_use]
     #[inline]
     pub fn on_wire(&self) -> (u64, u64) {
@@ -346,7 +346,7 @@ impl Pool {
         }
     }
 
-    /// How many buffers are free.
+    /// Number of free buffers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spare.len()
@@ -385,7 +385,7 @@ impl Batch {
         (&mut self.frames, &mut self.pool)
     }
 
-    /// How many frames the batch holds.
+    /// Number of frames in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()

@@ -297,8 +297,8 @@ fn emit(layers: &[Layer], typed: bool, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a tunnel carries, with its checksums: a later walk over the whole frame does not look into
-/// tunnels. `typed` says that an EtherType stands in front.
+/// The frame that a tunnel carries, with its checksums: a later walk over the whole frame does not
+/// look into tunnels. `typed` says that an EtherType stands in front.
 fn with_checksums(first: Option<&Layer>, mut inner: Vec<u8>, typed: bool) -> Vec<u8> {
     let start = if typed { 2 } else { 0 };
     let is_frame = matches!(first, Some(Layer::Ethernet { .. }));

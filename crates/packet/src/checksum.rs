@@ -72,7 +72,8 @@ pub fn crc32c(pieces: &[&[u8]]) -> u32 {
     pieces.iter().fold(0, |crc, piece| crc32c::crc32c_append(crc, piece))
 }
 
-/// What to XOR into the CRC32c of data in which `old` became `new`, with `behind` bytes after it.
+/// The value to XOR into the CRC32c of data in which `old` became `new`, with `behind` bytes after
+/// it.
 ///
 /// CRCs are linear: the difference of two is the difference of the CRCs of the changed bytes, moved
 /// on by the bytes behind. Bytes before the change cost nothing and a wrong checksum stays wrong.

@@ -30,13 +30,13 @@ pub enum ChecksumKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} checksum at offset {at}: {held:#06x} instead of {right:#06x}")]
 pub struct WrongChecksum {
-    /// Which.
+    /// Its kind.
     pub kind: ChecksumKind,
-    /// Where it stands in the frame, in bytes.
+    /// Place in the frame, in bytes.
     pub at: usize,
-    /// What stands there.
+    /// The value there.
     pub held: u32,
-    /// What should stand there.
+    /// The right value.
     pub right: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Where the fields of each header lie: one file per header, in the words of its RFC or IEEE
+//! Places of the fields of each header: one file per header, in the words of its RFC or IEEE
 //! standard.
 //!
 //! Extraction, rewriting, building and verifying all take their offsets from here, so that none of

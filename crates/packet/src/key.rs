@@ -10,7 +10,7 @@ use std::fmt;
 
 const COUNT: usize = FIELDS.len();
 
-/// Where a field lies in [`FlowKey::words`].
+/// Place of a field in [`FlowKey::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySlot {
     /// Index of the word; fields wider than 64 bits go on in the next word, higher bits there.
@@ -137,14 +137,14 @@ impl FlowKey {
         &self.words
     }
 
-    /// Which fields the packet has: bit `field as u32`.
+    /// The fields that the packet has: bit `field as u32`.
     #[inline]
     #[must_use]
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// Where a field lies in [`FlowKey::words`].
+    /// Place of a field in [`FlowKey::words`].
     #[must_use]
     pub const fn slot(field: Field) -> KeySlot {
         SLOTS[field as usize]

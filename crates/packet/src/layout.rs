@@ -1,4 +1,4 @@
-//! Where the headers of one frame lie.
+//! Places of the headers of one frame.
 //!
 //! One walk over the frame for everyone: extraction reads at these offsets, rewriting writes at
 //! them, so both always mean the same header. A header that the frame or the length of an outer
@@ -55,20 +55,20 @@ pub struct Layout {
     pub tags: usize,
     /// EtherType behind all tags, or [`ethernet::NOT_ETHER_TYPE`].
     pub eth_type: u16,
-    /// Where that EtherType stands; none in an 802.2 frame without SNAP.
+    /// Place of that EtherType; none in an 802.2 frame without SNAP.
     pub eth_type_at: Option<usize>,
-    /// Where the length of an 802.3 frame stands.
+    /// Place of the length of an 802.3 frame.
     pub length_at: Option<usize>,
     /// Behind the EtherType: the first MPLS entry, the I-TAG, ARP or IP.
     pub l3: usize,
-    /// What stands at `l3`.
+    /// Kind of the header at `l3`.
     pub network: Network,
     /// The protocol number of IPv4 or behind IPv6's extension headers; none without IP, or when the
     /// chain of extension headers is cut off.
     pub ip_proto: Option<u8>,
-    /// Where that number stands.
+    /// Place of that number.
     pub ip_proto_at: usize,
-    /// Which extension headers an IPv6 packet has (`OFPIEH_*`).
+    /// Extension headers of an IPv6 packet (`OFPIEH_*`).
     pub exthdr: u16,
     /// Whether the packet is a fragment, the first one included.
     pub fragment: bool,
@@ -76,12 +76,12 @@ pub struct Layout {
     pub later_fragment: bool,
     /// Whether the frame ends before the length that IP states.
     pub truncated: bool,
-    /// Where an IPv6 routing header with segments left stands: checksums are then made over another
+    /// Place of an IPv6 routing header with segments left: checksums are then made over another
     /// destination than the one in the fixed header.
     pub routing_at: Option<usize>,
     /// Behind IP and its options or extension headers.
     pub l4: usize,
-    /// What stands at `l4`.
+    /// Kind of the header at `l4`.
     pub transport: Transport,
     /// Behind the last byte that the lengths of the headers cover; padding follows.
     pub end: usize,
@@ -209,7 +209,7 @@ impl Layout {
         }
     }
 
-    /// Where a header of the rows of match fields starts; none when the frame does not have it.
+    /// Start of a header of the rows of match fields; none when the frame does not have it.
     #[must_use]
     pub fn at(&self, header: Header) -> Option<usize> {
         let network = |wanted| (self.network == wanted).then_some(self.l3);
@@ -230,7 +230,7 @@ impl Layout {
         }
     }
 
-    /// Where the target address of a neighbour solicitation or advertisement stands.
+    /// Place of the target address of a neighbour solicitation or advertisement.
     #[must_use]
     pub fn nd_target_at(&self, frame: &[u8]) -> Option<usize> {
         let start = self.at(Header::Icmpv6)?;
@@ -240,13 +240,13 @@ impl Layout {
             .then_some(start + icmpv6::ND_TARGET.start)
     }
 
-    /// Where the address of the source link-layer option of a neighbour solicitation stands.
+    /// Place of the address in the source link-layer option of a neighbour solicitation.
     #[must_use]
     pub fn nd_sll_at(&self, frame: &[u8]) -> Option<usize> {
         self.nd_option_at(frame, icmpv6::NEIGHBOUR_SOLICIT, icmpv6::OPTION_SLL)
     }
 
-    /// Where the address of the target link-layer option of a neighbour advertisement stands.
+    /// Place of the address in the target link-layer option of a neighbour advertisement.
     #[must_use]
     pub fn nd_tll_at(&self, frame: &[u8]) -> Option<usize> {
         self.nd_option_at(frame, icmpv6::NEIGHBOUR_ADVERT, icmpv6::OPTION_TLL)

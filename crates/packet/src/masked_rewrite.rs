@@ -9,7 +9,7 @@
 /// memory, as are those of the masks that say which changed bits a checksum covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaskedWord {
-    /// Where it stands in the frame.
+    /// Place in the frame.
     pub at: u8,
     /// The bits that stay.
     pub keep: u64,
@@ -26,7 +26,7 @@ pub struct MaskedWord {
     pub is_open: bool,
 }
 
-/// What becomes of the outermost VLAN tag.
+/// Change of the outermost VLAN tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagChange {
     /// Nothing.
@@ -43,29 +43,29 @@ pub enum TagChange {
 /// A TTL or hop limit that goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoweredTtl {
-    /// Where it stands.
+    /// Place in the frame.
     pub at: u8,
     /// By how much it goes down.
     pub by: u8,
-    /// What it must be above.
+    /// The value that it must exceed.
     pub above: u8,
     /// As [`MaskedWord::is_open`].
     pub is_open: bool,
 }
 
-/// What happens to the headers of a frame before it leaves.
+/// Changes to the headers of a frame before it leaves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MaskedRewrite {
     /// The words that change.
     pub words: Vec<MaskedWord>,
     /// The TTL that goes down.
     pub ttl: Option<LoweredTtl>,
-    /// Where the checksum of IPv4 stands, if it changes.
+    /// Place of the checksum of IPv4, if it changes.
     pub ip_checksum: Option<u8>,
-    /// Where that of the transport stands, if it changes.
+    /// Place of that of the transport, if it changes.
     pub l4_checksum: Option<u8>,
     /// Whether it is that of UDP, where zero stands for none.
     pub is_udp: bool,
-    /// What becomes of the outermost VLAN tag.
+    /// Change of the outermost VLAN tag.
     pub tag: TagChange,
 }

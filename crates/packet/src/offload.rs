@@ -15,7 +15,7 @@ const ROUTING: u8 = 43;
 const TCP_FIN_PSH: u8 = 0x09;
 const TCP_CWR: u8 = 0x80;
 
-/// What is left to do to a frame of TCP or UDP, over IPv4 or IPv6, behind any number of VLAN tags.
+/// Work left to do to a frame of TCP or UDP, over IPv4 or IPv6, behind any number of VLAN tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offload {
     /// Bytes of payload in each of the frames that it stands for; 0 when it stands for itself, and
@@ -57,7 +57,7 @@ impl Offload {
         (is_bounded && segmenter.ip.spans(frame)).then_some(Self { segment_len, payload_len })
     }
 
-    /// How many packets a wire would carry for a frame of this length, and their bytes.
+    /// Number of packets that a wire would carry for a frame of this length, and their bytes.
     #[must_use]
     pub fn on_wire(self, len: usize) -> (u64, u64) {
         if self.segment_len == 0 || self.payload_len == 0 {
@@ -87,19 +87,19 @@ pub struct UnsupportedOffload;
 /// The work in the words of a virtio-net header (virtio 1.2, 5.1.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOpen {
-    /// Where the transport header begins.
+    /// Start of the transport header.
     pub start: u16,
-    /// Where the checksum stands in it.
+    /// Place of the checksum in it.
     pub offset: u16,
     /// Bytes of all headers.
     pub header_len: u16,
-    /// What it is cut into, and how much payload goes into each.
+    /// Kind of its segments, and bytes of payload in each.
     pub segments: Option<(SegmentKind, u16)>,
     /// Whether it is TCP with CWR set.
     pub is_cwr: bool,
 }
 
-/// What a super-frame is cut into.
+/// Kind of the segments that a super-frame is cut into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
     /// TCP over IPv4.
@@ -184,12 +184,12 @@ fn complete_transport(frame: &mut [u8]) -> Result<(), UnsupportedOffload> {
     Ok(())
 }
 
-/// Where the headers of a frame stand.
+/// Places of the headers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ip {
     v4: bool,
     l3: usize,
-    /// Where the transport header begins.
+    /// Start of the transport header.
     pub l4: usize,
     /// The number of the transport protocol.
     pub protocol: u8,
@@ -214,7 +214,7 @@ impl Ip {
         }
     }
 
-    /// Where the checksum stands in the header of TCP or UDP.
+    /// Place of the checksum in the header of TCP or UDP.
     fn checksum_offset(&self) -> Option<usize> {
         match self.protocol {
             _ if self.is_routed => None,
@@ -224,7 +224,7 @@ impl Ip {
         }
     }
 
-    /// Where the payload of TCP or UDP begins.
+    /// Start of the payload of TCP or UDP.
     fn payload(&self, frame: &[u8]) -> Result<usize, UnsupportedOffload> {
         let (len, least) = if self.protocol == IPPROTO_TCP {
             let offset = frame.get(self.l4 + 12).ok_or(UnsupportedOffload)?;
@@ -298,7 +298,7 @@ fn locate_v6(frame: &[u8], l3: usize) -> Option<Ip> {
 #[derive(Debug, Clone, Copy)]
 pub struct Segmenter {
     ip: Ip,
-    /// Where the payload starts: all before it is repeated in each segment.
+    /// Start of the payload: all before it is repeated in each segment.
     payload: usize,
     size: usize,
     next: usize,

@@ -83,7 +83,7 @@ impl Shape {
         self.0 >> TAG_BITS == 0
     }
 
-    /// How many VLAN tags the frame has.
+    /// Number of the frame's VLAN tags.
     #[inline]
     #[must_use]
     pub const fn tags(self) -> usize {
@@ -124,14 +124,14 @@ impl Shape {
         HEADERS[self.index() >> TAG_BITS].1
     }
 
-    /// Where the network header stands.
+    /// Start of the network header.
     #[inline]
     #[must_use]
     pub const fn l3(self) -> usize {
         ethernet::HEADER_LEN + self.tags() * vlan::TAG_LEN
     }
 
-    /// Where the transport header stands; none without IP.
+    /// Start of the transport header; none without IP.
     #[must_use]
     pub fn l4(self) -> Option<usize> {
         match self.network() {
@@ -277,7 +277,7 @@ impl Shape {
         if carried.number == Shape::new(IPV6 + 4, 0).0 && discovery { Self::RARE } else { shape }
     }
 
-    /// Where a header of the rows of match fields starts; none when the shape does not have it.
+    /// Start of a header of the rows of match fields; none when the shape does not have it.
     #[must_use]
     pub fn at(self, header: Header) -> Option<usize> {
         let network = |wanted| (self.network() == wanted).then(|| self.l3());
@@ -298,7 +298,7 @@ impl Shape {
         }
     }
 
-    /// Where a field stands in every frame of the shape: its first bit, counted from the start of
+    /// Place of a field in every frame of the shape: its first bit, counted from the start of
     /// the frame, and its width. None when frames of the shape do not have it, or when the shape
     /// alone says its value. `VLAN_VID` is given without `OFPVID_PRESENT`, which the shape says.
     #[must_use]
@@ -352,8 +352,9 @@ impl Shape {
     }
 }
 
-/// What IP says of the header behind it. Looked up instead of compared with one protocol after the
-/// other: which one comes next cannot be foreseen, and a wrong guess costs as much as all the rest.
+/// The header after IP, by its protocol number. Looked up instead of compared with one protocol
+/// after the other: which one comes next cannot be foreseen, and a wrong guess costs as much as all
+/// the rest.
 #[derive(Clone, Copy)]
 struct Carried {
     /// The shape without a tag; zero for a rare one.

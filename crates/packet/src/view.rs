@@ -60,7 +60,7 @@ impl<'a> PacketView<'a> {
         self.frame
     }
 
-    /// Where the headers lie; `None` for a frame without an Ethernet header.
+    /// Places of the headers; `None` for a frame without an Ethernet header.
     #[must_use]
     pub fn layout(&self) -> Option<&Layout> {
         self.layout.as_ref()
@@ -164,7 +164,7 @@ impl<'a> PacketView<'a> {
         self.has_network(Network::Mpls)
     }
 
-    /// What lies behind the last header that is known, without padding.
+    /// The bytes behind the last header that is known, without padding.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {
         let Some(layout) = self.layout else { return self.frame };

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{Tls, TlsFiles};
-use datapath::fast::{Caches, Control, RemovalReport};
+use datapath::fast::{Control, RemovalReport};
 use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
@@ -26,8 +26,8 @@ use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
     Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Ports, Shaper,
-    Shard, ShardParts, ShardTier, ShardUpcalls, TierEntry, TierPlan, Worker, WorkerCommand,
-    WorkerInfo, WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
+    Shard, ShardParts, ShardUpcalls, TierEntry, TierPlan, Worker, WorkerCommand, WorkerInfo,
+    WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -258,14 +258,13 @@ impl Assembly {
         for (index, ((place, queue), (mut shard_ports, egress))) in places_of_queues {
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
-            let tier = enter_tier(tier_plan.as_ref(), &mut forwarding, &mut shard_ports);
+            enter_tier(tier_plan.as_ref(), &mut forwarding, &mut shard_ports);
             let homes = shard_ports.all().iter().filter(|(_, port)| port.is_home());
             ports.extend(homes.map(|(_, port)| BridgePort::of(port)));
             let parts = ShardParts {
                 bridge: log_name.clone(),
                 forwarding,
                 ports: shard_ports,
-                tier,
                 tier_plan: tier_plan.clone(),
                 egress,
                 commands: Arc::clone(queue),
@@ -274,7 +273,10 @@ impl Assembly {
             };
             shards.push((*place, parts));
         }
-        set_tier_outputs(shards.iter_mut().map(|(_, parts)| parts));
+        // Once all of them have found which of their ports are in a tier.
+        for (_, parts) in &mut shards {
+            parts.forwarding.refresh_tier_outputs();
+        }
         self.places.insert(config.name.clone(), places);
         ports.sort_unstable_by_key(|port| port.number);
         let bridge = Bridge::new(
@@ -410,14 +412,10 @@ fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<Tier
     is_wanted.then(|| TierPlan::new(config, bridges, clock))
 }
 
-/// The kernel tier of a shard, with its program at the ports where that is possible; at the others
-/// a note says why not. None where there is no such port. Its outputs are still to be set.
-fn enter_tier(
-    plan: Option<&TierPlan>,
-    forwarding: &mut Forwarding,
-    ports: &mut Ports,
-) -> Option<ShardTier> {
-    let Forwarding::Tables(forwarder) = forwarding else { return None };
+/// Gives a shard its kernel tier, with its program at the ports where that is possible; the others
+/// have a note why not. None where there is no such port. Its outputs are still to be set.
+fn enter_tier(plan: Option<&TierPlan>, forwarding: &mut Forwarding, ports: &mut Ports) {
+    let Forwarding::Tables(forwarder) = forwarding else { return };
     let mut entry = plan.map(|plan| plan.entry(None));
     for port in ports.all_mut().iter_mut() {
         if let Some(entry) = &mut entry {
@@ -428,24 +426,12 @@ fn enter_tier(
         }
     }
     let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier());
-    let tier = entry.and_then(TierEntry::into_made).filter(|_| is_used);
-    if tier.is_none() {
-        plan.iter().for_each(|plan| {
+    match entry.and_then(TierEntry::into_made).filter(|_| is_used) {
+        Some(tier) => forwarder.set_kernel(tier),
+        None => plan.iter().for_each(|plan| {
             let homes = ports.all().iter().filter(|(_, port)| port.is_home());
             homes.for_each(|(_, port)| plan.remove(port.number));
-        });
-        forwarder.set_caches(Caches { kernel: false, ..forwarder.caches() });
-    }
-    tier
-}
-
-/// Says to the shards of a bridge by which ports the kernel may send, once all of them have found
-/// which of their ports are in a tier.
-fn set_tier_outputs<'a>(shards: impl Iterator<Item = &'a mut ShardParts>) {
-    for ShardParts { tier, forwarding, .. } in shards {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (tier, forwarding) {
-            forwarder.set_tier_outputs(tier.outputs());
-        }
+        }),
     }
 }
 
@@ -513,7 +499,7 @@ fn forwarding(
             if let Some((first, most)) = lines {
                 forwarder.set_lines(first, most);
             }
-            forwarder.set_caches(config.caches.0);
+            forwarder.set_caches(config.caches.0, datapath::Nanos(0));
             Forwarding::Tables(Box::new(forwarder))
         }
         Err(wire) => Forwarding::Wire(wire),

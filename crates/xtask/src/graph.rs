@@ -127,7 +127,6 @@ const FOR_TESTS: &[(&str, &str)] = &[
     // The test of the cluster is a controller of no cluster, too.
     ("cli", "client"),
     ("cli", "openflow"),
-    ("datapath", "files"),
 ];
 
 /// Whether an arrow holds for the crate or only for its tests.

@@ -1,7 +1,7 @@
 //! The classifier of one flow table: from a flow key to the entry that it matches.
 //!
 //! The definition is a linear search by falling priority, the older entry first among equals.
-//! How it is done depends on what is in the table, and changes with it entry by entry:
+//! Its template depends on the entries of the table, and changes with them one by one:
 //!
 //! | template | when | a lookup |
 //! |---|---|---|
@@ -65,10 +65,10 @@ pub use self::burst::BURST;
 pub use self::masks::UnwildcardedBits;
 pub use self::template::Template;
 
-/// What a classifier is made of at the moment.
+/// A classifier's parts at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassifierFigures {
-    /// How keys are looked up.
+    /// The way of lookups.
     pub template: Template,
     /// Entries.
     pub entries: usize,
@@ -164,7 +164,7 @@ impl Classifier {
         self.masks.unwildcarded_version()
     }
 
-    /// What the classifier is made of.
+    /// The classifier's parts, counted.
     #[must_use]
     pub fn figures(&self) -> ClassifierFigures {
         let groups: usize = self.groups.in_order().map(|group| group.index.bytes()).sum();

@@ -21,7 +21,7 @@ pub struct MaskWord {
     pub bits: u64,
 }
 
-/// Which bits of a flow key a match looks at, and which fields the packet must have.
+/// The bits of a flow key that a match looks at, and the fields that the packet must have.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mask {
     /// Of the words: masks are looked up for every change of a flow table.
@@ -194,7 +194,7 @@ impl CompiledMatch {
         matching
     }
 
-    /// What is looked at.
+    /// The bits that it looks at.
     #[must_use]
     pub fn mask(&self) -> &Arc<Mask> {
         &self.mask

@@ -38,7 +38,7 @@ use self::store::Store;
 use self::sweep::Sweeps;
 pub use self::sweep::{CommandProgress, Sweep};
 use super::compiled_match::Masks;
-use super::forwarder::Forwarder;
+use super::forwarder::{Forwarder, KernelTable};
 use super::ids::Ticket;
 use super::op::{Change, Op};
 use super::shared::{GroupCounters, PortCounters, Shared};
@@ -50,7 +50,7 @@ use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::time::Nanos;
 
-/// Which removed entries are reported.
+/// Choice of the removed entries that are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovalReport {
     /// Those that asked for a flow-removed message (`OFPFF_SEND_FLOW_REM`).
@@ -72,7 +72,7 @@ pub struct Control {
     meters: MeterTable,
     ports: Ports,
     port_counters: BTreeMap<PortNo, Arc<PortCounters>>,
-    /// What control itself counts.
+    /// Counts of control itself.
     counters: DatapathCounters,
     shared: Arc<Shared>,
     ops: Vec<Op>,
@@ -132,7 +132,7 @@ impl Control {
         self.memory.as_ref().is_none_or(|budget| budget.allows(need, bytes))
     }
 
-    /// What is shared with the forwarders.
+    /// The state that is shared with the forwarders.
     pub(in crate::fast) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -141,10 +141,10 @@ impl Control {
     /// choosing packets that collide; it changes no verdict.
     ///
     /// # Panics
-    /// When there are not so many forwarders.
+    /// When there are not as many forwarders.
     #[must_use]
-    pub fn forwarder(&self, number: usize, seed: u64) -> Forwarder {
-        assert!(number < self.shared.forwarders(), "forwarder {number} was not asked for");
+    pub fn forwarder<K: KernelTable>(&self, number: usize, seed: u64) -> Forwarder<K> {
+        assert!(number < self.shared.forwarders(), "there is no forwarder {number}");
         Forwarder::new(&self.config, Arc::clone(&self.shared), number, seed)
     }
 
@@ -174,7 +174,7 @@ impl Control {
         self.pipeline.table_mod(table_mod)
     }
 
-    /// What tables can do.
+    /// Features of the tables.
     #[must_use]
     pub fn table_features(&self) -> Vec<TableFeatures> {
         self.pipeline.features()

@@ -1,8 +1,11 @@
-//! The forwarder of packets: one for each worker, over a replica of its own.
+//! The forwarder of packets: one for each shard, over a replica of its own.
 //!
 //! A forwarder applies ops between batches and takes batches of frames from one port to their
 //! verdicts. It allocates, locks and waits for nothing on the usual packet's way. What it does must
 //! be what the reference does, whatever is cached or compiled.
+//!
+//! [`Forwarder`] (in `tiers`) is generic over the kernel's table that it owns. The stages that a
+//! batch passes do not know that type: they are of [`Core`], which is compiled in this crate.
 
 mod burst_state;
 mod cache;
@@ -26,6 +29,7 @@ mod program_cache;
 mod reassemble;
 mod replica;
 mod tier;
+mod tiers;
 mod versions;
 
 use std::sync::Arc;
@@ -37,8 +41,9 @@ use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
 pub use self::tier::{
-    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
+pub use self::tiers::{Applied, Forwarder};
 
 use self::burst_state::Scratch;
 use self::cache::Cache;
@@ -52,7 +57,7 @@ use self::program_cache::ProgramCache;
 use self::replica::Replica;
 use self::tier::Tier;
 use self::versions::Versions;
-use super::classifier::{BURST, Template};
+use super::classifier::BURST;
 use super::ids::Ticket;
 use super::op::{Change, Op};
 use super::shared::Shared;
@@ -61,8 +66,8 @@ use crate::config::{DatapathConfig, Fragments};
 use crate::counter::{Counter, DropReason};
 use crate::time::Nanos;
 
-/// Where a forwarder's verdicts go. Every buffer that a forwarder is given or takes comes back by
-/// one of these calls.
+/// Destination of a forwarder's verdicts. Every buffer that a forwarder is given or takes comes
+/// back by one of these calls.
 pub trait Sink {
     /// A frame leaves by a port that exists, is up and may send; never a reserved one but
     /// [`PortNo::LOCAL`].
@@ -111,7 +116,7 @@ pub trait Sink {
     }
 }
 
-/// Which caches are in use. Switching one off changes nothing but speed.
+/// The caches that are in use. Switching one off changes nothing but speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
     /// The frame cache: from the un-wildcarded bytes of usual frames to decisions.
@@ -140,14 +145,25 @@ enum CacheLevel {
 const LINES: usize = 1 << 16;
 const LINES_MAX: usize = 1 << 22;
 
-/// Of so many batches the stages of one are measured.
+/// The stages of one batch in this number are measured.
 const MEASURED: u64 = 16;
 
-/// One worker's datapath.
+/// Progress of a flush of counts to the shared counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    Idle,
+    /// Counts of the kernel tier's slots from this one on are still to be credited.
+    Kernel(usize),
+    /// Those that are kept in the cache are.
+    Cache,
+}
+
+/// The stages of a forwarder, and its side of the kernel tier.
 #[derive(Debug)]
-pub struct Forwarder {
+struct Core {
     replica: Replica,
-    /// The last flush that was asked for, until it begins.
+    flush: Flush,
+    /// The last flush that control requested, until it begins.
     flush_asked: Option<Ticket>,
     /// The flush under way.
     flush_begun: Option<Ticket>,
@@ -171,18 +187,11 @@ pub struct Forwarder {
     clock: Option<fn() -> u64>,
 }
 
-impl Forwarder {
-    /// The forwarder of this number, with the counters that it shares. It knows nothing until ops
-    /// come. The seed keeps peers from choosing packets that collide; it changes no verdict.
-    #[must_use]
-    pub(crate) fn new(
-        config: &DatapathConfig,
-        shared: Arc<Shared>,
-        number: usize,
-        seed: u64,
-    ) -> Self {
+impl Core {
+    fn new(config: &DatapathConfig, shared: Arc<Shared>, number: usize, seed: u64) -> Self {
         Self {
             replica: Replica::new(config, shared, number, seed),
+            flush: Flush::Idle,
             flush_asked: None,
             flush_begun: None,
             versions: Versions::new(),
@@ -204,69 +213,29 @@ impl Forwarder {
         }
     }
 
-    /// Takes a change over. Ops come in the order in which control made them, each once.
-    pub fn apply(&mut self, op: Op) {
-        if let Change::Flush(ticket) = op.0 {
-            self.flush_asked = Some(ticket);
-        } else {
-            debug_assert!(!self.tier_is_running(), "the tier is told of an op");
-            self.replica.apply(op.0, &mut self.versions);
+    /// Applies an op while the kernel decides nothing.
+    fn apply(&mut self, op: Op) {
+        match op.0 {
+            Change::Flush(ticket) => self.flush_asked = Some(ticket),
+            change => self.replica.apply(change, &mut self.versions),
         }
     }
 
-    /// Moves counts that are kept in the caches to the shared counters, those of so many decisions
-    /// at most; whether the flush under way has more of them. It moves the counts that were there
-    /// when it began: those of later packets, and what was asked for since, are the next one's, so
-    /// that it ends however many packets come. A flush that was asked for before it began is
-    /// reported as done when it ends. Called between batches.
-    pub fn flush_some(&mut self, decisions_max: usize) -> bool {
-        if !self.cache.is_flushing() {
-            self.cache.begin_flush();
-            self.flush_begun = self.flush_asked.take();
-        }
+    /// Flushes the cached counts of up to `decisions_max` decisions; whether the flush under way
+    /// has more of them.
+    fn flush_cache(&mut self, decisions_max: usize) -> bool {
         let (replica, paths) = (&self.replica, &self.paths);
         let more = self.cache.flush(decisions_max, |counts| flush_counts(replica, paths, counts));
-        if !more && let Some(ticket) = self.flush_begun.take() {
-            self.replica.counters().set_flushed(ticket);
+        if !more {
+            self.flush = Flush::Idle;
+            if let Some(ticket) = self.flush_begun.take() {
+                self.replica.counters().set_flushed(ticket);
+            }
         }
         more
     }
 
-    /// Which caches are in use.
-    #[must_use]
-    pub fn caches(&self) -> Caches {
-        self.caches
-    }
-
-    /// Says which caches are to be used, from the next batch on.
-    pub fn set_caches(&mut self, caches: Caches) {
-        self.caches = caches;
-    }
-
-    /// Makes the cache anew, with so many lines at first and at most, both of them powers of two
-    /// above 15. Before the first packet only.
-    ///
-    /// # Panics
-    /// When packets have passed: they are counted in the lines.
-    pub fn set_lines(&mut self, lines: usize, lines_max: usize) {
-        assert_eq!(self.figures.packets, 0, "packets are counted in the lines");
-        self.cache = Cache::new(lines, lines_max);
-    }
-
-    /// See [`super::testing::set_plain`].
-    pub(in crate::fast) fn set_plain(&mut self, is_plain: bool) {
-        self.level = if is_plain { sys::SimdLevel::SCALAR } else { sys::SimdLevel::best() };
-        self.replica.set_plain(is_plain);
-    }
-
-    /// See [`super::testing::set_template`].
-    pub(in crate::fast) fn set_template(&mut self, template: Option<Template>) {
-        self.replica.force(template);
-    }
-
-    /// The figures of the forwarder itself.
-    #[must_use]
-    pub fn figures(&self) -> ForwarderFigures {
+    fn figures(&self) -> ForwarderFigures {
         let (lines, used) = self.cache.size();
         ForwarderFigures {
             evictions: self.cache.evictions,
@@ -277,13 +246,7 @@ impl Forwarder {
         }
     }
 
-    /// Measures the stages of one batch of sixteen by this clock, in nanoseconds.
-    pub fn measure_stages(&mut self, clock: Option<fn() -> u64>) {
-        self.clock = clock;
-    }
-
-    /// Takes a batch of frames from one port; the list is empty afterwards.
-    pub fn process_batch(
+    fn process_batch(
         &mut self,
         frames: &mut Vec<PacketBuf>,
         in_port: PortNo,
@@ -336,7 +299,7 @@ impl Forwarder {
         }
     }
 
-    /// What is to be done between batches: take over what changed.
+    /// Does the work between batches that changes of the replica have left.
     fn maintain(&mut self) {
         if std::mem::take(&mut self.replica.is_mask_stale) || self.replica.has_changed {
             self.replica.keys_have_select_fields = self.replica.has_select();
@@ -362,7 +325,7 @@ impl Forwarder {
         });
     }
 
-    /// Takes away the frames that their port does not let in; whether there are any others.
+    /// Removes the frames that their port does not let in; whether there are any others.
     fn admit(&self, frames: &mut Vec<PacketBuf>, in_port: PortNo, sink: &mut impl Sink) -> bool {
         let Some(port) = self.replica.ports.get(in_port) else {
             let reason = DropReason::UnknownIngress;
@@ -408,8 +371,7 @@ impl Forwarder {
     }
 }
 
-/// What a wire would carry for frames: how many packets, and their bytes; and the length of the
-/// shortest frame.
+/// Packets and bytes that a wire would carry for frames, and the length of the shortest frame.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     packets: u64,

@@ -37,19 +37,19 @@ use crate::ports::{Port, Ports};
 /// many buckets each asks for more copies than anyone can make.
 pub(super) const MAX_COPIES: usize = 4_096;
 
-/// Whose turn ends early.
+/// Extent of an early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The packet's, or that of a group's copy: it goes no further.
+    /// The packet, or a group's copy: it goes no further.
     Packet,
-    /// The whole walk's: the target cannot carry it out.
-    Walk,
+    /// The whole walk: the target cannot carry it out.
+    Unsupported,
 }
 
 /// Whether the walk goes on.
-pub(super) type Goes<T = ()> = ControlFlow<Stop, T>;
+pub(super) type WalkFlow<T = ()> = ControlFlow<Stop, T>;
 
-/// What packets find beside the tables.
+/// Settings, groups and ports beside the tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings<'a> {
     pub(super) settings: &'a Settings,
@@ -57,16 +57,16 @@ pub(super) struct Surroundings<'a> {
     pub(super) ports: &'a Ports,
 }
 
-/// What a flow entry says that a packet matched.
+/// The content of a flow entry that a packet matched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchedEntry<'a> {
     pub(super) instructions: &'a [Instruction],
     pub(super) origin: Origin,
 }
 
-/// Who carries out what the interpreter decides.
+/// A receiver of the interpreter's decisions, which carries them out.
 pub(super) trait Target<'a> {
-    /// What packets find beside the tables; the same during a walk.
+    /// Settings, groups and ports; the same during a walk.
     fn surroundings(&self) -> Surroundings<'a>;
 
     /// The entry of a table that the packet matches.
@@ -76,10 +76,10 @@ pub(super) trait Target<'a> {
     fn meter(&mut self, id: MeterId, packet: &Packet) -> Option<(usize, BandKind)>;
 
     /// Carries out an action as far as it is about the packet itself: see [`execute`].
-    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed>;
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed>;
 
     /// The packet comes to a group. `Break` when its buckets cannot be chosen for this target.
-    fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> Goes;
+    fn enter_group(&mut self, id: GroupId, group: &Group, packet: &Packet) -> WalkFlow;
 
     /// A copy for a bucket, which is the `copies`th of the packet.
     fn begin_bucket(
@@ -88,7 +88,7 @@ pub(super) trait Target<'a> {
         index: usize,
         packet: &Packet,
         copies: usize,
-    ) -> Goes<Packet>;
+    ) -> WalkFlow<Packet>;
 
     /// The copy has been through its bucket.
     fn end_bucket(&mut self, copy: Packet);
@@ -104,7 +104,7 @@ pub(super) trait Target<'a> {
 
     /// A copy of the packet goes where the learning switch says. `Break` when that is not for this
     /// target.
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes;
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow;
 
     /// A copy of the packet goes to the controller.
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
@@ -118,7 +118,7 @@ pub(super) trait Target<'a> {
     /// Writes down what happens, for people.
     fn note(&mut self, _text: impl FnOnce() -> String) {}
 
-    /// What is noted from here on stands a level deeper, or one less deep.
+    /// Notes from here on are a level deeper, or one less deep.
     fn indent(&mut self, _deeper: bool) {}
 }
 
@@ -157,7 +157,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     }
 
     /// Takes a packet through the tables from the first on.
-    pub(super) fn pipeline(&mut self, mut packet: Packet) -> Goes {
+    pub(super) fn pipeline(&mut self, mut packet: Packet) -> WalkFlow {
         let end = self.tables(&mut packet);
         self.target.discard(packet);
         end
@@ -167,18 +167,18 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     pub(super) fn packet_out(&mut self, mut packet: Packet, actions: &[Action]) {
         self.table_allowed = true;
         // A TTL that is used up ends the list; its verdict is given by then.
-        let _end: Goes =
+        let _end: WalkFlow =
             actions.iter().try_for_each(|action| self.action(&mut packet, action, Origin::NONE));
         self.target.discard(packet);
     }
 
-    fn tables(&mut self, packet: &mut Packet) -> Goes {
+    fn tables(&mut self, packet: &mut Packet) -> WalkFlow {
         let mut set = ActionSet::default();
         let mut table = TableId(0);
         loop {
             let Some(matched) = self.target.lookup(table, packet) else {
                 self.miss(packet, table);
-                return Goes::Continue(());
+                return WalkFlow::Continue(());
             };
             match self.instructions(packet, &mut set, matched)? {
                 Some(next) => table = next,
@@ -195,7 +195,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         packet: &mut Packet,
         set: &mut ActionSet,
         matched: MatchedEntry<'a>,
-    ) -> Goes<Option<TableId>> {
+    ) -> WalkFlow<Option<TableId>> {
         let MatchedEntry { instructions, origin } = matched;
         let mut next = None;
         for row in INSTRUCTIONS {
@@ -217,7 +217,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                 Instruction::Experimenter { .. } => {}
             }
         }
-        Goes::Continue(next)
+        WalkFlow::Continue(next)
     }
 
     fn deeper<R>(&mut self, inner: impl FnOnce(&mut Self) -> R) -> R {
@@ -228,11 +228,16 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     }
 
     /// Executes an action set; `origin` stands for those of the actions that no entry wrote.
-    fn run_set(&mut self, packet: &mut Packet, set: &ActionSet, origin: Option<Origin>) -> Goes {
+    fn run_set(
+        &mut self,
+        packet: &mut Packet,
+        set: &ActionSet,
+        origin: Option<Origin>,
+    ) -> WalkFlow {
         for (action, written_by) in set.in_order() {
             self.action(packet, action, origin.unwrap_or(written_by))?;
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     /// No entry matched, not even a table-miss entry.
@@ -249,22 +254,22 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         }
     }
 
-    fn meter(&mut self, packet: &mut Packet, id: MeterId) -> Goes {
+    fn meter(&mut self, packet: &mut Packet, id: MeterId) -> WalkFlow {
         let band = self.target.meter(id, packet);
         if let Some((index, BandKind::Drop)) = band {
             self.target.note(|| format!("meter {}: band {index} drops", id.0));
             self.drop(DropReason::Meter);
-            return Goes::Break(Stop::Packet);
+            return WalkFlow::Break(Stop::Packet);
         }
         if let Some((index, BandKind::DscpRemark { .. })) = band {
             self.target.note(|| format!("meter {}: band {index} remarks", id.0));
         }
         remark(band, &mut packet.frame, &packet.meta);
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     /// Executes one action on a packet.
-    fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> Goes {
+    fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> WalkFlow {
         self.target.note(|| format_actions(std::slice::from_ref(action)));
         match self.target.execute(packet, action)? {
             Executed::Rewritten(true) => {}
@@ -278,11 +283,11 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             Executed::Group(id) => return self.group(packet, id, origin),
             Executed::SetQueue(queue) => packet.queue = Some(queue),
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     /// The packet goes no further (clause 5.12); the controller may want to know.
-    fn invalid_ttl(&mut self, packet: &Packet, origin: Origin) -> Goes {
+    fn invalid_ttl(&mut self, packet: &Packet, origin: Origin) -> WalkFlow {
         let settings = self.around.settings;
         if settings.invalid_ttl_to_controller {
             let (reason, max_len) = (PacketInReason::InvalidTtl, settings.miss_send_len);
@@ -290,7 +295,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         } else {
             self.drop(DropReason::InvalidTtl);
         }
-        Goes::Break(Stop::Packet)
+        WalkFlow::Break(Stop::Packet)
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
@@ -312,7 +317,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         port: PortNo,
         max_len: u16,
         origin: Origin,
-    ) -> Goes {
+    ) -> WalkFlow {
         let in_port = packet.meta.in_port;
         match port {
             PortNo::IN_PORT => self.send(packet, in_port, queue),
@@ -327,7 +332,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             _ if port == in_port => self.drop(DropReason::ToIngress),
             _ => self.send(packet, port, queue),
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     fn send(&mut self, packet: &Packet, number: PortNo, queue: Option<QueueId>) {
@@ -343,34 +348,34 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     }
 
     /// Starts the pipeline for a packet-out: a new packet without metadata and queue.
-    fn table(&mut self, packet: &Packet) -> Goes {
+    fn table(&mut self, packet: &Packet) -> WalkFlow {
         if !self.table_allowed {
             self.drop(DropReason::ReentrantTable);
-            return Goes::Continue(());
+            return WalkFlow::Continue(());
         }
         let fresh = self.target.fresh(packet);
         self.table_allowed = false;
         let end = self.deeper(|walk| walk.pipeline(fresh));
         self.table_allowed = true;
-        of_copy(end)
+        flow_after_copy(end)
     }
 
     /// Takes a packet through a group: a copy for each chosen bucket, which runs as an action set
     /// (clause 5.6). The packet itself goes on as it came.
-    fn group(&mut self, packet: &Packet, id: GroupId, origin: Origin) -> Goes {
+    fn group(&mut self, packet: &Packet, id: GroupId, origin: Origin) -> WalkFlow {
         // A group that entries use exists: deleting it takes them along.
         let Some(group) = self.around.groups.get(id) else {
             self.drop(DropReason::NoBucket);
-            return Goes::Continue(());
+            return WalkFlow::Continue(());
         };
         if self.chained >= usize::from(MAX_CHAIN) {
             self.drop(DropReason::ChainTooLong);
-            return Goes::Continue(());
+            return WalkFlow::Continue(());
         }
         self.target.enter_group(id, group, packet)?;
         if group.buckets().is_empty() {
             self.target.note(|| format!("group {}: no buckets, nothing changes", id.0));
-            return Goes::Continue(());
+            return WalkFlow::Continue(());
         }
         let ports = self.around.ports;
         let is_fragment = group.group_type() == GroupType::Select && packet.is_fragment();
@@ -393,17 +398,17 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             let end = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
             self.chained -= 1;
             self.target.end_bucket(copy);
-            of_copy(end)?;
+            flow_after_copy(end)?;
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 }
 
-/// What the end of a copy's turn means for the packet: nothing, unless the walk is over.
-fn of_copy(end: Goes) -> Goes {
+/// Effect of a copy's end on the walk of its packet: none, unless the walk is over.
+fn flow_after_copy(end: WalkFlow) -> WalkFlow {
     match end {
-        Goes::Break(Stop::Walk) => end,
-        Goes::Break(Stop::Packet) | Goes::Continue(()) => Goes::Continue(()),
+        WalkFlow::Break(Stop::Unsupported) => end,
+        WalkFlow::Break(Stop::Packet) | WalkFlow::Continue(()) => WalkFlow::Continue(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! An op: one change of a forwarder's replica, in the order in which control made them.
 //!
-//! Control makes each change once and numbers it; whoever runs the forwarders hands a copy to each.
+//! Control makes each change once and numbers it; each shard hands a copy to its forwarder.
 //! A forwarder that has applied the first `n` of them has exactly the state that control had then.
 //! An op is complete in itself: nothing about it may be looked up in control's state, which is
 //! further on by the time the op is applied.
@@ -127,7 +127,7 @@ impl Life {
     }
 }
 
-/// What an entry does with packets: one object for all entries that do the same.
+/// Instructions of an entry: one object for all entries that have the same.
 #[derive(Debug)]
 pub(crate) struct InstructionList {
     /// Equal for equal instructions while an entry has them, so that what is compiled from them

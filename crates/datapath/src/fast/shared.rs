@@ -48,7 +48,7 @@ impl Shared {
         Self { forwarders, macs, moves, reassembler: Mutex::default() }
     }
 
-    /// How many forwarders there are.
+    /// Number of forwarders.
     pub(crate) fn forwarders(&self) -> usize {
         self.forwarders.len()
     }
@@ -85,7 +85,7 @@ impl Shared {
         })
     }
 
-    /// Which stations have moved.
+    /// The moves of stations.
     pub(crate) fn moves(&self) -> &Moves {
         &self.moves
     }
@@ -102,7 +102,7 @@ impl Shared {
         flushed.unwrap_or_default()
     }
 
-    /// What the forwarders have counted of an entry, so far as it is flushed.
+    /// Counts of an entry by all forwarders, so far as they are flushed.
     pub(crate) fn entry(&self, id: EntryId) -> Counts {
         let counts = self.forwarders.iter().map(|counters| counters.entries.read(id));
         counts.fold(Counts::default(), Counts::plus)

@@ -15,7 +15,7 @@ use openflow::{Error, GroupId, MeterId, PortNo, QueueId, Version};
 use packet::PacketBuf;
 
 use super::control::{CommandCounts, Control, RemovalReport};
-use super::forwarder::{Forwarder, Sink};
+use super::forwarder::{Applied, Forwarder, Sink};
 use super::ids::Ticket;
 use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
@@ -26,8 +26,11 @@ use crate::trace::Trace;
 use crate::verdict::{Out, Verdict};
 use crate::vlans::PortVlans;
 
-/// Counts that a flush moves in one go; here nobody waits meanwhile.
+/// Counts that a flush moves in one go; here no port waits meanwhile.
 const FLUSH_PIECE: usize = 1 << 20;
+
+/// The time of what only a kernel's table needs it for, which is not here.
+const NO_TIME: Nanos = Nanos(0);
 
 /// The fast datapath in one thread.
 #[derive(Debug)]
@@ -51,7 +54,8 @@ impl Inner {
     fn run(&mut self) {
         self.control.take_ops(&mut self.ops);
         for op in self.ops.drain(..) {
-            self.forwarder.apply(op);
+            let applied = self.forwarder.apply(op, NO_TIME);
+            debug_assert!(matches!(applied, Applied::Done), "there is no kernel to wait for");
         }
     }
 
@@ -59,7 +63,7 @@ impl Inner {
     fn flush_to(&mut self, ticket: Ticket) {
         self.run();
         while self.control.shared().flushed() < ticket {
-            let more = self.forwarder.flush_some(FLUSH_PIECE);
+            let more = self.forwarder.flush_some(FLUSH_PIECE, NO_TIME);
             let reached = self.control.shared().flushed() >= ticket;
             assert!(more || reached, "a flush that is over is reported");
         }

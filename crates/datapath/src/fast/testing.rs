@@ -1,4 +1,4 @@
-//! What tests, benchmarks and examples use of the fast datapath and a switch does not.
+//! Parts of the fast datapath that tests and benchmarks use and a switch does not.
 //!
 //! The classifier by itself, and choices that suit no switch: each must change nothing but speed,
 //! which is what the tests make them for.
@@ -12,13 +12,13 @@ use super::control::Control;
 use super::forwarder::Forwarder;
 use super::ids::Ticket;
 
-/// Says whether plain code is to do what the processor's widest instructions can do.
+/// Chooses plain code, or the processor's widest instructions, for what both can do.
 pub fn set_plain(forwarder: &mut Forwarder, is_plain: bool) {
     forwarder.set_plain(is_plain);
 }
 
-/// Says how the flow tables are to be searched, wherever that way can hold the entries that come
-/// from now on; none for what suits them best.
+/// Forces the search of flow tables by this template, wherever it can hold the entries that come
+/// from now on; none for the one that suits them best.
 pub fn set_template(forwarder: &mut Forwarder, template: Option<Template>) {
     forwarder.set_template(template);
 }

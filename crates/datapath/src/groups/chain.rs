@@ -1,4 +1,4 @@
-//! How long chains of groups are: a bucket may lead to another group, and packets follow such a
+//! Length of chains of groups: a bucket may lead to another group, and packets follow such a
 //! chain only so far.
 //!
 //! Each group knows its depth, the number of groups on the longest way from it, itself included. An

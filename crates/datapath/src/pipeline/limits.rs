@@ -1,4 +1,5 @@
-//! What one flow table may hold, read from the properties of its features and written as them.
+//! Limits of one flow table's entries, read from the properties of its features and written as
+//! them.
 //!
 //! The same type says what runs at all, what is asked for and what is announced, so that the three
 //! can be compared set by set.
@@ -13,7 +14,7 @@ use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
 
 use crate::features::runs;
 
-/// What entries may do: for table hits and, apart from it, for the table-miss entry.
+/// Limits of entries: for table hits and, apart from it, for the table-miss entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Doing {
     pub(super) instructions: BTreeSet<InstructionKind>,
@@ -24,7 +25,7 @@ pub(super) struct Doing {
     pub(super) apply_set: BTreeSet<Field>,
 }
 
-/// How many of [`Doing::properties`] stand before the properties of the match.
+/// Number of [`Doing::properties`] that come before the properties of the match.
 const BEFORE_MATCH: usize = 4;
 
 impl Doing {
@@ -50,7 +51,7 @@ impl Doing {
     }
 }
 
-/// What a table may hold.
+/// Limits of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) max_entries: u32,
@@ -213,7 +214,7 @@ impl Limits {
         }
     }
 
-    /// What a message asks for.
+    /// The limits that a message sets.
     ///
     /// # Errors
     /// `OFPTFFC_BAD_TYPE`, `OFPTFFC_BAD_ARGUMENT`, `OFPTFFC_BAD_METADATA`.

@@ -12,7 +12,7 @@ const LENGTH_MAX: usize = 65_535;
 /// Highest length field of an 802.3 frame.
 const LLC_LENGTH_MAX: usize = 1_500;
 
-/// What the fragments of one packet have in common. Packets of different ports or VLANs have
+/// Fields that the fragments of one packet have in common. Packets of different ports or VLANs have
 /// nothing to do with each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -25,7 +25,7 @@ pub(super) struct Key {
     id: u32,
 }
 
-/// Where the headers of a fragment are that change when the packet is put together.
+/// Place of the header of a fragment that changes when the packet is put together.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ip {
     /// IPv4 at this place.
@@ -39,7 +39,7 @@ pub(super) enum Ip {
     },
 }
 
-/// What stands before the data of a packet, from its first fragment.
+/// The bytes before the data of a packet, from its first fragment.
 #[derive(Clone, Debug)]
 pub(super) struct FragmentHead {
     bytes: Vec<u8>,
@@ -138,7 +138,7 @@ impl<'a> Fragment<'a> {
         })
     }
 
-    /// What stands before the data.
+    /// The bytes before the data.
     pub(super) fn head(&self) -> FragmentHead {
         FragmentHead { bytes: self.head.to_vec(), ip: self.ip, length_at: self.length_at }
     }

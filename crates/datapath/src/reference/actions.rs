@@ -1,4 +1,4 @@
-//! What each action does: one arm each, and no arm for "the others" (clause 5.12).
+//! The effect of each action: one arm each, and no arm for "the others" (clause 5.12).
 //!
 //! An action that does not fit the packet (a pop without a tag, a field of a header that is not
 //! there) changes nothing, is counted, and the list goes on. A TTL that is used up ends the

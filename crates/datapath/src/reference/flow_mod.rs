@@ -14,7 +14,7 @@ use crate::seam::{CommandOutcome, Removed};
 use crate::time::Nanos;
 use crate::validate::{Existing, check_flow_mod, check_match};
 
-/// Which entries a command or a request means, beside its tables.
+/// The entries that a command or a request selects, beside its tables.
 pub(super) struct EntrySelection<'a> {
     request: &'a FlowStatsRequest,
     strict: Option<Strict>,
@@ -40,7 +40,8 @@ impl<'a> EntrySelection<'a> {
     }
 }
 
-/// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
+/// The request for the entries of a modify or delete. Only deletes look at ports and groups (clause
+/// 6.4).
 fn request_of(flow_mod: &FlowMod, is_delete: bool) -> FlowStatsRequest {
     FlowStatsRequest {
         table_id: flow_mod.table_id,

@@ -1,4 +1,4 @@
-//! Where packets leave: ports, the reserved ports, and the controller (clauses 4.5, 5.12, 7.4.1).
+//! Ways out for packets: ports, the reserved ports, and the controller (clauses 4.5, 5.12, 7.4.1).
 //!
 //! A packet never leaves by the port that it came in by, except by `IN_PORT`.
 

@@ -48,7 +48,7 @@ impl Reference {
     }
 }
 
-/// What the packet itself makes certain.
+/// The fields that the packet itself makes certain.
 fn shown(key: &FlowKey) -> Match {
     DECISIVE.iter().fold(Match::any(), |known, field| {
         if key.has(*field) || *field == Field::VlanVid {

@@ -49,7 +49,7 @@ impl PacketState {
     }
 }
 
-/// What an entry's instructions ask for, each at most once.
+/// The instructions of an entry, each at most once.
 #[derive(Default)]
 struct Asked<'a> {
     meter: Option<MeterId>,

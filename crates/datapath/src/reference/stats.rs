@@ -65,12 +65,12 @@ impl Reference {
         self.pipeline.names().filter_map(stats).collect()
     }
 
-    /// How many entries use each group themselves, found in one pass over all entries.
+    /// Number of entries that use each group themselves, found in one pass over all entries.
     pub(super) fn flows_with_groups(&self) -> BTreeMap<GroupId, u32> {
         self.count_uses(|entry| entry.groups().collect())
     }
 
-    /// How many entries use each meter, found in one pass over all entries.
+    /// Number of entries that use each meter, found in one pass over all entries.
     pub(super) fn flows_with_meters(&self) -> BTreeMap<MeterId, u32> {
         self.count_uses(|entry| entry.meter().into_iter().collect())
     }

@@ -57,7 +57,7 @@ impl Table {
         entries.any(|entry| entry.matching.overlaps(matching) && !entry.is_expired(now))
     }
 
-    /// How many entries have no timeout that has passed.
+    /// Number of entries without a timeout that has passed.
     pub(super) fn live(&self, now: Nanos) -> usize {
         self.entries.iter().filter(|entry| !entry.is_expired(now)).count()
     }

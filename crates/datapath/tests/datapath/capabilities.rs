@@ -1,6 +1,6 @@
-//! What is announced is exactly what runs: every capability with the test behind it.
+//! Announced is exactly what runs: every capability with the test that shows it.
 //!
-//! What is announced is asked of the datapath; what runs is read from the cases, each of which runs
+//! The announcement is asked of the datapath; the rest is read from the cases, each of which runs
 //! on the reference, on the fast datapath and through the wire. Something announced that no case
 //! uses fails here, and `docs/capabilities.md` must be the table that this gives.
 //! `WEIR_WRITE_DOCS=1 cargo test -p weir-datapath --test datapath capabilities` writes it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use datapath::fast::testing::flushed;
-use datapath::fast::{Control, Forwarder, Op, RemovalReport, Sink};
+use datapath::fast::{Applied, Control, Forwarder, Op, RemovalReport, Sink};
 use datapath::{DatapathConfig, DropReason, MemoryBudget, MemoryNeed, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
@@ -49,6 +49,13 @@ struct Rig {
     forwarders: Vec<(Forwarder, Vec<Op>)>,
 }
 
+/// Without a kernel there is nothing to wait for.
+fn apply_all(forwarder: &mut Forwarder, waiting: &mut Vec<Op>) {
+    for op in waiting.drain(..) {
+        assert!(matches!(forwarder.apply(op, NOW), Applied::Done));
+    }
+}
+
 impl Rig {
     fn new(forwarders: usize, removal_report: RemovalReport) -> Self {
         let config = DatapathConfig { n_tables: 4, ..DatapathConfig::default() };
@@ -77,8 +84,8 @@ impl Rig {
     fn catch_up(&mut self, number: usize) {
         self.hand_out();
         let (forwarder, waiting) = &mut self.forwarders[number];
-        waiting.drain(..).for_each(|op| forwarder.apply(op));
-        while forwarder.flush_some(16) {}
+        apply_all(forwarder, waiting);
+        while forwarder.flush_some(16, NOW) {}
     }
 
     fn catch_up_all(&mut self) {
@@ -169,7 +176,7 @@ fn a_flush_ends_while_packets_bring_more_counts_than_it_takes() {
     let apply = |rig: &mut Rig| {
         rig.hand_out();
         let (forwarder, waiting) = &mut rig.forwarders[0];
-        waiting.drain(..).for_each(|op| forwarder.apply(op));
+        apply_all(forwarder, waiting);
     };
     let asked = rig.control.flush();
     apply(&mut rig);
@@ -177,7 +184,7 @@ fn a_flush_ends_while_packets_bring_more_counts_than_it_takes() {
     let mut sent = FLOWS;
     for piece in 0..FLOWS.div_ceil(PIECE) {
         assert!(flushed(&rig.control) < asked, "not before its last piece");
-        rig.forwarders[0].0.flush_some(PIECE as usize);
+        rig.forwarders[0].0.flush_some(PIECE as usize, NOW);
         let first = piece * 2 * PIECE % FLOWS;
         rig.send_flows(first..first + 2 * PIECE);
         sent += 2 * PIECE;

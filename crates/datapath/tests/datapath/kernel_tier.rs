@@ -1,11 +1,12 @@
 //! The forwarder's side of the kernel tier, over a table that only counts: whatever has to be asked
 //! of many entries is asked in pieces, and no packet is missed by that.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use datapath::fast::{
-    Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
+    Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
     TierSlotCounts, TierVerdict,
 };
 use datapath::{DatapathConfig, DropReason, Nanos};
@@ -38,17 +39,18 @@ impl Sink for Nowhere {
     }
 }
 
-/// A table whose entries count what the test says.
+/// A table whose entries count what the test says; a clone is the same table.
+#[derive(Clone, Default)]
 struct Table {
-    slots: Vec<TierSlotCounts>,
-    /// How often counts were asked for.
-    asked: Cell<usize>,
-    received: u64,
+    slots: Rc<RefCell<Vec<TierSlotCounts>>>,
+    /// The number of counts that were read.
+    reads: Rc<Cell<usize>>,
+    received: Rc<Cell<u64>>,
 }
 
 impl Table {
-    fn count(&mut self, packets: u64, at: Nanos) {
-        for slot in self.slots.iter_mut().take(usize::try_from(FLOWS).unwrap()) {
+    fn count(&self, packets: u64, at: Nanos) {
+        for slot in self.slots.borrow_mut().iter_mut().take(usize::try_from(FLOWS).unwrap()) {
             slot.packets += packets;
             slot.bytes += 60 * packets;
             slot.sent_packets += packets;
@@ -57,12 +59,12 @@ impl Table {
         }
     }
 
-    /// Calls until it is done; how many calls, none of which may ask for more than a piece.
-    fn in_pieces(&mut self, mut piece: impl FnMut(&mut Self) -> bool) -> usize {
+    /// Calls until it is done; the number of calls, none of which may read more than a piece.
+    fn in_pieces(&self, mut piece: impl FnMut() -> bool) -> usize {
         for calls in 1..10_000 {
-            self.asked.set(0);
-            let is_done = piece(self);
-            assert!(self.asked.get() <= AT_ONCE, "{} at once", self.asked.get());
+            self.reads.set(0);
+            let is_done = piece();
+            assert!(self.reads.get() <= AT_ONCE, "{} at once", self.reads.get());
             if is_done {
                 return calls;
             }
@@ -73,7 +75,7 @@ impl Table {
 
 impl KernelTable for Table {
     fn slots(&self) -> usize {
-        self.slots.len()
+        self.slots.borrow().len()
     }
 
     fn start(&mut self, _masks: &[[u8; TIER_BYTES]; Shape::COUNT]) {}
@@ -97,24 +99,24 @@ impl KernelTable for Table {
     }
 
     fn counts(&self, slot: u32) -> TierSlotCounts {
-        self.asked.set(self.asked.get() + 1);
-        self.slots[slot as usize]
+        self.reads.set(self.reads.get() + 1);
+        self.slots.borrow()[slot as usize]
     }
 
     fn credit(&mut self, _in_port: PortNo, _outputs: &[PortNo], counts: &TierSlotCounts) {
-        self.received += counts.packets;
+        self.received.set(self.received.get() + counts.packets);
     }
 
     fn take_back_unsent(&mut self, _slot: u32, _outputs: &[PortNo]) {}
 }
 
-/// A control and its forwarder, whose entries about so many flows are all in the table.
+/// A control and its forwarder, whose entries about [`FLOWS`] flows are all in the table.
 struct Rig {
     control: Control,
-    forwarder: Forwarder,
+    forwarder: Forwarder<Table>,
     table: Table,
     now: Nanos,
-    /// What the forwarder was given itself.
+    /// Packets that the forwarder was given itself.
     sent: u64,
 }
 
@@ -136,11 +138,12 @@ impl Rig {
             control.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
         }
         let mut forwarder = control.forwarder(0, 7);
-        forwarder.set_caches(Caches { kernel: true, ..Caches::default() });
+        let table = Table::default();
+        table.slots.borrow_mut().resize(1_024, TierSlotCounts::default());
+        forwarder.set_caches(Caches { kernel: true, ..Caches::default() }, Nanos(0));
+        forwarder.set_kernel(table.clone());
         forwarder.enter_tier(PortNo(1));
         forwarder.set_tier_outputs(BTreeSet::from([PortNo(2)]));
-        let slots = vec![TierSlotCounts::default(); 1_024];
-        let table = Table { slots, asked: Cell::new(0), received: 0 };
         let mut rig = Self { control, forwarder, table, now: Nanos(10_000_000), sent: 0 };
         rig.apply();
         for _ in 0..4 {
@@ -156,15 +159,14 @@ impl Rig {
         let mut ops = Vec::new();
         self.control.take_ops(&mut ops);
         for op in ops {
-            if op.is_change() {
-                let (forwarder, now) = (&mut self.forwarder, self.now);
-                self.table.in_pieces(|table| forwarder.make_way(&op, table, now));
-                self.table.asked.set(0);
-                forwarder.apply_in_tier(op, &mut self.table, now);
-                assert!(self.table.asked.get() <= AT_ONCE);
-            } else {
-                self.forwarder.apply(op);
-            }
+            let (forwarder, now, mut waiting) = (&mut self.forwarder, self.now, Some(op));
+            self.table.in_pieces(|| match forwarder.apply(waiting.take().unwrap(), now) {
+                Applied::Done => true,
+                Applied::Busy(op) => {
+                    waiting = Some(op);
+                    false
+                }
+            });
         }
     }
 
@@ -180,21 +182,19 @@ impl Rig {
             let mut frames: Vec<PacketBuf> = flows.map(frame).collect();
             self.sent += frames.len() as u64;
             self.forwarder.process_batch(&mut frames, PortNo(1), self.now, &mut Nowhere);
-            self.forwarder.update_tier(&mut self.table, self.now);
         }
     }
 
-    /// Credits all that was counted; in how many pieces.
-    fn harvest(&mut self) -> usize {
+    /// Moves all counts to the shared counters; the number of pieces.
+    fn flush(&mut self) -> usize {
         let (forwarder, now) = (&mut self.forwarder, self.now);
-        forwarder.begin_harvest();
-        self.table.in_pieces(|table| !forwarder.harvest_some(table, now))
+        self.table.in_pieces(|| !forwarder.flush_some(usize::MAX, now))
     }
 
     fn packets(&mut self) -> u64 {
         self.control.flush();
         self.apply();
-        while self.forwarder.flush_some(16) {}
+        self.flush();
         self.control.aggregate_stats(&FlowStatsRequest::all()).unwrap().packet_count
     }
 }
@@ -203,16 +203,16 @@ impl Rig {
 fn counts_are_asked_for_in_pieces() {
     let mut rig = Rig::new();
     rig.table.count(3, rig.now);
-    assert!(rig.harvest() > 5);
-    assert_eq!(rig.table.received, 3 * FLOWS);
+    assert!(rig.flush() > 5);
+    assert_eq!(rig.table.received.get(), 3 * FLOWS);
     assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
 }
 
 #[test]
-fn changes_between_its_pieces_do_not_hold_up_a_harvest() {
+fn changes_between_its_pieces_do_not_hold_up_a_flush() {
     let mut rig = Rig::new();
     rig.table.count(3, rig.now);
-    rig.forwarder.begin_harvest();
+
     for flow in 0..100 {
         let from = MacAddr::from_u64(0x0200_0000_0000 + flow);
         let text = format!("priority=2,in_port=1,eth_src={from},actions=drop");
@@ -220,16 +220,16 @@ fn changes_between_its_pieces_do_not_hold_up_a_harvest() {
         rig.control.flow_mod(&flow_mod, Version::V1_3, rig.now).unwrap();
         rig.apply();
         assert!(rig.forwarder.figures().kernel_entries < FLOWS, "an entry has ended");
-        rig.table.asked.set(0);
-        let more = rig.forwarder.harvest_some(&mut rig.table, rig.now);
-        assert!(rig.table.asked.get() <= AT_ONCE);
+        rig.table.reads.set(0);
+        let more = rig.forwarder.flush_some(usize::MAX, rig.now);
+        assert!(rig.table.reads.get() <= AT_ONCE);
         if !more {
             assert!(flow > 5, "{flow} pieces");
             assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
             return;
         }
     }
-    panic!("the harvest does not end");
+    panic!("the flush does not end");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn what_ends_is_credited_in_pieces_before_the_next_change() {
     let group = parse_group_mod(text, GroupModCommand::Add).unwrap();
     rig.control.group_mod(&group, rig.now).unwrap();
     rig.apply();
-    assert_eq!(rig.table.received, 2 * FLOWS);
+    assert_eq!(rig.table.received.get(), 2 * FLOWS);
     assert_eq!(rig.forwarder.figures().kernel_entries, 0);
     assert_eq!(rig.packets(), rig.sent + 2 * FLOWS);
     // They come back, and their slots count on from where they were.
@@ -251,19 +251,23 @@ fn what_ends_is_credited_in_pieces_before_the_next_change() {
     }
     assert_eq!(rig.forwarder.figures().kernel_entries, FLOWS);
     rig.table.count(1, rig.now);
-    rig.harvest();
+    rig.flush();
     assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
 }
 
 #[test]
-fn a_port_that_goes_is_settled_in_pieces() {
+fn a_port_that_goes_is_credited_in_pieces() {
     let mut rig = Rig::new();
     rig.table.count(2, rig.now);
-    rig.table.asked.set(0);
-    rig.forwarder.leave_tier(PortNo(1), &mut rig.table, rig.now);
-    assert_eq!(rig.table.asked.get(), 0);
+    rig.table.reads.set(0);
+    rig.forwarder.leave_tier(PortNo(1), rig.now);
+    assert_eq!(rig.table.reads.get(), 0);
     let (forwarder, now) = (&mut rig.forwarder, rig.now);
-    assert!(rig.table.in_pieces(|table| forwarder.settle_tier(table, now)) > 5);
+    let calls = rig.table.in_pieces(|| {
+        forwarder.turn(now);
+        forwarder.due().is_none()
+    });
+    assert!(calls > 5, "{calls}");
     assert_eq!(rig.packets(), rig.sent + 2 * FLOWS);
 }
 
@@ -272,13 +276,13 @@ fn leases_are_renewed_in_pieces() {
     let mut rig = Rig::new();
     rig.now.0 += 6_000_000_000;
     rig.table.count(1, rig.now);
-    assert!(rig.forwarder.tier_due().is_some_and(|due| due <= rig.now));
+    assert!(rig.forwarder.due().is_some_and(|due| due <= rig.now));
     let (forwarder, now) = (&mut rig.forwarder, rig.now);
-    let calls = rig.table.in_pieces(|table| {
-        forwarder.tend_tier(table, now);
-        forwarder.tier_due().is_some_and(|due| due > now)
+    let calls = rig.table.in_pieces(|| {
+        forwarder.turn(now);
+        forwarder.due().is_some_and(|due| due > now)
     });
     assert!(calls > 5, "{calls}");
-    assert_eq!(rig.table.received, FLOWS);
+    assert_eq!(rig.table.received.get(), FLOWS);
     assert_eq!(rig.packets(), rig.sent + FLOWS);
 }

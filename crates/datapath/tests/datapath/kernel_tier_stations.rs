@@ -2,10 +2,12 @@
 //! learning switch whose stations talk, move and fall silent, on a clock that the test turns. Every
 //! frame must leave by the ports by which the reference sends it, whoever decides about it.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use datapath::fast::{
-    Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
+    Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
     TierSlotCounts, TierVerdict,
 };
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
@@ -42,7 +44,7 @@ impl Sink for Ports {
     }
 }
 
-/// What a slot decides.
+/// A slot's decision.
 struct Entry {
     verdict: TierVerdict,
     until: Nanos,
@@ -63,7 +65,7 @@ impl Kernel {
         Self { masks: Vec::new(), known: HashMap::new(), entries: HashMap::new(), counts }
     }
 
-    /// What becomes of a frame, if an entry says it.
+    /// Decision about a frame, if an entry has one.
     fn decide(&mut self, in_port: PortNo, frame: &[u8], now: Nanos) -> Option<TierVerdict> {
         let shape = Shape::of(frame);
         let mut bytes = [0; TIER_BYTES];
@@ -83,40 +85,47 @@ impl Kernel {
     }
 }
 
-impl KernelTable for Kernel {
+/// The table of one shard, which the forwarder has and the rig looks into.
+#[derive(Clone)]
+struct SharedKernel(Rc<RefCell<Kernel>>);
+
+impl KernelTable for SharedKernel {
     fn slots(&self) -> usize {
-        self.counts.len()
+        self.0.borrow().counts.len()
     }
 
     fn start(&mut self, masks: &[[u8; TIER_BYTES]; Shape::COUNT]) {
-        self.masks = masks.to_vec();
+        self.0.borrow_mut().masks = masks.to_vec();
     }
 
     fn stop(&mut self) {
-        self.entries.clear();
+        self.0.borrow_mut().entries.clear();
     }
 
     fn put(&mut self, slot: u32, flow: &TierFlow, does: &TierVerdict, until: Nanos) -> bool {
-        self.known.insert(*flow, slot);
-        self.entries.insert(slot, Entry { verdict: does.clone(), until, holds: true });
+        let mut kernel = self.0.borrow_mut();
+        kernel.known.insert(*flow, slot);
+        kernel.entries.insert(slot, Entry { verdict: does.clone(), until, holds: true });
         true
     }
 
     fn extend(&mut self, slot: u32, until: Nanos) {
-        self.entries.get_mut(&slot).unwrap().until = until;
+        self.0.borrow_mut().entries.get_mut(&slot).unwrap().until = until;
     }
 
     fn end(&mut self, slots: &[u32]) {
-        slots.iter().for_each(|slot| self.entries.get_mut(slot).unwrap().holds = false);
+        let entries = &mut self.0.borrow_mut().entries;
+        slots.iter().for_each(|slot| entries.get_mut(slot).unwrap().holds = false);
     }
 
     fn remove(&mut self, flow: &TierFlow) {
-        let slot = self.known.remove(flow).unwrap();
-        self.entries.remove(&slot);
+        let mut kernel = self.0.borrow_mut();
+        let slot = kernel.known.remove(flow).unwrap();
+        kernel.entries.remove(&slot);
     }
 
     fn leave(&mut self, flows: &[TierFlow]) {
-        self.known.retain(|flow, _| !flows.contains(flow));
+        self.0.borrow_mut().known.retain(|flow, _| !flows.contains(flow));
     }
 
     fn slots_at_once(&self) -> usize {
@@ -124,7 +133,7 @@ impl KernelTable for Kernel {
     }
 
     fn counts(&self, slot: u32) -> TierSlotCounts {
-        self.counts[slot as usize]
+        self.0.borrow().counts[slot as usize]
     }
 
     fn credit(&mut self, _in_port: PortNo, _outputs: &[PortNo], _counts: &TierSlotCounts) {}
@@ -134,8 +143,8 @@ impl KernelTable for Kernel {
 
 /// A shard: its forwarder, and the kernel below it.
 struct Shard {
-    forwarder: Forwarder,
-    kernel: Kernel,
+    forwarder: Forwarder<SharedKernel>,
+    kernel: SharedKernel,
 }
 
 /// A learning switch of two shards, which have every other port each, and its reference.
@@ -176,12 +185,14 @@ impl Rig {
         let control = Control::new(config.clone(), 2, RemovalReport::Asked);
         let shards = (0..2).map(|number| {
             let mut forwarder = control.forwarder(number, 7);
-            forwarder.set_caches(Caches { kernel: true, ..Caches::default() });
+            let kernel = SharedKernel(Rc::new(RefCell::new(Kernel::new())));
+            forwarder.set_kernel(kernel.clone());
+            forwarder.set_caches(Caches { kernel: true, ..Caches::default() }, Nanos(0));
             for port in (1..=PORTS).filter(|port| (port % 2) as usize == number) {
                 forwarder.enter_tier(PortNo(port));
             }
             forwarder.set_tier_outputs((1..=PORTS).map(PortNo).collect::<BTreeSet<_>>());
-            Shard { forwarder, kernel: Kernel::new() }
+            Shard { forwarder, kernel }
         });
         let (shards, reference) = (shards.collect(), Reference::new(config));
         let now = Nanos(10 * MS);
@@ -197,9 +208,9 @@ impl Rig {
         self.control.take_ops(&mut ops);
         for shard in &mut self.shards {
             for op in &ops {
-                match op.is_change() {
-                    true => shard.forwarder.apply_in_tier(op.clone(), &mut shard.kernel, self.now),
-                    false => shard.forwarder.apply(op.clone()),
+                let mut op = op.clone();
+                while let Applied::Busy(again) = shard.forwarder.apply(op, self.now) {
+                    op = again;
                 }
             }
         }
@@ -249,15 +260,15 @@ impl Rig {
     fn wait(&mut self, ns: u64) {
         let end = Nanos(self.now.0 + ns);
         for _ in 0..100_000 {
-            let due = |shard: &Shard| shard.forwarder.tier_due();
+            let due = |shard: &Shard| shard.forwarder.due();
             let Some(due) = self.shards.iter().filter_map(due).min().filter(|at| *at <= end) else {
                 self.now = end;
                 return;
             };
             self.now = self.now.max(due);
             for shard in &mut self.shards {
-                if shard.forwarder.tier_due().is_some_and(|due| due <= self.now) {
-                    shard.forwarder.tend_tier(&mut shard.kernel, self.now);
+                if shard.forwarder.due().is_some_and(|due| due <= self.now) {
+                    shard.forwarder.turn(self.now);
                 }
             }
         }
@@ -271,7 +282,7 @@ impl Rig {
         self.sent += 1;
         self.wait(0);
         let shard = &mut self.shards[(port % 2) as usize];
-        let decided = shard.kernel.decide(in_port, bytes, now);
+        let decided = shard.kernel.0.borrow_mut().decide(in_port, bytes, now);
         let (mut ports, rewrite) = match decided {
             Some(verdict) => {
                 self.in_kernel += 1;
@@ -282,8 +293,7 @@ impl Rig {
                 let mut frames = vec![PacketBuf::from_slice(bytes)];
                 shard.forwarder.process_batch(&mut frames, in_port, now, &mut sink);
                 let has_moved = shard.forwarder.has_seen_moves();
-                shard.forwarder.update_tier(&mut shard.kernel, now);
-                let is_behind = |shard: &Shard| shard.forwarder.tier_due() == Some(Nanos(0));
+                let is_behind = |shard: &Shard| shard.forwarder.due() == Some(Nanos(0));
                 assert!(has_moved || !self.shards.iter().any(is_behind), "nobody is told");
                 (sink.0, None)
             }
@@ -323,20 +333,17 @@ impl Rig {
     }
 
     fn entries(&self) -> usize {
-        let holding = |shard: &Shard| shard.kernel.entries.values().filter(|it| it.holds).count();
+        let holding =
+            |shard: &Shard| shard.kernel.0.borrow().entries.values().filter(|it| it.holds).count();
         self.shards.iter().map(holding).sum()
     }
 
     /// Packets of the only flow entry, and all that came and left.
     fn counts(&mut self) -> (u64, u64, u64) {
-        for shard in &mut self.shards {
-            shard.forwarder.begin_harvest();
-            while shard.forwarder.harvest_some(&mut shard.kernel, self.now) {}
-        }
         self.control.flush();
         self.apply();
         for shard in &mut self.shards {
-            while shard.forwarder.flush_some(64) {}
+            while shard.forwarder.flush_some(64, self.now) {}
         }
         let flows = self.control.aggregate_stats(&FlowStatsRequest::all()).unwrap();
         let ports = self.control.port_stats(PortNo::ANY, self.now).unwrap();

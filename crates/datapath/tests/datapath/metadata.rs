@@ -1,4 +1,4 @@
-//! What the caches must know of a packet beside its bytes: its port, and nothing else.
+//! Facts beside a packet's bytes that the caches must know: its port, and nothing else.
 //!
 //! A key that lacked what a decision depends on would hand one packet the decision about another.
 
@@ -28,7 +28,7 @@ fn datapath(caches: Caches, entries: &[&str]) -> Fast {
         let flow_mod = parse_flow_mod(entry, FlowModCommand::Add).unwrap();
         datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
     }
-    datapath.forwarder().set_caches(caches);
+    datapath.forwarder().set_caches(caches, Nanos(0));
     datapath
 }
 

@@ -18,8 +18,8 @@ use packet::offload::{Segmenter, finish};
 use packet::{Offload, PacketBuf, verify};
 use testkit::Random;
 
-/// What comes out by each port. The copies that a port gets of one packet come one after the other,
-/// and so those of one super-frame: their order is looked at only where there are none.
+/// The frames that leave by each port. The copies that a port gets of one packet come one after the
+/// other, and so those of one super-frame: their order is looked at only where there are none.
 #[derive(Debug, Default, PartialEq)]
 struct Came {
     left: BTreeMap<(u32, Option<u32>), Vec<Vec<u8>>>,
@@ -135,7 +135,7 @@ fn actions(random: &mut Random) -> Vec<Action> {
 /// The same ports, groups and meters in each; entries are added to both or to neither.
 fn datapath(caches: Caches) -> Fast {
     let mut dp = Fast::new(DatapathConfig::default(), 1);
-    dp.forwarder().set_caches(caches);
+    dp.forwarder().set_caches(caches, Nanos(0));
     for number in 1..=4 {
         let state = if number == 4 { PortState::LINK_DOWN } else { PortState::LIVE };
         let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };

@@ -17,7 +17,7 @@ use proptest::test_runner::RngSeed;
 
 use random::{Op, datapath, flow_mod, frame, matching, ops};
 
-/// What an operation gave back, in a form that can be compared and printed.
+/// The result of an operation, in a form that can be compared and printed.
 fn carry_out(dp: &mut dyn Datapath, op: &Op, now: Nanos) -> String {
     match op {
         Op::FlowMod(flow_mod, version) => format!("{:?}", dp.flow_mod(flow_mod, *version, now)),

@@ -1,5 +1,5 @@
-//! What cases cannot say: errors that the text syntax refuses first, the contents of packet-ins,
-//! announced features against what runs, select groups, limits, traces.
+//! Behaviour that no case can express: errors that the text syntax refuses first, the contents of
+//! packet-ins, announced features against what runs, select groups, limits, traces.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -62,8 +62,8 @@ fn ports(dp: &mut dyn Datapath) -> Vec<Option<u32>> {
     (0..FLOWS).map(of).collect()
 }
 
-/// What part of the flows must move: what buckets win, as the others' shares do not change among
-/// themselves.
+/// The part of the flows that must move: that which buckets win, as the others' shares do not
+/// change among themselves.
 fn least_moves(before: &Buckets, after: &Buckets) -> f64 {
     let share = |buckets: &Buckets, port: &u32| {
         let sum: f64 = buckets.values().map(|weight| f64::from(*weight)).sum();

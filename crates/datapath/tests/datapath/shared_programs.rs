@@ -19,7 +19,7 @@ const FLOWS: u32 = 300;
 /// The flow entry of a number, and a frame that it matches.
 type Flow = fn(u32) -> (String, Vec<u8>);
 
-/// What leaves by each port, in its order.
+/// The frames that leave by each port, in their order.
 #[derive(Debug, Default, PartialEq)]
 struct Left(BTreeMap<(u32, Option<u32>), Vec<Vec<u8>>>);
 

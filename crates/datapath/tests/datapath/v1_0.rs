@@ -1,4 +1,4 @@
-//! What OpenFlow 1.0 has otherwise than 1.3, on both datapaths: no table-miss entry, entries
+//! Differences of OpenFlow 1.0 from 1.3, on both datapaths: no table-miss entry, entries
 //! without wildcards above all others, matches given back as they were set up.
 
 use datapath::fast::Fast;

@@ -140,7 +140,7 @@ pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Random) -> Vec<Instructi
     if list.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(list)] }
 }
 
-/// What is never refused.
+/// Instructions that are never refused.
 pub(crate) fn simple(rng: &mut Random) -> Vec<Instruction> {
     vec![Instruction::ApplyActions(vec![Action::output(PortNo(1 + rng.below(5) as u32))])]
 }

@@ -1,4 +1,4 @@
-//! How the fast datapath runs a scenario: all of it must change nothing but speed.
+//! Settings of the fast datapath for a scenario: all of them must change nothing but speed.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) struct How {
     plain: bool,
     /// Lines of the cache at first and at most: often so few that decisions are given up.
     lines: (usize, usize),
-    /// How the flow tables are searched.
+    /// The template of flow tables.
     pub(crate) template: Option<Template>,
     /// Whether all that is switched in between.
     pub(crate) switches: bool,
@@ -55,7 +55,7 @@ impl How {
     /// Another way from here on, but for what is set once.
     pub(crate) fn switch(self, fast: &mut Fast) {
         let forwarder = fast.forwarder();
-        forwarder.set_caches(self.caches);
+        forwarder.set_caches(self.caches, datapath::Nanos(0));
         set_plain(forwarder, self.plain);
         set_template(forwarder, self.template);
     }

@@ -14,7 +14,7 @@ use packet::PacketBuf;
 use crate::how::How;
 use crate::scenario::{Scenario, Step};
 
-/// What became of a batch, in a form in which a forwarder that sends port by port can say it: in
+/// Fate of a batch, in a form in which a forwarder that sends port by port can say it: in
 /// order for each port and for the controller, and how many went nowhere for each reason.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Batch {
@@ -83,7 +83,7 @@ struct Pair<'a> {
     frames: Vec<PacketBuf>,
 }
 
-/// What differs, in words.
+/// A difference, in words.
 pub(crate) type Difference = String;
 
 fn same<T: PartialEq + Debug>(what: &str, expected: T, found: T) -> Result<(), Difference> {

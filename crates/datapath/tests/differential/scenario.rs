@@ -31,7 +31,7 @@ pub(crate) enum Step {
     PortSet(PortDesc),
     PortRemove(PortNo),
     Settings(Settings),
-    /// How a port takes part in VLANs, as a user writes it.
+    /// A port's part in VLANs, as a user writes it.
     PortVlans(PortNo, &'static str),
     /// Another pipeline: the tables that stay, and whether they may hold less than all.
     Tables(Vec<TableFeatures>),
@@ -42,7 +42,7 @@ pub(crate) enum Step {
     Wait(u64),
     /// Entries expire, and everything that can be seen is compared.
     Look(Box<FlowStatsRequest>),
-    /// What a trace says is compared.
+    /// The lines of a trace are compared.
     Trace(PortNo, u32),
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Scenario {
     pub(crate) steps: Vec<Step>,
 }
 
-/// How big a scenario is.
+/// Size of a scenario.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     entries: usize,
@@ -77,7 +77,7 @@ fn size(rng: &mut Random) -> Size {
     Size { entries, frames, rounds, batches: (packets / rounds / batch).max(1), batch }
 }
 
-/// What the entries have in common, so that every kind of table comes about.
+/// Trait that the entries share, so that every kind of table comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     /// Nothing.

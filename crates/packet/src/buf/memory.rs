@@ -21,7 +21,7 @@ use crate::offload::Offload;
 /// usual headroom does too, and can be copied by whole lines.
 pub(super) const LINE: usize = 64;
 
-/// Where an offload stands in the word of own memory: one bit that says that there is one, the
+/// Bits of an offload in the word of own memory: one that is set when there is one, the
 /// length of a segment and that of the payload. No address of external memory has that bit, and
 /// the room stands below.
 const OFFLOAD: usize = 1 << 63;
@@ -48,9 +48,9 @@ pub struct ExternalOwner {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalBuf {
-    /// Where its memory begins.
+    /// Start of its memory.
     pub base: NonNull<u8>,
-    /// Where the frame begins, in bytes from `base`.
+    /// Start of the frame, in bytes from `base`.
     pub start: u32,
     /// The frame's length in bytes.
     pub len: u32,
@@ -220,7 +220,7 @@ impl BufMemory {
         true
     }
 
-    /// Where the frame begins.
+    /// Start of the frame.
     #[inline]
     pub(super) fn start(&self) -> usize {
         self.start as usize
@@ -324,7 +324,7 @@ impl PacketBuf {
     /// it has written from the front on.
     ///
     /// # Safety
-    /// What [`PacketBuf::from_external`] asks for holds for each of them, and there are at most
+    /// The conditions of [`PacketBuf::from_external`] hold for each of them, and there are at most
     /// `max`.
     #[inline]
     pub unsafe fn extend_external(

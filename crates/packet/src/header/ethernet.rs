@@ -17,7 +17,7 @@ pub const HEADER_LEN: usize = 14;
 pub const FRAME_MIN_LEN: usize = 60;
 /// Numbers below this one are an 802.3 length, not an EtherType.
 pub const ETHER_TYPE_MIN: u16 = 0x0600;
-/// What OpenFlow calls the EtherType of a frame that has none (`OFP_DL_TYPE_NOT_ETH_TYPE`).
+/// OpenFlow's number for the EtherType of a frame that has none (`OFP_DL_TYPE_NOT_ETH_TYPE`).
 pub const NOT_ETHER_TYPE: u16 = 0x05ff;
 /// Bytes of LLC and SNAP with an EtherType behind them: `aa aa 03 00 00 00`.
 pub const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];

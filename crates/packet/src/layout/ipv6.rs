@@ -79,7 +79,7 @@ fn extension_len(kind: u8, units: u8) -> usize {
     }
 }
 
-/// What has been met of the order that RFC 8200 section 4.1 prefers: hop-by-hop options,
+/// The headers met so far in the order that RFC 8200 section 4.1 prefers: hop-by-hop options,
 /// destination options, routing, fragment, authentication, encrypted payload, destination options.
 #[derive(Default)]
 struct Order {

@@ -11,7 +11,7 @@ use crate::layout::{Layout, Network};
 #[error("the TTL is 0 or would become 0")]
 pub struct TtlInvalid;
 
-/// Where a TTL stands, and the IPv4 header whose checksum covers it.
+/// Place of a TTL, and the IPv4 header whose checksum covers it.
 #[derive(Clone, Copy)]
 struct Ttl {
     at: usize,

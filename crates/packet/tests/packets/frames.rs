@@ -172,7 +172,7 @@ pub(crate) fn plain() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(frame, payload)| frame.payload(&payload).build())
 }
 
-/// What [`plain`] gives, and frames with SNAP, MPLS and PBB.
+/// Frames of [`plain`], and frames with SNAP, MPLS and PBB.
 pub(crate) fn all() -> impl Strategy<Value = Vec<u8>> {
     let encapsulated = (any::<[u8; 3]>(), any::<[u32; 2]>(), 0..3_u8).prop_flat_map(
         |([tc, ttl, pcp], [label, isid], kind)| match kind {

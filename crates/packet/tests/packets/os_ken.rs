@@ -41,7 +41,7 @@ fn flow(text: &str) -> (u8, Flow) {
     (table, Flow { wanted: parsed, actions: actions.split(',').map(split).collect() })
 }
 
-/// What leaves by which port, for a frame that comes in.
+/// The frames that leave, and their ports, for a frame that comes in.
 fn walk(flows: &BTreeMap<u8, Flow>, port: u32, frame: &[u8]) -> Vec<(u32, PacketBuf)> {
     let mut buf = PacketBuf::from_slice(frame);
     let mut meta = Meta::port(PortNo(port));

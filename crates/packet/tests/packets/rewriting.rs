@@ -1,4 +1,4 @@
-//! What every rewrite must keep: the field is set and nothing else, checksums equal a full
+//! Promises of every rewrite: the field is set and nothing else, checksums equal a full
 //! recomputation, push and pop cancel out.
 
 use crate::frames::{self, base, ip4, ip6, mac};

@@ -57,7 +57,7 @@ impl Worker {
         for command in commands {
             match command {
                 WorkerCommand::AddShard(index, parts, done) => {
-                    self.has_tier |= parts.tier.is_some();
+                    self.has_tier |= parts.forwarding.tier().is_some();
                     self.shards.put(index, Shard::new(*parts, Arc::clone(&self.info)));
                     // It may have got work before it was here.
                     self.ring(index);

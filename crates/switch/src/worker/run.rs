@@ -169,7 +169,7 @@ impl Worker {
             let mut worked = self.serve_rings(time);
             if self.has_tier {
                 // Before the commands, so that what is answered comes after every ring before it.
-                self.tend_tiers(time);
+                self.maintain_tiers(time);
             }
             worked |= self.run_commands(time);
             worked |= self.forward(now, time);
@@ -343,10 +343,10 @@ impl Worker {
     }
 
     /// Asks the kernel tiers for what they have used, and ends what does not hold any more.
-    fn tend_tiers(&mut self, time: Nanos) {
+    fn maintain_tiers(&mut self, time: Nanos) {
         for shard in self.shards.iter_mut() {
             if shard.tier_due().is_some_and(|due| due <= time) {
-                shard.tend_tier(time);
+                shard.maintain_tier(time);
             }
         }
     }
@@ -557,7 +557,6 @@ mod tests {
             egress,
             commands: Arc::clone(&queue),
             upcalls: Arc::new(ShardUpcalls::new(8, policer)),
-            tier: None,
             tier_plan: None,
             counters: Arc::clone(&counters),
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datapath::Nanos;
-use datapath::fast::{Caches, Forwarder, Sink};
+use datapath::fast::{Applied, Caches, Forwarder, Sink};
 use netdev::{PortCounters, PortError, TierFrames};
 use openflow::PortNo;
 use packet::{Batch, Pool};
@@ -43,19 +43,49 @@ pub(super) const COMMAND_BATCH: usize = 32;
 /// Counts flushed to the shared counters before the ports have their turn.
 const FLUSH_BATCH: usize = 256;
 
-/// What forwards.
+/// The way in which a shard forwards.
 pub(crate) enum Forwarding {
-    /// Flow tables.
-    Tables(Box<Forwarder>),
-    /// Pairs of ports.
+    /// By flow tables, of which the kernel tier carries out some decisions.
+    Tables(Box<Forwarder<ShardTier>>),
+    /// Between pairs of ports.
     Wire(Wire),
+}
+
+impl Forwarding {
+    fn tables(&self) -> Option<&Forwarder<ShardTier>> {
+        match self {
+            Self::Tables(forwarder) => Some(forwarder),
+            Self::Wire(_) => None,
+        }
+    }
+
+    fn tables_mut(&mut self) -> Option<&mut Forwarder<ShardTier>> {
+        match self {
+            Self::Tables(forwarder) => Some(forwarder),
+            Self::Wire(_) => None,
+        }
+    }
+
+    /// The kernel tier, where it is there, on or off.
+    pub(crate) fn tier(&self) -> Option<&ShardTier> {
+        self.tables().and_then(Forwarder::kernel)
+    }
+
+    /// Ports of the bridge have come: the kernel may send by them.
+    pub(crate) fn refresh_tier_outputs(&mut self) {
+        if let Some(forwarder) = self.tables_mut()
+            && let Some(outputs) = forwarder.kernel().map(ShardTier::outputs)
+        {
+            forwarder.set_tier_outputs(outputs);
+        }
+    }
 }
 
 /// The parts of a new shard.
 pub(crate) struct ShardParts {
     /// The bridge's name in the log, where there are several.
     pub(crate) bridge: Option<Arc<str>>,
-    /// What forwards.
+    /// The way in which it forwards.
     pub(crate) forwarding: Forwarding,
     /// Its ports, and their receive side.
     pub(crate) ports: Ports,
@@ -67,9 +97,7 @@ pub(crate) struct ShardParts {
     pub(crate) upcalls: Arc<ShardUpcalls>,
     /// The bridge's counters.
     pub(crate) counters: Arc<Counters>,
-    /// The kernel tier, where it is in use.
-    pub(crate) tier: Option<ShardTier>,
-    /// How it gets one; `None` where none is to be used.
+    /// The plan by which it gets a kernel tier; `None` where none is to be used.
     pub(crate) tier_plan: Option<TierPlan>,
 }
 
@@ -83,10 +111,7 @@ pub(crate) struct Shard {
     pub(super) counters: Arc<Counters>,
     pub(super) command_queue: Arc<CommandQueue>,
     upcalls: Arc<ShardUpcalls>,
-    pub(super) tier: Option<ShardTier>,
     tier_plan: Option<TierPlan>,
-    /// Whether the tier is to be used where there is one.
-    wants_tier: bool,
     /// Packet-ins and events of this turn.
     pub(super) pending: PendingUpcalls,
     /// The queue may hold commands that were not taken.
@@ -116,9 +141,7 @@ impl Shard {
             counters: parts.counters,
             command_queue: parts.commands,
             upcalls: parts.upcalls,
-            tier: parts.tier,
             tier_plan: parts.tier_plan,
-            wants_tier: true,
             pending: PendingUpcalls::default(),
             has_new_commands: false,
             commands: VecDeque::new(),
@@ -155,58 +178,33 @@ impl Shard {
             poll: self.info.poll,
             ports: ports.iter().map(assignment).collect(),
             perf: self.info.perf.read(),
-            forwarder: match &self.forwarding {
-                Forwarding::Tables(forwarder) => Some((forwarder.caches(), forwarder.figures())),
-                Forwarding::Wire(_) => None,
-            },
+            forwarder: self.forwarding.tables().map(|it| (it.caches(), it.figures())),
         }
     }
 
     /// Whether the kernel tier is there, on or off.
     pub(crate) fn has_tier(&self) -> bool {
-        self.tier.is_some()
+        self.forwarding.tier().is_some()
     }
 
     /// The frames that the kernel tier has got so far.
     pub(super) fn tier_frames(&self) -> TierFrames {
-        self.tier.as_ref().map(ShardTier::frames).unwrap_or_default()
-    }
-
-    /// The first port comes that is in the tier.
-    fn adopt_tier(&mut self, tier: ShardTier) {
-        let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
-        self.ports.all().iter().for_each(|(_, port)| tier.set(port));
-        self.tier = Some(tier);
-        let caches = forwarder.caches();
-        // Nothing but the frame cache's decisions is carried out there.
-        let kernel = self.wants_tier && caches.frame;
-        forwarder.set_caches(Caches { kernel, ..caches });
+        self.forwarding.tier().map(ShardTier::frames).unwrap_or_default()
     }
 
     /// Whether the kernel may send by a port of the bridge from now on.
     pub(crate) fn set_tier_sends(&mut self, port: PortNo, sends: bool) {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
-        {
+        if let Some(tier) = self.forwarding.tier() {
             tier.set_sends(port, sends);
-            forwarder.stop_tier(tier, self.egress.time());
-            forwarder.set_tier_outputs(tier.outputs());
+            self.end_tier();
+            self.refresh_tier_outputs();
         }
     }
 
     /// Chooses the caches; the kernel tier only where it is there.
     pub(crate) fn set_caches(&mut self, caches: Caches) {
-        self.wants_tier = caches.kernel;
-        let caches = Caches { kernel: caches.kernel && self.has_tier(), ..caches };
-        match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => {
-                if let Some(tier) = &mut self.tier {
-                    let time = self.egress.time();
-                    forwarder.stop_tier(tier, time);
-                    while !forwarder.settle_tier(tier, time) {}
-                }
-                forwarder.set_caches(caches);
-            }
-            Forwarding::Wire(_) => {}
+        if let Some(forwarder) = self.forwarding.tables_mut() {
+            forwarder.set_caches(caches, self.egress.time());
         }
     }
 
@@ -215,56 +213,58 @@ impl Shard {
         let found = self.ports.all_mut().get_mut(port).filter(|port| port.is_home());
         let Some(found) = found else { return };
         if let Some(made) = found.take_made_tier() {
-            match self.tier.is_some() {
+            match self.forwarding.tier().is_some() {
                 // Another port came with one meanwhile: the device is opened again, for that.
                 true => found.lose(now),
                 false => self.adopt_tier(made),
             }
         }
-        let Forwarding::Tables(forwarder) = &mut self.forwarding else { return };
+        let Some(forwarder) = self.forwarding.tables_mut() else { return };
         let Some(port) = self.ports.all().get(port) else { return };
-        if let Some(tier) = &mut self.tier {
-            // What is known of its flows is known by the other device.
-            forwarder.leave_tier(port.number, tier, self.egress.time());
-            tier.set(port);
-            if port.is_in_tier() {
-                forwarder.enter_tier(port.number);
-            }
-            forwarder.set_tier_outputs(tier.outputs());
+        // The other device knows its flows anew.
+        forwarder.leave_tier(port.number, self.egress.time());
+        let Some(tier) = forwarder.kernel() else { return };
+        tier.set(port);
+        let outputs = tier.outputs();
+        if port.is_in_tier() {
+            forwarder.enter_tier(port.number);
+        }
+        forwarder.set_tier_outputs(outputs);
+    }
+
+    /// The first port comes that is in the tier.
+    fn adopt_tier(&mut self, tier: ShardTier) {
+        self.ports.all().iter().for_each(|(_, port)| tier.set(port));
+        if let Some(forwarder) = self.forwarding.tables_mut() {
+            forwarder.set_kernel(tier);
         }
     }
 
     /// Ends the kernel tier's entries: what they hold of devices has changed.
     pub(crate) fn end_tier(&mut self) {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
-        {
-            forwarder.stop_tier(tier, self.egress.time());
+        if let Some(forwarder) = self.forwarding.tables_mut() {
+            forwarder.stop_tier(self.egress.time());
         }
     }
 
     /// A port goes.
     pub(super) fn leave_tier(&mut self, port: PortNo) {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
-        {
-            forwarder.leave_tier(port, tier, self.egress.time());
-            tier.forget(port);
+        if let Some(forwarder) = self.forwarding.tables_mut() {
+            forwarder.leave_tier(port, self.egress.time());
+            forwarder.kernel().iter().for_each(|tier| tier.forget(port));
         }
     }
 
-    /// When [`Shard::tend_tier`] is due.
+    /// When [`Shard::maintain_tier`] is due.
     pub(super) fn tier_due(&self) -> Option<Nanos> {
-        match &self.forwarding {
-            Forwarding::Tables(forwarder) => forwarder.tier_due(),
-            Forwarding::Wire(_) => None,
-        }
+        self.forwarding.tables().and_then(Forwarder::due)
     }
 
-    /// Ends decisions in the kernel about stations that have moved, and lets those that have a time
-    /// go on, where they are in use.
-    pub(super) fn tend_tier(&mut self, time: Nanos) {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
-        {
-            forwarder.tend_tier(tier, time);
+    /// Ends decisions in the kernel about stations that have moved, and renews those that have a
+    /// time, where they are in use.
+    pub(super) fn maintain_tier(&mut self, time: Nanos) {
+        if let Some(forwarder) = self.forwarding.tables_mut() {
+            forwarder.turn(time);
         }
     }
 
@@ -299,16 +299,14 @@ impl Shard {
         }
     }
 
-    /// What puts the kernel tier's program at ports; `None` where no tier is to be used.
+    /// The means to put the kernel tier's program at ports; `None` where no tier is to be used.
     pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
-        self.tier_plan.as_ref().map(|plan| plan.entry(self.tier.as_ref()))
+        self.tier_plan.as_ref().map(|plan| plan.entry(self.forwarding.tier()))
     }
 
     /// Ports of the bridge have come: the kernel may send by them.
     pub(crate) fn refresh_tier_outputs(&mut self) {
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&self.tier, &mut self.forwarding) {
-            forwarder.set_tier_outputs(tier.outputs());
-        }
+        self.forwarding.refresh_tier_outputs();
     }
 
     /// The counters of the ports' devices, and the frames that these refused.
@@ -372,15 +370,15 @@ impl Shard {
         }
         let (mut is_to_send, mut is_held, mut count) = (false, false, 0);
         while count < COMMAND_BATCH {
-            if !self.make_way(time) {
+            let Some(command) = self.commands.pop_front() else { break };
+            is_to_send |= matches!(command, ShardCommand::PacketOut(_) | ShardCommand::Reshape(..));
+            if let Some(held) = self.carry_out_one(command, time, pool) {
                 // The ports have their turn first.
+                self.commands.push_front(held);
                 is_held = true;
                 break;
             }
-            let Some(command) = self.commands.pop_front() else { break };
             count += 1;
-            is_to_send |= matches!(command, ShardCommand::PacketOut(_) | ShardCommand::Reshape(..));
-            self.carry_out_one(command, time, pool);
         }
         if is_to_send {
             self.flush(pool);
@@ -390,25 +388,17 @@ impl Shard {
         if is_held { COMMAND_BATCH } else { count }
     }
 
-    /// Whether the next command may be carried out: the kernel tier has settled what ended before
-    /// it, and what ends with it. A piece at a time, for which ports wait.
-    fn make_way(&mut self, time: Nanos) -> bool {
-        match (self.commands.front(), &mut self.tier, &mut self.forwarding) {
-            (Some(ShardCommand::Op(op)), Some(tier), Forwarding::Tables(forwarder))
-                if op.is_change() =>
-            {
-                forwarder.make_way(op, tier, time)
-            }
-            _ => true,
-        }
-    }
-
-    fn carry_out_one(&mut self, command: ShardCommand, time: Nanos, pool: &mut Pool) {
+    /// Carries out a command; gives it back where the kernel tier is not prepared for it yet.
+    fn carry_out_one(
+        &mut self,
+        command: ShardCommand,
+        time: Nanos,
+        pool: &mut Pool,
+    ) -> Option<ShardCommand> {
         match (command, &mut self.forwarding) {
             (ShardCommand::Op(op), Forwarding::Tables(forwarder)) => {
-                match self.tier.as_mut().filter(|_| op.is_change()) {
-                    Some(tier) => forwarder.apply_in_tier(op, tier, time),
-                    None => forwarder.apply(op),
+                if let Applied::Busy(op) = forwarder.apply(op, time) {
+                    return Some(ShardCommand::Op(op));
                 }
             }
             (ShardCommand::PacketOut(packet), Forwarding::Tables(forwarder)) => {
@@ -425,7 +415,7 @@ impl Shard {
             (ShardCommand::FlushCounters(barrier), _) => self.flush_asked.push(barrier),
             (ShardCommand::Barrier(barrier), _) => {
                 // A packet-out before it may have shown that a station has moved.
-                self.tend_tier(time);
+                self.maintain_tier(time);
                 self.egress.accept(pool);
                 self.flush(pool);
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));
@@ -464,6 +454,7 @@ impl Shard {
             // The bridge of a wire has no tables and sends no such commands.
             (ShardCommand::Op(_) | ShardCommand::PacketOut(_), Forwarding::Wire(_)) => {}
         }
+        None
     }
 
     /// Forwards a batch from a port, or several where receiving is no system call, but no more
@@ -511,9 +502,6 @@ impl Shard {
                 if forwarder.has_seen_moves() {
                     self.egress.ring_others();
                 }
-                if let Some(tier) = &mut self.tier {
-                    forwarder.update_tier(tier, time);
-                }
             }
             Forwarding::Wire(wire) => {
                 if let Some((number, mac)) = self.ports.pair(index) {
@@ -543,17 +531,9 @@ impl Shard {
                 return false;
             }
             std::mem::swap(&mut self.flushing, &mut self.flush_asked);
-            if let Forwarding::Tables(forwarder) = &mut self.forwarding {
-                forwarder.begin_harvest();
-            }
-        }
-        if let (Some(tier), Forwarding::Tables(forwarder)) = (&mut self.tier, &mut self.forwarding)
-            && forwarder.harvest_some(tier, time)
-        {
-            return true;
         }
         let is_done = match &mut self.forwarding {
-            Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH),
+            Forwarding::Tables(forwarder) => !forwarder.flush_some(FLUSH_BATCH, time),
             Forwarding::Wire(_) => true,
         };
         if is_done {

@@ -2,7 +2,8 @@
 //! with ports by number.
 //!
 //! Each shard has a tier of its own for the frames that its ports receive; they may leave by the
-//! ports of any shard of the bridge. It must never be stopped later than an op is applied.
+//! ports of any shard of the bridge. The forwarder owns it, and ends its entries before it applies
+//! what concerns them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -83,7 +84,8 @@ impl TierPorts {
     }
 }
 
-/// How the shards of a bridge get their tiers: each with the first port that can be in one.
+/// The plan by which the shards of a bridge get their tiers: each with the first port that can be
+/// in one.
 #[derive(Clone, Debug)]
 pub(crate) struct TierPlan {
     ports: Arc<TierPorts>,
@@ -94,7 +96,7 @@ pub(crate) struct TierPlan {
 }
 
 impl TierPlan {
-    /// For a bridge of so many.
+    /// A plan for a bridge of a process with `bridges` bridges.
     pub(crate) fn new(config: &BridgeConfig, bridges: usize, clock: Clock) -> Self {
         let slots = (SLOTS / bridges.max(1).next_power_of_two()).max(SLOTS_LEAST);
         Self { ports: Arc::default(), slots, takes_all: config.is_tier_asked, clock }
@@ -105,7 +107,7 @@ impl TierPlan {
         self.ports.set(port);
     }
 
-    /// The kernel does not send by a port: no tier would be told of its next device.
+    /// The kernel does not send by a port: no tier would learn of its next device.
     pub(crate) fn remove(&self, port: PortNo) {
         self.ports.forget(port);
     }
@@ -115,7 +117,7 @@ impl TierPlan {
         !self.takes_all
     }
 
-    /// What puts the tier of a shard at devices: this one, or one that is made for the first
+    /// The means to put the tier of a shard at devices: this one, or one that is made for the first
     /// device that may be in it.
     pub(crate) fn entry(&self, tier: Option<&ShardTier>) -> TierEntry {
         let programs = tier.map(|tier| tier.kernel.programs().clone());
@@ -142,7 +144,7 @@ impl TierRefusal {
     }
 }
 
-/// What puts the program of a shard's tier at devices, from whatever thread.
+/// The means to put the program of a shard's tier at devices, on any thread.
 #[derive(Debug)]
 pub(crate) struct TierEntry {
     plan: TierPlan,
@@ -151,11 +153,11 @@ pub(crate) struct TierEntry {
 }
 
 impl TierEntry {
-    /// Puts the program at a device, whose super-frames go on coming whole, or says why not; `None`
-    /// where nobody expects it. It takes milliseconds.
+    /// Puts the program at a device, whose super-frames go on coming whole, or reports why not;
+    /// `None` where the user does not expect it. It takes milliseconds.
     pub(super) fn enter(&mut self, device: &mut Port) -> Option<Result<(), TierRefusal>> {
         if device.device.tier_port().is_none() {
-            // Of other ports nobody expects it, unless it was asked for.
+            // Of other ports the user does not expect it, unless the configuration wants it.
             let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return (self.plan.takes_all || is_kernels).then(why);
@@ -189,7 +191,7 @@ impl TierEntry {
 #[derive(Debug)]
 pub(crate) struct ShardTier {
     kernel: KernelTier,
-    /// What is between the kernel's time and the switch's.
+    /// The difference between the kernel's time and the switch's.
     epoch_ns: u64,
     ports: Arc<TierPorts>,
 }
@@ -237,7 +239,7 @@ impl ShardTier {
         self.ports.forget(port);
     }
 
-    /// What the kernel knows a flow by; none without a device.
+    /// The kernel's key of a flow; none without a device.
     fn key(&self, flow: &TierFlow) -> Option<TierKey> {
         let device = self.ports.with(|ports| ports.get(&flow.in_port).map(|it| it.port.index()))?;
         Some(TierKey { device, shape: flow.shape, bytes: flow.bytes })

@@ -37,7 +37,7 @@ const ALL: [u8; BURST] = {
     all
 };
 
-/// What is known so far about the keys of a burst.
+/// Knowledge so far about the keys of a burst.
 struct Work<'a> {
     keys: &'a [FlowKey],
     /// The keys that are asked for.

@@ -17,7 +17,7 @@ use super::records::NOWHERE;
 use crate::fast::ids::EntryId;
 use crate::fast::sys::prefetch;
 
-/// What the entries that match every packet say: their rank and the answer.
+/// The best of the entries that match every packet: its rank and the answer.
 #[derive(Clone, Copy)]
 pub(super) struct Default {
     pub(super) rank: u64,

@@ -58,7 +58,7 @@ impl Bits {
     }
 }
 
-/// What is needed to hash a record.
+/// The parts that hash a record.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) secrets: &'a Secrets,
@@ -75,7 +75,7 @@ pub(super) struct TupleGroup {
     pub(super) is_exact: bool,
     /// No entry has a lower rank.
     pub(super) best: u64,
-    /// How many records there are of each order of precedence; the lowest comes first.
+    /// Number of records of each order of precedence; the lowest comes first.
     orders: BTreeMap<u32, u32>,
     pub(super) index: RecordIndex,
 }

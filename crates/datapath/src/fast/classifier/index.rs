@@ -77,7 +77,7 @@ pub(super) struct Probe<'a> {
     tag: u8,
 }
 
-/// What the first bucket of a probe holds.
+/// Content of the first bucket of a probe.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct First {
     /// The first candidate; some other record when `found` is zero.
@@ -149,7 +149,7 @@ impl RecordIndex {
         if wide < self.buckets.len() { wide } else { hash as u32 & self.mask >> 1 }
     }
 
-    /// Where a hash lies; its line is asked for.
+    /// Place of a hash; its line is prefetched.
     #[inline(always)]
     pub(super) fn probe(&self, hash: u64) -> Probe<'_> {
         let bucket = self.buckets.get(self.bucket_of(hash));
@@ -173,7 +173,7 @@ impl RecordIndex {
         }
     }
 
-    /// What [`Probe::first`] left.
+    /// The rest after [`Probe::first`].
     #[cold]
     pub(super) fn rest(&self, probe: Probe<'_>, rest: u32, mut found: impl FnMut(u32)) {
         let (mut bucket, mut tagged) = (probe.bucket, rest);
@@ -198,8 +198,8 @@ impl RecordIndex {
         self.buckets.len()
     }
 
-    /// How often two buckets became one: the only way for a record to come to a bucket of a lower
-    /// number.
+    /// Number of times that two buckets became one: the only way for a record to come to a bucket
+    /// of a lower number.
     pub(super) fn merges(&self) -> u32 {
         self.merges
     }

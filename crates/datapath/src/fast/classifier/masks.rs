@@ -77,7 +77,7 @@ pub(super) struct Held {
     pub(super) mask: Arc<Mask>,
     /// Entries that have it.
     entries: u32,
-    /// What the levels keep of it.
+    /// The part of it that each level keeps.
     pub(super) levels: [Option<Bits>; RELAXATIONS.len()],
     /// The groups where its entries may lie.
     pub(super) groups: MaskGroups,

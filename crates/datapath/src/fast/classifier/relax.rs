@@ -17,7 +17,7 @@ use crate::fast::compiled_match::{Mask, MaskWord};
 pub(super) const RELAXATIONS: [Relaxation; 3] =
     [Relaxation::Coarse, Relaxation::Fine, Relaxation::Narrow];
 
-/// How much of a mask is kept, the least first.
+/// Part of a mask that is kept, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relaxation {
     /// Addresses on a coarse grid. Of a mask without addresses, the fields of many values.

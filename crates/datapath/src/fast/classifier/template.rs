@@ -1,12 +1,12 @@
 //! The templates of a classifier, and forcing one upon tables that others would suit better.
 //!
-//! Which template a table has must change nothing but speed. Tables of a test are small and have
+//! A table's template must change nothing but speed. Tables of a test are small and have
 //! few masks, so most of them would always be searched in the same way: a test forces each of the
 //! ways, and its lookups are counted by what was really done.
 
 use super::Classifier;
 
-/// How keys are looked up.
+/// A way of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Template {
@@ -41,7 +41,7 @@ impl Template {
 }
 
 impl Classifier {
-    /// How keys are looked up at the moment.
+    /// The way of lookups at the moment.
     #[must_use]
     pub fn template(&self) -> Template {
         match (self.groups.len(), self.list.len()) {

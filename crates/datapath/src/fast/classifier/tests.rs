@@ -227,7 +227,7 @@ impl Run {
         }
     }
 
-    /// What the classifier is at the moment.
+    /// The classifier's template at the moment.
     fn shape(&self) -> Vec<&'static str> {
         let figures = self.fast.figures();
         let beside = figures.groups > 0 && figures.listed > 0;

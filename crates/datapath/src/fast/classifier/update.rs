@@ -379,7 +379,7 @@ impl Classifier {
     }
 }
 
-/// What became of a record of which an entry was taken.
+/// Fate of a record of which an entry was removed.
 enum Front {
     /// It is gone, with the entry of this rank.
     Gone(u64),

@@ -15,8 +15,8 @@ use crate::time::Nanos;
 /// Entries of the tables meant up to which a dump is in order.
 const IN_ORDER: u32 = 1_024;
 
-/// How many places of the store a piece looks at for each entry that it may list: entries of other
-/// tables are passed over, but not for ever.
+/// Number of places of the store that a piece looks at for each entry that it may list: entries of
+/// other tables are passed over, but not for ever.
 const LOOKS: usize = 16;
 
 /// A dump on its way.

@@ -1,5 +1,5 @@
-//! Which entries a non-strict or strict command or a request means (clause 6.4), and how they are
-//! found.
+//! Entries that a non-strict or strict command or a request selects (clause 6.4), and the search
+//! for them.
 //!
 //! A tuple that does not look at all that the filter looks at has no entry that the filter covers,
 //! so it is skipped whole. Where both look at the same bits, the index knows the answer.
@@ -12,7 +12,7 @@ use super::tuples::Projection;
 use crate::fast::compiled_match::{CompiledMatch, Masks};
 use crate::precedence::Strict;
 
-/// Which entries are meant, beside their tables.
+/// Selection of entries, beside their tables.
 #[derive(Clone, Debug)]
 pub(super) struct EntryFilter {
     pub(super) compiled: CompiledMatch,
@@ -41,7 +41,7 @@ impl EntryFilter {
         Self::loose(&FlowStatsRequest::all(), CompiledMatch::of(&Match::any(), masks))
     }
 
-    /// What the filter asks beside match and precedence.
+    /// The filter's conditions beside match and precedence.
     fn takes_rest(&self, store: &Store, number: u32) -> bool {
         let entry = store.slab.get(number);
         (entry.cookie.0 ^ self.cookie.0) & self.cookie_mask == 0

@@ -124,7 +124,7 @@ impl Control {
         Ok(done)
     }
 
-    /// What the entry that a flow-mod adds has; it must be used.
+    /// The head of the entry that a flow-mod adds; it must be used.
     fn head(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos, seq: u64) -> EntryHead {
         EntryHead {
             cookie: flow_mod.cookie,
@@ -269,7 +269,8 @@ impl Control {
         self.emit_op(replace);
     }
 
-    /// What a modify or delete looks for. Only deletes look at ports and groups (clause 6.4).
+    /// Filter for the entries of a modify or delete. Only deletes look at ports and groups (clause
+    /// 6.4).
     pub(super) fn filter(
         &mut self,
         flow_mod: &FlowMod,

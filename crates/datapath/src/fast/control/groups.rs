@@ -141,7 +141,7 @@ impl Control {
         self.groups.descs()
     }
 
-    /// What groups can do.
+    /// Features of groups.
     #[must_use]
     pub fn group_features(&self) -> GroupFeatures {
         features::group_features(&self.config)

@@ -148,12 +148,12 @@ impl InstructionLists {
         self.free.push(number);
     }
 
-    /// How many entries use a group themselves.
+    /// Number of entries that use a group themselves.
     pub(super) fn group_users(&self, group: GroupId) -> u32 {
         self.users(self.of_group.get(&group))
     }
 
-    /// How many entries use a meter.
+    /// Number of entries that use a meter.
     pub(super) fn meter_users(&self, meter: MeterId) -> u32 {
         self.users(self.of_meter.get(&meter))
     }

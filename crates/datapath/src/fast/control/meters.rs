@@ -197,7 +197,7 @@ impl Control {
         Ok(self.wanted_meters(meter)?.into_iter().map(config).collect())
     }
 
-    /// What meters can do.
+    /// Features of meters.
     #[must_use]
     pub fn meter_features(&self) -> MeterFeatures {
         features::meter_features(&self.config)

@@ -54,7 +54,7 @@ impl Control {
         }
     }
 
-    /// How the port of a number takes part in VLANs when `NORMAL` forwards.
+    /// The part in VLANs of the port of a number when `NORMAL` forwards.
     #[must_use]
     pub fn vlans_of(&self, port: PortNo) -> PortVlans {
         self.ports.vlans_of(port)

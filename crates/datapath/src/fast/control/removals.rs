@@ -17,14 +17,14 @@ use crate::fast::op::Change;
 use crate::seam::Removed;
 use crate::time::Nanos;
 
-/// What a command changed. The entries that it removed come by [`Control::reap`].
+/// Counts of a command's changes. The entries that it removed come by [`Control::reap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandCounts {
-    /// How many entries are gone; one that an add replaced is not among them (clause 6.4).
+    /// Number of entries that are gone; one that an add replaced is not among them (clause 6.4).
     pub removed: usize,
-    /// How many entries were added.
+    /// Number of entries that were added.
     pub added: usize,
-    /// How many entries got new instructions.
+    /// Number of entries that got new instructions.
     pub modified: usize,
 }
 
@@ -40,7 +40,7 @@ struct Waiting {
 pub(super) struct Removals {
     /// For which no flush is asked yet.
     fresh: Vec<Waiting>,
-    /// Which are final after the flush of this ticket.
+    /// Those that are final after the flush of this ticket.
     asked: Vec<Waiting>,
     ticket: Option<Ticket>,
 }

@@ -1,5 +1,6 @@
-//! How entries were set up, in four bytes each: whether by a version that has a table-miss entry or
-//! ranks exact entries first, whether without wildcards, and in which form of 1.0's match.
+//! The way in which entries were set up, in four bytes each: whether by a version that has a
+//! table-miss entry or ranks exact entries first, whether without wildcards, and in which form of
+//! 1.0's match.
 //!
 //! Entries of one controller mostly have the same form, so each form stands once and is counted.
 
@@ -9,7 +10,7 @@ use openflow::{Match, TupleForm, Version};
 
 use crate::precedence::Precedence;
 
-/// How an entry was set up.
+/// The way in which an entry was set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Setup(u32);
 
@@ -55,8 +56,8 @@ pub(super) struct Setups {
 }
 
 impl Setups {
-    /// How a message of a version sets up an entry of this match. One entry may have it until it is
-    /// given back.
+    /// The setup of an entry of this match by a message of a version. One entry may have it until
+    /// it is given back.
     pub(super) fn take(&mut self, matching: &Match, version: Version) -> Setup {
         let mut bits = if version.has_table_miss_entry() { 0 } else { NO_TABLE_MISS };
         if version.ranks_exact_first() {

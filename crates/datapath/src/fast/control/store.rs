@@ -18,7 +18,7 @@ use crate::fast::ids::EntryId;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
 
-/// What an entry has beside its match and its instructions.
+/// The parts of an entry beside its match and its instructions.
 ///
 /// Its setup was taken for the entry.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl Store {
         }
     }
 
-    /// How many entries a table has.
+    /// Number of a table's entries.
     pub(super) fn active(&self, table: TableId) -> u32 {
         self.active.get(usize::from(table.0)).copied().unwrap_or(0)
     }

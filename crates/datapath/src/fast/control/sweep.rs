@@ -30,7 +30,7 @@ use crate::validate::check_match;
 /// A command that may mean more entries, groups or meters than this is a sweep.
 pub(super) const AT_ONCE: usize = 4_096;
 
-/// How a command went.
+/// Progress of a command.
 #[derive(Debug)]
 pub enum CommandProgress {
     /// It is done.
@@ -39,7 +39,7 @@ pub enum CommandProgress {
     Sweep(Box<Sweep>),
 }
 
-/// Where an entry stands in the order of a command: table, falling precedence, age; and its number.
+/// Place of an entry in the order of a command: table, falling precedence, age; and its number.
 type SweepKey = (u8, u32, u64, u32);
 
 /// Entries in order, as the pieces in which they were found. Entries that were added one after the
@@ -61,7 +61,7 @@ impl Run {
     }
 }
 
-/// Where an entry stands in that order; no other has the same, whatever its number.
+/// Rank of an entry in that order; no other has the same, whatever its number.
 fn rank((table, order, seq, _): SweepKey) -> (u8, u32, u64) {
     (table, order, seq)
 }
@@ -115,7 +115,7 @@ impl SweptFlowMod {
     }
 }
 
-/// What is under way. Of groups and meters, `after` is the last that was looked at.
+/// The step that is under way. Of groups and meters, `after` is the last that was looked at.
 #[derive(Debug)]
 pub(super) enum SweptCommand {
     FlowMod(Box<SweptFlowMod>),

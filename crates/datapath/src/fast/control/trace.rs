@@ -20,7 +20,7 @@ use crate::counter::DropReason;
 use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
-    Executed, Goes, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, execute,
+    Executed, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
     forward_as_switch, refusal,
 };
 use crate::groups::Group;
@@ -67,7 +67,7 @@ impl Control {
         };
         let mut walk = Interpreter::new(tracer);
         // Whatever ended the packet's way has given its verdict.
-        let _end: Goes = walk.pipeline(Packet::new(frame, in_port));
+        let _end: WalkFlow = walk.pipeline(Packet::new(frame, in_port));
         walk.finish().trace
     }
 
@@ -103,7 +103,7 @@ fn projected(key: &FlowKey, tuple: &Tuple) -> Option<Vec<u64>> {
     (key.present() & present == present).then(|| value.collect())
 }
 
-/// Who writes a packet's way down.
+/// The target that writes a packet's way down.
 struct Tracer<'a> {
     control: &'a Control,
     now: Nanos,
@@ -150,12 +150,12 @@ impl<'a> Target<'a> for Tracer<'a> {
         band
     }
 
-    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
-        Goes::Continue(execute(&mut packet.frame, &mut packet.meta, action))
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
+        WalkFlow::Continue(execute(&mut packet.frame, &mut packet.meta, action))
     }
 
-    fn enter_group(&mut self, _id: GroupId, _group: &Group, _packet: &Packet) -> Goes {
-        Goes::Continue(())
+    fn enter_group(&mut self, _id: GroupId, _group: &Group, _packet: &Packet) -> WalkFlow {
+        WalkFlow::Continue(())
     }
 
     fn begin_bucket(
@@ -164,8 +164,8 @@ impl<'a> Target<'a> for Tracer<'a> {
         _index: usize,
         packet: &Packet,
         _copies: usize,
-    ) -> Goes<Packet> {
-        Goes::Continue(packet.clone())
+    ) -> WalkFlow<Packet> {
+        WalkFlow::Continue(packet.clone())
     }
 
     fn end_bucket(&mut self, _copy: Packet) {}
@@ -181,7 +181,7 @@ impl<'a> Target<'a> for Tracer<'a> {
         self.trace.verdicts.push(Verdict::Output { port, queue, frame });
     }
 
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow {
         forward_as_switch(self, packet, queue)
     }
 
@@ -217,9 +217,9 @@ impl<'a> Target<'a> for Tracer<'a> {
 }
 
 impl<'a> Stations<'a> for Tracer<'a> {
-    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
+    fn port_of(&mut self, station: Station) -> WalkFlow<Option<PortNo>> {
         let (config, now) = (&self.control.config, self.now);
-        Goes::Continue(self.control.shared.with_macs(|macs| macs.port(station, config, now)))
+        WalkFlow::Continue(self.control.shared.with_macs(|macs| macs.port(station, config, now)))
     }
 
     fn learn(&mut self, _station: Station, _port: PortNo) {}

@@ -25,7 +25,7 @@ pub(super) struct Tuple {
     pub(super) ids: Vec<u32>,
     /// For each of them, the values of the mask's words.
     values: Vec<u64>,
-    /// How many entries have each precedence.
+    /// Number of entries of each precedence.
     pub(super) precedences: BTreeMap<Precedence, u32>,
     /// Its place among the tuples of the table.
     at: usize,

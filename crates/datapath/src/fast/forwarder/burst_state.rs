@@ -18,11 +18,11 @@ pub(super) struct MissedPacket {
     pub(super) meta: Meta,
     /// The frame with the changes of actions that were applied, once there were any.
     pub(super) changed: Option<PacketBuf>,
-    /// How much longer that is than the frame, in bytes.
-    pub(super) longer: i32,
+    /// Length of that less the length of the frame, in bytes.
+    pub(super) len_delta: i32,
     /// Whether the result holds for this packet only.
-    pub(super) is_single: bool,
-    /// What decides about its program.
+    pub(super) is_uncacheable: bool,
+    /// The key of its program.
     pub(super) program_key: ProgramKey,
     /// Whether some entry has an idle timeout, and when the first of them is over.
     pub(super) is_timed: bool,
@@ -45,10 +45,10 @@ pub(super) struct Scratch {
     pub(super) found: [Option<EntryId>; BURST],
     /// Missed packets that wait for each table.
     pub(super) waiting: Vec<u64>,
-    /// What the missed packets matched, and their lengths in bytes.
+    /// The entries that the missed packets matched, and the packets' lengths in bytes.
     pub(super) matched: MatchedRows,
     pub(super) lens: [u32; BURST],
-    /// What one of them matched.
+    /// The entries that one of them matched.
     pub(super) steps: Vec<PathStep>,
 }
 

@@ -25,9 +25,9 @@ const LINE: usize = 8 * WORDS;
 const MOVES: usize = 64;
 /// Lines, or misses, that are looked at before the table grows.
 const SAMPLE: u32 = 64;
-/// How many of them must be of flows that came before.
+/// Number of them that must be of flows that came before.
 const AGAIN_LEAST: u32 = SAMPLE / 2;
-/// Of so many flows the misses of one are looked at, and places for those: enough for the flows
+/// The misses of one flow in this number are looked at, and places for those: enough for the flows
 /// of the largest table.
 const MISS_SAMPLE_RATE: u64 = 1_024;
 const MISS_SAMPLES: usize = 8_192;
@@ -37,7 +37,7 @@ const LONG_UNUSED: u16 = 150;
 /// first.
 const TAKEN: u64 = 1 << 62;
 const AGAIN: u64 = 1 << 63;
-/// How many lines ahead of the one that is read a flush asks for.
+/// Number of lines ahead of the one that is read that a flush prefetches.
 const FLUSH_AHEAD: usize = 12;
 
 /// One decision: the digest in two words; program and path; the stamp; packets; bytes and marks;
@@ -51,19 +51,19 @@ impl DecisionLine<'_> {
         u128::from(self.0[0]) | u128::from(self.0[1]) << 64
     }
 
-    /// What to do with packets.
+    /// The program for packets.
     #[inline]
     pub(super) fn program(&self) -> ProgramId {
         ProgramId(self.0[2] as u32)
     }
 
-    /// Whose the counts are.
+    /// The path that the counts belong to.
     #[inline]
     pub(super) fn path(&self) -> PathId {
         PathId((self.0[2] >> 32) as u32)
     }
 
-    /// What was decided.
+    /// The decision.
     #[inline]
     pub(super) fn decided(&self) -> Decided {
         Decided { program: self.program(), path: self.path() }
@@ -76,7 +76,7 @@ impl DecisionLine<'_> {
         self.0[6] = self.0[6] & !(0xffff << 32) | guard;
     }
 
-    /// What frames must have for the program.
+    /// The program's condition on frames.
     #[inline]
     pub(super) fn guard(&self) -> Guard {
         Guard { at: (self.0[6] >> 40) as u8, above: (self.0[6] >> 32) as u8 }
@@ -299,7 +299,7 @@ impl Table {
     }
 }
 
-/// What was removed from the cache, to be flushed.
+/// Counts that were removed from the cache, to be flushed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evicted {
     pub(super) path: PathId,
@@ -584,11 +584,6 @@ impl Cache {
         }
     }
 
-    /// Whether a flush has begun and is not done.
-    pub(super) fn is_flushing(&self) -> bool {
-        self.is_flushing
-    }
-
     /// Begins a flush of the counts that there are now; no other is under way. Counts that come
     /// later wait for the next one: with busy ports there may be as many of them as a call of
     /// [`Cache::flush`] takes, and the flush would have no end.
@@ -603,8 +598,8 @@ impl Cache {
         }
     }
 
-    /// Goes on with the flush under way: takes counts of lines out, so many lines at most, and
-    /// hands them to `flush`; whether there are more.
+    /// Goes on with the flush under way: hands the counts of up to `lines_max` lines to `flush`;
+    /// whether there are more.
     pub(super) fn flush(&mut self, lines_max: usize, mut flush: impl FnMut(Evicted)) -> bool {
         for _ in 0..lines_max {
             let table = match &mut self.old {

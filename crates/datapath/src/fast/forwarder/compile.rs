@@ -1,9 +1,9 @@
 //! The program compiler: from the entries that a packet matched to micro-ops.
 //!
 //! It is the interpreter's target that carries nothing out. What tables, groups and ports decide is
-//! decided here, on a copy of a real packet; what only each packet can say is left to micro-ops.
-//! Where the result would hold for this one packet only, the walk is stopped and the packet goes
-//! step by step: a wrong program would be wrong a million times.
+//! decided here, on a copy of a real packet; what only each packet can say is left to micro-ops. If
+//! the result would hold for this one packet only, the walk is stopped and the packet goes step by
+//! step: a wrong program would be wrong a million times.
 //!
 //! `NORMAL` is left to each packet too, but not for the kernel tier, which knows no addresses:
 //! there the program of packets between two stations says where they go, and which stations that
@@ -23,7 +23,7 @@ use super::tier::UsedStation;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::interpreter::{
-    Executed, Goes, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target,
+    Executed, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target, WalkFlow,
     execute, forward_as_switch, header_effect, reveals_hidden,
 };
 use crate::groups::Group;
@@ -37,12 +37,12 @@ const MAX_COPIES: usize = 64;
 /// Most micro-ops of a program.
 const MAX_MICRO_OPS: usize = 512;
 
-/// What is known of the TTL that is visible.
+/// Knowledge of the TTL that is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ttl {
     /// The frame shows none.
     None,
-    /// The byte of the incoming frame at this place, less so much.
+    /// The byte of the incoming frame at this place, less this number.
     Of(usize, u8),
     /// It depends on more than is known.
     Unknown,
@@ -54,12 +54,12 @@ pub(super) struct Compiled {
     pub(super) program: CompiledProgram,
     /// Whether it holds only for packets that matched these very entries, as it names their
     /// cookies.
-    pub(super) is_own: bool,
+    pub(super) is_entry_specific: bool,
     /// Whether it holds only for packets of this flow.
-    pub(super) is_of_flow: bool,
+    pub(super) is_flow_specific: bool,
 }
 
-/// What actions have done so far to what is known of every packet.
+/// Knowledge of every packet after the actions so far.
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
     ttl: Ttl,
@@ -75,14 +75,14 @@ struct Compiler<'a> {
     matched: usize,
     shape: Shape,
     tracked: Tracked,
-    /// What is tracked of the packets of which copies are made.
+    /// Knowledge of the packets of which copies are made.
     outer: Vec<Tracked>,
-    /// What every frame must have for its TTL to be right.
+    /// The condition on frames for their TTL to be right.
     guard: Guard,
     micro_ops: Vec<MicroOp>,
-    is_own: bool,
-    is_of_flow: bool,
-    /// Where `NORMAL` is carried out as well: when, and the stations that it has asked for.
+    is_entry_specific: bool,
+    is_flow_specific: bool,
+    /// If `NORMAL` is carried out as well: the time, and the stations that it has asked for.
     switched: Option<(Nanos, Vec<UsedStation>)>,
 }
 
@@ -96,10 +96,10 @@ pub(super) fn compile(
     in_port: PortNo,
     entries: &[&ReplicaEntry],
 ) -> Option<Compiled> {
-    let Compiler { micro_ops, guard, is_own, is_of_flow, .. } =
+    let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, .. } =
         walk(replica, shape, frame, in_port, entries, None)?;
     let program = CompiledProgram::of(micro_ops, guard, shape);
-    Some(Compiled { program, is_own, is_of_flow })
+    Some(Compiled { program, is_entry_specific, is_flow_specific })
 }
 
 /// The same of packets between the stations of this one, with what `NORMAL` does with them at this
@@ -140,11 +140,11 @@ fn walk<'a>(
         outer: Vec::new(),
         guard: Guard::default(),
         micro_ops: Vec::new(),
-        is_own: false,
-        is_of_flow: false,
+        is_entry_specific: false,
+        is_flow_specific: false,
         switched,
     });
-    if walk.pipeline(Packet::new(frame, in_port)) == Goes::Break(Stop::Walk) {
+    if walk.pipeline(Packet::new(frame, in_port)) == WalkFlow::Break(Stop::Unsupported) {
         return None;
     }
     Some(walk.finish()).filter(|compiler| compiler.micro_ops.len() <= MAX_MICRO_OPS)
@@ -152,7 +152,7 @@ fn walk<'a>(
 
 impl Compiler<'_> {
     /// Follows the visible TTL through an action; `reveals` says what [`reveals_hidden`] does.
-    fn track_ttl(&mut self, action: &Action, reveals: bool) -> Goes {
+    fn track_ttl(&mut self, action: &Action, reveals: bool) -> WalkFlow {
         let ttl = &mut self.tracked.ttl;
         match header_effect(action) {
             HeaderEffect::DecTtl(layer) => return self.decrement(layer),
@@ -168,20 +168,20 @@ impl Compiler<'_> {
             | HeaderEffect::Pop(_)
             | HeaderEffect::Write => *ttl = Ttl::Unknown,
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
-    fn decrement(&mut self, layer: TtlLayer) -> Goes {
+    fn decrement(&mut self, layer: TtlLayer) -> WalkFlow {
         match self.tracked.ttl {
             // Where the two kinds of header could be mixed up, nothing is known.
             Ttl::Of(at, by) if self.is_of(at, layer) => {
                 let by = by.saturating_add(1);
                 self.need(at, by)?;
                 self.tracked.ttl = Ttl::Of(at, by);
-                Goes::Continue(())
+                WalkFlow::Continue(())
             }
-            Ttl::None => Goes::Continue(()),
-            Ttl::Of(..) | Ttl::Unknown => Goes::Break(Stop::Walk),
+            Ttl::None => WalkFlow::Continue(()),
+            Ttl::Of(..) | Ttl::Unknown => WalkFlow::Break(Stop::Unsupported),
         }
     }
 
@@ -195,13 +195,13 @@ impl Compiler<'_> {
     }
 
     /// Asks of every frame that this byte is above so much.
-    fn need(&mut self, at: usize, above: u8) -> Goes {
-        let Ok(at) = u8::try_from(at) else { return Goes::Break(Stop::Walk) };
+    fn need(&mut self, at: usize, above: u8) -> WalkFlow {
+        let Ok(at) = u8::try_from(at) else { return WalkFlow::Break(Stop::Unsupported) };
         if self.guard.at != 0 && self.guard.at != at {
-            return Goes::Break(Stop::Walk);
+            return WalkFlow::Break(Stop::Unsupported);
         }
         self.guard = Guard { at, above: self.guard.above.max(above) };
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 }
 
@@ -222,7 +222,7 @@ impl<'a> Target<'a> for Compiler<'a> {
         None
     }
 
-    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
         if header_effect(action).rewrites() {
             let reveals = reveals_hidden(action, self.shape);
             self.track_ttl(action, reveals)?;
@@ -232,22 +232,22 @@ impl<'a> Target<'a> for Compiler<'a> {
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
         // Whether an action fits is for each packet to say, and a TTL that is used up for the
         // guard.
-        Goes::Continue(match executed {
+        WalkFlow::Continue(match executed {
             Executed::Rewritten(_) | Executed::TtlInvalid => Executed::Rewritten(true),
             Executed::Output { .. } | Executed::Group(_) | Executed::SetQueue(_) => executed,
         })
     }
 
-    fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> Goes {
+    fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> WalkFlow {
         self.micro_ops.push(MicroOp::Group(id));
         if group.group_type() == GroupType::Select && group.buckets().len() > 1 {
             // The choice depends on fields; the key must have them.
             if self.tracked.is_opaque || !self.replica.keys_have_select_fields {
-                return Goes::Break(Stop::Walk);
+                return WalkFlow::Break(Stop::Unsupported);
             }
-            self.is_of_flow = true;
+            self.is_flow_specific = true;
         }
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     fn begin_bucket(
@@ -256,13 +256,13 @@ impl<'a> Target<'a> for Compiler<'a> {
         index: usize,
         packet: &Packet,
         copies: usize,
-    ) -> Goes<Packet> {
+    ) -> WalkFlow<Packet> {
         if copies > MAX_COPIES || self.micro_ops.len() > MAX_MICRO_OPS {
-            return Goes::Break(Stop::Walk);
+            return WalkFlow::Break(Stop::Unsupported);
         }
         let copy = self.begin_copy(packet);
         self.micro_ops.push(MicroOp::Bucket(id, index));
-        Goes::Continue(copy)
+        WalkFlow::Continue(copy)
     }
 
     fn end_bucket(&mut self, copy: Packet) {
@@ -279,20 +279,20 @@ impl<'a> Target<'a> for Compiler<'a> {
         self.micro_ops.push(MicroOp::Output(port, queue));
     }
 
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow {
         if self.switched.is_some() {
             // Where packets go hangs on what they show; the key must have it.
             if self.tracked.is_opaque {
-                return Goes::Break(Stop::Walk);
+                return WalkFlow::Break(Stop::Unsupported);
             }
             return forward_as_switch(self, packet, queue);
         }
         self.micro_ops.push(MicroOp::Normal(queue));
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
-        self.is_own = true;
+        self.is_entry_specific = true;
         let matching = packet_in_context(&packet.meta);
         let message = Message { matching, reason, origin, max_len };
         self.micro_ops.push(MicroOp::ToController(Box::new(message)));
@@ -308,14 +308,16 @@ impl<'a> Target<'a> for Compiler<'a> {
 }
 
 impl<'a> Stations<'a> for Compiler<'a> {
-    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
+    fn port_of(&mut self, station: Station) -> WalkFlow<Option<PortNo>> {
         // Packets to unknown stations go step by step: one of them may be known the next moment.
-        let Some((now, used)) = &mut self.switched else { return Goes::Break(Stop::Walk) };
+        let Some((now, used)) = &mut self.switched else {
+            return WalkFlow::Break(Stop::Unsupported);
+        };
         let Some(port) = self.replica.port_of(station, *now) else {
-            return Goes::Break(Stop::Walk);
+            return WalkFlow::Break(Stop::Unsupported);
         };
         used.push(UsedStation { station, port, is_source: false });
-        Goes::Continue(Some(port))
+        WalkFlow::Continue(Some(port))
     }
 
     fn learn(&mut self, station: Station, port: PortNo) {

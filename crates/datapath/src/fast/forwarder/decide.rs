@@ -3,7 +3,7 @@
 //! Everything is done for all packets of the burst before the next thing is begun: digests, asking
 //! for lines, comparing lines, keys, lookups table by table. So the loads of up to 64 packets are
 //! on their way at once: a line that is not in the processor's cache costs a tenth of its latency.
-//! What is counted here is exact whichever way was taken; what is decided must not depend on it.
+//! The counts are exact whichever way was taken; decisions must not depend on it.
 
 use openflow::PortNo;
 use packet::{Layout, Meta, PacketBuf, Shape, WORDS, extract};
@@ -15,14 +15,14 @@ use super::path::{PathId, PathStep, Steps};
 use super::program::{Decided, Guard};
 use super::replica::Replica;
 use super::versions::Versions;
-use super::{CacheLevel, Forwarder};
+use super::{CacheLevel, Core};
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
 use crate::fast::sys::{digest_frames, digest_words};
 use crate::select::mix;
 use crate::time::Nanos;
 
-impl Forwarder {
+impl Core {
     /// Decides about up to [`BURST`] frames that their port has let in.
     pub(super) fn decide(
         &mut self,
@@ -96,7 +96,7 @@ impl Forwarder {
         left
     }
 
-    /// Decides about the frames that [`Forwarder::probe_primary`] left; which of them the cache
+    /// Decides about the frames that [`Core::probe_primary`] left; which of them the cache
     /// knows nothing of. The digests of rare shapes are in no line.
     #[inline(never)]
     fn probe_alternate(
@@ -148,7 +148,7 @@ impl Forwarder {
         self.hit(index, frame, now, |versions| versions.of_frame(shape, frame.bytes()))
     }
 
-    /// What a line says, counting the packet; none when it holds no longer. A packet that its
+    /// The decision of a line, counting the packet; none when it holds no longer. A packet that its
     /// program does not fit goes step by step and is counted there.
     fn hit(
         &mut self,
@@ -218,7 +218,7 @@ impl Forwarder {
         self.cache.prefetch(digest as u64);
     }
 
-    /// What the key cache has for a packet that was asked for; its key has this number.
+    /// The key cache's decision for a packet, by the number of its key.
     pub(super) fn probe_key(
         &mut self,
         at: usize,
@@ -245,7 +245,7 @@ impl Forwarder {
         now: Nanos,
     ) -> (Decided, bool) {
         const WALK: (Decided, bool) = (Decided::WALK, true);
-        if self.scratch.missed[index].is_single {
+        if self.scratch.missed[index].is_uncacheable {
             return WALK;
         }
         let at = self.scratch.missed[index].at;
@@ -384,7 +384,7 @@ pub(super) fn flush_counts(replica: &Replica, paths: &super::path::Paths, counts
 
 /// Counts packets in one table, with the bytes that they came with.
 pub(super) fn count_step(replica: &Replica, step: PathStep, packets: u64, bytes: u64) {
-    let bytes = bytes.wrapping_add((i64::from(step.longer) as u64).wrapping_mul(packets));
+    let bytes = bytes.wrapping_add((i64::from(step.len_delta) as u64).wrapping_mul(packets));
     match step.entry {
         Some(id) => replica.count_hit(step.table, id, packets, bytes),
         None => replica.count_miss(step.table, packets),

@@ -16,7 +16,7 @@ use super::replica::Replica;
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{
-    Executed, Goes, MatchedEntry, Packet, Stations, Surroundings, Target, execute,
+    Executed, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
     forward_as_switch,
 };
 use crate::groups::Group;
@@ -29,9 +29,9 @@ pub(super) struct Emit<'a, S> {
     pub(super) replica: &'a Replica,
     pub(super) sink: &'a mut S,
     pub(super) now: Nanos,
-    /// How many packets a wire would carry for it.
+    /// Number of packets that a wire would carry for it.
     pub(super) stands_for: u64,
-    /// What `NORMAL` saw.
+    /// The stations that `NORMAL` saw.
     learnt: Vec<(Station, PortNo)>,
 }
 
@@ -126,17 +126,17 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         meter.pass(packet.bytes(), self.now)
     }
 
-    fn execute(&mut self, packet: &mut Packet, action: &Action) -> Goes<Executed> {
+    fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
         if executed == Executed::Rewritten(false) {
             self.replica.count(Counter::ActionsWithoutEffect, 1);
         }
-        Goes::Continue(executed)
+        WalkFlow::Continue(executed)
     }
 
-    fn enter_group(&mut self, id: GroupId, _group: &Group, packet: &Packet) -> Goes {
+    fn enter_group(&mut self, id: GroupId, _group: &Group, packet: &Packet) -> WalkFlow {
         self.replica.count_group(id, 1, packet.bytes());
-        Goes::Continue(())
+        WalkFlow::Continue(())
     }
 
     fn begin_bucket(
@@ -145,10 +145,10 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         index: usize,
         packet: &Packet,
         _copies: usize,
-    ) -> Goes<Packet> {
+    ) -> WalkFlow<Packet> {
         self.replica.count_bucket(id, index, 1, packet.bytes());
         let frame = self.copy(&packet.frame);
-        Goes::Continue(packet.with_frame(frame))
+        WalkFlow::Continue(packet.with_frame(frame))
     }
 
     fn end_bucket(&mut self, copy: Packet) {
@@ -168,7 +168,7 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
         self.hand_over(copy, port, queue);
     }
 
-    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> Goes {
+    fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow {
         forward_as_switch(self, packet, queue)
     }
 
@@ -187,8 +187,8 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
 }
 
 impl<'a, S: Sink> Stations<'a> for Emit<'a, S> {
-    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>> {
-        Goes::Continue(self.replica.port_of(station, self.now))
+    fn port_of(&mut self, station: Station) -> WalkFlow<Option<PortNo>> {
+        WalkFlow::Continue(self.replica.port_of(station, self.now))
     }
 
     fn learn(&mut self, station: Station, port: PortNo) {

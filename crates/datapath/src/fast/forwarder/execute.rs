@@ -17,10 +17,10 @@ use super::emit::Emit;
 use super::path::Steps;
 use super::program::{Decided, Message, MicroOp, ProgramId, Programs, Terminal};
 use super::replica::Replica;
-use super::{Forwarder, Sink, Sizes};
+use super::{Core, Sink, Sizes};
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{
-    Executed, Goes, Interpreter, Packet, execute, forward_as_switch, refusal, remark,
+    Executed, Interpreter, Packet, WalkFlow, execute, forward_as_switch, refusal, remark,
 };
 use crate::time::Nanos;
 use crate::verdict::packet_in_data;
@@ -41,7 +41,7 @@ const AHEAD: usize = 4;
 /// Most ends that frames are collected for at a time.
 const STAGES: usize = 64;
 
-impl Forwarder {
+impl Core {
     /// Carries out what was decided about frames from one port; the list is empty afterwards.
     pub(super) fn execute(
         &mut self,
@@ -369,7 +369,7 @@ fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: 
     }
     let mut walk = Interpreter::new(emit);
     // Whatever ended the packet's way has given its verdict.
-    let _end: Goes = walk.pipeline(Packet::new(frame, in_port));
+    let _end: WalkFlow = walk.pipeline(Packet::new(frame, in_port));
     walk.finish().close();
 }
 
@@ -381,7 +381,7 @@ fn normal<S: Sink>(
 ) {
     let packet = Packet::new(std::mem::take(frame), in_port);
     // Who forwards now is stopped by nothing.
-    let _end: Goes = forward_as_switch(emit, &packet, queue);
+    let _end: WalkFlow = forward_as_switch(emit, &packet, queue);
     *frame = packet.frame;
 }
 

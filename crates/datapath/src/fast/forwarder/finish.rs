@@ -1,8 +1,9 @@
 //! Super-frames and open checksums ([`packet::Offload`]) before their programs run.
 //!
-//! What only changes headers and sends a frame on takes it as it is. What needs the frames that a
-//! wire would carry (meters, packet-ins, MPLS and PBB, packets without a program) gets these: they
-//! go on one by one, each with the decision of the whole. What is counted is the same either way.
+//! A program that only changes headers and sends a frame on takes it as it is. Micro-ops that need
+//! the frames that a wire would carry (meters, packet-ins, MPLS and PBB, packets without a program)
+//! get these: they go on one by one, each with the decision of the whole. The counts are the same
+//! either way.
 
 use openflow::action::HeaderEffect;
 use openflow::field::Header;
@@ -10,11 +11,11 @@ use packet::PacketBuf;
 use packet::offload::finish;
 
 use super::program::{Code, Decided, MicroOp, ProgramId};
-use super::{Forwarder, Sink, Sizes};
+use super::{Core, Sink, Sizes};
 use crate::counter::DropReason;
 use crate::fast::interpreter::{header_effect, writes_a_type};
 
-impl Forwarder {
+impl Core {
     /// Does what is left to do to those frames whose programs do not take them as they are; what
     /// the frames come to.
     #[cold]

@@ -19,12 +19,12 @@ const WIDE: usize = 6;
 /// The 16-bit words that changed under one checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Covered {
-    /// Where the checksum stands.
+    /// Place of the checksum.
     at: u8,
     /// Whether zero means that there is none.
     is_udp: bool,
     len: u8,
-    /// Where the words stand.
+    /// Places of the words.
     words: [u8; WORDS],
 }
 
@@ -103,7 +103,7 @@ pub(super) struct HeaderRewrite {
     least: usize,
     words: [Word; WIDE],
     words_len: u8,
-    /// Where the TTL stands that goes down, and by how much.
+    /// Place of the TTL that goes down, and by how much.
     ttl: Option<(u8, u8)>,
     ip: Option<Covered>,
     l4: Option<Covered>,
@@ -120,7 +120,7 @@ impl HeaderRewrite {
         self.shape
     }
 
-    /// How many values it writes.
+    /// Number of values that it writes.
     #[inline]
     pub(super) fn values_len(&self) -> usize {
         self.words_len.into()
@@ -131,17 +131,17 @@ impl HeaderRewrite {
         self.words().iter().zip(values).map(|(word, value)| (word.at, word.keep, *value))
     }
 
-    /// Where the TTL stands that goes down, and by how much.
+    /// Place of the TTL that goes down, and by how much.
     pub(super) fn lowered_ttl(&self) -> Option<(u8, u8)> {
         self.ttl
     }
 
-    /// Where the checksum of IPv4 stands, if it changes.
+    /// Place of the checksum of IPv4, if it changes.
     pub(super) fn ip_checksum(&self) -> Option<u8> {
         self.ip.map(|covered| covered.at)
     }
 
-    /// Where that of the transport stands, if it changes, and whether zero stands for none there.
+    /// Place of that of the transport, if it changes, and whether zero stands for none there.
     pub(super) fn l4_checksum(&self) -> Option<(u8, bool)> {
         self.l4.map(|covered| (covered.at, covered.is_udp))
     }

@@ -1,5 +1,5 @@
-//! What a program changes in the headers of its frames, as the kernel tier carries it out: masked
-//! words at places of the frame without its outermost VLAN tag, and what becomes of that tag.
+//! Changes of a program to the headers of its frames, as the kernel tier carries them out: masked
+//! words at places of the frame without its outermost VLAN tag, and the change of that tag.
 //!
 //! The kernel keeps that tag beside the frame, so a push or a pop moves nothing, and changes before
 //! and behind it are one list. A second tag stands in the frame, and is a header like others.
@@ -17,7 +17,7 @@ const TAG_LEN: u8 = vlan::TAG_LEN as u8;
 
 /// Changes of the frames of a shape, one after the other.
 pub(super) struct KernelRewrite {
-    /// Where the TTL stands that every frame has above so much.
+    /// Place of the TTL, and the value that every frame has more than.
     guard: Option<(u8, u8)>,
     /// VLAN tags of the frames that arrive, and of what they are by now.
     arrives_with: usize,
@@ -140,7 +140,7 @@ impl KernelRewrite {
         Some(())
     }
 
-    /// Where the word without the tag starts that holds a byte of a word: one in which the tag
+    /// Start of the word without the tag that holds a byte of a word: one in which the tag
     /// stood becomes two, on both sides of it.
     fn word_start(&self, start: u8, at: u8) -> u8 {
         const BEHIND_TAG: u8 = (ethernet::ETHER_TYPE + vlan::TAG_LEN) as u8;
@@ -156,7 +156,7 @@ impl KernelRewrite {
         }
     }
 
-    /// Where a byte stands without the tag; none for one of the tag.
+    /// Place of a byte without the tag; none for one of the tag.
     fn beside_tag(&self, at: u8) -> Option<u8> {
         let is_tag =
             (ethernet::ETHER_TYPE..ethernet::ETHER_TYPE + vlan::TAG_LEN).contains(&usize::from(at));
@@ -186,7 +186,7 @@ impl KernelRewrite {
     }
 }
 
-/// What covers a changed byte.
+/// Checksums that cover a changed byte.
 #[derive(Clone, Copy, Default)]
 struct Covered {
     ip: bool,
@@ -195,7 +195,7 @@ struct Covered {
     is_open: bool,
 }
 
-/// Where the headers of a shape stand without the tag beside it, and what covers them.
+/// Places of the headers of a shape without the tag beside it, and the checksums that cover them.
 struct Places {
     is_v4: bool,
     is_v6: bool,

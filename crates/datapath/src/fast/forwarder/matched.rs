@@ -15,7 +15,7 @@ use crate::fast::ids::EntryId;
 /// Number of no entry.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What was matched in one table.
+/// The entries that were matched in one table.
 #[derive(Debug)]
 pub(super) struct Row {
     table: TableId,
@@ -23,25 +23,25 @@ pub(super) struct Row {
     among: u64,
     /// Of each of them, the entry that it matched, or [`NONE`].
     pub(super) ids: [u32; BURST],
-    /// How much longer each was than it came, in bytes; zero for all if not `is_longer`.
-    longer: [i32; BURST],
-    is_longer: bool,
+    /// Length of each less that with which it came, in bytes; zero for all if not `has_len_deltas`.
+    len_deltas: [i32; BURST],
+    has_len_deltas: bool,
 }
 
 impl Row {
-    /// Says that a packet is longer here than it came.
-    pub(super) fn set_longer(&mut self, index: usize, longer: i32) {
-        if longer != 0 && !self.is_longer {
-            self.longer = [0; BURST];
-            self.is_longer = true;
+    /// Records that the length of a packet is another one here than when it came.
+    pub(super) fn set_len_delta(&mut self, index: usize, len_delta: i32) {
+        if len_delta != 0 && !self.has_len_deltas {
+            self.len_deltas = [0; BURST];
+            self.has_len_deltas = true;
         }
-        if self.is_longer {
-            self.longer[index] = longer;
+        if self.has_len_deltas {
+            self.len_deltas[index] = len_delta;
         }
     }
 
-    fn longer(&self, index: usize) -> i32 {
-        if self.is_longer { self.longer[index] } else { 0 }
+    fn len_delta(&self, index: usize) -> i32 {
+        if self.has_len_deltas { self.len_deltas[index] } else { 0 }
     }
 
     fn prefetch_counters(&self, replica: &Replica, counted: u64) {
@@ -67,12 +67,12 @@ impl MatchedRows {
     /// A row for a table where these packets are looked up.
     pub(super) fn row(&mut self, table: TableId, among: u64) -> &mut Row {
         if self.rows.len() == self.len {
-            let (ids, longer) = ([NONE; BURST], [0; BURST]);
-            self.rows.push(Row { table, among, ids, longer, is_longer: false });
+            let (ids, len_deltas) = ([NONE; BURST], [0; BURST]);
+            self.rows.push(Row { table, among, ids, len_deltas, has_len_deltas: false });
         }
         self.len += 1;
         let row = &mut self.rows[self.len - 1];
-        (row.table, row.among, row.is_longer) = (table, among, false);
+        (row.table, row.among, row.has_len_deltas) = (table, among, false);
         row
     }
 
@@ -85,19 +85,19 @@ impl MatchedRows {
         &mut self.rows[self.len - 1].ids[index]
     }
 
-    /// How many tables a packet has come to so far.
+    /// Number of tables that a packet has come to so far.
     pub(super) fn tables(&self, index: usize) -> usize {
         self.rows().iter().filter(|row| row.among >> index & 1 != 0).count()
     }
 
-    /// What one packet matched, in order.
+    /// Lists the entries that one packet matched, in order.
     pub(super) fn steps(&self, index: usize, into: &mut Vec<PathStep>) {
         into.clear();
         let passed = self.rows().iter().filter(|row| row.among >> index & 1 != 0);
         into.extend(passed.map(|row| PathStep {
             table: row.table,
             entry: Some(EntryId(row.ids[index])).filter(|id| id.0 != NONE),
-            longer: row.longer(index),
+            len_delta: row.len_delta(index),
         }));
     }
 
@@ -116,8 +116,8 @@ impl MatchedRows {
                 packets += 1;
                 if row.ids[index] != NONE {
                     matched += 1;
-                    let longer = i64::from(row.longer(index)) as u64;
-                    let bytes = u64::from(lens[index]).wrapping_add(longer);
+                    let len_delta = i64::from(row.len_delta(index)) as u64;
+                    let bytes = u64::from(lens[index]).wrapping_add(len_delta);
                     own.entries.add(EntryId(row.ids[index]), 1, bytes);
                 }
             }

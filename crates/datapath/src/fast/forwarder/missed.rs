@@ -7,18 +7,18 @@
 use openflow::{Field, PortNo, TableId};
 use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
-use super::Forwarder;
+use super::Core;
 use super::burst_state::{MissedPacket, Scratch};
 use super::compile::compile;
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::{Decided, ProgramId};
-use super::replica::{Brief, InstructionSummary, Replica, ReplicaEntry};
+use super::replica::{InstructionSummary, PackedSummary, Replica, ReplicaEntry};
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
 use crate::time::Nanos;
 
-impl Forwarder {
+impl Core {
     /// Decides about the packets that the first cache did not.
     #[cold]
     pub(super) fn decide_missed(
@@ -99,9 +99,9 @@ impl Forwarder {
         scratch.lens[index] = len;
         packet.meta = Meta::port(in_port);
         packet.changed = None;
-        packet.longer = 0;
+        packet.len_delta = 0;
         packet.is_metered = false;
-        packet.is_single = false;
+        packet.is_uncacheable = false;
         packet.program_key.begin(in_port, scratch.shapes[at]);
         packet.is_timed = false;
         packet.until = u64::MAX;
@@ -118,7 +118,7 @@ impl Forwarder {
         waiting[0] = u64::MAX >> (BURST - count);
         let replica = &self.replica;
         let mut pass =
-            Pass { replica, frames, shapes, now, missed, keys, waiting, longer: 0, last: 0 };
+            Pass { replica, frames, shapes, now, missed, keys, waiting, resized: 0, last: 0 };
         let mut number = 0_u8;
         loop {
             let among = std::mem::take(&mut pass.waiting[usize::from(number)]);
@@ -155,7 +155,7 @@ impl Forwarder {
         let compiled = compile(&self.replica, shape, copy, in_port, &entries)?;
         self.figures.compiled += 1;
         let program = self.programs.put(compiled.program);
-        if !compiled.is_own && !compiled.is_of_flow {
+        if !compiled.is_entry_specific && !compiled.is_flow_specific {
             self.program_cache.put(&self.scratch.missed[index].program_key, program);
         }
         Some(program)
@@ -173,8 +173,8 @@ struct Pass<'a> {
     /// The packets that wait for each table, and the last table that some wait for.
     waiting: &'a mut [u64],
     last: u8,
-    /// The packets that actions made longer or shorter.
-    longer: u64,
+    /// The packets whose length actions have changed.
+    resized: u64,
 }
 
 impl Pass<'_> {
@@ -191,23 +191,23 @@ impl Pass<'_> {
         // before anything is read.
         for index in bits(among) {
             row.ids[index] = found[index].map_or(NONE, |id| id.0);
-            self.replica.prefetch_brief(row.ids[index]);
+            self.replica.prefetch_packed(row.ids[index]);
         }
-        for index in bits(among & self.longer) {
-            row.set_longer(index, self.missed[index].longer);
+        for index in bits(among & self.resized) {
+            row.set_len_delta(index, self.missed[index].len_delta);
         }
         let (mut next, mut going, mut others) = (0_u8, 0_u64, 0_u64);
         for index in bits(among) {
-            match self.replica.brief(row.ids[index]) {
-                Brief::Goto(table) => {
+            match self.replica.packed(row.ids[index]) {
+                PackedSummary::Goto(table) => {
                     if table.0 != next {
                         self.go(next, going);
                         (next, going) = (table.0, 0);
                     }
                     going |= 1 << index;
                 }
-                Brief::Summary(..) => others |= 1 << index,
-                Brief::Look => {
+                PackedSummary::Summary(..) => others |= 1 << index,
+                PackedSummary::Look => {
                     self.replica.prefetch(row.ids[index]);
                     others |= 1 << index;
                 }
@@ -237,7 +237,7 @@ impl Pass<'_> {
         let tables = matched.tables(index);
         let id = matched.last(index);
         let packet = &mut self.missed[index];
-        let known = if let Brief::Summary(summary, is_miss) = self.replica.brief(*id) {
+        let known = if let PackedSummary::Summary(summary, is_miss) = self.replica.packed(*id) {
             Some((summary, is_miss))
         } else {
             let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
@@ -258,8 +258,8 @@ impl Pass<'_> {
         let next = summary.next?;
         let (frame, shape) = (&self.frames[packet.at], self.shapes[packet.at]);
         packet.pass(summary, &mut self.keys[index], frame, shape, self.replica);
-        if packet.longer != 0 {
-            self.longer |= 1 << index;
+        if packet.len_delta != 0 {
+            self.resized |= 1 << index;
         }
         Some(next)
     }
@@ -286,7 +286,7 @@ impl MissedPacket {
             self.until = self.until.min(entry.ends_at(now));
             // A meter may drop the packet before it reaches this entry. A cached decision would
             // already have marked the entry as used, which cannot be undone.
-            self.is_single |= self.is_metered && entry.life.idle_timeout_s != 0;
+            self.is_uncacheable |= self.is_metered && entry.life.idle_timeout_s != 0;
         }
     }
 
@@ -305,23 +305,23 @@ impl MissedPacket {
         }
         if summary.meter.is_some() && replica.is_dscp_matched {
             // A remark may change what the next table sees.
-            self.is_single = true;
+            self.is_uncacheable = true;
         }
         if summary.changes.is_empty() {
             return;
         }
         let mut copy = self.changed.take().unwrap_or_else(|| PacketBuf::from_slice(frame.bytes()));
         for action in &summary.changes {
-            self.is_single |= reveals_hidden(action, shape);
+            self.is_uncacheable |= reveals_hidden(action, shape);
             let len = copy.len();
             let executed = execute(&mut copy, &mut self.meta, action);
-            self.is_single |= executed == Executed::TtlInvalid;
+            self.is_uncacheable |= executed == Executed::TtlInvalid;
             let fits = executed != Executed::Rewritten(false);
             // Whether an action fits a rare frame, and so makes it longer, is not in its key.
-            self.is_single |= shape.is_rare() && (!fits || copy.len() != len);
+            self.is_uncacheable |= shape.is_rare() && (!fits || copy.len() != len);
         }
         let length = |frame: &PacketBuf| i32::try_from(frame.len()).unwrap_or(i32::MAX);
-        self.longer = length(&copy).saturating_sub(length(frame));
+        self.len_delta = length(&copy).saturating_sub(length(frame));
         *key = extract(copy.bytes(), &self.meta);
         self.changed = Some(copy);
     }

@@ -5,7 +5,7 @@ use openflow::{Error, Field, Match};
 use packet::FlowKey;
 
 use super::emit::Emit;
-use super::{Forwarder, Sink};
+use super::{Core, Sink};
 use crate::counter::Counter;
 use crate::fast::interpreter::{Interpreter, Packet};
 use crate::known_fields::KnownFields;
@@ -15,13 +15,8 @@ use crate::validate::{ActionContext, Existing, check_actions, check_packet_out};
 /// The fields that others need as their prerequisites.
 const DECISIVE: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field::Icmpv6Type];
 
-impl Forwarder {
-    /// Carries out a packet-out (clause 7.3.7); gives at least one verdict.
-    ///
-    /// # Errors
-    /// `OFPBRC_BUFFER_UNKNOWN` for any buffer, `OFPBRC_BAD_PORT`, `OFPBRC_BAD_PACKET`, and the
-    /// errors of its actions; nothing is sent then.
-    pub fn packet_out(
+impl Core {
+    pub(super) fn packet_out(
         &mut self,
         packet_out: &PacketOut,
         now: Nanos,
@@ -52,7 +47,7 @@ impl Forwarder {
     }
 }
 
-/// What the packet itself makes certain.
+/// The fields that the packet itself makes certain.
 fn shown(key: &FlowKey) -> Match {
     DECISIVE.iter().fold(Match::any(), |known, field| {
         if key.has(*field) || *field == Field::VlanVid {

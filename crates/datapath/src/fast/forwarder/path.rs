@@ -19,8 +19,8 @@ use crate::fast::mix_hasher::BuildMixHasher;
 pub(super) struct PathStep {
     pub(super) table: TableId,
     pub(super) entry: Option<EntryId>,
-    /// How much longer packets are there than they came, in bytes.
-    pub(super) longer: i32,
+    /// Length of packets there less that with which they came, in bytes.
+    pub(super) len_delta: i32,
 }
 
 impl Hash for PathStep {
@@ -83,7 +83,7 @@ impl Paths {
     /// The number of a path, with one more user; none when there are too many.
     pub(super) fn take(&mut self, steps: &[PathStep], is_timed: bool) -> Option<PathId> {
         let timed = if is_timed { TIMED } else { 0 };
-        if let [PathStep { entry: Some(id), longer: 0, .. }] = steps {
+        if let [PathStep { entry: Some(id), len_delta: 0, .. }] = steps {
             return (id.0 < TIMED).then_some(PathId(id.0 | timed));
         }
         if let Some(index) = self.known.get(steps) {
@@ -158,12 +158,12 @@ mod tests {
         let step = |table, entry| PathStep {
             table: TableId(table),
             entry: Some(EntryId(entry)),
-            longer: 0,
+            len_delta: 0,
         };
         let mut paths = Paths::default();
         let one = paths.take(&[step(0, 7)], true).unwrap();
         assert!(one.is_timed() && matches!(paths.steps(one), Steps::One(EntryId(7))));
-        let steps = [step(0, 7), PathStep { table: TableId(1), entry: None, longer: 4 }];
+        let steps = [step(0, 7), PathStep { table: TableId(1), entry: None, len_delta: 4 }];
         let two = paths.take(&steps, false).unwrap();
         assert_eq!(paths.take(&steps, false), Some(two));
         paths.release(two);

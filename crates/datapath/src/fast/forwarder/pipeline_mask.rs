@@ -11,10 +11,10 @@ use super::super::classifier::UnwildcardedBits;
 use super::super::sys::ShapeMasks;
 use crate::select::FLOW_FIELDS;
 
-/// What the entries of all tables look at, and what follows for frames.
+/// The bits that the entries of all tables look at, and their places in frames.
 #[derive(Debug)]
 pub(super) struct PipelineMask {
-    /// What the entries look at, and select groups.
+    /// The bits that the entries and select groups look at.
     unwildcarded: UnwildcardedBits,
     /// For each shape, the bytes that can make a difference.
     pub(super) masks: ShapeMasks,

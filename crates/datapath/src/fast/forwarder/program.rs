@@ -50,7 +50,7 @@ pub(super) enum MicroOp {
     RefusedTx(PortNo, DropReason),
     /// Goes where the learning switch says.
     Normal(Option<QueueId>),
-    /// What follows is done to a copy.
+    /// The micro-ops from here on are for a copy.
     BeginCopy,
     /// The copy is done with.
     EndCopy,
@@ -78,7 +78,7 @@ impl MicroOp {
         }
     }
 
-    /// How many values it writes.
+    /// Number of values that it writes.
     #[inline]
     fn values_len(&self) -> usize {
         match self {
@@ -109,7 +109,7 @@ impl MicroOp {
     }
 }
 
-/// What a packet-in says beside the packet.
+/// The part of a packet-in beside the packet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Message {
     pub(super) matching: Match,
@@ -118,7 +118,7 @@ pub(super) struct Message {
     pub(super) max_len: u16,
 }
 
-/// What the packet's way ends with, when it is the only verdict.
+/// The end of the packet's way, when it is the only verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Terminal {
     /// It leaves by a port.
@@ -127,8 +127,8 @@ pub(super) enum Terminal {
     Drop(DropReason),
 }
 
-/// What a frame must have for the program to be right: a byte at `at` above `above`. Zero and zero
-/// for nothing.
+/// The condition on frames under which the program is right: a byte at `at` above `above`. Zero and
+/// zero for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Guard {
     pub(super) at: u8,
@@ -136,7 +136,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// What no frame has: no byte is above the highest.
+    /// The condition that no frame fulfils: no byte is above the highest.
     pub(super) const NEVER: Self = Self { at: u8::MAX, above: u8::MAX };
 
     /// Whether the frame is as the program needs it.
@@ -146,7 +146,7 @@ impl Guard {
     }
 }
 
-/// What programs have in common that differ only in values and in their ends.
+/// The common part of programs that differ only in values and in their ends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Code {
     /// With a terminal, only changes of the frame and counts.
@@ -239,12 +239,12 @@ impl ProgramId {
     }
 }
 
-/// What was decided about one packet. It fits a register: as it came back through memory, in pieces
+/// The decision about one packet. It fits a register: as it came back through memory, in pieces
 /// that were read as a whole, deciding about a packet took a third longer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decided {
     pub(super) program: ProgramId,
-    /// Where its counts are; meaningless with [`ProgramId::WALK`].
+    /// Path whose entries it counts; meaningless with [`ProgramId::WALK`].
     pub(super) path: PathId,
 }
 
@@ -256,8 +256,8 @@ impl Decided {
 /// behind a tag.
 const VALUES: usize = 5;
 
-/// What a program has for itself, in one cache line: with twenty thousand programs of a code this
-/// is all that each packet waits for. Equal lines are equal programs.
+/// The part of a program that it has for itself, in one cache line: with twenty thousand programs
+/// of a code this is all that each packet waits for. Equal lines are equal programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(align(64))]
 struct ProgramLine {
@@ -369,7 +369,7 @@ impl Programs {
         Some(Program { code, terminal: line.terminal, values })
     }
 
-    /// What a program ends with, where it has one end.
+    /// End of a program, where it has one.
     #[inline]
     pub(super) fn terminal(&self, id: ProgramId) -> Option<Terminal> {
         self.lines.get(id.index())?.terminal
@@ -409,13 +409,13 @@ impl Programs {
         self.guard(id).holds(frame)
     }
 
-    /// What frames must have for a program.
+    /// The condition of a program on frames.
     #[inline]
     pub(super) fn guard(&self, id: ProgramId) -> Guard {
         self.get(id).map_or(Guard::NEVER, |program| program.code.guard)
     }
 
-    /// How many there are.
+    /// Number of programs.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }

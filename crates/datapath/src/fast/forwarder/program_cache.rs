@@ -11,7 +11,7 @@ use packet::Shape;
 use super::program::ProgramId;
 use crate::fast::mix_hasher::BuildMixHasher;
 
-/// What decides about a program: the summaries of matched entries that do anything, which of them
+/// The key of a program: the summaries of matched entries that do anything, which of them
 /// is a table-miss entry, the port, the shape, and the table where nothing was matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramKey {
@@ -42,7 +42,7 @@ impl ProgramKey {
     }
 }
 
-/// What stands before the summary of a table-miss entry, and what marks it in [`one`].
+/// The word before the summary of a table-miss entry, and its mark in [`one`].
 const TABLE_MISS: u32 = u32::MAX;
 const IS_MISS: u32 = 1 << 31;
 

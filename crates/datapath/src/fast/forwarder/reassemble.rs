@@ -7,13 +7,13 @@
 use openflow::PortNo;
 use packet::PacketBuf;
 
-use super::{Forwarder, Sink};
+use super::{Core, Sink};
 use crate::config::Fragments;
 use crate::counter::Counter;
 use crate::reassembly::{Fate, concerns};
 use crate::time::Nanos;
 
-impl Forwarder {
+impl Core {
     /// Takes the fragments out of a batch that their port has let in, and puts whole packets into
     /// it; whether there is anything left.
     pub(super) fn reassemble(

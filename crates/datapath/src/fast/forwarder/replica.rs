@@ -41,7 +41,7 @@ pub(super) struct ReplicaEntry {
     pub(super) origin: Origin,
     pub(super) life: Life,
     pub(super) summary: Arc<InstructionSummary>,
-    /// Which packets its change can concern.
+    /// The packets that its change can concern.
     pub(super) version_index: VersionIndex,
 }
 
@@ -54,27 +54,27 @@ impl ReplicaEntry {
     }
 }
 
-/// What a lookup has to know of most entries: all that decides where the packet goes on.
+/// All that a lookup has to know of most entries: it decides where the packet goes on.
 ///
 /// It takes four bytes, so that those of 60,000 entries lie in a near cache: a lookup in 64 tables
 /// waited for the lines of entries, two for each table, for a third of its time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Brief<'a> {
+pub(super) enum PackedSummary<'a> {
     /// Nothing but this happens to the packet; the entry lives for ever.
     Goto(TableId),
     /// The entry lives for ever; whether it is a table-miss entry.
     Summary(&'a InstructionSummary, bool),
-    /// The entry must be asked.
+    /// The entry must be looked at.
     Look,
 }
 
-/// A [`Brief`] that is a goto; the number of a table-miss entry's summary has a mark; and a number
-/// that no summary has, for one that must look.
+/// The mark of a goto, that of a table-miss entry's summary, and a number that no summary has, for
+/// an entry that must be looked at.
 const GOTO: u32 = 1 << 31;
 const MISS: u32 = 1 << 30;
 const LOOK: u32 = MISS - 1;
 
-/// What a lookup has to know of an instruction list, found out once for all entries that have it.
+/// Knowledge of an instruction list for lookups, made once for all entries that have it.
 #[derive(Debug)]
 pub(super) struct InstructionSummary {
     /// Never given twice, unlike the instruction list's number.
@@ -150,13 +150,13 @@ pub(super) struct Replica {
     pub(super) settings: Settings,
     /// As far as there ever were entries: most datapaths use few of their tables.
     tables: Vec<Classifier>,
-    /// What stands for the others.
+    /// The classifier of the others.
     no_entries: Classifier,
     forced: Option<Template>,
     is_plain: bool,
     entries: Vec<Option<ReplicaEntry>>,
-    /// For each entry, what a [`Brief`] says.
-    briefs: Vec<u32>,
+    /// For each entry, its [`PackedSummary`] as a number.
+    packed: Vec<u32>,
     /// By the numbers of instruction lists.
     summaries: Vec<Option<Arc<InstructionSummary>>>,
     summaries_made: u32,
@@ -193,7 +193,7 @@ impl Replica {
             forced: None,
             is_plain: false,
             entries: Vec::new(),
-            briefs: Vec::new(),
+            packed: Vec::new(),
             summaries: Vec::new(),
             summaries_made: 0,
             groups: Groups::default(),
@@ -295,9 +295,9 @@ impl Replica {
         let index = id.0 as usize;
         if self.entries.len() <= index {
             self.entries.resize_with(index + 1, || None);
-            self.briefs.resize(index + 1, LOOK);
+            self.packed.resize(index + 1, LOOK);
         }
-        self.briefs[index] = brief_of(&entry);
+        self.packed[index] = packed_of(&entry);
         self.entries[index] = Some(entry);
     }
 
@@ -326,13 +326,13 @@ impl Replica {
         summary
     }
 
-    /// What this forwarder counts.
+    /// Counters of this forwarder.
     #[inline]
     pub(super) fn counters(&self) -> &ForwarderCounters {
         self.shared.of_forwarder(self.number)
     }
 
-    /// What all forwarders share.
+    /// The state that all forwarders share.
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -380,23 +380,25 @@ impl Replica {
         }
     }
 
-    /// Asks for what [`Self::brief`] reads.
+    /// Prefetches for [`Self::packed`].
     #[inline]
-    pub(super) fn prefetch_brief(&self, number: u32) {
-        if let Some(brief) = self.briefs.get(number as usize) {
-            prefetch(brief);
+    pub(super) fn prefetch_packed(&self, number: u32) {
+        if let Some(packed) = self.packed.get(number as usize) {
+            prefetch(packed);
         }
     }
 
-    /// What is to be known of an entry that a lookup found, by its number.
+    /// The summary of an entry that a lookup found, by its number.
     #[inline]
-    pub(super) fn brief(&self, number: u32) -> Brief<'_> {
-        let brief = self.briefs.get(number as usize).copied().unwrap_or(LOOK);
-        if brief & GOTO != 0 {
-            return Brief::Goto(TableId(brief as u8));
+    pub(super) fn packed(&self, number: u32) -> PackedSummary<'_> {
+        let packed = self.packed.get(number as usize).copied().unwrap_or(LOOK);
+        if packed & GOTO != 0 {
+            return PackedSummary::Goto(TableId(packed as u8));
         }
-        let summary = self.summaries.get((brief & !MISS) as usize).and_then(Option::as_deref);
-        summary.map_or(Brief::Look, |summary| Brief::Summary(summary, brief & MISS != 0))
+        let summary = self.summaries.get((packed & !MISS) as usize).and_then(Option::as_deref);
+        summary.map_or(PackedSummary::Look, |summary| {
+            PackedSummary::Summary(summary, packed & MISS != 0)
+        })
     }
 
     /// Whether an entry's time is over.
@@ -543,7 +545,7 @@ impl Replica {
         }
     }
 
-    /// What packets find beside the tables.
+    /// Settings, groups and ports beside the tables.
     pub(super) fn surroundings(&self) -> Surroundings<'_> {
         Surroundings { settings: &self.settings, groups: &self.groups, ports: &self.ports }
     }
@@ -553,7 +555,7 @@ impl Replica {
         self.groups.has_select()
     }
 
-    /// What the entries of all tables look at.
+    /// The bits that the entries of all tables look at.
     pub(super) fn unwildcarded(&self) -> UnwildcardedBits {
         let mut unwildcarded = UnwildcardedBits::default();
         for table in &self.tables {
@@ -567,8 +569,8 @@ impl Replica {
     }
 }
 
-/// What stands for an entry among the briefs.
-fn brief_of(entry: &ReplicaEntry) -> u32 {
+/// The number of an entry's packed summary.
+fn packed_of(entry: &ReplicaEntry) -> u32 {
     let summary = &entry.summary;
     if entry.life.is_limited() {
         return LOOK;

@@ -1,5 +1,5 @@
-//! The forwarder's side of the kernel tier: which decisions may be carried out in the kernel, and
-//! what becomes of the counts.
+//! The forwarder's side of the kernel tier: the choice of decisions that the kernel carries out,
+//! and the credit for its counts.
 //!
 //! A frame that the kernel hands over is decided as any other. Where its decision holds for all
 //! frames with the same masked bytes, needs nothing of this process and changes no more than the
@@ -12,8 +12,8 @@
 //!
 //! An entry with a timeout holds for a lease, which ends while there is time left: with an idle
 //! timeout after half of it. Then it is asked when it was used last, and the lease goes on from
-//! there. So nobody else, other shards or who expires entries, sees an entry run out that frames in
-//! the kernel still use.
+//! there. So neither the other shards nor the agent, which expires entries, see an entry run out
+//! that frames in the kernel still use.
 
 mod credit;
 mod stations;
@@ -27,14 +27,15 @@ use packet::{PacketBuf, Shape};
 use self::credit::{Credit, credits_of};
 pub(super) use self::stations::UsedStation;
 pub use self::table::{
-    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
-use super::Forwarder;
 use super::decide::flush_counts;
 use super::path::{PathId, Paths, Steps};
 use super::program::{Decided, ProgramId};
 use super::replica::Replica;
-use super::versions::Raised;
+use super::tiers::Applied;
+use super::versions::Invalidated;
+use super::{Core, Flush};
 use crate::counter::Counter;
 use crate::fast::forwarder::cache::Evicted;
 use crate::fast::ids::EntryId;
@@ -45,15 +46,15 @@ use crate::fast::sys::ShapeMasks;
 use crate::select::mix;
 use crate::time::Nanos;
 
-/// After a change of the tables the tier rests for so long: while changes follow each other, making
-/// entries anew for each would cost more than they save.
+/// Rest of the tier after a change of the tables: while changes follow each other, making entries
+/// anew for each would cost more than they save.
 const REST_NS: u64 = 1_000_000;
 
-/// Leases that end within so long are asked for together: far less than half of the shortest idle
+/// Leases that end within this time are renewed together: far less than half of the shortest idle
 /// timeout.
 const RENEWAL_NS: u64 = 100_000_000;
 
-/// A flow of `NORMAL` that the kernel cannot carry out is asked about again after so long.
+/// Time until a flow of `NORMAL` that the kernel cannot carry out is tried again.
 const REFUSED_NS: u64 = 10_000_000;
 
 /// Places for flows that were seen once.
@@ -72,7 +73,7 @@ struct Proposal {
     lease: Lease,
 }
 
-/// What the kernel does with a frame.
+/// The kernel's part in a decision: what it does with a frame, and what that counts.
 #[derive(Debug, PartialEq, Eq)]
 struct KernelVerdict {
     credits: Box<[Credit]>,
@@ -81,7 +82,7 @@ struct KernelVerdict {
     stations: Box<[UsedStation]>,
 }
 
-/// How long an entry may decide without being asked.
+/// The time for which an entry may decide without being looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lease {
     until: Nanos,
@@ -97,11 +98,11 @@ struct Slot {
     path: PathId,
     verdict: KernelVerdict,
     lease: Lease,
-    /// Which entry of all that were made it is.
+    /// Number of the entry among all that were made.
     serial: u32,
-    /// Where it stands among those that hold.
+    /// Index in [`Tier::live`].
     live_at: usize,
-    /// What was counted in the slot when it was last looked at.
+    /// The counts of the slot when it was last looked at.
     seen: TierSlotCounts,
     /// It has counted since the hand passed.
     is_used: bool,
@@ -113,7 +114,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug, Default)]
 struct SeenFlow {
     digest: u64,
-    /// Until then it is not asked again whether the kernel can carry its decision out.
+    /// Until then it is not tried again whether the kernel can carry its decision out.
     rests_until: Nanos,
 }
 
@@ -134,16 +135,16 @@ pub(super) struct Tier {
     /// Ports that the program can send by.
     outputs: BTreeSet<PortNo>,
     is_running: bool,
-    /// What the keys have of frames.
+    /// The bits of frames that the keys have.
     masks: ShapeMasks,
-    /// Whether that is what `NORMAL` looks at too, until the pipeline mask changes.
+    /// Whether those that `NORMAL` looks at are among them, until the pipeline mask changes.
     has_stations: bool,
     /// They are to have it.
     lacks_stations: bool,
     /// The moves of stations after which entries were ended.
     moves: SeenMoves,
-    /// How many of those that this forwarder saw the others were told of.
-    moves_told: u64,
+    /// The number of moves that this forwarder has seen and reported.
+    moves_reported: u64,
     rests_until: u64,
     proposals: Vec<Proposal>,
     slots: Vec<Slot>,
@@ -153,8 +154,6 @@ pub(super) struct Tier {
     live: Vec<u32>,
     /// Slots that do not any more, and whose counts are not credited yet.
     ended: Vec<u32>,
-    /// From which slot on counts are still to be credited for who asked.
-    harvest_at: Option<usize>,
     /// Its keys have bytes of packets in them, so its hash has a secret.
     known: HashMap<TierFlow, u32>,
     /// Slots and serials of the entries about flows that show a value of an index, or have a
@@ -169,24 +168,20 @@ pub(super) struct Tier {
     ending: Vec<u32>,
     /// Flows that were seen once. So a flood of new flows makes no entries.
     seen: Vec<SeenFlow>,
-    /// Where the search for a slot to give up goes on.
+    /// Index of the slot from which the search for one to give up goes on.
     hand: usize,
 }
 
-impl Forwarder {
-    /// Says by which ports the kernel can send.
-    pub fn set_tier_outputs(&mut self, outputs: BTreeSet<PortNo>) {
+impl Core {
+    pub(super) fn set_tier_outputs(&mut self, outputs: BTreeSet<PortNo>) {
         self.tier.outputs = outputs;
     }
 
-    /// A port has the kernel's program from now on.
-    pub fn enter_tier(&mut self, port: PortNo) {
+    pub(super) fn enter_tier(&mut self, port: PortNo) {
         self.tier.ports.insert(port);
     }
 
-    /// A port's device goes, or another one takes its place: all entries end, and those of its
-    /// flows leave the table, since a later device is known by another name there.
-    pub fn leave_tier(&mut self, port: PortNo, table: &mut impl KernelTable, now: Nanos) {
+    pub(super) fn leave_tier(&mut self, port: PortNo, table: &mut dyn KernelTable, now: Nanos) {
         self.stop_tier(table, now);
         self.tier.ports.remove(&port);
         let gone: Vec<(TierFlow, u32)> =
@@ -202,14 +197,8 @@ impl Forwarder {
         self.caches.kernel && !self.tier.ports.is_empty() && self.tier.ports.contains(&in_port)
     }
 
-    /// Whether entries of the tier hold.
-    pub(super) fn tier_is_running(&self) -> bool {
-        self.tier.is_running
-    }
-
-    /// Ends all entries of the tier. What they have counted is credited by
-    /// [`Forwarder::settle_tier`].
-    pub fn stop_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
+    /// Ends all entries of the tier. What they have counted is credited by [`Core::credit_ended`].
+    pub(super) fn stop_tier(&mut self, table: &mut dyn KernelTable, now: Nanos) {
         self.tier.rests_until = now.0.saturating_add(REST_NS);
         for proposal in self.tier.proposals.drain(..) {
             self.paths.release(proposal.path);
@@ -231,62 +220,71 @@ impl Forwarder {
         self.figures.kernel_entries = 0;
     }
 
-    /// Credits what entries that hold no more have counted, those of so many slots at once that no
-    /// port waits for long; whether all is credited. Before that nothing may be applied: the
-    /// credits are about what was there while the entries held.
-    pub fn settle_tier(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
-        self.settle_some(table.slots_at_once(), table, now);
+    /// Credits the counts of entries that hold no more, as many at once as no port waits for long;
+    /// whether all are credited. Before that no op may be applied: the credits are about what was
+    /// there while the entries held.
+    pub(super) fn credit_ended(&mut self, table: &mut dyn KernelTable, now: Nanos) -> bool {
+        self.credit_some_ended(table.slots_at_once(), table, now);
         self.tier.ended.is_empty()
     }
 
     /// The same of at most `most`; of how many.
-    fn settle_some(&mut self, most: usize, table: &mut impl KernelTable, now: Nanos) -> usize {
-        for settled in 0..most {
-            let Some(number) = self.tier.ended.pop() else { return settled };
+    fn credit_some_ended(&mut self, most: usize, table: &mut dyn KernelTable, now: Nanos) -> usize {
+        for credited in 0..most {
+            let Some(number) = self.tier.ended.pop() else { return credited };
             let Some(slot) = self.tier.slots.get_mut(number as usize) else { continue };
             let context = (&self.replica, &self.paths, now);
-            self.figures.kernel_hits += harvest(slot, number, table, context);
+            self.figures.kernel_hits += credit_slot(slot, number, table, context);
             self.paths.release(std::mem::replace(&mut slot.path, PathId::NONE));
         }
         most
     }
 
-    /// Makes way for an op, a piece at a time: ends the entries of the tier where it is about more
-    /// than entries, and settles what has ended. Whether it may be applied now.
-    pub fn make_way(&mut self, op: &Op, table: &mut impl KernelTable, now: Nanos) -> bool {
+    /// Prepares for an op, a piece at a time: ends the entries of the tier where it is about more
+    /// than entries, and credits what has ended. Whether it may be applied now.
+    fn prepare_for(&mut self, op: &Op, table: &mut dyn KernelTable, now: Nanos) -> bool {
         if !op.is_about_entries() {
             self.stop_tier(table, now);
         }
-        self.settle_tier(table, now)
+        self.credit_ended(table, now)
     }
 
-    /// Applies an op, and ends the entries of the tier that it concerns. Way was made for it, or is
-    /// made at once.
-    pub fn apply_in_tier(&mut self, op: Op, table: &mut impl KernelTable, now: Nanos) {
-        while !self.make_way(&op, table, now) {}
+    /// Applies an op, once the tier is prepared for it, and ends the entries that it concerns.
+    pub(super) fn apply_in_tier(
+        &mut self,
+        op: Op,
+        table: &mut dyn KernelTable,
+        now: Nanos,
+    ) -> Applied {
+        if !self.prepare_for(&op, table, now) {
+            return Applied::Busy(op);
+        }
         if !op.is_about_entries() {
-            return self.apply(op);
+            self.apply(op);
+            return Applied::Done;
         }
         for proposal in self.tier.proposals.drain(..) {
             self.paths.release(proposal.path);
         }
-        // Nobody asks for what was raised while the tier did not run.
-        self.versions.take_raised();
-        self.replica.apply(op.0, &mut self.versions);
-        let raised = self.versions.take_raised();
+        // What was invalidated while the tier did not run concerns no entry.
+        self.versions.take_invalidated();
+        self.apply(op);
+        let invalidated = self.versions.take_invalidated();
         if self.replica.is_mask_stale {
             self.tier.has_stations = false;
-            return self.stop_tier(table, now);
+            self.stop_tier(table, now);
+            return Applied::Done;
         }
-        match raised {
-            Raised::All => self.stop_tier(table, now),
-            Raised::One(index) if self.tier.is_running => self.end_concerned(&[index], table),
-            Raised::One(_) | Raised::Nothing => {}
+        match invalidated {
+            Invalidated::All => self.stop_tier(table, now),
+            Invalidated::One(index) if self.tier.is_running => self.end_concerned(&[index], table),
+            Invalidated::One(_) | Invalidated::Nothing => {}
         }
+        Applied::Done
     }
 
     /// Ends the entries about flows that show a value of an index, or have a station of it.
-    fn end_concerned(&mut self, indices: &[u16], table: &mut impl KernelTable) {
+    fn end_concerned(&mut self, indices: &[u16], table: &mut dyn KernelTable) {
         let mut ending = std::mem::take(&mut self.tier.ending);
         for index in indices {
             let concerned = self.tier.by_index.remove(index).unwrap_or_default();
@@ -300,20 +298,19 @@ impl Forwarder {
         self.figures.kernel_entries = self.tier.live.len() as u64;
     }
 
-    /// When [`Forwarder::tend_tier`] is due.
-    #[must_use]
-    pub fn tier_due(&self) -> Option<Nanos> {
+    /// When [`Core::maintain_tier`] is due.
+    pub(super) fn tier_due(&self) -> Option<Nanos> {
         let is_due = !self.tier.ended.is_empty() || self.is_behind_moves();
         if is_due { Some(Nanos(0)) } else { self.tier.lease_ends }
     }
 
     /// Ends the entries about stations that have moved, and credits what has ended. If that is
-    /// done, asks the entries whose leases go on when they were used, and lets the leases of those
-    /// that were go on: of so many slots at once. Nothing before it is due.
-    pub fn tend_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
+    /// done, renews the leases of entries that were used: of a bounded number of slots at once.
+    /// Nothing before it is due.
+    pub(super) fn maintain_tier(&mut self, table: &mut dyn KernelTable, now: Nanos) {
         self.end_moved(table);
         if !self.tier.ended.is_empty() {
-            self.settle_tier(table, now);
+            self.credit_ended(table, now);
             return;
         }
         if self.tier.lease_ends.is_none_or(|at| at > now) {
@@ -326,7 +323,7 @@ impl Forwarder {
                 continue;
             }
             let context = (&self.replica, &self.paths, now);
-            self.figures.kernel_hits += harvest(slot, number, table, context);
+            self.figures.kernel_hits += credit_slot(slot, number, table, context);
             let lease = lease_of(slot.path, &self.replica, &self.paths)
                 .of_stations(&slot.verdict.stations, &self.replica);
             if lease.until > slot.lease.until {
@@ -345,35 +342,34 @@ impl Forwarder {
         self.tier.lease_ends = next.map(|at| at.max(Nanos(now.0.saturating_add(RENEWAL_NS))));
     }
 
-    /// From now on [`Forwarder::harvest_some`] credits what all entries have counted.
-    pub fn begin_harvest(&mut self) {
-        self.tier.harvest_at = Some(0);
-    }
-
-    /// Credits what the tier's entries have counted, those of so many slots at once; whether there
-    /// is more to do.
-    pub fn harvest_some(&mut self, table: &mut impl KernelTable, now: Nanos) -> bool {
-        let Some(at) = self.tier.harvest_at else { return false };
+    /// Credits the counts of the tier's entries from slot `at` on, as many at once as no port waits
+    /// for long; whether there is more to do.
+    pub(super) fn collect_counts(
+        &mut self,
+        at: usize,
+        table: &mut dyn KernelTable,
+        now: Nanos,
+    ) -> bool {
         // What ended comes first, but changes that end something each time do not hold it up.
         let piece = table.slots_at_once();
-        let settled = self.settle_some(piece, table, now);
+        let credited = self.credit_some_ended(piece, table, now);
         if !self.tier.ended.is_empty() {
             return true;
         }
-        let left = (piece - settled).max(1);
+        let left = (piece - credited).max(1);
         let end = at.saturating_add(left).min(self.tier.slots.len());
         for (number, slot) in (0..).zip(&mut self.tier.slots).take(end).skip(at) {
             if slot.holds {
                 let context = (&self.replica, &self.paths, now);
-                self.figures.kernel_hits += harvest(slot, number, table, context);
+                self.figures.kernel_hits += credit_slot(slot, number, table, context);
             }
         }
-        self.tier.harvest_at = (end < self.tier.slots.len()).then_some(end);
-        self.tier.harvest_at.is_some()
+        self.flush = Flush::Kernel(end);
+        end < self.tier.slots.len()
     }
 
     /// Makes entries of what the last batch has proposed, and begins when the tier has rested.
-    pub fn update_tier(&mut self, table: &mut impl KernelTable, now: Nanos) {
+    pub(super) fn update_tier(&mut self, table: &mut dyn KernelTable, now: Nanos) {
         if !self.caches.kernel || self.tier.ports.is_empty() {
             return;
         }
@@ -381,15 +377,15 @@ impl Forwarder {
         if self.tier.is_running && self.tier.lacks_stations {
             self.stop_tier(table, now);
         }
-        let is_settled = self.settle_tier(table, now);
-        if !self.tier.is_running || !is_settled {
+        let is_credited = self.credit_ended(table, now);
+        if !self.tier.is_running || !is_credited {
             // What stays of the proposals is known again when their flows go on.
             for proposal in self.tier.proposals.drain(..) {
                 self.paths.release(proposal.path);
             }
             // The pipeline mask is that of the replica only when a batch has passed.
             let rests = now.0 < self.tier.rests_until || self.replica.is_mask_stale;
-            if self.tier.is_running || rests || !is_settled {
+            if self.tier.is_running || rests || !is_credited {
                 return;
             }
             table.start(self.tier.set_masks(&self.pipeline_mask.masks));
@@ -442,7 +438,7 @@ impl Forwarder {
         }
     }
 
-    /// What a decision counts and where it sends, if the kernel can carry it out.
+    /// The kernel's part in a decision, if the kernel can carry it out, and its lease.
     fn for_kernel(
         &mut self,
         decided: Decided,
@@ -455,7 +451,7 @@ impl Forwarder {
         }
         let is_known = match self.paths.steps(decided.path) {
             Steps::One(_) => true,
-            Steps::Many(steps) => !steps.is_empty() && steps.iter().all(|step| step.longer == 0),
+            Steps::Many(steps) => !steps.is_empty() && steps.iter().all(|step| step.len_delta == 0),
         };
         let lease = lease_of(decided.path, &self.replica, &self.paths);
         if !is_known || lease.until <= now {
@@ -488,7 +484,7 @@ impl Forwarder {
         can_send.then(|| (verdict(), lease))
     }
 
-    fn make_entry(&mut self, proposal: Proposal, table: &mut impl KernelTable, now: Nanos) {
+    fn make_entry(&mut self, proposal: Proposal, table: &mut dyn KernelTable, now: Nanos) {
         let Proposal { flow, path, verdict, lease } = proposal;
         let known = self.tier.known.get(&flow).copied();
         // Twice in one batch, or its lease was over.
@@ -506,7 +502,7 @@ impl Forwarder {
             // A station was forgotten, and is somewhere else now.
             table.end(&[number]);
             self.tier.end(number);
-            self.settle_tier(table, now);
+            self.credit_ended(table, now);
         }
         let slot = known.or_else(|| self.free_slot(table, now));
         // Read while nothing counts there: from `put` on the kernel does.
@@ -514,7 +510,7 @@ impl Forwarder {
         let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.does, lease.until))
         else {
             self.figures.kernel_refused += 1;
-            // A slot that was somebody's, and is nobody's now.
+            // A slot that another flow had, and no flow has now.
             let made = self.tier.slots.len();
             let left = slot.filter(|slot| known.is_none() && (*slot as usize) < made);
             self.tier.free.extend(left);
@@ -542,9 +538,9 @@ impl Forwarder {
         self.figures.kernel_entries = self.tier.live.len() as u64;
     }
 
-    /// A slot that nobody has: a new one, a dead one, or one that was not used since the hand
+    /// A slot that no flow has: a new one, a dead one, or one that was not used since the hand
     /// passed.
-    fn free_slot(&mut self, table: &mut impl KernelTable, now: Nanos) -> Option<u32> {
+    fn free_slot(&mut self, table: &mut dyn KernelTable, now: Nanos) -> Option<u32> {
         if let Some(free) = self.tier.free.pop() {
             return Some(free);
         }
@@ -561,7 +557,7 @@ impl Forwarder {
             let is_live = slot.holds;
             if is_live {
                 let context = (&self.replica, &self.paths, now);
-                self.figures.kernel_hits += harvest(slot, number, table, context);
+                self.figures.kernel_hits += credit_slot(slot, number, table, context);
                 if std::mem::take(&mut slot.is_used) {
                     continue;
                 }
@@ -571,7 +567,7 @@ impl Forwarder {
             if is_live {
                 // With what came between the look and the removal: it is the only one that ended.
                 self.tier.end(number);
-                self.settle_tier(table, now);
+                self.credit_ended(table, now);
                 self.figures.kernel_evictions += 1;
             }
             return Some(number);
@@ -656,7 +652,7 @@ impl Tier {
     }
 }
 
-/// How long a decision on this path may stand in the kernel without being asked.
+/// The lease of a decision on this path.
 fn lease_of(path: PathId, replica: &Replica, paths: &Paths) -> Lease {
     let mut lease = Lease { until: Nanos(u64::MAX), goes_on: false };
     each_entry(path, paths, |id| {
@@ -682,10 +678,10 @@ fn each_entry(path: PathId, paths: &Paths, mut each: impl FnMut(EntryId)) {
 }
 
 /// Credits what was counted in a slot since it was last looked at; how many packets.
-fn harvest(
+fn credit_slot(
     slot: &mut Slot,
     number: u32,
-    table: &mut impl KernelTable,
+    table: &mut dyn KernelTable,
     (replica, paths, now): (&Replica, &Paths, Nanos),
 ) -> u64 {
     table.take_back_unsent(number, &slot.verdict.does.outputs);

@@ -22,11 +22,12 @@ use crate::select::mix;
 /// Places for versions of each kind.
 const SLOTS: usize = 4_096;
 
-/// A field without its lowest bits, so many of them.
+/// A field without a number of its lowest bits.
 type Part = (Field, u32);
 
-/// The kinds of values, and what is of each kind. A match's best is the first. Prefixes count by
-/// their first 16 bits, or 32 of IPv6, so that a route that changes leaves most flows alone.
+/// The kinds of values, and the parts of fields that are of each kind. A match's best is the first.
+/// Prefixes count by their first 16 bits, or 32 of IPv6, so that a route that changes leaves most
+/// flows alone.
 const KINDS: [&[Part]; 7] = [
     &[(Field::Ipv4Dst, 0), (Field::Ipv6Dst, 0)],
     &[(Field::Ipv4Src, 0), (Field::Ipv6Src, 0)],
@@ -45,7 +46,7 @@ fn bits((field, shift): Part) -> u128 {
     field.full_mask() >> shift << shift
 }
 
-/// Which version a change raises: that of a value of a field, or the version of everything.
+/// The version that a change raises: that of a value of a field, or the version of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct VersionIndex(u16);
 
@@ -54,9 +55,9 @@ impl VersionIndex {
     pub(super) const ALL: Self = Self(u16::MAX);
 }
 
-/// What changes since [`Versions::take_raised`] can concern.
+/// The packets that changes since the last [`Versions::take_invalidated`] can concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Raised {
+pub(super) enum Invalidated {
     /// There was none.
     #[default]
     Nothing,
@@ -69,7 +70,7 @@ pub(super) enum Raised {
 /// The versions.
 #[derive(Debug)]
 pub(super) struct Versions {
-    raised: Raised,
+    invalidated: Invalidated,
     /// Present state of everything; never zero.
     pub(super) epoch: u64,
     /// The first epoch of the present un-wildcarded bits; decisions of earlier ones hold no longer.
@@ -85,7 +86,7 @@ pub(super) struct Versions {
 impl Versions {
     pub(super) fn new() -> Self {
         Self {
-            raised: Raised::Nothing,
+            invalidated: Invalidated::Nothing,
             epoch: 1,
             first: 1,
             unwildcarded: 0,
@@ -137,24 +138,24 @@ impl Versions {
             kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
         let version = match self.by_value.get_mut(usize::from(index.0)) {
             Some(version) if !is_written => {
-                self.raised = match self.raised {
-                    Raised::Nothing => Raised::One(index.0),
-                    Raised::One(other) if other == index.0 => Raised::One(other),
-                    Raised::One(_) | Raised::All => Raised::All,
+                self.invalidated = match self.invalidated {
+                    Invalidated::Nothing => Invalidated::One(index.0),
+                    Invalidated::One(other) if other == index.0 => Invalidated::One(other),
+                    Invalidated::One(_) | Invalidated::All => Invalidated::All,
                 };
                 version
             }
             Some(_) | None => {
-                self.raised = Raised::All;
+                self.invalidated = Invalidated::All;
                 &mut self.all
             }
         };
         *version = version.wrapping_add(1);
     }
 
-    /// What was changed since this was asked last.
-    pub(super) fn take_raised(&mut self) -> Raised {
-        std::mem::take(&mut self.raised)
+    /// The packets that changes since the last call can concern.
+    pub(super) fn take_invalidated(&mut self) -> Invalidated {
+        std::mem::take(&mut self.invalidated)
     }
 
     /// Anything may have changed.
@@ -162,7 +163,7 @@ impl Versions {
         self.change(VersionIndex::ALL);
     }
 
-    /// Sets which parts of fields are un-wildcarded from now on; invalidates all decisions.
+    /// Sets the parts of fields that are un-wildcarded from now on; invalidates all decisions.
     pub(super) fn set_unwildcarded(&mut self, is_unwildcarded: impl Fn(Field, u128) -> bool) {
         let parts = KINDS.iter().flat_map(|parts| parts.iter()).enumerate();
         let unwildcarded = parts.filter(|(_, part)| is_unwildcarded(part.0, bits(**part)));
@@ -256,7 +257,7 @@ impl Versions {
     }
 }
 
-/// What a match asks of a field.
+/// The value that a match wants in a field.
 fn value_of(compiled: &CompiledMatch, field: Field) -> u128 {
     let slot = FlowKey::slot(field);
     let word = |index: usize| {

@@ -11,7 +11,7 @@ use openflow::{Action, Field, GroupId, PortNo, QueueId};
 use packet::rewrite::{self, TtlInvalid, set_field};
 use packet::{Meta, PacketBuf, Shape};
 
-/// What an action did, or where it says that the packet goes.
+/// Result of an action: a change of the packet, or the way that it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fast) enum Executed {
     /// The packet was changed; whether the action fitted it.
@@ -80,7 +80,7 @@ pub(in crate::fast) fn execute(
     Executed::Rewritten(fits)
 }
 
-/// What an action does to headers, as its row says.
+/// Effect of an action on headers, by its row.
 pub(in crate::fast) fn header_effect(action: &Action) -> HeaderEffect {
     action.kind().row().effect
 }

@@ -6,17 +6,17 @@
 use openflow::{Field, MacAddr, PortNo, QueueId};
 use packet::extract;
 
-use super::{Executed, Goes, Packet, Target, flood, send};
+use super::{Executed, Packet, Target, WalkFlow, flood, send};
 use crate::counter::DropReason;
 use crate::macs::{Station, is_link_local, is_multicast};
 use crate::ports::Port;
 use crate::vlans::{PortVlans, tag_of};
 
-/// What a learning switch knows of stations.
+/// A learning switch, with its knowledge of stations.
 pub(in crate::fast) trait Stations<'a>: Target<'a> {
     /// The port behind which a station was seen. `Break` when the target does nothing with packets
     /// to a station that nobody knows.
-    fn port_of(&mut self, station: Station) -> Goes<Option<PortNo>>;
+    fn port_of(&mut self, station: Station) -> WalkFlow<Option<PortNo>>;
 
     /// A station is seen behind a port. A packet must not see what it taught itself, so this holds
     /// from the next packet on.
@@ -38,7 +38,7 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Stations<'a>>(
     target: &mut T,
     packet: &Packet,
     queue: Option<QueueId>,
-) -> Goes {
+) -> WalkFlow {
     let ports = target.surroundings().ports;
     let key = extract(packet.frame.bytes(), &packet.meta);
     let address = |field| MacAddr::from_u64(u64::try_from(key.get(field)).unwrap_or(u64::MAX));
@@ -68,7 +68,7 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Stations<'a>>(
         let mut copy = target.begin_copy(packet);
         for action in leaves.actions(tag) {
             // They fit every packet, and no target stops at them.
-            let _fits: Goes<Executed> = target.execute(&mut copy, &action);
+            let _fits: WalkFlow<Executed> = target.execute(&mut copy, &action);
         }
         send(target, ports, &copy, number, queue);
         target.end_copy(copy);
@@ -81,11 +81,11 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Stations<'a>>(
         Some(port) if port == in_port => return drop(target, DropReason::ToIngress),
         Some(port) => retagged(target, port),
     }
-    Goes::Continue(())
+    WalkFlow::Continue(())
 }
 
-fn drop<'a, T: Target<'a>>(target: &mut T, reason: DropReason) -> Goes {
+fn drop<'a, T: Target<'a>>(target: &mut T, reason: DropReason) -> WalkFlow {
     target.note(|| format!("dropped: {}", reason.name()));
     target.drop(reason);
-    Goes::Continue(())
+    WalkFlow::Continue(())
 }

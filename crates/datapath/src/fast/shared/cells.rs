@@ -72,7 +72,7 @@ fn sum<'a>(pairs: impl Iterator<Item = &'a Pair>) -> (u64, u64) {
     })
 }
 
-/// What one forwarder counts of a port; on a line of its own, as another forwarder's stands beside.
+/// Counts of a port by one forwarder; on a line of its own, as another forwarder's stands beside.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct PortCell {
@@ -152,7 +152,7 @@ pub(crate) struct GroupCounters {
     buckets: Box<[Box<[Pair]>]>,
 }
 
-/// What one forwarder counts of a group, on a line of its own.
+/// Counts of a group by one forwarder, on a line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct GroupCell(Pair);

@@ -35,7 +35,7 @@ const SHELF: usize = 1;
 /// Entries of one datapath at most.
 pub(crate) const MAX_ENTRIES: usize = CHUNK * CHUNKS;
 
-/// What was counted of one entry.
+/// Counts of one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) packets: u64,

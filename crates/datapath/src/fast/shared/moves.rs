@@ -1,4 +1,4 @@
-//! Which stations have moved to another port: what a kernel tier decided about them must end, in
+//! Stations that have moved to another port: what a kernel tier decided about them must end, in
 //! every shard of the bridge.
 //!
 //! Stations share a few slots with a count each, and a move raises the count of its station's slot.
@@ -45,7 +45,7 @@ impl Moves {
     }
 }
 
-/// What one forwarder has seen of the moves.
+/// The moves that one forwarder has seen.
 #[derive(Debug, Default)]
 pub(crate) struct SeenMoves {
     all: u64,

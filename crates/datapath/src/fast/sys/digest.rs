@@ -9,7 +9,7 @@ use packet::{PacketBuf, Shape};
 
 use crate::fast::forwarder::digest::{self, Keys, LINE, LineKeys, ROUNDS};
 
-/// What the processor can do. Only what it can do can be made.
+/// Instructions of the processor. Only a level that it has can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SimdLevel(Instructions);
 
@@ -115,8 +115,8 @@ pub(crate) fn digest_words(level: SimdLevel, words: &[u64], keys: &Keys) -> u128
     }
 }
 
-/// What sets frames of other ports and shapes apart: bits that differ for each, and a spread of
-/// them where the place in a table comes from.
+/// The mark that sets frames of other ports and shapes apart: bits that differ for each, and a
+/// spread of them where the place in a table comes from.
 #[derive(Clone, Copy)]
 struct Tweak(u128);
 

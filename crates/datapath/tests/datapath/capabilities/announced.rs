@@ -11,18 +11,18 @@ use openflow::{ActionKind, Field, InstructionKind, Version};
 
 /// Something that is announced.
 pub(crate) struct Announced {
-    /// Where.
+    /// The part of the announcement.
     pub(crate) part: &'static str,
-    /// What.
+    /// The capability.
     pub(crate) name: String,
     /// The test behind it, where that is not any case that uses it.
     pub(crate) test: Option<&'static str>,
-    /// What its evidence is called, where the parts of several announcements share it.
+    /// Name of its evidence, where the parts of several announcements share it.
     kind: &'static str,
 }
 
 impl Announced {
-    /// What the evidence is found by.
+    /// The key of the evidence.
     pub(crate) fn key(&self) -> String {
         format!("{} {}", self.kind, self.name)
     }

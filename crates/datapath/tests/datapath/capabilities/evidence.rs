@@ -1,5 +1,5 @@
-//! What the cases use: which fields are matched and set, which actions, instructions, groups and
-//! meters there are in them, and the names of tests.
+//! Capabilities that the cases use: the fields that are matched and set, the actions, instructions,
+//! groups and meters in them, and the names of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter
 use openflow::{Action, Instruction};
 use testkit::cases::{Case, Step, load_dir};
 
-/// What is used, by what it is called, and the cases and tests that there are.
+/// The used capabilities by name, and the cases and tests that there are.
 pub(crate) struct Evidence {
     used: BTreeMap<String, String>,
     cases: BTreeSet<String>,
 }
 
 impl Evidence {
-    /// What the cases of the workspace use.
+    /// The capabilities that the cases of the workspace use.
     pub(crate) fn of_cases() -> Self {
         let mut evidence = Self { used: BTreeMap::new(), cases: BTreeSet::new() };
         for case in load_dir(&testkit::cases_dir("")).unwrap() {
@@ -46,7 +46,7 @@ impl Evidence {
     }
 }
 
-/// What a case uses. What is refused shows nothing, so it is left out.
+/// The capabilities that a case uses. A refused command shows none, so it is left out.
 fn used_by(case: &Case) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for (index, (_, step)) in case.steps.iter().enumerate() {

@@ -16,7 +16,7 @@ use packet::PacketBuf;
 use testkit::cases::{Case, Step};
 use testkit::hex;
 
-/// What the datapath did that no step has named yet.
+/// Verdicts of the datapath that no step has named yet.
 #[derive(Default)]
 struct Unnamed {
     outputs: VecDeque<(PortNo, Vec<u8>)>,

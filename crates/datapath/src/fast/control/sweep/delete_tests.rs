@@ -54,8 +54,8 @@ fn entry(number: u32, group: u32, meter: u32) -> FlowMod {
     }
 }
 
-/// What fills a datapath: a half of the entries uses the first group and the first meter, the
-/// others one each of their own.
+/// Content that fills a datapath: a half of the entries uses the first group and the first meter,
+/// the others one each of their own.
 struct Commands {
     groups: Vec<GroupMod>,
     meters: Vec<MeterMod>,

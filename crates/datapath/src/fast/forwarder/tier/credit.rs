@@ -1,4 +1,4 @@
-//! What a decision in the kernel counts beside its path, from the program that it carries out.
+//! Counts of a decision in the kernel beside its path, from the program that it carries out.
 //!
 //! A program that does anything else than to change the headers of a frame, count, send it by ports
 //! and drop it is not for the kernel, and must never get credits here.
@@ -10,7 +10,7 @@ use crate::counter::DropReason;
 use crate::fast::forwarder::kernel_rewrite::KernelRewrite;
 use crate::fast::forwarder::program::{MicroOp, Program, Terminal};
 
-/// What a decision counts beside its path.
+/// A count of a decision beside its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Credit {
     Output(PortNo),
@@ -19,7 +19,7 @@ pub(super) enum Credit {
     Bucket(GroupId, usize),
 }
 
-/// What a program counts and changes, if it changes the headers of a frame at once, or not at all,
+/// A program's counts and changes, if it changes the headers of a frame at once, or not at all,
 /// and then only sends it by ports or drops it.
 pub(super) fn credits_of(
     program: Program<'_>,
@@ -27,7 +27,7 @@ pub(super) fn credits_of(
 ) -> Option<(Vec<Credit>, MaskedRewrite)> {
     let mut changes = KernelRewrite::new(shape, program.code.guard);
     let mut credits = Vec::new();
-    // Nobody has got the frame, or a copy of it, before it is changed.
+    // No port has got the frame, or a copy of it, before it is changed.
     let mut may_change = true;
     for (micro_op, values) in program.micro_ops() {
         match micro_op {

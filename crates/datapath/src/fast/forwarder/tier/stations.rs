@@ -1,16 +1,16 @@
 //! `NORMAL` in the kernel tier: entries between two stations that are known, and what ends them.
 //!
-//! Where a learning switch decides, the tier's key has both addresses and the VLAN too, and an
-//! entry says where packets between its two stations go. It ends when one of them moves, in every
-//! shard of the bridge, before the next turn of who saw that; and it holds no longer than both
+//! If a learning switch decides, the tier's key has both addresses and the VLAN too, and an entry
+//! is for packets between its two stations. It ends when one of them moves, in every shard of the
+//! bridge, before the next turn of the shard that saw it; and it holds no longer than both
 //! addresses are young enough. The worker learns nothing from what the kernel forwards, so that is
 //! credited to the source's address with the packets: its lease ends after half of the ageing time,
-//! and goes on from when it was used last. An address that nobody has seen is never decided about.
+//! and goes on from when it was used last. An address that no port has seen is never decided about.
 
 use openflow::{Field, PortNo};
 use packet::{PacketBuf, Shape};
 
-use super::{Forwarder, KernelTable, Lease, Proposal, Slot, TIER_BYTES, Tier};
+use super::{Core, KernelTable, Lease, Proposal, Slot, TIER_BYTES, Tier};
 use crate::fast::forwarder::compile::compile_switched;
 use crate::fast::forwarder::path::Steps;
 use crate::fast::forwarder::program::{CompiledProgram, Decided};
@@ -21,7 +21,7 @@ use crate::fast::sys::ShapeMasks;
 use crate::macs::Station;
 use crate::time::{NS_PER_S, Nanos};
 
-/// What `NORMAL` looks at.
+/// The fields that `NORMAL` looks at.
 const FIELDS: [Field; 3] = [Field::EthDst, Field::EthSrc, Field::VlanVid];
 
 /// A station that a decision hangs on, and the port that it is behind.
@@ -34,7 +34,7 @@ pub(in crate::fast::forwarder) struct UsedStation {
 }
 
 impl UsedStation {
-    /// What its entries are listed under, beside those of values.
+    /// The index that its entries are listed under, beside those of values.
     pub(super) fn index(&self) -> u16 {
         INDICES + slot_of(self.station)
     }
@@ -57,8 +57,8 @@ pub(super) fn with_stations(masks: &ShapeMasks) -> ShapeMasks {
 }
 
 impl Lease {
-    /// The same, but no longer than these stations are where they are and young enough; that of the
-    /// source so much that the worker asks in time.
+    /// The same, but no longer than these stations stay at their ports and are young enough; that
+    /// of the source so much that the worker looks in time.
     pub(super) fn of_stations(mut self, stations: &[UsedStation], replica: &Replica) -> Self {
         if stations.is_empty() {
             return self;
@@ -91,7 +91,7 @@ impl Slot {
 }
 
 impl Tier {
-    /// Takes the masks that the tier begins with.
+    /// Sets the masks that the tier begins with.
     pub(super) fn set_masks(&mut self, pipeline: &ShapeMasks) -> &[[u8; TIER_BYTES]; Shape::COUNT] {
         self.has_stations |= std::mem::take(&mut self.lacks_stations);
         self.masks = match self.has_stations {
@@ -102,12 +102,11 @@ impl Tier {
     }
 }
 
-impl Forwarder {
-    /// Whether packets have shown since this was asked last that a station has moved: the
-    /// forwarders of the other shards look after their tiers then, though they may be asleep.
-    pub fn has_seen_moves(&mut self) -> bool {
+impl Core {
+    /// Whether packets have shown since the last call that a station has moved.
+    pub(in crate::fast::forwarder) fn has_seen_moves(&mut self) -> bool {
         let moved = self.replica.counters().stations_moved.get();
-        std::mem::replace(&mut self.tier.moves_told, moved) != moved && self.caches.kernel
+        std::mem::replace(&mut self.tier.moves_reported, moved) != moved && self.caches.kernel
     }
 
     /// Whether entries are to be ended because stations have moved.
@@ -116,7 +115,7 @@ impl Forwarder {
     }
 
     /// Ends the entries about stations that have moved, and what is proposed about them.
-    pub(super) fn end_moved(&mut self, table: &mut impl KernelTable) {
+    pub(super) fn end_moved(&mut self, table: &mut dyn KernelTable) {
         if !self.is_behind_moves() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a table in the kernel is to the forwarder: flows, verdicts, and what was counted of them.
+//! A table in the kernel as the forwarder sees it: flows, verdicts, and their counts.
 
 use openflow::PortNo;
 use packet::{MaskedRewrite, Shape};
@@ -11,7 +11,7 @@ pub const TIER_BYTES: usize = 64;
 /// Most ports that the kernel sends one frame by.
 pub const TIER_OUTPUTS_MAX: usize = 8;
 
-/// What the kernel asks for an entry by.
+/// The key of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TierFlow {
     /// The port.
@@ -22,10 +22,10 @@ pub struct TierFlow {
     pub bytes: [u8; TIER_BYTES],
 }
 
-/// What an entry does with its frames.
+/// An entry's effect on its frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TierVerdict {
-    /// What is changed first.
+    /// Changes that come first.
     pub rewrite: MaskedRewrite,
     /// The ports that the frame leaves by; nowhere without any.
     pub outputs: Box<[PortNo]>,
@@ -33,7 +33,7 @@ pub struct TierVerdict {
 
 /// A table in the kernel that decides about frames before the forwarder sees them.
 pub trait KernelTable {
-    /// How many entries there is room for.
+    /// The number of entries that there is room for.
     fn slots(&self) -> usize;
 
     /// Begins with no entry. Frames are masked by these masks, one for each shape.
@@ -58,10 +58,10 @@ pub trait KernelTable {
     /// Entries that have ended leave the table some time, before their port has another device.
     fn leave(&mut self, flows: &[TierFlow]);
 
-    /// How many slots may be asked for their counts at once, so that no port waits for long.
+    /// The number of slots whose counts may be read at once, so that no port waits for long.
     fn slots_at_once(&self) -> usize;
 
-    /// What was ever counted in a slot.
+    /// All that was ever counted in a slot.
     fn counts(&self, slot: u32) -> TierSlotCounts;
 
     /// Credits packets to the devices of the ports that they came and left by.
@@ -72,7 +72,61 @@ pub trait KernelTable {
     fn take_back_unsent(&mut self, slot: u32, outputs: &[PortNo]);
 }
 
-/// What was ever counted in a slot.
+/// The kernel's table of a forwarder that has none.
+#[derive(Debug)]
+pub enum NoKernel {}
+
+impl KernelTable for NoKernel {
+    fn slots(&self) -> usize {
+        match *self {}
+    }
+
+    fn start(&mut self, _masks: &[[u8; TIER_BYTES]; Shape::COUNT]) {
+        match *self {}
+    }
+
+    fn stop(&mut self) {
+        match *self {}
+    }
+
+    fn put(&mut self, _slot: u32, _flow: &TierFlow, _does: &TierVerdict, _until: Nanos) -> bool {
+        match *self {}
+    }
+
+    fn extend(&mut self, _slot: u32, _until: Nanos) {
+        match *self {}
+    }
+
+    fn end(&mut self, _slots: &[u32]) {
+        match *self {}
+    }
+
+    fn remove(&mut self, _flow: &TierFlow) {
+        match *self {}
+    }
+
+    fn leave(&mut self, _flows: &[TierFlow]) {
+        match *self {}
+    }
+
+    fn slots_at_once(&self) -> usize {
+        match *self {}
+    }
+
+    fn counts(&self, _slot: u32) -> TierSlotCounts {
+        match *self {}
+    }
+
+    fn credit(&mut self, _in_port: PortNo, _outputs: &[PortNo], _counts: &TierSlotCounts) {
+        match *self {}
+    }
+
+    fn take_back_unsent(&mut self, _slot: u32, _outputs: &[PortNo]) {
+        match *self {}
+    }
+}
+
+/// All that was ever counted in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierSlotCounts {
     /// Packets.
@@ -90,7 +144,7 @@ pub struct TierSlotCounts {
 }
 
 impl TierSlotCounts {
-    /// What was counted since then.
+    /// The difference to earlier counts.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
             packets: self.packets.wrapping_sub(earlier.packets),

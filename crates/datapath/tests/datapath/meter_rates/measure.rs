@@ -1,5 +1,5 @@
-//! How exactly a meter keeps its rate: packets of one size at one offered rate through a drop band,
-//! on the fast datapath, in virtual time.
+//! The error of a meter's rate: packets of one size at one offered rate through a drop band, on the
+//! fast datapath, in virtual time.
 //!
 //! A meter lets its burst pass at first. So its rate is taken over ten seconds from its first drop
 //! on; what had passed by then beyond the rate is shown beside it, as the burst.
@@ -16,7 +16,7 @@ use packet::PacketBuf;
 /// Seconds over which a rate is measured.
 pub(crate) const SECONDS: u64 = 10;
 
-/// What a rate counts.
+/// Unit of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Kilobits per second.
@@ -28,7 +28,7 @@ pub(crate) enum Unit {
 /// One measurement to make.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
-    /// What the rate counts.
+    /// Unit of the rate.
     pub(crate) unit: Unit,
     /// The meter's rate.
     pub(crate) rate: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Point {
     pub(crate) offered_pps: f64,
 }
 
-/// What was measured, in the unit of the meter.
+/// The rates of a measurement, in the unit of the meter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     /// Offered.
@@ -49,7 +49,7 @@ pub(crate) struct Measured {
     pub(crate) passed: f64,
     /// Passed beyond the rate before the first drop.
     pub(crate) burst: f64,
-    /// How far what passed is from what should have, in percent.
+    /// Difference between the rate that passed and the one that should have, in percent.
     pub(crate) error_percent: f64,
 }
 
