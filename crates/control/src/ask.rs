@@ -106,7 +106,7 @@ pub fn openflow(socket: &Path, bridge: Option<&str>) -> Result<UnixStream, AskEr
     let bridge = bridge.map(str::to_owned);
     let request = ControlRequest { json: false, bridge, command: ControlCommand::Openflow };
     let mut stream = open(SILENCE_MAX, socket, &request)?;
-    // Byte by byte, since what stands behind the line is the switch's hello.
+    // Byte by byte, since the bytes after the line are the switch's hello.
     let mut text = Vec::new();
     while text.last() != Some(&b'\n') {
         let mut byte = [0];

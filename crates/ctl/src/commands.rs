@@ -117,7 +117,7 @@ mod tests {
                 examples.lines().filter_map(|line| line.trim().strip_prefix("weir ")).collect();
             assert!(!calls.is_empty(), "{name}: {examples}");
             for call in calls {
-                // What stands behind a redirection is the shell's.
+                // The words after a redirection are the shell's.
                 let words = call.split(" < ").next().unwrap().split_whitespace();
                 if let Err(error) = Parsed::try_parse_from(words) {
                     panic!("{name}: weir {call}: {error}");

@@ -28,7 +28,7 @@ Examples:
 pub(super) struct Monitor {
     /// MISS_LEN, invalid_ttl, or both
     words: Vec<String>,
-    /// End after so many messages
+    /// End after this number of messages
     #[arg(long, value_name = "N")]
     count: Option<u64>,
 }

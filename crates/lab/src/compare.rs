@@ -5,7 +5,7 @@
 //! on, of fewer by Welch's t of the logarithms. They are judged with all comparisons counted (Holm,
 //! on Welch's p-values, because those by ranks hold with no usual number of samples). What the
 //! trials' resolution leaves open is part of the interval: it may have gone one way in a whole run.
-//! It must never call a difference a change that so many comparisons make likely by chance.
+//! It must never call a difference a change that the number of comparisons makes likely by chance.
 
 use std::collections::{BTreeMap, BTreeSet};
 

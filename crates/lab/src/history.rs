@@ -62,7 +62,7 @@ pub struct HistoryRow {
 pub struct History {
     /// When each run started, in order.
     pub runs: Vec<String>,
-    /// A row needs so many runs for a change to be seen.
+    /// Runs that a row needs for a change to be seen.
     pub runs_needed: usize,
     /// The rows.
     pub rows: Vec<HistoryRow>,

@@ -1,4 +1,4 @@
-//! Huge pages: whether so many are free as programs with DPDK take. It must never reserve any:
+//! Huge pages: whether enough are free for programs with DPDK. It must never reserve any:
 //! where there are none, the remedy is said.
 
 use files::proc;

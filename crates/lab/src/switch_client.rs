@@ -82,7 +82,7 @@ pub struct Storm {
 }
 
 impl Storm {
-    /// These flow-mods, so many a second.
+    /// These flow-mods, at a rate a second.
     ///
     /// # Errors
     /// One of them cannot be said in the version.

@@ -394,7 +394,7 @@ impl Testbed {
         outcome
     }
 
-    /// The options of every session of the lab, over so many ports of this testbed.
+    /// The options of every session of the lab, over `ports` ports of this testbed.
     fn session_options(&self, ports: usize, waiting: Waiting) -> SessionOptions {
         let has_no_line = match self {
             // The kernel says 10 Gbit/s of every veth, and carries more.

@@ -236,7 +236,7 @@ pub(crate) fn ask(socket: &Path, request: &StatsRequest) -> Result<HostStats, Er
 }
 
 impl HostTap {
-    /// Counts what waits, up to so many packets.
+    /// Counts the packets that wait, up to `most` of them.
     fn drain(&mut self, most: usize) {
         let mut headers = [0; HEADERS_MAX];
         for _ in 0..most {

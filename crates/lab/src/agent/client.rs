@@ -1,7 +1,7 @@
 //! The lab's side: a connection to an agent, or the lab's own machine in the place of one.
 //!
-//! An error names the agent. It must never take one box's clock for another's: whoever asks for the
-//! time says of which.
+//! An error names the agent. It must never take one box's clock for another's: a request for the
+//! time names the box.
 
 use std::time::{Duration, Instant};
 

@@ -27,7 +27,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One question for the time, and its answer. Nanoseconds; the first and the last by the clock of
-/// who asks, the others by that of who answers.
+/// the asking side, the others by that of the answering one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     /// When the question left.
@@ -56,7 +56,7 @@ impl Exchange {
         there as f64 / 2.0 + back as f64 / 2.0
     }
 
-    /// The moment to which the offset belongs, by the clock of who asks.
+    /// The moment to which the offset belongs, by the clock of the asking side.
     #[must_use]
     pub fn at_ns(&self) -> i64 {
         self.asked_ns.midpoint(self.returned_ns)
@@ -129,7 +129,7 @@ impl ClockRecord {
 /// The difference of two clocks as a line over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockLine {
-    /// Centre of the weighted points, by the clock of who asks.
+    /// Centre of the weighted points, by the clock of the asking side.
     middle_ns: f64,
     /// Sum of the weights' products with the squared distance from the centre.
     spread: f64,
@@ -180,14 +180,14 @@ impl ClockLine {
         Some(line)
     }
 
-    /// The difference at a moment of the clock of who asks. Far from the points the error grows
+    /// The difference at a moment of the asking side's clock. Far from the points the error grows
     /// with the distance.
     #[must_use]
     pub fn at(&self, at_ns: i64) -> ClockReading {
         self.reading(at_ns as f64 - self.middle_ns)
     }
 
-    /// By how much the difference grows in a second of who asks: 1e-6 is a microsecond a second.
+    /// By how much the difference grows in a second of the asking side: 1e-6 is a microsecond a second.
     #[must_use]
     pub fn drift(&self) -> f64 {
         self.drift

@@ -79,7 +79,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// For network devices of this machine, whose names come from whoever runs it.
+    /// For network devices of this machine, whose names come from its operator.
     #[must_use]
     pub fn new(interfaces: Vec<String>) -> Self {
         Self::opening(interfaces, |name| netdev::open_text(&format!("af_packet:{name}")))

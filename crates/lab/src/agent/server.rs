@@ -135,7 +135,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Agent {
     /// Listens for labs that are to use the interfaces of `executor`, without TLS where there is
-    /// none: whoever reaches the address may then send frames.
+    /// none: any host that reaches the address may then send frames.
     ///
     /// # Errors
     /// When the address cannot be bound.

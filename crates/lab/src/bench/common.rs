@@ -88,7 +88,7 @@ impl Run {
         } else {
             row.text()
         };
-        // Whoever reads may have gone, which is no reason to panic.
+        // The reader may have gone, which is no reason to panic.
         std::io::stdout().write_all(text.as_bytes()).context("writing a row")
     }
 }

@@ -266,7 +266,7 @@ fn count_late(found: &[CaseFinding]) -> usize {
     found.iter().filter(|found| found.is_late).count()
 }
 
-/// Whether packets obey what the answered barrier stands behind, by the cases that were played.
+/// Whether packets obey all messages before the answered barrier, by the cases that were played.
 #[must_use]
 pub fn obedience(found: &[CaseFinding]) -> Option<Finding> {
     let played = found.iter().filter(|found| found.verdict == CaseVerdict::Passed).count();

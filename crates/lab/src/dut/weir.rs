@@ -102,7 +102,7 @@ pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
     program: None,
 };
 
-/// The switch `weir=PATH`: that build, in user space and never asleep. Whoever asks for one has a
+/// The switch `weir=PATH`: that build, in user space and never asleep. The user of one has a
 /// value of its own, which stays for as long as the program runs.
 pub(super) fn other_build(name: &str) -> Option<&'static dyn Dut> {
     let path = name.strip_prefix("weir=").filter(|path| !path.is_empty())?;

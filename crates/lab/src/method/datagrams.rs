@@ -75,7 +75,7 @@ impl Method for Datagrams {
     }
 }
 
-/// Payload of a frame of so many bytes, FCS included.
+/// Payload of a frame of that size in bytes, FCS included.
 fn payload(frame_size: u32) -> u32 {
     frame_size.saturating_sub(OVERHEAD)
 }

@@ -25,7 +25,7 @@ const METRICS: &[Metric] = &[
     Metric::new("meter_burst_kbit", "passed above the rate at first", "kbit", Better::Lower, 1),
 ];
 
-/// The offered load, where the cell says nothing else, is so many times the meter's rate.
+/// The offered load in multiples of the meter's rate, unless the cell sets another.
 const OVERLOAD: f64 = 2.0;
 
 /// The share of a trial in which the bucket is emptied.
@@ -54,7 +54,7 @@ impl MeterRate {
         })
     }
 
-    /// In frames of so many bits a second.
+    /// In frames a second, for frames of `frame_bits`.
     fn pps(self, frame_bits: f64) -> f64 {
         match self {
             Self::Bits(bps) => bps / frame_bits,
@@ -174,7 +174,7 @@ impl Metered {
         }
     }
 
-    /// The figures for frames of so many bits, and what whole frames leave open.
+    /// The figures for frames of that size in bits, and their bounds by whole frames.
     pub(super) fn figures(&self, frame_bits: f64) -> (Values, Vec<Resolution>) {
         let kbit = |frames: f64| frames * frame_bits / 1e3;
         let [error, rate, burst] = self.steps;

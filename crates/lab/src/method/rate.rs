@@ -138,7 +138,7 @@ impl Method for ForwardingRate {
     }
 }
 
-/// The figures of a search, and what it leaves open, for frames of so many bits on the line.
+/// The figures of a search with their bounds, for frames of that size in bits on the line.
 pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>) {
     let mbps = |pps: f64| pps * line_bits / 1e6;
     let values = vec![
@@ -158,7 +158,7 @@ pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>
 /// The search, then one longer trial beyond what was carried, and the load of every part in it:
 /// between the short trials of a search nothing is sent, so that no part is busy all the while.
 ///
-/// `trial` offers so many frames a second for so many seconds.
+/// `trial` offers a rate in frames a second for a time in seconds.
 pub(super) fn measure(
     program: &'static str,
     context: &MethodContext<'_>,

@@ -22,7 +22,7 @@ const ROUNDING: f64 = 0.01;
 /// Narrowing ends after as many trials.
 const NARROWING_MAX: usize = 8;
 
-/// Each step of the growing load is so many times the last.
+/// Ratio of each step of the growing load to the last.
 const GROWTH: f64 = 4.0;
 
 /// Start of a search whose earlier result is known, as a share of it, and the growth of its steps:
@@ -42,7 +42,7 @@ const STEP_MAX: f64 = 0.8;
 /// that leaves the trial in the results loses so much of it.
 const CLEAR_LOSS: f64 = 0.35;
 
-/// A saturating trial offers so many times what was carried, and of a line at most so much.
+/// Load of a saturating trial, in multiples of the rate carried and, at most, of the line.
 const OVERLOAD: f64 = 1.1;
 const LINE_MORE: f64 = 1.02;
 

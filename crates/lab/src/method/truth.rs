@@ -25,7 +25,7 @@ use crate::stats::{Reported, reported_mean_within};
 
 const CAMPAIGNS: u64 = 100;
 
-/// Of 100 rows of a method so many hold the truth.
+/// Rows of a method, of 100, that hold the truth.
 const HELD_MIN: u64 = 98;
 
 /// Of a single metric chance alone makes more than so many of 100 intervals of 99 % wrong in one of

@@ -113,7 +113,7 @@ pub(crate) fn claims(section: &Section<'_>) -> Vec<Claim> {
     claims
 }
 
-/// Up to so many published figures stand in one sentence.
+/// Largest number of published figures in one sentence.
 const PUBLISHED_MAX: usize = 4;
 
 /// The first row with published figures, beside ours.

@@ -399,7 +399,7 @@ fn renamed(name: &str, long: &str) -> String {
     }
 }
 
-/// The samples as files, for the tests of the page in a browser and for whoever wants to look.
+/// The samples as files, for the tests of the page in a browser and for a look by hand.
 /// `WEIR_WRITE_RESULTS=1` writes them.
 #[test]
 fn the_samples_are_the_files() {

@@ -11,7 +11,7 @@ use super::number::duration;
 use super::section::{Section, sections};
 use crate::results::Results;
 
-/// The text, for so many columns.
+/// The text, `width` columns wide.
 #[must_use]
 pub(crate) fn render(results: &Results, width: u16) -> String {
     let width = width.max(20);

@@ -234,7 +234,7 @@ fn refuse(key: &'static str, text: &dyn ToString, why: &str) -> Result<(), Setti
     Err(SettingsError::new(key, &text.to_string(), why))
 }
 
-/// Whether so many can be made.
+/// Whether that number can be made.
 fn check_count(key: &'static str, count: u64, most: u64) -> Result<(), SettingsError> {
     if (1..=most).contains(&count) {
         return Ok(());

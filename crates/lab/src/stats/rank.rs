@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::interval::normal_cdf;
 
-/// Up to so many samples the distributions are exact.
+/// Up to this number of samples the distributions are exact.
 pub(super) const EXACT_MAX: usize = 60;
 
 /// The distribution of a rank statistic where there is no difference.

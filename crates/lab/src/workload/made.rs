@@ -58,7 +58,7 @@ pub(crate) fn frame(number: u32) -> Vec<u8> {
     headers.udp(1000, 2000).payload(&[0; 18]).build()
 }
 
-/// Writes a trace of so many flows, a frame each in an order without a pattern; its path.
+/// Writes a trace of `flows` flows, a frame each in an order without a pattern; its path.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -309,7 +309,7 @@ fn is_master(output: &str, number: u32) -> bool {
     last == Some(true)
 }
 
-/// The file of so many bridges, all of these controllers.
+/// The file of a number of bridges, all of these controllers.
 fn bridges(count: u32, controllers: &[u16], folder: &Path) -> String {
     let endpoints: Vec<String> =
         controllers.iter().map(|port| format!("tcp:127.0.0.1:{port}")).collect();

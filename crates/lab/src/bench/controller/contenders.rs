@@ -285,7 +285,7 @@ pub(super) fn pin(pid: u32, cores: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// A TCP port of this machine that nobody listens on; who asks binds it a moment later.
+/// A TCP port of this machine without a listener; the caller binds it a moment later.
 ///
 /// # Errors
 /// There is none.

@@ -37,7 +37,7 @@ struct LoadReport {
     controller_core: f64,
 }
 
-/// Loads `entries` into so many switches, as often as the run says, each time into new ones.
+/// Loads `entries` into a number of switches, as often as the run says, each time into new ones.
 ///
 /// # Errors
 /// A program does not start, a switch refuses an entry or has fewer than it was sent, or the run
@@ -98,7 +98,7 @@ fn once(switches: u32, entries: u32, others: &[usize], run: &Run) -> Result<Meas
     Ok(Measured { figures, used, limit, oddities })
 }
 
-/// The file of so many bridges with one port each, all of one controller.
+/// The file of a number of bridges with one port each, all of one controller.
 fn bridges(count: u32, port: u16, folder: &Path) -> String {
     let mut text = format!(
         "controller = [\"tcp:127.0.0.1:{port}\"]\nprotocols = [\"OpenFlow13\"]\nmax-backoff = 1\n"

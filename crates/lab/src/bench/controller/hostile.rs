@@ -44,7 +44,7 @@ pub(super) struct HostilePeers {
 }
 
 impl HostilePeers {
-    /// Opens so many connections a second to `target`, from these cores.
+    /// Opens `rate` connections a second to `target`, from these cores.
     ///
     /// # Errors
     /// The target is no TCP port, or there is no thread.

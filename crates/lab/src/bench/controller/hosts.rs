@@ -2,7 +2,7 @@
 //!
 //! Every host has addresses that no other host of any switch has, and one port for ever, so that a
 //! learning switch learns each once and finds it again. A packet carries a marker with a number:
-//! whoever sends the packet back shows which packet-in it answers. Packets are made once and
+//! a packet that comes back shows which packet-in it answers. Packets are made once and
 //! patched, since a controller takes millions a second.
 
 use std::net::Ipv4Addr;

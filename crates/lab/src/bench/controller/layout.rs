@@ -136,7 +136,7 @@ pub(super) struct PacketIns {
 }
 
 impl PacketIns {
-    /// Those of this version, for so many ports and datagrams of so many bytes.
+    /// Those of this version, for a number of ports and a size of datagrams in bytes.
     ///
     /// # Errors
     /// When the version has no such port.

@@ -24,7 +24,7 @@ pub(super) enum Behaviour {
     Hub(Duration),
     /// Answers with a flow-mod and a packet-out.
     FlowAndPacket,
-    /// As a hub, but once, after so many packet-ins, it stops for that long.
+    /// As a hub, but once, after this number of packet-ins, it stops for this time.
     Stalls(u32, Duration),
     /// Says hello and asks who the switch is, and nothing else.
     Mute,
@@ -34,9 +34,9 @@ pub(super) enum Behaviour {
     Garbage,
     /// As a hub, with a flow-mod that does not parse before each packet-out.
     Malformed,
-    /// As a hub, until so many packet-ins have come; it reads nothing from then on.
+    /// As a hub, until this number of packet-ins has come; it reads nothing from then on.
     Deaf(u32),
-    /// As a hub, until so many packet-ins have come; it ends the connection then.
+    /// As a hub, until this number of packet-ins has come; it ends the connection then.
     Leaves(u32),
 }
 

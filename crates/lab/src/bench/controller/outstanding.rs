@@ -16,7 +16,7 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Room for at least so many.
+    /// Room for at least `room` packet-ins.
     pub(super) fn new(room: u32) -> Self {
         let room = room.clamp(1, NUMBERS / 4).next_power_of_two();
         Self { due_ns: vec![0; room as usize].into(), next: 0, waiting: 0 }

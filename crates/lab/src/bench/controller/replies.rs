@@ -46,7 +46,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The switch of this number, from 0, with so many ports.
+    /// The switch of this number, from 0, with `ports` ports.
     pub(super) fn new(version: Version, number: u32, ports: u32) -> Self {
         let both = [u32::MAX, 0];
         Self {

@@ -110,7 +110,7 @@ impl RingTopology {
     /// Takes a link down or up; when.
     pub(super) fn set_link(&self, number: u32, is_up: bool) -> Instant {
         let at = Instant::now();
-        // Whoever is gone is found out by the next wait.
+        // A thread that is gone is found out by the next wait.
         let _ = self.orders.send(Order::Link(number, is_up));
         at
     }

@@ -28,7 +28,7 @@ const GREET_AGAIN_NS: u64 = 500_000_000;
 /// A packet-in has no answer when none has come to any for this time.
 const GIVE_UP_NS: u64 = 2_000_000_000;
 
-/// So many answers are decoded at first, and then one of so many.
+/// Number of the first answers that are all decoded; of the later ones, one in this many.
 const CHECKED_FIRST: u64 = 64;
 const CHECKED_EVERY: u64 = 256;
 
@@ -55,7 +55,7 @@ pub(super) enum Phase {
 /// When packet-ins are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
-    /// As soon as fewer than so many wait for an answer, at each switch.
+    /// As soon as fewer than this number wait for an answer, at each switch.
     Window(u32),
     /// So many a second over all switches, whether or not there are answers.
     Rate(f64),
@@ -351,7 +351,7 @@ impl EmulatedSwitch {
         }
     }
 
-    /// Sends what no controller can read, so many for a hundred packet-ins.
+    /// Sends messages that no controller can read, a number for each hundred packet-ins.
     fn send_invalid(&mut self, connection: &mut Connection, tally: &mut Tally) {
         self.invalid_due += self.common.invalid_percent;
         while self.invalid_due >= 100 {

@@ -204,7 +204,7 @@ async fn run_switch(shared: Rc<Shared>, index: usize) {
         if was_served {
             break;
         }
-        // Whoever goes meanwhile is told at the next look.
+        // A switch that goes meanwhile is reported at the next look.
         let _ = tokio::time::timeout(RECONNECT_AFTER, phase.changed()).await;
     }
     Progress::count(&shared.progress().down);

@@ -154,11 +154,11 @@ pub(super) struct TrialFigure {
     pub(super) value: f64,
     /// Its unit.
     pub(super) unit: &'static str,
-    /// Whether it would be another if whoever was the limit were faster.
+    /// Whether it would be another if the limiting part were faster.
     pub(super) has_limit: bool,
 }
 
-/// A figure that whoever was the limit decides.
+/// A figure that the limiting part decides.
 pub(super) fn figure(suffix: &'static str, value: f64, unit: &'static str) -> TrialFigure {
     // More than six digits are none of the figure's.
     let value = if value.abs() < 1_000.0 { rounded(value) } else { value.round() };

@@ -12,7 +12,7 @@ const WAITS_MAX_NS: u64 = 6_000_000_000;
 /// A switch looks at its timeouts about so often, nanoseconds.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Why a case cannot be played in a check of that version, on a switch with so many ports.
+/// Why a case cannot be played in a check of that version, on a switch with `ports` ports.
 #[must_use]
 pub fn obstacle(case: &Case, version: Version, ports: u32, has_links: bool) -> Option<String> {
     if let Some(other) = other_version(case, version) {

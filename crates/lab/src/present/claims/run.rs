@@ -10,7 +10,7 @@ use crate::results::{CellState, Results};
 
 use super::{Claim, Tone, in_place};
 
-/// Up to so many rows are named in which the first switch is behind.
+/// Largest number of named rows in which the first switch is behind.
 const BEHIND_MAX: usize = 5;
 
 /// The sentences of a run.

@@ -8,7 +8,7 @@ use super::escape::escape;
 use crate::present::number::{axis_value, number};
 use crate::results::{CellResults, Results, ScenarioResults, TrialRecord};
 
-/// Up to so many trials that were left out are named for each scenario.
+/// Largest number of left-out trials that are named for each scenario.
 const LEFT_OUT_MAX: usize = 200;
 
 /// The section.

@@ -10,10 +10,10 @@ use crate::present::section::Section;
 use crate::results::{MetricInfo, Plot, PlotKind, Results};
 use crate::stats::{CONFIDENCE, dkw_reach};
 
-/// From so many bytes on, quantiles are thinned and what programs said is left out.
+/// From this number of bytes on, quantiles are thinned and what programs said is left out.
 pub(super) const DATA_MAX: usize = 6 << 20;
 
-/// A thinned distribution has so many quantiles.
+/// Quantiles of a thinned distribution.
 const THINNED: usize = 41;
 
 /// Every switch, in the order of the results: the order of their colours.
