@@ -4,8 +4,9 @@
 //! sends and receives there what a lab asks for, and counts. The lab asks by the messages of
 //! [`protocol`], over TLS; [`clock`] says by how much the boxes' clocks differ, and how well that
 //! is known. An agent must never do more than that: it reads no file and changes no interface for a
-//! lab. It runs no program either, unless its operator has allowed it: then hosts of the lab's stand
-//! behind its interfaces and run those of [`crate::host_program`], and go when they are closed.
+//! lab. It runs no program either, unless its operator has allowed it: then hosts of the lab's
+//! stand behind its interfaces and run those of [`crate::host_program`], and go when they are
+//! closed.
 
 pub mod client;
 pub mod clock;

@@ -187,7 +187,8 @@ impl ClockLine {
         self.reading(at_ns as f64 - self.middle_ns)
     }
 
-    /// By how much the difference grows in a second of the asking side: 1e-6 is a microsecond a second.
+    /// By how much the difference grows in a second of the asking side: 1e-6 is a microsecond a
+    /// second.
     #[must_use]
     pub fn drift(&self) -> f64 {
         self.drift

@@ -25,8 +25,8 @@ pub(super) const QUIET: Duration = Duration::from_millis(60);
 /// The longest wait for that.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Up to this rate, frames a second, the lab's threads run in real time. Beyond it the sender, which
-/// polls for the last 60 us before each due time, would hold a core for itself.
+/// Up to this rate, frames a second, the lab's threads run in real time. Beyond it the sender,
+/// which polls for the last 60 us before each due time, would hold a core for itself.
 const REAL_TIME_PPS: f64 = 10_000.0;
 
 /// Time between two looks at the flag that stops a run.
