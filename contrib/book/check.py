@@ -23,8 +23,8 @@ def problems(browser):
         "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     if wide > screen:
         yield f"{wide} pixels in {screen}"
-    for said in browser.complaints():
-        yield str(said)
+    for complaint in browser.complaints():
+        yield str(complaint)
     for name in browser.run("return performance.getEntriesByType('resource').map((o) => o.name)"):
         if name.startswith("http"):
             yield f"fetches {name}"

@@ -3,8 +3,8 @@
 //!
 //! Ports that cost nothing (`null`) tell what the engine takes, wires in memory what the delay of
 //! nothing is, a veth pair what the kernel takes. Everything of ours runs in this process, on the
-//! threads of a session; DPDK's testpmd runs beside it, in turns. A row is one figure; its
-//! threshold is in `docs/generator.md`.
+//! threads of a session; DPDK's testpmd runs beside it, in turns. A row is one figure;
+//! `docs/speed.md` has those of one machine.
 
 mod peers;
 mod rates;

@@ -180,7 +180,7 @@ fn quick_runs_of_one_switch_agree_in_nearly_every_row() {
     }
 }
 
-/// docs/lab.md has these figures.
+/// docs/lab-method.md has these figures.
 #[test]
 fn a_tenth_more_is_seen_as_often_as_the_page_says() {
     for (variation, least) in [(0.01, 100), (0.02, 99), (0.05, 18)] {
