@@ -50,7 +50,20 @@ pub(crate) enum Effect {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a>(pub(crate) &'a [FormValue]);
 
-impl Values<'_> {
+impl<'a> Values<'a> {
+    /// The ports of the line, at whatever place.
+    pub(crate) fn all_ports(self) -> &'a [usize] {
+        let ports =
+            |value: &'a _| if let FormValue::Ports(ports) = value { Some(ports) } else { None };
+        self.0.iter().find_map(ports).map_or(&[], Vec::as_slice)
+    }
+
+    /// The words of the line's choices, in order.
+    pub(crate) fn words(self) -> impl Iterator<Item = &'a str> {
+        let word = |value: &'a _| if let FormValue::Word(word) = value { Some(word) } else { None };
+        self.0.iter().filter_map(word).map(String::as_str)
+    }
+
     /// The ports at `at`.
     pub(crate) fn ports(&self, at: usize) -> &[usize] {
         let FormValue::Ports(ports) = &self.0[at] else { unreachable!("no ports: {self:?}") };

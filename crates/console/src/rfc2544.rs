@@ -142,11 +142,11 @@ fn precision(text: &str) -> Result<f64, String> {
 }
 
 /// A measurer that reports each trial on standard error.
-struct TellingMeasurer<M> {
+struct ReportingMeasurer<M> {
     inner: M,
 }
 
-impl<M: Measurer> Measurer for TellingMeasurer<M> {
+impl<M: Measurer> Measurer for ReportingMeasurer<M> {
     type Error = M::Error;
 
     fn run(&mut self, phases: &[TrialInput]) -> Result<Vec<TrialOutput>, M::Error> {
@@ -203,7 +203,7 @@ impl Rfc2544Args {
         session.outlast_down(&[self.from], outlasts).map_err(session_error)?;
         let (from, to, is_learning) = (self.from, self.to, !self.no_learning);
         let session = &mut session;
-        let mut measurer = TellingMeasurer {
+        let mut measurer = ReportingMeasurer {
             inner: SessionMeasurer {
                 session,
                 from,

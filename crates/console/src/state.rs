@@ -7,10 +7,13 @@
 pub(crate) mod packet;
 pub(crate) mod random;
 pub(crate) mod range;
+mod word_enum;
 
 use std::path::PathBuf;
 
 use generator::profile::Rate;
+
+use self::word_enum::word_enum;
 
 pub(crate) use packet::{EtherKind, IpProtocol, PacketSettings};
 pub(crate) use random::{RandomBits, RandomMasks};
@@ -19,80 +22,40 @@ pub(crate) use range::{Bound, RANGE_FIELDS, RangeField, RangeKind, RangeSettings
 /// Packets that a sequence holds, as in Pktgen.
 pub(crate) const SEQUENCE_MAX: usize = 16;
 
-/// The screen that is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PageName {
-    /// Rates and settings of the ports.
-    Main,
-    /// The settings of the range words.
-    Range,
-    /// The packets of a port's sequence.
-    Sequence,
-    /// Delay and jitter of each port.
-    Latency,
-    /// Counters of each port.
-    Stats,
-    /// The thread of each queue.
-    Cpu,
-    /// Each stream that is loaded.
-    Streams,
-    /// Each port's device and use.
-    Config,
-    /// The capture files that ports send.
-    Pcap,
-    /// The masks of random bits.
-    Random,
-    /// Lines that were shown.
-    Log,
-    /// The counters of the devices.
-    Xstats,
+word_enum! {
+    /// The screen that is shown, in the order of `page next`.
+    PageName {
+        /// Rates and settings of the ports.
+        Main "main",
+        /// The settings of the range words.
+        Range "range",
+        /// The packets of a port's sequence.
+        Sequence "seq",
+        /// Delay and jitter of each port.
+        Latency "latency",
+        /// Counters of each port.
+        Stats "stats",
+        /// The thread of each queue.
+        Cpu "cpu",
+        /// Each stream that is loaded.
+        Streams "streams",
+        /// Each port's device and use.
+        Config "config",
+        /// The capture files that ports send.
+        Pcap "pcap",
+        /// The masks of random bits.
+        Random "rnd",
+        /// Lines that were shown.
+        Log "log",
+        /// The counters of the devices.
+        Xstats "xstats",
+    }
 }
 
 impl PageName {
-    /// All pages in the order of `page next`.
-    pub(crate) const ALL: [Self; 12] = [
-        Self::Main,
-        Self::Range,
-        Self::Sequence,
-        Self::Latency,
-        Self::Stats,
-        Self::Cpu,
-        Self::Streams,
-        Self::Config,
-        Self::Pcap,
-        Self::Random,
-        Self::Log,
-        Self::Xstats,
-    ];
-
-    /// The page's word.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Range => "range",
-            Self::Sequence => "seq",
-            Self::Latency => "latency",
-            Self::Stats => "stats",
-            Self::Cpu => "cpu",
-            Self::Streams => "streams",
-            Self::Config => "config",
-            Self::Pcap => "pcap",
-            Self::Random => "rnd",
-            Self::Log => "log",
-            Self::Xstats => "xstats",
-        }
-    }
-
-    /// The page with this word; `sequence` is `seq` too.
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        let word = if word == "sequence" { "seq" } else { word };
-        Self::ALL.into_iter().find(|page| page.word() == word)
-    }
-
     /// The page after this one.
     pub(crate) fn next(self) -> Self {
-        let at = Self::ALL.iter().position(|page| *page == self).unwrap_or(0);
-        Self::ALL[(at + 1) % Self::ALL.len()]
+        Self::ALL[(self as usize + 1) % Self::ALL.len()]
     }
 }
 

@@ -5,45 +5,23 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use generator::profile::Payload;
 
-/// The header after the Ethernet header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EtherKind {
-    Ipv4,
-    Ipv6,
-    Arp,
-}
+use super::word_enum::word_enum;
 
-impl EtherKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Ipv4, Self::Ipv6, Self::Arp];
-
-    /// As in `type ipv4 all`.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Ipv4 => "ipv4",
-            Self::Ipv6 => "ipv6",
-            Self::Arp => "arp",
-        }
+word_enum! {
+    /// The header after the Ethernet header, as in `type ipv4 all`.
+    EtherKind {
+        Ipv4 "ipv4",
+        Ipv6 "ipv6",
+        Arp "arp",
     }
 }
 
-/// The header after the IP header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IpProtocol {
-    Udp,
-    Tcp,
-    Icmp,
-}
-
-impl IpProtocol {
-    pub(crate) const ALL: [Self; 3] = [Self::Udp, Self::Tcp, Self::Icmp];
-
-    /// As in `proto udp all`.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Icmp => "icmp",
-        }
+word_enum! {
+    /// The header after the IP header, as in `proto udp all`.
+    IpProtocol {
+        Udp "udp",
+        Tcp "tcp",
+        Icmp "icmp",
     }
 }
 

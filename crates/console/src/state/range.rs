@@ -1,36 +1,12 @@
 //! Range mode: fields that run from packet to packet, each with start, least, most and step.
 //!
-//! A row of [`RANGE_FIELDS`] is a field: its word in both grammars of Pktgen, how its values are
+//! A line of `range_fields!` is a field: its word in both grammars of Pktgen, how its values are
 //! written, and its header field.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::packet::{IpProtocol, mac_text};
-
-/// A field of range mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RangeField {
-    DstMac,
-    SrcMac,
-    DstIp,
-    SrcIp,
-    DstPort,
-    SrcPort,
-    VlanId,
-    Cos,
-    Tos,
-    Ttl,
-    PktSize,
-    Teid,
-    TcpSeq,
-    TcpAck,
-    TcpFlags,
-    MplsEntry,
-    QinqOuter,
-    QinqInner,
-    GreKey,
-    Vni,
-}
+use super::word_enum::word_enum;
 
 /// The form of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,33 +25,46 @@ pub(crate) struct RangeFieldRow {
     pub(crate) kind: RangeKind,
 }
 
-const fn row(field: RangeField, word: &'static str, kind: RangeKind) -> RangeFieldRow {
-    RangeFieldRow { field, word, kind }
+/// Declares the fields in the order of the page: the enum and its rows.
+macro_rules! range_fields {
+    ($($field:ident $word:literal $kind:ident,)+) => {
+        /// A field of range mode.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum RangeField {
+            $($field,)+
+        }
+
+        /// The fields in the order of the page.
+        pub(crate) const RANGE_FIELDS: [RangeFieldRow; [$($word),+].len()] = [$(RangeFieldRow {
+            field: RangeField::$field,
+            word: $word,
+            kind: RangeKind::$kind,
+        }),+];
+    };
 }
 
-/// The fields in the order of the page.
-pub(crate) const RANGE_FIELDS: [RangeFieldRow; 20] = [
-    row(RangeField::DstIp, "dst.ip", RangeKind::Ip),
-    row(RangeField::SrcIp, "src.ip", RangeKind::Ip),
-    row(RangeField::DstPort, "dst.port", RangeKind::Number),
-    row(RangeField::SrcPort, "src.port", RangeKind::Number),
-    row(RangeField::VlanId, "vlan.id", RangeKind::Number),
-    row(RangeField::Cos, "cos", RangeKind::Number),
-    row(RangeField::Tos, "tos", RangeKind::Number),
-    row(RangeField::Ttl, "ttl", RangeKind::Number),
-    row(RangeField::PktSize, "pkt.size", RangeKind::Number),
-    row(RangeField::Teid, "gtpu.teid", RangeKind::Number),
-    row(RangeField::DstMac, "dst.mac", RangeKind::Mac),
-    row(RangeField::SrcMac, "src.mac", RangeKind::Mac),
-    row(RangeField::TcpSeq, "tcp.seq", RangeKind::Number),
-    row(RangeField::TcpAck, "tcp.ack", RangeKind::Number),
-    row(RangeField::TcpFlags, "tcp.flags", RangeKind::Number),
-    row(RangeField::MplsEntry, "mpls.entry", RangeKind::Number),
-    row(RangeField::QinqOuter, "qinq.outer", RangeKind::Number),
-    row(RangeField::QinqInner, "qinq.inner", RangeKind::Number),
-    row(RangeField::GreKey, "gre.key", RangeKind::Number),
-    row(RangeField::Vni, "vxlan.vni", RangeKind::Number),
-];
+range_fields! {
+    DstIp "dst.ip" Ip,
+    SrcIp "src.ip" Ip,
+    DstPort "dst.port" Number,
+    SrcPort "src.port" Number,
+    VlanId "vlan.id" Number,
+    Cos "cos" Number,
+    Tos "tos" Number,
+    Ttl "ttl" Number,
+    PktSize "pkt.size" Number,
+    Teid "gtpu.teid" Number,
+    DstMac "dst.mac" Mac,
+    SrcMac "src.mac" Mac,
+    TcpSeq "tcp.seq" Number,
+    TcpAck "tcp.ack" Number,
+    TcpFlags "tcp.flags" Number,
+    MplsEntry "mpls.entry" Number,
+    QinqOuter "qinq.outer" Number,
+    QinqInner "qinq.inner" Number,
+    GreKey "gre.key" Number,
+    Vni "vxlan.vni" Number,
+}
 
 /// The number of them that have a value of their own in every packet; the others have that of
 /// single mode until a range word sets them.
@@ -89,28 +78,7 @@ impl RangeField {
 
     /// The field's place in [`RANGE_FIELDS`].
     fn index(self) -> usize {
-        match self {
-            Self::DstIp => 0,
-            Self::SrcIp => 1,
-            Self::DstPort => 2,
-            Self::SrcPort => 3,
-            Self::VlanId => 4,
-            Self::Cos => 5,
-            Self::Tos => 6,
-            Self::Ttl => 7,
-            Self::PktSize => 8,
-            Self::Teid => 9,
-            Self::DstMac => 10,
-            Self::SrcMac => 11,
-            Self::TcpSeq => 12,
-            Self::TcpAck => 13,
-            Self::TcpFlags => 14,
-            Self::MplsEntry => 15,
-            Self::QinqOuter => 16,
-            Self::QinqInner => 17,
-            Self::GreKey => 18,
-            Self::Vni => 19,
-        }
+        self as usize
     }
 
     /// Whether the field has a value of its own in every packet.
@@ -129,29 +97,13 @@ impl RangeField {
     }
 }
 
-/// One of the four values of a span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bound {
-    Start,
-    Min,
-    Max,
-    Inc,
-}
-
-impl Bound {
-    pub(crate) const ALL: [Self; 4] = [Self::Start, Self::Min, Self::Max, Self::Inc];
-
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Inc => "inc",
-        }
-    }
-
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|bound| bound.word() == word)
+word_enum! {
+    /// One of the four values of a span.
+    Bound {
+        Start "start",
+        Min "min",
+        Max "max",
+        Inc "inc",
     }
 }
 
@@ -264,17 +216,5 @@ impl RangeSettings {
         let (here, there) = (network, network + (1 << 8));
         *self.span_mut(RangeField::DstIp) = RangeSpan::new(there + 1, there + 1, there + 254, 1);
         *self.span_mut(RangeField::SrcIp) = RangeSpan::new(here + 1, here + 1, here + 254, 0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::RANGE_FIELDS;
-
-    #[test]
-    fn each_row_stands_in_its_place() {
-        for (at, row) in RANGE_FIELDS.iter().enumerate() {
-            assert_eq!(row.field.index(), at, "{row:?}");
-        }
     }
 }

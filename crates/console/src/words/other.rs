@@ -12,7 +12,8 @@ pub(super) const ROWS: &[WordRow] = &[
         "page main|range|seq|sequence|rnd|latency|stats|cpu|streams|config|pcap|log|xstats",
         "show a page",
         |state, v| {
-            state.page = PageName::of_word(v.word(0)).unwrap_or(state.page);
+            let word = if v.word(0) == "sequence" { "seq" } else { v.word(0) };
+            state.page = PageName::of_word(word).unwrap_or(state.page);
             Ok(Effect::Show)
         },
     ),

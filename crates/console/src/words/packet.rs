@@ -187,7 +187,7 @@ fn set_ip(
 }
 
 fn set_type(state: &mut ConsoleState, ports: &[usize], word: &str) -> Result<Effect, String> {
-    let kind = EtherKind::ALL.into_iter().find(|kind| kind.word() == word);
+    let kind = EtherKind::of_word(word);
     change(state, ports, |port| match kind {
         Some(kind) => port.single.set_kind(kind),
         None => port.single.tags.has_vlan = true,
@@ -196,8 +196,7 @@ fn set_type(state: &mut ConsoleState, ports: &[usize], word: &str) -> Result<Eff
 
 /// The protocol of a word of the forms.
 pub(super) fn protocol(word: &str) -> IpProtocol {
-    let found = IpProtocol::ALL.into_iter().find(|protocol| protocol.word() == word);
-    found.unwrap_or(IpProtocol::Tcp)
+    IpProtocol::of_word(word).unwrap_or(IpProtocol::Tcp)
 }
 
 fn set_protocol(state: &mut ConsoleState, ports: &[usize], word: &str) -> Result<Effect, String> {
