@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterable, List
 from typing import Tuple
 
 from weir import topology
-from weir.app import EVENTS, TOPOLOGY, App, overrides
+from weir._weir import EVENTS
+from weir.app import TOPOLOGY, App, overrides
 
 if TYPE_CHECKING:
     from weir._weir import Batch, PacketIn, Switch
@@ -21,7 +22,6 @@ log = logging.getLogger("weir")
 PACKET_IN = EVENTS.index("packet_in")
 SWITCH_READY = EVENTS.index("switch_ready")
 SWITCH_DOWN = EVENTS.index("switch_down")
-MESSAGE = EVENTS.index("message")
 ANSWER = len(EVENTS)
 LINE = ANSWER + 1
 
@@ -153,7 +153,7 @@ class Dispatcher:
                 answer(what)
             elif kind == LINE:
                 log.log(what[0], "%s", what[1])
-            elif kind > MESSAGE:
+            elif EVENTS[kind] in TOPOLOGY:
                 self.event(kind, None, *topology.arguments(EVENTS[kind], what))
             else:
                 self.event(kind, sw, sw, what)

@@ -19,8 +19,9 @@ import dataclasses
 import selectors
 from typing import Any, Callable, Dict, List, Optional, Type, Union
 
-from weir._weir import Frame, FlowRemoved, Message, PacketIn, PortStatus, Switch, TestSwitch
-from weir.app import EVENTS, App, Controller, Timer
+from weir._weir import EVENTS, FlowRemoved, Frame, Message, PacketIn, PortStatus, Switch
+from weir._weir import TestSwitch
+from weir.app import App, Controller, Timer
 from weir.dispatch import SWITCH_DOWN, SWITCH_READY, Dispatcher, answer
 from weir.loading import made
 from weir.timers import LoopTimer
@@ -109,7 +110,7 @@ class Network(Controller):
         """A switch that has just become ready, with the ports 1 to ``ports``."""
         switch = SimulatedSwitch(self, dpid, ports, version)
         self._switches[dpid] = switch
-        switch._tell(SWITCH_READY, switch.sw)
+        switch._deliver(SWITCH_READY, switch.sw)
         return switch
 
     def switches(self) -> List[Switch]:
@@ -124,34 +125,34 @@ class Network(Controller):
     def link_add(self, link: Link) -> None:
         """A link is discovered, one way."""
         self._links.append(link)
-        self._tell("link_add", link)
+        self._deliver("link_add", link)
 
     def link_delete(self, link: Link) -> None:
         """A link goes."""
         self._links.remove(link)
-        self._tell("link_delete", link)
+        self._deliver("link_delete", link)
 
     def host_add(self, host: Host) -> None:
         """A host is seen for the first time."""
         self._hosts[host.mac] = host
-        self._tell("host_add", host)
+        self._deliver("host_add", host)
 
     def host_move(self, mac: str, to: SwitchPort) -> None:
         """A host is seen at another port."""
         before = self._hosts[mac]
         self._hosts[mac] = dataclasses.replace(before, port=to)
-        self._tell("host_move", self._hosts[mac], before.port)
+        self._deliver("host_move", self._hosts[mac], before.port)
 
     def host_change(self, host: Host) -> None:
         """A host uses other addresses."""
         self._hosts[host.mac] = host
-        self._tell("host_change", host)
+        self._deliver("host_change", host)
 
     def host_delete(self, mac: str) -> None:
         """A host is gone."""
-        self._tell("host_delete", self._hosts.pop(mac))
+        self._deliver("host_delete", self._hosts.pop(mac))
 
-    def _tell(self, handler: str, *arguments: Any) -> None:
+    def _deliver(self, handler: str, *arguments: Any) -> None:
         asyncio.set_event_loop(self.loop)
         self.dispatcher.event(EVENTS.index(handler), None, *arguments)
         self.settle()
@@ -210,7 +211,7 @@ class SimulatedSwitch:
         #: What was sent because of the latest event.
         self.sent: List[Message] = []
 
-    def _tell(self, kind: int, *arguments: Any) -> List[Message]:
+    def _deliver(self, kind: int, *arguments: Any) -> List[Message]:
         asyncio.set_event_loop(self._network.loop)
         self._network.dispatcher.event(kind, self.sw, *arguments)
         return self._settled()
@@ -228,21 +229,21 @@ class SimulatedSwitch:
         packet: PacketIn = self._test.packet_in(
             whole.build() if isinstance(whole, Frame) else whole, in_port, **parts
         )
-        return self._tell(EVENTS.index("packet_in"), self.sw, packet)
+        return self._deliver(EVENTS.index("packet_in"), self.sw, packet)
 
     def port_status(self, number: int, reason: str = "modify", *, up: bool = True) -> List[Message]:
         """A port comes, goes or changes."""
         status: PortStatus = self._test.port_status(number, reason, up=up)
-        return self._tell(EVENTS.index("port_status"), self.sw, status)
+        return self._deliver(EVENTS.index("port_status"), self.sw, status)
 
     def flow_removed(self, **parts: Any) -> List[Message]:
         """A flow entry goes."""
         removed: FlowRemoved = self._test.flow_removed(**parts)
-        return self._tell(EVENTS.index("flow_removed"), self.sw, removed)
+        return self._deliver(EVENTS.index("flow_removed"), self.sw, removed)
 
     def error(self, name: str) -> List[Message]:
         """The switch refuses a message for whose answer nobody waits."""
-        return self._tell(EVENTS.index("error"), self.sw, self._test.error(name))
+        return self._deliver(EVENTS.index("error"), self.sw, self._test.error(name))
 
     def role_changed(
         self, role: str, generation_id: Optional[int] = None, *, reason: str = "master_request"
@@ -258,7 +259,8 @@ class SimulatedSwitch:
     def message(self, message: Union[bytes, Message]) -> List[Message]:
         """The switch sends any other message: one that is encoded, or of another switch."""
         data = message if isinstance(message, bytes) else message.encode()
-        return self._tell(EVENTS.index("message"), self.sw, self._test.message(data))
+        kind, value = self._test.message(data)
+        return self._deliver(kind, self.sw, value)
 
     def refuse_next(self, name: str) -> None:
         """The next thing that an app waits for is refused with this error."""
@@ -274,7 +276,7 @@ class SimulatedSwitch:
         self._test.end()
         dpid = self.sw.dpid
         self._network._switches.pop(dpid, None)
-        self._tell(SWITCH_DOWN, dpid)
+        self._deliver(SWITCH_DOWN, dpid)
 
 
 def frame(dst: str = "02:00:00:00:00:02", src: str = "02:00:00:00:00:01") -> Frame:

@@ -1,4 +1,4 @@
-//! How a cluster is named on a command line: `etcd:http://HOST:PORT` (or `https://`), the
+//! The name of a cluster on a command line: `etcd:http://HOST:PORT` (or `https://`), the
 //! cluster's name, a node's id. Names become parts of etcd's keys, so what could change a key's
 //! meaning is refused here.
 
@@ -11,7 +11,7 @@ const NAME_MAX: usize = 64;
 /// The port of etcd's clients, where an address has none.
 const ETCD_PORT: u16 = 2379;
 
-/// Where the etcd of a cluster answers: one or several of its members.
+/// Addresses of the etcd of a cluster: one or several of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterAddress {
     /// `HOST:PORT` of each member, in the order of trying.

@@ -18,12 +18,12 @@ use tokio::task::JoinSet;
 
 /// The first and the longest wait before etcd is asked again after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// An answer other than to keep the lease alive may take so long.
+/// An answer other than to keep the lease alive may take this long.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How many messages of the tasks wait.
+/// Messages of the tasks that may wait.
 const QUEUE: usize = 64;
 
-/// What the tasks tell.
+/// A message of the tasks.
 #[derive(Debug)]
 enum Report {
     /// The node is in etcd.
@@ -42,7 +42,7 @@ enum Report {
     Answered(Request, Option<TxnAnswer>),
 }
 
-/// What all tasks need.
+/// The part that all tasks need.
 #[derive(Clone)]
 struct Task {
     settings: Arc<ClusterSettings>,
@@ -124,7 +124,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Ends the lease, so that whoever waits for our switches need not wait for it to end by itself.
+/// Ends the lease, so that the node that waits for our switches need not wait for it to end by
+/// itself.
 async fn end_lease(servers: &EtcdServers, lease: i64) {
     let mut etcd = Etcd::new(servers);
     if let Err(error) = etcd.revoke(lease, Duration::from_secs(1)).await {
@@ -323,28 +324,28 @@ fn first_base() -> u64 {
 }
 
 /// The least time between two lines about one kind of failure.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Failures in a row, with growing waits. The first is said, and then one every ten seconds.
 struct Trouble {
     what: &'static str,
     next: Duration,
     since: Option<Instant>,
-    said: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Trouble {
     fn new(what: &'static str) -> Self {
-        Self { what, next: RETRY.0, since: None, said: None }
+        Self { what, next: RETRY.0, since: None, reported: None }
     }
 
     /// Says why, unless something was said a moment ago, and waits.
     async fn wait(&mut self, why: impl std::fmt::Display) {
         let now = Instant::now();
         self.since.get_or_insert(now);
-        if self.said.is_none_or(|said| now >= said + SAY_EVERY) {
+        if self.reported.is_none_or(|reported| now >= reported + REPORT_EVERY) {
             tracing::warn!("{}: {why}; trying again", self.what);
-            self.said = Some(now);
+            self.reported = Some(now);
         }
         tokio::time::sleep(self.next).await;
         self.next = (self.next * 2).min(RETRY.1);
@@ -355,7 +356,7 @@ impl Trouble {
             let after_ms = since.elapsed().as_millis();
             tracing::info!(after_ms, "etcd answers again (it was: {})", self.what);
         }
-        (self.said, self.next) = (None, RETRY.0);
+        (self.reported, self.next) = (None, RETRY.0);
     }
 }
 

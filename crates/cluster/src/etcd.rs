@@ -35,7 +35,7 @@ pub enum EtcdError {
     Silent {
         /// `HOST:PORT`.
         server: String,
-        /// How long it had.
+        /// The time that it had.
         within: Duration,
     },
     /// It answered with an error of its own.
@@ -46,12 +46,12 @@ pub enum EtcdError {
         /// Its words.
         message: String,
     },
-    /// What it answers is not what etcd's version 3 answers.
+    /// An answer that is not one of etcd's version 3.
     #[error("etcd at {server} answers what is not understood: {cause}; is it etcd 3.4 or later?")]
     Malformed {
         /// `HOST:PORT`.
         server: String,
-        /// What is wrong.
+        /// The fault.
         cause: String,
     },
 }
@@ -61,7 +61,7 @@ pub enum EtcdError {
 pub(crate) struct Grant {
     /// Its id.
     pub(crate) lease: i64,
-    /// How long it lives without being kept alive; etcd has a least of its own.
+    /// Time that it lives without being kept alive; etcd has a least of its own.
     pub(crate) ttl: Duration,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Snapshot {
     pub(crate) keys: Vec<KeyValue>,
 }
 
-/// How many keys one answer brings at most.
+/// The most keys that one answer brings.
 const PAGE: usize = 4_000;
 
 /// One connection to etcd, made when it is first needed and again after it broke.

@@ -18,15 +18,15 @@ use openflow::DatapathId;
 /// A key of the members' part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MemberKey {
-    /// What is added to revisions.
+    /// The number that is added to revisions.
     Base,
     /// A node is there.
     Node(KeyName),
     /// A node is connected with a switch.
     Reach(DatapathId, KeyName),
-    /// Who is to be a switch's master.
+    /// The node that is to be a switch's master.
     Owner(DatapathId),
-    /// Who is a switch's master, as the switch has confirmed.
+    /// The node that is a switch's master, as the switch has confirmed.
     Served(DatapathId),
 }
 

@@ -1,4 +1,4 @@
-//! Which controller of a cluster is master of which switch, decided in etcd.
+//! The choice of each switch's master among the controllers of a cluster, decided in etcd.
 //!
 //! Every node of a cluster is connected with every switch. For each switch etcd has a key, bound to
 //! the lease of the node that is to be its master; the revision that wrote the key is the
@@ -56,10 +56,10 @@ pub use tls::{EtcdPairFiles, EtcdTlsError, EtcdTlsFiles};
 /// The lease that is asked for. It is the least that an etcd with its own defaults grants.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(2);
 
-/// How long nodes and switches must have been as they are before switches move for balance.
+/// Time that nodes and switches must have been as they are before switches move for balance.
 pub const REBALANCE_AFTER: Duration = Duration::from_secs(5);
 
-/// How nodes divide the switches.
+/// The division of the switches among the nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
     /// Evenly.
@@ -71,10 +71,10 @@ pub enum Sharing {
     OneNode,
 }
 
-/// Which cluster, and who in it.
+/// A cluster, and a node's name in it.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// Where etcd is.
+    /// The address of etcd.
     pub address: ClusterAddress,
     /// The files for an address with `https://`.
     pub tls: Option<EtcdTlsFiles>,
@@ -87,7 +87,7 @@ pub struct ClusterSettings {
     pub ttl: Duration,
     /// [`REBALANCE_AFTER`], unless a test is in a hurry.
     pub rebalance_after: Duration,
-    /// How the switches are divided.
+    /// The division of the switches.
     pub sharing: Sharing,
 }
 
@@ -130,7 +130,7 @@ pub enum ClusterError {
     NoTls(ClusterAddress),
 }
 
-/// Where etcd's members are and how they are spoken to.
+/// Addresses of etcd's members, with the TLS to reach them.
 #[derive(Clone, Debug)]
 pub(crate) struct EtcdServers {
     /// `HOST:PORT` of each, in the order of trying.
@@ -151,7 +151,7 @@ impl EtcdServers {
     }
 }
 
-/// What sessions tell the member.
+/// A message of a session to the member.
 #[derive(Clone, Copy, Debug)]
 enum Input {
     Connected { dpid: DatapathId, connection: u64, has_roles: bool },
@@ -208,7 +208,7 @@ impl Cluster {
 
     /// Hands all switches over to the other nodes. Orders to stand follow, then the node has left.
     pub fn leave(&self) {
-        self.link.tell(Input::Leave);
+        self.link.send(Input::Leave);
     }
 
     /// Done when the node has left.
@@ -219,7 +219,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.link.tell(Input::End);
+        self.link.send(Input::End);
         if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
             tracing::error!("the cluster's thread has panicked");
         }
@@ -229,22 +229,22 @@ impl Drop for Cluster {
 impl ClusterLink {
     /// A switch is connected, by a connection whose number is greater than those before it.
     pub fn connected(&self, dpid: DatapathId, connection: u64, has_roles: bool) {
-        self.tell(Input::Connected { dpid, connection, has_roles });
+        self.send(Input::Connected { dpid, connection, has_roles });
     }
 
     /// A connection is over.
     pub fn disconnected(&self, dpid: DatapathId, connection: u64) {
-        self.tell(Input::Disconnected { dpid, connection });
+        self.send(Input::Disconnected { dpid, connection });
     }
 
     /// The switch has granted the role of an order to serve.
     pub fn confirmed(&self, dpid: DatapathId, connection: u64, generation: u64) {
-        self.tell(Input::Confirmed { dpid, connection, generation });
+        self.send(Input::Confirmed { dpid, connection, generation });
     }
 
     /// The switch has refused the role.
     pub fn refused(&self, dpid: DatapathId, connection: u64, generation: u64) {
-        self.tell(Input::Refused { dpid, connection, generation });
+        self.send(Input::Refused { dpid, connection, generation });
     }
 
     /// The key space of an app.
@@ -253,7 +253,7 @@ impl ClusterLink {
         ClusterState::new(&self.name, app, self.state.clone())
     }
 
-    fn tell(&self, input: Input) {
+    fn send(&self, input: Input) {
         // An error says that the node has left, which needs to know nothing.
         self.inputs.send(input).ok();
     }

@@ -1,4 +1,4 @@
-//! What a node of the cluster does, without input and output: what it sees and what it is told come
+//! A node of the cluster, without input and output: its view and the sessions' messages come
 //! in with the time, orders to the sessions and transactions for etcd come out.
 //!
 //! It compares what should be in etcd with what is there, and asks for the difference, one
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) use request::Request;
 
-/// How long a switch that not all nodes are connected with waits for the others before it is
+/// Time that a switch that not all nodes are connected with waits for the others before it is
 /// claimed: switches connect with all controllers at about the same time.
-const SETTLE: Duration = Duration::from_millis(250);
+const CLAIM_DELAY: Duration = Duration::from_millis(250);
 /// A switch answers a role request within this time, or another node tries.
 const CONFIRM_WITHIN: Duration = Duration::from_secs(5);
 /// A node that a switch is handed over to takes it within this time.
@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// A node that leaves goes after this time, whatever it still has.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the sessions of a node have to do.
+/// An order to a session of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOrder {
     /// Become the switch's master.
@@ -44,7 +44,7 @@ pub enum ClusterOrder {
         dpid: DatapathId,
         /// The connection with it, by the number that the session gave.
         connection: u64,
-        /// What the role request says.
+        /// The generation id of the role request.
         generation: u64,
         /// Another master has set the switch up: its flow entries stand.
         is_set_up: bool,
@@ -86,12 +86,12 @@ struct Local {
     claim_after: Option<Instant>,
     /// It is being handed over and must not be served any more.
     giving_until: Option<Instant>,
-    standing: Standing,
+    mastership: Mastership,
 }
 
-/// What the session has been told.
+/// The order that the session has had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Mastership {
     /// Nothing, or to stand.
     Slave,
     /// To be master; the switch has not confirmed it.
@@ -178,7 +178,7 @@ impl Member {
             unowned_since: None,
             claim_after: None,
             giving_until: None,
-            standing: Standing::Slave,
+            mastership: Mastership::Slave,
         };
         self.local.insert(dpid, local);
     }
@@ -196,7 +196,7 @@ impl Member {
             && local.connection == connection
             && local.is_asked(confirmed)
         {
-            local.standing = Standing::Serving { generation: confirmed };
+            local.mastership = Mastership::Serving { generation: confirmed };
             local.is_set_up = true;
         }
     }
@@ -214,7 +214,7 @@ impl Member {
             && local.connection == connection
             && local.is_asked(refused)
         {
-            local.standing = Standing::Slave;
+            local.mastership = Mastership::Slave;
             local.stale_owner = owned;
             local.claim_after = Some(now + REFUSED_FOR);
         }
@@ -237,14 +237,14 @@ impl Member {
         self.held = None;
     }
 
-    /// All keys as they are; a watch tells what changes from now on.
+    /// All keys as they are; a watch delivers changes from now on.
     pub(crate) fn synced(&mut self, snapshot: Snapshot, now: Instant) {
         self.view.take_snapshot(snapshot);
         self.is_synced = true;
         self.changed_at = now;
     }
 
-    /// What has changed.
+    /// Takes changes of the keys.
     pub(crate) fn changed(&mut self, batch: WatchBatch, now: Instant) {
         self.view.take_batch(batch);
         self.changed_at = now;
@@ -269,13 +269,13 @@ impl Member {
         }
         let is_marked = self.view.nodes.get(&self.me).is_some_and(|record| record.is_leaving);
         let is_kept = |dpid: &DatapathId, local: &Local| {
-            (local.standing != Standing::Slave || self.own_revision(*dpid).is_some())
+            (local.mastership != Mastership::Slave || self.own_revision(*dpid).is_some())
                 && self.has_other(*dpid)
         };
         is_marked && !self.local.iter().any(|(dpid, local)| is_kept(dpid, local))
     }
 
-    /// What the sessions have to do, in this order.
+    /// Takes the orders to the sessions, in this order.
     pub(crate) fn take_orders(&mut self) -> Vec<ClusterOrder> {
         std::mem::take(&mut self.orders)
     }
@@ -283,7 +283,7 @@ impl Member {
     /// Does what is due, and gives the transaction that etcd is to carry out next, if any. Its
     /// answer comes to [`Member::answered`] before there is another.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Request> {
-        self.settle(now);
+        self.decide(now);
         let may_ask = !self.is_asking
             && self.is_synced
             && self.retry_at.is_none_or(|at| at <= now)
@@ -296,8 +296,8 @@ impl Member {
         Some(request)
     }
 
-    /// What became of a transaction; nothing when that is not known. Gives whether the node is
-    /// still a member; if not, it needs a new lease.
+    /// Takes the outcome of a transaction; nothing when that is not known. Gives whether the node
+    /// is still a member; if not, it needs a new lease.
     pub(crate) fn answered(
         &mut self,
         request: Request,
@@ -322,10 +322,10 @@ impl Member {
 
     /// When [`Member::poll`] is due, if nothing happens before.
     pub(crate) fn next_timeout(&self, now: Instant) -> Instant {
-        let is_waiting = |(dpid, local): (&DatapathId, &Local)| match local.standing {
-            Standing::Serving { .. } => false,
-            Standing::Yielding { .. } => true,
-            Standing::Slave | Standing::Asked { .. } => {
+        let is_waiting = |(dpid, local): (&DatapathId, &Local)| match local.mastership {
+            Mastership::Serving { .. } => false,
+            Mastership::Yielding { .. } => true,
+            Mastership::Slave | Mastership::Asked { .. } => {
                 self.view.owners.get(dpid).is_none_or(|owner| owner.node == self.me)
             }
         };
@@ -362,11 +362,11 @@ impl Member {
         self.view.reach.get(&dpid).is_some_and(|nodes| nodes.iter().any(is_other))
     }
 
-    /// Orders what follows from the view.
-    fn settle(&mut self, now: Instant) {
+    /// Gives the orders that follow from the view.
+    fn decide(&mut self, now: Instant) {
         let held = self.held_now(now);
         let patience = self.patience;
-        // What an old view says of others may be over for long.
+        // The facts of an old view about others may be over for long.
         let is_fresh = self.is_synced && self.is_in_view(now);
         for (dpid, local) in &mut self.local {
             if is_fresh {
@@ -388,12 +388,12 @@ impl Member {
                 }
             });
             let served = self.view.served.get(dpid).map(|served| served.generation);
-            self.orders.extend(local.settle(*dpid, claim, served, now));
+            self.orders.extend(local.next_order(*dpid, claim, served, now));
         }
     }
 }
 
-/// Whose a switch is, as the view says.
+/// The owner of a switch, as the view has it.
 #[derive(Clone, Copy, Debug)]
 enum Claim {
     /// Ours.
@@ -405,9 +405,9 @@ enum Claim {
 }
 
 impl Local {
-    /// Whether the session has been told to serve under this generation id, and has not answered.
+    /// Whether the session has an order to serve under this generation id, and has not answered.
     fn is_asked(&self, asked: u64) -> bool {
-        matches!(self.standing, Standing::Asked { generation, .. } if generation == asked)
+        matches!(self.mastership, Mastership::Asked { generation, .. } if generation == asked)
     }
 
     /// Whether a revision is later than this connection.
@@ -415,7 +415,7 @@ impl Local {
         self.reach_revision.is_some_and(|reach| revision > reach)
     }
 
-    /// Notices what the view says of the switch.
+    /// Takes the view's facts about the switch.
     fn notice(&mut self, view: &View, dpid: DatapathId, patience: Duration, now: Instant) {
         let owner = view.owners.get(&dpid);
         if self.stale_owner.is_some() && self.stale_owner != owner.map(|owner| owner.revision) {
@@ -437,9 +437,9 @@ impl Local {
         }
     }
 
-    /// Takes the step from what the session has been told to what it should do. `served` is the
+    /// Takes the step from the session's last order to the next one. `served` is the
     /// generation id under which the switch has a master.
-    fn settle(
+    fn next_order(
         &mut self,
         dpid: DatapathId,
         claim: Claim,
@@ -447,16 +447,16 @@ impl Local {
         now: Instant,
     ) -> Option<ClusterOrder> {
         let is_giving = self.giving_until.is_some_and(|until| now < until);
-        let wait = match (claim, self.standing) {
-            (_, Standing::Slave) => true,
+        let wait = match (claim, self.mastership) {
+            (_, Mastership::Slave) => true,
             (Claim::Own { .. }, _) if is_giving => false,
             (Claim::Own { .. }, _) => true,
             // The switch is served until the other node is its master.
-            (Claim::Given { to }, Standing::Serving { .. }) if served < Some(to) => {
-                self.standing = Standing::Yielding { next: to, until: now + YIELD_WITHIN };
+            (Claim::Given { to }, Mastership::Serving { .. }) if served < Some(to) => {
+                self.mastership = Mastership::Yielding { next: to, until: now + YIELD_WITHIN };
                 true
             }
-            (Claim::Given { to }, Standing::Yielding { next, until }) => {
+            (Claim::Given { to }, Mastership::Yielding { next, until }) => {
                 to == next && served < Some(to) && now < until
             }
             (Claim::Given { .. } | Claim::Another, _) => false,
@@ -464,18 +464,18 @@ impl Local {
         match claim {
             _ if !wait => self.stand(dpid),
             Claim::Own { generation, revision, is_set_up } if !is_giving => {
-                self.settle_own(dpid, generation, revision, is_set_up, now)
+                self.order_own(dpid, generation, revision, is_set_up, now)
             }
             Claim::Own { .. } | Claim::Given { .. } | Claim::Another => None,
         }
     }
 
     fn stand(&mut self, dpid: DatapathId) -> Option<ClusterOrder> {
-        self.standing = Standing::Slave;
+        self.mastership = Mastership::Slave;
         Some(ClusterOrder::Stand { dpid, connection: self.connection })
     }
 
-    fn settle_own(
+    fn order_own(
         &mut self,
         dpid: DatapathId,
         generation: u64,
@@ -483,9 +483,9 @@ impl Local {
         is_set_up: bool,
         now: Instant,
     ) -> Option<ClusterOrder> {
-        match self.standing {
-            Standing::Serving { generation: told } if told == generation => None,
-            Standing::Asked { generation: told, since } if told == generation => {
+        match self.mastership {
+            Mastership::Serving { generation: ordered } if ordered == generation => None,
+            Mastership::Asked { generation: ordered, since } if ordered == generation => {
                 if now < since + CONFIRM_WITHIN {
                     return None;
                 }
@@ -495,11 +495,11 @@ impl Local {
                 self.claim_after = Some(now + REFUSED_FOR);
                 self.stand(dpid)
             }
-            Standing::Slave
-            | Standing::Asked { .. }
-            | Standing::Serving { .. }
-            | Standing::Yielding { .. } => {
-                self.standing = Standing::Asked { generation, since: now };
+            Mastership::Slave
+            | Mastership::Asked { .. }
+            | Mastership::Serving { .. }
+            | Mastership::Yielding { .. } => {
+                self.mastership = Mastership::Asked { generation, since: now };
                 let connection = self.connection;
                 Some(ClusterOrder::Serve { dpid, connection, generation, is_set_up })
             }

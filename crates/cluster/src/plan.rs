@@ -1,9 +1,9 @@
-//! Which node should be master of which switch: a function of the view, the same on every node.
+//! The wanted master of each switch: a function of the view, the same on every node.
 //!
 //! An owner keeps what it has. A switch without an owner goes to the connected node with the fewest
 //! switches, and a node that has two more than another gives some up. Ties go by the node's name,
 //! so that nodes which see the same plan the same; where they see different things, etcd decides.
-//! Where one node is to have all switches, it is the one that most are connected with.
+//! If one node is to have all switches, it is the one that most are connected with.
 
 use crate::Sharing;
 use crate::address::KeyName;
@@ -11,7 +11,7 @@ use crate::view::View;
 use openflow::DatapathId;
 use std::collections::BTreeMap;
 
-/// Who should be master.
+/// The wanted masters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// For each switch that somebody is connected with.
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_a_node_that_is_gone_go_to_the_others_and_nothing_else_moves() {
+    fn switches_of_a_gone_node_move_and_nothing_else_does() {
         let mut view = view(&["b", "c"], 9);
         for dpid in 0..9 {
             own(&mut view, dpid, ["a", "b", "c"][dpid as usize % 3]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_has_all_until_it_goes_and_a_node_that_comes_takes_nothing() {
+    fn one_node_has_all_until_it_goes_and_a_newcomer_takes_nothing() {
         let mut view = view(&["a", "b", "c"], 9);
         let plan = Plan::of(&view, Sharing::OneNode);
         assert_eq!(loads(&plan), [9]);

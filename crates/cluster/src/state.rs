@@ -1,5 +1,5 @@
-//! What apps keep for all controllers of a cluster: texts by key, in a key space of each app, with
-//! a watch. It outlives the nodes, and etcd orders all changes.
+//! State that apps keep for all controllers of a cluster: texts by key, in a key space of each app,
+//! with a watch. It outlives the nodes, and etcd orders all changes.
 //!
 //! Requests are carried out on the cluster's thread, so that any thread may ask; what waits there
 //! is
@@ -24,7 +24,7 @@ pub const STATE_KEY_MAX: usize = 256;
 const QUEUE: usize = 1_024;
 /// Watches at one time.
 const WATCHES_MAX: usize = 256;
-/// How long etcd may take for an answer.
+/// Time that etcd may take for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Before a watch that broke is begun anew.
 const WATCH_AGAIN: Duration = Duration::from_millis(500);
@@ -311,7 +311,7 @@ async fn carry_out(etcd: &mut Etcd, wish: Wish) -> Result<Granted, EtcdError> {
 }
 
 /// Tells all keys below a prefix and then their changes, until nobody listens. After a break what
-/// has changed meanwhile is told.
+/// has changed meanwhile is delivered.
 async fn watch(servers: EtcdServers, prefix: String, events: mpsc::Sender<StateEvent>) {
     let mut known = BTreeMap::new();
     loop {

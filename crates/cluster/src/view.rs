@@ -1,4 +1,4 @@
-//! What a node knows of the cluster: etcd's keys as values.
+//! A node's view of the cluster: etcd's keys as values.
 //!
 //! It is filled from a snapshot, from a watch, and from the answers to our own transactions, which
 //! may run ahead of the watch. Each key therefore knows the revision of its last change, and an
@@ -21,7 +21,7 @@ pub(crate) struct NodeRecord {
     pub(crate) is_leaving: bool,
 }
 
-/// Who is to be a switch's master.
+/// The node that is to be a switch's master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The node.
@@ -34,7 +34,7 @@ pub(crate) struct Owner {
     pub(crate) from: Option<KeyName>,
 }
 
-/// Who is a switch's master, as the switch has confirmed.
+/// The node that is a switch's master, as the switch has confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Served {
     /// The generation id that the switch has taken.
@@ -51,13 +51,13 @@ pub(crate) struct View {
     pub(crate) revision: i64,
     /// Nodes by id.
     pub(crate) nodes: BTreeMap<KeyName, NodeRecord>,
-    /// Which nodes are connected with a switch.
+    /// The nodes that are connected with a switch.
     pub(crate) reach: BTreeMap<DatapathId, BTreeSet<KeyName>>,
-    /// Who is to be master.
+    /// The nodes that are to be master.
     pub(crate) owners: BTreeMap<DatapathId, Owner>,
-    /// Who is master.
+    /// The nodes that are master.
     pub(crate) served: BTreeMap<DatapathId, Served>,
-    /// What is added to a revision to make a generation id.
+    /// The number that is added to a revision to make a generation id.
     pub(crate) base: Option<u64>,
     /// Keys whose last change our own transactions told, before the watch does.
     ahead: BTreeMap<MemberKey, i64>,
@@ -94,7 +94,7 @@ impl View {
         self.ahead.clear();
     }
 
-    /// Takes what a watch tells.
+    /// Takes the changes of a watch.
     pub(crate) fn take_batch(&mut self, batch: WatchBatch) {
         for change in batch.changes {
             let (text, revision) = match &change {
@@ -111,11 +111,11 @@ impl View {
             }
         }
         self.revision = self.revision.max(batch.revision);
-        let told = self.revision;
-        self.ahead.retain(|_, revision| *revision > told);
+        let current = self.revision;
+        self.ahead.retain(|_, revision| *revision > current);
     }
 
-    /// Takes what an answer at `revision` tells of a key: its value, or that it does not exist.
+    /// Takes an answer at `revision` about a key: its value, or that it does not exist.
     pub(crate) fn take_answer(&mut self, key: MemberKey, kv: Option<KeyValue>, revision: i64) {
         if revision <= self.revision || self.ahead.get(&key).is_some_and(|it| *it > revision) {
             return;

@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 struct Paper {
     generation: u64,
     master: Option<&'static str>,
-    /// How often a master began without being told that the switch is set up.
+    /// The number of times that a master began without an order that the switch is set up.
     set_ups: u32,
     stale: u32,
 }
@@ -125,7 +125,7 @@ fn shares(switches: &Switches) -> BTreeMap<&'static str, usize> {
     shares
 }
 
-/// Waits until each of these nodes is master of so many switches, and no other of any.
+/// Waits until each of these nodes is master of the given number of switches, and no other of any.
 fn until_shares(switches: &Switches, expected: &[(&'static str, usize)]) {
     let expected: BTreeMap<_, _> = expected.iter().copied().collect();
     let deadline = Instant::now() + WITHIN;
@@ -143,7 +143,7 @@ const EACH_THREE: &[(&str, usize)] = &[("a", 3), ("b", 3), ("c", 3)];
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_nodes_share_the_switches_and_take_over_those_of_one_that_dies_or_leaves() {
+fn with_etcd_nodes_share_switches_and_take_over_from_gone_ones() {
     let etcd = EtcdProcess::start();
     let switches = switches(9);
     let start = |name| Node::start(&etcd, name, &switches, 1);
@@ -167,7 +167,7 @@ fn with_etcd_nodes_share_the_switches_and_take_over_those_of_one_that_dies_or_le
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_gone_nodes_stand_back_when_their_lease_ends_and_come_back_with_it() {
+fn with_etcd_gone_nodes_stand_back_until_it_comes_back() {
     let mut etcd = EtcdProcess::start();
     let switches = switches(4);
     let _a = Node::start(&etcd, "a", &switches, 1);
@@ -195,7 +195,7 @@ fn with_etcd_gone_nodes_stand_back_when_their_lease_ends_and_come_back_with_it()
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_that_comes_late_is_waited_for_and_a_second_node_of_a_name_waits_too() {
+fn with_etcd_that_is_late_nodes_wait_as_does_a_second_of_a_name() {
     let mut etcd = EtcdProcess::start();
     let switches = switches(2);
     etcd.stop();
@@ -256,7 +256,7 @@ fn with_etcd_apps_share_state_and_see_each_others_changes() {
     runtime.block_on(async { tokio::time::timeout(WITHIN, test).await }).unwrap();
 }
 
-/// A way to etcd on which every answer takes so many milliseconds longer.
+/// A way to etcd on which every answer takes `delay_ms` longer.
 struct SlowWay {
     port: u16,
     delay_ms: Arc<AtomicU64>,
@@ -307,7 +307,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, wait: impl Fn()) {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_that_is_slow_masters_stay_and_one_too_slow_for_the_lease_is_as_one_that_is_gone() {
+fn with_etcd_too_slow_for_the_lease_masters_stand_back() {
     let etcd = EtcdProcess::start();
     let way = SlowWay::to(&etcd);
     let switches = switches(4);
@@ -350,7 +350,7 @@ fn certify(folder: &Path, names: &[&str]) {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_over_tls_nodes_share_the_switches_and_strangers_stay_out() {
+fn with_etcd_over_tls_nodes_share_switches_strangers_stay_out() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
     for side in [&ours, &theirs] {

@@ -1,4 +1,4 @@
-//! How many packet-ins the hub answers in a second over loopback TCP, with one scripted switch.
+//! Packet-ins that the hub answers in a second over loopback TCP, with one scripted switch.
 //!
 //! `cargo run --release -p weir-controller --example hub_rate [FRAME_BYTES [SECONDS [WINDOW]]]`
 //! The switch keeps WINDOW packet-ins on their way: 1 shows the time of one round, many the rate.

@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 /// Requests that may wait on one connection.
 const REQUESTS_MAX: usize = 1024;
 
-/// An app's request is given up after this time, or when so many later ones have been sent.
+/// An app's request is given up after this time, or when this number of later ones has been sent.
 const APP_DEADLINE: Duration = Duration::from_secs(60);
 const APP_REQUESTS_MAX: usize = 4 * REQUESTS_MAX;
 
-/// All parts of an answer may take so many times as long as one: a switch that sends a part now and
-/// then must not keep who asked it waiting for ever.
+/// All parts of an answer may take this many times as long as one: a switch that sends a part now
+/// and then must not keep the caller waiting for ever.
 const WHOLE_DEADLINES: u32 = 12;
 
-/// Who asked.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     Features,
@@ -36,7 +36,7 @@ pub(crate) enum Asker {
     Handle,
 }
 
-/// What a message of the switch is.
+/// A message of the switch, told apart by the request that it answers.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// It concerns no request of ours, or one of a handle's batches.
@@ -155,7 +155,7 @@ impl Answers {
         Some(bytes)
     }
 
-    /// Takes a message of the switch, which had so many bytes.
+    /// Takes a message of the switch, which had `bytes` bytes.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -194,7 +194,7 @@ impl Answers {
                     | Unanswered::TooBig(_)
                     | Unanswered::TooMany(_) => HandleError::Unanswered(why),
                 });
-                // Whoever does not wait any more does not miss it.
+                // A caller that does not wait any more does not miss it.
                 drop(sender.send(answer));
             }
             Ends::Batch(first) => {

@@ -7,6 +7,7 @@
 mod addresses;
 mod behind_rules;
 mod config;
+mod config_values;
 mod firewall;
 mod flow_exporter;
 mod frame;
@@ -24,7 +25,8 @@ mod router;
 mod shortest_path;
 mod traffic_monitor;
 
-pub use config::{AppConfig, AppConfigError, MatchText, NetworkPrefix, StationMac, SwitchId};
+pub use config::{AppConfig, AppConfigError};
+pub use config_values::{MatchText, NetworkPrefix, StationMac, SwitchId};
 pub use firewall::{Firewall, FirewallAction, FirewallConfig, FirewallRule};
 pub use flow_exporter::{ExporterError, FlowExporter, FlowExporterConfig, MetricsServer, Samples};
 pub use hub::Hub;
@@ -119,7 +121,7 @@ pub enum AppsError {
         .1.text()
     )]
     BothForward(AppName, AppName),
-    /// Discovery stands behind an app that reads what it finds.
+    /// Discovery comes after an app that reads its topology.
     #[error("discovery must stand before {}", .0.text())]
     DiscoveryBehind(AppName),
     /// The file of settings is wrong.
@@ -138,7 +140,7 @@ pub enum AppsError {
 pub struct ReadyApps {
     /// The apps, to be run.
     pub list: AppList,
-    /// What discovery finds; empty unless it is among the apps.
+    /// The topology that discovery finds; empty unless it is among the apps.
     pub topology: Arc<Topology>,
 }
 

@@ -1,7 +1,7 @@
 //! Messages for one switch, encoded as they are gathered, that leave in one piece.
 //!
-//! Who gathers need not wait for the switch's thread, and that thread copies the bytes once. What
-//! the version cannot say must never get into a batch: it is the error of who adds it.
+//! The sender need not wait for the switch's thread, and that thread copies the bytes once. A
+//! message that the version cannot encode must never get into a batch: adding it is an error.
 
 use crate::commands::{Asks, BatchAsked, Command, OutcomeSender, SwitchEntry};
 use crate::error::HandleError;
@@ -50,7 +50,7 @@ impl MessageBatch {
     /// Adds a message behind the others.
     ///
     /// # Errors
-    /// The version cannot say it; the batch is as it was.
+    /// The version cannot encode it; the batch is as it was.
     pub fn push(&mut self, message: &Message) -> Result<(), EncodeError> {
         wire::encode_into(&mut self.bytes, self.version, Xid(0), message)?;
         self.sent.count_sent(message);
@@ -58,7 +58,7 @@ impl MessageBatch {
         Ok(())
     }
 
-    /// How many messages it has.
+    /// The number of its messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize
@@ -76,7 +76,7 @@ impl MessageBatch {
         self.bytes.len()
     }
 
-    /// With all xids, for nobody who waits.
+    /// With all xids, for no caller that waits.
     pub(crate) fn command(mut self, entry: &SwitchEntry) -> Command {
         number(&mut self.bytes, entry.allocate_xids(self.count));
         Command { bytes: self.bytes, sent: self.sent, asks: Asks::Nothing }
@@ -93,7 +93,7 @@ impl MessageBatch {
         let batch = BatchAsked { first, count: self.count, first_index: self.first_index, outcome };
         let barrier = Message::BarrierRequest;
         wire::encode_into(&mut self.bytes, self.version, batch.barrier(), &barrier)
-            .map_err(|error| HandleError::Unsaid { index: self.first_index, error })?;
+            .map_err(|error| HandleError::NotEncodable { index: self.first_index, error })?;
         Ok(Command { bytes: self.bytes, sent: self.sent, asks: Asks::Batch(batch) })
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn encode_one(
     asks: Asks,
 ) -> Result<Command, HandleError> {
     let bytes = wire::encode(entry.version, xid, message)
-        .map_err(|error| HandleError::Unsaid { index: 0, error })?;
+        .map_err(|error| HandleError::NotEncodable { index: 0, error })?;
     let mut sent = Stats::default();
     sent.count_sent(message);
     Ok(Command { bytes, sent, asks })
@@ -132,7 +132,7 @@ pub(crate) fn batches_of(
 ) -> Result<Vec<MessageBatch>, HandleError> {
     let (mut batches, mut batch) = (Vec::new(), MessageBatch::new(version));
     for (index, message) in messages.iter().enumerate() {
-        batch.push(message).map_err(|error| HandleError::Unsaid { index, error })?;
+        batch.push(message).map_err(|error| HandleError::NotEncodable { index, error })?;
         if batch.bytes() >= BATCH_BYTES {
             let next = MessageBatch { first_index: index + 1, ..MessageBatch::new(version) };
             batches.push(std::mem::replace(&mut batch, next));

@@ -228,8 +228,8 @@ pub fn run_beside<T, E: From<Error>>(
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
     let report: StatusWriter = Arc::new(|line| {
-        // Whoever started the controller may have closed its standard error; switches are served
-        // all the same, which is why this is no `eprintln`.
+        // The program that started the controller may have closed its standard error; switches are
+        // served all the same, which is why this is no `eprintln`.
         let written = writeln!(std::io::stderr(), "{line}");
         drop(written);
     });
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_alone_listens_on_the_registered_port_for_both_versions() {
+    fn app_alone_listens_on_the_registered_port_for_both_versions() {
         let arguments = parsed("learning-switch").unwrap();
         assert_eq!(arguments.apps, [AppName::LearningSwitch]);
         let options = arguments.options();

@@ -1,12 +1,12 @@
-//! What handles have for one switch: a bounded queue, from any thread to that of its shard.
+//! Messages of handles for one switch: a bounded queue, from any thread to that of its shard.
 //!
-//! Messages are encoded by who sends them, so that one which cannot be said is an error at once and
+//! Messages are encoded by their senders, so that one without an encoding is an error at once and
 //! the bound is in bytes. The queue must never hold back its shard: it is locked for a push or a
 //! pop, and a flag says that it is empty.
 
 use crate::error::HandleError;
-use crate::events::RoleChange;
-use crate::shared::SwitchInfo;
+use crate::events::ControllerEvent;
+use crate::info::SwitchInfo;
 use crate::stats::Stats;
 use crate::xid::{self, COUNTER_MAX};
 use openflow::message::ControllerRole;
@@ -16,27 +16,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// Where the answer to a request goes.
+/// The way of the answer to a request.
 pub(crate) type AnswerSender = oneshot::Sender<Result<Message, HandleError>>;
 
-/// Where the outcome of a batch goes.
+/// The way of the outcome of a batch.
 pub(crate) type OutcomeSender = oneshot::Sender<Result<(), HandleError>>;
 
 /// Encoded messages for a switch.
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) bytes: Vec<u8>,
-    /// How many of them are what is counted.
+    /// The numbers of those that are counted.
     pub(crate) sent: Stats,
     pub(crate) asks: Asks,
 }
 
-/// What waits in a switch's queue.
+/// An item of a switch's queue.
 #[derive(Debug)]
 pub(crate) enum Queued {
     /// To be sent.
     Command(Command),
-    /// To be told to the apps.
+    /// To be delivered to the apps.
     Raised(RaisedEvent),
 }
 
@@ -45,28 +45,22 @@ pub(crate) enum Queued {
 pub(crate) enum RaisedEvent {
     /// A message of the switch, encoded.
     Message(Vec<u8>),
-    /// The switch is ready.
-    Ready,
-    /// The switch is gone.
-    Down,
-    /// The role is another.
-    Role(RoleChange),
+    /// An event that comes with no message.
+    Other(Box<ControllerEvent>),
 }
 
 impl Queued {
-    /// What it costs of the queue's bound.
+    /// Its bytes of the queue's bound.
     fn bytes(&self) -> usize {
         match self {
             Self::Command(command) => command.bytes.len(),
             Self::Raised(RaisedEvent::Message(frame)) => size_of::<Self>() + frame.len(),
-            Self::Raised(RaisedEvent::Ready | RaisedEvent::Down | RaisedEvent::Role(_)) => {
-                size_of::<Self>()
-            }
+            Self::Raised(RaisedEvent::Other(_)) => size_of::<(Self, ControllerEvent)>(),
         }
     }
 }
 
-/// Who waits for what.
+/// The answer that a caller waits for.
 #[derive(Debug)]
 pub(crate) enum Asks {
     /// Nobody.
@@ -116,7 +110,7 @@ pub(crate) struct SwitchEntry {
     is_over: AtomicBool,
     /// Wakes the task of the connection.
     wake: Notify,
-    /// Wakes who waits for room in the queue.
+    /// Wakes callers that wait for room in the queue.
     room: Notify,
     queue_max_bytes: usize,
 }
@@ -152,7 +146,7 @@ impl SwitchEntry {
         }
     }
 
-    /// What is known of the switch.
+    /// The facts about the switch.
     pub(crate) fn info(&self) -> SwitchInfo {
         lock(&self.info).clone()
     }
@@ -252,7 +246,7 @@ impl SwitchEntry {
     }
 
     /// The connection is over, or another one speaks for the switch: nothing is queued any more.
-    /// What waits comes back.
+    /// The items of the queue come back.
     pub(crate) fn close(&self) -> Vec<Queued> {
         self.is_over.store(true, Ordering::Release);
         let mut queue = lock(&self.queue);
@@ -284,7 +278,7 @@ pub(crate) fn fail(queued: Vec<Queued>, error: &HandleError) {
         let Queued::Command(command) = queued else { continue };
         match command.asks {
             Asks::Nothing => {}
-            // Whoever does not wait any more does not miss it.
+            // A caller that does not wait any more does not miss it.
             Asks::Reply { answer, .. } => drop(answer.send(Err(error.clone()))),
             Asks::Batch(batch) => drop(batch.outcome.send(Err(error.clone()))),
         }

@@ -15,6 +15,7 @@ pub use probe::{NoKey, ProbeKey};
 use keys::Keys;
 
 use crate::app::App;
+use crate::events::ControllerEvent;
 use crate::handle::Handle;
 use crate::switch::Switch;
 use crate::topology::{
@@ -37,8 +38,8 @@ use std::time::Duration;
 
 /// A new port is probed every second, this many times.
 const FIRST_PROBES: u32 = 5;
-/// The entry that brings probes to the controller is sent again after so many ticks: apps behind
-/// this one clear the tables when they start, and people do.
+/// The entry that brings probes to the controller is sent again after this number of ticks: apps
+/// behind this one clear the tables when they start, and people do.
 const ENTRY_TICKS: u64 = 10;
 /// ICMPv6 types of neighbour solicitation and advertisement.
 const NEIGHBOUR: [u128; 2] = [135, 136];
@@ -93,7 +94,7 @@ pub struct Discovery {
     switches: HashMap<DatapathId, Probing>,
 }
 
-/// What is to be done for one switch.
+/// Work that is due for one switch.
 #[derive(Debug, Default)]
 struct Probing {
     ticks: u64,
@@ -114,16 +115,16 @@ impl Discovery {
         Self { topology, keys, config, handle: None, switches: HashMap::new() }
     }
 
-    fn tell(&self, changes: Vec<TopologyChange>) {
+    fn publish(&self, changes: Vec<TopologyChange>) {
         let Some(handle) = &self.handle else { return };
         for change in changes {
-            let told = match change {
-                TopologyChange::Link(event) => handle.raise_link(event),
-                TopologyChange::Host(event) => handle.raise_host(event),
+            let raised = match change {
+                TopologyChange::Link(event) => handle.raise(ControllerEvent::Link(event)),
+                TopologyChange::Host(event) => handle.raise(ControllerEvent::Host(event)),
             };
-            if let Err(error) = told {
+            if let Err(error) = raised {
                 // The topology has it all the same.
-                tracing::debug!("an event of the topology is not told: {error}");
+                tracing::debug!("an event of the topology is not published: {error}");
             }
         }
     }
@@ -166,7 +167,7 @@ impl Discovery {
                 true => self.topology.far_link_heard(link, sw.now()),
                 false => self.topology.link_heard(link, sw.now()),
             };
-            self.tell(changes);
+            self.publish(changes);
         }
     }
 }
@@ -179,7 +180,7 @@ impl App for Discovery {
 
     fn switch_ready(&mut self, sw: &mut Switch) {
         let changes = self.topology.switch_ready(sw.dpid(), sw.ports().values(), sw.now());
-        self.tell(changes);
+        self.publish(changes);
         self.switches.insert(sw.dpid(), Probing::default());
         sw.flow_mod(entry());
         self.probe(sw);
@@ -187,7 +188,7 @@ impl App for Discovery {
 
     fn switch_down(&mut self, dpid: DatapathId) {
         self.switches.remove(&dpid);
-        self.tell(self.topology.switch_down(dpid));
+        self.publish(self.topology.switch_down(dpid));
     }
 
     fn port_status(&mut self, sw: &mut Switch, status: &PortStatus) {
@@ -198,7 +199,7 @@ impl App for Discovery {
                 self.topology.port_set(dpid, &status.desc, sw.now())
             }
         };
-        self.tell(changes);
+        self.publish(changes);
         self.probe(sw);
     }
 
@@ -210,7 +211,7 @@ impl App for Discovery {
         } else if self.topology.role(at, sw.now()) == PortRole::Edge
             && let Some(seen) = sighting(&packet_in.data, at)
         {
-            self.tell(self.topology.host_seen(seen, sw.now()));
+            self.publish(self.topology.host_seen(seen, sw.now()));
         }
     }
 
@@ -222,7 +223,7 @@ impl App for Discovery {
             probing.ticks += 1;
         }
         self.probe(sw);
-        self.tell(self.topology.expire(&self.config.lifetimes(), sw.now()));
+        self.publish(self.topology.expire(&self.config.lifetimes(), sw.now()));
     }
 }
 
@@ -247,7 +248,7 @@ fn entry() -> FlowMod {
     }
 }
 
-/// What a frame shows of its sender, if its source is the address of one station.
+/// The sender that a frame shows, if its source is the address of one station.
 fn sighting(frame: &[u8], at: SwitchPort) -> Option<HostSighting> {
     let mac = MacAddr(*chunk(frame, ethernet::SRC.start)?);
     let [first, ..] = mac.0;

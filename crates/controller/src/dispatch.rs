@@ -1,21 +1,22 @@
-//! Which app sees an event: all in the order of the list until one stops it, or the one that asked.
+//! Order in which apps see an event: that of the list until one stops it, or only the app that has
+//! sent the request.
 
 use crate::app::App;
-use crate::beat::Beat;
+use crate::handler_progress::HandlerProgress;
 use crate::switch::Switch;
 use std::sync::Arc;
 
 /// The instances of one shard, in the order of the list.
 pub(crate) struct Apps {
     apps: Vec<Box<dyn App>>,
-    /// Where the thread is, for the watchdog.
-    beat: Arc<Beat>,
+    /// Progress of the thread, for the watchdog.
+    progress: Arc<HandlerProgress>,
 }
 
 impl Apps {
-    pub(crate) fn new(apps: Vec<Box<dyn App>>, beat: Arc<Beat>) -> Self {
-        beat.set_names(apps.iter().map(|app| app.name().to_owned()).collect());
-        Self { apps, beat }
+    pub(crate) fn new(apps: Vec<Box<dyn App>>, progress: Arc<HandlerProgress>) -> Self {
+        progress.set_names(apps.iter().map(|app| app.name().to_owned()).collect());
+        Self { apps, progress }
     }
 
     /// Runs a handler of each app, until one stops the event.
@@ -25,9 +26,9 @@ impl Apps {
         sw: &mut Switch,
         mut handler: impl FnMut(&mut dyn App, &mut Switch),
     ) {
-        let _entered = self.beat.enter(Some(sw.dpid()));
+        let _entered = self.progress.enter(Some(sw.dpid()));
         for (place, app) in self.apps.iter_mut().enumerate() {
-            self.beat.at(place);
+            self.progress.at(place);
             sw.enter(place);
             handler(app.as_mut(), sw);
             if sw.is_stopped() {
@@ -44,8 +45,8 @@ impl Apps {
         handler: impl FnOnce(&mut dyn App, &mut Switch),
     ) {
         if let Some(app) = self.apps.get_mut(place) {
-            let _entered = self.beat.enter(Some(sw.dpid()));
-            self.beat.at(place);
+            let _entered = self.progress.enter(Some(sw.dpid()));
+            self.progress.at(place);
             sw.enter(place);
             handler(app.as_mut(), sw);
         }
@@ -53,9 +54,9 @@ impl Apps {
 
     /// Runs a handler that has no switch, of every app.
     pub(crate) fn all(&mut self, mut handler: impl FnMut(&mut dyn App)) {
-        let _entered = self.beat.enter(None);
+        let _entered = self.progress.enter(None);
         for (place, app) in self.apps.iter_mut().enumerate() {
-            self.beat.at(place);
+            self.progress.at(place);
             handler(app.as_mut());
         }
     }

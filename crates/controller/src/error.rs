@@ -17,22 +17,22 @@ pub enum HandleError {
     /// The switch answers with an error.
     #[error("the switch refuses message {index}: {}", error_name(*version, error))]
     Refused {
-        /// Which of the messages, counted from zero.
+        /// The place of the message, counted from zero.
         index: usize,
         /// The version of the connection, which gives the numbers their meaning.
         version: Version,
         /// The error.
         error: ErrorMessage,
     },
-    /// The version of the connection cannot say a message. Nothing was sent.
+    /// The version of the connection has no encoding for a message. Nothing was sent.
     #[error("message {index}: {error}")]
-    Unsaid {
-        /// Which of the messages, counted from zero.
+    NotEncodable {
+        /// The place of the message, counted from zero.
         index: usize,
-        /// What cannot be said.
+        /// The part that has no encoding.
         error: wire::EncodeError,
     },
-    /// The message gets no answer; `Handle::apply` tells whether it is carried out.
+    /// The message gets no answer; `Handle::apply` shows whether it is carried out.
     #[error("{0} gets no answer")]
     NoReply(&'static str),
     /// No answer, or no further part of one, within the options' time.

@@ -7,8 +7,10 @@ use crate::batch::{MessageBatch, batches_of, encode_one};
 use crate::blocking::{block_on, is_on_shard};
 use crate::commands::{Asks, Command, NotQueued, Queued, RaisedEvent, SwitchEntry};
 use crate::error::HandleError;
-use crate::events::{ControllerEvent, HostEvent, LinkEvent};
-use crate::shared::{ShardEvent, Shared, SwitchInfo};
+use crate::events::ControllerEvent;
+use crate::handler_progress::HandlerProgress;
+use crate::info::SwitchInfo;
+use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::watchers::EventReceiver;
 use cluster::{ClusterState, KeyName};
@@ -25,7 +27,7 @@ use tokio::sync::oneshot;
 const BATCHES_MAX: usize = 4;
 
 /// A controller as other threads see it. Clones are the same; it outlives the controller, whose end
-/// its calls tell.
+/// its calls report.
 ///
 /// ```
 /// use controller::{AppList, Controller, Options, apps::Hub};
@@ -75,7 +77,7 @@ impl Handle {
     /// [`Handle::apply`]).
     ///
     /// # Errors
-    /// There is no such switch, its queue is full, or its version cannot say the message.
+    /// There is no such switch, its queue is full, or its version cannot encode the message.
     pub fn send(&self, dpid: DatapathId, message: Message) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
         let xid = Xid(entry.allocate_xids(1));
@@ -151,8 +153,8 @@ impl Handle {
     /// sent, also behind one that is refused. Long lists wait for room in the switch's queue.
     ///
     /// # Errors
-    /// The first refusal, with the place of its message; or [`HandleError::Unsaid`], and nothing
-    /// was sent; or what ended the connection.
+    /// The first refusal, with the place of its message; or [`HandleError::NotEncodable`], and
+    /// nothing was sent; or what ended the connection.
     pub async fn apply(&self, dpid: DatapathId, messages: Vec<Message>) -> Result<(), HandleError> {
         let entry = self.entry(dpid)?;
         let batches = batches_of(entry.version, &messages)?;
@@ -184,23 +186,23 @@ impl Handle {
         refused
     }
 
-    /// What comes of a call that waits for a switch, unless an app blocks the switch's shard.
+    /// The outcome of a call that waits for a switch, unless an app blocks the switch's shard.
     async fn unless_blocked<T>(
         &self,
         entry: &SwitchEntry,
         call: impl Future<Output = Result<T, HandleError>>,
     ) -> Result<T, HandleError> {
-        let beat = self.shared.beat(entry.shard);
+        let progress = self.shared.progress(entry.shard);
         tokio::select! {
             biased;
             outcome = call => outcome,
-            () = beat.blocked() => Err(HandleError::Blocked(entry.dpid)),
+            () = progress.blocked() => Err(HandleError::Blocked(entry.dpid)),
         }
     }
 
-    /// Whether the watchdog has told that a handler does not return.
+    /// Whether the watchdog has reported that a handler does not return.
     pub(crate) fn has_slow_handler(&self) -> bool {
-        self.shared.beats().any(crate::beat::Beat::is_slow)
+        self.shared.progresses().any(HandlerProgress::is_slow)
     }
 
     /// Keeps the first refusal; anything else that is wrong ends the call.
@@ -220,7 +222,7 @@ impl Handle {
         outcome
     }
 
-    /// What the app of this name keeps for all controllers of the cluster.
+    /// The state that the app of this name keeps for all controllers of the cluster.
     ///
     /// # Errors
     /// [`HandleError::NoCluster`] when this controller is in none, or does not run yet.
@@ -285,13 +287,14 @@ impl Handle {
         self.shared.watchers.watch(false)
     }
 
-    /// Raises any event that apps can get: they are told, and so are all watchers, as if it had
-    /// come from the switch. What is raised of a switch waits in that switch's queue and passes the
-    /// codec of its version; it is told in the order of the calls, to the apps of its shard.
+    /// Raises any event that apps can get: they and all watchers get it as if it had come from the
+    /// switch. An event of a switch waits in that switch's queue and passes the codec of its
+    /// version; the apps of its shard get it in the order of the calls. One of a link or a host
+    /// goes to all apps of all shards.
     ///
-    /// An event is told, not made so: a switch that is raised as gone stays connected, and one that
-    /// is raised as ready must be. Of a port's status and of a role the controller itself takes
-    /// note too. An answer or an error goes to the app that its xid names.
+    /// An event is delivered, not made true: a switch that is raised as gone stays connected, and
+    /// one that is raised as ready must be. Of a port's status and of a role the controller itself
+    /// takes note too. An answer or an error goes to the app that its xid names.
     ///
     /// ```
     /// use controller::testing::{TestNetwork, TestSwitch};
@@ -311,90 +314,32 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// There is no such switch, its queue or a shard's is full, its version cannot say the message,
-    /// or the controller has ended.
+    /// There is no such switch, its queue or a shard's is full, its version cannot encode the
+    /// message, or the controller has ended.
     pub fn raise(&self, event: ControllerEvent) -> Result<(), HandleError> {
-        let none = Xid(0);
-        match event {
-            ControllerEvent::SwitchReady(info) => self.raise_of(info.dpid, RaisedEvent::Ready),
-            ControllerEvent::SwitchDown(dpid) => self.raise_of(dpid, RaisedEvent::Down),
-            ControllerEvent::PacketIn { dpid, packet_in } => {
-                self.raise_message(dpid, none, &Message::PacketIn(packet_in))
-            }
-            ControllerEvent::PortStatus { dpid, status } => {
-                self.raise_message(dpid, none, &Message::PortStatus(status))
-            }
-            ControllerEvent::FlowRemoved { dpid, removed } => {
-                self.raise_message(dpid, none, &Message::FlowRemoved(removed))
-            }
-            ControllerEvent::Error { dpid, xid, error } => {
-                self.raise_message(dpid, xid, &Message::Error(error))
-            }
-            ControllerEvent::RoleChanged(change) => {
-                self.raise_of(change.dpid, RaisedEvent::Role(change))
-            }
-            ControllerEvent::Message { dpid, xid, message } => {
-                self.raise_message(dpid, xid, &message)
-            }
-            ControllerEvent::Link(event) => self.raise_link(event),
-            ControllerEvent::Host(event) => self.raise_host(event),
-        }
-    }
-
-    fn raise_message(
-        &self,
-        dpid: DatapathId,
-        xid: Xid,
-        message: &Message,
-    ) -> Result<(), HandleError> {
-        let version = self.entry(dpid)?.version;
-        let frame = wire::encode(version, xid, message)
-            .map_err(|error| HandleError::Unsaid { index: 0, error })?;
-        self.raise_of(dpid, RaisedEvent::Message(frame))
-    }
-
-    fn raise_of(&self, dpid: DatapathId, event: RaisedEvent) -> Result<(), HandleError> {
+        let Some(dpid) = event.dpid() else { return self.shared.send_to_all(&event) };
         let entry = self.entry(dpid)?;
-        self.queue(&entry, Queued::Raised(event), 1)
-    }
-
-    /// Tells all apps of all shards, and all watchers, what has become of a link.
-    ///
-    /// # Errors
-    /// A shard has no room for it, or the controller has ended.
-    pub fn raise_link(&self, event: LinkEvent) -> Result<(), HandleError> {
-        self.shared.watchers.tell(|| ControllerEvent::Link(event));
-        self.tell_shards(|| ShardEvent::Link(event))
-    }
-
-    /// Tells all apps of all shards, and all watchers, what has become of a host.
-    ///
-    /// # Errors
-    /// A shard has no room for it, or the controller has ended.
-    pub fn raise_host(&self, event: HostEvent) -> Result<(), HandleError> {
-        self.shared.watchers.tell(|| ControllerEvent::Host(event.clone()));
-        self.tell_shards(|| ShardEvent::Host(event.clone()))
-    }
-
-    fn tell_shards(
-        &self,
-        event: impl Fn() -> ShardEvent<crate::shared::Moved>,
-    ) -> Result<(), HandleError> {
-        // Every shard is told, also behind one that has no room.
-        let told = (0..self.shared.shard_count()).map(|at| self.shared.tell_shard(at, event()));
-        told.fold(Ok(()), Result::and)
+        let xid = event.xid();
+        let raised = match event.into_message() {
+            Ok(message) => RaisedEvent::Message(
+                wire::encode(entry.version, xid, &message)
+                    .map_err(|error| HandleError::NotEncodable { index: 0, error })?,
+            ),
+            Err(event) => RaisedEvent::Other(event),
+        };
+        self.queue(&entry, Queued::Raised(raised), 1)
     }
 
     fn entry(&self, dpid: DatapathId) -> Result<Arc<SwitchEntry>, HandleError> {
         self.shared.entry(dpid).ok_or_else(|| self.gone(dpid))
     }
 
-    /// Why there is no such switch.
+    /// The reason why there is no such switch.
     fn gone(&self, dpid: DatapathId) -> HandleError {
         if self.shared.is_over() { HandleError::Gone } else { HandleError::NoSwitch(dpid) }
     }
 
-    /// Queues a command of so many messages.
+    /// Queues a command of `count` messages.
     fn push(&self, entry: &SwitchEntry, command: Command, count: u64) -> Result<(), HandleError> {
         self.queue(entry, Queued::Command(command), count)
     }

@@ -39,7 +39,6 @@ mod app;
 mod app_list;
 pub mod apps;
 mod batch;
-mod beat;
 mod blocking;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -49,6 +48,8 @@ mod dispatch;
 mod error;
 mod events;
 mod handle;
+mod handler_progress;
+mod info;
 mod mastership;
 mod options;
 mod parse;
@@ -74,10 +75,11 @@ pub use cluster::{
 pub use error::HandleError;
 pub use events::{
     ControllerEvent, HostEvent, LinkEvent, RoleChange, RoleReason, SwitchPort, TopologyHost,
-    TopologyLink,
+    TopologyLink, role_name,
 };
 pub use files::raise_open_files;
 pub use handle::Handle;
+pub use info::SwitchInfo;
 pub use openflow::message::PacketIn;
 pub use options::Options;
 pub use packet::PacketView;
@@ -85,7 +87,7 @@ pub use parse::ParsedPacketIn;
 pub use runtime::{Controller, Error, Running, StatusWriter, serve};
 pub use session::{Outcome, Session};
 pub use shard::Shard;
-pub use shared::SwitchInfo;
+
 pub use stats::{Rates, Stats};
 pub use switch::{Switch, TimerId, delete_all};
 pub use watchers::{EventError, EventReceiver};

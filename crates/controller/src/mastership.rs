@@ -1,5 +1,5 @@
-//! Where the cluster's thread and the sessions meet: each session of a switch has a box for the
-//! cluster's latest order, and tells the cluster when its connection is over.
+//! Meeting place of the cluster's thread and the sessions: each session of a switch has a box for
+//! the cluster's latest order, and informs the cluster when its connection is over.
 //!
 //! Only a controller in a cluster has any of it. It must never be locked while something else is
 //! waited for.
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// The least time between two lines about refused roles.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// The boxes of all sessions, and the way to the cluster.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ struct Boxes {
     by_dpid: Mutex<HashMap<DatapathId, Weak<OrderBox>>>,
 }
 
-/// The box of one session; the cluster is told when it is dropped.
+/// The box of one session; the cluster hears of it when it is dropped.
 #[derive(Debug)]
 pub(crate) struct OrderBox {
     dpid: DatapathId,
@@ -56,7 +56,7 @@ impl Mastership {
         let orders = Arc::clone(&boxes);
         let cluster = Cluster::start(settings, move |order| orders.deliver(order))?;
         let link = cluster.link().clone();
-        let refusals = Mutex::new(LogThrottle::new(TELL_EVERY));
+        let refusals = Mutex::new(LogThrottle::new(REPORT_EVERY));
         Ok((cluster, Self { link, boxes, refusals }))
     }
 
@@ -65,7 +65,7 @@ impl Mastership {
         &self.link
     }
 
-    /// The box of a new session. A session that the switch had before is told that it is over.
+    /// The box of a new session. A session that the switch had before ends.
     pub(crate) fn connected(&self, dpid: DatapathId, has_roles: bool) -> Arc<OrderBox> {
         let mut by_dpid = lock(&self.boxes.by_dpid);
         let connection = self.boxes.next_connection.fetch_add(1, Ordering::Relaxed) + 1;
@@ -91,7 +91,7 @@ impl Mastership {
     }
 
     /// A switch has refused us as master. Each of many switches may do so, again and again.
-    pub(crate) fn tell_refused(&self, dpid: DatapathId, generation: u64) {
+    pub(crate) fn report_refused(&self, dpid: DatapathId, generation: u64) {
         if let Some(suppressed) = lock(&self.refusals).pass(Instant::now()) {
             tracing::warn!(
                 %dpid, generation, suppressed,

@@ -33,13 +33,13 @@ pub struct Options {
     pub stats_interval: Option<Duration>,
     /// Threads that serve switches, each those with its part of the datapath ids.
     pub shards: usize,
-    /// For so long after a packet-in a shard does not sleep, but asks for messages: that is quicker
-    /// for the next one, and takes its core meanwhile.
+    /// For this time after a packet-in a shard does not sleep, but asks for messages: that is
+    /// quicker for the next one, and takes its core meanwhile.
     pub busy_poll: Duration,
     /// The most switches of one listener.
     pub switches_max: usize,
-    /// How long a switch may take to answer a request of a handle, or with the next part. All parts
-    /// together may take twelve times as long.
+    /// Time that a switch may take to answer a request of a handle, or with the next part. All
+    /// parts together may take twelve times as long.
     pub answer_deadline: Duration,
     /// The most entries of one answer.
     pub answer_entries_max: usize,

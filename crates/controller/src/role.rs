@@ -1,5 +1,5 @@
-//! Which role a session asks its switch for (clause 6.3.5), without input and output: what the
-//! cluster orders and what the switch answers come in, the next request comes out.
+//! The role that a session asks its switch for (clause 6.3.5), without input and output: the
+//! cluster's orders and the switch's answers come in, the next request comes out.
 //!
 //! One request is under way at a time. To be slave, the switch is first asked for its generation
 //! id, so that no slave's request makes that of the rightful master stale. It must never take a
@@ -9,13 +9,13 @@ use channel::Unanswered;
 use openflow::message::{ControllerRole, Role};
 use openflow::{Error, Message, Version};
 
-/// What a switch says as long as no generation id was used.
+/// The generation id of a switch that has never been given one.
 const NO_GENERATION: u64 = u64::MAX;
 
-/// How often a request to be slave is tried that other controllers outrun.
+/// Attempts at a request to be slave that other controllers outrun.
 const SLAVE_ATTEMPTS: u32 = 5;
 
-/// What the cluster wants.
+/// The role that the cluster wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoleWanted {
     /// Another controller is master, or none.
@@ -29,7 +29,7 @@ pub(crate) enum RoleWanted {
     },
 }
 
-/// What follows.
+/// The next step of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RoleStep {
     /// Ask the switch.
@@ -48,7 +48,7 @@ pub(crate) enum RoleStep {
     },
 }
 
-/// What the switch has confirmed last.
+/// The role that the switch has confirmed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Confirmed {
     /// Nothing: a switch begins with equal.
@@ -87,7 +87,7 @@ impl RoleMachine {
         (self.wanted, self.attempts, self.known) = (wanted, 0, None);
     }
 
-    /// What is to be done next, if anything.
+    /// The next step, if there is one.
     pub(crate) fn next(&mut self) -> Option<RoleStep> {
         if self.asked.is_some() {
             return None;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_is_one_when_the_switch_says_so_and_a_late_one_is_none() {
+    fn master_needs_the_word_of_the_switch_and_a_late_one_is_none() {
         let mut machine = RoleMachine::new(true);
         machine.want(RoleWanted::Master { generation: 5, is_set_up: true });
         asks(&mut machine, ControllerRole::Master, 5);

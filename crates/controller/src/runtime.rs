@@ -1,17 +1,15 @@
 //! Runs a controller on real streams: threads, connections, reports.
 //!
 //! One thread accepts and greets; each shard is a thread of its own, but a single one, which is
-//! that same thread. A connection moves to its switch's shard as soon as the switch has said who it
-//! is, and never again. So a switch's messages and its apps' state are touched by one thread only.
-//! Garbage from one peer ends that peer's connection and nothing else.
+//! that same thread. A connection moves to its switch's shard as soon as the switch has sent its
+//! datapath id, and never again. So a switch's messages and its apps' state are touched by one
+//! thread only. Garbage from one peer ends that peer's connection and nothing else.
 
 mod busy_poll;
 mod front;
 mod serve;
 mod threads;
 mod watchdog;
-
-pub(crate) use serve::MovedSwitch;
 
 use crate::app::App;
 use crate::app_list::AppList;
@@ -72,13 +70,13 @@ pub enum Error {
 /// Threads that serve switches, at most.
 pub(crate) const SHARDS_MAX: usize = 256;
 
-/// The thread that greets switches and is at home to none.
+/// The thread that greets switches and is home to none.
 const FRONT: usize = usize::MAX;
 
-/// How long the end waits for threads whose handlers do not return.
+/// Wait of the end for threads whose handlers do not return.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// How often is looked whether a thread has ended.
+/// Interval between looks whether a thread has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Takes lines for people: who connected, rates, failures. Any thread may call it.
@@ -137,10 +135,10 @@ impl Controller {
         report: StatusWriter,
         stop: impl Future<Output = ()>,
     ) -> Result<Stats, Error> {
-        self.run_and_tell(report, stop, |_| {}).await
+        self.run_reporting(report, stop, |_| {}).await
     }
 
-    async fn run_and_tell(
+    async fn run_reporting(
         self,
         report: StatusWriter,
         stop: impl Future<Output = ()>,
@@ -159,22 +157,29 @@ impl Controller {
         });
         let started = driver::now();
         let _watchdog = Watchdog::start(&shared, &report)?;
-        let mut shards: Vec<_> = apps.into_iter().zip(inboxes).enumerate().collect();
+        let (migration_inboxes, migrants) = threads::migration_inboxes(apps.len());
+        let shards = apps.into_iter().zip(inboxes).zip(migrants);
+        let mut shards: Vec<_> = shards.enumerate().collect();
         // A single shard has no thread of its own. Where there are several, an app that blocks one
         // of them must not keep switches from being greeted for the others.
         let own = (shards.len() == 1).then(|| shards.remove(0));
-        let threads = ShardThreads::start(shards.into_iter(), &shared, &report, started)?;
+        let shards = shards.into_iter();
+        let threads = ShardThreads::start(shards, &shared, &report, started, &migration_inboxes)?;
         let tasks = LocalSet::new();
         let on_shard = OnShard::mark();
+        let new_context = |shard, apps| {
+            serve::Context::new(&shared, shard, apps, &report, started, &migration_inboxes)
+        };
         let context = match own {
-            Some((shard, (apps, inbox))) => {
-                let context = serve::Context::new(&shared, shard, apps, &report, started);
+            Some((shard, ((apps, inbox), migrants))) => {
+                let context = new_context(shard, apps);
                 tasks.spawn_local(threads::take_inbox(context.clone(), inbox));
+                tasks.spawn_local(threads::adopt_migrants(context.clone(), migrants));
                 let polling = context.clone();
                 tasks.spawn_local(async move { polling.poll_busily().await });
                 context
             }
-            None => serve::Context::new(&shared, FRONT, Vec::new(), &report, started),
+            None => new_context(FRONT, Vec::new()),
         };
         let active = |listener: &Listener| listener.endpoint().clone().into_active();
         let endpoints: Vec<Endpoint> = listeners.iter().map(active).collect();
@@ -215,7 +220,7 @@ impl Controller {
             let on_listening = move |endpoints| drop(listening.send(endpoints));
             // The other end goes when `Running` is dropped, which is to stop too.
             let stop = async move { drop(stopped.await) };
-            runtime.block_on(self.run_and_tell(Arc::new(report), stop, on_listening))
+            runtime.block_on(self.run_reporting(Arc::new(report), stop, on_listening))
         })?;
         match is_listening.recv() {
             Ok(endpoints) => {
@@ -229,7 +234,7 @@ impl Controller {
     }
 }
 
-/// Tells handles and watchers that the controller has ended, however it has.
+/// Informs handles and watchers that the controller has ended, however it has.
 struct End(Arc<Shared>);
 
 impl Drop for End {
@@ -256,7 +261,7 @@ impl Running {
         &self.handle
     }
 
-    /// Where switches can connect: endpoints to connect to, with the ports that the system chose.
+    /// Endpoints to which switches can connect, with the ports that the system chose.
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
@@ -275,10 +280,10 @@ impl Running {
         debug_assert!(ended.is_err(), "nothing is ever sent");
     }
 
-    /// Ends the controller; what has been counted.
+    /// Ends the controller; its counts.
     ///
     /// # Errors
-    /// What ended the run before.
+    /// The error that ended the run before.
     pub fn stop(mut self) -> Result<Stats, Error> {
         self.end().unwrap_or(Err(Error::Panicked))
     }

@@ -1,12 +1,12 @@
-//! One connection's part of a shard: who its switch is, and what it waits for.
+//! One connection's part of a shard: its switch, and the answers that it waits for.
 //!
-//! State only; what is done with it stands in `shard`. It may move from one shard to another before
+//! State only; `shard` acts on it. It may move from one shard to another before
 //! its switch is ready, and never after.
 
 use crate::answers::{Answers, Asker};
 use crate::commands::SwitchEntry;
 use crate::mastership::OrderBox;
-use crate::shard::Standby;
+use crate::role::RoleMachine;
 use crate::shared::SwitchBounds;
 use crate::switch::Switch;
 use channel::{Connection, DownReason};
@@ -16,8 +16,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A switch must have said who it is and which ports it has within this time.
+/// A switch must have sent its features and ports within this time.
 pub(crate) const READY_DEADLINE: Duration = Duration::from_secs(15);
+
+/// A session's part in the cluster.
+#[derive(Debug)]
+pub(crate) struct Standby {
+    pub(crate) orders: Arc<OrderBox>,
+    pub(crate) machine: RoleMachine,
+}
 
 /// One connection's part of a shard.
 #[derive(Debug)]
@@ -32,9 +39,9 @@ pub struct Session {
     /// In a cluster, of a main connection.
     pub(crate) standby: Option<Standby>,
     pub(crate) answers: Answers,
-    /// The switch has been asked which role we have.
+    /// The switch has been asked for our role.
     pub(crate) is_role_checked: bool,
-    /// Since when the connection is full while commands wait.
+    /// The time since which the connection is full while commands wait.
     pub(crate) stalled_since: Option<Instant>,
     /// The counts of the switch that are in the shard's already.
     pub(crate) counted: Counted,
@@ -53,7 +60,7 @@ pub(crate) enum Phase {
     /// The hello exchange or the features are awaited.
     Unknown,
     /// The switch is at home at another shard, which goes on from here.
-    Elsewhere(Box<Features>),
+    Migrating(Box<Features>),
     /// The ports of a 1.3 switch are awaited.
     Ports(Box<Switch>),
     /// Another controller of the cluster is its master, or none.
@@ -64,42 +71,42 @@ pub(crate) enum Phase {
     Over,
 }
 
-/// What has become of a session, for the log.
+/// A change in the life of a session, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The switch is ready.
     Ready {
-        /// Who it is.
+        /// Its datapath id.
         dpid: DatapathId,
         /// The version spoken.
         version: Version,
-        /// How many ports it has.
+        /// The number of its ports.
         ports: usize,
     },
     /// The switch is known; the cluster decides who is its master.
     Standby {
-        /// Who it is.
+        /// Its datapath id.
         dpid: DatapathId,
     },
     /// The switch has made us its master.
     Master {
-        /// Who it is.
+        /// Its datapath id.
         dpid: DatapathId,
         /// The generation id.
         generation: u64,
     },
     /// An auxiliary connection of a switch that is ready.
     Auxiliary {
-        /// Whose it is.
+        /// The switch.
         dpid: DatapathId,
-        /// Which.
+        /// The number of the auxiliary connection.
         id: u8,
     },
     /// The connection is over.
     Down {
-        /// Who it was, if it was ready.
+        /// The switch, if it was ready.
         dpid: Option<DatapathId>,
-        /// Why.
+        /// The reason.
         reason: DownReason,
     },
     /// We end it, for this reason.
@@ -124,15 +131,15 @@ impl Session {
         }
     }
 
-    /// What has become of the session since it was asked last.
+    /// Takes the changes since the last call.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Whose switch it is, when that is at home at another shard.
-    pub(crate) fn elsewhere(&self) -> Option<DatapathId> {
+    /// The session's switch, when that is at home at another shard.
+    pub(crate) fn migrating(&self) -> Option<DatapathId> {
         match &self.phase {
-            Phase::Elsewhere(features) => Some(features.datapath_id),
+            Phase::Migrating(features) => Some(features.datapath_id),
             Phase::Unknown
             | Phase::Ports(_)
             | Phase::Standby(_)
@@ -141,21 +148,21 @@ impl Session {
         }
     }
 
-    /// What wakes the main connection of a switch that is ready.
+    /// The entry that wakes the main connection of a switch that is ready.
     pub(crate) fn wakes(&self) -> Option<&SwitchEntry> {
         self.entry.as_deref().filter(|_| !self.is_auxiliary)
     }
 
-    /// Where the cluster's orders come, if there is a cluster.
+    /// The box of the cluster's orders, if there is a cluster.
     pub(crate) fn orders(&self) -> Option<&OrderBox> {
-        self.standby.as_ref().map(Standby::orders)
+        self.standby.as_ref().map(|standby| standby.orders.as_ref())
     }
 
-    pub(crate) fn say(&mut self, outcome: Outcome) {
+    pub(crate) fn report(&mut self, outcome: Outcome) {
         self.outcomes.push(outcome);
     }
 
-    /// Asks who the switch is, or which ports it has.
+    /// Asks the switch for its features or its ports.
     pub(crate) fn ask(&mut self, connection: &mut Connection, asker: Asker) {
         let message = match asker {
             Asker::Features | Asker::Role | Asker::RoleCheck | Asker::App | Asker::Handle => {
@@ -175,7 +182,7 @@ impl Session {
 
     /// Ends the connection.
     pub(crate) fn refuse(&mut self, connection: &mut Connection, reason: String) {
-        self.say(Outcome::Refused(reason));
+        self.report(Outcome::Refused(reason));
         connection.close();
     }
 }

@@ -1,5 +1,5 @@
-//! The apps of one thread with the switches that they serve: asks each who it is, then hands its
-//! messages to the apps and the messages of apps and handles to the switch.
+//! The apps of one thread with the switches that they serve: asks each for its features, then hands
+//! its messages to the apps and the messages of apps and handles to the switch.
 //!
 //! Without input and output, like the connections themselves: the runtime gives events and time, a
 //! simulation does the same. It must never let one switch's fault reach another's session.
@@ -8,28 +8,27 @@ mod raised;
 mod roles;
 mod standby;
 
-pub(crate) use standby::Standby;
-
 use crate::answers::{Answer, Asker};
 use crate::app::App;
 use crate::commands::{Queued, SwitchEntry, fail};
 use crate::dispatch::Apps;
 use crate::error::HandleError;
-use crate::events::{ControllerEvent, HostEvent, LinkEvent, RoleReason};
+use crate::events::{ControllerEvent, RoleReason};
 use crate::handle::Handle;
+use crate::info::SwitchInfo;
 use crate::options::Options;
 use crate::session::{Counted, Outcome, Phase, READY_DEADLINE, Session};
-use crate::shared::{Shared, SwitchInfo};
+use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::switch::Switch;
 use crate::xid::{self, XidOwner};
 use channel::{Connection, DownReason, Event, SendError, Unanswered};
-use openflow::message::{ErrorMessage, Features, MultipartReply, MultipartReplyBody, SwitchConfig};
+use openflow::message::{Features, MultipartReply, MultipartReplyBody, SwitchConfig};
 use openflow::{DatapathId, Message, Version, Xid};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often [`App::tick`] is called for each switch.
+/// Interval between two calls of [`App::tick`] for a switch.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The apps of one thread, with the switches at home there.
@@ -49,14 +48,14 @@ impl Shard {
         Self::of(shared, 0, apps, now)
     }
 
-    /// One of a controller's shards; its apps are told that it begins.
+    /// One of a controller's shards; its apps get `started`.
     pub(crate) fn of(
         shared: Arc<Shared>,
         index: usize,
         apps: Vec<Box<dyn App>>,
         now: Instant,
     ) -> Self {
-        let mut apps = Apps::new(apps, shared.beat(index));
+        let mut apps = Apps::new(apps, shared.progress(index));
         let handle = Handle::new(Arc::clone(&shared));
         apps.all(|app| app.started(&handle));
         Self { apps, shared, index, started: now, stats: Stats::default() }
@@ -68,7 +67,7 @@ impl Shard {
         Handle::new(Arc::clone(&self.shared))
     }
 
-    /// What has been counted over all sessions of this shard.
+    /// Counts of all sessions of this shard.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -96,9 +95,9 @@ impl Shard {
             Event::Refused { .. } => self.stats.refused += 1,
             Event::Down(reason) => {
                 let dpid = self.end(session);
-                // A session that we end has said why.
+                // A session that we end has reported why.
                 if reason != DownReason::Closed {
-                    session.say(Outcome::Down { dpid, reason });
+                    session.report(Outcome::Down { dpid, reason });
                 }
             }
         }
@@ -114,10 +113,10 @@ impl Shard {
     ) {
         let Some(version) = connection.version() else { return };
         let bytes = connection.last_message_len();
-        let said = roles::said_of_role(&message, version);
+        let evidence = roles::role_evidence(&message, version);
         match session.answers.take(xid, message, bytes, version, now) {
             Answer::Taken => {}
-            Answer::Other(message) => self.hand_over(session, connection, xid, &message, now),
+            Answer::Other(message) => self.hand_over(session, connection, xid, message, now),
             Answer::To(Asker::Features, Ok(Message::FeaturesReply(features))) => {
                 self.take_features(session, connection, features, now);
             }
@@ -133,18 +132,18 @@ impl Shard {
             }
             Answer::To(Asker::Ports, answer) => self.take_ports(session, connection, answer, now),
             Answer::To(Asker::App | Asker::Handle, Ok(message)) => {
-                self.hand_over(session, connection, xid, &message, now);
+                self.hand_over(session, connection, xid, message, now);
             }
             Answer::To(Asker::App | Asker::Handle, Err(Unanswered::Error(error))) => {
-                self.hand_over(session, connection, xid, &Message::Error(error), now);
+                self.hand_over(session, connection, xid, Message::Error(error), now);
             }
             Answer::To(Asker::App | Asker::Handle, Err(unanswered)) => {
                 self.stats.unanswered += 1;
                 tracing::debug!(xid = xid.0, %unanswered, "the app's request has no answer");
             }
         }
-        if let Some(said) = said {
-            self.take_said_of_role(session, connection, said, now);
+        if let Some(evidence) = evidence {
+            self.apply_role_evidence(session, connection, evidence, now);
         }
     }
 
@@ -157,7 +156,7 @@ impl Shard {
     ) {
         let Some(version) = connection.version() else { return };
         if self.shared.shard_of(features.datapath_id) != self.index {
-            session.phase = Phase::Elsewhere(Box::new(features));
+            session.phase = Phase::Migrating(Box::new(features));
             return;
         }
         if features.auxiliary_id != 0 {
@@ -184,7 +183,7 @@ impl Shard {
         now: Instant,
     ) {
         match std::mem::replace(&mut session.phase, Phase::Unknown) {
-            Phase::Elsewhere(features) => self.take_features(session, connection, *features, now),
+            Phase::Migrating(features) => self.take_features(session, connection, *features, now),
             other @ (Phase::Unknown
             | Phase::Ports(_)
             | Phase::Standby(_)
@@ -193,7 +192,7 @@ impl Shard {
         }
     }
 
-    /// An auxiliary connection has said whose it is: the apps get what comes by it as they get what
+    /// An auxiliary connection has named its switch: the apps get what comes by it as they get what
     /// comes by the main one, and their answers go back by the same way.
     fn take_auxiliary(
         &mut self,
@@ -210,7 +209,7 @@ impl Shard {
         };
         session.entry = Some(main);
         session.is_auxiliary = true;
-        session.say(Outcome::Auxiliary { dpid, id });
+        session.report(Outcome::Auxiliary { dpid, id });
         session.phase = Phase::Ports(Box::new(Switch::new(version, features)));
         session.ask(connection, Asker::Ports);
     }
@@ -258,123 +257,96 @@ impl Shard {
             ready_since: now,
             shard: self.index,
         };
+        let event = ControllerEvent::SwitchReady(info.clone());
         let entry = Arc::new(SwitchEntry::new(info, self.shared.bounds.queue_max_bytes));
         session.entry = Some(Arc::clone(&entry));
         if let Some(before) = self.shared.insert(entry) {
             // The old connection is dead or about to be: a switch that comes again has lost it.
             fail(before.close(), &HandleError::NoSwitch(dpid));
-            self.apps.all(|app| app.switch_down(dpid));
+            self.apps.all(|app| app.event(None, &ControllerEvent::SwitchDown(dpid)));
         } else {
             self.stats.switches += 1;
         }
-        session.say(Outcome::Ready { dpid, version, ports: switch.ports().len() });
+        session.report(Outcome::Ready { dpid, version, ports: switch.ports().len() });
         session.phase = Phase::Ready(switch);
         session.next_tick = Some(now + TICK);
         self.handle_with(session, connection, now, |apps, sw| {
-            apps.each(sw, |app, sw| app.switch_ready(sw));
+            apps.each(sw, |app, sw| app.event(Some(sw), &event));
         });
     }
 
     /// Hands a message to the handlers of the apps.
-    #[expect(
-        clippy::wildcard_enum_match_arm,
-        reason = "a message without a handler of its own goes to `App::message`"
-    )]
     fn hand_over(
         &mut self,
         session: &mut Session,
         connection: &mut Connection,
         xid: Xid,
-        message: &Message,
+        message: Message,
         now: Instant,
     ) {
-        match message {
-            Message::PacketIn(packet_in) => {
-                self.stats.packet_ins += 1;
-                if let Phase::Standby(_) = session.phase {
-                    self.stats.held_back += 1;
-                    return;
-                }
-                if connection.is_full() {
-                    // The switch does not take what we send as fast as it asks for it.
-                    self.stats.packet_ins_dropped += 1;
-                    return;
-                }
-                self.tell_packet_in(session, packet_in);
-                self.handle_with(session, connection, now, |apps, sw| {
-                    apps.each(sw, |app, sw| app.packet_in(sw, packet_in));
-                });
+        if let Message::PacketIn(_) = message {
+            self.stats.packet_ins += 1;
+            if let Phase::Standby(_) = session.phase {
+                self.stats.held_back += 1;
+                return;
             }
-            Message::PortStatus(status) => {
-                self.note_port(session, status);
-                let event = |dpid| ControllerEvent::PortStatus { dpid, status: status.clone() };
-                self.tell(session, event);
-                self.handle_with(session, connection, now, |apps, sw| {
-                    sw.take_port_status(status);
-                    apps.each(sw, |app, sw| app.port_status(sw, status));
-                });
+            if connection.is_full() {
+                // The switch does not take what we send as fast as it asks for it.
+                self.stats.packet_ins_dropped += 1;
+                return;
             }
-            Message::FlowRemoved(removed) => {
-                let event = |dpid| ControllerEvent::FlowRemoved { dpid, removed: removed.clone() };
-                self.tell(session, event);
-                self.handle_with(session, connection, now, |apps, sw| {
-                    apps.each(sw, |app, sw| app.flow_removed(sw, removed));
-                });
-            }
-            Message::Error(error) => self.take_error(session, connection, xid, error, now),
-            other => {
-                let event = |dpid| ControllerEvent::Message { dpid, xid, message: other.clone() };
-                self.tell(session, event);
-                self.handle_with(session, connection, now, |apps, sw| match xid::owner(xid) {
-                    XidOwner::App(place) => {
-                        apps.one(place, sw, |app, sw| app.message(sw, xid, other))
-                    }
-                    XidOwner::Handle => {}
-                    XidOwner::Other => apps.each(sw, |app, sw| app.message(sw, xid, other)),
-                });
-            }
+        } else if let Message::PortStatus(status) = &message {
+            self.note_port(session, status);
+        } else if let Message::Error(error) = &message {
+            self.stats.errors += 1;
+            tracing::debug!(peer = %session.peer, xid = xid.0, ?error,
+                "the switch refuses a message");
+        }
+        if let (Phase::Ready(_), Some(entry)) = (&session.phase, &session.entry) {
+            let event = ControllerEvent::of_message(entry.dpid, xid, message);
+            self.deliver(session, connection, &event, now);
         }
     }
 
-    fn take_error(
+    /// Delivers an event of a switch that is ready to watchers, and to the apps that get it.
+    fn deliver(
         &mut self,
         session: &mut Session,
         connection: &mut Connection,
-        xid: Xid,
-        error: &ErrorMessage,
+        event: &ControllerEvent,
         now: Instant,
     ) {
-        self.stats.errors += 1;
-        tracing::debug!(peer = %session.peer, xid = xid.0, ?error, "the switch refuses a message");
-        self.tell(session, |dpid| ControllerEvent::Error { dpid, xid, error: error.clone() });
-        let owner = xid::owner(xid);
-        if let (XidOwner::Handle, Some(version)) = (owner, connection.version())
-            && session.answers.refuse(xid, version, error)
+        let Phase::Ready(_) = session.phase else { return };
+        self.shared.watchers.broadcast(event);
+        if let ControllerEvent::SwitchDown(_) = event {
+            return self.deliver_to_all(event);
+        }
+        let owner = xid::owner(event.xid());
+        if let ControllerEvent::Error { xid, error, .. } = event
+            && let (XidOwner::Handle, Some(version)) = (owner, connection.version())
+            && session.answers.refuse(*xid, version, error)
         {
             return;
         }
-        self.handle_with(session, connection, now, |apps, sw| match owner {
-            XidOwner::App(place) => apps.one(place, sw, |app, sw| app.error(sw, xid, error)),
-            XidOwner::Handle | XidOwner::Other => {
-                apps.each(sw, |app, sw| app.error(sw, xid, error));
+        self.handle_with(session, connection, now, |apps, sw| {
+            if let ControllerEvent::PortStatus { status, .. } = event {
+                sw.take_port_status(status);
+            }
+            match (owner, event) {
+                (XidOwner::App(place), _) => {
+                    apps.one(place, sw, |app, sw| app.event(Some(sw), event));
+                }
+                (XidOwner::Handle, ControllerEvent::Message { .. }) => {}
+                (XidOwner::Handle | XidOwner::Other, _) => {
+                    apps.each(sw, |app, sw| app.event(Some(sw), event));
+                }
             }
         });
     }
 
-    /// Tells watchers an event of a switch that is ready.
-    fn tell(&self, session: &Session, event: impl FnOnce(DatapathId) -> ControllerEvent) {
-        if let (Phase::Ready(_), Some(entry)) = (&session.phase, &session.entry) {
-            self.shared.watchers.tell(|| event(entry.dpid));
-        }
-    }
-
-    fn tell_packet_in(&self, session: &Session, packet_in: &openflow::message::PacketIn) {
-        if let (Phase::Ready(_), Some(entry)) = (&session.phase, &session.entry) {
-            self.shared.watchers.tell_packet_in(|| ControllerEvent::PacketIn {
-                dpid: entry.dpid,
-                packet_in: packet_in.clone(),
-            });
-        }
+    /// Delivers an event that is of no switch's session to all apps.
+    pub fn deliver_to_all(&mut self, event: &ControllerEvent) {
+        self.apps.all(|app| app.event(None, event));
     }
 
     /// Runs handlers, if the switch is ready and this session speaks for it, and sends what they
@@ -414,7 +386,7 @@ impl Shard {
         now: Instant,
     ) {
         match &session.phase {
-            Phase::Over | Phase::Elsewhere(_) | Phase::Standby(_) => {}
+            Phase::Over | Phase::Migrating(_) | Phase::Standby(_) => {}
             Phase::Unknown | Phase::Ports(_) => {
                 if session.opened + READY_DEADLINE <= now {
                     session.refuse(connection, "it does not say who it is in time".into());
@@ -466,13 +438,18 @@ impl Shard {
                 let timer = switch.next_timer().map(|due| self.started + due);
                 [session.next_tick, timer].into_iter().flatten().min()
             }
-            Phase::Elsewhere(_) | Phase::Standby(_) | Phase::Over => None,
+            Phase::Migrating(_) | Phase::Standby(_) | Phase::Over => None,
         }
     }
 
     /// To be called after a turn of events: sends what handles have for the switch, as far as there
     /// is room, and shows other threads what has changed.
-    pub fn settle(&mut self, session: &mut Session, connection: &mut Connection, now: Instant) {
+    pub fn finish_turn(
+        &mut self,
+        session: &mut Session,
+        connection: &mut Connection,
+        now: Instant,
+    ) {
         self.take_order(session, connection, now);
         if let Phase::Ready(switch) = &mut session.phase
             && let Some(entry) = &session.entry
@@ -527,7 +504,7 @@ impl Shard {
     /// Ends a session: the switch that it spoke for. Does nothing when it has ended.
     pub fn end(&mut self, session: &mut Session) -> Option<DatapathId> {
         let phase = std::mem::replace(&mut session.phase, Phase::Over);
-        // The cluster is told.
+        // The cluster hears of it.
         session.standby = None;
         if let Phase::Standby(switch) = &phase {
             return Some(switch.dpid());
@@ -543,29 +520,19 @@ impl Shard {
         session.answers.fail_all(&gone);
         if self.shared.remove(&entry) {
             self.stats.switches -= 1;
-            self.apps.all(|app| app.switch_down(dpid));
+            self.apps.all(|app| app.event(None, &ControllerEvent::SwitchDown(dpid)));
         }
         self.shared.publish(self.index, &self.stats);
         Some(dpid)
     }
-
-    /// Tells all apps what has become of a link.
-    pub fn take_link(&mut self, event: &LinkEvent) {
-        self.apps.all(|app| app.link(event));
-    }
-
-    /// Tells all apps what has become of a host.
-    pub fn take_host(&mut self, event: &HostEvent) {
-        self.apps.all(|app| app.host(event));
-    }
 }
 
-/// Why the connection is ended for whose switch another one speaks.
+/// The reason to end a connection for whose switch another one speaks.
 fn connected_again(dpid: DatapathId) -> String {
     format!("switch {dpid} has connected again, or its main connection has gone")
 }
 
-/// Sends a message of an app; one that the version cannot say is the app's fault and is logged.
+/// Sends a message of an app; one that the version cannot encode is the app's fault and is logged.
 fn send(connection: &mut Connection, xid: Xid, message: &Message, stats: &mut Stats) {
     match connection.send_as(xid, message) {
         Ok(()) => {}

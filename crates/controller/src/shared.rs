@@ -1,64 +1,30 @@
-//! What all threads of a controller share: which switches are ready, the shards' inboxes, counts.
+//! The state that all threads of a controller share: ready switches, the shards' inboxes, counts.
 //!
 //! Nothing here is touched for a packet; a shard writes its counts once a turn. It must never be
 //! locked while something else is waited for.
 
-use crate::beat::Beat;
 use crate::commands::SwitchEntry;
 use crate::error::HandleError;
-use crate::events::{ControllerEvent, HostEvent, LinkEvent};
+use crate::events::ControllerEvent;
+use crate::handler_progress::HandlerProgress;
+use crate::info::SwitchInfo;
 use crate::mastership::Mastership;
 use crate::options::Options;
 use crate::stats::Stats;
-use crate::switch::Ports;
 use crate::watchers::Watchers;
-use openflow::message::Features;
-use openflow::{DatapathId, Version};
+use openflow::DatapathId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// Events and connections that may wait for one shard.
-const INBOX_MAX: usize = 65_536;
+/// Events, and connections, that may wait for one shard.
+pub(crate) const INBOX_MAX: usize = 65_536;
 
-/// What is known of a switch that is ready; as it was when it was asked for.
-#[derive(Clone, Debug)]
-pub struct SwitchInfo {
-    /// Who it is.
-    pub dpid: DatapathId,
-    /// The version spoken with it.
-    pub version: Version,
-    /// What it said it can do.
-    pub features: Arc<Features>,
-    /// Its ports by number.
-    pub ports: Arc<Ports>,
-    /// The other end of its connection, for people: `tcp:192.0.2.7:40312`.
-    pub peer: Arc<str>,
-    /// Since when it is ready.
-    pub ready_since: Instant,
-    /// The shard that serves it.
-    pub shard: usize,
-}
-
-/// What a shard is told by other threads.
-#[derive(Debug)]
-pub(crate) enum ShardEvent<M> {
-    /// A connection whose switch is at home here.
-    Adopt(Box<M>),
-    /// To be told to all apps.
-    Link(LinkEvent),
-    /// To be told to all apps.
-    Host(HostEvent),
-}
-
-/// What the runtime moves between shards; the rest need not know it.
-pub(crate) type Moved = crate::runtime::MovedSwitch;
-
-/// A shard's end of its inbox.
-pub(crate) type Inbox = mpsc::Receiver<ShardEvent<Moved>>;
+/// A shard's end of its mailbox: events that every one of its apps gets.
+pub(crate) type Inbox = mpsc::Receiver<ControllerEvent>;
 
 /// The bounds of one switch, and how long it may take to answer.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
     switches: RwLock<BTreeMap<DatapathId, Arc<SwitchEntry>>>,
-    shards: Vec<ShardDoor>,
+    shards: Vec<ShardMailbox>,
     /// Of the thread that greets and serves no switch.
     front_stats: Mutex<Stats>,
     /// Refused by a full queue.
@@ -88,10 +54,10 @@ pub(crate) struct Shared {
 }
 
 #[derive(Debug)]
-struct ShardDoor {
-    inbox: mpsc::Sender<ShardEvent<Moved>>,
+struct ShardMailbox {
+    inbox: mpsc::Sender<ControllerEvent>,
     stats: Mutex<Stats>,
-    beat: Arc<Beat>,
+    progress: Arc<HandlerProgress>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,13 +65,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The error of a shard's inbox that takes nothing.
+pub(crate) fn not_sent<T>(shard: usize, error: &TrySendError<T>) -> HandleError {
+    match error {
+        TrySendError::Full(_) => HandleError::EventsFull(shard),
+        TrySendError::Closed(_) => HandleError::Gone,
+    }
+}
+
 impl Shared {
     /// With the inboxes of the shards.
     pub(crate) fn new(options: &Options) -> (Arc<Self>, Vec<Inbox>) {
-        let (doors, inboxes) = (0..options.shards.max(1))
+        let (mailboxes, inboxes) = (0..options.shards.max(1))
             .map(|_| {
                 let (inbox, receiver) = mpsc::channel(INBOX_MAX);
-                (ShardDoor { inbox, stats: Mutex::default(), beat: Arc::default() }, receiver)
+                (
+                    ShardMailbox { inbox, stats: Mutex::default(), progress: Arc::default() },
+                    receiver,
+                )
             })
             .unzip();
         let shared = Self {
@@ -118,7 +95,7 @@ impl Shared {
             busy_poll: options.busy_poll,
             watchers: Watchers::new(),
             switches: RwLock::default(),
-            shards: doors,
+            shards: mailboxes,
             front_stats: Mutex::default(),
             commands_full: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
@@ -138,27 +115,24 @@ impl Shared {
         self.shards.len()
     }
 
-    /// Where a shard's thread is; a new one for the thread that serves no switch.
-    pub(crate) fn beat(&self, shard: usize) -> Arc<Beat> {
-        self.shards.get(shard).map(|door| Arc::clone(&door.beat)).unwrap_or_default()
+    /// The progress of a shard's thread; a new one for the thread that serves no switch.
+    pub(crate) fn progress(&self, shard: usize) -> Arc<HandlerProgress> {
+        self.shards.get(shard).map(|mailbox| Arc::clone(&mailbox.progress)).unwrap_or_default()
     }
 
-    /// Where the threads of all shards are.
-    pub(crate) fn beats(&self) -> impl Iterator<Item = &Beat> {
-        self.shards.iter().map(|door| door.beat.as_ref())
+    /// The progress of the threads of all shards.
+    pub(crate) fn progresses(&self) -> impl Iterator<Item = &HandlerProgress> {
+        self.shards.iter().map(|mailbox| mailbox.progress.as_ref())
     }
 
-    /// Tells an event to a shard, if it has room for it.
-    pub(crate) fn tell_shard(
-        &self,
-        shard: usize,
-        event: ShardEvent<Moved>,
-    ) -> Result<(), HandleError> {
-        let Some(door) = self.shards.get(shard) else { return Err(HandleError::Gone) };
-        door.inbox.try_send(event).map_err(|error| match error {
-            TrySendError::Full(_) => HandleError::EventsFull(shard),
-            TrySendError::Closed(_) => HandleError::Gone,
-        })
+    /// Sends an event to all apps of all shards and to all watchers, also after a shard that has no
+    /// room for it.
+    pub(crate) fn send_to_all(&self, event: &ControllerEvent) -> Result<(), HandleError> {
+        self.watchers.broadcast(event);
+        let sent = self.shards.iter().enumerate().map(|(shard, mailbox)| {
+            mailbox.inbox.try_send(event.clone()).map_err(|error| not_sent(shard, &error))
+        });
+        sent.fold(Ok(()), Result::and)
     }
 
     /// A switch is ready; the entry of its earlier connection comes back.
@@ -168,9 +142,9 @@ impl Shared {
         let before = switches.insert(entry.dpid, entry);
         drop(switches);
         if before.is_some() {
-            self.watchers.tell(|| ControllerEvent::SwitchDown(info.dpid));
+            self.watchers.broadcast(&ControllerEvent::SwitchDown(info.dpid));
         }
-        self.watchers.tell(|| ControllerEvent::SwitchReady(info));
+        self.watchers.broadcast(&ControllerEvent::SwitchReady(info));
         before
     }
 
@@ -182,7 +156,7 @@ impl Shared {
         if is_current {
             switches.remove(&entry.dpid);
             drop(switches);
-            self.watchers.tell(|| ControllerEvent::SwitchDown(entry.dpid));
+            self.watchers.broadcast(&ControllerEvent::SwitchDown(entry.dpid));
         }
         is_current
     }
@@ -199,11 +173,11 @@ impl Shared {
 
     /// A shard's counts as they are now.
     pub(crate) fn publish(&self, shard: usize, stats: &Stats) {
-        let of_shard = self.shards.get(shard).map(|door| &door.stats);
+        let of_shard = self.shards.get(shard).map(|mailbox| &mailbox.stats);
         *lock(of_shard.unwrap_or(&self.front_stats)) = *stats;
     }
 
-    /// So many messages have found a switch's queue full.
+    /// Counts messages that have found a switch's queue full.
     pub(crate) fn count_full(&self, messages: u64) {
         self.commands_full.fetch_add(messages, Ordering::Relaxed);
     }
@@ -211,15 +185,15 @@ impl Shared {
     /// The counts of all shards and of all handles.
     pub(crate) fn stats(&self) -> Stats {
         let mut sum = *lock(&self.front_stats);
-        for door in &self.shards {
-            sum += *lock(&door.stats);
+        for mailbox in &self.shards {
+            sum += *lock(&mailbox.stats);
         }
         sum.commands_full = self.commands_full.load(Ordering::Relaxed);
         sum.events_lagged = self.watchers.lagged();
         sum
     }
 
-    /// Who is master of which switch; nothing when this controller is alone.
+    /// The masters of switches; `None` when this controller is alone.
     pub(crate) fn mastership(&self) -> Option<&Mastership> {
         self.mastership.get()
     }

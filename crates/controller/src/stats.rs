@@ -1,4 +1,4 @@
-//! What the controller counts, and how a second of it is printed.
+//! The counts of the controller, and the line of a second of them.
 //!
 //! Plain numbers; nothing here decides.
 

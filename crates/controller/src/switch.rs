@@ -1,6 +1,6 @@
 //! The handle of a switch: what is known of it, and the messages that a handler queues for it.
 //!
-//! It has no connection. Whoever runs the handler takes the queued messages, the runtime to send
+//! It has no connection. The caller of the handler takes the queued messages, the runtime to send
 //! them and a test to look at them. What a switch or an app can make it hold is bounded.
 
 use crate::xid::{self, COUNTER_MAX};
@@ -76,7 +76,7 @@ impl Switch {
         }
     }
 
-    /// Who it is.
+    /// Its datapath id.
     #[must_use]
     pub fn dpid(&self) -> DatapathId {
         self.dpid
@@ -88,7 +88,7 @@ impl Switch {
         self.version
     }
 
-    /// What it said it can do.
+    /// Its features reply.
     #[must_use]
     pub fn features(&self) -> &Features {
         &self.features
@@ -193,7 +193,7 @@ impl Switch {
         self.is_set_up
     }
 
-    /// Queues the deletion of every flow entry, whoever made it, so that an app begins with an
+    /// Queues the deletion of every flow entry, of any controller, so that an app begins with an
     /// empty
     /// switch. A switch that another controller of the cluster has set up keeps its entries
     /// ([`Switch::is_set_up`]): then nothing is queued, so that apps need not know of clusters.

@@ -2,7 +2,7 @@
 //!
 //! Events go in, messages come out. The apps run in a real shard and every message passes the codec
 //! of the switch's version, so a message that the version cannot say never arrives here either.
-//! What is left out are sockets and flow tables: a switch keeps what it is sent for the test to
+//! Sockets and flow tables are left out: a switch keeps what it is sent for the test to
 //! look at, and answers only what every switch answers, or what [`TestNetwork::answer`] says.
 //!
 //! The test of an app, whole:
@@ -25,7 +25,7 @@ use crate::handle::Handle;
 use crate::options::Options;
 use crate::session::{Outcome, Session};
 use crate::shard::Shard;
-use crate::shared::{Inbox, ShardEvent, Shared};
+use crate::shared::{Inbox, Shared};
 use crate::stats::Stats;
 use channel::{Connection, ConnectionSettings, Event, Side};
 use openflow::action::Action;
@@ -41,7 +41,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// Packets that may go over links before a test is told that they go round for ever.
+/// Packets that may go over links before a test fails since they go round for ever.
 const PACKETS_MAX: usize = 100_000;
 
 /// Virtual time after which a future that is waited for is given up.
@@ -87,7 +87,7 @@ impl TestSwitch {
     }
 }
 
-/// What a test answers in a switch's place.
+/// A test's answers in a switch's place.
 type Answering = Box<dyn FnMut(&Message) -> Option<Message>>;
 
 /// Both ends of one connection.
@@ -162,7 +162,7 @@ impl TestNetwork {
         if let Some(mut before) = self.switches.insert(dpid, simulated) {
             self.shard.end(&mut before.session);
         }
-        self.settle();
+        self.run_until_idle();
         dpid
     }
 
@@ -171,7 +171,7 @@ impl TestNetwork {
         if let Some(simulated) = self.switches.get_mut(&dpid) {
             simulated.controller.stream_ended(channel::DownReason::PeerClosed);
         }
-        self.settle();
+        self.run_until_idle();
         self.switches.remove(&dpid);
         self.links.retain(|from, to| from.dpid != dpid && to.dpid != dpid);
     }
@@ -192,11 +192,11 @@ impl TestNetwork {
     /// The switch sends any message.
     ///
     /// # Panics
-    /// When there is no such switch, or its version cannot say the message.
+    /// When there is no such switch, or its version cannot encode the message.
     pub fn send(&mut self, dpid: DatapathId, xid: Xid, message: &Message) {
         let simulated = self.simulated(dpid);
         simulated.switch.send_as(xid, message).expect("the switch's version has this message");
-        self.settle();
+        self.run_until_idle();
     }
 
     /// The link of a port goes down or comes up.
@@ -223,7 +223,7 @@ impl TestNetwork {
         self.simulated(dpid).answering = Some(Box::new(answer));
     }
 
-    /// What the switch has got since this was called last, in order, but for what belongs to
+    /// Messages that the switch has got since the last call, in order, but for those of
     /// connecting (hello, features, ports, set-config) and echo.
     ///
     /// # Panics
@@ -232,7 +232,7 @@ impl TestNetwork {
         std::mem::take(&mut self.simulated(dpid).got)
     }
 
-    /// What has become of connections since this was called last.
+    /// Changes of connections since the last call.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
     }
@@ -240,11 +240,11 @@ impl TestNetwork {
     /// Lets virtual time pass, with the ticks, timers and deadlines in it.
     pub fn advance(&mut self, time: Duration) {
         let end = self.now + time;
-        self.settle();
+        self.run_until_idle();
         while let Some(due) = self.next_timeout().filter(|due| *due <= end) {
             self.now = self.now.max(due);
             self.run_timeouts();
-            self.settle();
+            self.run_until_idle();
         }
         self.now = end;
     }
@@ -281,7 +281,7 @@ impl TestNetwork {
                 if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                     return output;
                 }
-                self.settle();
+                self.run_until_idle();
             }
             let due = self.next_timeout().filter(|due| *due <= give_up);
             let due = due.expect("the future is done within ten minutes of virtual time");
@@ -314,17 +314,13 @@ impl TestNetwork {
     }
 
     /// Until nothing is on its way any more.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         let mut packets = 0;
         loop {
             let mut has_moved = false;
             while let Ok(event) = self.inbox.try_recv() {
                 has_moved = true;
-                match event {
-                    ShardEvent::Link(event) => self.shard.take_link(&event),
-                    ShardEvent::Host(event) => self.shard.take_host(&event),
-                    ShardEvent::Adopt(_) => {}
-                }
+                self.shard.deliver_to_all(&event);
             }
             let mut on_links = Vec::new();
             for (dpid, one) in &mut self.switches {
@@ -363,7 +359,7 @@ impl Simulated {
             self.is_over |= matches!(event, Event::Down(_));
             shard.take_event(&mut self.session, &mut self.controller, event, now);
         }
-        shard.settle(&mut self.session, &mut self.controller, now);
+        shard.finish_turn(&mut self.session, &mut self.controller, now);
         has_moved |= carry(&mut self.controller, &mut self.switch, now);
         while let Some(event) = self.switch.poll_event() {
             has_moved = true;
@@ -414,7 +410,7 @@ impl Simulated {
         }
     }
 
-    /// What every switch answers.
+    /// The answer that every switch gives.
     fn usual_answer(&self, message: &Message) -> Option<Message> {
         let has_port_desc = self.switch.version().is_some_and(Version::has_port_desc);
         if let Message::FeaturesRequest = message {

@@ -1,4 +1,4 @@
-//! What is known of the network: switches with their ports, links between them, hosts at its edge.
+//! The network as it is known: switches with their ports, links between them, hosts at its edge.
 //!
 //! [`Topology`] is one store for a whole controller. The discovery app keeps it; apps, REST and the
 //! page read it through an `Arc` from any thread. Everything that comes from packets is bounded
@@ -9,7 +9,7 @@ mod state;
 
 pub use crate::events::{HostEvent, LinkEvent, SwitchPort, TopologyHost, TopologyLink};
 pub use paths::ShortestPaths;
-pub(crate) use state::SETTLE;
+pub(crate) use state::STABILITY_DELAY;
 
 use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::{DatapathId, MacAddr};
@@ -46,13 +46,13 @@ pub enum TopologyChange {
 /// A switch as the topology has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologySwitch {
-    /// Who it is.
+    /// Its datapath id.
     pub dpid: DatapathId,
     /// Its ports, by number.
     pub ports: Vec<PortDesc>,
 }
 
-/// What stands behind a port, as far as is known.
+/// The neighbour at a port, as far as is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortRole {
     /// The port does not exist, or has no link.
@@ -65,7 +65,7 @@ pub enum PortRole {
     Link,
 }
 
-/// What a packet shows of the host that sent it.
+/// The part of a packet that shows the host that sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostSighting {
     /// Its Ethernet address.
@@ -151,7 +151,8 @@ impl Topology {
         self.read().links().collect()
     }
 
-    /// Where what leaves a port arrives. On a segment that several switches share, the first.
+    /// The port where packets that leave a port arrive. On a segment that several switches share,
+    /// the first.
     #[must_use]
     pub fn link_from(&self, port: SwitchPort) -> Option<SwitchPort> {
         self.read().links().find(|link| link.from == port).map(|link| link.to)
@@ -171,7 +172,7 @@ impl Topology {
         self.read().host(mac).cloned()
     }
 
-    /// Where a host is; cheaper than [`Topology::host`].
+    /// The port of a host; cheaper than [`Topology::host`].
     #[must_use]
     pub fn place_of(&self, mac: MacAddr) -> Option<SwitchPort> {
         self.read().host(mac).map(|host| host.at)
@@ -183,7 +184,7 @@ impl Topology {
         self.read().hosts_refused()
     }
 
-    /// What stands behind a port at a time.
+    /// The neighbour at a port at a time.
     #[must_use]
     pub fn role(&self, port: SwitchPort, now: Duration) -> PortRole {
         self.read().role(port, now)

@@ -1,4 +1,4 @@
-//! Who watches the events of a controller from other threads: [`EventReceiver`].
+//! Watchers of a controller's events on other threads: [`EventReceiver`].
 //!
 //! A watcher has a bounded queue. One that is slow loses the oldest events and learns how many; it
 //! must never hold a switch back. While nobody watches, an event costs the look at a number.
@@ -16,7 +16,8 @@ const EVENTS_MAX: usize = 4096;
 /// Why there is no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// The watcher was too slow: so many events are lost to it. The next call goes on behind them.
+    /// The watcher was too slow: this number of events is lost to it. The next call goes on after
+    /// them.
     #[error("{0} events are lost, since they came faster than they were taken")]
     Lagged(u64),
     /// The controller has ended.
@@ -80,19 +81,14 @@ impl Watchers {
         Self { all: Watched::new(), quiet: Watched::new(), lagged: Arc::default() }
     }
 
-    /// Tells a packet-in, which is made only if somebody wants it.
+    /// Sends an event to all watchers that want it; it is copied only if there is one.
     #[inline]
-    pub(crate) fn tell_packet_in(&self, event: impl FnOnce() -> ControllerEvent) {
-        if self.all.is_watched() {
-            self.all.send(Arc::new(event()));
-        }
-    }
-
-    /// Tells any other event; it is made only if somebody wants it.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> ControllerEvent) {
-        let (all, quiet) = (self.all.is_watched(), self.quiet.is_watched());
+    pub(crate) fn broadcast(&self, event: &ControllerEvent) {
+        let all = self.all.is_watched();
+        let is_packet_in = matches!(event, ControllerEvent::PacketIn { .. });
+        let quiet = !is_packet_in && self.quiet.is_watched();
         if all || quiet {
-            let event = Arc::new(event());
+            let event = Arc::new(event.clone());
             if quiet {
                 self.quiet.send(Arc::clone(&event));
             }
@@ -185,18 +181,34 @@ impl Drop for EventReceiver {
 mod tests {
     use super::{EVENTS_MAX, EventError, Watchers};
     use crate::events::ControllerEvent;
-    use openflow::DatapathId;
+    use openflow::message::{PacketIn, PacketInReason};
+    use openflow::{Cookie, DatapathId, Match, TableId};
 
     fn down(number: u64) -> ControllerEvent {
         ControllerEvent::SwitchDown(DatapathId(number))
     }
 
+    fn packet_in() -> ControllerEvent {
+        ControllerEvent::PacketIn {
+            dpid: DatapathId(1),
+            packet_in: PacketIn {
+                buffer_id: None,
+                total_len: 0,
+                reason: PacketInReason::NoMatch,
+                table_id: TableId(0),
+                cookie: Cookie(0),
+                matching: Match::any(),
+                data: Vec::new(),
+            },
+        }
+    }
+
     #[test]
-    fn a_slow_watcher_learns_what_it_has_lost_and_goes_on() {
+    fn slow_watcher_learns_of_its_loss_and_goes_on() {
         let watchers = Watchers::new();
         let mut slow = watchers.watch(true);
         for number in 0..EVENTS_MAX as u64 + 10 {
-            watchers.tell(|| down(number));
+            watchers.broadcast(&down(number));
         }
         assert_eq!(slow.try_recv().unwrap_err(), EventError::Lagged(10));
         assert_eq!(watchers.lagged(), 10);
@@ -205,16 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_behind_what_waits_and_to_those_who_come_late() {
+    fn end_comes_after_what_waits_and_to_late_watchers() {
         let watchers = Watchers::new();
         let mut watcher = watchers.watch(false);
-        watchers.tell(|| down(1));
-        watchers.tell_packet_in(|| panic!("nobody wants packet-ins"));
+        watchers.broadcast(&down(1));
+        watchers.broadcast(&packet_in());
         watchers.end();
         assert!(watcher.recv_blocking().is_ok());
         assert_eq!(watcher.recv_blocking().unwrap_err(), EventError::Ended);
         assert_eq!(watchers.watch(true).try_recv().unwrap_err(), EventError::Ended);
         drop(watcher);
-        watchers.tell(|| panic!("nobody watches any more"));
+        watchers.broadcast(&down(2));
     }
 }

@@ -1,4 +1,4 @@
-//! Who sent a message, by its xid: the connection itself, an app, or a handle.
+//! The sender of a message, by its xid: the connection itself, an app, or a handle.
 //!
 //! The upper bits name the sender, so that an error or an answer finds it without a table that a
 //! switch which never answers could fill. Bit 31 is the connection's own; bits 25 to 30 are the
@@ -14,7 +14,7 @@ pub(crate) const COUNTER_MAX: u32 = (1 << COUNTER_BITS) - 1;
 /// The place of handles behind those of the apps.
 const HANDLE: u32 = 63;
 
-/// Who sent the message of an xid.
+/// The sender of the message of an xid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XidOwner {
     /// The app at this place.
@@ -35,7 +35,7 @@ pub(crate) fn of_handle(count: u32) -> Xid {
     Xid(HANDLE << COUNTER_BITS | count & COUNTER_MAX)
 }
 
-/// Who sent the message of this xid.
+/// The sender of the message of this xid.
 pub(crate) fn owner(xid: Xid) -> XidOwner {
     if xid.0 >> 31 != 0 || xid.0 & COUNTER_MAX == 0 {
         return XidOwner::Other;

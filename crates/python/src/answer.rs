@@ -3,17 +3,17 @@
 //! The names are the specification's, which are Ryu's too. Counters that the switch does not keep
 //! are `None`.
 
+use controller::role_name;
 use openflow::Version;
-use openflow::message::{ControllerRole, ErrorMessage, MultipartReply, MultipartReplyBody};
+use openflow::message::{ErrorMessage, MultipartReply, MultipartReplyBody};
 use openflow::text::{format_actions, format_group, format_instructions, format_meter};
-use pyo3::prelude::{
-    Bound, Py, PyAny, PyAnyMethods, PyClassInitializer, PyErr, PyResult, Python, pyclass, pymethods,
-};
+use pyo3::prelude::{Bound, Py, PyAny, PyClassInitializer, PyErr, PyResult, Python};
 use pyo3::types::{PyBytes, PyList};
 
+use crate::class::class;
 use crate::errors::{Class, exception, refused};
 use crate::matching::Match;
-use crate::notice::{Message, Port, counted};
+use crate::switch_message::{Message, Port, counted};
 
 /// An answer that somebody waits for.
 pub(crate) struct Answered {
@@ -21,7 +21,7 @@ pub(crate) struct Answered {
     pub(crate) outcome: Result<Answer, Failure>,
 }
 
-/// What came.
+/// The content of an answer.
 pub(crate) enum Answer {
     /// All is done.
     Done,
@@ -31,12 +31,12 @@ pub(crate) enum Answer {
     Multipart(Version, MultipartReplyBody),
 }
 
-/// Why nothing came.
+/// The reason why there is no answer.
 pub(crate) enum Failure {
     NotConnected(String),
     QueueFull(String),
     Silent(String),
-    Unsaid(String),
+    NotEncodable(String),
     Refused { index: Option<usize>, version: Version, error: ErrorMessage },
     Other(String),
 }
@@ -47,278 +47,254 @@ impl Failure {
             Self::NotConnected(what) => exception(py, Class::NotConnected, what),
             Self::QueueFull(what) => exception(py, Class::QueueFull, what),
             Self::Silent(what) => exception(py, Class::Silent, what),
-            Self::Unsaid(what) => exception(py, Class::Word, what),
+            Self::NotEncodable(what) => exception(py, Class::Word, what),
             Self::Refused { index, version, error } => refused(py, *version, error, *index),
             Self::Other(what) => exception(py, Class::Weir, what),
         }
     }
 }
 
-/// Defines a record: a class in Python whose values are attributes.
-macro_rules! record {
-    ($(#[doc = $doc:literal])* $name:ident $python:literal {
-        $($(#[doc = $fdoc:literal])* $field:ident : $ty:ty,)+
-    }) => {
-        $(#[doc = $doc])*
-        #[pyclass(frozen, get_all, module = "weir")]
-        #[derive(Clone)]
-        pub(crate) struct $name {
-            $($(#[doc = $fdoc])* $field: $ty,)+
-        }
-
-        #[pymethods]
-        impl $name {
-            fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-                let mut words = Vec::new();
-                $({
-                    let name = stringify!($field).trim_start_matches("r#");
-                    words.push(format!("{name}={}", slf.getattr(name)?.repr()?));
-                })+
-                Ok(format!("{}({})", $python, words.join(", ")))
-            }
-        }
-    };
-}
-
-record! {
+class! {
     /// A flow entry with its counters.
-    FlowStats "FlowStats" {
+    FlowStats(openflow::flow::FlowStats) |it| {
         /// Its table.
-        table_id: u8,
+        table_id: u8 = it.table_id.0;
         /// Its priority.
-        priority: u16,
+        priority: u16 = it.priority;
         /// Its match.
-        r#match: Match,
+        r#match: Match = Match { inner: it.matching.clone() };
         /// Its actions or instructions, as text.
-        actions: String,
+        actions: String = format_instructions(&it.instructions);
         /// Its cookie.
-        cookie: u64,
+        cookie: u64 = it.cookie.0;
         /// Its idle timeout in seconds; 0 for none.
-        idle_timeout: u16,
+        idle_timeout: u16 = it.idle_timeout_s;
         /// Its hard timeout in seconds; 0 for none.
-        hard_timeout: u16,
+        hard_timeout: u16 = it.hard_timeout_s;
         /// The bits of `OFPFF_*`.
-        flags: u16,
+        flags: u16 = it.flags.bits();
         /// Packets.
-        packet_count: Option<u64>,
+        packet_count: Option<u64> = counted(it.packet_count);
         /// Bytes.
-        byte_count: Option<u64>,
+        byte_count: Option<u64> = counted(it.byte_count);
         /// Seconds that it has lived.
-        duration_s: f64,
+        duration_s: f64 = seconds(it.duration_s, it.duration_ns);
     }
 }
 
-record! {
+class! {
     /// Sums over flow entries.
-    AggregateStats "AggregateStats" {
+    AggregateStats(openflow::flow::AggregateStats) |it| {
         /// Packets.
-        packet_count: Option<u64>,
+        packet_count: Option<u64> = counted(it.packet_count);
         /// Bytes.
-        byte_count: Option<u64>,
+        byte_count: Option<u64> = counted(it.byte_count);
         /// Entries.
-        flow_count: u32,
+        flow_count: u32 = it.flow_count;
     }
 }
 
-record! {
+class! {
     /// Counters of a table.
-    TableStats "TableStats" {
-        /// Which.
-        table_id: u8,
+    TableStats(openflow::table::TableStats) |it| {
+        /// Its number.
+        table_id: u8 = it.table_id.0;
         /// Its name; 1.0 only.
-        name: String,
+        name: &str = &it.name;
         /// Entries that it can have; 1.0 only.
-        max_entries: u32,
+        max_entries: u32 = it.max_entries;
         /// Entries.
-        active_count: u32,
+        active_count: u32 = it.active_count;
         /// Packets looked up.
-        lookup_count: Option<u64>,
+        lookup_count: Option<u64> = counted(it.lookup_count);
         /// Packets that an entry matched.
-        matched_count: Option<u64>,
+        matched_count: Option<u64> = counted(it.matched_count);
     }
 }
 
-record! {
+class! {
     /// Counters of a port.
-    PortStats "PortStats" {
-        /// Which.
-        port_no: u32,
+    PortStats(openflow::port::PortStats) |it| {
+        /// Its number.
+        port_no: u32 = it.port_no.0;
         /// Packets received.
-        rx_packets: Option<u64>,
+        rx_packets: Option<u64> = counted(it.rx_packets);
         /// Packets sent.
-        tx_packets: Option<u64>,
+        tx_packets: Option<u64> = counted(it.tx_packets);
         /// Bytes received.
-        rx_bytes: Option<u64>,
+        rx_bytes: Option<u64> = counted(it.rx_bytes);
         /// Bytes sent.
-        tx_bytes: Option<u64>,
+        tx_bytes: Option<u64> = counted(it.tx_bytes);
         /// Received packets dropped.
-        rx_dropped: Option<u64>,
+        rx_dropped: Option<u64> = counted(it.rx_dropped);
         /// Packets dropped in place of being sent.
-        tx_dropped: Option<u64>,
+        tx_dropped: Option<u64> = counted(it.tx_dropped);
         /// Receive errors.
-        rx_errors: Option<u64>,
+        rx_errors: Option<u64> = counted(it.rx_errors);
         /// Send errors.
-        tx_errors: Option<u64>,
+        tx_errors: Option<u64> = counted(it.tx_errors);
         /// Frame alignment errors.
-        rx_frame_err: Option<u64>,
+        rx_frame_err: Option<u64> = counted(it.rx_frame_err);
         /// Overruns.
-        rx_over_err: Option<u64>,
+        rx_over_err: Option<u64> = counted(it.rx_over_err);
         /// Wrong checksums.
-        rx_crc_err: Option<u64>,
+        rx_crc_err: Option<u64> = counted(it.rx_crc_err);
         /// Collisions.
-        collisions: Option<u64>,
+        collisions: Option<u64> = counted(it.collisions);
         /// Seconds that the port has lived; 0 in 1.0.
-        duration_s: f64,
+        duration_s: f64 = seconds(it.duration_s, it.duration_ns);
     }
 }
 
-record! {
+class! {
     /// Counters of a queue.
-    QueueStats "QueueStats" {
+    QueueStats(openflow::port::QueueStats) |it| {
         /// Its port.
-        port_no: u32,
-        /// Which.
-        queue_id: u32,
+        port_no: u32 = it.port_no.0;
+        /// Its number.
+        queue_id: u32 = it.queue_id.0;
         /// Packets sent.
-        tx_packets: Option<u64>,
+        tx_packets: Option<u64> = counted(it.tx_packets);
         /// Bytes sent.
-        tx_bytes: Option<u64>,
+        tx_bytes: Option<u64> = counted(it.tx_bytes);
         /// Packets dropped.
-        tx_errors: Option<u64>,
+        tx_errors: Option<u64> = counted(it.tx_errors);
     }
 }
 
-record! {
+class! {
     /// Counters of a bucket.
-    BucketStats "BucketStats" {
+    BucketStats((u64, u64)) |it| {
         /// Packets.
-        packet_count: Option<u64>,
+        packet_count: Option<u64> = counted(it.0);
         /// Bytes.
-        byte_count: Option<u64>,
+        byte_count: Option<u64> = counted(it.1);
     }
 }
 
-record! {
+class! {
     /// Counters of a group.
-    GroupStats "GroupStats" {
-        /// Which.
-        group_id: u32,
+    GroupStats(openflow::group::GroupStats) |it| {
+        /// Its number.
+        group_id: u32 = it.group_id.0;
         /// Flow entries and groups that use it.
-        ref_count: u32,
+        ref_count: u32 = it.ref_count;
         /// Packets.
-        packet_count: Option<u64>,
+        packet_count: Option<u64> = counted(it.packet_count);
         /// Bytes.
-        byte_count: Option<u64>,
+        byte_count: Option<u64> = counted(it.byte_count);
         /// Seconds that it has lived.
-        duration_s: f64,
+        duration_s: f64 = seconds(it.duration_s, it.duration_ns);
         /// Its buckets.
-        buckets: Vec<BucketStats>,
+        buckets: Vec<BucketStats> =
+            counts(it.buckets.iter().map(|b| (b.packet_count, b.byte_count)));
     }
 }
 
-record! {
+class! {
     /// A group.
-    GroupDesc "GroupDesc" {
-        /// Which.
-        group_id: u32,
+    GroupDesc(openflow::group::GroupDesc) |it| {
+        /// Its number.
+        group_id: u32 = it.group_id.0;
         /// `"all"`, `"select"`, `"indirect"` or `"fast_failover"`.
-        r#type: String,
+        r#type: &str = it.group_type.text();
         /// The actions of each bucket, as text.
-        buckets: Vec<String>,
+        buckets: Vec<String> =
+            it.buckets.iter().map(|bucket| format_actions(&bucket.actions)).collect();
         /// The group as `weir ctl` writes it.
-        text: String,
+        text: String = format_group(it);
     }
 }
 
-record! {
-    /// What groups can do.
-    GroupFeatures "GroupFeatures" {
+class! {
+    /// Capabilities of groups.
+    GroupFeatures(openflow::group::GroupFeatures) |it| {
         /// Bit n: groups of type n.
-        types: u32,
+        types: u32 = it.types;
         /// The bits of `OFPGFC_*`.
-        capabilities: u32,
+        capabilities: u32 = it.capabilities.bits();
         /// The most groups of each type.
-        max_groups: Vec<u32>,
+        max_groups: Vec<u32> = it.max_groups.to_vec();
     }
 }
 
-record! {
+class! {
     /// Counters of a meter.
-    MeterStats "MeterStats" {
-        /// Which.
-        meter_id: u32,
+    MeterStats(openflow::meter::MeterStats) |it| {
+        /// Its number.
+        meter_id: u32 = it.meter_id.0;
         /// Flow entries that use it.
-        flow_count: u32,
+        flow_count: u32 = it.flow_count;
         /// Packets.
-        packet_in_count: Option<u64>,
+        packet_in_count: Option<u64> = counted(it.packet_in_count);
         /// Bytes.
-        byte_in_count: Option<u64>,
+        byte_in_count: Option<u64> = counted(it.byte_in_count);
         /// Seconds that it has lived.
-        duration_s: f64,
+        duration_s: f64 = seconds(it.duration_s, it.duration_ns);
         /// Its bands.
-        bands: Vec<BucketStats>,
+        bands: Vec<BucketStats> = counts(it.bands.iter().map(|b| (b.packet_count, b.byte_count)));
     }
 }
 
-record! {
+class! {
     /// A meter.
-    MeterConfig "MeterConfig" {
-        /// Which.
-        meter_id: u32,
+    MeterConfig(openflow::meter::MeterConfig) |it| {
+        /// Its number.
+        meter_id: u32 = it.meter_id.0;
         /// The bits of `OFPMF_*`.
-        flags: u16,
+        flags: u16 = it.flags.bits();
         /// The meter as `weir ctl` writes it.
-        text: String,
+        text: String = format_meter(it);
     }
 }
 
-record! {
-    /// What meters can do.
-    MeterFeatures "MeterFeatures" {
+class! {
+    /// Capabilities of meters.
+    MeterFeatures(openflow::meter::MeterFeatures) |it| {
         /// The most meters.
-        max_meter: u32,
+        max_meter: u32 = it.max_meter;
         /// Bit n: bands of type n.
-        band_types: u32,
+        band_types: u32 = it.band_types;
         /// The bits of `OFPMF_*`.
-        capabilities: u32,
+        capabilities: u32 = it.capabilities;
         /// The most bands of a meter.
-        max_bands: u8,
+        max_bands: u8 = it.max_bands;
     }
 }
 
-record! {
+class! {
     /// A switch's description.
-    SwitchDesc "SwitchDesc" {
+    SwitchDesc(openflow::message::SwitchDesc) |it| {
         /// Manufacturer.
-        mfr_desc: String,
+        mfr_desc: &str = &it.mfr_desc;
         /// Hardware.
-        hw_desc: String,
+        hw_desc: &str = &it.hw_desc;
         /// Software.
-        sw_desc: String,
+        sw_desc: &str = &it.sw_desc;
         /// Serial number.
-        serial_num: String,
+        serial_num: &str = &it.serial_num;
         /// The datapath, for people.
-        dp_desc: String,
+        dp_desc: &str = &it.dp_desc;
     }
 }
 
-record! {
-    /// How a switch is set.
-    SwitchConfig "SwitchConfig" {
+class! {
+    /// Settings of a switch.
+    SwitchConfig(openflow::message::SwitchConfig) |it| {
         /// Fragments: 0 normal, 1 drop, 2 reassemble.
-        flags: u16,
+        flags: u16 = it.flags;
         /// Bytes of a buffered packet in a packet-in that no action asked for.
-        miss_send_len: u16,
+        miss_send_len: u16 = it.miss_send_len;
     }
 }
 
-record! {
+class! {
     /// The role that a controller has at a switch.
-    Role "Role" {
+    Role(openflow::message::Role) |it| {
         /// `"equal"`, `"master"`, `"slave"` or `"nochange"`.
-        role: String,
+        role: &str = role_name(it.role);
         /// The election's number; all ones before there was any.
-        generation_id: u64,
+        generation_id: u64 = it.generation_id;
     }
 }
 
@@ -326,128 +302,20 @@ fn seconds(s: u32, ns: u32) -> f64 {
     f64::from(s) + f64::from(ns) / 1e9
 }
 
-impl From<openflow::flow::FlowStats> for FlowStats {
-    fn from(flow: openflow::flow::FlowStats) -> Self {
-        Self {
-            table_id: flow.table_id.0,
-            priority: flow.priority,
-            actions: format_instructions(&flow.instructions),
-            r#match: Match { inner: flow.matching },
-            cookie: flow.cookie.0,
-            idle_timeout: flow.idle_timeout_s,
-            hard_timeout: flow.hard_timeout_s,
-            flags: flow.flags.bits(),
-            packet_count: counted(flow.packet_count),
-            byte_count: counted(flow.byte_count),
-            duration_s: seconds(flow.duration_s, flow.duration_ns),
-        }
-    }
+fn counts(of: impl Iterator<Item = (u64, u64)>) -> Vec<BucketStats> {
+    of.map(|inner| BucketStats { inner }).collect()
 }
 
-impl From<openflow::table::TableStats> for TableStats {
-    fn from(table: openflow::table::TableStats) -> Self {
-        Self {
-            table_id: table.table_id.0,
-            name: table.name,
-            max_entries: table.max_entries,
-            active_count: table.active_count,
-            lookup_count: counted(table.lookup_count),
-            matched_count: counted(table.matched_count),
-        }
-    }
-}
-
-impl From<openflow::port::PortStats> for PortStats {
-    fn from(port: openflow::port::PortStats) -> Self {
-        Self {
-            port_no: port.port_no.0,
-            rx_packets: counted(port.rx_packets),
-            tx_packets: counted(port.tx_packets),
-            rx_bytes: counted(port.rx_bytes),
-            tx_bytes: counted(port.tx_bytes),
-            rx_dropped: counted(port.rx_dropped),
-            tx_dropped: counted(port.tx_dropped),
-            rx_errors: counted(port.rx_errors),
-            tx_errors: counted(port.tx_errors),
-            rx_frame_err: counted(port.rx_frame_err),
-            rx_over_err: counted(port.rx_over_err),
-            rx_crc_err: counted(port.rx_crc_err),
-            collisions: counted(port.collisions),
-            duration_s: seconds(port.duration_s, port.duration_ns),
-        }
-    }
-}
-
-impl From<openflow::port::QueueStats> for QueueStats {
-    fn from(queue: openflow::port::QueueStats) -> Self {
-        Self {
-            port_no: queue.port_no.0,
-            queue_id: queue.queue_id.0,
-            tx_packets: counted(queue.tx_packets),
-            tx_bytes: counted(queue.tx_bytes),
-            tx_errors: counted(queue.tx_errors),
-        }
-    }
-}
-
-impl BucketStats {
-    fn new(packets: u64, bytes: u64) -> Self {
-        Self { packet_count: counted(packets), byte_count: counted(bytes) }
-    }
-}
-
-impl From<openflow::group::GroupStats> for GroupStats {
-    fn from(group: openflow::group::GroupStats) -> Self {
-        let buckets = group.buckets.iter();
-        Self {
-            group_id: group.group_id.0,
-            ref_count: group.ref_count,
-            packet_count: counted(group.packet_count),
-            byte_count: counted(group.byte_count),
-            duration_s: seconds(group.duration_s, group.duration_ns),
-            buckets: buckets.map(|b| BucketStats::new(b.packet_count, b.byte_count)).collect(),
-        }
-    }
-}
-
-impl From<openflow::group::GroupDesc> for GroupDesc {
-    fn from(group: openflow::group::GroupDesc) -> Self {
-        Self {
-            group_id: group.group_id.0,
-            r#type: group.group_type.text().to_owned(),
-            buckets: group.buckets.iter().map(|bucket| format_actions(&bucket.actions)).collect(),
-            text: format_group(&group),
-        }
-    }
-}
-
-impl From<openflow::meter::MeterStats> for MeterStats {
-    fn from(meter: openflow::meter::MeterStats) -> Self {
-        let bands = meter.bands.iter();
-        Self {
-            meter_id: meter.meter_id.0,
-            flow_count: meter.flow_count,
-            packet_in_count: counted(meter.packet_in_count),
-            byte_in_count: counted(meter.byte_in_count),
-            duration_s: seconds(meter.duration_s, meter.duration_ns),
-            bands: bands.map(|b| BucketStats::new(b.packet_count, b.byte_count)).collect(),
-        }
-    }
-}
-
-impl From<openflow::meter::MeterConfig> for MeterConfig {
-    fn from(meter: openflow::meter::MeterConfig) -> Self {
-        Self { meter_id: meter.meter_id.0, flags: meter.flags.bits(), text: format_meter(&meter) }
-    }
-}
-
-/// A list of records.
-fn list<'py, R, T>(py: Python<'py>, items: Vec<T>) -> PyResult<Bound<'py, PyAny>>
+fn list<'py, T, R>(
+    py: Python<'py>,
+    items: Vec<T>,
+    class: impl Fn(T) -> R,
+) -> PyResult<Bound<'py, PyAny>>
 where
-    R: From<T> + pyo3::PyClass + Into<PyClassInitializer<R>>,
+    R: pyo3::PyClass + Into<PyClassInitializer<R>>,
 {
     let objects: PyResult<Vec<Py<R>>> =
-        items.into_iter().map(|item| Py::new(py, R::from(item))).collect();
+        items.into_iter().map(|item| Py::new(py, class(item))).collect();
     Ok(PyList::new(py, objects?)?.into_any())
 }
 
@@ -479,25 +347,9 @@ fn message_object(
         openflow::Message::BarrierReply => Ok(py.None().into_bound(py)),
         openflow::Message::MultipartReply(reply) => multipart(py, version, reply.body),
         openflow::Message::EchoReply(data) => Ok(PyBytes::new(py, &data).into_any()),
-        openflow::Message::GetConfigReply(config) => {
-            one(py, SwitchConfig { flags: config.flags, miss_send_len: config.miss_send_len })
-        }
-        openflow::Message::RoleReply(role) => {
-            let generation_id = role.generation_id;
-            one(py, Role { role: role_name(role.role).to_owned(), generation_id })
-        }
+        openflow::Message::GetConfigReply(inner) => one(py, SwitchConfig { inner }),
+        openflow::Message::RoleReply(inner) => one(py, Role { inner }),
         other => one(py, Message { version, xid: None, inner: other }),
-    }
-}
-
-/// The role's name in the specification.
-pub(crate) fn role_name(role: ControllerRole) -> &'static str {
-    match role {
-        ControllerRole::NoChange => "nochange",
-        ControllerRole::Equal => "equal",
-        ControllerRole::Master => "master",
-        ControllerRole::Slave => "slave",
-        ControllerRole::Unknown(_) => "unknown",
     }
 }
 
@@ -507,53 +359,19 @@ fn multipart(
     body: MultipartReplyBody,
 ) -> PyResult<Bound<'_, PyAny>> {
     match body {
-        MultipartReplyBody::Desc(desc) => one(
-            py,
-            SwitchDesc {
-                mfr_desc: desc.mfr_desc,
-                hw_desc: desc.hw_desc,
-                sw_desc: desc.sw_desc,
-                serial_num: desc.serial_num,
-                dp_desc: desc.dp_desc,
-            },
-        ),
-        MultipartReplyBody::Flow(flows) => list::<FlowStats, _>(py, flows),
-        MultipartReplyBody::Aggregate(sums) => one(
-            py,
-            AggregateStats {
-                packet_count: counted(sums.packet_count),
-                byte_count: counted(sums.byte_count),
-                flow_count: sums.flow_count,
-            },
-        ),
-        MultipartReplyBody::Table(tables) => list::<TableStats, _>(py, tables),
-        MultipartReplyBody::PortStats(ports) => list::<PortStats, _>(py, ports),
-        MultipartReplyBody::Queue(queues) => list::<QueueStats, _>(py, queues),
-        MultipartReplyBody::Group(groups) => list::<GroupStats, _>(py, groups),
-        MultipartReplyBody::GroupDesc(groups) => list::<GroupDesc, _>(py, groups),
-        MultipartReplyBody::GroupFeatures(features) => one(
-            py,
-            GroupFeatures {
-                types: features.types,
-                capabilities: features.capabilities.bits(),
-                max_groups: features.max_groups.to_vec(),
-            },
-        ),
-        MultipartReplyBody::Meter(meters) => list::<MeterStats, _>(py, meters),
-        MultipartReplyBody::MeterConfig(meters) => list::<MeterConfig, _>(py, meters),
-        MultipartReplyBody::MeterFeatures(features) => one(
-            py,
-            MeterFeatures {
-                max_meter: features.max_meter,
-                band_types: features.band_types,
-                capabilities: features.capabilities,
-                max_bands: features.max_bands,
-            },
-        ),
-        MultipartReplyBody::PortDesc(ports) => {
-            let ports = ports.into_iter().map(|port| Py::new(py, Port::new(port)));
-            Ok(PyList::new(py, ports.collect::<PyResult<Vec<_>>>()?)?.into_any())
-        }
+        MultipartReplyBody::Desc(inner) => one(py, SwitchDesc { inner }),
+        MultipartReplyBody::Flow(all) => list(py, all, |inner| FlowStats { inner }),
+        MultipartReplyBody::Aggregate(inner) => one(py, AggregateStats { inner }),
+        MultipartReplyBody::Table(all) => list(py, all, |inner| TableStats { inner }),
+        MultipartReplyBody::PortStats(all) => list(py, all, |inner| PortStats { inner }),
+        MultipartReplyBody::Queue(all) => list(py, all, |inner| QueueStats { inner }),
+        MultipartReplyBody::Group(all) => list(py, all, |inner| GroupStats { inner }),
+        MultipartReplyBody::GroupDesc(all) => list(py, all, |inner| GroupDesc { inner }),
+        MultipartReplyBody::GroupFeatures(inner) => one(py, GroupFeatures { inner }),
+        MultipartReplyBody::Meter(all) => list(py, all, |inner| MeterStats { inner }),
+        MultipartReplyBody::MeterConfig(all) => list(py, all, |inner| MeterConfig { inner }),
+        MultipartReplyBody::MeterFeatures(inner) => one(py, MeterFeatures { inner }),
+        MultipartReplyBody::PortDesc(all) => list(py, all, |inner| Port { inner }),
         body @ (MultipartReplyBody::TableFeatures(_) | MultipartReplyBody::Experimenter(_)) => {
             let inner = openflow::Message::MultipartReply(MultipartReply { more: false, body });
             one(py, Message { version, xid: None, inner })

@@ -5,21 +5,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use controller::{App, Handle, HostEvent, LinkEvent, PacketIn, RoleChange, Switch};
-use openflow::flow::FlowRemoved;
-use openflow::message::ErrorMessage;
-use openflow::port::PortStatus;
-use openflow::{DatapathId, Message, Xid};
+use controller::{App, ControllerEvent, Handle, Switch};
+use openflow::DatapathId;
 
 use crate::live::Live;
-use crate::outlet::{Connected, Outlet};
+use crate::transport::{Connection, Transport};
 
 /// One shard's instance.
 pub(crate) struct Bridge {
     live: Arc<Live>,
-    /// Links and hosts are told to the apps of all shards; this one hands them on.
+    /// The apps of all shards get the events of links and hosts; this one passes them on.
     is_first: bool,
-    switches: HashMap<DatapathId, Arc<Connected>>,
+    switches: HashMap<DatapathId, Arc<Connection>>,
 }
 
 impl Bridge {
@@ -34,65 +31,31 @@ impl App for Bridge {
     }
 
     fn switch_ready(&mut self, sw: &mut Switch) {
-        let outlet: Arc<dyn Outlet> = Arc::clone(&self.live) as Arc<dyn Outlet>;
+        let transport: Arc<dyn Transport> = Arc::clone(&self.live) as Arc<dyn Transport>;
         let (features, ports) = (sw.features().clone(), sw.ports().clone());
-        let connected = Arc::new(Connected::new(sw.version(), features, ports, outlet));
-        self.live.queue.ready(&connected);
-        self.switches.insert(sw.dpid(), connected);
+        let connection = Arc::new(Connection::new(sw.version(), features, ports, transport));
+        self.live.queue.ready(&connection);
+        self.switches.insert(sw.dpid(), connection);
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
-        if let Some(connected) = self.switches.remove(&dpid) {
-            connected.end();
+        if let Some(connection) = self.switches.remove(&dpid) {
+            connection.end();
             self.live.queue.down(dpid);
         }
     }
 
-    fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.packet_in(connected, packet_in);
-        }
-    }
-
-    fn port_status(&mut self, sw: &mut Switch, status: &PortStatus) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.port_status(connected, status);
-        }
-    }
-
-    fn flow_removed(&mut self, sw: &mut Switch, removed: &FlowRemoved) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.flow_removed(connected, removed);
-        }
-    }
-
-    fn error(&mut self, sw: &mut Switch, xid: Xid, error: &ErrorMessage) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.error(connected, xid, error);
-        }
-    }
-
-    fn role_changed(&mut self, sw: &mut Switch, change: &RoleChange) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.role_changed(connected, *change);
-        }
-    }
-
-    fn link(&mut self, event: &LinkEvent) {
-        if self.is_first {
-            self.live.queue.link(*event);
-        }
-    }
-
-    fn host(&mut self, event: &HostEvent) {
-        if self.is_first {
-            self.live.queue.host(event.clone());
-        }
-    }
-
-    fn message(&mut self, sw: &mut Switch, xid: Xid, message: &Message) {
-        if let Some(connected) = self.switches.get(&sw.dpid()) {
-            self.live.queue.message(connected, xid, message);
+    fn event(&mut self, mut sw: Option<&mut Switch>, event: &ControllerEvent) {
+        if let ControllerEvent::SwitchDown(dpid) = event {
+            self.switch_down(*dpid);
+        } else if let (ControllerEvent::SwitchReady(_), Some(sw)) = (event, sw.as_deref_mut()) {
+            self.switch_ready(sw);
+        } else if let Some(sw) = sw {
+            if let Some(connection) = self.switches.get(&sw.dpid()) {
+                self.live.queue.event(Some(connection), event);
+            }
+        } else if self.is_first {
+            self.live.queue.event(None, event);
         }
     }
 }

@@ -10,11 +10,10 @@ use std::time::Duration;
 use channel::{DEFAULT_PORT, Endpoint, TlsFiles};
 use controller::discovery::{Discovery, DiscoveryConfig, ProbeKey};
 use controller::topology::Topology;
-use controller::{AppList, Controller, Options, Running};
+use controller::{AppList, Controller, ControllerEvent, Options, Running};
 use openflow::{DatapathId, Version};
 use pyo3::prelude::{
-    Bound, IntoPyObject, Py, PyDictMethods, PyErr, PyListMethods, PyResult, Python, pyclass,
-    pymethods,
+    Bound, Py, PyAny, PyDictMethods, PyErr, PyListMethods, PyResult, Python, pyclass, pymethods,
 };
 use pyo3::types::{PyDict, PyList};
 use rest::RestServer;
@@ -22,14 +21,15 @@ use tokio::sync::oneshot;
 
 use crate::answer::Answered;
 use crate::bridge::Bridge;
-use crate::discovered::{self, ToldHost, ToldLink};
+use crate::discovered::{self, HostTuple, LinkTuple};
 use crate::errors::{Class, exception};
+use crate::event::{self, Handler};
 use crate::live::Live;
-use crate::notice::{FlowRemoved, Message, PortStatus, RoleChange, SwitchError};
-use crate::outlet::{Connected, lock};
+use crate::lock::lock;
 use crate::packet_in::PacketIn;
-use crate::queue::{Kind, Queue, Taken, Waiting};
+use crate::queue::{Queue, Taken, Waiting};
 use crate::switch::Switch;
+use crate::transport::Connection;
 use crate::web::Web;
 
 /// Levels of lines, in the numbers of Python's `logging`.
@@ -41,14 +41,14 @@ const WARNING: u8 = 30;
 #[pyclass(frozen, module = "weir")]
 pub(crate) struct Core {
     options: Options,
-    /// Where links and hosts are discovered.
+    /// The store of links and hosts, where they are discovered.
     topology: Option<Arc<Topology>>,
-    /// Where REST is served, if it is.
+    /// The REST service, if there is one.
     web: Option<Web>,
     server: Mutex<Option<RestServer>>,
     live: Arc<Live>,
     /// The switches that the apps know.
-    known: Mutex<BTreeMap<DatapathId, Arc<Connected>>>,
+    known: Mutex<BTreeMap<DatapathId, Arc<Connection>>>,
     running: Mutex<Option<Running>>,
     waiter: Mutex<Option<Waiter>>,
 }
@@ -149,7 +149,7 @@ impl Core {
     /// Serves switches from now on; comes back once they can connect.
     fn start(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let started = py.detach(|| {
-            let (live, told) = (Arc::clone(&self.live), Arc::clone(&self.live));
+            let (live, reporter) = (Arc::clone(&self.live), Arc::clone(&self.live));
             let is_first = AtomicBool::new(true);
             let bridge = AppList::one(move || {
                 Bridge::new(Arc::clone(&live), is_first.swap(false, Ordering::Relaxed))
@@ -173,7 +173,7 @@ impl Core {
                 self.live.queue.line(INFO, format!("REST on http://{}", server.address()));
                 *lock(&self.server) = Some(server);
             }
-            let running = controller.start(move |line| told.queue.line(INFO, line.to_owned()));
+            let running = controller.start(move |line| reporter.queue.line(INFO, line.to_owned()));
             running.map_err(|error| error.to_string())
         });
         let running = started.map_err(|error: String| weir_error(&error))?;
@@ -189,15 +189,15 @@ impl Core {
         py.detach(|| {
             drop(server);
             self.live.end();
-            // What ended it before was told as a line.
+            // What ended it before was reported as a line.
             drop(running.map(Running::stop));
             if let Some(waiter) = waiter {
                 waiter.end();
             }
         });
-        for connected in std::mem::take(&mut *lock(&self.known)).into_values() {
-            connected.end();
-            connected.object().take();
+        for connection in std::mem::take(&mut *lock(&self.known)).into_values() {
+            connection.end();
+            connection.object().take();
         }
     }
 
@@ -206,13 +206,13 @@ impl Core {
         self.live.queue.fileno()
     }
 
-    /// For which kinds of events there are handlers.
+    /// Sets the kinds of events that have a handler.
     fn set_wants(&self, wants: Vec<bool>) {
         let bits = wants.iter().enumerate().filter(|(_, is_wanted)| **is_wanted);
         self.live.queue.set_wants(bits.fold(0, |bits, (kind, _)| bits | 1 << kind));
     }
 
-    /// Up to `limit` events: kind, switch, and what there is to tell. Packet-ins of one switch in a
+    /// Up to `limit` events: kind, switch, and value. Packet-ins of one switch in a
     /// row are one item. What is sent is gathered until [`Core::flush`].
     fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Bound<'py, PyList>> {
         let taken = self.live.queue.take(limit);
@@ -223,18 +223,18 @@ impl Core {
         self.live.begin_batch();
         for event in taken {
             match event {
-                Taken::Ready(connected) => {
+                Taken::Ready(connection) => {
                     batch.end_run()?;
-                    lock(&self.known).insert(connected.dpid, Arc::clone(&connected));
-                    batch.push(Kind::SwitchReady, &connected, py.None())?;
+                    lock(&self.known).insert(connection.dpid, Arc::clone(&connection));
+                    batch.push(Handler::switch_ready, &connection, py.None().into_bound(py))?;
                 }
-                Taken::Down(connected) => {
+                Taken::Down(connection) => {
                     batch.end_run()?;
-                    connected.end();
-                    connected.object().take();
-                    lock(&self.known).remove(&connected.dpid);
-                    let dpid = connected.dpid.0;
-                    batch.list.append((Kind::SwitchDown as u8, py.None(), dpid))?;
+                    connection.end();
+                    connection.object().take();
+                    lock(&self.known).remove(&connection.dpid);
+                    let dpid = connection.dpid.0;
+                    batch.list.append((Handler::switch_down as u8, py.None(), dpid))?;
                 }
                 Taken::Event(Waiting::PacketIn(from, packet_in)) => {
                     batch.packet_in(from, packet_in)?;
@@ -255,30 +255,30 @@ impl Core {
     }
 
     /// The switches that are ready.
-    fn switches(&self, py: Python<'_>) -> PyResult<Vec<Py<Switch>>> {
-        let known: Vec<Arc<Connected>> = lock(&self.known).values().cloned().collect();
-        known.iter().map(|connected| object(py, connected)).collect()
+    fn switches(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let known: Vec<Arc<Connection>> = lock(&self.known).values().cloned().collect();
+        known.iter().map(|connection| object(py, connection)).collect()
     }
 
     /// The switch of a datapath id, if it is ready.
-    fn switch(&self, py: Python<'_>, dpid: u64) -> PyResult<Option<Py<Switch>>> {
+    fn switch(&self, py: Python<'_>, dpid: u64) -> PyResult<Option<Py<PyAny>>> {
         let known = lock(&self.known).get(&DatapathId(dpid)).cloned();
-        known.map(|connected| object(py, &connected)).transpose()
+        known.map(|connection| object(py, &connection)).transpose()
     }
 
     /// The links that are known.
-    fn links(&self) -> Vec<ToldLink> {
+    fn links(&self) -> Vec<LinkTuple> {
         let links = self.topology.as_ref().map(|topology| topology.links());
         links.unwrap_or_default().iter().map(discovered::link).collect()
     }
 
     /// The hosts that are known.
-    fn hosts(&self) -> Vec<ToldHost> {
+    fn hosts(&self) -> Vec<HostTuple> {
         let hosts = self.topology.as_ref().map(|topology| topology.hosts());
         hosts.unwrap_or_default().iter().map(discovered::host).collect()
     }
 
-    /// What was counted since the start.
+    /// Counts since the start.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let counters = &self.live.queue.counters;
@@ -306,12 +306,12 @@ fn discovery(topology: &Arc<Topology>) -> Result<AppList, String> {
 }
 
 /// The apps' object of a connection.
-fn object(py: Python<'_>, connected: &Arc<Connected>) -> PyResult<Py<Switch>> {
-    let mut object = connected.object();
+fn object(py: Python<'_>, connection: &Arc<Connection>) -> PyResult<Py<PyAny>> {
+    let mut object = connection.object();
     if let Some(object) = &*object {
         return Ok(object.clone_ref(py));
     }
-    let made = Py::new(py, Switch::new(Arc::clone(connected)))?;
+    let made = Py::new(py, Switch::new(Arc::clone(connection)))?.into_any();
     *object = Some(made.clone_ref(py));
     Ok(made)
 }
@@ -320,23 +320,23 @@ fn object(py: Python<'_>, connected: &Arc<Connected>) -> PyResult<Py<Switch>> {
 struct Batch<'py> {
     list: Bound<'py, PyList>,
     /// Packet-ins of one switch.
-    run: Option<(Arc<Connected>, Bound<'py, PyList>)>,
+    run: Option<(Arc<Connection>, Bound<'py, PyList>)>,
 }
 
-impl Batch<'_> {
+impl<'py> Batch<'py> {
     fn push(
         &self,
-        kind: Kind,
-        from: &Arc<Connected>,
-        what: impl for<'a> IntoPyObject<'a>,
+        handler: Handler,
+        from: &Arc<Connection>,
+        what: Bound<'py, PyAny>,
     ) -> PyResult<()> {
         let py = self.list.py();
-        self.list.append((kind as u8, object(py, from)?, what))
+        self.list.append((handler as u8, object(py, from)?, what))
     }
 
     fn packet_in(
         &mut self,
-        from: Arc<Connected>,
+        from: Arc<Connection>,
         packet_in: openflow::message::PacketIn,
     ) -> PyResult<()> {
         let py = self.list.py();
@@ -357,7 +357,7 @@ impl Batch<'_> {
         match self.run.take() {
             Some((from, list)) => {
                 let py = self.list.py();
-                self.list.append((Kind::PacketIn as u8, object(py, &from)?, list))
+                self.list.append((Handler::packet_in as u8, object(py, &from)?, list))
             }
             None => Ok(()),
         }
@@ -366,31 +366,16 @@ impl Batch<'_> {
     fn event(&self, event: Waiting) -> PyResult<()> {
         let py = self.list.py();
         match event {
-            Waiting::PortStatus(from, inner) => {
-                from.take_port_status(&inner);
-                self.push(Kind::PortStatus, &from, PortStatus { inner })
+            Waiting::Event(Some(from), event) => {
+                if let ControllerEvent::PortStatus { status, .. } = &event {
+                    from.take_port_status(status);
+                }
+                let handler = Handler::of(&event);
+                self.push(handler, &from, event::of_switch(py, &from, event)?)
             }
-            Waiting::FlowRemoved(from, inner) => {
-                self.push(Kind::FlowRemoved, &from, FlowRemoved { inner })
-            }
-            Waiting::Error(from, xid, inner) => {
-                let error = SwitchError::new(from.version, xid, inner);
-                self.push(Kind::Error, &from, error)
-            }
-            Waiting::RoleChanged(from, inner) => {
-                self.push(Kind::RoleChanged, &from, RoleChange { inner })
-            }
-            Waiting::Message(from, xid, inner) => {
-                let message = Message { version: from.version, xid: Some(xid), inner };
-                self.push(Kind::Message, &from, message)
-            }
-            Waiting::Link(event) => {
-                let kind = discovered::kind_of_link(&event) as u8;
-                self.list.append((kind, py.None(), discovered::link_event(py, &event)?))
-            }
-            Waiting::Host(event) => {
-                let kind = discovered::kind_of_host(&event) as u8;
-                self.list.append((kind, py.None(), discovered::host_event(py, &event)?))
+            Waiting::Event(None, event) => {
+                let handler = Handler::of(&event) as u8;
+                self.list.append((handler, py.None(), event::of_network(py, &event)?))
             }
             Waiting::Answer(Answered { future, outcome }) => {
                 let (is_good, value) = match outcome {
@@ -400,10 +385,10 @@ impl Batch<'_> {
                         (false, error.into_bound(py).into_any())
                     }
                 };
-                self.list.append((Kind::Answer as u8, py.None(), (future, is_good, value)))
+                self.list.append((Handler::Answer as u8, py.None(), (future, is_good, value)))
             }
             Waiting::Line(level, line) => {
-                self.list.append((Kind::Line as u8, py.None(), (level, line)))
+                self.list.append((Handler::Line as u8, py.None(), (level, line)))
             }
             Waiting::PacketIn(..) | Waiting::Life(_) => Ok(()),
         }
@@ -429,7 +414,7 @@ impl Waiter {
     }
 }
 
-/// Where lines of `tracing` go: the run that is latest.
+/// The run that gets the lines of `tracing`: the latest.
 static LINES: Mutex<Weak<Live>> = Mutex::new(Weak::new());
 
 /// Lines of the crates below go to Python's log.

@@ -30,7 +30,7 @@ pub(crate) struct FlowWords<'a, 'py> {
     pub(crate) fields: Option<&'a Bound<'py, PyDict>>,
 }
 
-/// What a flow verb takes beside the fields of the match.
+/// The arguments of a flow verb beside the fields of the match.
 const FLOW_WORDS: &str = "match, actions, priority, table_id, cookie, cookie_mask, idle_timeout, \
                           hard_timeout, flags, buffer_id, out_port, out_group; ";
 

@@ -8,8 +8,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use openflow::field::Header;
 use packet::Layout;
 use packet::header::{arp, be16, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, vlan};
-use pyo3::prelude::{Bound, IntoPyObject, PyAnyMethods, PyResult, Python, pyclass, pymethods};
+use pyo3::prelude::{Bound, IntoPyObject, PyResult, Python, pyclass, pymethods};
 use pyo3::types::PyString;
+
+use crate::class::{Hint, all_attributes, stub};
 
 /// An Ethernet address, which is a text in Python.
 #[derive(Clone, Copy)]
@@ -51,6 +53,18 @@ impl<'py> IntoPyObject<'py> for Mac {
             place[1] = DIGITS[usize::from(byte & 15)];
         }
         Ok(PyString::new(py, std::str::from_utf8(&text).unwrap_or_default()))
+    }
+}
+
+impl Hint for Mac {
+    fn hint() -> String {
+        String::hint()
+    }
+}
+
+impl Hint for Ip {
+    fn hint() -> String {
+        String::hint()
     }
 }
 
@@ -106,19 +120,27 @@ macro_rules! header {
         #[pymethods]
         impl $name {
             fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-                let mut words = Vec::new();
-                $({
-                    let name = stringify!($field).trim_start_matches("r#");
-                    words.push(format!("{name}={}", slf.getattr(name)?.repr()?));
-                })+
-                Ok(format!("{}({})", $python, words.join(", ")))
+                all_attributes(slf, $python, &[$(stringify!($field)),+])
+            }
+        }
+
+        impl $name {
+            pub(crate) fn stub() -> String {
+                let rows = [$((stringify!($field), <$ty as Hint>::hint())),+];
+                stub($python, &[$($doc),*], &rows, "")
+            }
+        }
+
+        impl Hint for $name {
+            fn hint() -> String {
+                $python.to_owned()
             }
         }
     };
 }
 
 header! {
-    /// Destination, source and EtherType of the frame; the type is that behind VLAN tags.
+    /// Destination, source and EtherType of the frame; the type is that after VLAN tags.
     Ethernet, "Ethernet", Header::Ethernet, |frame, at, layout| {
         /// Destination address.
         dst: Mac = mac(frame, at + ethernet::DST.start)?;

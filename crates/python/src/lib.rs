@@ -10,49 +10,75 @@
 
 mod answer;
 mod bridge;
+mod class;
 mod core;
 mod discovered;
 mod errors;
+mod event;
 mod flow_words;
 mod frame;
 mod headers;
 mod live;
+mod lock;
 mod matching;
-mod notice;
-mod outlet;
 mod packet_in;
 mod queue;
 mod switch;
+mod switch_message;
 mod testing;
+mod transport;
 mod web;
 mod words;
 
-#[pyo3::pymodule(name = "_weir")]
-mod module {
-    #[pymodule_export]
-    use super::answer::{
-        AggregateStats, BucketStats, FlowStats, GroupDesc, GroupFeatures, GroupStats, MeterConfig,
-        MeterFeatures, MeterStats, PortStats, QueueStats, Role, SwitchConfig, SwitchDesc,
-        TableStats,
+/// Defines the module of all classes: those of rows, whose part of the stub is made, and others,
+/// whose part is written by hand.
+macro_rules! package {
+    (
+        rows { $($rows:ident: $($class:ident),+;)+ }
+        others { $($others:ident: $($other:ident),+;)+ }
+    ) => {
+        #[pyo3::pymodule(name = "_weir")]
+        mod module {
+            $(
+                #[pymodule_export]
+                use super::$rows::{$($class),+};
+            )+
+            $(
+                #[pymodule_export]
+                use super::$others::{$($other),+};
+            )+
+
+            #[pymodule_init]
+            fn init(module: &pyo3::Bound<'_, pyo3::prelude::PyModule>) -> pyo3::PyResult<()> {
+                super::event::add_to(module)
+            }
+
+            /// The made part of the stub, `_weir.pyi`.
+            #[pyo3::pyfunction]
+            fn made_stub() -> String {
+                let parts = [super::event::handlers(), $($(super::$rows::$class::stub()),+),+];
+                parts.join("\n")
+            }
+        }
     };
-    #[pymodule_export]
-    use super::core::Core;
-    #[pymodule_export]
-    use super::errors::error_names;
-    #[pymodule_export]
-    use super::frame::Frame;
-    #[pymodule_export]
-    use super::headers::{Arp, Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, Sctp, Tcp, Udp, Vlan};
-    #[pymodule_export]
-    use super::matching::Match;
-    #[pymodule_export]
-    use super::notice::{FlowRemoved, Message, Port, PortStatus, RoleChange, SwitchError};
-    #[pymodule_export]
-    use super::packet_in::PacketIn;
-    #[pymodule_export]
-    use super::switch::Switch;
-    #[pymodule_export]
-    use super::testing::TestSwitch;
-    #[pymodule_export]
-    use super::words::{Action, Instruction};
+}
+
+package! {
+    rows {
+        switch_message: Port, PortStatus, FlowRemoved, SwitchError, RoleChange, Message;
+        headers: Ethernet, Vlan, Arp, Ipv4, Ipv6, Tcp, Udp, Sctp, Icmpv4, Icmpv6;
+        packet_in: PacketIn;
+        answer: FlowStats, AggregateStats, TableStats, PortStats, QueueStats, BucketStats,
+            GroupStats, GroupDesc, GroupFeatures, MeterStats, MeterConfig, MeterFeatures,
+            SwitchDesc, SwitchConfig, Role;
+    }
+    others {
+        core: Core;
+        errors: error_names;
+        frame: Frame;
+        matching: Match;
+        switch: Switch;
+        testing: TestSwitch;
+        words: Action, Instruction;
+    }
 }

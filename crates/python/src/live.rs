@@ -1,10 +1,10 @@
-//! The outlet of real connections: messages go to the controller's handle, in batches, and answers
-//! come back into the queue.
+//! The transport of real connections: messages go to the controller's handle, in batches, and
+//! answers come back into the queue.
 //!
 //! While the apps' thread works on a batch of events, what its handlers send is encoded and
 //! gathered at the connection, and goes at the batch's end; from any other thread, and between
-//! batches, it goes at once. What a version cannot say must be an exception of who says it, never
-//! lost here.
+//! batches, it goes at once. A message that a version cannot encode must be an exception of its
+//! sender, never lost here.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -19,8 +19,9 @@ use pyo3::{Py, PyAny};
 use wire::EncodeError;
 
 use crate::answer::{Answer, Answered, Failure};
-use crate::outlet::{Connected, Outlet, Question, lock};
+use crate::lock::lock;
 use crate::queue::Queue;
+use crate::transport::{Connection, Question, Transport};
 
 /// Answers that may be waited for at a time.
 const ASKED_MAX: usize = 65_536;
@@ -33,17 +34,17 @@ thread_local! {
     static IN_BATCH: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What becomes of a question.
+/// The outcome of a question.
 type Outcome = Result<Answer, Failure>;
 
 /// The way to the controller.
 pub(crate) struct Live {
     pub(crate) queue: Queue,
     handle: OnceLock<Handle>,
-    /// Where answers are awaited.
+    /// The runtime on which answers are awaited.
     runtime: tokio::runtime::Handle,
     /// Connections for which messages are gathered.
-    gathering: Mutex<Vec<Arc<Connected>>>,
+    gathering: Mutex<Vec<Arc<Connection>>>,
     asked: AtomicUsize,
     unsent: AtomicU64,
     is_over: AtomicBool,
@@ -111,7 +112,7 @@ impl Live {
 
     /// Hands over what is gathered for a switch. The caller holds it, so that two threads keep the
     /// order in which they have sent.
-    fn send_batch(&self, to: &Connected, gathered: &mut MessageBatch) {
+    fn send_batch(&self, to: &Connection, gathered: &mut MessageBatch) {
         if gathered.is_empty() {
             return;
         }
@@ -131,8 +132,8 @@ impl Live {
     }
 }
 
-impl Outlet for Live {
-    fn send(&self, to: &Arc<Connected>, message: Message) -> Result<(), EncodeError> {
+impl Transport for Live {
+    fn send(&self, to: &Arc<Connection>, message: Message) -> Result<(), EncodeError> {
         let mut gathered = lock(&to.gathered);
         gathered.push(&message)?;
         if !IN_BATCH.get() || gathered.bytes() >= GATHERED_BYTES_MAX {
@@ -143,7 +144,7 @@ impl Outlet for Live {
         Ok(())
     }
 
-    fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>) {
+    fn ask(&self, to: &Arc<Connection>, question: Question, future: Py<PyAny>) {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let (Some(handle), false) = (self.handle.get(), to.is_over()) else {
             let what = format!("switch {} is not connected", to.dpid);
@@ -153,7 +154,7 @@ impl Outlet for Live {
             let what = format!("{ASKED_MAX} answers are waited for already");
             return self.answer(future, Err(Failure::QueueFull(what)));
         }
-        // What was sent before goes first, to this switch also what another thread, which has
+        // Messages sent before go first, to this switch also those that another thread, which has
         // taken the list, has not come to yet.
         self.send_gathered();
         self.send_batch(to, &mut lock(&to.gathered));
@@ -173,7 +174,7 @@ impl Outlet for Live {
     }
 }
 
-async fn asking(handle: Handle, to: Arc<Connected>, question: Question) -> Outcome {
+async fn asking(handle: Handle, to: Arc<Connection>, question: Question) -> Outcome {
     let (dpid, version) = (to.dpid, to.version);
     match question {
         Question::One(message) => {
@@ -202,7 +203,7 @@ fn failed(error: HandleError, is_many: bool) -> Failure {
         HandleError::NoSwitch(_) | HandleError::Gone => Failure::NotConnected(what),
         HandleError::Full(_) => Failure::QueueFull(what),
         HandleError::Silent(_) => Failure::Silent(what),
-        HandleError::Unsaid { .. } => Failure::Unsaid(what),
+        HandleError::NotEncodable { .. } => Failure::NotEncodable(what),
         HandleError::Refused { index, version, error } => {
             Failure::Refused { index: is_many.then_some(index), version, error }
         }

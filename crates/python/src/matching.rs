@@ -17,11 +17,12 @@ use pyo3::prelude::{
 };
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 
+use crate::class::Hint;
 use crate::errors::word;
 use crate::headers::Mac;
 use crate::words::bad;
 
-/// What packets must show: match fields with their values.
+/// Match fields with their values: the shape of packets.
 #[pyclass(frozen, eq, hash, mapping, module = "weir")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Match {
@@ -88,6 +89,12 @@ impl Match {
     }
 }
 
+impl Hint for Match {
+    fn hint() -> String {
+        "Match".to_owned()
+    }
+}
+
 /// A value as Ryu gives it: numbers as numbers, addresses as texts, masked values as
 /// `"value/mask"`.
 fn value_object<'py>(py: Python<'py>, held: &MatchField) -> PyResult<Bound<'py, PyAny>> {
@@ -134,10 +141,10 @@ const PROTOCOLS: &[&str] = &[
     "arp", "rarp", "mpls", "mplsm",
 ];
 
-/// What a keyword of a match is.
+/// The kind of a keyword of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keyword {
-    /// A field, whose value stands behind it.
+    /// A field, whose value follows.
     Field(Field),
     /// One of [`WORDS`].
     Word,
@@ -154,12 +161,12 @@ static KEYWORDS: LazyLock<HashMap<&'static str, Keyword>> = LazyLock::new(|| {
     fields.chain(words).chain(protocols).collect()
 });
 
-/// What a keyword is; `others` are the words that are allowed beside those of a match.
+/// The kind of a keyword; `others` are the words that are allowed beside those of a match.
 fn keyword(name: &str, others: &str) -> PyResult<Keyword> {
     KEYWORDS.get(name).copied().ok_or_else(|| unknown(name, others))
 }
 
-/// What is wrong with a keyword that no match has.
+/// The error for a keyword that no match has.
 fn unknown(name: &str, others: &str) -> PyErr {
     let fields: Vec<&str> = FIELDS.iter().map(|row| row.name).collect();
     word(format!(
@@ -237,8 +244,8 @@ fn of_words(
     base: &openflow::Match,
     others: &str,
 ) -> PyResult<openflow::Match> {
-    let said = |held: &MatchField| format!("{}={}", held.field.row().name, format_field(held));
-    let mut words: Vec<String> = base.fields().iter().map(said).collect();
+    let as_text = |held: &MatchField| format!("{}={}", held.field.row().name, format_field(held));
+    let mut words: Vec<String> = base.fields().iter().map(as_text).collect();
     for (key, value) in fields {
         let key = key.cast::<PyString>()?.to_str()?.to_owned();
         match keyword(&key, others)? {
@@ -252,7 +259,7 @@ fn of_words(
                 let (value, mask) = field_value(field, &key, &value)?;
                 let mut one = openflow::Match::any();
                 one.set(field, value, mask);
-                words.extend(one.fields().iter().map(said));
+                words.extend(one.fields().iter().map(as_text));
             }
             Keyword::Word => words.push(format!("{key}={}", part(&key, &value)?)),
         }

@@ -8,20 +8,115 @@ use openflow::field::Header;
 use openflow::{Field, PortNo};
 use packet::header::{be16, chunk, ethernet};
 use packet::{Layout, Meta, extract};
-use pyo3::prelude::{Bound, Python, pyclass, pymethods};
-use pyo3::types::PyBytes;
 
+use crate::class::class;
 use crate::headers::{Arp, Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, Mac, Sctp, Tcp, Udp, Vlan};
 use crate::matching::Match;
 
 /// EtherType of LLDP.
 const LLDP: u16 = 0x88cc;
 
-/// A packet-in.
-#[pyclass(frozen, module = "weir")]
-pub(crate) struct PacketIn {
-    pub(crate) inner: openflow::message::PacketIn,
-    layout: OnceLock<Option<Layout>>,
+class! {
+    /// A packet for the controller. Headers that it does not have are ``None``.
+    PacketIn {
+        pub(crate) inner: openflow::message::PacketIn,
+        layout: OnceLock<Option<Layout>>,
+    } |it| {
+        /// The port that the packet came in by; `None` where the switch gives none.
+        in_port: Option<u32> = it.inner.in_port().map(|port| port.0);
+        /// The packet, or its beginning.
+        data: &[u8] = &it.inner.data;
+        /// Bytes of the whole packet.
+        total_len: u16 = it.inner.total_len;
+        /// Whether all of the packet is there.
+        is_whole: bool = it.inner.data.len() >= usize::from(it.inner.total_len);
+        /// The number under which the switch keeps the packet, if it does.
+        buffer_id: Option<u32> = it.inner.buffer_id.map(|id| id.0);
+        /// The reason: `"no_match"`, `"action"` or `"invalid_ttl"`.
+        reason: &'static str = it.inner.reason.text();
+        /// The table of the flow entry that sent it.
+        table_id: u8 = it.inner.table_id.0;
+        /// The cookie of that entry; all ones where there is none.
+        cookie: u64 = it.inner.cookie.0;
+        /// Fields that the switch gives beside the packet: its port, and those that the packet
+        /// does not show.
+        metadata: Match = Match { inner: it.inner.matching.clone() };
+        /// The match that only packets with all these fields meet.
+        exact_match: Match = {
+            let port = it.inner.in_port().unwrap_or(PortNo::ANY);
+            let key = extract(&it.inner.data, &Meta::port(port));
+            let mut matching = openflow::Match::any();
+            for row in openflow::field::FIELDS {
+                let field = row.field;
+                let is_there = key.matches(&openflow::Match::any()) && matching.matches(row.prereq);
+                let is_meta =
+                    matches!(field, Field::InPhyPort | Field::Metadata | Field::TunnelId);
+                if is_there && !is_meta {
+                    matching.set(field, key.get(field), field.full_mask());
+                }
+            }
+            Match { inner: matching }
+        };
+        /// Ethernet source address.
+        eth_src: Option<Mac> = chunk(&it.inner.data, ethernet::SRC.start).map(|bytes| Mac(*bytes));
+        /// Ethernet destination address.
+        eth_dst: Option<Mac> = chunk(&it.inner.data, ethernet::DST.start).map(|bytes| Mac(*bytes));
+        /// EtherType after VLAN tags.
+        eth_type: Option<u16> = it.layout().map(|layout| layout.eth_type);
+        /// Whether the destination is a group: broadcast or multicast.
+        is_group: bool = it.inner.data.first().is_some_and(|first| first & 1 != 0);
+        /// Whether no switch forwards it: LLDP, and the addresses that IEEE 802.1D keeps to a link.
+        is_link_local: bool = {
+            let data = &it.inner.data;
+            let is_kept = matches!(chunk::<6>(data, 0), Some([0x01, 0x80, 0xc2, 0, 0, 0..=15]));
+            is_kept || be16(data, ethernet::ETHER_TYPE) == Some(LLDP)
+        };
+        /// Whether it is LLDP.
+        is_lldp: bool = it.layout().is_some_and(|layout| layout.eth_type == LLDP);
+        /// Whether it has a VLAN tag.
+        is_vlan: bool = it.has(Header::Vlan);
+        /// Whether it is ARP for IPv4 over Ethernet.
+        is_arp: bool = it.has(Header::Arp);
+        /// Whether it is IPv4.
+        is_ipv4: bool = it.has(Header::Ipv4);
+        /// Whether it is IPv6.
+        is_ipv6: bool = it.has(Header::Ipv6);
+        /// Whether it is TCP.
+        is_tcp: bool = it.has(Header::Tcp);
+        /// Whether it is UDP.
+        is_udp: bool = it.has(Header::Udp);
+        /// Whether it is SCTP.
+        is_sctp: bool = it.has(Header::Sctp);
+        /// Whether it is ICMP.
+        is_icmpv4: bool = it.has(Header::Icmpv4);
+        /// Whether it is ICMPv6.
+        is_icmpv6: bool = it.has(Header::Icmpv6);
+        /// The Ethernet header.
+        eth: Option<Ethernet> = it.header(Ethernet::read);
+        /// The outermost VLAN tag.
+        vlan: Option<Vlan> = it.header(Vlan::read);
+        /// The ARP packet.
+        arp: Option<Arp> = it.header(Arp::read);
+        /// The IPv4 header.
+        ipv4: Option<Ipv4> = it.header(Ipv4::read);
+        /// The IPv6 header.
+        ipv6: Option<Ipv6> = it.header(Ipv6::read);
+        /// The TCP header.
+        tcp: Option<Tcp> = it.header(Tcp::read);
+        /// The UDP header.
+        udp: Option<Udp> = it.header(Udp::read);
+        /// The SCTP common header.
+        sctp: Option<Sctp> = it.header(Sctp::read);
+        /// The ICMP header.
+        icmpv4: Option<Icmpv4> = it.header(Icmpv4::read);
+        /// The ICMPv6 header.
+        icmpv6: Option<Icmpv6> = it.header(Icmpv6::read);
+    }
+    repr |it| {
+        let port = it.in_port().map_or("?".to_owned(), |port| PortNo(port).to_string());
+        let (len, reason) = (it.inner.data.len(), it.reason());
+        format!("PacketIn(in_port={port}, {len} bytes, reason={reason:?})")
+    };
 }
 
 impl PacketIn {
@@ -40,236 +135,5 @@ impl PacketIn {
     /// Reads one header, if the packet has it.
     fn header<T>(&self, read: fn(&[u8], &Layout) -> Option<T>) -> Option<T> {
         read(&self.inner.data, self.layout()?)
-    }
-}
-
-#[pymethods]
-impl PacketIn {
-    /// The port that the packet came in by; `None` where the switch does not say.
-    #[getter]
-    pub(crate) fn in_port(&self) -> Option<u32> {
-        self.inner.in_port().map(|port| port.0)
-    }
-
-    /// The packet, or its beginning.
-    #[getter]
-    fn data<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.inner.data)
-    }
-
-    /// Bytes of the whole packet.
-    #[getter]
-    fn total_len(&self) -> u16 {
-        self.inner.total_len
-    }
-
-    /// Whether all of the packet is there.
-    #[getter]
-    fn is_whole(&self) -> bool {
-        self.inner.data.len() >= usize::from(self.inner.total_len)
-    }
-
-    /// Where the switch keeps the packet, if it does.
-    #[getter]
-    fn buffer_id(&self) -> Option<u32> {
-        self.inner.buffer_id.map(|id| id.0)
-    }
-
-    /// Why it came: `"no_match"`, `"action"` or `"invalid_ttl"`.
-    #[getter]
-    fn reason(&self) -> &'static str {
-        self.inner.reason.text()
-    }
-
-    /// The table of the flow entry that sent it.
-    #[getter]
-    fn table_id(&self) -> u8 {
-        self.inner.table_id.0
-    }
-
-    /// The cookie of that entry; all ones where there is none.
-    #[getter]
-    fn cookie(&self) -> u64 {
-        self.inner.cookie.0
-    }
-
-    /// What the switch says of the packet: its port, and fields that the packet does not show.
-    #[getter]
-    fn metadata(&self) -> Match {
-        Match { inner: self.inner.matching.clone() }
-    }
-
-    /// The match that only packets with all these fields meet.
-    #[getter]
-    fn exact_match(&self) -> Match {
-        let port = self.inner.in_port().unwrap_or(PortNo::ANY);
-        let key = extract(&self.inner.data, &Meta::port(port));
-        let mut matching = openflow::Match::any();
-        for row in openflow::field::FIELDS {
-            let field = row.field;
-            let is_there = key.matches(&openflow::Match::any()) && matching.matches(row.prereq);
-            if is_there && !matches!(field, Field::InPhyPort | Field::Metadata | Field::TunnelId) {
-                matching.set(field, key.get(field), field.full_mask());
-            }
-        }
-        Match { inner: matching }
-    }
-
-    /// Ethernet source address.
-    #[getter]
-    fn eth_src(&self) -> Option<Mac> {
-        chunk(&self.inner.data, ethernet::SRC.start).map(|bytes| Mac(*bytes))
-    }
-
-    /// Ethernet destination address.
-    #[getter]
-    fn eth_dst(&self) -> Option<Mac> {
-        chunk(&self.inner.data, ethernet::DST.start).map(|bytes| Mac(*bytes))
-    }
-
-    /// EtherType behind VLAN tags.
-    #[getter]
-    fn eth_type(&self) -> Option<u16> {
-        self.layout().map(|layout| layout.eth_type)
-    }
-
-    /// Whether the destination is a group: broadcast or multicast.
-    #[getter]
-    fn is_group(&self) -> bool {
-        self.inner.data.first().is_some_and(|first| first & 1 != 0)
-    }
-
-    /// Whether no switch forwards it: LLDP, and the addresses that IEEE 802.1D keeps to a link.
-    #[getter]
-    fn is_link_local(&self) -> bool {
-        let data = &self.inner.data;
-        let is_kept = matches!(chunk::<6>(data, 0), Some([0x01, 0x80, 0xc2, 0, 0, 0..=15]));
-        is_kept || be16(data, ethernet::ETHER_TYPE) == Some(LLDP)
-    }
-
-    /// Whether it is LLDP.
-    #[getter]
-    fn is_lldp(&self) -> bool {
-        self.layout().is_some_and(|layout| layout.eth_type == LLDP)
-    }
-
-    /// Whether it has a VLAN tag.
-    #[getter]
-    fn is_vlan(&self) -> bool {
-        self.has(Header::Vlan)
-    }
-
-    /// Whether it is ARP for IPv4 over Ethernet.
-    #[getter]
-    fn is_arp(&self) -> bool {
-        self.has(Header::Arp)
-    }
-
-    /// Whether it is IPv4.
-    #[getter]
-    fn is_ipv4(&self) -> bool {
-        self.has(Header::Ipv4)
-    }
-
-    /// Whether it is IPv6.
-    #[getter]
-    fn is_ipv6(&self) -> bool {
-        self.has(Header::Ipv6)
-    }
-
-    /// Whether it is TCP.
-    #[getter]
-    fn is_tcp(&self) -> bool {
-        self.has(Header::Tcp)
-    }
-
-    /// Whether it is UDP.
-    #[getter]
-    fn is_udp(&self) -> bool {
-        self.has(Header::Udp)
-    }
-
-    /// Whether it is SCTP.
-    #[getter]
-    fn is_sctp(&self) -> bool {
-        self.has(Header::Sctp)
-    }
-
-    /// Whether it is ICMP.
-    #[getter]
-    fn is_icmpv4(&self) -> bool {
-        self.has(Header::Icmpv4)
-    }
-
-    /// Whether it is ICMPv6.
-    #[getter]
-    fn is_icmpv6(&self) -> bool {
-        self.has(Header::Icmpv6)
-    }
-
-    /// The Ethernet header.
-    #[getter]
-    fn eth(&self) -> Option<Ethernet> {
-        self.header(Ethernet::read)
-    }
-
-    /// The outermost VLAN tag.
-    #[getter]
-    fn vlan(&self) -> Option<Vlan> {
-        self.header(Vlan::read)
-    }
-
-    /// The ARP packet.
-    #[getter]
-    fn arp(&self) -> Option<Arp> {
-        self.header(Arp::read)
-    }
-
-    /// The IPv4 header.
-    #[getter]
-    fn ipv4(&self) -> Option<Ipv4> {
-        self.header(Ipv4::read)
-    }
-
-    /// The IPv6 header.
-    #[getter]
-    fn ipv6(&self) -> Option<Ipv6> {
-        self.header(Ipv6::read)
-    }
-
-    /// The TCP header.
-    #[getter]
-    fn tcp(&self) -> Option<Tcp> {
-        self.header(Tcp::read)
-    }
-
-    /// The UDP header.
-    #[getter]
-    fn udp(&self) -> Option<Udp> {
-        self.header(Udp::read)
-    }
-
-    /// The SCTP common header.
-    #[getter]
-    fn sctp(&self) -> Option<Sctp> {
-        self.header(Sctp::read)
-    }
-
-    /// The ICMP header.
-    #[getter]
-    fn icmpv4(&self) -> Option<Icmpv4> {
-        self.header(Icmpv4::read)
-    }
-
-    /// The ICMPv6 header.
-    #[getter]
-    fn icmpv6(&self) -> Option<Icmpv6> {
-        self.header(Icmpv6::read)
-    }
-
-    fn __repr__(&self) -> String {
-        let port = self.in_port().map_or("?".to_owned(), |port| PortNo(port).to_string());
-        let (len, reason) = (self.inner.data.len(), self.reason());
-        format!("PacketIn(in_port={port}, {len} bytes, reason={reason:?})")
     }
 }

@@ -1,7 +1,7 @@
-//! What has happened and no app has seen yet: a bounded queue from the threads that serve switches
+//! Events that no app has seen yet: a bounded queue from the threads that serve switches
 //! to the thread of the apps.
 //!
-//! Whoever adds an event never waits. Packet-ins have bounds over all switches and for each of
+//! Adding an event never waits. Packet-ins have bounds over all switches and for each of
 //! them, so that one switch cannot fill the room of the others; what does not fit is dropped and
 //! counted. That a switch has come or gone is never dropped: at most one such event a switch waits,
 //! and the state at the time of taking decides what it says. The apps' thread sleeps on an eventfd,
@@ -12,16 +12,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use controller::{HostEvent, LinkEvent, RoleChange};
-use openflow::flow::FlowRemoved;
-use openflow::message::{ErrorMessage, PacketIn};
-use openflow::port::PortStatus;
-use openflow::{DatapathId, Message, Xid};
+use controller::{ControllerEvent, PacketIn};
+use openflow::DatapathId;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::answer::Answered;
-use crate::discovered::{kind_of_host, kind_of_link};
-use crate::outlet::Connected;
+use crate::event::Handler;
+use crate::transport::Connection;
 
 /// Packet-ins that may wait.
 const PACKET_INS_MAX: usize = 65_536;
@@ -34,40 +31,13 @@ const OTHERS_MAX: usize = 65_536;
 /// Switches that came and went unseen before their events are forgotten.
 const UNSEEN_MAX: usize = 4_096;
 
-/// What kind of event it is. The numbers are those of `weir.app.EVENTS` and `weir.dispatch`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    PacketIn = 0,
-    SwitchReady = 1,
-    SwitchDown = 2,
-    PortStatus = 3,
-    FlowRemoved = 4,
-    Error = 5,
-    RoleChanged = 6,
-    Message = 7,
-    LinkAdd = 8,
-    LinkDelete = 9,
-    HostAdd = 10,
-    HostMove = 11,
-    HostChange = 12,
-    HostDelete = 13,
-    Answer = 14,
-    Line = 15,
-}
-
 /// An event that waits.
 pub(crate) enum Waiting {
-    PacketIn(Arc<Connected>, PacketIn),
-    /// The switch has come or gone; which of them, [`Inner::lives`] says.
+    PacketIn(Arc<Connection>, PacketIn),
+    /// The switch has come or gone; [`Inner::lives`] has which of them.
     Life(DatapathId),
-    PortStatus(Arc<Connected>, PortStatus),
-    FlowRemoved(Arc<Connected>, FlowRemoved),
-    Error(Arc<Connected>, Xid, ErrorMessage),
-    RoleChanged(Arc<Connected>, RoleChange),
-    Message(Arc<Connected>, Xid, Message),
-    Link(LinkEvent),
-    Host(HostEvent),
+    /// Any other event, with the connection of its switch, if it is of one.
+    Event(Option<Arc<Connection>>, ControllerEvent),
     Answer(Answered),
     /// A line for the log, and its level in Python's numbers.
     Line(u8, String),
@@ -75,16 +45,16 @@ pub(crate) enum Waiting {
 
 /// An event as it is taken.
 pub(crate) enum Taken {
-    Ready(Arc<Connected>),
-    Down(Arc<Connected>),
+    Ready(Arc<Connection>),
+    Down(Arc<Connection>),
     Event(Waiting),
 }
 
 /// A switch as the apps know it, and as it is.
 #[derive(Default)]
 struct Life {
-    told: Option<Arc<Connected>>,
-    now: Option<Arc<Connected>>,
+    known: Option<Arc<Connection>>,
+    now: Option<Arc<Connection>>,
     waits: bool,
 }
 
@@ -101,7 +71,7 @@ struct Inner {
     rung: bool,
 }
 
-/// What was dropped, by kind.
+/// Counts of events that were dropped, by kind.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) packet_ins_dropped: AtomicU64,
@@ -123,18 +93,18 @@ impl Queue {
         Ok(Self { inner, bell, wants, counters: Counters::default() })
     }
 
-    /// What an asyncio loop watches: readable while events wait.
+    /// The descriptor for an asyncio loop: readable while events wait.
     pub(crate) fn fileno(&self) -> i32 {
         self.bell.as_raw_fd()
     }
 
-    /// Which kinds of events any app has a handler for, as bits.
+    /// The kinds of events that any app has a handler for, as bits.
     pub(crate) fn set_wants(&self, bits: u32) {
         self.wants.store(bits, Ordering::Relaxed);
     }
 
-    fn wants(&self, kind: Kind) -> bool {
-        self.wants.load(Ordering::Relaxed) & (1 << kind as u8) != 0
+    fn wants(&self, handler: Handler) -> bool {
+        self.wants.load(Ordering::Relaxed) & (1 << handler as u8) != 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -151,10 +121,7 @@ impl Queue {
     }
 
     /// Adds a packet-in, if there is room for it.
-    pub(crate) fn packet_in(&self, from: &Arc<Connected>, packet_in: &PacketIn) {
-        if !self.wants(Kind::PacketIn) {
-            return;
-        }
+    fn packet_in(&self, from: &Arc<Connection>, packet_in: &PacketIn) {
         let of_switch = from.waiting.load(Ordering::Relaxed);
         let mut inner = self.lock();
         let is_full = inner.packet_ins >= PACKET_INS_MAX
@@ -171,11 +138,30 @@ impl Queue {
         self.push(&mut inner, Waiting::PacketIn(Arc::clone(from), packet_in.clone()));
     }
 
-    /// Adds an event that no bound of packet-ins counts; whether it waits now.
-    fn other(&self, kind: Kind, event: Waiting) -> bool {
-        if kind != Kind::Line && !self.wants(kind) {
-            return false;
+    /// Adds an event, if an app has a handler for it and there is room.
+    pub(crate) fn event(&self, from: Option<&Arc<Connection>>, event: &ControllerEvent) {
+        let is_wanted = self.wants(Handler::of(event));
+        if let (ControllerEvent::PacketIn { packet_in, .. }, Some(from)) = (event, from) {
+            if is_wanted {
+                self.packet_in(from, packet_in);
+            }
+            return;
         }
+        let waits = is_wanted && self.add(|| Waiting::Event(from.cloned(), event.clone()));
+        if let (false, ControllerEvent::PortStatus { status, .. }, Some(from)) =
+            (waits, event, from)
+        {
+            // The event would have brought the ports up to date when it is taken.
+            from.take_port_status(status);
+        }
+    }
+
+    pub(crate) fn line(&self, level: u8, line: String) {
+        self.add(|| Waiting::Line(level, line));
+    }
+
+    /// Adds an event that no bound of packet-ins counts; whether it waits now.
+    fn add(&self, event: impl FnOnce() -> Waiting) -> bool {
         let mut inner = self.lock();
         if inner.others >= OTHERS_MAX {
             drop(inner);
@@ -183,44 +169,8 @@ impl Queue {
             return false;
         }
         inner.others += 1;
-        self.push(&mut inner, event);
+        self.push(&mut inner, event());
         true
-    }
-
-    pub(crate) fn port_status(&self, from: &Arc<Connected>, status: &PortStatus) {
-        let event = Waiting::PortStatus(Arc::clone(from), status.clone());
-        if !self.other(Kind::PortStatus, event) {
-            // The event would have brought the ports up to date when it is taken.
-            from.take_port_status(status);
-        }
-    }
-
-    pub(crate) fn flow_removed(&self, from: &Arc<Connected>, removed: &FlowRemoved) {
-        self.other(Kind::FlowRemoved, Waiting::FlowRemoved(Arc::clone(from), removed.clone()));
-    }
-
-    pub(crate) fn error(&self, from: &Arc<Connected>, xid: Xid, error: &ErrorMessage) {
-        self.other(Kind::Error, Waiting::Error(Arc::clone(from), xid, error.clone()));
-    }
-
-    pub(crate) fn role_changed(&self, from: &Arc<Connected>, change: RoleChange) {
-        self.other(Kind::RoleChanged, Waiting::RoleChanged(Arc::clone(from), change));
-    }
-
-    pub(crate) fn message(&self, from: &Arc<Connected>, xid: Xid, message: &Message) {
-        self.other(Kind::Message, Waiting::Message(Arc::clone(from), xid, message.clone()));
-    }
-
-    pub(crate) fn link(&self, event: LinkEvent) {
-        self.other(kind_of_link(&event), Waiting::Link(event));
-    }
-
-    pub(crate) fn host(&self, event: HostEvent) {
-        self.other(kind_of_host(&event), Waiting::Host(event));
-    }
-
-    pub(crate) fn line(&self, level: u8, line: String) {
-        self.other(Kind::Line, Waiting::Line(level, line));
     }
 
     /// Adds an answer. Somebody waits for it, so it is never dropped; how many may be asked for at
@@ -231,12 +181,12 @@ impl Queue {
     }
 
     /// A switch has come.
-    pub(crate) fn ready(&self, connected: &Arc<Connected>) {
+    pub(crate) fn ready(&self, connection: &Arc<Connection>) {
         let mut inner = self.lock();
-        let life = inner.lives.entry(connected.dpid).or_default();
-        life.now = Some(Arc::clone(connected));
+        let life = inner.lives.entry(connection.dpid).or_default();
+        life.now = Some(Arc::clone(connection));
         if !std::mem::replace(&mut life.waits, true) {
-            self.push(&mut inner, Waiting::Life(connected.dpid));
+            self.push(&mut inner, Waiting::Life(connection.dpid));
         }
     }
 
@@ -245,7 +195,7 @@ impl Queue {
         let mut inner = self.lock();
         let Some(life) = inner.lives.get_mut(&dpid) else { return };
         life.now = None;
-        let is_unseen = life.told.is_none();
+        let is_unseen = life.known.is_none();
         if !std::mem::replace(&mut life.waits, true) {
             self.push(&mut inner, Waiting::Life(dpid));
         } else if is_unseen {
@@ -260,7 +210,7 @@ impl Queue {
         let mut inner = self.lock();
         let count = limit.min(inner.events.len());
         let mut taken = Vec::with_capacity(count);
-        let mut known: Option<(DatapathId, *const Connected)> = None;
+        let mut known: Option<(DatapathId, *const Connection)> = None;
         for _ in 0..count {
             let Some(event) = inner.events.pop_front() else { break };
             let from = match &event {
@@ -270,11 +220,7 @@ impl Queue {
                     from.waiting.fetch_sub(1, Ordering::Relaxed);
                     from
                 }
-                Waiting::PortStatus(from, _)
-                | Waiting::FlowRemoved(from, _)
-                | Waiting::Error(from, ..)
-                | Waiting::RoleChanged(from, _)
-                | Waiting::Message(from, ..) => {
+                Waiting::Event(Some(from), _) => {
                     inner.others -= 1;
                     from
                 }
@@ -283,7 +229,7 @@ impl Queue {
                     inner.take_life(*dpid, &mut taken);
                     continue;
                 }
-                Waiting::Line(..) | Waiting::Link(_) | Waiting::Host(_) => {
+                Waiting::Line(..) | Waiting::Event(None, _) => {
                     inner.others -= 1;
                     taken.push(Taken::Event(event));
                     continue;
@@ -294,7 +240,7 @@ impl Queue {
                 }
             };
             let this = (from.dpid, Arc::as_ptr(from));
-            if known == Some(this) || inner.is_told(from) {
+            if known == Some(this) || inner.is_known(from) {
                 known = Some(this);
                 taken.push(Taken::Event(event));
             }
@@ -316,42 +262,35 @@ impl Inner {
             return;
         }
         self.unseen = 0;
-        self.lives.retain(|_, life| life.told.is_some() || life.now.is_some());
+        self.lives.retain(|_, life| life.known.is_some() || life.now.is_some());
         let lives = &self.lives;
         self.events.retain(|event| match event {
             Waiting::Life(dpid) => lives.contains_key(dpid),
-            Waiting::PacketIn(..)
-            | Waiting::PortStatus(..)
-            | Waiting::FlowRemoved(..)
-            | Waiting::Error(..)
-            | Waiting::RoleChanged(..)
-            | Waiting::Message(..)
-            | Waiting::Answer(_)
-            | Waiting::Link(_)
-            | Waiting::Host(_)
-            | Waiting::Line(..) => true,
+            Waiting::PacketIn(..) | Waiting::Event(..) | Waiting::Answer(_) | Waiting::Line(..) => {
+                true
+            }
         });
     }
 
-    fn is_told(&self, from: &Arc<Connected>) -> bool {
-        let told = self.lives.get(&from.dpid).and_then(|life| life.told.as_ref());
-        told.is_some_and(|told| Arc::ptr_eq(told, from))
+    fn is_known(&self, from: &Arc<Connection>) -> bool {
+        let known = self.lives.get(&from.dpid).and_then(|life| life.known.as_ref());
+        known.is_some_and(|known| Arc::ptr_eq(known, from))
     }
 
-    /// Tells what has become of a switch since it was told last.
+    /// Takes the change of a switch since the apps heard of it last.
     fn take_life(&mut self, dpid: DatapathId, taken: &mut Vec<Taken>) {
         let Some(life) = self.lives.get_mut(&dpid) else { return };
         life.waits = false;
-        let is_same = match (&life.told, &life.now) {
-            (Some(told), Some(now)) => Arc::ptr_eq(told, now),
+        let is_same = match (&life.known, &life.now) {
+            (Some(known), Some(now)) => Arc::ptr_eq(known, now),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
         if !is_same {
-            if let Some(told) = life.told.take() {
-                taken.push(Taken::Down(told));
+            if let Some(known) = life.known.take() {
+                taken.push(Taken::Down(known));
             }
-            life.told.clone_from(&life.now);
+            life.known.clone_from(&life.now);
             taken.extend(life.now.clone().map(Taken::Ready));
         }
         if life.now.is_none() {

@@ -1,4 +1,4 @@
-//! A switch, as an app sees it: what is known of it, and the verbs that send.
+//! A switch, as an app sees it: its facts, and the verbs that send.
 //!
 //! Verbs queue messages and give nothing back, but those that ask, which give a future of asyncio.
 //! Those of `sw.checked` are the same verbs, whose future ends when the switch has done it, or with
@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use controller::role_name;
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
@@ -22,74 +23,69 @@ use pyo3::prelude::{
 use pyo3::types::{PyDict, PyString};
 use wire::EncodeError;
 
-use crate::answer::role_name;
 use crate::errors::{Class, exception, word};
 use crate::flow_words::{FlowWords, of_text, port_of};
-use crate::notice::Port;
-use crate::outlet::{Connected, Question};
 use crate::packet_in::PacketIn;
+use crate::switch_message::Port;
+use crate::transport::{Connection, Question};
 use crate::words;
+
+/// Nothing; of a verb of `sw.checked` its future.
+type Sent<'py> = PyResult<Option<Bound<'py, PyAny>>>;
+
+/// The future of an answer.
+type Asked<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// A switch by one of its connections.
 #[pyclass(frozen, module = "weir")]
 pub(crate) struct Switch {
-    pub(crate) connected: Arc<Connected>,
+    pub(crate) connection: Arc<Connection>,
     is_checked: bool,
     is_stopped: AtomicBool,
 }
 
 impl Switch {
-    pub(crate) fn new(connected: Arc<Connected>) -> Self {
-        Self { connected, is_checked: false, is_stopped: AtomicBool::new(false) }
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self { connection, is_checked: false, is_stopped: AtomicBool::new(false) }
     }
 
     fn names(&self) -> PortNames {
-        let ports = self.connected.ports();
+        let ports = self.connection.ports();
         PortNames::new(ports.values().map(|port| (&*port.name, port.port_no)))
     }
 
     /// A future of the loop that runs the apps.
-    fn ask<'py>(&self, py: Python<'py>, question: Question) -> PyResult<Bound<'py, PyAny>> {
-        let future = py.import("asyncio")?.call_method0("get_running_loop");
-        let future = match future {
-            Ok(running) => running,
-            Err(_) => py.import("asyncio")?.call_method0("get_event_loop")?,
-        };
-        let future = future.call_method0("create_future")?;
-        self.connected.outlet.ask(&self.connected, question, future.clone().unbind());
+    fn ask<'py>(&self, py: Python<'py>, question: Question) -> Asked<'py> {
+        let asyncio = py.import("asyncio")?;
+        let running = asyncio.call_method0("get_running_loop");
+        let event_loop = running.or_else(|_| asyncio.call_method0("get_event_loop"))?;
+        let future = event_loop.call_method0("create_future")?;
+        self.connection.transport.ask(&self.connection, question, future.clone().unbind());
         Ok(future)
     }
 
-    fn ask_one<'py>(&self, py: Python<'py>, message: Message) -> PyResult<Bound<'py, PyAny>> {
+    fn ask_one<'py>(&self, py: Python<'py>, message: Message) -> Asked<'py> {
         self.check(&message)?;
         self.ask(py, Question::One(message))
     }
 
-    fn ask_for<'py>(
-        &self,
-        py: Python<'py>,
-        body: MultipartRequestBody,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn ask_for<'py>(&self, py: Python<'py>, body: MultipartRequestBody) -> Asked<'py> {
         self.ask(py, Question::Multipart(body))
     }
 
-    /// Whether the version can say it.
+    /// Whether the version can encode it.
     fn check(&self, message: &Message) -> PyResult<()> {
-        let encoded = wire::encode(self.connected.version, Xid(0), message);
-        encoded.map(drop).map_err(|error| self.unsaid(message.kind(), &error))
+        let encoded = wire::encode(self.connection.version, Xid(0), message);
+        encoded.map(drop).map_err(|error| self.not_encodable(message.kind(), &error))
     }
 
-    fn unsaid(&self, kind: MessageKind, error: &EncodeError) -> PyErr {
-        let (name, version) = (kind.row().name, self.connected.version);
+    fn not_encodable(&self, kind: MessageKind, error: &EncodeError) -> PyErr {
+        let (name, version) = (kind.row().name, self.connection.version);
         word(format!("{name}: {version} cannot say it: {error}"))
     }
 
     /// Queues messages, all or none; for `sw.checked` asks whether the switch takes them.
-    fn send<'py>(
-        &self,
-        py: Python<'py>,
-        messages: Vec<Message>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn send<'py>(&self, py: Python<'py>, messages: Vec<Message>) -> Sent<'py> {
         for message in &messages {
             self.check(message)?;
         }
@@ -102,11 +98,7 @@ impl Switch {
 
     /// Queues one message, which is encoded once; for `sw.checked` asks whether the switch takes
     /// it.
-    fn send_one<'py>(
-        &self,
-        py: Python<'py>,
-        message: Message,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn send_one<'py>(&self, py: Python<'py>, message: Message) -> Sent<'py> {
         if self.is_checked {
             return self.send(py, vec![message]);
         }
@@ -116,8 +108,8 @@ impl Switch {
 
     fn queue(&self, message: Message) -> PyResult<()> {
         let kind = message.kind();
-        let sent = self.connected.outlet.send(&self.connected, message);
-        sent.map_err(|error| self.unsaid(kind, &error))
+        let sent = self.connection.transport.send(&self.connection, message);
+        sent.map_err(|error| self.not_encodable(kind, &error))
     }
 
     /// A packet-out of a packet-in's packet: the one that the switch keeps, if it keeps it, else
@@ -142,15 +134,19 @@ impl Switch {
         Ok(PacketOut { buffer_id, in_port, actions, data })
     }
 
-    /// Actions in the words of the connection's version.
-    fn say(&self, matching: &openflow::Match, actions: Vec<Action>) -> PyResult<Vec<Action>> {
+    /// Actions as the connection's version has them.
+    fn translated(
+        &self,
+        matching: &openflow::Match,
+        actions: Vec<Action>,
+    ) -> PyResult<Vec<Action>> {
         if actions.iter().all(|action| matches!(action, Action::Output { .. })) {
             return Ok(actions);
         }
-        text::actions_in(self.connected.version, matching, &actions).map_err(word)
+        text::actions_in(self.connection.version, matching, &actions).map_err(word)
     }
 
-    fn say_instructions(&self, flow: &mut FlowMod) -> PyResult<()> {
+    fn translate_instructions(&self, flow: &mut FlowMod) -> PyResult<()> {
         let is_plain = match &flow.instructions[..] {
             [Instruction::ApplyActions(list)] => {
                 list.iter().all(|action| matches!(action, Action::Output { .. }))
@@ -158,9 +154,9 @@ impl Switch {
             other => other.is_empty(),
         };
         if !is_plain {
-            let version = self.connected.version;
-            let said = text::instructions_in(version, &flow.matching, &flow.instructions);
-            flow.instructions = said.map_err(word)?;
+            let version = self.connection.version;
+            let translated = text::instructions_in(version, &flow.matching, &flow.instructions);
+            flow.instructions = translated.map_err(word)?;
         }
         Ok(())
     }
@@ -168,30 +164,30 @@ impl Switch {
 
 #[pymethods]
 impl Switch {
-    /// Who it is.
+    /// Its datapath id.
     #[getter]
     fn dpid(&self) -> u64 {
-        self.connected.dpid.0
+        self.connection.dpid.0
     }
 
     /// The version spoken with it, such as `"OpenFlow13"`.
     #[getter]
     fn version(&self) -> &'static str {
-        self.connected.version.name()
+        self.connection.version.name()
     }
 
     /// Whether the connection is still there.
     #[getter]
     fn is_connected(&self) -> bool {
-        !self.connected.is_over()
+        !self.connection.is_over()
     }
 
     /// Its ports by number, as they are now.
     #[getter]
     fn ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for port in self.connected.ports().values() {
-            dict.set_item(port.port_no.0, Py::new(py, Port::new(port.clone()))?)?;
+        for port in self.connection.ports().values() {
+            dict.set_item(port.port_no.0, Py::new(py, Port { inner: port.clone() })?)?;
         }
         Ok(dict)
     }
@@ -199,27 +195,27 @@ impl Switch {
     /// Its flow tables.
     #[getter]
     fn n_tables(&self) -> u8 {
-        self.connected.features.n_tables
+        self.connection.features.n_tables
     }
 
     /// Packets that it can keep.
     #[getter]
     fn n_buffers(&self) -> u32 {
-        self.connected.features.n_buffers
+        self.connection.features.n_buffers
     }
 
     /// The bits of `OFPC_*`.
     #[getter]
     fn capabilities(&self) -> u32 {
-        self.connected.features.capabilities.bits()
+        self.connection.features.capabilities.bits()
     }
 
     /// The same verbs, but each gives a future that ends when the switch has done it, or with the
     /// exception of its error.
     #[getter]
     fn checked(&self) -> Self {
-        let connected = Arc::clone(&self.connected);
-        Self { connected, is_checked: true, is_stopped: AtomicBool::new(false) }
+        let connection = Arc::clone(&self.connection);
+        Self { connection, is_checked: true, is_stopped: AtomicBool::new(false) }
     }
 
     /// Keeps the event that is being handled from the apps behind this one.
@@ -232,11 +228,7 @@ impl Switch {
     }
 
     /// Sends the packet of a packet-in to all ports but the one it came in by.
-    fn flood<'py>(
-        &self,
-        py: Python<'py>,
-        packet: &Bound<'py, PacketIn>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn flood<'py>(&self, py: Python<'py>, packet: &Bound<'py, PacketIn>) -> Sent<'py> {
         let actions = vec![Action::output(PortNo::FLOOD)];
         self.send_one(py, Message::PacketOut(self.out_of(py, packet.get(), actions)?))
     }
@@ -247,7 +239,7 @@ impl Switch {
         py: Python<'py>,
         packet: &Bound<'py, PacketIn>,
         port: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> Sent<'py> {
         let actions = vec![Action::output(port_of(port)?)];
         self.send_one(py, Message::PacketOut(self.out_of(py, packet.get(), actions)?))
     }
@@ -260,8 +252,8 @@ impl Switch {
         packet: &Bound<'py, PyAny>,
         actions: &Bound<'py, PyAny>,
         in_port: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let actions = self.say(&openflow::Match::any(), words::actions(actions)?)?;
+    ) -> Sent<'py> {
+        let actions = self.translated(&openflow::Match::any(), words::actions(actions)?)?;
         let mut packet_out = match packet.cast::<PacketIn>() {
             Ok(packet) => self.out_of(py, packet.get(), actions)?,
             Err(_) => PacketOut {
@@ -295,7 +287,7 @@ impl Switch {
         flags: Option<&Bound<'py, PyAny>>,
         buffer_id: Option<&Bound<'py, PyAny>>,
         fields: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> Sent<'py> {
         let words = FlowWords {
             text: flow,
             matching: r#match,
@@ -311,23 +303,19 @@ impl Switch {
             ..FlowWords::default()
         };
         let mut flow = words.flow_mod(FlowModCommand::Add, || self.names())?;
-        self.say_instructions(&mut flow)?;
+        self.translate_instructions(&mut flow)?;
         self.send_one(py, Message::FlowMod(flow))
     }
 
     /// Adds flow entries, each a text.
-    fn add_flows<'py>(
-        &self,
-        py: Python<'py>,
-        flows: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn add_flows<'py>(&self, py: Python<'py>, flows: &Bound<'py, PyAny>) -> Sent<'py> {
         let names = self.names();
         let mut messages = Vec::new();
         for flow in flows.try_iter()? {
             let flow = flow?;
             let text = flow.cast::<PyString>()?.to_str()?;
             let mut flow = of_text(text, FlowModCommand::Add, false, &names)?;
-            self.say_instructions(&mut flow)?;
+            self.translate_instructions(&mut flow)?;
             messages.push(Message::FlowMod(flow));
         }
         self.send(py, messages)
@@ -350,7 +338,7 @@ impl Switch {
         cookie_mask: Option<u64>,
         strict: bool,
         fields: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> Sent<'py> {
         let words = FlowWords {
             text: flow,
             matching: r#match,
@@ -364,7 +352,7 @@ impl Switch {
         };
         let command = if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
         let mut flow = words.flow_mod(command, || self.names())?;
-        self.say_instructions(&mut flow)?;
+        self.translate_instructions(&mut flow)?;
         self.send_one(py, Message::FlowMod(flow))
     }
 
@@ -386,7 +374,7 @@ impl Switch {
         out_group: Option<u32>,
         strict: bool,
         fields: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> Sent<'py> {
         if priority.is_some() && !strict {
             return Err(word("a delete looks at the priority with strict=True only"));
         }
@@ -407,16 +395,16 @@ impl Switch {
         self.send_one(py, Message::FlowMod(flow))
     }
 
-    /// Deletes every flow entry, whoever made it.
-    fn clear_flows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    /// Deletes every flow entry, of any controller.
+    fn clear_flows<'py>(&self, py: Python<'py>) -> Sent<'py> {
         self.send_one(py, Message::FlowMod(controller::delete_all()))
     }
 
     /// Makes packets that no flow entry matches come to the controller whole: by the table-miss
     /// entry of table 0 where the version has one.
-    fn miss_to_controller<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn miss_to_controller<'py>(&self, py: Python<'py>) -> Sent<'py> {
         let mut messages = Vec::new();
-        if self.connected.version.has_table_miss_entry() {
+        if self.connection.version.has_table_miss_entry() {
             let output = Action::Output { port: PortNo::CONTROLLER, max_len: MAX_LEN_NO_BUFFER };
             let mut table_miss = FlowMod::new(FlowModCommand::Add);
             table_miss.priority = 0;
@@ -427,51 +415,35 @@ impl Switch {
     }
 
     /// Adds a group: `"group_id=1,type=select,bucket=output:1,bucket=output:2"`.
-    fn add_group<'py>(&self, py: Python<'py>, group: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn add_group<'py>(&self, py: Python<'py>, group: &str) -> Sent<'py> {
         self.group(py, group, GroupModCommand::Add)
     }
 
     /// Changes a group.
-    fn modify_group<'py>(
-        &self,
-        py: Python<'py>,
-        group: &str,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn modify_group<'py>(&self, py: Python<'py>, group: &str) -> Sent<'py> {
         self.group(py, group, GroupModCommand::Modify)
     }
 
     /// Deletes a group, and the flow entries that use it; without a number all groups.
     #[pyo3(signature = (group_id=None))]
-    fn delete_group<'py>(
-        &self,
-        py: Python<'py>,
-        group_id: Option<u32>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn delete_group<'py>(&self, py: Python<'py>, group_id: Option<u32>) -> Sent<'py> {
         let number = group_id.map_or("all".to_owned(), |id| id.to_string());
         self.group(py, &format!("group_id={number}"), GroupModCommand::Delete)
     }
 
     /// Adds a meter: `"meter=1,kbps,band=type=drop,rate=1000"`.
-    fn add_meter<'py>(&self, py: Python<'py>, meter: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn add_meter<'py>(&self, py: Python<'py>, meter: &str) -> Sent<'py> {
         self.meter(py, meter, MeterModCommand::Add)
     }
 
     /// Changes a meter.
-    fn modify_meter<'py>(
-        &self,
-        py: Python<'py>,
-        meter: &str,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn modify_meter<'py>(&self, py: Python<'py>, meter: &str) -> Sent<'py> {
         self.meter(py, meter, MeterModCommand::Modify)
     }
 
     /// Deletes a meter, and the flow entries that use it; without a number all meters.
     #[pyo3(signature = (meter_id=None))]
-    fn delete_meter<'py>(
-        &self,
-        py: Python<'py>,
-        meter_id: Option<u32>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn delete_meter<'py>(&self, py: Python<'py>, meter_id: Option<u32>) -> Sent<'py> {
         let number = meter_id.map_or("all".to_owned(), |id| id.to_string());
         self.meter(py, &format!("meter={number}"), MeterModCommand::Delete)
     }
@@ -488,11 +460,11 @@ impl Switch {
         receive: Option<bool>,
         forward: Option<bool>,
         packet_in: Option<bool>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> Sent<'py> {
         let port_no = port_of(port)?;
-        let ports = self.connected.ports();
+        let ports = self.connection.ports();
         let Some(desc) = ports.get(&port_no) else {
-            return Err(word(format!("switch {} has no port {port_no}", self.connected.dpid)));
+            return Err(word(format!("switch {} has no port {port_no}", self.connection.dpid)));
         };
         let (mut config, mut mask) = (PortConfig::empty(), PortConfig::empty());
         for (wanted, bit) in [
@@ -515,12 +487,7 @@ impl Switch {
     /// Sets how fragments are treated (`"normal"`, `"drop"` or `"reassemble"`) and how many bytes
     /// of a packet come in a packet-in that no action asked for.
     #[pyo3(signature = (*, fragments="normal", miss_send_len=0xffff))]
-    fn set_config<'py>(
-        &self,
-        py: Python<'py>,
-        fragments: &str,
-        miss_send_len: u16,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn set_config<'py>(&self, py: Python<'py>, fragments: &str, miss_send_len: u16) -> Sent<'py> {
         let flags = match fragments {
             "normal" => 0,
             "drop" => 1,
@@ -534,13 +501,13 @@ impl Switch {
     }
 
     /// Waits until the switch has done what was sent to it before.
-    fn barrier<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn barrier<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_one(py, Message::BarrierRequest)
     }
 
     /// Asks whether the switch is there; the bytes come back.
     #[pyo3(signature = (data=Vec::new()))]
-    fn echo<'py>(&self, py: Python<'py>, data: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+    fn echo<'py>(&self, py: Python<'py>, data: Vec<u8>) -> Asked<'py> {
         self.ask_one(py, Message::EchoRequest(data))
     }
 
@@ -559,7 +526,7 @@ impl Switch {
         out_port: Option<&Bound<'py, PyAny>>,
         out_group: Option<u32>,
         fields: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Asked<'py> {
         let words = FlowWords {
             text: flow,
             matching: r#match,
@@ -590,7 +557,7 @@ impl Switch {
         out_port: Option<&Bound<'py, PyAny>>,
         out_group: Option<u32>,
         fields: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Asked<'py> {
         let words = FlowWords {
             text: flow,
             matching: r#match,
@@ -607,28 +574,24 @@ impl Switch {
     }
 
     /// Counters of all tables.
-    fn table_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn table_stats<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::Table)
     }
 
-    /// What the tables can do, as a message.
-    fn table_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The features of the tables, as a message.
+    fn table_features<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::TableFeatures(Vec::new()))
     }
 
     /// Counters of a port, or of all.
     #[pyo3(signature = (port=None))]
-    fn port_stats<'py>(
-        &self,
-        py: Python<'py>,
-        port: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn port_stats<'py>(&self, py: Python<'py>, port: Option<&Bound<'py, PyAny>>) -> Asked<'py> {
         let port = port.map_or(Ok(PortNo::ANY), port_of)?;
         self.ask_for(py, MultipartRequestBody::PortStats(port))
     }
 
     /// The ports as the switch describes them.
-    fn port_desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn port_desc<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::PortDesc)
     }
 
@@ -639,7 +602,7 @@ impl Switch {
         py: Python<'py>,
         port: Option<&Bound<'py, PyAny>>,
         queue_id: Option<u32>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Asked<'py> {
         let port = port.map_or(Ok(PortNo::ANY), port_of)?;
         let queue = queue_id.map_or(QueueId::ALL, QueueId);
         self.ask_for(py, MultipartRequestBody::Queue { port, queue })
@@ -647,69 +610,52 @@ impl Switch {
 
     /// Counters of a group, or of all.
     #[pyo3(signature = (group_id=None))]
-    fn group_stats<'py>(
-        &self,
-        py: Python<'py>,
-        group_id: Option<u32>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn group_stats<'py>(&self, py: Python<'py>, group_id: Option<u32>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::Group(group_id.map_or(GroupId::ALL, GroupId)))
     }
 
     /// All groups.
-    fn group_desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn group_desc<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::GroupDesc)
     }
 
-    /// What groups can do.
-    fn group_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// Capabilities of groups.
+    fn group_features<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::GroupFeatures)
     }
 
     /// Counters of a meter, or of all.
     #[pyo3(signature = (meter_id=None))]
-    fn meter_stats<'py>(
-        &self,
-        py: Python<'py>,
-        meter_id: Option<u32>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn meter_stats<'py>(&self, py: Python<'py>, meter_id: Option<u32>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::Meter(meter_id.map_or(MeterId::ALL, MeterId)))
     }
 
     /// A meter, or all.
     #[pyo3(signature = (meter_id=None))]
-    fn meter_config<'py>(
-        &self,
-        py: Python<'py>,
-        meter_id: Option<u32>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn meter_config<'py>(&self, py: Python<'py>, meter_id: Option<u32>) -> Asked<'py> {
         let meter = meter_id.map_or(MeterId::ALL, MeterId);
         self.ask_for(py, MultipartRequestBody::MeterConfig(meter))
     }
 
-    /// What meters can do.
-    fn meter_features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// Capabilities of meters.
+    fn meter_features<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::MeterFeatures)
     }
 
     /// The switch's description.
-    fn desc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn desc<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_for(py, MultipartRequestBody::Desc)
     }
 
-    /// How the switch is set.
-    fn get_config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// Settings of the switch.
+    fn get_config<'py>(&self, py: Python<'py>) -> Asked<'py> {
         self.ask_one(py, Message::GetConfigRequest)
     }
 
     /// Asks for a role: `"nochange"`, `"equal"`, `"master"` or `"slave"`; gives the role that the
     /// controller has then.
     #[pyo3(signature = (role="nochange", generation_id=0))]
-    fn role<'py>(
-        &self,
-        py: Python<'py>,
-        role: &str,
-        generation_id: u64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn role<'py>(&self, py: Python<'py>, role: &str, generation_id: u64) -> Asked<'py> {
         let known = ControllerRole::ALL.iter().find(|known| role_name(**known) == role);
         let Some(&role) = known else {
             let what = format!("role {role:?}: allowed are nochange, equal, master, slave");
@@ -719,16 +665,18 @@ impl Switch {
     }
 
     fn __repr__(&self) -> String {
-        let Connected { dpid, version, .. } = &*self.connected;
+        let Connection { dpid, version, .. } = &*self.connection;
         format!("Switch(dpid={dpid}, version={version})")
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.connected, &other.get().connected))
+        other
+            .cast::<Self>()
+            .is_ok_and(|other| Arc::ptr_eq(&self.connection, &other.get().connection))
     }
 
     fn __hash__(&self) -> u64 {
-        Arc::as_ptr(&self.connected) as u64
+        Arc::as_ptr(&self.connection) as u64
     }
 }
 
@@ -745,27 +693,17 @@ impl Switch {
         })
     }
 
-    fn group<'py>(
-        &self,
-        py: Python<'py>,
-        group: &str,
-        command: GroupModCommand,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn group<'py>(&self, py: Python<'py>, group: &str, command: GroupModCommand) -> Sent<'py> {
         let parsed = self.names().parse_group_mod(group, command);
         let mut parsed = parsed.map_err(|error| word(words::bad("group", group, &error)))?;
         for bucket in &mut parsed.buckets {
             bucket.actions =
-                self.say(&openflow::Match::any(), std::mem::take(&mut bucket.actions))?;
+                self.translated(&openflow::Match::any(), std::mem::take(&mut bucket.actions))?;
         }
         self.send_one(py, Message::GroupMod(parsed))
     }
 
-    fn meter<'py>(
-        &self,
-        py: Python<'py>,
-        meter: &str,
-        command: MeterModCommand,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn meter<'py>(&self, py: Python<'py>, meter: &str, command: MeterModCommand) -> Sent<'py> {
         let parsed = text::parse_meter_mod(meter, command);
         let parsed = parsed.map_err(|error| word(words::bad("meter", meter, &error)))?;
         self.send_one(py, Message::MeterMod(parsed))

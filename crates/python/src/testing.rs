@@ -1,12 +1,12 @@
 //! A switch for tests of apps: events are made by hand, messages are kept, nothing is sent.
 //!
-//! What is asked of it has the answer of a switch that does all it is told: a barrier is reached,
-//! lists are empty but for the ports. `weir.testing` is the friendlier side.
+//! It answers like a switch that does all it is asked for: a barrier is reached, lists are empty
+//! but for the ports. `weir.testing` is the friendlier side.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use controller::RoleReason;
+use controller::{ControllerEvent, RoleReason, role_name};
 use openflow::flow::{AggregateStats, FlowRemovedReason};
 use openflow::group::GroupFeatures;
 use openflow::message::{
@@ -20,24 +20,26 @@ use pyo3::prelude::{Bound, Py, PyAny, PyResult, Python, pyclass, pymethods};
 use pyo3::types::PyDict;
 use wire::EncodeError;
 
-use crate::answer::{Answer, Failure, role_name};
+use crate::answer::{Answer, Failure};
 use crate::errors::word;
+use crate::event::{self, Handler};
+use crate::lock::lock;
 use crate::matching;
-use crate::notice::{FlowRemoved, Message, PortStatus, RoleChange, SwitchError};
-use crate::outlet::{Connected, Outlet, Question, lock};
 use crate::packet_in::PacketIn;
 use crate::switch::Switch;
+use crate::switch_message::{FlowRemoved, Message, PortStatus, RoleChange, SwitchError};
+use crate::transport::{Connection, Question, Transport};
 
-/// What a switch says of a generation id that was never used.
+/// The generation id of a switch that has never been given one.
 const NO_GENERATION: u64 = u64::MAX;
 
 /// A future, and what it is to get.
 type Waited = (Py<PyAny>, Result<Answer, Failure>);
 
 /// A future, whether there is an answer, and the answer or the exception.
-type Told = (Py<PyAny>, bool, Py<PyAny>);
+type Outcome = (Py<PyAny>, bool, Py<PyAny>);
 
-/// What was sent and asked.
+/// Messages and questions that have been sent.
 struct Kept {
     version: Version,
     sent: Mutex<Vec<openflow::Message>>,
@@ -47,12 +49,12 @@ struct Kept {
     refusals: Mutex<VecDeque<openflow::Error>>,
     /// The role of the controller of the test.
     role: Mutex<Role>,
-    /// What the apps are still to be told of it.
+    /// Changes of it that the apps have not got yet.
     role_changes: Mutex<Vec<controller::RoleChange>>,
 }
 
-impl Outlet for Kept {
-    fn send(&self, to: &Arc<Connected>, message: openflow::Message) -> Result<(), EncodeError> {
+impl Transport for Kept {
+    fn send(&self, to: &Arc<Connection>, message: openflow::Message) -> Result<(), EncodeError> {
         wire::encode(to.version, Xid(0), &message)?;
         if !to.is_over() {
             lock(&self.sent).push(message);
@@ -60,7 +62,7 @@ impl Outlet for Kept {
         Ok(())
     }
 
-    fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>) {
+    fn ask(&self, to: &Arc<Connection>, question: Question, future: Py<PyAny>) {
         let refusal = lock(&self.refusals).pop_front();
         let answer = match (to.is_over(), refusal) {
             (true, _) => Err(Failure::NotConnected(format!("switch {} is not connected", to.dpid))),
@@ -77,7 +79,7 @@ impl Outlet for Kept {
 
 impl Kept {
     #[expect(clippy::wildcard_enum_match_arm, reason = "all others have an answer without a body")]
-    fn answer(&self, to: &Connected, question: Question) -> Answer {
+    fn answer(&self, to: &Connection, question: Question) -> Answer {
         match question {
             Question::Checked(messages) => {
                 lock(&self.sent).extend(messages);
@@ -90,7 +92,7 @@ impl Kept {
                         openflow::Message::EchoReply(data.clone())
                     }
                     openflow::Message::RoleRequest(asked) => {
-                        openflow::Message::RoleReply(self.take_role_request(to.dpid, *asked))
+                        openflow::Message::RoleReply(self.take_role_request(*asked))
                     }
                     openflow::Message::GetConfigRequest => {
                         openflow::Message::GetConfigReply(SwitchConfig {
@@ -108,14 +110,14 @@ impl Kept {
 }
 
 impl Kept {
-    /// The role from now on; apps are told where it is another than before, as in a run.
-    fn take_role_request(&self, dpid: DatapathId, asked: Role) -> Role {
+    /// The role from now on; apps hear of it where it is another than before, as in a run.
+    fn take_role_request(&self, asked: Role) -> Role {
         if asked.role == ControllerRole::NoChange {
             return *lock(&self.role);
         }
         let generation_id = Some(asked.generation_id);
         let reason = RoleReason::Requested;
-        let change = controller::RoleChange { dpid, role: asked.role, generation_id, reason };
+        let change = controller::RoleChange { role: asked.role, generation_id, reason };
         self.change_role(change);
         *lock(&self.role)
     }
@@ -130,8 +132,8 @@ impl Kept {
     }
 }
 
-/// What a switch without entries says.
-fn reply(to: &Connected, body: &MultipartRequestBody) -> MultipartReplyBody {
+/// The answer of a switch without entries.
+fn reply(to: &Connection, body: &MultipartRequestBody) -> MultipartReplyBody {
     match body {
         MultipartRequestBody::Desc => MultipartReplyBody::Desc(SwitchDesc::default()),
         MultipartRequestBody::Flow(_) => MultipartReplyBody::Flow(Vec::new()),
@@ -165,9 +167,9 @@ fn reply(to: &Connected, body: &MultipartRequestBody) -> MultipartReplyBody {
 /// A switch without a network.
 #[pyclass(frozen, module = "weir")]
 pub(crate) struct TestSwitch {
-    connected: Arc<Connected>,
+    connection: Arc<Connection>,
     kept: Arc<Kept>,
-    /// What the apps get.
+    /// The object of the apps.
     #[pyo3(get)]
     sw: Py<Switch>,
 }
@@ -202,22 +204,22 @@ impl TestSwitch {
         let features = Features { datapath_id, n_tables: 254, ..Features::default() };
         let ports: BTreeMap<PortNo, PortDesc> =
             (1..=ports).map(|number| (PortNo(number), port_desc(dpid, number))).collect();
-        let outlet: Arc<dyn Outlet> = Arc::clone(&kept) as Arc<dyn Outlet>;
-        let connected = Arc::new(Connected::new(version, features, ports, outlet));
-        let sw = Py::new(py, Switch::new(Arc::clone(&connected)))?;
-        Ok(Self { connected, kept, sw })
+        let transport: Arc<dyn Transport> = Arc::clone(&kept) as Arc<dyn Transport>;
+        let connection = Arc::new(Connection::new(version, features, ports, transport));
+        let sw = Py::new(py, Switch::new(Arc::clone(&connection)))?;
+        Ok(Self { connection, kept, sw })
     }
 
-    /// What was sent since the last call.
+    /// Takes the messages that were sent since the last call.
     fn take_sent(&self) -> Vec<Message> {
         let sent = std::mem::take(&mut *lock(&self.kept.sent));
         let version = self.kept.version;
         sent.into_iter().map(|inner| Message { version, xid: None, inner }).collect()
     }
 
-    /// What was asked since the last call: future, whether there is an answer, and the answer or
-    /// the exception.
-    fn take_answers(&self, py: Python<'_>) -> PyResult<Vec<Told>> {
+    /// Takes the answers to the questions since the last call: future, whether there is an answer,
+    /// and the answer or the exception.
+    fn take_answers(&self, py: Python<'_>) -> PyResult<Vec<Outcome>> {
         let answers = std::mem::take(&mut *lock(&self.kept.answers));
         let answers = answers.into_iter().map(|(future, answer)| match answer {
             Ok(answer) => Ok((future, true, answer.into_object(py)?.unbind())),
@@ -236,7 +238,7 @@ impl TestSwitch {
 
     /// The connection is over.
     fn end(&self) {
-        self.connected.end();
+        self.connection.end();
     }
 
     /// A packet-in.
@@ -283,12 +285,12 @@ impl TestSwitch {
                 return Err(word(what));
             }
         };
-        let ports = self.connected.ports();
+        let ports = self.connection.ports();
         let known = ports.get(&PortNo(number)).cloned();
-        let mut desc = known.unwrap_or_else(|| port_desc(self.connected.dpid.0, number));
+        let mut desc = known.unwrap_or_else(|| port_desc(self.connection.dpid.0, number));
         desc.state.set(PortState::LINK_DOWN, !up);
         let inner = openflow::port::PortStatus { reason, desc };
-        self.connected.take_port_status(&inner);
+        self.connection.take_port_status(&inner);
         Ok(PortStatus { inner })
     }
 
@@ -340,8 +342,7 @@ impl TestSwitch {
         let reason = known.ok_or_else(|| {
             word(format!("reason {reason:?}: allowed are requested, master_request"))
         })?;
-        let dpid = self.connected.dpid;
-        self.kept.change_role(controller::RoleChange { dpid, role, generation_id, reason });
+        self.kept.change_role(controller::RoleChange { role, generation_id, reason });
         Ok(())
     }
 
@@ -351,37 +352,40 @@ impl TestSwitch {
         changes.into_iter().map(|inner| RoleChange { inner }).collect()
     }
 
-    /// A message as it is on the wire; not one that has an event of its own.
-    fn message(&self, data: &[u8]) -> PyResult<Message> {
+    /// A message as it is on the wire, as the number of its event and the event's value; not one
+    /// that a method above makes.
+    fn message<'py>(&self, py: Python<'py>, data: &[u8]) -> PyResult<(u8, Bound<'py, PyAny>)> {
         let (version, xid, inner) = wire::decode(data)
             .map_err(|error| word(format!("these bytes are no message: {error:?}")))?;
-        let expected = self.connected.version;
+        let expected = self.connection.version;
         if version != expected {
             let what = format!("the message is of {version}, and the switch speaks {expected}");
             return Err(word(what));
         }
-        let has_event = matches!(
-            inner,
-            openflow::Message::PacketIn(_)
-                | openflow::Message::PortStatus(_)
-                | openflow::Message::FlowRemoved(_)
-                | openflow::Message::Error(_)
+        let name = inner.kind().row().name;
+        let event = ControllerEvent::of_message(self.connection.dpid, xid, inner);
+        let has_method = matches!(
+            event,
+            ControllerEvent::PacketIn { .. }
+                | ControllerEvent::PortStatus { .. }
+                | ControllerEvent::FlowRemoved { .. }
+                | ControllerEvent::Error { .. }
         );
-        if has_event {
-            let name = inner.kind().row().name;
+        if has_method {
             let what = format!(
                 "{name} has an event of its own: packet_in, port_status, flow_removed or error"
             );
             return Err(word(what));
         }
-        Ok(Message { version, xid: Some(xid), inner })
+        Ok((Handler::of(&event) as u8, event::of_switch(py, &self.connection, event)?))
     }
 
     /// An error about a message for which nobody waits.
     fn error(&self, name: &str) -> PyResult<SwitchError> {
         let error = openflow::Error::from_name(name)
             .ok_or_else(|| word(format!("no error {name:?}; see weir.errors")))?;
-        let version = self.connected.version;
-        Ok(SwitchError::new(version, Xid(1), ErrorMessage::new(version, error, Vec::new())))
+        let version = self.connection.version;
+        let inner = ErrorMessage::new(version, error, Vec::new());
+        Ok(SwitchError { version, xid: Xid(1), inner })
     }
 }

@@ -12,7 +12,7 @@ use controller::topology::Topology;
 use controller::{AppList, Handle};
 use rest::{NetworkEvents, RestLimits, RestNetwork, RestOptions, RestServer, Token};
 
-/// Where REST is served, and what `/router` sets.
+/// The REST service, and the routers that `/router` sets.
 pub(crate) struct Web {
     options: RestOptions,
     routers: Arc<ManagedRouters>,

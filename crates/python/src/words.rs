@@ -14,7 +14,7 @@ use pyo3::prelude::{
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::errors::word;
-use crate::outlet::lock;
+use crate::lock::lock;
 
 /// Texts kept; beyond them all are read anew.
 const KEPT_MAX: usize = 4_096;
@@ -68,7 +68,7 @@ impl Instruction {
     }
 }
 
-/// What is wrong in a text, with the text.
+/// The error in a text, with the text.
 pub(crate) fn bad(what: &str, text: &str, error: &text::TextError) -> String {
     format!("{what} {text:?}: {error}")
 }

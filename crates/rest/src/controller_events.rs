@@ -1,6 +1,6 @@
 //! A controller's events as the page's: a kind, a switch, a line for people.
 
-use crate::page::{EventFeed, NetworkEvents, SeenEvent};
+use crate::services::{EventFeed, NetworkEvents, SeenEvent};
 use controller::{ControllerEvent, EventError, EventReceiver, Handle, HostEvent, LinkEvent};
 use controller::{SwitchPort, TopologyHost, TopologyLink};
 use openflow::message::ErrorMessage;
@@ -41,7 +41,11 @@ impl EventFeed for Feed {
 }
 
 /// The line of an event; none for answers to questions and for packets, which are too many.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an event without a line has its name")]
 fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
+    if matches!(event, ControllerEvent::PacketIn { .. } | ControllerEvent::Message { .. }) {
+        return None;
+    }
     let (kind, dpid, text) = match event {
         ControllerEvent::SwitchReady(info) => {
             let (dpid, version, ports) = (info.dpid, info.version, info.ports.len());
@@ -91,13 +95,16 @@ fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
         ControllerEvent::Host(HostEvent::Down(host)) => {
             ("host-down", Some(host.at.dpid), format!("host {} is gone", of_host(host)))
         }
-        ControllerEvent::RoleChanged(change) => {
-            let dpid = change.dpid;
+        ControllerEvent::RoleChanged { dpid, change } => {
             let (role, reason) = (change.role_name(), change.reason.text());
             let text = format!("switch {dpid}: this controller is {role} ({reason})");
-            ("role-changed", Some(dpid), text)
+            ("role-changed", Some(*dpid), text)
         }
-        ControllerEvent::PacketIn { .. } | ControllerEvent::Message { .. } => return None,
+        other => {
+            let (name, dpid) = (other.handler_name(), other.dpid());
+            let of = dpid.map_or_else(String::new, |dpid| format!("switch {dpid}: "));
+            (name, dpid, format!("{of}{name}"))
+        }
     };
     Some(SeenEvent { kind, dpid, text })
 }

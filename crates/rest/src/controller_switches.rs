@@ -66,7 +66,7 @@ fn failure(error: HandleError) -> Failure {
         HandleError::Refused { index, error, .. } => {
             Failure::Refused { index, xid: quoted_xid(&error), error }
         }
-        HandleError::Unsaid { error, .. } => Failure::Unsaid(error.to_string()),
+        HandleError::NotEncodable { error, .. } => Failure::NotEncodable(error.to_string()),
         HandleError::Silent(after) => Failure::Silent(after),
         HandleError::Gone => Failure::Gone,
         HandleError::Blocked(_)

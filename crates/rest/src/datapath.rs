@@ -1,4 +1,4 @@
-//! What REST needs of a controller: who is there, an answer to a question, changes that are done or
+//! The controller as REST needs it: its switches, an answer to a question, changes that are done or
 //! refused.
 //!
 //! The trait keeps the endpoints apart from threads and sockets, so that they run in a test against
@@ -23,11 +23,11 @@ pub type RestFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A switch that is ready.
 #[derive(Clone, Debug)]
 pub struct ServedSwitch {
-    /// Who it is.
+    /// Its datapath id.
     pub dpid: DatapathId,
     /// The version spoken with it.
     pub version: Version,
-    /// What it can do.
+    /// Its features reply.
     pub features: Arc<Features>,
     /// Its ports, as they are now.
     pub ports: Vec<PortDesc>,
@@ -39,13 +39,13 @@ pub enum Failure {
     /// No such switch is ready, or its connection ended meanwhile.
     #[error("no switch {0} is connected")]
     NoSwitch(DatapathId),
-    /// What is to be sent to it waits already, up to the bound.
+    /// Messages for it wait already, up to the bound.
     #[error("switch {0} does not read what is sent to it")]
     Full(DatapathId),
     /// It answered with an error.
     #[error("the switch refuses message {index}")]
     Refused {
-        /// Which of the messages.
+        /// The place of the message.
         index: usize,
         /// The transaction number of that message, where it is known.
         xid: Option<Xid>,
@@ -54,7 +54,7 @@ pub enum Failure {
     },
     /// The version has no words for the message.
     #[error("{0}")]
-    Unsaid(String),
+    NotEncodable(String),
     /// It did not answer in time.
     #[error("the switch has not answered within {} s", .0.as_secs())]
     Silent(Duration),
@@ -143,7 +143,7 @@ impl Target {
                 return Problem::refused(self.version(), *index, *xid, error);
             }
             Failure::NoSwitch(_) => StatusCode::NOT_FOUND,
-            Failure::Unsaid(_) => StatusCode::BAD_REQUEST,
+            Failure::NotEncodable(_) => StatusCode::BAD_REQUEST,
             Failure::Full(_) | Failure::Gone => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Silent(_) => StatusCode::GATEWAY_TIMEOUT,
             Failure::Odd(_) => StatusCode::BAD_GATEWAY,

@@ -5,15 +5,15 @@
 //! has it logged. Rules lie between. Ryu made every switch a firewall; here a switch becomes one
 //! when it is enabled or disabled for the first time, and its other flow entries stay.
 
+use crate::byte_budget::ByteBudget;
 use crate::datapath::Target;
 use crate::problem::Problem;
-use crate::room::Room;
 use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
-use crate::rules::{self, Rule, Vlan};
+use crate::rules::{self, DeletionWords, Rule, Vlan};
 use crate::shape::{Of, Shape, key, needed};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The entry that drops all while the firewall is disabled.
 const STATUS_PRIORITY: u16 = u16::MAX;
@@ -122,10 +122,6 @@ fn allows(flow: &FlowStats) -> bool {
     matches!(actions(flow), [Action::Output { port: PortNo::NORMAL, .. }])
 }
 
-fn done(details: &str) -> Value {
-    json!({"result": "success", "details": details})
-}
-
 async fn status(call: Call) -> Answer {
     rules::each(rules::targets(&call.services, &call)?, |target| async move {
         let flows = rules::flows(&target).await?;
@@ -151,7 +147,7 @@ async fn set_status(call: &Call, command: FlowModCommand, details: &str) -> Answ
         let mut messages = if is_firewall(&flows) { Vec::new() } else { ground() };
         messages.push(entry(command, STATUS_PRIORITY, Match::any(), Vec::new()));
         target.apply(messages).await?;
-        Ok(rules::of_switch(&target, "command_result", done(details)))
+        Ok(rules::of_switch(&target, "command_result", rules::result(0, "success", details)))
     })
     .await
 }
@@ -174,7 +170,7 @@ async fn log_disable(call: Call) -> Answer {
     set_log(&call, false, "Log collection stopped.").await
 }
 
-/// What is dropped goes to the controller or not: entries that allow stay as they are.
+/// Has dropped packets go to the controller or not: entries that allow stay as they are.
 async fn set_log(call: &Call, is_on: bool, details: &str) -> Answer {
     rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let flows = firewall_flows(&target).await?;
@@ -192,7 +188,7 @@ async fn set_log(call: &Call, is_on: bool, details: &str) -> Answer {
         };
         let messages = flows.iter().filter(dropping).map(again).collect();
         target.apply(messages).await?;
-        Ok(rules::of_switch(&target, "command_result", done(details)))
+        Ok(rules::of_switch(&target, "command_result", rules::result(0, "success", details)))
     })
     .await
 }
@@ -212,7 +208,7 @@ async fn firewall_flows(target: &Target) -> Result<Vec<FlowStats>, Problem> {
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of_vlans(&call);
+    let budget = &ByteBudget::of_vlans(&call);
     rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
         let show = |rule: &Rule| {
@@ -221,7 +217,7 @@ async fn get(call: Call) -> Result<Reply, Problem> {
             shown
         };
         let mut text = rules::text_of_switch(&target, "access_control_list");
-        rules::by_vlan(&mut text, &held, vlan, "rules", room, show).await?;
+        rules::by_vlan(&mut text, &held, vlan, "rules", budget, show).await?;
         text.push('}');
         Ok(text)
     })
@@ -263,11 +259,7 @@ async fn add(call: Call) -> Answer {
                 flow.instructions = vec![Instruction::ApplyActions(actions)];
             }
             messages.push(Message::FlowMod(flow));
-            let mut result = done(&format!("Rule added. : rule_id={number}"));
-            if vlan != 0 {
-                result["vlan_id"] = vlan.into();
-            }
-            results.push(result);
+            results.push(rules::result(vlan, "success", format!("Rule added. : rule_id={number}")));
         }
         target.apply(messages).await?;
         Ok(rules::of_switch(&target, "command_result", results))
@@ -275,28 +267,16 @@ async fn add(call: Call) -> Answer {
     .await
 }
 
+static DELETION: DeletionWords =
+    DeletionWords { deleted: "Rule deleted.", missing: "Rule is not exist.", number: "ruleID" };
+
 async fn delete(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
     let number = rules::number_of(&call.fields(&RULE_ID)?, "rule_id")?;
     let call = &call;
     rules::change_each(rules::targets(&call.services, call)?, |target| async move {
         let held = rules::rules(firewall_flows(&target).await?, is_rule);
-        let gone = rules::delete(&target, held, number, vlan).await?;
-        let named = number.map(|number| format!(" : ruleID={number}")).unwrap_or_default();
-        let result = if gone.is_empty() {
-            json!({"result": "failure", "details": format!("Rule is not exist.{named}")})
-        } else {
-            let results = gone.into_iter().map(|(vlan, numbers)| {
-                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                let mut result = done(&format!("Rule deleted. : ruleID={}", numbers.join(",")));
-                if vlan != 0 {
-                    result["vlan_id"] = vlan.into();
-                }
-                result
-            });
-            results.collect::<Vec<_>>().into()
-        };
-        Ok(rules::of_switch(&target, "command_result", result))
+        rules::delete(&target, held, number, vlan, &DELETION).await
     })
     .await
 }

@@ -1,4 +1,4 @@
-//! Who may ask: a token where others can reach the address, and no web page but our own.
+//! Admission of clients: a token where others can reach the address, and no web page but our own.
 //!
 //! On a loopback address every program of the machine may ask, but so could every web page that its
 //! user looks at: a browser sends requests for any page to any address. So a request that names
@@ -19,7 +19,7 @@ const TOKEN_FILE_MAX: u64 = 4096;
 /// Paths that a browser reads before anyone has entered a token.
 const OPEN_PATHS: &[&str] = &["/", "/page.css", "/page.js", "/favicon.svg"];
 
-/// What a client must show: `Authorization: Bearer TOKEN`.
+/// The token that a client must show: `Authorization: Bearer TOKEN`.
 #[derive(Clone)]
 pub struct Token(String);
 

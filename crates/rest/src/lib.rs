@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod byte_budget;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod controller_events;
@@ -22,11 +23,12 @@ mod literal;
 mod ofctl;
 mod openapi;
 mod page;
+mod pause;
 mod problem;
 mod qos;
-mod room;
 mod route;
 mod router;
+mod rule_numbers;
 mod rules;
 mod server;
 mod services;
@@ -36,7 +38,8 @@ mod words;
 
 pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
 pub use guard::Token;
-pub use page::{EventFeed, NetworkEvents, SeenEvent};
 pub use problem::Problem;
 pub use server::{Error, RestLimits, RestOptions, RestServer, start};
-pub use services::{LinkEnd, NetworkMap, RestNetwork, SeenHost};
+pub use services::{
+    EventFeed, LinkEnd, NetworkEvents, NetworkMap, RestNetwork, SeenEvent, SeenHost,
+};

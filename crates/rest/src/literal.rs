@@ -7,7 +7,7 @@
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// How deep lists and dictionaries may lie in each other.
+/// The most lists and dictionaries that may lie in each other.
 const DEPTH_MAX: usize = 64;
 
 /// A text that is no literal: what is wrong, and where.
@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Strings that stand behind each other are one.
+    /// Strings that follow each other are one.
     fn strings(&mut self) -> Result<String, LiteralError> {
         let mut whole = String::new();
         loop {
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn every_beginning_of_a_literal_is_refused_or_read_but_never_panics() {
+    fn every_prefix_of_a_literal_is_refused_or_read_without_a_panic() {
         let text = "{'ä': [1, (2, 0x3), b'\\x00', '''é''', -4.5e6], 'b': {'c': None}}";
         for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
             assert!(parse(&text[..end]).is_err(), "{}", &text[..end]);

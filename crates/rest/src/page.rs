@@ -5,18 +5,15 @@
 //! digits, or null) and `text` for people. It must never load anything from another host.
 
 use crate::problem::Problem;
-use crate::services::Services;
+use crate::services::{SeenEvent, Services};
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
-use openflow::DatapathId;
 use serde_json::json;
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -31,29 +28,6 @@ const ALIVE: Duration = Duration::from_secs(5);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
-
-/// Something that has happened in the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenEvent {
-    /// What it is, in lower case with hyphens: `switch-ready`, `port-status` and so on.
-    pub kind: &'static str,
-    /// The switch that it is about.
-    pub dpid: Option<DatapathId>,
-    /// For people.
-    pub text: String,
-}
-
-/// What happens in the network, from now on.
-pub trait NetworkEvents: Send + Sync + 'static {
-    /// A follower of its own, which never holds anything back.
-    fn follow(&self) -> Box<dyn EventFeed>;
-}
-
-/// One follower's events.
-pub trait EventFeed: Send {
-    /// The next one; none when the controller has ended. Dropping the wait loses no event.
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>>;
-}
 
 /// The page's files.
 pub(crate) fn files() -> Router {
@@ -97,7 +71,7 @@ fn stream_events(
         let words = format!("{FOLLOWERS_MAX} pages follow the events already");
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, words));
     };
-    let told = stream::unfold((events.follow(), place), |(mut feed, place)| async move {
+    let events = stream::unfold((events.follow(), place), |(mut feed, place)| async move {
         let event = match tokio::time::timeout(ALIVE, feed.next()).await {
             Ok(event) => written(&event?),
             // A comment, which finds out whether the reader is still there.
@@ -105,7 +79,7 @@ fn stream_events(
         };
         Some((Ok::<_, Infallible>(event), (feed, place)))
     });
-    Ok(Sse::new(told).into_response())
+    Ok(Sse::new(events).into_response())
 }
 
 fn written(event: &SeenEvent) -> Event {

@@ -1,4 +1,4 @@
-//! What a request is answered with when it is not done: a status and a JSON object.
+//! The answer to a request that is not done: a status and a JSON object.
 //!
 //! Every refusal has the same form, so that a script reads it by its keys: `error` says what is
 //! wrong in words, `at` where in the body, `allowed` what could stand there, `openflow` what the
@@ -38,7 +38,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// What the request names is not there.
+    /// A thing that the request names is not there.
     #[must_use]
     pub fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
@@ -67,7 +67,7 @@ impl Problem {
 
     /// The same, with words before what is wrong.
     #[must_use]
-    pub fn said_of(mut self, what: &str) -> Self {
+    pub fn with_prefix(mut self, what: &str) -> Self {
         self.error = format!("{what}: {}", self.error);
         self
     }
@@ -90,7 +90,7 @@ impl Problem {
                 error.error_type, error.code
             ),
         };
-        let said = json!({
+        let shown = json!({
             "type": error.error_type,
             "code": error.code,
             "name": name,
@@ -99,11 +99,11 @@ impl Problem {
             "message": index,
         });
         let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, words);
-        problem.openflow = Some(Box::new(said));
+        problem.openflow = Some(Box::new(shown));
         problem
     }
 
-    /// What is wrong, in words.
+    /// The fault, in words.
     #[must_use]
     pub fn words(&self) -> &str {
         &self.error
@@ -188,20 +188,20 @@ mod tests {
     fn a_switch_s_error_keeps_its_numbers() {
         let error = ErrorMessage::new(Version::V1_3, Error::FlowModOverlap, Vec::new());
         let problem = Problem::refused(Version::V1_3, 1, Some(Xid(77)), &error);
-        let said = problem.to_value();
+        let shown = problem.to_value();
         assert_eq!(problem.status.as_u16(), 422);
-        assert_eq!(said["openflow"]["type"], 5);
-        assert_eq!(said["openflow"]["code"], 3);
-        assert_eq!(said["openflow"]["xid"], 77);
-        assert_eq!(said["openflow"]["name"], "OFPFMFC_OVERLAP");
-        assert_eq!(said["openflow"]["message"], 1);
+        assert_eq!(shown["openflow"]["type"], 5);
+        assert_eq!(shown["openflow"]["code"], 3);
+        assert_eq!(shown["openflow"]["xid"], 77);
+        assert_eq!(shown["openflow"]["name"], "OFPFMFC_OVERLAP");
+        assert_eq!(shown["openflow"]["message"], 1);
     }
 
     #[test]
-    fn an_error_without_a_row_is_said_by_its_numbers() {
+    fn error_without_a_row_is_shown_by_its_numbers() {
         let error = ErrorMessage { error_type: 99, code: 7, experimenter: None, data: Vec::new() };
-        let said = Problem::refused(Version::V1_3, 0, None, &error).to_value();
-        assert!(said["error"].as_str().unwrap().contains("type 99 and code 7"), "{said}");
-        assert!(said["openflow"]["name"].is_null());
+        let shown = Problem::refused(Version::V1_3, 0, None, &error).to_value();
+        assert!(shown["error"].as_str().unwrap().contains("type 99 and code 7"), "{shown}");
+        assert!(shown["openflow"]["name"].is_null());
     }
 }

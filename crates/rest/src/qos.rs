@@ -5,12 +5,12 @@
 //! entry of the lowest priority takes the other packets there; it comes with the first rule. Queues
 //! are set up by no OpenFlow message: they are shown, and a request to make some is refused.
 
+use crate::byte_budget::ByteBudget;
 use crate::datapath::Target;
 use crate::ofctl::{modify, render, stats};
 use crate::problem::Problem;
-use crate::room::Room;
 use crate::route::{Answer, Body, Call, Reply, Row, endpoints};
-use crate::rules::{self, Rule, Vlan};
+use crate::rules::{self, DeletionWords, Rule, Vlan};
 use crate::shape::{Fields, Of, Shape, key, needed};
 use crate::words;
 use axum::http::StatusCode;
@@ -136,10 +136,6 @@ fn targets(call: &Call) -> Result<Vec<Target>, Problem> {
     }
 }
 
-fn done(details: String) -> Value {
-    json!({"result": "success", "details": details})
-}
-
 async fn no_queues(call: Call) -> Answer {
     rules::targets(&call.services, &call)?;
     let words = "no OpenFlow message sets up queues: set them up at the switch itself, as with \
@@ -178,13 +174,13 @@ async fn queues(call: Call) -> Answer {
 }
 
 async fn queue_status(call: Call) -> Result<Reply, Problem> {
-    let room = &Room::of_switches(&call);
+    let budget = &ByteBudget::of_switches(&call);
     rules::each_text(rules::targets(&call.services, &call)?, |target| async move {
         // 1.0 asks for the queues of all ports by the port ALL (its clause 5.3.5).
         let is_new = target.version().has_wide_ports();
         let port = if is_new { PortNo::ANY } else { PortNo::ALL };
         let mut text = rules::text_of_switch(&target, "command_result");
-        stats::queues_of(&mut text, &target, port, QueueId::ALL, room).await?;
+        stats::queues_of(&mut text, &target, port, QueueId::ALL, budget).await?;
         text.push('}');
         Ok(text)
     })
@@ -193,7 +189,7 @@ async fn queue_status(call: Call) -> Result<Reply, Problem> {
 
 async fn get(call: Call) -> Result<Reply, Problem> {
     let vlan = Vlan::of(&call)?;
-    let room = &Room::of_vlans(&call);
+    let budget = &ByteBudget::of_vlans(&call);
     rules::each_text(targets(&call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
         let show = |rule: &Rule| {
@@ -204,7 +200,7 @@ async fn get(call: Call) -> Result<Reply, Problem> {
             shown
         };
         let mut text = rules::text_of_switch(&target, "command_result");
-        rules::by_vlan(&mut text, &held, vlan, "qos", room, show).await?;
+        rules::by_vlan(&mut text, &held, vlan, "qos", budget, show).await?;
         text.push('}');
         Ok(text)
     })
@@ -297,11 +293,7 @@ async fn add(call: Call) -> Answer {
             flow.matching = rules::matching(&matched, target.version(), vlan)?;
             flow.instructions = instructions(&fields)?;
             messages.push(Message::FlowMod(flow));
-            let mut result = done(format!("QoS added. : qos_id={number}"));
-            if vlan != 0 {
-                result["vlan_id"] = vlan.into();
-            }
-            results.push(result);
+            results.push(rules::result(vlan, "success", format!("QoS added. : qos_id={number}")));
         }
         target.apply(messages).await?;
         Ok(rules::of_switch(&target, "command_result", results))
@@ -309,37 +301,25 @@ async fn add(call: Call) -> Answer {
     .await
 }
 
+static DELETION: DeletionWords =
+    DeletionWords { deleted: " deleted.", missing: "QoS rule is not exist.", number: "QoS ID" };
+
 async fn delete(call: Call) -> Answer {
     let vlan = Vlan::of(&call)?;
     let number = rules::number_of(&call.fields(&QOS_ID)?, "qos_id")?;
     let call = &call;
     rules::change_each(targets(call)?, |target| async move {
         let held = rules::rules(rules::flows(&target).await?, is_rule);
-        let gone = rules::delete(&target, held, number, vlan).await?;
-        let named = number.map(|number| format!(" : QoS ID={number}")).unwrap_or_default();
-        let result = if gone.is_empty() {
-            json!({"result": "failure", "details": format!("QoS rule is not exist.{named}")})
-        } else {
-            let results = gone.into_iter().map(|(vlan, numbers)| {
-                let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-                let mut result = done(format!(" deleted. : QoS ID={}", numbers.join(",")));
-                if vlan != 0 {
-                    result["vlan_id"] = vlan.into();
-                }
-                result
-            });
-            results.collect::<Vec<_>>().into()
-        };
-        Ok(rules::of_switch(&target, "command_result", result))
+        rules::delete(&target, held, number, vlan, &DELETION).await
     })
     .await
 }
 
 async fn meters(call: Call) -> Result<Reply, Problem> {
-    let room = &Room::of_switches(&call);
+    let budget = &ByteBudget::of_switches(&call);
     rules::each_text(targets(&call)?, |target| async move {
         let mut text = rules::text_of_switch(&target, "command_result");
-        stats::meters_of(&mut text, &target, MeterId::ALL, room).await?;
+        stats::meters_of(&mut text, &target, MeterId::ALL, budget).await?;
         text.push('}');
         Ok(text)
     })
@@ -363,11 +343,13 @@ fn meter_id(call: &Call) -> String {
 }
 
 async fn add_meter(call: Call) -> Answer {
-    let result = [done(format!("Meter added. : Meter ID={}", meter_id(&call)))];
+    let result =
+        [rules::result(0, "success", format!("Meter added. : Meter ID={}", meter_id(&call)))];
     change_meter(&call, MeterModCommand::Add, result.to_vec().into()).await
 }
 
 async fn delete_meter(call: Call) -> Answer {
-    let result = done(format!("Meter deleted. : Meter ID={}", meter_id(&call)));
+    let result =
+        rules::result(0, "success", format!("Meter deleted. : Meter ID={}", meter_id(&call)));
     change_meter(&call, MeterModCommand::Delete, result).await
 }

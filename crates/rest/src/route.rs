@@ -13,10 +13,10 @@ use openflow::DatapathId;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What an endpoint answers when it is done: a JSON value, or nothing but the status.
+/// An endpoint's answer when it is done: a JSON value, or nothing but the status.
 pub(crate) type Answer = Result<Option<Value>, Problem>;
 
-/// What is sent when an endpoint is done.
+/// The body that is sent when an endpoint is done.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reply {
     /// Nothing but the status.
@@ -39,7 +39,7 @@ pub(crate) struct Row {
     pub(crate) method: Method,
     /// The path, with its variable parts in braces; [`PARTS`] says what they are.
     pub(crate) path: &'static str,
-    /// What it does.
+    /// Its act, for people.
     pub(crate) what: &'static str,
     /// The body.
     pub(crate) body: Body,
@@ -47,11 +47,11 @@ pub(crate) struct Row {
     pub(crate) commands: &'static [&'static str],
     /// Whether there is a JSON value in the answer.
     pub(crate) answers: bool,
-    /// What runs it.
+    /// The function that runs it.
     pub(crate) run: fn(Call) -> RestFuture<Result<Reply, Problem>>,
 }
 
-/// What body a request has.
+/// The body of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
     /// None.
@@ -88,9 +88,9 @@ pub(crate) use endpoints;
 pub(crate) struct Part {
     /// Its name in the braces.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// Its description.
     pub(crate) what: &'static str,
-    /// What it looks like.
+    /// Its pattern.
     pub(crate) pattern: &'static str,
     /// One that most networks have.
     pub(crate) example: &'static str,
@@ -122,7 +122,7 @@ pub(crate) const PARTS: &[Part] = &[
 
 /// A request to a row.
 pub(crate) struct Call {
-    /// What the controller has.
+    /// The services of the controller.
     pub(crate) services: Arc<Services>,
     /// The variable parts of the path.
     pub(crate) parts: Vec<(String, String)>,

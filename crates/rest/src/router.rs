@@ -1,6 +1,6 @@
 //! The endpoints of Ryu's `rest_router`: addresses and static routes of switches that route.
 //!
-//! What they change is kept by the controller's app [`ManagedRouters`], which serves the packets; a
+//! Changes are kept by the controller's app [`ManagedRouters`], which serves the packets; a
 //! change is answered when the switch has the flow entries for it. Ryu made every switch a router;
 //! here a switch becomes one by its first address. As in Ryu, what goes against what is there
 //! (an address that overlaps, a gateway in no network) is answered 200 with `failure`, and a route
@@ -74,7 +74,7 @@ fn prefix(fields: &Fields<'_>, key: &str) -> Result<Option<NetworkPrefix>, Probl
     NetworkPrefix::try_from(text).map(Some).map_err(|words| fields.problem(key, words))
 }
 
-/// What a body adds.
+/// The addition of a body.
 fn addition(fields: &Fields<'_>) -> Result<RouterChange, Problem> {
     let (to, via) = (prefix(fields, "destination")?, address(fields, "gateway")?);
     match (prefix(fields, "address")?, to, via) {
@@ -105,7 +105,7 @@ fn addition(fields: &Fields<'_>) -> Result<RouterChange, Problem> {
     }
 }
 
-/// What a body deletes.
+/// The deletion of a body.
 fn deletion(fields: &Fields<'_>) -> Result<RouterChange, Problem> {
     // A number that no address has is one that is not there.
     let id = |key| -> Result<Option<u16>, Problem> {
@@ -161,15 +161,6 @@ fn shown_router(router: &ShownRouter) -> Value {
         object.insert("vlan_id".into(), router.vlan.into());
     }
     object.into()
-}
-
-/// The result for a VLAN.
-fn result(vlan: u16, word: &str, details: String) -> Value {
-    let mut object = json!({"result": word, "details": details});
-    if vlan != 0 {
-        object["vlan_id"] = vlan.into();
-    }
-    object
 }
 
 /// The VLANs of a switch that a request is about: those that it has a router for.
@@ -233,9 +224,9 @@ async fn set(call: Call) -> Answer {
                         | RouterChange::DeleteAddresses(_)
                         | RouterChange::DeleteRoutes(_) => format!("Add address [address_id={id}]"),
                     };
-                    result(vlan, "success", details)
+                    rules::result(vlan, "success", details)
                 }
-                Err(refusal) => result(vlan, "failure", refusal.to_string()),
+                Err(refusal) => rules::result(vlan, "failure", refusal.to_string()),
             });
         }
         Ok(rules::of_switch(&target, "command_result", results))
@@ -256,11 +247,11 @@ async fn delete(call: Call) -> Answer {
         for vlan in vlans(routers, &target, vlan) {
             match change(routers, &target, vlan, deletion).await? {
                 Ok(update) => results.extend(deleted(vlan, deletion, &update)),
-                Err(refusal) => results.push(result(vlan, "failure", refusal.to_string())),
+                Err(refusal) => results.push(rules::result(vlan, "failure", refusal.to_string())),
             }
         }
         if results.is_empty() {
-            results.push(result(0, "failure", "Data is nothing.".to_owned()));
+            results.push(rules::result(0, "failure", "Data is nothing.".to_owned()));
         }
         Ok(rules::of_switch(&target, "command_result", results))
     })
@@ -285,5 +276,5 @@ fn deleted(vlan: u16, deletion: RouterChange, update: &RouterUpdate) -> Option<V
         .then(|| format!("Skip delete (related route exist) [address_id={}]", named(&update.kept)));
     let word = if gone.is_some() { "success" } else { "failure" };
     let details: Vec<String> = gone.into_iter().chain(kept).collect();
-    (!details.is_empty()).then(|| result(vlan, word, details.join(", ")))
+    (!details.is_empty()).then(|| rules::result(vlan, word, details.join(", ")))
 }

@@ -4,12 +4,13 @@
 //! and the number of the rule. So what a switch has is what is shown, also after a restart of the
 //! controller. The match is made of [`matching`]'s keys, with names for EtherTypes and protocols.
 
+use crate::byte_budget::ByteBudget;
 use crate::datapath::Target;
 use crate::ofctl::matching::{parse, to_value};
-use crate::ofctl::stats::pause;
+use crate::pause::pause;
 use crate::problem::Problem;
-use crate::room::Room;
 use crate::route::{Answer, Call, Reply};
+use crate::rule_numbers::{NO_VLAN, RuleNumbers};
 use crate::services::Services;
 use crate::shape::{Fields, Key, Of, key};
 use crate::topology::hex_dpid;
@@ -17,18 +18,14 @@ use futures_util::{StreamExt as _, stream};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Mutex;
 
 /// Switches that are asked at a time.
 const AT_A_TIME: usize = 32;
-/// Where a cookie has the VLAN, above the number of the rule.
+/// Place of the VLAN in a cookie, above the number of the rule.
 const COOKIE_SHIFT_VLAN: u32 = 32;
-/// The VLAN of rules that are for packets of any.
-const NO_VLAN: u16 = 0;
 
 /// EtherTypes by their names.
 const ETH_TYPES: [(&str, u64); 3] = [("ARP", 0x0806), ("IPv4", 0x0800), ("IPv6", 0x86dd)];
@@ -89,33 +86,6 @@ impl Vlan {
     }
 }
 
-/// Whether an app serves a switch, and the last number of a rule that each VLAN of it was given.
-#[derive(Debug, Default)]
-pub(crate) struct Numbers {
-    last: Mutex<HashMap<DatapathId, BTreeMap<u16, u32>>>,
-}
-
-impl Numbers {
-    /// The next number for a rule of a VLAN: above those given, and above those in the switch.
-    fn next(&self, dpid: DatapathId, vlan: u16, in_switch: u32) -> u32 {
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let number = last.entry(dpid).or_default().entry(vlan).or_default();
-        // Zero is no number of a rule.
-        *number = (*number).max(in_switch).checked_add(1).unwrap_or(1);
-        *number
-    }
-
-    /// The VLANs that have had rules; that of no tag is always one of them.
-    fn vlans(&self, dpid: DatapathId) -> Vec<u16> {
-        let last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let known = last.get(&dpid).into_iter().flat_map(BTreeMap::keys).copied();
-        let mut vlans: Vec<u16> = known.chain([NO_VLAN]).collect();
-        vlans.sort_unstable();
-        vlans.dedup();
-        vlans
-    }
-}
-
 /// The switches that the path names, each ready.
 ///
 /// # Errors
@@ -134,7 +104,7 @@ pub(crate) fn targets(services: &Services, call: &Call) -> Result<Vec<Target>, P
     Ok(dpids.iter().filter_map(|dpid| Target::of(&services.datapaths, *dpid).ok()).collect())
 }
 
-/// What each switch is shown with, in their order. Many are asked at a time, so that a network of
+/// The values of all switches, in their order. Many are asked at a time, so that a network of
 /// hundreds of switches, some of them slow, is answered for in the time of few.
 ///
 /// # Errors
@@ -179,7 +149,7 @@ fn dpids_of(targets: &[Target]) -> Vec<DatapathId> {
     targets.iter().map(|target| target.datapath.dpid).collect()
 }
 
-/// What all switches give, or what is wrong: the first of them in words, and each by its id.
+/// The values of all switches, or their faults: the first of them in words, and each by its id.
 fn all_of<T>(
     dpids: &[DatapathId],
     outcomes: Vec<Result<T, Problem>>,
@@ -200,10 +170,10 @@ fn all_of<T>(
         return Err(problem);
     }
     let prefix = format!("{} of {} switches {what}; {dpid}", good.len(), dpids.len());
-    Err(problem.said_of(&prefix).of_switches(failed))
+    Err(problem.with_prefix(&prefix).of_switches(failed))
 }
 
-/// What becomes of each switch, in their order. One that is slow keeps no other waiting.
+/// The outcomes of all switches, in their order. One that is slow keeps no other waiting.
 async fn at_a_time<T, F: Future<Output = Result<T, Problem>>>(
     targets: Vec<Target>,
     work: impl Fn(Target) -> F,
@@ -361,7 +331,7 @@ pub(crate) async fn by_vlan(
     held: &[Rule],
     vlan: Vlan,
     key: &str,
-    room: &Room,
+    budget: &ByteBudget,
     show: impl Fn(&Rule) -> Map<String, Value>,
 ) -> Result<(), Problem> {
     let mut lists = BTreeMap::<u16, Vec<&Rule>>::new();
@@ -381,7 +351,7 @@ pub(crate) async fn by_vlan(
             let before = text.len();
             let comma = if index == 0 { "" } else { "," };
             let _ = write!(text, "{comma}{}", Value::Object(show(rule)));
-            room.take(text.len() - before)?;
+            budget.take(text.len() - before)?;
             pause(index).await;
         }
         text.push_str("]}");
@@ -392,7 +362,7 @@ pub(crate) async fn by_vlan(
 
 /// Numbers and flow-mods of a new rule, one for each VLAN that the request names.
 pub(crate) fn added(
-    numbers: &Numbers,
+    numbers: &RuleNumbers,
     target: &Target,
     existing: &[Rule],
     vlan: Vlan,
@@ -412,7 +382,23 @@ pub(crate) fn added(
     vlans.into_iter().map(one).collect()
 }
 
-/// Deletes the rules with a number (all without one) of a VLAN; gives their numbers by VLAN.
+/// The result of a change in a VLAN, `success` or `failure`.
+pub(crate) fn result(vlan: u16, word: &str, details: impl Into<String>) -> Value {
+    let mut object = json!({"result": word, "details": details.into()});
+    if vlan != NO_VLAN {
+        object["vlan_id"] = vlan.into();
+    }
+    object
+}
+
+/// Ryu's words about rules that were deleted: done, and none of them there; the key of a number.
+pub(crate) struct DeletionWords {
+    pub(crate) deleted: &'static str,
+    pub(crate) missing: &'static str,
+    pub(crate) number: &'static str,
+}
+
+/// Deletes the rules with a number (all without one) of a VLAN; gives the answer of the switch.
 ///
 /// # Errors
 /// When the switch refuses it.
@@ -421,7 +407,8 @@ pub(crate) async fn delete(
     rules: Vec<Rule>,
     number: Option<u32>,
     vlan: Vlan,
-) -> Result<BTreeMap<u16, Vec<u32>>, Problem> {
+    words: &DeletionWords,
+) -> Result<Value, Problem> {
     let wanted = |rule: &Rule| vlan.has(rule.vlan) && number.is_none_or(|it| it == rule.number);
     let (mut gone, mut messages) = (BTreeMap::<u16, Vec<u32>>::new(), Vec::new());
     for rule in rules.into_iter().filter(wanted) {
@@ -435,7 +422,18 @@ pub(crate) async fn delete(
         messages.push(Message::FlowMod(flow));
     }
     target.apply(messages).await?;
-    Ok(gone)
+    let DeletionWords { deleted, missing, number: key } = words;
+    let result: Value = if gone.is_empty() {
+        let named = number.map(|number| format!(" : {key}={number}")).unwrap_or_default();
+        result(NO_VLAN, "failure", format!("{missing}{named}"))
+    } else {
+        let results = gone.into_iter().map(|(vlan, numbers)| {
+            let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            result(vlan, "success", format!("{deleted} : {key}={}", numbers.join(",")))
+        });
+        results.collect::<Vec<_>>().into()
+    };
+    Ok(of_switch(target, "command_result", result))
 }
 
 /// Whether a rule of this VLAN is asked for.
@@ -470,13 +468,13 @@ pub(crate) fn text_of_switch(target: &Target, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Numbers, Rule, Vlan, by_vlan, joined, matching};
+    use super::{Rule, Vlan, by_vlan, joined, matching};
+    use crate::byte_budget::ByteBudget;
     use crate::firewall::RULE;
-    use crate::room::Room;
     use crate::shape::Fields;
     use openflow::flow::{FlowModFlags, FlowStats};
     use openflow::text::format_match;
-    use openflow::{Cookie, DatapathId, Match, TableId, Version};
+    use openflow::{Cookie, Match, TableId, Version};
     use serde_json::{Map, Value, json};
 
     fn flow() -> FlowStats {
@@ -497,7 +495,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rules_are_listed_by_vlan_in_the_room_of_all_switches() {
+    async fn rules_are_listed_by_vlan_within_the_shared_budget() {
         let rule = |number, vlan| Rule { number, vlan, flow: flow() };
         let held = [rule(1, 5), rule(2, 0), rule(3, 5), rule(4, 7)];
         let show = |rule: &Rule| {
@@ -508,9 +506,9 @@ mod tests {
             }
             shown
         };
-        let room = Room::new(200, "one switch");
+        let budget = ByteBudget::new(200, "one switch");
         let mut text = String::new();
-        by_vlan(&mut text, &held, Vlan::All, "rules", &room, show).await.unwrap();
+        by_vlan(&mut text, &held, Vlan::All, "rules", &budget, show).await.unwrap();
         let expected = json!([
             {"rules": [{"id": 2}]},
             {"vlan_id": 5, "rules": [{"id": 1, "dl_vlan": 5}, {"id": 3, "dl_vlan": 5}]},
@@ -518,10 +516,10 @@ mod tests {
         ]);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);
         text.clear();
-        by_vlan(&mut text, &held, Vlan::One(9), "rules", &room, show).await.unwrap();
+        by_vlan(&mut text, &held, Vlan::One(9), "rules", &budget, show).await.unwrap();
         assert_eq!(text, "[]");
-        room.take(150).unwrap_err();
-        let refused = by_vlan(&mut text, &held, Vlan::One(7), "rules", &room, show).await;
+        budget.take(150).unwrap_err();
+        let refused = by_vlan(&mut text, &held, Vlan::One(7), "rules", &budget, show).await;
         assert!(refused.unwrap_err().words().ends_with("ask for one switch"));
     }
 
@@ -578,17 +576,5 @@ mod tests {
             assert!(read(Version::V1_3, 0, &value).is_err(), "{value}");
         }
         assert!(read(Version::V1_0, 0, &json!({"ipv6_src": "::1"})).is_err());
-    }
-
-    #[test]
-    fn numbers_go_up_and_over_what_a_switch_has() {
-        let (numbers, dpid) = (Numbers::default(), DatapathId(1));
-        assert_eq!(numbers.next(dpid, 0, 0), 1);
-        assert_eq!(numbers.next(dpid, 0, 0), 2);
-        assert_eq!(numbers.next(dpid, 0, 7), 8);
-        assert_eq!(numbers.next(dpid, 5, 0), 1);
-        assert_eq!(numbers.next(dpid, 6, u32::MAX), 1);
-        assert_eq!(numbers.vlans(dpid), [0, 5, 6]);
-        assert_eq!(numbers.vlans(DatapathId(2)), [0]);
     }
 }

@@ -12,7 +12,7 @@ use crate::openapi;
 use crate::page;
 use crate::problem::Problem;
 use crate::route::{Body, Call, Reply, Row};
-use crate::rules::Numbers;
+use crate::rule_numbers::RuleNumbers;
 use crate::services::Services;
 use axum::Router;
 use axum::body::Body as HttpBody;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_io_timeout::TimeoutStream;
 
-/// What clients may cost.
+/// Bounds on the cost of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct RestLimits {
     /// Connections at a time; further ones wait to be accepted.
@@ -42,7 +42,7 @@ pub struct RestLimits {
     pub body_bytes: usize,
     /// Bytes of a list of statistics; a longer one is refused, never cut.
     pub answer_bytes: usize,
-    /// How long a client may take for the head of a request, for its body, and to read on.
+    /// Time that a client may take for the head of a request, for its body, and to read on.
     pub patience: Duration,
 }
 
@@ -59,14 +59,14 @@ impl Default for RestLimits {
     }
 }
 
-/// Where and for whom to serve.
+/// Address and clients of a server.
 #[derive(Clone, Debug)]
 pub struct RestOptions {
     /// `HOST:PORT`; the port 0 is any that is free.
     pub listen: String,
-    /// What a client must show, beyond the loopback addresses.
+    /// The token that a client must show, beyond the loopback addresses.
     pub token: Option<Token>,
-    /// What clients may cost.
+    /// Bounds on the cost of clients.
     pub limits: RestLimits,
 }
 
@@ -85,7 +85,7 @@ pub enum Error {
     /// It cannot be listened on.
     #[error("cannot serve REST on {address}: {error}")]
     Listen {
-        /// Where.
+        /// The address.
         address: String,
         /// Why.
         error: std::io::Error,
@@ -265,7 +265,7 @@ pub struct RestServer {
 }
 
 impl RestServer {
-    /// Where it is served.
+    /// The address at which it is served.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -300,8 +300,8 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
         routers: services.routers,
         router_turn: tokio::sync::Mutex::new(()),
         document: Arc::new(document),
-        firewall: Numbers::default(),
-        qos: Numbers::default(),
+        firewall: RuleNumbers::default(),
+        qos: RuleNumbers::default(),
     });
     let guard = Guard::new(address, options.token.clone());
     let router = router(&services, guard, options.limits);

@@ -1,12 +1,12 @@
-//! What the endpoints share: the controller's switches and the map of its network.
+//! Services that the endpoints share: the controller's switches and the map of its network.
 
 use crate::datapath::ServedSwitches;
-use crate::page::NetworkEvents;
-use crate::rules::Numbers;
+use crate::rule_numbers::RuleNumbers;
 use controller::apps::ManagedRouters;
 use openflow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// A port of a switch.
@@ -27,16 +27,39 @@ pub struct SeenHost {
     pub ipv4: Vec<Ipv4Addr>,
     /// Its IPv6 addresses.
     pub ipv6: Vec<Ipv6Addr>,
-    /// Where it is.
+    /// Its port.
     pub place: LinkEnd,
 }
 
-/// What discovery knows of the network.
+/// The network as discovery knows it.
 pub trait NetworkMap: Send + Sync + 'static {
     /// Links, each in one direction: from, to.
     fn links(&self) -> Vec<(LinkEnd, LinkEnd)>;
     /// Hosts.
     fn hosts(&self) -> Vec<SeenHost>;
+}
+
+/// Something that has happened in the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenEvent {
+    /// Its kind, in lower case with hyphens: `switch-ready`, `port-status` and so on.
+    pub kind: &'static str,
+    /// The switch that it is about.
+    pub dpid: Option<DatapathId>,
+    /// Its line for people.
+    pub text: String,
+}
+
+/// The events of the network, from now on.
+pub trait NetworkEvents: Send + Sync + 'static {
+    /// A follower of its own, which never holds anything back.
+    fn follow(&self) -> Box<dyn EventFeed>;
+}
+
+/// One follower's events.
+pub trait EventFeed: Send {
+    /// The next one; none when the controller has ended. Dropping the wait loses no event.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>>;
 }
 
 /// The network that is served.
@@ -46,28 +69,28 @@ pub struct RestNetwork {
     pub datapaths: Arc<dyn ServedSwitches>,
     /// The map, when something discovers the network.
     pub map: Option<Arc<dyn NetworkMap>>,
-    /// What happens, for the page, when somebody tells it.
+    /// The events, for the page, when there is a source of them.
     pub events: Option<Arc<dyn NetworkEvents>>,
     /// The routers, when the controller has the app that serves them.
     pub routers: Option<Arc<ManagedRouters>>,
 }
 
-/// What the endpoints share.
+/// Services that the endpoints share.
 pub(crate) struct Services {
     /// The switches.
     pub(crate) datapaths: Arc<dyn ServedSwitches>,
     /// The map, when something discovers the network.
     pub(crate) map: Option<Arc<dyn NetworkMap>>,
-    /// What happens, when somebody tells it.
+    /// The events, when there is a source of them.
     pub(crate) events: Option<Arc<dyn NetworkEvents>>,
     /// The routers, when the controller has them.
     pub(crate) routers: Option<Arc<ManagedRouters>>,
-    /// Held by who changes a router, so that changes come one after the other.
+    /// Held during a change of a router, so that changes come one after the other.
     pub(crate) router_turn: tokio::sync::Mutex<()>,
     /// The OpenAPI document.
     pub(crate) document: Arc<Value>,
     /// The numbers of the firewall's rules.
-    pub(crate) firewall: Numbers,
+    pub(crate) firewall: RuleNumbers,
     /// The numbers of the rules of QoS.
-    pub(crate) qos: Numbers,
+    pub(crate) qos: RuleNumbers,
 }

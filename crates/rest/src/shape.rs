@@ -1,4 +1,4 @@
-//! What an object in a body may hold: one row a key, for reading it and for the OpenAPI document.
+//! Shape of an object in a body: one row a key, for reading it and for the OpenAPI document.
 //!
 //! Ryu logged a key that it did not know and went on, so a mistyped match field made a flow entry
 //! broader than what was asked. Here [`Fields::of`] refuses it and names the keys that there are.
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 pub(crate) struct Shape {
     /// Its name in the OpenAPI document; of an action, its type.
     pub(crate) name: &'static str,
-    /// What it is.
+    /// Its description.
     pub(crate) what: &'static str,
     /// Its keys.
     pub(crate) keys: &'static [Key],
@@ -24,20 +24,20 @@ pub(crate) struct Shape {
 pub(crate) struct Key {
     /// The key.
     pub(crate) name: &'static str,
-    /// What stands behind it.
+    /// The type of its value.
     pub(crate) of: Of,
     /// Whether it must be there.
     pub(crate) required: bool,
-    /// What it means.
+    /// Its meaning.
     pub(crate) what: &'static str,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Of {
-    /// A number of so many bits, or its digits in a string (with `0x` too).
+    /// A number of this many bits, or its digits in a string (with `0x` too).
     Number(u16),
-    /// A number of so many bits, or one of these names.
+    /// A number of this many bits, or one of these names.
     Named(u16, &'static Reserved),
     /// A string.
     Text,
@@ -51,7 +51,7 @@ pub(crate) enum Of {
     Object(&'static Shape),
     /// A list of objects.
     List(&'static Shape),
-    /// A list of objects, each of the shape whose name stands behind its key `type`.
+    /// A list of objects, each of the shape that its key `type` names.
     Typed(&'static [&'static Shape]),
 }
 
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         Ok(Self { map, shape, place: place.to_owned() })
     }
 
-    /// The object of that one of several shapes whose name stands behind `type`.
+    /// The object of that one of several shapes that `type` names.
     ///
     /// # Errors
     /// As [`Fields::of`], and when no shape has the name.
@@ -275,7 +275,7 @@ fn join(place: &str, key: &str) -> String {
     path
 }
 
-/// What a value is, in a word.
+/// The type of a value, in a word.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
@@ -428,11 +428,11 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_with_those_that_there_are() {
         let value = json!({"id": 1, "prot": 2});
-        let said = Fields::of(&value, &THING, "x").unwrap_err().to_value();
-        assert_eq!(said["at"], "x.prot");
-        assert_eq!(said["allowed"], json!(["id", "port", "flags", "parts"]));
-        let said = Fields::of(&json!({}), &THING, "").unwrap_err().to_value();
-        assert_eq!(said["at"], "id");
+        let shown = Fields::of(&value, &THING, "x").unwrap_err().to_value();
+        assert_eq!(shown["at"], "x.prot");
+        assert_eq!(shown["allowed"], json!(["id", "port", "flags", "parts"]));
+        let shown = Fields::of(&json!({}), &THING, "").unwrap_err().to_value();
+        assert_eq!(shown["at"], "id");
         assert!(Fields::of(&json!([]), &THING, "").is_err());
     }
 
@@ -470,10 +470,10 @@ mod tests {
         assert_eq!(NAMES.name(9), Some("ALL"));
         let value = json!({"id": 1, "port": "UP", "flags": "C", "parts": 3});
         let fields = Fields::of(&value, &THING, "").unwrap();
-        let said = fields.named("port", &NAMES).unwrap_err().to_value();
-        assert_eq!((&said["at"], &said["allowed"]), (&json!("port"), &json!(["ALL", "EACH"])));
-        let said = fields.words("flags").unwrap_err().to_value();
-        assert_eq!(said["allowed"], json!(["A", "B"]));
+        let shown = fields.named("port", &NAMES).unwrap_err().to_value();
+        assert_eq!((&shown["at"], &shown["allowed"]), (&json!("port"), &json!(["ALL", "EACH"])));
+        let shown = fields.words("flags").unwrap_err().to_value();
+        assert_eq!(shown["allowed"], json!(["A", "B"]));
         assert!(fields.list("parts").is_err());
     }
 

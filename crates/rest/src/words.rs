@@ -69,7 +69,7 @@ pub(crate) static ROLES: Reserved = Reserved {
 
 /// The first of 1.0's reserved port numbers (`OFPP_MAX`).
 const RESERVED_FROM: u32 = 0xff00;
-/// What stands before the 16 bits of a reserved number where ports are wide.
+/// The upper 16 bits of a reserved number where ports are wide.
 const WIDE: u32 = 0xffff_0000;
 
 /// The port that a number or name means in a version.
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_port_that_there_is_not_is_refused_with_the_names() {
-        let said = port(Version::V1_3, &json!("eth0")).unwrap_err().to_value();
-        assert!(said["allowed"].as_array().unwrap().contains(&json!("LOCAL")), "{said}");
+        let shown = port(Version::V1_3, &json!("eth0")).unwrap_err().to_value();
+        assert!(shown["allowed"].as_array().unwrap().contains(&json!("LOCAL")), "{shown}");
         assert!(port(Version::V1_3, &json!(1_u64 << 32)).is_err());
     }
 }

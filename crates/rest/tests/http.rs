@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Barrier;
 
-/// How long a test waits for what must come.
+/// Time that a test waits for what must come.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What the switch answers to changes.
+/// The switch's answer to changes.
 #[derive(Clone, Copy, PartialEq)]
 enum Mood {
     Obeys,
@@ -214,11 +214,11 @@ fn a_change_is_sent_and_an_error_of_the_switch_is_the_answer() {
     assert_eq!(applied[0], applied[1]);
 
     let refuses = serve(Mood::Refuses, None, RestLimits::default());
-    let (status, said) = ask(&refuses, "POST", "/stats/flowentry/add", body, "");
+    let (status, reply) = ask(&refuses, "POST", "/stats/flowentry/add", body, "");
     assert_eq!(status, 422);
-    assert_eq!(said["openflow"]["type"], 5);
-    assert_eq!(said["openflow"]["code"], 1);
-    assert_eq!(said["openflow"]["xid"], 7);
+    assert_eq!(reply["openflow"]["type"], 5);
+    assert_eq!(reply["openflow"]["code"], 1);
+    assert_eq!(reply["openflow"]["xid"], 7);
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn what_is_wrong_is_refused_before_the_switch_hears_of_it() {
         ("GET", "/no/such/path", "", 404),
         ("PUT", "/stats/desc/1", "", 405),
     ] {
-        let (answered, said) = ask(&served, method, path, body, "");
-        assert_eq!(answered, status, "{method} {path} {body}: {said}");
-        assert!(said["error"].is_string(), "{method} {path} {body}: {said}");
+        let (answered, reply) = ask(&served, method, path, body, "");
+        assert_eq!(answered, status, "{method} {path} {body}: {reply}");
+        assert!(reply["error"].is_string(), "{method} {path} {body}: {reply}");
     }
     assert!(served.switches.applied.lock().unwrap().is_empty());
 }
@@ -254,12 +254,12 @@ fn what_is_wrong_is_refused_before_the_switch_hears_of_it() {
 fn answers_have_ryu_s_keys() {
     let served = serve(Mood::Obeys, None, RestLimits::default());
     assert_eq!(ask(&served, "GET", "/stats/switches", "", ""), (200, json!([1, 2])));
-    let (status, said) = ask(&served, "GET", "/stats/desc/0x1", "", "");
-    assert_eq!((status, &said["1"]["mfr_desc"]), (200, &json!("script")));
-    let (status, said) = ask(&served, "GET", "/v1.0/topology/switches/0000000000000001", "", "");
+    let (status, reply) = ask(&served, "GET", "/stats/desc/0x1", "", "");
+    assert_eq!((status, &reply["1"]["mfr_desc"]), (200, &json!("script")));
+    let (status, reply) = ask(&served, "GET", "/v1.0/topology/switches/0000000000000001", "", "");
     let port = json!({"dpid": "0000000000000001", "port_no": "00000001",
         "hw_addr": "00:00:00:00:00:00", "name": "p"});
-    assert_eq!((status, said), (200, json!([{"dpid": "0000000000000001", "ports": [port]}])));
+    assert_eq!((status, reply), (200, json!([{"dpid": "0000000000000001", "ports": [port]}])));
     assert_eq!(ask(&served, "GET", "/v1.0/topology/links", "", ""), (200, json!([])));
     let (status, document) = ask(&served, "GET", "/openapi.json", "", "");
     assert_eq!(status, 200);
@@ -275,10 +275,10 @@ fn a_list_that_is_too_long_says_what_can_be_asked_for_there() {
         ("/qos/meter/0000000000000001", "one switch"),
         ("/qos/rules/0000000000000001", "one switch, or a VLAN"),
     ] {
-        let (status, said) = ask(&served, "GET", path, "", "");
+        let (status, reply) = ask(&served, "GET", path, "", "");
         let words = format!("the answer has more than 300 bytes: ask for {hint}");
         assert_eq!(status, 502, "{path}");
-        assert!(said["error"].as_str().unwrap().ends_with(&words), "{path}: {said}");
+        assert!(reply["error"].as_str().unwrap().ends_with(&words), "{path}: {reply}");
     }
 }
 
@@ -311,10 +311,10 @@ fn an_address_that_others_reach_needs_a_token() {
 #[test]
 fn all_switches_are_asked_at_the_same_time() {
     let served = serve(Mood::Together, None, RestLimits::default());
-    let (status, said) = ask(&served, "GET", "/firewall/module/status", "", "");
+    let (status, reply) = ask(&served, "GET", "/firewall/module/status", "", "");
     let of = |dpid: &str| json!({"switch_id": dpid, "status": "disable"});
     let expected = json!([of("0000000000000001"), of("0000000000000002")]);
-    assert_eq!((status, said), (200, expected));
+    assert_eq!((status, reply), (200, expected));
 }
 
 #[test]
@@ -327,15 +327,15 @@ fn an_address_is_kept_when_the_switch_has_taken_its_entries() {
     assert_eq!(ask(&refuses, "GET", one, "", ""), (200, empty.clone()));
 
     let obeys = serve(Mood::Obeys, None, RestLimits::default());
-    let (status, said) = ask(&obeys, "POST", one, body, "");
-    assert_eq!((status, &said[0]["command_result"][0]["result"]), (200, &json!("success")));
+    let (status, reply) = ask(&obeys, "POST", one, body, "");
+    assert_eq!((status, &reply[0]["command_result"][0]["result"]), (200, &json!("success")));
     let entries = obeys.switches.applied.lock().unwrap();
     assert!(entries.iter().filter(|it| matches!(it, Message::FlowMod(_))).count() >= 5);
     drop(entries);
-    let (_, said) = ask(&obeys, "GET", "/router/all", "", "");
+    let (_, reply) = ask(&obeys, "GET", "/router/all", "", "");
     let address = json!({"address_id": 1, "address": "172.16.20.1/24"});
-    assert_eq!(said[0]["internal_network"], json!([{"address": [address]}]));
-    assert_eq!(said[1]["internal_network"], json!([{}]), "the other switch");
+    assert_eq!(reply[0]["internal_network"], json!([{"address": [address]}]));
+    assert_eq!(reply[1]["internal_network"], json!([{}]), "the other switch");
     for (body, status) in [
         (r#"{"address": "172.16.20.0/24"}"#, 400),
         (r#"{"address": "10.0.0.1/24", "gateway": "10.0.0.2"}"#, 400),
@@ -344,9 +344,9 @@ fn an_address_is_kept_when_the_switch_has_taken_its_entries() {
     ] {
         assert_eq!(ask(&obeys, "POST", one, body, "").0, status, "{body}");
     }
-    let (status, said) = ask(&obeys, "DELETE", one, r#"{"address_id": "all"}"#, "");
+    let (status, reply) = ask(&obeys, "DELETE", one, r#"{"address_id": "all"}"#, "");
     assert_eq!(status, 200);
-    let details = &said[0]["command_result"][0]["details"];
+    let details = &reply[0]["command_result"][0]["details"];
     assert_eq!(details, "Delete address [address_id=1]");
     assert_eq!(ask(&obeys, "GET", one, "", ""), (200, empty));
 }

@@ -35,6 +35,7 @@ const EXAMPLES: &[Example] = &[
         tests: "",
     },
     Example { name: "add-version", packages: &["weir-openflow", "weir-wire"], tests: "" },
+    Example { name: "add-event", packages: &["weir-controller"], tests: "handle::" },
     Example { name: "add-scenario", packages: &["weir-lab"], tests: "campaign::" },
 ];
 

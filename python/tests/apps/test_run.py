@@ -31,7 +31,7 @@ from fake_switch import (
     controller,
 )
 from weir._weir import Core
-from weir.app import EVENTS
+from weir._weir import EVENTS
 
 WEIR = os.environ.get("WEIR", "weir")
 

@@ -125,7 +125,7 @@ impl Http {
         let shaken = handshake(TokioIo::new(stream)).await;
         let (sender, connection) = shaken.map_err(|error| self.unreachable(&error))?;
         let task = tokio::spawn(async move {
-            // Whoever waits for an answer is told of the end; nobody else needs to know.
+            // A caller that waits for an answer gets the error; nobody else needs to know.
             let ended = connection.await;
             tracing::trace!(?ended, "a connection to etcd has ended");
         });
@@ -198,7 +198,7 @@ pub(super) struct Lines {
     body: Incoming,
     _open: Open,
     read: Vec<u8>,
-    /// How much of `read` has no line feed.
+    /// Bytes of `read` that are known to have no line feed.
     searched: usize,
 }
 

@@ -119,9 +119,9 @@ pub(crate) enum Op {
 pub(crate) struct Txn {
     /// The conditions.
     pub(crate) compare: Vec<Compare>,
-    /// What is done when they hold.
+    /// Operations for when they hold.
     pub(crate) success: Vec<Op>,
-    /// What is done when they do not.
+    /// Operations for when they do not.
     pub(crate) failure: Vec<Op>,
 }
 
@@ -168,7 +168,7 @@ impl Op {
     }
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "TxnJson")]
 pub(crate) struct TxnAnswer {
@@ -186,7 +186,7 @@ pub(crate) struct TxnAnswer {
 pub(crate) enum OpAnswer {
     /// It is done.
     Done,
-    /// What was read.
+    /// The value that was read.
     Got(Option<KeyValue>),
     /// A transaction inside.
     Txn(TxnAnswer),
@@ -225,7 +225,7 @@ impl From<OpJson> for OpAnswer {
     }
 }
 
-/// A change of a key, as a watch tells it.
+/// A change of a key, as a watch delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// It has been written.

@@ -14,7 +14,7 @@ pub(crate) struct Watch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchBatch {
     /// All changes up to this revision have been told. It is that of the last change: the header
-    /// of a late answer is ahead of what the answer tells.
+    /// of a late answer is ahead of the answer.
     pub(crate) revision: i64,
     /// The changes.
     pub(crate) changes: Vec<Change>,

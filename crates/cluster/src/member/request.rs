@@ -4,7 +4,7 @@
 //! nothing. Each part has conditions of its own and tells what is there when they do not hold. What
 //! an answer says goes into the view at once; the watch will say the same.
 
-use super::{Held, Local, Member, SETTLE, Standing, YIELD_WITHIN};
+use super::{CLAIM_DELAY, Held, Local, Mastership, Member, YIELD_WITHIN};
 use crate::address::KeyName;
 use crate::etcd::{Compare, KeyValue, Op, OpAnswer, Txn, TxnAnswer};
 use crate::keys::MemberKey;
@@ -35,7 +35,7 @@ struct Part {
     reads: Vec<MemberKey>,
     /// A switch whose hand-over this is.
     gives: Option<DatapathId>,
-    /// A switch, and the connection of it that this tells the others of.
+    /// A switch, and the connection of it that this shows to the others.
     presents: Option<(DatapathId, u64)>,
 }
 
@@ -87,7 +87,7 @@ impl Member {
         (key, Some(KeyValue { key: text, value, lease, ..KeyValue::default() }))
     }
 
-    /// Who is there, and which switches are connected.
+    /// The node's presence, and the switches that are connected.
     fn want_presence(&self, held: Held, parts: &mut Vec<Part>) {
         let is_marked = self.view.nodes.get(&self.me).is_some_and(|record| record.is_leaving);
         if self.leaving_since.is_some() && !is_marked {
@@ -97,19 +97,19 @@ impl Member {
             }
             parts.push(Part { writes: vec![mark], ..Part::default() });
         }
-        let is_told = |dpid: &DatapathId| {
+        let is_written = |dpid: &DatapathId| {
             self.view.reach.get(dpid).is_some_and(|nodes| nodes.contains(&self.me))
         };
         let reach = |dpid: DatapathId| MemberKey::Reach(dpid, self.me.clone());
         for (dpid, local) in &self.local {
             // Each connection anew: what etcd has after it happened to this one.
-            if local.reach_revision.is_none() || !is_told(dpid) {
+            if local.reach_revision.is_none() || !is_written(dpid) {
                 let writes = vec![self.put(reach(*dpid), String::new(), held.lease)];
                 let presents = Some((*dpid, local.connection));
                 parts.push(Part { writes, presents, ..Part::default() });
             }
         }
-        for dpid in self.view.reach.keys().filter(|dpid| is_told(dpid)) {
+        for dpid in self.view.reach.keys().filter(|dpid| is_written(dpid)) {
             if !self.local.contains_key(dpid) {
                 parts.push(Part { writes: vec![(reach(*dpid), None)], ..Part::default() });
             }
@@ -126,7 +126,7 @@ impl Member {
             let ends = match self.local.get(dpid) {
                 None => true,
                 Some(local) => {
-                    let is_slave = local.standing == Standing::Slave;
+                    let is_slave = local.mastership == Mastership::Slave;
                     local.stale_owner == Some(owner.revision)
                         || is_slave && self.leaving_since.is_some() && local.giving_until.is_none()
                 }
@@ -146,11 +146,11 @@ impl Member {
     /// That the switches have made us their master.
     fn want_served(&self, held: Held, parts: &mut Vec<Part>) {
         for (dpid, local) in &self.local {
-            let Standing::Serving { generation } = local.standing else { continue };
+            let Mastership::Serving { generation } = local.mastership else { continue };
             let Some(owner) = self.view.owners.get(dpid) else { continue };
-            let is_told =
+            let is_written =
                 self.view.served.get(dpid).is_some_and(|served| served.generation == generation);
-            if is_told || self.view.generation(owner) != Some(generation) {
+            if is_written || self.view.generation(owner) != Some(generation) {
                 continue;
             }
             let key = MemberKey::Owner(*dpid);
@@ -174,7 +174,7 @@ impl Member {
             }
             let is_seen_by_all =
                 self.view.reach.get(dpid).is_some_and(|nodes| nodes.len() >= staying);
-            let has_waited = local.unowned_since.is_some_and(|since| now >= since + SETTLE);
+            let has_waited = local.unowned_since.is_some_and(|since| now >= since + CLAIM_DELAY);
             if is_seen_by_all || has_waited {
                 let key = MemberKey::Owner(*dpid);
                 let value = owner_value(&self.me, None);
@@ -201,7 +201,7 @@ impl Member {
             (None, false) => return,
         };
         let serving = self.local.iter().filter(|(_, local)| {
-            matches!(local.standing, Standing::Serving { .. }) && local.giving_until.is_none()
+            matches!(local.mastership, Mastership::Serving { .. }) && local.giving_until.is_none()
         });
         let gives = serving.filter_map(|(dpid, _)| self.hand_over(*dpid, plan.targets.get(dpid)?));
         parts.extend(gives.take(most));
@@ -228,7 +228,7 @@ impl Member {
         })
     }
 
-    /// Switches without roles cannot be told who is master: they are not served from the moment
+    /// Switches without roles cannot learn of their master: they are not served from the moment
     /// when they are given away.
     fn begin_giving(&mut self, parts: &[Part], now: Instant) {
         for dpid in parts.iter().filter_map(|part| part.gives) {
@@ -238,7 +238,7 @@ impl Member {
                 local.giving_until = Some(now + YIELD_WITHIN);
             }
         }
-        self.settle(now);
+        self.decide(now);
     }
 
     /// Takes the answers to all parts; whether any of them has changed something.

@@ -16,7 +16,7 @@ const P: &str = "/p/";
 const TTL: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
 
-/// What etcd does, in memory.
+/// The part of etcd that members need, in memory.
 #[derive(Default)]
 struct Store {
     revision: i64,
@@ -101,8 +101,8 @@ struct Node {
     name: String,
     lease: Option<i64>,
     renew_at: Instant,
-    /// How much of the history has been told.
-    told: Option<usize>,
+    /// The part of the history that has been delivered.
+    delivered: Option<usize>,
     watch_lag: usize,
     asked: Option<(Instant, Request, Option<TxnAnswer>)>,
     roles: VecDeque<(Instant, ClusterOrder)>,
@@ -126,7 +126,7 @@ struct World {
     nodes: BTreeMap<String, Node>,
     switches: BTreeMap<DatapathId, SwitchModel>,
     connections: u64,
-    /// Who was asked to serve under a generation.
+    /// The node that was asked to serve under a generation.
     generations: BTreeMap<(DatapathId, u64), String>,
     wiped: u64,
     has_roles: bool,
@@ -164,7 +164,7 @@ impl World {
             name: name.into(),
             lease: None,
             renew_at: self.now,
-            told: None,
+            delivered: None,
             watch_lag: 0,
             asked: None,
             roles: VecDeque::new(),
@@ -241,24 +241,24 @@ impl World {
         }
     }
 
-    fn tell(&mut self) {
+    fn deliver(&mut self) {
         for node in self.nodes.values_mut().filter(|node| !node.is_away) {
-            let Some(told) = node.told else {
+            let Some(delivered) = node.delivered else {
                 let keys = self.store.keys.values().cloned().collect();
                 let snapshot = Snapshot { revision: self.store.revision, keys };
                 node.member.synced(snapshot, self.now);
-                node.told = Some(self.store.history.len());
+                node.delivered = Some(self.store.history.len());
                 continue;
             };
             node.watch_lag = self.random.usize(0..3);
-            let changes: Vec<Change> = self.store.history[told..].to_vec();
+            let changes: Vec<Change> = self.store.history[delivered..].to_vec();
             let until = changes.len().saturating_sub(node.watch_lag);
             // A revision is told whole.
             let cut = changes.get(until).map(Change::revision);
             let changes: Vec<Change> =
                 changes.into_iter().take_while(|change| Some(change.revision()) != cut).collect();
             if let Some(last) = changes.last() {
-                node.told = Some(told + changes.len());
+                node.delivered = Some(delivered + changes.len());
                 let batch = WatchBatch { revision: last.revision(), changes };
                 node.member.changed(batch, self.now);
             }
@@ -341,7 +341,7 @@ impl World {
             }
             6 | 7 => {
                 if let Some(node) = self.nodes.get_mut(name) {
-                    node.told = None;
+                    node.delivered = None;
                     node.member.watch_broke();
                 }
             }
@@ -373,7 +373,7 @@ impl World {
         self.store.expire(self.now);
         self.connect();
         self.renew();
-        self.tell();
+        self.deliver();
         self.work();
     }
 
@@ -386,8 +386,8 @@ impl World {
             assert_eq!(switch.links.get(master), Some(connection), "{dpid}");
             for (name, node) in &self.nodes {
                 let is_serving = matches!(
-                    node.member.local[dpid].standing,
-                    super::Standing::Serving { generation } if Some(generation) == switch.generation
+                    node.member.local[dpid].mastership,
+                    super::Mastership::Serving { generation } if Some(generation) == switch.generation
                 );
                 assert_eq!(is_serving, name == master, "{dpid} on {name}");
             }
@@ -408,7 +408,7 @@ const ALL: &[&str] = &["a", "b", "c"];
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
-fn switches_are_shared_and_those_of_a_dead_node_change_hands_once_its_lease_has_ended() {
+fn switches_are_shared_and_change_hands_when_a_lease_has_ended() {
     let mut world = World::new(1, ALL, 9);
     world.run(LONG);
     world.check();
@@ -431,7 +431,7 @@ fn switches_are_shared_and_those_of_a_dead_node_change_hands_once_its_lease_has_
 }
 
 #[test]
-fn who_leaves_hands_over_first_and_no_switch_is_without_a_master() {
+fn leaving_node_hands_over_first_and_no_switch_lacks_a_master() {
     let mut world = World::new(2, ALL, 9);
     world.run(LONG);
     for name in ["a", "b", "c"] {
@@ -452,13 +452,13 @@ fn who_leaves_hands_over_first_and_no_switch_is_without_a_master() {
 }
 
 #[test]
-fn without_the_store_masters_stay_until_their_lease_ends_and_come_back_with_it() {
+fn without_the_store_masters_stay_until_their_lease_ends() {
     let mut world = World::new(3, ALL, 6);
     world.run(LONG);
     let serving = |world: &World| -> usize {
         let of = |node: &Node| {
             let locals = node.member.local.values();
-            locals.filter(|local| local.standing != super::Standing::Slave).count()
+            locals.filter(|local| local.mastership != super::Mastership::Slave).count()
         };
         world.nodes.values().map(of).sum()
     };

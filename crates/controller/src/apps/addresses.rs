@@ -1,4 +1,4 @@
-//! Which address is behind which port of one switch: bounded, and forgetting.
+//! The port of each address of one switch: bounded, and forgetting.
 //!
 //! Anybody can make up addresses. A full table takes no new address until old ones have been silent
 //! for [`AGE_S`]; packets to those that found no room are flooded, as to any unknown one.
@@ -30,7 +30,7 @@ fn seconds(now: Duration) -> u32 {
     u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// What came of learning an address.
+/// The outcome of learning an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Learned {
     /// It is new.

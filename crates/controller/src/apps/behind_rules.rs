@@ -1,6 +1,6 @@
 //! The learning switch behind an app whose rules judge packets first.
 //!
-//! Where a switch has several tables, the rules stand in the first and forwarding in the next, so
+//! If a switch has several tables, the rules stand in the first and forwarding in the next, so
 //! both are entries of the switch. OpenFlow 1.0 has one table: there the app judges the first
 //! packet of each flow and asks for its destination. This is the one place that knows which of the
 //! two a switch has; an app must never choose by itself.
@@ -12,7 +12,7 @@ use openflow::message::PacketIn;
 use openflow::port::PortStatus;
 use openflow::{DatapathId, TableId};
 
-/// Where what the rules let through goes on.
+/// The table for packets that the rules let through.
 pub(super) const FORWARDING: TableId = TableId(1);
 
 /// See the module.

@@ -7,7 +7,7 @@
 //! what it should stop; then nothing is forwarded.
 
 use super::behind_rules::{BehindRules, FORWARDING};
-use super::config::{Fault, MatchText, SwitchId};
+use super::config_values::{Fault, MatchText, SwitchId};
 use super::frame::entry;
 use super::learning_switch::Destination;
 use super::log::needs;
@@ -35,7 +35,7 @@ const FLOW_PRIORITY: u16 = 1;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FirewallConfig {
-    /// What happens to packets that meet no rule.
+    /// The action for packets that meet no rule.
     pub default: FirewallAction,
     /// The rules; the first that a packet meets decides.
     #[serde(default)]
@@ -49,13 +49,13 @@ pub struct FirewallRule {
     /// Packets that it is about, in the words of `ovs-ofctl`: `tcp,nw_dst=10.0.0.1,tp_dst=80`.
     #[serde(rename = "match")]
     pub matching: MatchText,
-    /// What happens to them.
+    /// The action for them.
     pub action: FirewallAction,
     /// The switch that it is for; all where there is none.
     pub switch: Option<SwitchId>,
 }
 
-/// What a firewall does with a packet.
+/// The action of a firewall on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FirewallAction {
@@ -145,10 +145,10 @@ impl App for Firewall {
     fn switch_ready(&mut self, sw: &mut Switch) {
         self.refused.remove(&sw.dpid());
         let version = sw.version();
-        let is_said = |rule: &FirewallRule| {
+        let is_supported = |rule: &FirewallRule| {
             rule.matching.0.fields().iter().all(|held| held.field.row().since <= version)
         };
-        if !self.config.rules(sw.dpid()).all(is_said) {
+        if !self.config.rules(sw.dpid()).all(is_supported) {
             self.refused.insert(sw.dpid());
             sw.clear_flows();
             sw.flow_mod(judged(FLOW_PRIORITY, Match::any(), FirewallAction::Deny));

@@ -24,14 +24,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A round of requests without answers is given up after so many intervals.
+/// A round of requests without answers is given up after this number of intervals.
 const INTERVALS_WAITED: u32 = 6;
 
 /// `[flow-exporter]` in the file of the apps' settings.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowExporterConfig {
-    /// Where `GET /metrics` is answered.
+    /// The address at which `GET /metrics` is answered.
     pub listen: SocketAddr,
     /// Seconds between two rounds of requests.
     pub interval_s: u16,

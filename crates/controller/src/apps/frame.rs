@@ -1,7 +1,7 @@
-//! What every forwarding app asks of a frame, and the entries that several of them install.
+//! Questions of every forwarding app to a frame, and the entries that several of them install.
 //!
-//! What a bridge keeps to its link (LLDP and the group addresses 01:80:c2:00:00:00 to :0f,
-//! IEEE 802.1D clause 7.12.6) is never forwarded, by no app: it would make the neighbours of a
+//! Frames that a bridge keeps to its link (LLDP and the group addresses 01:80:c2:00:00:00 to :0f,
+//! IEEE 802.1D clause 7.12.6) are never forwarded, by no app: they would make the neighbours of a
 //! switch believe that they are each other's.
 
 use crate::discovery::LLDP;

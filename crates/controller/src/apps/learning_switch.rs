@@ -28,7 +28,7 @@ pub struct LearningSwitch {
     places: HashMap<DatapathId, AddressTable>,
 }
 
-/// Where a packet is to go.
+/// The destination of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
     /// Back where it came from, or a bridge keeps it to its link.

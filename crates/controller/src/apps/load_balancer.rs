@@ -6,7 +6,7 @@
 //! switch in table 1. Groups came after OpenFlow 1.0: a switch that speaks it is told so in the log
 //! and left without entries. The controller must never be in the way of a connection's packets.
 
-use super::config::{Fault, StationMac, SwitchId};
+use super::config_values::{Fault, StationMac, SwitchId};
 use super::frame::{bridged, entry, to_controller};
 use super::learning_switch::{LearningSwitch, pair};
 use super::log::needs;
@@ -27,7 +27,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use toml::Spanned;
 
-/// Where the learning switch forwards.
+/// The table in which the learning switch forwards.
 const FORWARDING: TableId = TableId(1);
 /// The servers' group.
 const SERVERS: GroupId = GroupId(1);

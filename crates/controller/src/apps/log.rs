@@ -1,4 +1,4 @@
-//! What apps tell people in the log.
+//! Lines of apps in the log.
 
 use crate::switch::Switch;
 

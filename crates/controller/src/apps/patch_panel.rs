@@ -4,7 +4,7 @@
 //! everything, so link-layer protocols of the two devices work through it (while discovery runs,
 //! LLDP goes to the controller instead). It must never send a packet to a port that is not named.
 
-use super::config::{Fault, SwitchId};
+use super::config_values::{Fault, SwitchId};
 use super::frame::entry;
 use crate::app::App;
 use crate::switch::Switch;

@@ -7,7 +7,7 @@
 //! cannot make them; meters are made here. It must never drop a packet by itself.
 
 use super::behind_rules::{BehindRules, FORWARDING};
-use super::config::{Fault, MatchText, SwitchId};
+use super::config_values::{Fault, MatchText, SwitchId};
 use super::frame::entry;
 use super::learning_switch::Destination;
 use super::log::needs;
@@ -55,9 +55,9 @@ pub struct QosMeter {
     pub rate_kbps: Option<u32>,
     /// Packets per second above which it acts; either this or the other.
     pub rate_pps: Option<u32>,
-    /// How much more may come at once, in kilobits or packets.
+    /// The burst that may come beside the rate, in kilobits or packets.
     pub burst: Option<u32>,
-    /// Raise the drop precedence in the DSCP by so many steps, and do not drop.
+    /// Raise the drop precedence in the DSCP by this number of steps, and do not drop.
     pub remark: Option<u8>,
 }
 
@@ -170,7 +170,7 @@ impl QosRule {
         dscp.into_iter().chain([out]).collect()
     }
 
-    /// What a version lacks for the rule.
+    /// The feature for the rule that a version lacks.
     fn lacks(&self, version: Version) -> Option<&'static str> {
         let fields = self.matching.0.fields();
         if self.meter.is_some() && !version.has_meters() {

@@ -1,6 +1,6 @@
 //! The repeater: one flow entry floods every packet, so that nothing comes to the controller.
 //!
-//! What the hub does by packets this does by an entry; the two are the ends between which every
+//! The hub's work by packets this does by an entry; the two are the ends between which every
 //! other app lies. It must never repeat what a bridge keeps to its link.
 
 use super::frame::{entry, keep_to_link};

@@ -15,7 +15,9 @@ use super::frame::{bridged, entry, is_group};
 use crate::app::App;
 use crate::events::{RoleChange, RoleReason};
 use crate::switch::{Switch, delete_all};
-use crate::topology::{HostEvent, PortRole, SETTLE, ShortestPaths, SwitchPort, Topology, is_up};
+use crate::topology::{
+    HostEvent, PortRole, STABILITY_DELAY, ShortestPaths, SwitchPort, Topology, is_up,
+};
 use openflow::flow::FlowMod;
 use openflow::message::{ControllerRole, PacketIn};
 use openflow::port::{PortReason, PortStatus};
@@ -45,7 +47,7 @@ pub struct ShortestPath {
     hands_over_until: Duration,
 }
 
-/// What the entries of a switch were made from.
+/// The facts from which the entries of a switch were made.
 #[derive(Debug)]
 struct Installed {
     revision: u64,
@@ -135,14 +137,15 @@ impl App for ShortestPath {
         sw.clear_flows();
         sw.miss_to_controller();
         let revision = self.topology.revision();
-        let taken_over_until = if sw.is_set_up() { sw.now() + SETTLE } else { Duration::ZERO };
+        let taken_over_until =
+            if sw.is_set_up() { sw.now() + STABILITY_DELAY } else { Duration::ZERO };
         let installed = Installed { revision, moved: Vec::new(), taken_over_until };
         self.installed.insert(sw.dpid(), installed);
     }
 
     fn role_changed(&mut self, sw: &mut Switch, change: &RoleChange) {
         if change.role == ControllerRole::Slave && change.reason == RoleReason::Cluster {
-            self.hands_over_until = sw.now() + SETTLE;
+            self.hands_over_until = sw.now() + STABILITY_DELAY;
         }
     }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Takes the text that an app prints.
 pub type Print = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A request without an answer is given up after so many intervals.
+/// A request without an answer is given up after this number of intervals.
 const INTERVALS_WAITED: u32 = 6;
 
 /// `[traffic-monitor]` in the file of the apps' settings.
@@ -31,7 +31,7 @@ const INTERVALS_WAITED: u32 = 6;
 pub struct TrafficMonitorConfig {
     /// Seconds between two tables of a switch.
     pub interval_s: u16,
-    /// How many of the busiest flow entries are printed; with 0 no switch is asked for them.
+    /// The number of the busiest flow entries that are printed; with 0 no switch is asked for them.
     pub flows: u16,
 }
 
@@ -48,7 +48,7 @@ pub struct TrafficMonitor {
     switches: HashMap<DatapathId, Watched>,
 }
 
-/// What is known of one switch's counters.
+/// The counters of one switch as they are known.
 #[derive(Default)]
 struct Watched {
     due: Duration,
@@ -152,7 +152,7 @@ impl App for TrafficMonitor {
     }
 }
 
-/// How much a counter has grown per second; none where it is not kept or began anew.
+/// The growth of a counter per second; none where it is not kept or began anew.
 fn rate(now: u64, before: u64, time: Duration) -> Option<f64> {
     let is_kept = now != u64::MAX && before != u64::MAX && !time.is_zero();
     let grown = now.checked_sub(before).filter(|_| is_kept)?;

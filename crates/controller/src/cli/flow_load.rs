@@ -20,7 +20,7 @@ use crate::{AppList, Controller, Error, Handle, HandleError, Options, apps::Idle
 /// Entries of a list, behind which a barrier is awaited.
 const LIST: u32 = 1_000;
 
-/// How often it looks whether all switches have come.
+/// Interval between looks whether all switches have come.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Load flow entries into switches, all at the same time, and measure it
@@ -58,9 +58,9 @@ pub enum FlowLoadError {
     /// Not all switches connected.
     #[error("{came} of {wanted} switches connected within {limit_s} s")]
     Absent {
-        /// How many did.
+        /// The number that did.
         came: usize,
-        /// How many are asked for.
+        /// The number that is asked for.
         wanted: u32,
         /// Seconds.
         limit_s: u64,
@@ -68,9 +68,9 @@ pub enum FlowLoadError {
     /// A switch.
     #[error("switch {dpid}: {source}")]
     Switch {
-        /// Which.
+        /// The switch.
         dpid: DatapathId,
-        /// What it did.
+        /// The error.
         source: HandleError,
     },
     /// A task ended by a panic.
@@ -86,7 +86,7 @@ pub fn run(args: &FlowLoadArgs) -> Result<(), FlowLoadError> {
     let options = Options { listen: vec![args.listen.clone()], ..Options::default() };
     let controller = Controller::new(AppList::one(|| Idle), options)?;
     let running = controller.start(|line| tracing::info!("{line}"))?;
-    tell(format_args!("listening on {}", args.listen));
+    print_line(format_args!("listening on {}", args.listen));
     let handle = running.handle().clone();
     let begun = Instant::now();
     while handle.switches().len() < args.switches as usize {
@@ -96,7 +96,7 @@ pub fn run(args: &FlowLoadArgs) -> Result<(), FlowLoadError> {
         }
         std::thread::sleep(STEP);
     }
-    tell(format_args!("{} switches are ready", args.switches));
+    print_line(format_args!("{} switches are ready", args.switches));
     let each = args.entries / args.switches;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (used_before, begun) = (cpu_s()?, Instant::now());
@@ -115,8 +115,8 @@ pub fn run(args: &FlowLoadArgs) -> Result<(), FlowLoadError> {
     Ok(())
 }
 
-/// A line for who waits for it, which may have gone.
-fn tell(line: std::fmt::Arguments<'_>) {
+/// Prints a line for the program that waits for it, which may have gone.
+fn print_line(line: std::fmt::Arguments<'_>) {
     drop(writeln!(io::stderr(), "{line}"));
 }
 

@@ -5,7 +5,7 @@ use cluster::{ClusterAddress, ClusterSettings, EtcdPairFiles, EtcdTlsFiles, KeyN
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which cluster a controller joins, and as whom.
+/// The cluster that a controller joins, and its name there.
 #[derive(Clone, Debug, Args)]
 pub struct MembershipArgs {
     /// Share switches with the other controllers of a cluster: each switch has one master, decided

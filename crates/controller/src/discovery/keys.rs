@@ -1,4 +1,4 @@
-//! Which key signs probes, and by which clock they are dated.
+//! The key that signs probes, and the clock by which they are dated.
 //!
 //! A controller alone has a key of its run and its own clock. The nodes of a cluster share a key,
 //! which the first of them puts into etcd, and date probes by the time of day, since a probe that
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where the key stands in the state of the cluster, and of which app.
+/// The app in the state of the cluster that has the key.
 const APP: &str = "discovery";
 const PROBE_KEY: &str = "probe-key";
 

@@ -64,7 +64,7 @@ impl std::fmt::Debug for ProbeKey {
     }
 }
 
-/// What a probe says.
+/// Contents of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
     pub(super) from: SwitchPort,

@@ -22,7 +22,7 @@ pub(super) struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// After each packet-in for so long; never for no time.
+    /// After each packet-in for `time`; never for no time.
     pub(super) fn new(time: Duration) -> Self {
         Self { time, last: Cell::new(None), begun: Notify::new() }
     }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::{BusyPoll, driver, yield_now};
 
-    /// How many turns another task has after a packet-in until the busy poll sleeps, at most so
+    /// Turns that another task has after a packet-in until the busy poll sleeps, at most this
     /// many.
     async fn awake_turns(time: Duration, most: usize) -> usize {
         let busy = BusyPoll::new(time);

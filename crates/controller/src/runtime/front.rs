@@ -1,9 +1,9 @@
-//! Where connections come from: listeners, switches that listen themselves; and the line of rates.
+//! Sources of connections: listeners, switches that listen themselves; and the line of rates.
 //!
 //! All of it runs on the thread of the first shard. It must never wait for one peer while another
 //! could be served.
 
-use super::serve::{Context, Guest};
+use super::serve::{Context, PeerContext};
 use crate::options::Options;
 use channel::{
     AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, Endpoint, Incoming, Link,
@@ -20,12 +20,12 @@ use tokio::task::{LocalSet, spawn_local};
 const HALF_OPEN_MAX: usize = 256;
 
 /// The least interval between log lines about failures of accepted connections.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// How long a listener waits that could not accept.
+/// Wait of a listener that could not accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
 
-/// What the tasks of this module share.
+/// The part that all tasks of this module share.
 #[derive(Clone)]
 struct Front {
     context: Context,
@@ -59,12 +59,12 @@ pub(super) fn spawn(
 async fn accept(front: Front, listener: Listener) {
     let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: front.switches_max };
     let gate = ConnectionGate::new(limits);
-    let failures = Arc::new(Mutex::new(LogThrottle::new(TELL_EVERY)));
+    let failures = Arc::new(Mutex::new(LogThrottle::new(REPORT_EVERY)));
     loop {
         match listener.accept().await {
             Ok(incoming) => admit(&front, &gate, &failures, incoming).await,
             Err(error) => {
-                // Out of descriptors, say: those who wait are served when others have gone.
+                // Out of descriptors, say: waiting peers are served when others have gone.
                 let text = format!("{}: cannot accept: {error}", listener.endpoint());
                 front.context.report_some(&failures, &text);
                 tokio::time::sleep(ACCEPT_AGAIN).await;
@@ -92,7 +92,7 @@ async fn admit(
         match opened {
             Ok(stream) => {
                 let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
-                let guest = Guest {
+                let peer_context = PeerContext {
                     peer,
                     accepted: Some(accepted),
                     failures: Some(failures),
@@ -100,7 +100,7 @@ async fn admit(
                     is_used: false,
                     ended: None,
                 };
-                front.context.serve(link, guest).await;
+                front.context.serve(link, peer_context).await;
             }
             Err(error) => front.context.report_some(&failures, &error.to_string()),
         }
@@ -117,7 +117,7 @@ async fn connect(front: Front, endpoint: Endpoint) {
                 last_error = None;
                 let (ended, has_ended) = oneshot::channel();
                 let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
-                let guest = Guest {
+                let peer_context = PeerContext {
                     peer: endpoint.to_string().into(),
                     accepted: None,
                     failures: None,
@@ -126,7 +126,7 @@ async fn connect(front: Front, endpoint: Endpoint) {
                     ended: Some(ended),
                 };
                 // In a task of its own, so that a handler that panics does not end the attempts.
-                spawn_local(front.context.clone().serve(link, guest));
+                spawn_local(front.context.clone().serve(link, peer_context));
                 if let Ok(Some(since)) = has_ended.await {
                     backoff.up(since);
                 }

@@ -9,10 +9,11 @@ use super::busy_poll::BusyPoll;
 use crate::app::App;
 use crate::blocking::OnShard;
 use crate::commands::SwitchEntry;
+use crate::error::HandleError;
 use crate::mastership::OrderBox;
 use crate::session::{Outcome, Session};
 use crate::shard::Shard;
-use crate::shared::{ShardEvent, Shared};
+use crate::shared::{Shared, not_sent};
 use channel::{AcceptedConnection, DetachedLink, DownReason, Event, Link, LogThrottle, driver};
 use std::cell::{RefCell, RefMut};
 use std::future::{Future, poll_fn};
@@ -20,32 +21,36 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
-/// How long a timer sleeps that nothing has set.
+/// Sleep of a timer that nothing has set.
 const FOR_LONG: Duration = Duration::from_secs(3600);
 
-/// What the tasks of one shard share.
+/// The part that all tasks of one shard share.
 #[derive(Clone)]
 pub(super) struct Context {
     shard: Rc<RefCell<Shard>>,
     shared: Arc<Shared>,
     report: StatusWriter,
     busy_poll: Rc<BusyPoll>,
+    migration_inboxes: MigrationInboxes,
 }
+
+/// The inboxes of all shards for connections whose switch is at home there.
+pub(super) type MigrationInboxes = Arc<[mpsc::Sender<Box<MigratingConnection>>]>;
 
 /// A connection on its way to its switch's shard.
 #[derive(Debug)]
-pub(crate) struct MovedSwitch {
+pub(super) struct MigratingConnection {
     link: DetachedLink,
     session: Session,
-    guest: Guest,
+    peer_context: PeerContext,
 }
 
-/// What the runtime knows of a connection beside its session.
+/// Facts about a connection beside its session.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct PeerContext {
     /// The other end, for people.
     pub(super) peer: Arc<str>,
     /// Its place at the listener, if it was accepted.
@@ -56,17 +61,17 @@ pub(super) struct Guest {
     pub(super) up_since: Option<Instant>,
     /// Whether it belongs to a switch that is ready.
     pub(super) is_used: bool,
-    /// Told at the end when the hello exchange was done, if ever.
+    /// Gets at the end the time at which the hello exchange was done, if ever.
     pub(super) ended: Option<oneshot::Sender<Option<Instant>>>,
 }
 
 /// The session of a task; it ends with the task, also when a handler panics.
-struct Served {
+struct ServedSession {
     context: Context,
     session: Session,
 }
 
-impl Drop for Served {
+impl Drop for ServedSession {
     fn drop(&mut self) {
         if let Ok(mut shard) = self.context.shard.try_borrow_mut() {
             shard.end(&mut self.session);
@@ -81,11 +86,18 @@ impl Context {
         apps: Vec<Box<dyn App>>,
         report: &StatusWriter,
         started: Instant,
+        migration_inboxes: &MigrationInboxes,
     ) -> Self {
         let shard = Shard::of(Arc::clone(shared), index, apps, started);
         let shard = Rc::new(RefCell::new(shard));
         let busy_poll = Rc::new(BusyPoll::new(shared.busy_poll));
-        Self { shard, shared: Arc::clone(shared), report: Arc::clone(report), busy_poll }
+        Self {
+            shard,
+            shared: Arc::clone(shared),
+            report: Arc::clone(report),
+            busy_poll,
+            migration_inboxes: Arc::clone(migration_inboxes),
+        }
     }
 
     pub(super) fn shard(&self) -> RefMut<'_, Shard> {
@@ -116,36 +128,36 @@ impl Context {
     }
 
     /// Serves a new connection until it is over or has gone to another shard.
-    pub(super) async fn serve(self, link: Link, guest: Guest) {
-        let session = self.shard().session(&guest.peer, driver::now());
-        self.go_on(link, session, guest).await;
+    pub(super) async fn serve(self, link: Link, peer_context: PeerContext) {
+        let session = self.shard().session(&peer_context.peer, driver::now());
+        self.go_on(link, session, peer_context).await;
     }
 
     /// Serves a connection that has come from another shard.
-    pub(super) fn adopt(&self, moved: MovedSwitch) {
-        let MovedSwitch { link, session, guest } = moved;
+    pub(super) fn adopt(&self, migrating: MigratingConnection) {
+        let MigratingConnection { link, session, peer_context } = migrating;
         let context = self.clone();
         tokio::task::spawn_local(async move {
             match link.attach() {
-                Ok(link) => context.go_on(link, session, guest).await,
+                Ok(link) => context.go_on(link, session, peer_context).await,
                 Err(error) => {
-                    context.report(&format!("{}: cannot go on: {error}", guest.peer));
+                    context.report(&format!("{}: cannot go on: {error}", peer_context.peer));
                 }
             }
         });
     }
 
-    async fn go_on(self, mut link: Link, session: Session, mut guest: Guest) {
-        let mut served = Served { context: self.clone(), session };
+    async fn go_on(self, mut link: Link, session: Session, mut peer_context: PeerContext) {
+        let mut served = ServedSession { context: self.clone(), session };
         let mut timer = pin!(sleep_until((driver::now() + FOR_LONG).into()));
         self.shard().adopt(&mut served.session, link.connection(), driver::now());
         loop {
-            let is_over = self.handle(&mut served.session, &mut link, &mut guest);
+            let is_over = self.handle(&mut served.session, &mut link, &mut peer_context);
             if is_over {
                 break;
             }
-            if served.session.elsewhere().is_some() {
-                return self.hand_on(link, served, guest);
+            if served.session.migrating().is_some() {
+                return self.migrate(link, served, peer_context);
             }
             let due = self.shard().next_timeout(&served.session);
             let due = due.unwrap_or_else(|| driver::now() + FOR_LONG).into();
@@ -160,108 +172,116 @@ impl Context {
                 () = link.turn() => {}
                 () = woken(served.session.wakes()) => {}
                 () = ordered(served.session.orders()) => {}
-                () = evicted(guest.accepted.as_ref()) => {}
+                () = evicted(peer_context.accepted.as_ref()) => {}
                 () = timer.as_mut() => {}
             }
         }
         drop(served);
         link.finish().await;
-        if let Some(ended) = guest.ended {
-            ended.send(guest.up_since).ok();
+        if let Some(ended) = peer_context.ended {
+            ended.send(peer_context.up_since).ok();
         }
     }
 
     /// Hands all events of a turn to the shard; whether the connection is over.
-    fn handle(&self, session: &mut Session, link: &mut Link, guest: &mut Guest) -> bool {
+    fn handle(
+        &self,
+        session: &mut Session,
+        link: &mut Link,
+        peer_context: &mut PeerContext,
+    ) -> bool {
         let now = driver::now();
         let mut shard = self.shard();
         let packet_ins = shard.stats().packet_ins;
         let connection = link.connection();
-        if guest.accepted.as_ref().is_some_and(AcceptedConnection::is_evicted) {
+        if peer_context.accepted.as_ref().is_some_and(AcceptedConnection::is_evicted) {
             connection.close();
         }
         if shard.next_timeout(session).is_some_and(|due| due <= now) {
             shard.handle_timeout(session, connection, now);
         }
         let mut is_over = false;
-        while session.elsewhere().is_none()
+        while session.migrating().is_none()
             && let Some(event) = connection.poll_event()
         {
             match &event {
                 Event::Up { .. } => {
-                    if let Some(accepted) = &guest.accepted
+                    if let Some(accepted) = &peer_context.accepted
                         && let Err(refused) = accepted.mark_up()
                     {
-                        let text = format!("{}: turned away: {refused}", guest.peer);
-                        self.report_about(guest, &text);
+                        let text = format!("{}: turned away: {refused}", peer_context.peer);
+                        self.report_about(peer_context, &text);
                         connection.close();
                         continue;
                     }
-                    guest.up_since = Some(now);
+                    peer_context.up_since = Some(now);
                 }
                 Event::Down(_) => is_over = true,
                 Event::Message { .. } | Event::Refused { .. } => {}
             }
             shard.take_event(session, connection, event, now);
         }
-        shard.settle(session, connection, now);
+        shard.finish_turn(session, connection, now);
         if shard.stats().packet_ins > packet_ins {
             self.busy_poll.packet_in(now);
         }
-        // Whoever takes the lines may ask a handle.
+        // The writer of the lines may ask a handle.
         drop(shard);
         for outcome in session.take_outcomes() {
-            guest.is_used |= matches!(
+            peer_context.is_used |= matches!(
                 outcome,
                 Outcome::Ready { .. } | Outcome::Standby { .. } | Outcome::Auxiliary { .. }
             );
-            self.report_outcome(guest, &outcome);
+            self.report_outcome(peer_context, &outcome);
         }
-        if let Some(accepted) = &guest.accepted {
-            accepted.report(link.connection(), guest.is_used);
+        if let Some(accepted) = &peer_context.accepted {
+            accepted.report(link.connection(), peer_context.is_used);
         }
         is_over
     }
 
-    fn report_outcome(&self, guest: &Guest, outcome: &Outcome) {
+    fn report_outcome(&self, peer_context: &PeerContext, outcome: &Outcome) {
         let is_silent = matches!(
             outcome,
             Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
         );
-        let was_up = guest.accepted.as_ref().is_none_or(AcceptedConnection::was_up);
-        let text = format!("{}: {outcome}", guest.peer);
+        let was_up = peer_context.accepted.as_ref().is_none_or(AcceptedConnection::was_up);
+        let text = format!("{}: {outcome}", peer_context.peer);
         if was_up {
             self.report(&text);
         } else if !is_silent {
             // A peer that was silent and went is not worth a line.
-            self.report_about(guest, &text);
+            self.report_about(peer_context, &text);
         }
     }
 
     /// A line about a peer that has not become a switch.
-    fn report_about(&self, guest: &Guest, text: &str) {
-        match &guest.failures {
+    fn report_about(&self, peer_context: &PeerContext, text: &str) {
+        match &peer_context.failures {
             Some(failures) => self.report_some(failures, text),
             None => self.report(text),
         }
     }
 
     /// Hands the connection to the shard at which its switch is at home.
-    fn hand_on(&self, link: Link, mut served: Served, guest: Guest) {
-        let Some(dpid) = served.session.elsewhere() else { return };
-        let peer = Arc::clone(&guest.peer);
+    fn migrate(&self, link: Link, mut served: ServedSession, peer_context: PeerContext) {
+        let Some(dpid) = served.session.migrating() else { return };
+        let peer = Arc::clone(&peer_context.peer);
         let spare = self.shard().session("", driver::now());
         let session = std::mem::replace(&mut served.session, spare);
-        let handed = match link.detach() {
+        let migrated = match link.detach() {
             Ok(link) => {
-                let moved = Box::new(MovedSwitch { link, session, guest });
+                let migrating = Box::new(MigratingConnection { link, session, peer_context });
                 let shard = self.shared.shard_of(dpid);
-                let told = self.shared.tell_shard(shard, ShardEvent::Adopt(moved));
-                told.map_err(|error| error.to_string())
+                let inbox = self.migration_inboxes.get(shard).ok_or(HandleError::Gone);
+                let sent = inbox.and_then(|inbox| {
+                    inbox.try_send(migrating).map_err(|error| not_sent(shard, &error))
+                });
+                sent.map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),
         };
-        if let Err(why) = handed {
+        if let Err(why) = migrated {
             self.report(&format!("{peer}: dropped: switch {dpid} cannot be handed on: {why}"));
         }
     }

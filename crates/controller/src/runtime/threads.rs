@@ -1,17 +1,17 @@
-//! The threads of the shards behind the first one, and what each shard is told by others.
+//! The threads of the shards after the first one, and the inboxes of all.
 //!
 //! A thread whose handler does not return is left behind at the end, with a line in the log; it
 //! must never keep the others from ending.
 
-use super::serve::Context;
+use super::serve::{Context, MigratingConnection, MigrationInboxes};
 use super::{Error, StatusWriter};
 use crate::app::App;
 use crate::blocking::OnShard;
-use crate::shared::{Inbox, ShardEvent, Shared};
+use crate::shared::{INBOX_MAX, Inbox, Shared};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::LocalSet;
 
 /// The threads of all shards but the first.
@@ -21,8 +21,17 @@ pub(super) struct ShardThreads {
     ended: Vec<(usize, oneshot::Receiver<()>)>,
 }
 
-/// A shard that is to run: its number, its apps, its inbox.
-type ShardParts = (usize, (Vec<Box<dyn App>>, Inbox));
+/// A shard that is to run: its number, its apps, its inbox, and that for connections.
+pub(super) type ShardParts = (usize, ((Vec<Box<dyn App>>, Inbox), Migrants));
+
+/// A shard's end of its inbox for connections.
+pub(super) type Migrants = mpsc::Receiver<Box<MigratingConnection>>;
+
+/// The inboxes for connections of all shards, both ends.
+pub(super) fn migration_inboxes(shards: usize) -> (MigrationInboxes, Vec<Migrants>) {
+    let (senders, receivers): (Vec<_>, _) = (0..shards).map(|_| mpsc::channel(INBOX_MAX)).unzip();
+    (senders.into(), receivers)
+}
 
 impl ShardThreads {
     pub(super) fn start(
@@ -30,13 +39,15 @@ impl ShardThreads {
         shared: &Arc<Shared>,
         report: &StatusWriter,
         started: Instant,
+        migration_inboxes: &MigrationInboxes,
     ) -> Result<Self, Error> {
         let (stop, stopped) = watch::channel(false);
         let mut ended = Vec::new();
-        for (index, (apps, inbox)) in shards {
+        for (index, ((apps, inbox), migrants)) in shards {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let (shared, report, mut stopped) =
                 (Arc::clone(shared), Arc::clone(report), stopped.clone());
+            let inboxes = Arc::clone(migration_inboxes);
             let (is_running, has_ended) = oneshot::channel();
             let name = format!("shard {index}");
             std::thread::Builder::new().name(name).spawn(move || {
@@ -44,11 +55,12 @@ impl ShardThreads {
                 let _on_shard = OnShard::mark();
                 let tasks = LocalSet::new();
                 runtime.block_on(tasks.run_until(async {
-                    let context = Context::new(&shared, index, apps, &report, started);
+                    let context = Context::new(&shared, index, apps, &report, started, &inboxes);
                     let polling = context.clone();
                     tokio::select! {
                         () = polling.poll_busily() => {}
-                        () = take_inbox(context, inbox) => {}
+                        () = take_inbox(context.clone(), inbox) => {}
+                        () = adopt_migrants(context, migrants) => {}
                         // An error says that the sender has gone, which is the end too.
                         stopped = stopped.wait_for(|stop| *stop) => drop(stopped),
                     }
@@ -59,7 +71,7 @@ impl ShardThreads {
         Ok(Self { stop, ended })
     }
 
-    /// Ends the threads, and waits for them at most so long; whether all have ended.
+    /// Ends the threads, and waits for them until the deadline; whether all have ended.
     pub(super) async fn end(self, deadline: Duration) -> bool {
         self.stop.send(true).ok();
         let until = tokio::time::Instant::now() + deadline;
@@ -74,18 +86,21 @@ impl ShardThreads {
     }
 }
 
-/// Does what other threads tell the shard.
+/// Delivers the events that other threads send to the shard.
 pub(super) async fn take_inbox(context: Context, mut inbox: Inbox) {
     while let Some(event) = inbox.recv().await {
-        match event {
-            ShardEvent::Adopt(moved) => context.adopt(*moved),
-            ShardEvent::Link(event) => guarded(|| context.shard().take_link(&event)),
-            ShardEvent::Host(event) => guarded(|| context.shard().take_host(&event)),
-        }
+        guarded(|| context.shard().deliver_to_all(&event));
     }
 }
 
-/// A handler that panics must not end the inbox; the hook of the process has said where it was.
+/// Goes on with the connections that other threads have greeted.
+pub(super) async fn adopt_migrants(context: Context, mut migrants: Migrants) {
+    while let Some(migrating) = migrants.recv().await {
+        context.adopt(*migrating);
+    }
+}
+
+/// A handler that panics must not end the inbox; the hook of the process has logged where it was.
 fn guarded(run: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(run)).is_err() {
         tracing::error!("a handler of an app has panicked");

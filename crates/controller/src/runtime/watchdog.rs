@@ -1,19 +1,19 @@
-//! The watchdog: a thread that says which app blocks which switch.
+//! The watchdog: a thread that reports which app blocks which switch.
 //!
 //! It looks at the shards now and then, and counts looks instead of time, so that a process that
 //! was stopped for a while accuses nobody. It ends with the controller, and never waits for it.
 
 use super::StatusWriter;
-use crate::beat::{Beat, Inside};
+use crate::handler_progress::{HandlerProgress, RunningHandler};
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often it looks.
+/// Interval between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A handler that runs for so many looks is told of.
+/// Looks after which a handler that still runs is reported.
 const SLOW_LOOKS: u32 = 4;
 
 /// The watchdog's life.
@@ -24,7 +24,7 @@ pub(super) struct Watchdog {
 /// A handler that has been seen before.
 #[derive(Default)]
 struct Seen {
-    inside: Option<Inside>,
+    running: Option<RunningHandler>,
     looks: u32,
 }
 
@@ -48,8 +48,8 @@ fn watch(shared: &Shared, report: &StatusWriter, end: &Receiver<()>) {
     // As long as a switch may take to answer, so may the app in its way.
     let deadline = shared.bounds.answer_deadline;
     while end.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-        for (shard, (seen, beat)) in seen.iter_mut().zip(shared.beats()).enumerate() {
-            if let Some(line) = seen.look(beat, deadline) {
+        for (shard, (seen, progress)) in seen.iter_mut().zip(shared.progresses()).enumerate() {
+            if let Some(line) = seen.look(progress, deadline) {
                 report(&format!("shard {shard}: {line}"));
             }
         }
@@ -57,35 +57,35 @@ fn watch(shared: &Shared, report: &StatusWriter, end: &Receiver<()>) {
 }
 
 impl Seen {
-    /// Looks once; what is to be said.
-    fn look(&mut self, beat: &Beat, deadline: Duration) -> Option<String> {
-        let now = beat.inside();
+    /// Looks once; the line to report, if there is one.
+    fn look(&mut self, progress: &HandlerProgress, deadline: Duration) -> Option<String> {
+        let now = progress.running();
         let is_same = matches!(
-            (&self.inside, &now), (Some(before), Some(now)) if before.turn == now.turn
+            (&self.running, &now), (Some(before), Some(now)) if before.turn == now.turn
         );
         if !is_same {
-            let told = self.looks >= SLOW_LOOKS;
-            let (before, after) = (self.inside.take(), self.time());
-            *self = Self { inside: now, looks: 0 };
-            if !told {
+            let is_reported = self.looks >= SLOW_LOOKS;
+            let (before, after) = (self.running.take(), self.time());
+            *self = Self { running: now, looks: 0 };
+            if !is_reported {
                 return None;
             }
-            beat.set_slow(false);
-            beat.set_blocked(false);
+            progress.set_slow(false);
+            progress.set_blocked(false);
             let app = before.map(|before| before.app).unwrap_or_default();
             return Some(format!("the handler of {app} has returned after {} s", after.as_secs()));
         }
         // The app is the one that is in the way now; those before it have returned.
-        self.inside = now;
+        self.running = now;
         self.looks += 1;
         if self.time() >= deadline {
-            beat.set_blocked(true);
+            progress.set_blocked(true);
         }
         if self.looks != SLOW_LOOKS {
             return None;
         }
-        beat.set_slow(true);
-        let Inside { app, dpid, .. } = self.inside.as_ref()?;
+        progress.set_slow(true);
+        let RunningHandler { app, dpid, .. } = self.running.as_ref()?;
         let whose = dpid.map_or_else(String::new, |dpid| format!(" for switch {dpid}"));
         Some(format!(
             "a handler of {app}{whose} has not returned for {} s: all switches of this shard wait",
@@ -100,32 +100,33 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beat, SLOW_LOOKS, Seen};
+    use super::{HandlerProgress, SLOW_LOOKS, Seen};
     use openflow::DatapathId;
     use std::time::Duration;
 
     #[test]
-    fn a_handler_is_told_of_once_and_when_it_returns() {
-        let (beat, mut seen, deadline) = (Beat::default(), Seen::default(), Duration::from_secs(3));
-        beat.set_names(vec!["Slow".into()]);
-        assert_eq!(seen.look(&beat, deadline), None);
-        let entered = beat.enter(Some(DatapathId(0xa)));
-        beat.at(0);
-        let mut told = Vec::new();
+    fn slow_handler_is_reported_once_and_when_it_returns() {
+        let progress = HandlerProgress::default();
+        let (mut seen, deadline) = (Seen::default(), Duration::from_secs(3));
+        progress.set_names(vec!["Slow".into()]);
+        assert_eq!(seen.look(&progress, deadline), None);
+        let entered = progress.enter(Some(DatapathId(0xa)));
+        progress.at(0);
+        let mut lines = Vec::new();
         for _ in 0..10 {
-            told.extend(seen.look(&beat, deadline));
+            lines.extend(seen.look(&progress, deadline));
         }
         let expected = "a handler of Slow for switch 000000000000000a has not returned for 2 s";
-        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
-        assert!(beat.is_slow());
+        assert!(lines.len() == 1 && lines[0].starts_with(expected), "{lines:?}");
+        assert!(progress.is_slow());
         drop(entered);
-        let after = seen.look(&beat, deadline).unwrap();
+        let after = seen.look(&progress, deadline).unwrap();
         assert!(after.starts_with("the handler of Slow has returned after"), "{after}");
-        assert!(!beat.is_slow());
+        assert!(!progress.is_slow());
         // Many short handlers are no long one.
         for _ in 0..3 * SLOW_LOOKS {
-            let _entered = beat.enter(None);
-            assert_eq!(seen.look(&beat, deadline), None);
+            let _entered = progress.enter(None);
+            assert_eq!(seen.look(&progress, deadline), None);
         }
     }
 }

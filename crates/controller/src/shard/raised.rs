@@ -1,4 +1,4 @@
-//! Events that a handle raises: told to the apps as if they had come from the switch.
+//! Events that a handle raises, delivered to the apps as if they had come from the switch.
 //!
 //! They wait in the queue of the switch, so they are in order with what the handle sends, and in
 //! its bound. Nothing of them may reach the switch.
@@ -11,7 +11,7 @@ use channel::Connection;
 use std::time::Instant;
 
 impl Shard {
-    /// Tells the apps of a switch that is ready, and watchers, an event.
+    /// Delivers a raised event to the apps of a switch that is ready, and to watchers.
     pub(super) fn take_raised(
         &mut self,
         session: &mut Session,
@@ -23,24 +23,21 @@ impl Shard {
         match event {
             RaisedEvent::Message(frame) => match wire::decode(&frame) {
                 Ok((_, xid, message)) => {
-                    self.hand_over(session, connection, xid, &message, now);
+                    self.hand_over(session, connection, xid, message, now);
                 }
                 Err(error) => {
                     tracing::warn!(dpid = %entry.dpid, ?error, "a raised message is none");
                 }
             },
-            RaisedEvent::Ready => {
-                self.tell(session, |_| ControllerEvent::SwitchReady(entry.info()));
-                self.handle_with(session, connection, now, |apps, sw| {
-                    apps.each(sw, |app, sw| app.switch_ready(sw));
-                });
-            }
-            RaisedEvent::Down => {
-                self.tell(session, ControllerEvent::SwitchDown);
-                self.apps.all(|app| app.switch_down(entry.dpid));
-            }
-            RaisedEvent::Role(change) => {
-                self.change_role(session, connection, change, now);
+            RaisedEvent::Other(event) => {
+                if let ControllerEvent::SwitchReady(_) = *event {
+                    let event = ControllerEvent::SwitchReady(entry.info());
+                    self.deliver(session, connection, &event, now);
+                } else if let ControllerEvent::RoleChanged { change, .. } = *event {
+                    self.change_role(session, connection, change, now);
+                } else {
+                    self.deliver(session, connection, &event, now);
+                }
             }
         }
     }

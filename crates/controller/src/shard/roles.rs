@@ -1,9 +1,9 @@
-//! Which role a switch that is ready gives this controller (clause 6.3.5), told to the apps when it
-//! is another than before.
+//! The role that a switch which is ready gives this controller (clause 6.3.5), reported to the apps
+//! when it is another than before.
 //!
-//! A 1.3 switch says its role in answers only. So a refusal that only a slave gets, or that
-//! somebody with a newer generation id has caused, makes us ask. Nothing may be told that neither
-//! the switch nor the cluster has said.
+//! A 1.3 switch names a role in answers only. So a refusal that only a slave gets, or that a
+//! controller with a newer generation id has caused, makes us ask. Nothing may be reported that
+//! neither the switch nor the cluster has confirmed.
 
 use super::{RoleReason, Shard, send};
 use crate::answers::Asker;
@@ -14,52 +14,52 @@ use openflow::message::{ControllerRole, Role};
 use openflow::{Error, Message, MessageKind, Version};
 use std::time::Instant;
 
-/// What a switch says of a generation id that was never used.
+/// The generation id of a switch that has never been given one.
 const NO_GENERATION: u64 = u64::MAX;
 
-/// What a message says of the role of who gets it.
+/// Evidence in a message for the role of the controller that gets it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum SaidOfRole {
-    /// Which it is.
+pub(super) enum RoleEvidence {
+    /// The role itself.
     Is(Role),
     /// It may be another than was thought.
     MayBeAnother,
 }
 
-/// What a message says of our role. Of nearly all messages it is nothing.
+/// The evidence that a message gives for our role; nearly all messages give none.
 #[inline]
-#[expect(clippy::wildcard_enum_match_arm, reason = "no other message says anything of roles")]
-pub(super) fn said_of_role(message: &Message, version: Version) -> Option<SaidOfRole> {
+#[expect(clippy::wildcard_enum_match_arm, reason = "no other message is about roles")]
+pub(super) fn role_evidence(message: &Message, version: Version) -> Option<RoleEvidence> {
     match message {
-        Message::RoleReply(role) => Some(SaidOfRole::Is(*role)),
+        Message::RoleReply(role) => Some(RoleEvidence::Is(*role)),
         Message::Error(error) => {
             let known = error.error(version);
             let is_about_roles =
                 matches!(known, Some(Error::BadRequestIsSlave | Error::RoleRequestStale));
-            is_about_roles.then_some(SaidOfRole::MayBeAnother)
+            is_about_roles.then_some(RoleEvidence::MayBeAnother)
         }
         _ => None,
     }
 }
 
 impl Shard {
-    /// A switch that is ready has said something of our role.
-    pub(super) fn take_said_of_role(
+    /// Applies the evidence that a switch which is ready has sent.
+    pub(super) fn apply_role_evidence(
         &mut self,
         session: &mut Session,
         connection: &mut Connection,
-        said: SaidOfRole,
+        evidence: RoleEvidence,
         now: Instant,
     ) {
-        match said {
-            SaidOfRole::Is(role) => {
+        match evidence {
+            RoleEvidence::Is(role) => {
                 self.take_role(session, connection, role, RoleReason::Requested, now);
             }
-            SaidOfRole::MayBeAnother => self.check_role(session, connection),
+            RoleEvidence::MayBeAnother => self.check_role(session, connection),
         }
     }
 
-    /// Asks which role we have, unless that is known or being asked.
+    /// Asks for our role, unless that is known or being asked.
     fn check_role(&mut self, session: &mut Session, connection: &mut Connection) {
         let Phase::Ready(switch) = &session.phase else { return };
         let is_slave =
@@ -90,27 +90,26 @@ impl Shard {
             self.take_role(session, connection, *role, RoleReason::MasterRequest, now);
         } else {
             tracing::debug!(peer = %session.peer, asker = ?Asker::RoleCheck, ?answer,
-                "the switch does not say its role");
+                "the switch does not send its role");
         }
     }
 
-    /// The switch has said which role we have.
+    /// Takes the role that the switch has sent.
     fn take_role(
         &mut self,
         session: &mut Session,
         connection: &mut Connection,
-        said: Role,
+        sent: Role,
         reason: RoleReason,
         now: Instant,
     ) {
-        let Some(entry) = &session.entry else { return };
-        let generation_id = Some(said.generation_id).filter(|id| *id != NO_GENERATION);
-        let change = RoleChange { dpid: entry.dpid, role: said.role, generation_id, reason };
+        let generation_id = Some(sent.generation_id).filter(|id| *id != NO_GENERATION);
+        let change = RoleChange { role: sent.role, generation_id, reason };
         self.change_role(session, connection, change, now);
     }
 
-    /// Tells the apps and whoever watches of the role at a switch that is ready, if it is another
-    /// than before.
+    /// Reports the role at a switch that is ready to apps and watchers, if it is another than
+    /// before.
     pub(super) fn change_role(
         &mut self,
         session: &mut Session,
@@ -120,10 +119,8 @@ impl Shard {
     ) {
         let (Phase::Ready(_), Some(entry)) = (&session.phase, &session.entry) else { return };
         if entry.set_role(change.role) {
-            self.tell(session, |_| ControllerEvent::RoleChanged(change));
-            self.handle_with(session, connection, now, |apps, sw| {
-                apps.each(sw, |app, sw| app.role_changed(sw, &change));
-            });
+            let event = ControllerEvent::RoleChanged { dpid: entry.dpid, change };
+            self.deliver(session, connection, &event, now);
         }
     }
 }

@@ -7,9 +7,8 @@ use crate::answers::Asker;
 use crate::commands::fail;
 use crate::error::HandleError;
 use crate::events::{ControllerEvent, RoleChange};
-use crate::mastership::OrderBox;
 use crate::role::{RoleMachine, RoleStep, RoleWanted};
-use crate::session::{Counted, Outcome, Phase, Session};
+use crate::session::{Counted, Outcome, Phase, Session, Standby};
 use crate::switch::Switch;
 use channel::{Connection, Unanswered};
 use openflow::message::ControllerRole;
@@ -17,20 +16,6 @@ use openflow::port::PortStatus;
 use openflow::{Message, MessageKind};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// A session's part in the cluster.
-#[derive(Debug)]
-pub(crate) struct Standby {
-    orders: Arc<OrderBox>,
-    machine: RoleMachine,
-}
-
-impl Standby {
-    /// Where the cluster's orders come.
-    pub(crate) fn orders(&self) -> &OrderBox {
-        &self.orders
-    }
-}
 
 impl Shard {
     /// The switch is known. Alone we serve it; in a cluster it stands by.
@@ -50,11 +35,11 @@ impl Shard {
         let orders = mastership.connected(dpid, has_roles);
         session.standby = Some(Standby { orders, machine: RoleMachine::new(has_roles) });
         session.phase = Phase::Standby(switch);
-        session.say(Outcome::Standby { dpid });
+        session.report(Outcome::Standby { dpid });
         self.drive_role(session, connection, now);
     }
 
-    /// Takes what the cluster orders, if there is anything.
+    /// Takes the cluster's order, if there is one.
     pub(super) fn take_order(
         &mut self,
         session: &mut Session,
@@ -97,7 +82,7 @@ impl Shard {
         self.drive_role(session, connection, now);
     }
 
-    /// Asks for what is to be asked next.
+    /// Sends the next role request, if one is due.
     fn drive_role(&mut self, session: &mut Session, connection: &mut Connection, now: Instant) {
         while let Some(step) = session.standby.as_mut().and_then(|it| it.machine.next()) {
             self.take_step(session, connection, step, now);
@@ -125,13 +110,12 @@ impl Shard {
                     && let Phase::Standby(mut switch) =
                         std::mem::replace(&mut session.phase, Phase::Unknown)
                 {
-                    session.say(Outcome::Master { dpid: switch.dpid(), generation });
-                    let dpid = switch.dpid();
+                    session.report(Outcome::Master { dpid: switch.dpid(), generation });
                     switch.set_is_set_up(is_set_up);
                     self.ready(session, connection, switch, now);
                     let (role, generation_id) = (ControllerRole::Master, Some(generation));
                     let reason = RoleReason::Cluster;
-                    let change = RoleChange { dpid, role, generation_id, reason };
+                    let change = RoleChange { role, generation_id, reason };
                     self.change_role(session, connection, change, now);
                 }
             }
@@ -140,7 +124,7 @@ impl Shard {
                 if let Phase::Standby(switch) | Phase::Ready(switch) = &session.phase
                     && let Some(mastership) = self.shared.mastership()
                 {
-                    mastership.tell_refused(switch.dpid(), generation);
+                    mastership.report_refused(switch.dpid(), generation);
                 }
                 if matches!(session.phase, Phase::Ready(_)) {
                     self.stand_back(session, RoleReason::MasterRequest);
@@ -162,17 +146,18 @@ impl Shard {
             if entry.set_role(ControllerRole::Slave) {
                 // What handlers queue now goes with `switch`: an owner falls silent at once.
                 let (role, generation_id) = (ControllerRole::Slave, None);
-                let change = RoleChange { dpid, role, generation_id, reason };
-                self.shared.watchers.tell(|| ControllerEvent::RoleChanged(change));
-                self.apps.each(&mut switch, |app, sw| app.role_changed(sw, &change));
+                let change = RoleChange { role, generation_id, reason };
+                let event = ControllerEvent::RoleChanged { dpid, change };
+                self.shared.watchers.broadcast(&event);
+                self.apps.each(&mut switch, |app, sw| app.event(Some(sw), &event));
             }
             if self.shared.remove(&entry) {
                 self.stats.switches -= 1;
-                self.apps.all(|app| app.switch_down(dpid));
+                self.apps.all(|app| app.event(None, &ControllerEvent::SwitchDown(dpid)));
             }
         }
         session.next_tick = None;
-        session.say(Outcome::Standby { dpid });
+        session.report(Outcome::Standby { dpid });
         session.phase = Phase::Standby(Box::new(switch.again()));
         session.counted = Counted::default();
     }

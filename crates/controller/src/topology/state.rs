@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// A port that has come up is no edge before this time: three probes of both ends have had the
 /// time to show a link, and no packet is flooded into a loop that is not known yet.
-pub(crate) const SETTLE: Duration = Duration::from_secs(3);
+pub(crate) const STABILITY_DELAY: Duration = Duration::from_secs(3);
 /// Hosts kept for one port. One who makes up addresses fills the table of the own port only.
 const HOSTS_PER_PORT_MAX: usize = 1_024;
 /// Hosts kept at all.
@@ -91,7 +91,7 @@ impl State {
         };
         if self.ends.contains_key(&port) {
             PortRole::Link
-        } else if now < known.since + SETTLE {
+        } else if now < known.since + STABILITY_DELAY {
             PortRole::Settling
         } else {
             PortRole::Edge
@@ -214,7 +214,7 @@ impl State {
         }
     }
 
-    /// Whether it is time to look for what has expired: once a second, whoever asks.
+    /// Whether it is time to look for what has expired: once a second, for all callers.
     pub(super) fn is_expiry_due(&self, now: Duration) -> bool {
         now >= self.expired_at + Duration::from_secs(1)
     }
@@ -290,7 +290,7 @@ fn note<T: PartialEq>(addresses: &mut Vec<T>, address: T) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOSTS_PER_PORT_MAX, SETTLE};
+    use super::{HOSTS_PER_PORT_MAX, STABILITY_DELAY};
     use crate::topology::{
         HostEvent, HostSighting, LinkEvent, PortRole, SeenAddress, SwitchPort, Topology,
         TopologyChange, TopologyLifetimes, TopologyLink,
@@ -344,7 +344,7 @@ mod tests {
         let removed = [TopologyChange::Link(LinkEvent::Down(link))];
         assert_eq!(topology.expire(&LIFETIMES, s(17)), removed);
         assert_eq!(topology.role(port(1, 1), s(18)), PortRole::Settling, "the cable may be there");
-        assert_eq!(topology.role(port(1, 1), s(17 + 15) + SETTLE), PortRole::Edge);
+        assert_eq!(topology.role(port(1, 1), s(17 + 15) + STABILITY_DELAY), PortRole::Edge);
 
         topology.link_heard(link, s(40));
         let revision = topology.revision();
@@ -362,15 +362,19 @@ mod tests {
     fn a_port_is_an_edge_only_when_it_has_settled() {
         let topology = two_switches();
         assert_eq!(topology.role(port(1, 1), s(0)), PortRole::Settling);
-        assert_eq!(topology.role(port(1, 1), SETTLE), PortRole::Edge);
-        assert_eq!(topology.role(port(1, 9), SETTLE), PortRole::Down);
+        assert_eq!(topology.role(port(1, 1), STABILITY_DELAY), PortRole::Edge);
+        assert_eq!(topology.role(port(1, 9), STABILITY_DELAY), PortRole::Down);
         let down = PortDesc { state: PortState::LINK_DOWN, ..desc(1) };
         topology.port_set(DatapathId(1), &down, s(10));
         assert_eq!(topology.role(port(1, 1), s(10)), PortRole::Down);
         topology.port_set(DatapathId(1), &desc(1), s(20));
         assert_eq!(topology.role(port(1, 1), s(20)), PortRole::Settling, "it flaps");
         topology.port_set(DatapathId(1), &desc(1), s(22));
-        assert_eq!(topology.role(port(1, 1), s(20) + SETTLE), PortRole::Edge, "no change: no wait");
+        assert_eq!(
+            topology.role(port(1, 1), s(20) + STABILITY_DELAY),
+            PortRole::Edge,
+            "no change: no wait"
+        );
     }
 
     #[test]

@@ -72,14 +72,14 @@ fn entry(in_port: u32, src: u64, dst: u64, out: u32) -> Message {
     })
 }
 
-/// What the app sends for a packet.
+/// The messages that the app sends for a packet.
 fn answer(app: &mut dyn App, sw: &mut Switch, packet: &PacketIn) -> Vec<Message> {
     app.packet_in(sw, packet);
     sw.take_messages()
 }
 
 #[test]
-fn apps_start_from_an_empty_table_and_1_3_gets_a_table_miss_entry() {
+fn apps_start_with_an_empty_table_and_1_3_gets_a_table_miss() {
     for app in [&mut Hub as &mut dyn App, &mut LearningSwitch::default()] {
         let mut sw = switch(Version::V1_0);
         app.switch_ready(&mut sw);
@@ -91,7 +91,7 @@ fn apps_start_from_an_empty_table_and_1_3_gets_a_table_miss_entry() {
 }
 
 #[test]
-fn the_apps_messages_can_be_said_in_their_version() {
+fn messages_of_apps_can_be_encoded_in_their_version() {
     for &version in Version::ALL {
         let mut sw = switch(version);
         let mut app = LearningSwitch::default();
@@ -180,7 +180,7 @@ fn group_addresses_are_not_learned() {
 }
 
 #[test]
-fn what_a_bridge_keeps_to_its_link_is_neither_learned_nor_forwarded() {
+fn link_local_frames_are_neither_learned_nor_forwarded() {
     let (mut sw, mut app) = (switch(Version::V1_3), LearningSwitch::default());
     for last in 0..16 {
         let kept = packet_in(1, frame(0x0180_c200_0000 + last, A, 0x0026));

@@ -151,7 +151,7 @@ fn an_app_may_keep_an_event_from_those_after_it() {
 }
 
 #[test]
-fn timers_come_once_to_the_app_that_set_them_unless_they_are_taken_back() {
+fn timers_come_once_to_the_app_that_set_them_unless_cancelled() {
     let (apps, log) = two_apps(false);
     let mut network = TestNetwork::new(apps);
     network.add_switch(TestSwitch::new(1, 2));
@@ -176,7 +176,7 @@ fn an_error_goes_to_the_app_that_sent_the_message() {
 }
 
 #[test]
-fn messages_sent_together_come_in_order_and_their_errors_to_the_apps() {
+fn messages_sent_together_keep_order_and_apps_get_their_errors() {
     let (apps, log) = two_apps(false);
     let mut network = TestNetwork::new(apps);
     let handle = network.handle();
@@ -192,9 +192,9 @@ fn messages_sent_together_come_in_order_and_their_errors_to_the_apps() {
     });
     assert_eq!(handle.send_batch(sw, batch(Version::V1_3, &all[..20])), Ok(()));
     network.advance(Duration::from_millis(10));
-    let told = take(&log);
-    assert_eq!(told.len(), 2, "each app hears of what nobody waits for: {told:?}");
-    assert!(told[0].starts_with("one error ") && told[1].starts_with("two error "), "{told:?}");
+    let noted = take(&log);
+    assert_eq!(noted.len(), 2, "each app hears of what nobody waits for: {noted:?}");
+    assert!(noted[0].starts_with("one error ") && noted[1].starts_with("two error "), "{noted:?}");
     let gone = HandleError::NoSwitch(DatapathId(7));
     assert_eq!(handle.send_batch(DatapathId(7), batch(Version::V1_3, &all)), Err(gone));
     let other = handle.send_batch(sw, batch(Version::V1_0, &[Message::BarrierRequest]));
@@ -226,14 +226,14 @@ fn too_long() -> openflow::message::PacketOut {
 }
 
 #[test]
-fn a_raised_link_is_told_to_all_apps_and_watchers() {
+fn raised_link_reaches_all_apps_and_watchers() {
     let (apps, log) = two_apps(true);
     let mut network = TestNetwork::new(apps);
     take(&log);
     let (handle, mut events) = (network.handle(), network.handle().events());
     let port = |dpid| SwitchPort { dpid: DatapathId(dpid), port: PortNo(1) };
     let event = LinkEvent::Up(TopologyLink { from: port(1), to: port(2) });
-    handle.raise_link(event).unwrap();
+    handle.raise(ControllerEvent::Link(event)).unwrap();
     network.advance(Duration::ZERO);
     assert_eq!(take(&log), [format!("one {event:?}"), format!("two {event:?}")]);
     let seen = events.try_recv().unwrap().unwrap();
@@ -293,19 +293,19 @@ fn refusal(error: Error) -> Message {
 }
 
 #[test]
-fn what_cannot_be_said_or_answered_is_an_error_at_once() {
+fn unencodable_or_unanswerable_messages_are_errors_at_once() {
     let mut network = TestNetwork::new(empty());
     let handle = network.handle();
     let old = network.add_switch(TestSwitch::new(8, 1).with_version(Version::V1_0));
     let request = MultipartRequestBody::GroupFeatures;
     let unsaid = network.block_on(handle.multipart(old, request));
-    assert!(matches!(unsaid, Err(HandleError::Unsaid { index: 0, .. })), "{unsaid:?}");
+    assert!(matches!(unsaid, Err(HandleError::NotEncodable { index: 0, .. })), "{unsaid:?}");
     let group = Message::MultipartRequest(MultipartRequest {
         more: false,
         body: MultipartRequestBody::GroupDesc,
     });
     let unsaid = network.block_on(handle.apply(old, vec![add(1), group]));
-    assert!(matches!(unsaid, Err(HandleError::Unsaid { index: 1, .. })), "{unsaid:?}");
+    assert!(matches!(unsaid, Err(HandleError::NotEncodable { index: 1, .. })), "{unsaid:?}");
     assert!(network.take_messages(old).is_empty(), "nothing was sent");
     assert_eq!(
         network.block_on(handle.request(old, add(1))),
@@ -314,7 +314,7 @@ fn what_cannot_be_said_or_answered_is_an_error_at_once() {
 }
 
 #[test]
-fn apply_tells_the_first_refusal_and_its_place_over_many_batches() {
+fn apply_gives_the_first_refusal_and_its_place_over_batches() {
     let mut network = TestNetwork::new(empty());
     let handle = network.handle();
     let sw = network.add_switch(TestSwitch::new(1, 1));
@@ -352,7 +352,7 @@ fn an_answer_without_a_last_part_is_given_up() {
 }
 
 #[test]
-fn a_switch_that_never_answers_costs_its_bound_and_is_told_from_others() {
+fn switch_that_never_answers_costs_its_bound_and_has_its_error() {
     let mut network = TestNetwork::new(empty());
     let handle = network.handle();
     let silent = network.add_switch(TestSwitch::new(1, 1));
@@ -383,7 +383,7 @@ fn a_switch_that_never_answers_costs_its_bound_and_is_told_from_others() {
 }
 
 #[test]
-fn a_switch_that_comes_again_ends_what_waited_for_the_old_connection() {
+fn reconnected_switch_ends_waits_for_the_old_connection() {
     let mut network = TestNetwork::new(empty());
     let handle = network.handle();
     let sw = network.add_switch(TestSwitch::new(1, 1));
@@ -397,7 +397,7 @@ fn a_switch_that_comes_again_ends_what_waited_for_the_old_connection() {
     assert_eq!(network.stats().switches, 1);
 }
 
-/// What the next request for a role is answered with, and whether a flow-mod is refused.
+/// The answer to the next request for a role, which also decides whether a flow-mod is refused.
 #[derive(Clone, Copy)]
 struct RoleOfSwitch {
     role: ControllerRole,
@@ -440,7 +440,7 @@ fn ask_for(role: ControllerRole, generation_id: u64) -> Message {
 }
 
 #[test]
-fn a_role_that_was_asked_for_is_told_once_to_all_apps() {
+fn role_asked_for_is_reported_once_to_all_apps() {
     let (apps, log) = two_apps(false);
     let mut network = TestNetwork::new(apps);
     let ours = switch_with_roles(&mut network, 1);
@@ -453,8 +453,8 @@ fn a_role_that_was_asked_for_is_told_once_to_all_apps() {
     let master = "role master Some(5) requested";
     assert_eq!(take(&log), [format!("one {master}"), format!("two {master}")]);
     let seen = events.try_recv().unwrap().unwrap();
-    assert!(matches!(&*seen, ControllerEvent::RoleChanged(change)
-        if (change.dpid, change.role) == (dpid, ControllerRole::Master)));
+    assert!(matches!(&*seen, ControllerEvent::RoleChanged { dpid: seen, change }
+        if (*seen, change.role) == (dpid, ControllerRole::Master)));
     // Only a question, whose answer is no news.
     network.block_on(handle.request(dpid, ask_for(ControllerRole::NoChange, 0))).unwrap();
     assert!(take(&log).is_empty());
@@ -462,7 +462,7 @@ fn a_role_that_was_asked_for_is_told_once_to_all_apps() {
 }
 
 #[test]
-fn a_controller_that_another_one_has_replaced_is_told_when_the_switch_refuses_it() {
+fn replaced_master_learns_of_it_when_the_switch_refuses_it() {
     let (apps, log) = two_apps(false);
     let mut network = TestNetwork::new(apps);
     let ours = switch_with_roles(&mut network, 1);
@@ -515,14 +515,13 @@ fn a_switch_of_1_0_is_never_asked_for_a_role() {
     assert_eq!(take(&log), ["one error 1"], "of its own message, and no role");
 }
 
-/// Events as `every_kind_of_event_can_be_raised` expects them.
-fn one_of_each_kind(handle: &Handle, dpid: DatapathId) -> [ControllerEvent; 10] {
+/// An event of each kind, and the beginning of what an app of the test notes of it.
+fn one_of_each_kind(handle: &Handle, dpid: DatapathId) -> Vec<(ControllerEvent, &'static str)> {
     let at = SwitchPort { dpid, port: PortNo(2) };
     let host = TopologyHost { mac: MacAddr([2; 6]), vlan: None, ipv4: vec![], ipv6: vec![], at };
     let down = PortDesc { state: PortState::LINK_DOWN, ..handle_port(handle, dpid, 2) };
     let link = TopologyLink { from: at, to: SwitchPort { port: PortNo(1), ..at } };
-    let role = RoleChange {
-        dpid,
+    let change = RoleChange {
         role: ControllerRole::Slave,
         generation_id: Some(3),
         reason: RoleReason::MasterRequest,
@@ -537,20 +536,19 @@ fn one_of_each_kind(handle: &Handle, dpid: DatapathId) -> [ControllerEvent; 10] 
         matching: Match::any().with(Field::InPort, 2),
         data: vec![7; 61],
     };
-    [
-        ControllerEvent::PacketIn { dpid, packet_in },
-        ControllerEvent::PortStatus {
-            dpid,
-            status: PortStatus { reason: PortReason::Modify, desc: down },
-        },
-        ControllerEvent::FlowRemoved { dpid, removed: removed() },
-        ControllerEvent::Error { dpid, xid: Xid(0), error },
-        ControllerEvent::Message { dpid, xid: Xid(0), message: Message::BarrierReply },
-        ControllerEvent::RoleChanged(role),
-        ControllerEvent::SwitchDown(dpid),
-        ControllerEvent::SwitchReady(handle.switch(dpid).unwrap()),
-        ControllerEvent::Link(LinkEvent::Up(link)),
-        ControllerEvent::Host(HostEvent::Up(host)),
+    let status = PortStatus { reason: PortReason::Modify, desc: down };
+    let (xid, removed, message) = (Xid(0), removed(), Message::BarrierReply);
+    vec![
+        (ControllerEvent::PacketIn { dpid, packet_in }, "packet 61"),
+        (ControllerEvent::PortStatus { dpid, status }, "port 2 up false"),
+        (ControllerEvent::FlowRemoved { dpid, removed }, "removed 77"),
+        (ControllerEvent::Error { dpid, xid, error }, "error 0"),
+        (ControllerEvent::Message { dpid, xid, message }, "OFPT_BARRIER_REPLY"),
+        (ControllerEvent::RoleChanged { dpid, change }, "role slave Some(3) master_request"),
+        (ControllerEvent::SwitchDown(dpid), "down 1"),
+        (ControllerEvent::SwitchReady(handle.switch(dpid).unwrap()), "ready"),
+        (ControllerEvent::Link(LinkEvent::Up(link)), "Up(TopologyLink"),
+        (ControllerEvent::Host(HostEvent::Up(host)), "host Up(TopologyHost"),
     ]
 }
 
@@ -563,25 +561,13 @@ fn every_kind_of_event_can_be_raised() {
     take(&log);
     let handle = network.handle();
     let mut events = handle.events();
-    for event in one_of_each_kind(&handle, dpid) {
+    for (event, expected) in one_of_each_kind(&handle, dpid) {
         handle.raise(event).unwrap();
         network.advance(Duration::ZERO);
-        let (told, seen) = (take(&log), events.try_recv().unwrap().unwrap());
-        assert_eq!(told.len() % 2, 0, "both apps are told: {told:?} of {seen:?}");
-        let told = told[0].strip_prefix("one ").unwrap();
-        let expected = match &*seen {
-            ControllerEvent::PacketIn { .. } => "packet 61",
-            ControllerEvent::PortStatus { .. } => "port 2 up false",
-            ControllerEvent::FlowRemoved { .. } => "removed 77",
-            ControllerEvent::Error { .. } => "error 0",
-            ControllerEvent::Message { .. } => "OFPT_BARRIER_REPLY",
-            ControllerEvent::RoleChanged(_) => "role slave Some(3) master_request",
-            ControllerEvent::SwitchDown(_) => "down 1",
-            ControllerEvent::SwitchReady(_) => "ready",
-            ControllerEvent::Link(_) => "Up(TopologyLink",
-            ControllerEvent::Host(_) => "host Up(TopologyHost",
-        };
-        assert!(told.starts_with(expected), "{told:?} of {seen:?}");
+        let (noted, seen) = (take(&log), events.try_recv().unwrap().unwrap());
+        assert_eq!(noted.len() % 2, 0, "both apps are told: {noted:?} of {seen:?}");
+        let noted = noted[0].strip_prefix("one ").unwrap();
+        assert!(noted.starts_with(expected), "{noted:?} of {seen:?}");
         // The apps of this test ask for a barrier at a packet, which is answered.
         let answers = if matches!(*seen, ControllerEvent::PacketIn { .. }) { 2 } else { 0 };
         for _ in 0..answers {
@@ -626,7 +612,7 @@ fn what_cannot_be_raised_is_an_error_and_a_full_queue_is_one() {
     assert_eq!(handle.raise(nobody), Err(HandleError::NoSwitch(DatapathId(9))));
     let message = Message::PacketOut(too_long());
     let unsaid = handle.raise(ControllerEvent::Message { dpid, xid: Xid(0), message });
-    assert!(matches!(unsaid, Err(HandleError::Unsaid { .. })), "{unsaid:?}");
+    assert!(matches!(unsaid, Err(HandleError::NotEncodable { .. })), "{unsaid:?}");
     let full = (0..1_000).find_map(|_| handle.raise(ControllerEvent::SwitchDown(dpid)).err());
     assert_eq!(full, Some(HandleError::Full(dpid)), "events have the bound of the queue");
 }

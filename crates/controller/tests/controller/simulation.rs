@@ -38,7 +38,7 @@ impl Peer for ControllerSide {
     fn take_event(&mut self, event: Event, now: Instant) {
         let mut shard = self.shard.borrow_mut();
         shard.take_event(&mut self.session, &mut self.connection, event, now);
-        shard.settle(&mut self.session, &mut self.connection, now);
+        shard.finish_turn(&mut self.session, &mut self.connection, now);
         self.outcomes.extend(self.session.take_outcomes());
     }
 
@@ -51,7 +51,7 @@ impl Peer for ControllerSide {
         self.connection.handle_timeout(now);
         let mut shard = self.shard.borrow_mut();
         shard.handle_timeout(&mut self.session, &mut self.connection, now);
-        shard.settle(&mut self.session, &mut self.connection, now);
+        shard.finish_turn(&mut self.session, &mut self.connection, now);
         self.outcomes.extend(self.session.take_outcomes());
     }
 }
@@ -148,7 +148,7 @@ fn s(seconds: u64) -> Duration {
 }
 
 #[test]
-fn the_hub_answers_every_packet_in_both_versions_over_any_fragmentation() {
+fn hub_answers_every_packet_in_both_versions_however_fragmented() {
     for seed in 0..20 {
         for (versions, version) in [
             (&[Version::V1_0][..], Version::V1_0),

@@ -1,9 +1,10 @@
 //! Statistics and descriptions: a question to the switch, and its answer with Ryu's keys.
 
 use super::{features, matching, render};
+use crate::byte_budget::ByteBudget;
 use crate::datapath::{Target, odd_answer};
+use crate::pause::pause;
 use crate::problem::Problem;
-use crate::room::Room;
 use crate::route::{Answer, Call, Reply};
 use crate::shape::{Of, Shape, key};
 use crate::words;
@@ -33,13 +34,10 @@ pub(crate) static FILTER: Shape = Shape {
     ],
 };
 
-/// Values that become text before other requests get their turn.
-const VALUES_A_TURN: usize = 256;
-
 /// A list under the switch's datapath id.
 async fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Value>) -> Listed {
     let mut text = String::new();
-    listed(&mut text, target.datapath.dpid, values, &Room::of_list(call)).await?;
+    listed(&mut text, target.datapath.dpid, values, &ByteBudget::of_list(call)).await?;
     Ok(Reply::Text(text))
 }
 
@@ -47,36 +45,23 @@ async fn list(call: &Call, target: &Target, values: impl IntoIterator<Item = Val
 /// million flow entries would take gigabytes.
 ///
 /// # Errors
-/// When there is no room for a value: half a list is none.
+/// When the budget is used up: half a list is none.
 pub(crate) async fn listed(
     text: &mut String,
     dpid: DatapathId,
     values: impl IntoIterator<Item = Value>,
-    room: &Room,
+    budget: &ByteBudget,
 ) -> Result<(), Problem> {
     // Writing to a string cannot fail.
     let _ = write!(text, "{{\"{}\":[", dpid.0);
     for (index, value) in values.into_iter().enumerate() {
         let before = text.len();
         let _ = write!(text, "{}{value}", if index == 0 { "" } else { "," });
-        room.take(text.len() - before)?;
+        budget.take(text.len() - before)?;
         pause(index).await;
     }
     text.push_str("]}");
     Ok(())
-}
-
-/// Lets other requests have their turn, now and then: all are served by one thread.
-pub(crate) async fn pause(index: usize) {
-    if index % VALUES_A_TURN == VALUES_A_TURN - 1 {
-        tokio::task::yield_now().await;
-    }
-}
-
-/// An answer has more bytes than it may.
-pub(crate) fn too_long(bytes_max: usize, hint: &str) -> Problem {
-    let words = format!("the answer has more than {bytes_max} bytes: ask for {hint}");
-    Problem::new(StatusCode::BAD_GATEWAY, words)
 }
 
 /// The switch answers another question than the one that it was asked.
@@ -187,7 +172,7 @@ pub(crate) async fn queue(call: Call) -> Listed {
     let port = port_of(&call, &target)?.unwrap_or(all);
     let queue = call.number("queue_id")?.map_or(QueueId::ALL, QueueId);
     let mut text = String::new();
-    queues_of(&mut text, &target, port, queue, &Room::of_list(&call)).await?;
+    queues_of(&mut text, &target, port, queue, &ByteBudget::of_list(&call)).await?;
     Ok(Reply::Text(text))
 }
 
@@ -200,12 +185,12 @@ pub(crate) async fn queues_of(
     target: &Target,
     port: PortNo,
     queue: QueueId,
-    room: &Room,
+    budget: &ByteBudget,
 ) -> Result<(), Problem> {
     let reply = target.ask(MultipartRequestBody::Queue { port, queue }).await?;
     let MultipartReplyBody::Queue(queues) = reply else { return Err(odd()) };
     let shown = queues.into_iter().map(|queue| render::queue_stats(target.version(), &queue));
-    listed(text, target.datapath.dpid, shown, room).await
+    listed(text, target.datapath.dpid, shown, budget).await
 }
 
 fn needs_meters(target: &Target) -> Result<(), Problem> {
@@ -223,7 +208,7 @@ pub(crate) async fn meter(call: Call) -> Listed {
     needs_meters(&target)?;
     let meter = call.number("meter_id")?.map_or(MeterId::ALL, MeterId);
     let mut text = String::new();
-    meters_of(&mut text, &target, meter, &Room::of_list(&call)).await?;
+    meters_of(&mut text, &target, meter, &ByteBudget::of_list(&call)).await?;
     Ok(Reply::Text(text))
 }
 
@@ -235,12 +220,12 @@ pub(crate) async fn meters_of(
     text: &mut String,
     target: &Target,
     meter: MeterId,
-    room: &Room,
+    budget: &ByteBudget,
 ) -> Result<(), Problem> {
     let reply = target.ask(MultipartRequestBody::Meter(meter)).await?;
     let MultipartReplyBody::Meter(meters) = reply else { return Err(odd()) };
     let shown = meters.into_iter().map(|it| render::meter_stats(target.version(), it));
-    listed(text, target.datapath.dpid, shown, room).await
+    listed(text, target.datapath.dpid, shown, budget).await
 }
 
 pub(crate) async fn meter_config(call: Call) -> Listed {
@@ -360,9 +345,10 @@ pub(crate) async fn role(call: Call) -> Listed {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILTER, VALUES_A_TURN};
+    use super::FILTER;
+    use crate::byte_budget::ByteBudget;
+    use crate::pause::VALUES_A_TURN;
     use crate::problem::Problem;
-    use crate::room::Room;
     use crate::shape::Fields;
     use openflow::DatapathId;
     use serde_json::{Value, json};
@@ -370,10 +356,10 @@ mod tests {
     async fn listed(
         dpid: u64,
         values: impl IntoIterator<Item = Value>,
-        room: &Room,
+        budget: &ByteBudget,
     ) -> Result<String, Problem> {
         let mut text = String::new();
-        super::listed(&mut text, DatapathId(dpid), values, room).await?;
+        super::listed(&mut text, DatapathId(dpid), values, budget).await?;
         Ok(text)
     }
 
@@ -381,18 +367,18 @@ mod tests {
     async fn a_list_is_whole_or_refused() {
         let values = || [json!({"a": 1}), json!([2])];
         let list = |bytes_max| async move {
-            let room = Room::new(bytes_max, "less");
-            listed(10, values(), &room).await
+            let budget = ByteBudget::new(bytes_max, "less");
+            listed(10, values(), &budget).await
         };
         assert_eq!(list(100).await.unwrap(), r#"{"10":[{"a":1},[2]]}"#);
-        assert_eq!(listed(1, [], &Room::new(0, "less")).await.unwrap(), r#"{"1":[]}"#);
+        assert_eq!(listed(1, [], &ByteBudget::new(0, "less")).await.unwrap(), r#"{"1":[]}"#);
         let refused = list(10).await.unwrap_err().to_value();
         assert_eq!(refused["error"], "the answer has more than 10 bytes: ask for less");
     }
 
     #[tokio::test]
-    async fn the_lists_of_all_switches_have_one_room_and_none_is_made_beyond_it() {
-        let room = Room::new(30, "less");
+    async fn lists_of_all_switches_share_a_budget_and_end_with_it() {
+        let budget = ByteBudget::new(30, "less");
         let made = std::cell::Cell::new(0);
         // Ten bytes each, with the comma.
         let values = |count: usize| {
@@ -402,16 +388,16 @@ mod tests {
                 json!("1234567")
             })
         };
-        listed(1, values(2), &room).await.unwrap();
-        assert!(listed(2, values(1000), &room).await.is_err());
+        listed(1, values(2), &budget).await.unwrap();
+        assert!(listed(2, values(1000), &budget).await.is_err());
         assert_eq!(made.get(), 2 + 2);
     }
 
     #[tokio::test]
     async fn a_long_list_leaves_others_their_turn() {
         let values = (0..10 * VALUES_A_TURN).map(|number| json!(number));
-        let room = Room::new(usize::MAX, "less");
-        let listing = listed(1, values, &room);
+        let budget = ByteBudget::new(usize::MAX, "less");
+        let listing = listed(1, values, &budget);
         let turns = std::cell::Cell::new(0);
         let other = async {
             loop {

@@ -26,12 +26,9 @@ const ALLOWED_NAMES: &[(&str, &str)] = &[];
 /// Crates whose words are still those of before.
 const UNSWEPT: &[&str] = &[
     "cli",
-    "cluster",
-    "controller",
     "datapath",
     "openflow",
     "packet",
-    "python",
     "rest",
     "switch",
     "wire",

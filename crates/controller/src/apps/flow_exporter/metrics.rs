@@ -1,4 +1,4 @@
-//! What is exported, and its text in Prometheus' exposition format, version 0.0.4.
+//! The metrics that are exported, and their text in Prometheus' exposition format, version 0.0.4.
 //!
 //! Counters that a switch does not keep (all ones) are left out, never shown as a number.
 

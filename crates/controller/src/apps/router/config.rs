@@ -1,6 +1,6 @@
 //! The router's settings, and the routes of one switch made from them.
 
-use crate::apps::config::{Fault, NetworkPrefix, SwitchId};
+use crate::apps::config_values::{Fault, NetworkPrefix, SwitchId};
 use openflow::{DatapathId, Field, Match, PortNo};
 use packet::header::ethernet;
 use serde::Deserialize;
@@ -143,7 +143,7 @@ pub(super) struct Routes {
     routes: Vec<RouterRoute>,
 }
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextHop {
     pub(super) address: Ipv4Addr,

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_repeats_the_header_and_is_never_about_a_complaint() {
+    fn complaint_repeats_the_header_and_is_never_about_another() {
         let lost = frame().ipv4(Ipv4::new(HOST, Ipv4Addr::new(192, 0, 2, 1))).udp(5, 6).build();
         let message = complain(&lost, ROUTER, Complaint::TimeExceeded).unwrap();
         verify(&message).unwrap();

@@ -15,7 +15,7 @@ mod table;
 pub use table::{RouterAddress, RouterRefusal, StaticRoute};
 
 use crate::app::App;
-use crate::apps::config::NetworkPrefix;
+use crate::apps::config_values::NetworkPrefix;
 use crate::apps::frame::bridged;
 use crate::apps::microflow::key_of;
 use crate::apps::router::neighbours::Neighbours;
@@ -56,7 +56,7 @@ struct VlanRouter {
     seconds: u32,
 }
 
-/// What a router of a VLAN has.
+/// Addresses and routes of a router of a VLAN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownRouter {
     /// The VLAN; 0 is packets of any.
@@ -85,7 +85,7 @@ pub enum RouterChange {
     DeleteRoutes(Option<u16>),
 }
 
-/// A change that a router has taken, and what its switch must be told.
+/// A change that a router has taken, and the messages for its switch.
 #[derive(Debug)]
 pub struct RouterUpdate {
     /// Numbers of what was added or deleted.
@@ -96,7 +96,7 @@ pub struct RouterUpdate {
     pub messages: Vec<Message>,
     /// To be sent behind them: who has the gateway, and that the router is there.
     pub questions: Vec<Message>,
-    /// What takes `messages` back.
+    /// Messages that take `messages` back.
     pub undo_messages: Vec<Message>,
     dpid: DatapathId,
     vlan: u16,
@@ -148,7 +148,7 @@ impl ManagedRouters {
         shown.collect()
     }
 
-    /// Changes a router. What the switch must be told comes back; when the switch refuses it,
+    /// Changes a router. The messages for the switch come back; when the switch refuses it,
     /// [`ManagedRouters::undo`] takes the change back. Changes must come one after the other.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Who is on the networks of a router: what ARP has told, and packets that wait for it.
+//! Neighbours on the networks of a router: the answers of ARP, and packets that wait for them.
 //!
 //! Everybody can ask for hosts that do not exist and answer for ones that nobody asked for. So the
 //! table takes those who were asked for, or who ask for the router, up to a bound, and few packets
@@ -50,7 +50,7 @@ struct Waiting {
     tries: u8,
 }
 
-/// What came of an ARP packet.
+/// The outcome of an ARP packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heard {
     /// The neighbour was known by another Ethernet address or at another port.

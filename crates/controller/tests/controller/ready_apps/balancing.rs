@@ -126,7 +126,7 @@ fn a_client_of_whom_nothing_was_heard_is_asked_for() {
 }
 
 #[test]
-fn other_packets_are_switched_and_others_for_the_service_go_nowhere() {
+fn other_packets_are_switched_and_odd_ones_for_the_service_drop() {
     let mut fabric = balancer();
     fabric.send((1, 4), &super::fabric::arp_request(4, 1));
     assert_eq!(fabric.arrived_at(), [(1, 1), (1, 2), (1, 3)]);

@@ -49,7 +49,7 @@ fn no_app_forwards_what_a_bridge_keeps_to_its_link() {
 }
 
 #[test]
-fn the_repeater_sends_everything_everywhere_without_the_controller() {
+fn repeater_sends_everything_everywhere_without_the_controller() {
     for &version in Version::ALL {
         let mut fabric = one_switch(AppName::Repeater, "", version);
         fabric.send((1, 2), &udp(1, 2, 53));

@@ -60,7 +60,7 @@ fn links_are_found_in_both_directions_and_go_with_a_port() {
 }
 
 #[test]
-fn a_link_that_carries_nothing_is_forgotten_without_a_sign_of_its_ports() {
+fn link_that_carries_nothing_is_forgotten_though_ports_are_up() {
     let mut fabric = ring(3, Version::V1_3);
     fabric.cut((1, 2));
     fabric.advance(seconds(10));
@@ -134,7 +134,7 @@ fn pairs_talk_over_the_shortest_path_and_around_a_failure() {
 }
 
 #[test]
-fn hosts_are_known_with_their_addresses_and_followed_when_they_move() {
+fn hosts_are_known_by_their_addresses_and_followed_on_moves() {
     for &version in Version::ALL {
         let mut fabric = ring(4, version);
         fabric.send((1, 3), &arp_request(1, 2));
@@ -181,7 +181,7 @@ fn a_host_that_feigns_probes_makes_no_link() {
 }
 
 #[test]
-fn a_flood_of_addresses_and_a_flapping_port_leave_the_others_alone() {
+fn address_flood_and_a_flapping_port_leave_the_others_alone() {
     let mut fabric = ring(3, Version::V1_3);
     for number in 1_000..3_000 {
         fabric.send((1, 4), &arp_request(number, 1));

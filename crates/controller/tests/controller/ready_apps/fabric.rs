@@ -101,24 +101,24 @@ impl Fabric {
         let test_switch = TestSwitch::new(dpid, ports).with_version(version);
         let id = self.network.add_switch(test_switch);
         self.network.answer(id, move |message| one.borrow().statistics(message));
-        self.settle();
+        self.run_until_idle();
     }
 
     /// A switch is told something from beside the apps.
-    pub(crate) fn tell(&mut self, dpid: u64, messages: Vec<Message>) {
+    pub(crate) fn send_all(&mut self, dpid: u64, messages: Vec<Message>) {
         let mut frames = VecDeque::new();
         for message in messages {
             self.take(dpid, message, &mut frames);
         }
         self.carry(frames);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// A switch is gone, with its connection and its forwarding.
     pub(crate) fn disconnect(&mut self, dpid: u64) {
         self.switches.remove(&dpid);
         self.network.disconnect(DatapathId(dpid));
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Joins two ports by a cable.
@@ -141,7 +141,7 @@ impl Fabric {
         let now = self.now();
         one.borrow_mut().datapath.port_set(PortDesc { state, ..desc(port) }, now);
         self.network.set_port_up(DatapathId(dpid), port, is_up);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// A link carries nothing any more, and its ports do not know.
@@ -153,7 +153,7 @@ impl Fabric {
     /// A host's frame comes in by a port; what that causes runs to its end.
     pub(crate) fn send(&mut self, at: At, frame: &[u8]) {
         self.carry(VecDeque::from([(at, frame.to_vec())]));
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Frames that have arrived at ports without links since this was called last, in the order of
@@ -190,7 +190,7 @@ impl Fabric {
         while self.network.now() < end {
             let step = Duration::from_millis(100).min(end - self.network.now());
             self.network.advance(step);
-            self.settle();
+            self.run_until_idle();
         }
     }
 
@@ -202,7 +202,7 @@ impl Fabric {
         stats.iter().map(|entry| format_flow_stats(one.version, entry)).collect()
     }
 
-    /// How many flow entries a switch has whose text has this part.
+    /// The number of flow entries of a switch whose text has this part.
     pub(crate) fn count_entries(&self, dpid: u64, part: &str) -> usize {
         self.entries(dpid).iter().filter(|entry| entry.contains(part)).count()
     }
@@ -212,7 +212,7 @@ impl Fabric {
     }
 
     /// Carries out what the controller has sent, until it sends nothing more.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_until_idle(&mut self) {
         for _ in 0..FRAMES_MAX {
             let mut frames = VecDeque::new();
             let mut is_idle = true;

@@ -165,7 +165,7 @@ fn a_meter_drops_what_is_above_its_rate_and_1_0_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_in_the_settings_is_named_with_line_key_and_what_is_allowed() {
+fn faults_in_the_settings_are_named_with_line_key_and_remedy() {
     for (text, parts) in [
         ("[fire]\n", &["1:", "fire", "firewall"][..]),
         ("[firewall]\ndefault = \"perhaps\"\n", &["2:", "default", "allow", "deny"]),

@@ -103,8 +103,8 @@ impl Managed {
 
     fn change(&mut self, change: RouterChange) -> Vec<u16> {
         let update = self.try_change(change).unwrap();
-        self.fabric.tell(DPID.0, update.messages);
-        self.fabric.tell(DPID.0, update.questions);
+        self.fabric.send_all(DPID.0, update.messages);
+        self.fabric.send_all(DPID.0, update.questions);
         assert_eq!(self.fabric.errors, []);
         update.ids
     }
@@ -121,7 +121,7 @@ impl Managed {
         self.fabric.send(from.at(), frame);
     }
 
-    /// What has arrived: ports and keys, in the VLAN.
+    /// Packets that have arrived: ports and keys, in the VLAN.
     fn arrived(&mut self) -> Vec<(u32, FlowKey, Vec<u8>)> {
         let arrived = self.fabric.arrived().into_iter();
         let read = arrived.map(|((_, port), frame)| {
@@ -278,7 +278,7 @@ fn a_route_leads_to_its_gateway_once_that_is_heard() {
 }
 
 #[test]
-fn what_goes_leaves_no_entry_and_what_is_refused_changes_nothing() {
+fn gone_parts_leave_no_entry_and_refused_ones_change_nothing() {
     for &version in Version::ALL {
         let mut managed = Managed::with_networks(version, 2);
         let before = managed.fabric.entries(DPID.0);
@@ -286,10 +286,10 @@ fn what_goes_leaves_no_entry_and_what_is_refused_changes_nothing() {
         assert_eq!(refused, Err(RouterRefusal::AddressOverlaps(1)));
         let update = managed.try_change(address("10.0.3.1/24")).unwrap();
         let undo = update.undo_messages.clone();
-        managed.fabric.tell(DPID.0, update.messages.clone());
+        managed.fabric.send_all(DPID.0, update.messages.clone());
         assert!(managed.fabric.entries(DPID.0).len() > before.len());
         managed.routers.undo(update);
-        managed.fabric.tell(DPID.0, undo);
+        managed.fabric.send_all(DPID.0, undo);
         let without_counters = |entries: Vec<String>| -> Vec<String> {
             let kept = |entry: &String| entry.split_once("priority").map(|(_, it)| it.to_owned());
             entries.iter().filter_map(kept).collect()

@@ -144,7 +144,7 @@ fn hosts_of_two_networks_talk_and_entries_take_over() {
 }
 
 #[test]
-fn the_longest_prefix_decides_even_while_its_next_hop_is_unknown() {
+fn longest_prefix_decides_even_while_its_next_hop_is_unknown() {
     for &version in Version::ALL {
         let mut fabric = router(version);
         fabric.send(A.at, &A.udp(Ipv4Addr::new(192, 168, 1, 1), 64));

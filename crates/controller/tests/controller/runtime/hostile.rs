@@ -68,7 +68,8 @@ fn a_switch_that_does_not_read_costs_its_bound_and_nothing_else() {
             assert!(other.round_trip(&[round; 100]).await);
         }
         assert!(handle.stats().commands_full >= 1);
-        // What waits is given up after the deadline, so that who waits for room learns it.
+        // What waits is given up after the deadline, so that a caller that waits for room learns
+        // it.
         let outcome = handle.apply(dpid, vec![big_packet_out()]).await;
         let is_given_up = matches!(outcome, Err(HandleError::Silent(_) | HandleError::NoSwitch(_)));
         assert!(is_given_up, "{outcome:?}");
@@ -110,17 +111,17 @@ fn each_message_of_a_batch_that_finds_the_queue_full_counts() {
 }
 
 #[test]
-fn packet_ins_of_a_switch_that_does_not_read_are_dropped_and_counted() {
+fn packet_ins_of_a_switch_that_never_reads_are_dropped_counted() {
     let (running, _) = start(hub(), Options { probe_after: None, ..Options::default() });
     run(async {
         let mut unread = raw(&running.endpoints()[0]).await;
         unread.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).await.unwrap();
         // Hello and features request come first; the answer takes the request's xid.
-        let mut said = vec![0; 1024];
+        let mut seen = vec![0; 1024];
         let mut length = 0;
         let request = loop {
-            length += unread.read(&mut said[length..]).await.unwrap();
-            let mut rest = &said[..length];
+            length += unread.read(&mut seen[length..]).await.unwrap();
+            let mut rest = &seen[..length];
             let mut found = None;
             while let [_, kind, high, low, at @ ..] = rest
                 && at.len() >= 4
@@ -143,9 +144,9 @@ fn packet_ins_of_a_switch_that_does_not_read_are_dropped_and_counted() {
         // The question for the ports is refused, with whatever xid; it is ready all the same.
         let mut length = 0;
         let request = loop {
-            length += unread.read(&mut said[length..]).await.unwrap();
-            let at = said[..length].windows(2).position(|pair| pair == [4, 18]);
-            if let Some(xid) = at.and_then(|at| said.get(at + 4..at + 8)) {
+            length += unread.read(&mut seen[length..]).await.unwrap();
+            let at = seen[..length].windows(2).position(|pair| pair == [4, 18]);
+            if let Some(xid) = at.and_then(|at| seen.get(at + 4..at + 8)) {
                 break [xid[0], xid[1], xid[2], xid[3]];
             }
         };
@@ -167,7 +168,7 @@ fn packet_ins_of_a_switch_that_does_not_read_are_dropped_and_counted() {
 }
 
 #[test]
-fn a_storm_of_garbage_and_half_open_connections_keeps_no_switch_out() {
+fn garbage_and_half_open_connections_keep_no_switch_out() {
     let (running, lines) = start(hub(), Options { shards: 2, ..Options::default() });
     let endpoint = running.endpoints()[0].clone();
     run(async {
@@ -320,12 +321,12 @@ async fn one_of_each_shard(running: &Running, shards: usize) -> BTreeMap<usize, 
 }
 
 /// Has the app hang, until the log says so.
-async fn hang(switch: &mut Scripted, is_told: impl FnMut() -> bool) {
+async fn hang(switch: &mut Scripted, is_reported: impl FnMut() -> bool) {
     let packet_in = super::scripted::packet_in(b"hang");
     switch.connection().send_as(openflow::Xid(0), &packet_in).unwrap();
     tokio::select! {
         () = switch.until_end() => panic!("its connection stays"),
-        () = until("the log names the app", is_told) => {}
+        () = until("the log names the app", is_reported) => {}
     }
 }
 
@@ -336,9 +337,9 @@ fn a_handler_that_hangs_blocks_its_shard_alone_and_is_named() {
     run(async {
         let mut switches = one_of_each_shard(&running, 3).await;
         let (blocked, mut switch) = switches.remove(&0).unwrap();
-        let said = |what: &str| lines.lock().unwrap().iter().any(|line| line.contains(what));
+        let has_line = |what: &str| lines.lock().unwrap().iter().any(|line| line.contains(what));
         let line = format!("a handler of Hanging for switch {:016x} has not ret", blocked);
-        hang(&mut switch, || said(&line)).await;
+        hang(&mut switch, || has_line(&line)).await;
         // Who waits for one of its switches is told so.
         let asked = handle.barrier(DatapathId(blocked)).await;
         assert_eq!(asked, Err(HandleError::Blocked(DatapathId(blocked))));
@@ -351,7 +352,7 @@ fn a_handler_that_hangs_blocks_its_shard_alone_and_is_named() {
             assert!(again.round_trip(b"well").await, "{dpid}");
         }
         hanging.let_go();
-        until("the log says that it goes on", || said("the handler of Hanging has ret")).await;
+        until("the log says that it goes on", || has_line("the handler of Hanging has ret")).await;
         assert!(switch.round_trip(b"well").await);
     });
     running.stop().unwrap();
@@ -363,8 +364,8 @@ fn a_controller_whose_handler_hangs_can_be_ended() {
         let (running, lines, hanging) = with_hanging(shards);
         run(async {
             let (_, (_, switch)) = &mut one_of_each_shard(&running, 1).await.pop_first().unwrap();
-            let is_told = || lines.lock().unwrap().iter().any(|line| line.contains("Hanging"));
-            hang(switch, is_told).await;
+            let is_reported = || lines.lock().unwrap().iter().any(|line| line.contains("Hanging"));
+            hang(switch, is_reported).await;
         });
         let (ended, has_ended) = mpsc::channel();
         std::thread::spawn(move || ended.send(running.stop()));

@@ -54,7 +54,7 @@ fn packet_in(data: &[u8]) -> Message {
     })
 }
 
-/// A 1.0 switch that sends so many packet-ins, once the table has been cleared, and waits for their
+/// A 1.0 switch that sends `count` packet-ins, once the table has been cleared, and waits for their
 /// packet-outs.
 async fn run_switch(endpoint: &Endpoint, dpid: u64, packets: u32) {
     let stream = Stream::connect(endpoint, None).await.unwrap();
@@ -96,9 +96,9 @@ fn several_switches_are_served_while_others_send_garbage() {
         let mut silent = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
         let mut garbage = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
         garbage.write_all(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n").await.unwrap();
-        let mut said = Vec::new();
-        garbage.read_to_end(&mut said).await.unwrap();
-        assert_eq!(said.get(..2), Some(&[4, 0][..]), "a hello, then the refusal, then the end");
+        let mut answer = Vec::new();
+        garbage.read_to_end(&mut answer).await.unwrap();
+        assert_eq!(answer.get(..2), Some(&[4, 0][..]), "a hello, then the refusal, then the end");
         let mut half = tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap();
         half.write_all(&[4, 0, 0, 8, 0, 0]).await.unwrap();
         let (one, two) = (run_switch(&endpoint, 1, 20_000), run_switch(&endpoint, 2, 20_000));
@@ -127,7 +127,7 @@ fn an_address_in_use_ends_the_start_with_the_remedy() {
 }
 
 #[test]
-fn a_switch_that_listens_is_connected_to_and_again_after_it_has_gone() {
+fn listening_switch_is_connected_to_again_after_it_has_gone() {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

@@ -50,7 +50,7 @@ pub(crate) struct Scripted {
     link: Link,
     dpid: DatapathId,
     auxiliary_id: u8,
-    has_told_ports: bool,
+    has_sent_ports: bool,
 }
 
 impl Scripted {
@@ -67,7 +67,7 @@ impl Scripted {
             link: Link::new(stream, settings),
             dpid: DatapathId(dpid),
             auxiliary_id,
-            has_told_ports: false,
+            has_sent_ports: false,
         }
     }
 
@@ -95,7 +95,7 @@ impl Scripted {
 
     /// Until an auxiliary connection has said all that it is asked.
     pub(crate) async fn known(&mut self) {
-        while !self.has_told_ports {
+        while !self.has_sent_ports {
             self.link.turn().await;
             while let Some(event) = self.link.connection().poll_event() {
                 if let Event::Message { xid, message } = event {
@@ -113,7 +113,7 @@ impl Scripted {
             let features = Features { datapath_id, auxiliary_id, ..Features::default() };
             Message::FeaturesReply(features)
         } else if let Message::MultipartRequest(_) = message {
-            self.has_told_ports = true;
+            self.has_sent_ports = true;
             let body = MultipartReplyBody::PortDesc(Vec::new());
             Message::MultipartReply(MultipartReply { more: false, body })
         } else if let Message::BarrierRequest = message {

@@ -3,7 +3,9 @@
 use super::scripted::{Scripted, run, start, until};
 use channel::{Endpoint, Tls, TlsFiles, pki};
 use controller::apps::Hub;
-use controller::{App, AppList, HandleError, LinkEvent, Options, PacketIn, Switch, SwitchPort};
+use controller::{
+    App, AppList, ControllerEvent, HandleError, LinkEvent, Options, PacketIn, Switch, SwitchPort,
+};
 use controller::{EventError, TopologyLink};
 use openflow::{DatapathId, Message, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::SystemTime;
 
-/// Which threads have run handlers for a switch.
+/// The threads that have run handlers for a switch.
 type Threads = Arc<Mutex<BTreeMap<DatapathId, BTreeSet<String>>>>;
 
 /// Notes on which thread it runs, and leaves the rest to the apps after it.
@@ -135,7 +137,9 @@ fn handles_reach_switches_of_every_shard() {
     assert_eq!(handle.barrier_blocking(nobody), Err(HandleError::NoSwitch(nobody)));
     let mut events = handle.events();
     let port = SwitchPort { dpid: DatapathId(1), port: PortNo(1) };
-    handle.raise_link(LinkEvent::Down(TopologyLink { from: port, to: port })).unwrap();
+    handle
+        .raise(ControllerEvent::Link(LinkEvent::Down(TopologyLink { from: port, to: port })))
+        .unwrap();
     assert!(events.recv_blocking().is_ok());
     running.stop().unwrap();
     serving.join().unwrap();

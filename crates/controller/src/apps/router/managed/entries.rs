@@ -5,7 +5,7 @@
 //! with room for two entries above it: to a next hop, and to one at the ingress port.
 
 use super::table::{RouterAddress, StaticRoute};
-use crate::apps::config::NetworkPrefix;
+use crate::apps::config_values::NetworkPrefix;
 use crate::apps::frame::{entry, to_controller};
 use crate::apps::router::neighbours::AGE_S;
 use crate::switch::delete_all;
@@ -31,7 +31,7 @@ const STATIC_PRIORITY: u16 = 2;
 const HOST_PRIORITY: u16 = 3 + 32;
 const SWITCHED_PRIORITY: u16 = 4 + 32;
 const OWN_PRIORITY: u16 = 5 + 32 + VLAN_PRIORITY;
-/// What entries of a VLAN have more.
+/// Priority that entries of a VLAN have more.
 const VLAN_PRIORITY: u16 = 1_000;
 /// Priorities from one of Ryu's to the next.
 const STEP: u16 = 3;
@@ -58,7 +58,7 @@ impl VlanOf {
         within(self.ipv4(), Field::Ipv4Dst, network)
     }
 
-    /// What is for no network of the VLAN goes nowhere.
+    /// The entry that drops packets for no network of the VLAN.
     pub(super) fn default_drop(self) -> FlowMod {
         let priority = self.priority(DEFAULT_PRIORITY);
         FlowMod { cookie: self.cookie(0), ..entry(priority, self.ipv4(), Vec::new()) }

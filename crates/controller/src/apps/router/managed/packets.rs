@@ -1,4 +1,4 @@
-//! What a managed router does with packets: ARP, echo replies and complaints by ICMP, and packets
+//! Packets of a managed router: ARP, echo replies and complaints by ICMP, and packets
 //! that go to a next hop.
 //!
 //! Anybody can send them. What is kept for them is bounded by [`Neighbours`], complaints by a rate,
@@ -8,7 +8,7 @@
 
 use super::VlanRouter;
 use super::entries::{Hop, VlanOf};
-use crate::apps::config::NetworkPrefix;
+use crate::apps::config_values::NetworkPrefix;
 use crate::apps::router::icmp::{self, Complaint};
 use crate::apps::router::neighbours::Parcel;
 use crate::apps::router::{ARP_REPLY, ARP_REQUEST, BROADCAST, COMPLAINTS_PER_S};

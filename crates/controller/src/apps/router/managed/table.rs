@@ -3,7 +3,7 @@
 //! Ids go up and come again only when all have been given. What overlaps is refused with the id of
 //! what stands there. It must never look at a packet nor at a switch.
 
-use crate::apps::config::NetworkPrefix;
+use crate::apps::config_values::NetworkPrefix;
 use openflow::{MacAddr, PortNo};
 use std::net::Ipv4Addr;
 
@@ -29,7 +29,7 @@ pub struct StaticRoute {
     pub to: NetworkPrefix,
     /// The gateway, in the network of an address.
     pub via: Ipv4Addr,
-    /// Where the gateway is, once it has been heard.
+    /// Address and port of the gateway, once it has been heard.
     pub heard_at: Option<(MacAddr, PortNo)>,
 }
 
@@ -47,7 +47,7 @@ pub enum RouterRefusal {
     GatewayIsOwn {
         /// The gateway.
         gateway: Ipv4Addr,
-        /// Whose address it is.
+        /// The number of the address.
         id: u16,
     },
     /// There is a route to this network.
@@ -208,7 +208,7 @@ impl RouterTable {
 #[cfg(test)]
 mod tests {
     use super::{ENTRIES_MAX, RouterRefusal, RouterTable, next_id};
-    use crate::apps::config::NetworkPrefix;
+    use crate::apps::config_values::NetworkPrefix;
     use openflow::{MacAddr, PortNo};
     use std::net::Ipv4Addr;
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_stays_while_a_route_needs_it_and_the_longest_prefix_wins() {
+    fn address_stays_while_a_route_needs_it_longest_prefix_wins() {
         let mut table = RouterTable::default();
         table.add_address(prefix("10.0.1.1/24")).unwrap();
         table.add_address(prefix("10.0.2.1/24")).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_come_again_only_behind_the_last_one_and_the_table_is_bounded() {
+    fn ids_come_again_only_after_the_last_and_the_table_is_bounded() {
         let mut last = u16::MAX - 1;
         assert_eq!(next_id(&mut last, |_| false), u16::MAX);
         assert_eq!(next_id(&mut last, |id| id < 5), 5);

@@ -1,29 +1,30 @@
-//! The bytes that an answer may still get: what is long is refused before it is made.
+//! The size budget of an answer, shared by its switches: a list that is too long is refused before
+//! it is made.
 //!
-//! All switches of an answer take from the same room, each for one value at a time. It must never
-//! let half a list through: who finds no room ends with an error.
+//! All switches of an answer take from the same budget, each for one value at a time. It must never
+//! let half a list through: a list that finds none left ends with an error.
 
-use crate::ofctl::stats::too_long;
 use crate::problem::Problem;
 use crate::route::Call;
+use axum::http::StatusCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The room of an answer, for all its switches together.
+/// Remaining size budget of an answer, shared by its switches.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ByteBudget {
     bytes_max: usize,
     taken: AtomicUsize,
-    /// What to ask for when there is none.
+    /// A smaller request to advise when the budget is used up.
     hint: &'static str,
 }
 
-impl Room {
-    /// The room of a list of one switch.
+impl ByteBudget {
+    /// The budget of a list of one switch.
     pub(crate) fn of_list(call: &Call) -> Self {
         Self::new(call.answer_bytes_max, "a part of it, such as a table or a match")
     }
 
-    /// The room of the lists of the switches that a path names.
+    /// The budget of the lists of the switches that a path names.
     pub(crate) fn of_switches(call: &Call) -> Self {
         Self::new(call.answer_bytes_max, "one switch")
     }
@@ -37,14 +38,16 @@ impl Room {
         Self { bytes_max, taken: AtomicUsize::new(0), hint }
     }
 
-    /// Takes room.
+    /// Takes bytes.
     ///
     /// # Errors
-    /// There is less: half a list is none.
+    /// Fewer are left: half a list is none.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Problem> {
         if self.taken.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.bytes_max {
             return Ok(());
         }
-        Err(too_long(self.bytes_max, self.hint))
+        let (max, hint) = (self.bytes_max, self.hint);
+        let words = format!("the answer has more than {max} bytes: ask for {hint}");
+        Err(Problem::new(StatusCode::BAD_GATEWAY, words))
     }
 }

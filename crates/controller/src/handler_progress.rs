@@ -1,4 +1,4 @@
-//! Where the thread of a shard is: in a handler of which app, for which switch.
+//! Progress of a shard's thread: in a handler of which app it is, for which switch.
 //!
 //! The thread writes, the watchdog reads. Entering a handler costs the shard's own thread a few
 //! plain stores; nothing here is ever waited for by a thread that serves switches.
@@ -8,42 +8,42 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::watch;
 
-/// What stands in the place of a datapath id while a handler has no switch: that of a link.
+/// In place of a datapath id while a handler has no switch, such as that of a link.
 const NO_SWITCH: u64 = u64::MAX;
 
-/// One shard's place.
+/// Progress of one shard.
 #[derive(Debug)]
-pub(crate) struct Beat {
+pub(crate) struct HandlerProgress {
     /// Odd inside of handlers, even outside; each event has numbers of its own.
     turn: AtomicU64,
     app: AtomicUsize,
     dpid: AtomicU64,
     names: OnceLock<Vec<String>>,
-    /// The watchdog has told that a handler does not return.
+    /// The watchdog has reported that a handler does not return.
     is_slow: AtomicBool,
-    /// Whoever waits for a switch of this shard need not wait any more.
+    /// Callers that wait for a switch of this shard need not wait any more.
     blocked: watch::Sender<bool>,
 }
 
 /// A handler that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Inside {
+pub(crate) struct RunningHandler {
     pub(crate) turn: u64,
     pub(crate) app: String,
     pub(crate) dpid: Option<DatapathId>,
 }
 
 /// Handlers run as long as this lives, also when one panics.
-pub(crate) struct Entered<'a>(&'a Beat);
+pub(crate) struct HandlerScope<'a>(&'a HandlerProgress);
 
-impl Drop for Entered<'_> {
+impl Drop for HandlerScope<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.step();
     }
 }
 
-impl Default for Beat {
+impl Default for HandlerProgress {
     fn default() -> Self {
         Self {
             turn: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl Default for Beat {
     }
 }
 
-impl Beat {
+impl HandlerProgress {
     /// The names of the shard's apps, once they are made.
     pub(crate) fn set_names(&self, names: Vec<String>) {
         let set = self.names.set(names);
@@ -65,10 +65,10 @@ impl Beat {
 
     /// Handlers of an event begin.
     #[inline]
-    pub(crate) fn enter(&self, dpid: Option<DatapathId>) -> Entered<'_> {
+    pub(crate) fn enter(&self, dpid: Option<DatapathId>) -> HandlerScope<'_> {
         self.dpid.store(dpid.map_or(NO_SWITCH, |dpid| dpid.0), Ordering::Relaxed);
         self.step();
-        Entered(self)
+        HandlerScope(self)
     }
 
     /// The next handler is that of the app at this place.
@@ -84,7 +84,7 @@ impl Beat {
     }
 
     /// The handler that runs now, if one does.
-    pub(crate) fn inside(&self) -> Option<Inside> {
+    pub(crate) fn running(&self) -> Option<RunningHandler> {
         let turn = self.turn.load(Ordering::Acquire);
         if turn.is_multiple_of(2) {
             return None;
@@ -94,14 +94,14 @@ impl Beat {
         let app = app.map_or_else(|| "an app".to_owned(), Clone::clone);
         let dpid = self.dpid.load(Ordering::Relaxed);
         let dpid = (dpid != NO_SWITCH).then_some(DatapathId(dpid));
-        Some(Inside { turn, app, dpid })
+        Some(RunningHandler { turn, app, dpid })
     }
 
     pub(crate) fn set_slow(&self, is_slow: bool) {
         self.is_slow.store(is_slow, Ordering::Release);
     }
 
-    /// Whether the watchdog has told that a handler does not return.
+    /// Whether the watchdog has reported that a handler does not return.
     pub(crate) fn is_slow(&self) -> bool {
         self.is_slow.load(Ordering::Acquire)
     }
@@ -110,7 +110,7 @@ impl Beat {
         self.blocked.send_replace(is_blocked);
     }
 
-    /// Done when a handler has not returned for so long that nobody should wait for it.
+    /// Done when a handler has not returned for the time after which nobody should wait for it.
     pub(crate) async fn blocked(&self) {
         let mut blocked = self.blocked.subscribe();
         if blocked.wait_for(|is_blocked| *is_blocked).await.is_err() {
@@ -120,7 +120,7 @@ impl Beat {
     }
 }
 
-/// The last word of a type's path: what an app is called that gives itself no name.
+/// The last word of a type's path: the name of an app that gives itself none.
 pub(crate) fn short_name(path: &str) -> &str {
     let path = path.split('<').next().unwrap_or(path);
     path.rsplit("::").next().unwrap_or(path)
@@ -128,28 +128,28 @@ pub(crate) fn short_name(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beat, short_name};
+    use super::{HandlerProgress, short_name};
     use openflow::DatapathId;
 
     #[test]
-    fn a_handler_is_seen_while_it_runs_and_never_after_a_panic() {
-        let beat = Beat::default();
-        beat.set_names(vec!["One".into(), "Two".into()]);
-        assert_eq!(beat.inside(), None);
-        let entered = beat.enter(Some(DatapathId(7)));
-        beat.at(1);
-        let first = beat.inside().unwrap();
+    fn handler_is_seen_while_it_runs_and_never_after_a_panic() {
+        let progress = HandlerProgress::default();
+        progress.set_names(vec!["One".into(), "Two".into()]);
+        assert_eq!(progress.running(), None);
+        let entered = progress.enter(Some(DatapathId(7)));
+        progress.at(1);
+        let first = progress.running().unwrap();
         assert_eq!((first.app.as_str(), first.dpid), ("Two", Some(DatapathId(7))));
         drop(entered);
-        assert_eq!(beat.inside(), None);
+        assert_eq!(progress.running(), None);
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _entered = beat.enter(None);
+            let _entered = progress.enter(None);
             std::panic::resume_unwind(Box::new(()));
         }));
         assert!(unwound.is_err());
-        assert_eq!(beat.inside(), None);
-        let _entered = beat.enter(None);
-        assert!(beat.inside().is_some_and(|now| now.turn != first.turn && now.dpid.is_none()));
+        assert_eq!(progress.running(), None);
+        let _entered = progress.enter(None);
+        assert!(progress.running().is_some_and(|now| now.turn != first.turn && now.dpid.is_none()));
     }
 
     #[test]

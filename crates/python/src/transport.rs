@@ -1,11 +1,11 @@
-//! A connection of a switch, as the apps' thread sees it, and where what is sent to it goes.
+//! A connection of a switch, as the apps' thread sees it, and the transport of its messages.
 //!
-//! The runtime's connections are one outlet, the list of a test another; a
-//! [`crate::switch::Switch`] does not know which one it has.
+//! The runtime's connections are one transport, the list of a test another; a switch of the apps
+//! does not know which one it has.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use controller::MessageBatch;
 use openflow::message::{Features, MultipartRequestBody};
@@ -14,9 +14,9 @@ use openflow::{DatapathId, Message, PortNo, Version};
 use pyo3::{Py, PyAny};
 use wire::EncodeError;
 
-use crate::switch::Switch;
+use crate::lock::lock;
 
-/// What is asked of a switch.
+/// A question to a switch.
 pub(crate) enum Question {
     /// One message that has an answer of its own.
     One(Message),
@@ -26,46 +26,46 @@ pub(crate) enum Question {
     Checked(Vec<Message>),
 }
 
-/// Where messages go.
-pub(crate) trait Outlet: Send + Sync {
+/// The way of messages to a switch.
+pub(crate) trait Transport: Send + Sync {
     /// Sends a message; one that cannot be sent is counted.
     ///
     /// # Errors
-    /// The connection's version cannot say it.
-    fn send(&self, to: &Arc<Connected>, message: Message) -> Result<(), EncodeError>;
+    /// The connection's version has no encoding for it.
+    fn send(&self, to: &Arc<Connection>, message: Message) -> Result<(), EncodeError>;
 
     /// Asks; the answer, or why there is none, goes to `future`.
-    fn ask(&self, to: &Arc<Connected>, question: Question, future: Py<PyAny>);
+    fn ask(&self, to: &Arc<Connection>, question: Question, future: Py<PyAny>);
 }
 
 /// One connection of a switch.
-pub(crate) struct Connected {
+pub(crate) struct Connection {
     pub(crate) dpid: DatapathId,
     pub(crate) version: Version,
     pub(crate) features: Features,
-    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) transport: Arc<dyn Transport>,
     /// Packet-ins that wait for the apps.
     pub(crate) waiting: AtomicU64,
-    /// What handlers have sent and the outlet has not taken yet.
+    /// Messages that handlers have sent and the transport has not taken yet.
     pub(crate) gathered: Mutex<MessageBatch>,
     ports: Mutex<Arc<BTreeMap<PortNo, PortDesc>>>,
     is_over: AtomicBool,
     /// The object of the apps; only between ready and down, since it holds this one too.
-    object: Mutex<Option<Py<Switch>>>,
+    object: Mutex<Option<Py<PyAny>>>,
 }
 
-impl Connected {
+impl Connection {
     pub(crate) fn new(
         version: Version,
         features: Features,
         ports: BTreeMap<PortNo, PortDesc>,
-        outlet: Arc<dyn Outlet>,
+        transport: Arc<dyn Transport>,
     ) -> Self {
         Self {
             dpid: features.datapath_id,
             version,
             features,
-            outlet,
+            transport,
             waiting: AtomicU64::new(0),
             gathered: Mutex::new(MessageBatch::new(version)),
             ports: Mutex::new(Arc::new(ports)),
@@ -79,7 +79,7 @@ impl Connected {
         Arc::clone(&lock(&self.ports))
     }
 
-    /// Takes what a switch says of one of its ports.
+    /// Takes the status of one of its ports.
     pub(crate) fn take_port_status(&self, status: &PortStatus) {
         let mut ports = lock(&self.ports);
         let ports = Arc::make_mut(&mut ports);
@@ -104,12 +104,7 @@ impl Connected {
     }
 
     /// The object that the apps have of it.
-    pub(crate) fn object(&self) -> MutexGuard<'_, Option<Py<Switch>>> {
+    pub(crate) fn object(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
         lock(&self.object)
     }
-}
-
-/// A lock whose data no panic leaves half done.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
