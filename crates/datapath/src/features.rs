@@ -96,7 +96,7 @@ mod tests {
             }
         }
         // `enum ofp_action_type` ends with 11 in 1.0 and with 27 in 1.3. Numbers 28 to 31 are of
-        // later versions: whoever lets 1.3 have one of their actions adds its bit by its row.
+        // later versions: an action of theirs that 1.3 is given has its bit by its row.
         assert_eq!(action_bits(Version::V1_0), 0x0000_0fff);
         assert_eq!(action_bits(Version::V1_3) & 0x0fff_ffff, 0x0fff_9801);
     }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn set_field_needs_its_prerequisite_in_the_match_or_in_an_earlier_action() {
+    fn set_field_needs_its_prerequisite_in_match_or_earlier_action() {
         let ip = Match::any().with(Field::EthType, 0x0800);
         let set_dst = Action::set_field(Field::Ipv4Dst, 1);
         assert_eq!(run(Match::any(), std::slice::from_ref(&set_dst)), REFUSED);

@@ -132,7 +132,7 @@ impl Meter {
         &self.buckets
     }
 
-    /// Meters a packet of so many bytes against `buckets`, changing nothing here.
+    /// Meters a packet of this number of bytes against `buckets`, changing nothing here.
     pub(crate) fn meter(&self, buckets: &[TokenBucket], bytes: u64, now: Nanos) -> Metered {
         let mut buckets = buckets.to_vec();
         let band = acting(self.flags, &self.bands, &mut buckets, bytes, now);
@@ -177,7 +177,7 @@ impl Meter {
         self.band_counters = vec![BandCounter::default(); asked.bands.len()];
     }
 
-    /// Counters of the meter of this number, which so many entries use.
+    /// Counters of the meter of this number, which `flow_count` entries use.
     pub(crate) fn stats(&self, meter_id: MeterId, now: Nanos, flow_count: u32) -> MeterStats {
         let (duration_s, duration_ns) = now.age(self.since);
         MeterStats {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_burst_size_a_stall_costs_nothing_and_the_beginning_gives_little() {
+    fn without_a_burst_size_a_stall_is_free_and_the_start_is_small() {
         let mut m = meters(MeterFlags::PKTPS, &[drop_band(1000, 0)]);
         // Twice the rate, from a sender that stalls for up to 0.7 s.
         let mut count = 0;
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn remarking_raises_only_the_drop_precedence_of_assured_forwarding() {
+    fn remarking_raises_the_drop_precedence_of_assured_forwarding() {
         assert_eq!(remarked(10, 1), 12, "AF11 to AF12");
         assert_eq!(remarked(10, 2), 14, "AF11 to AF13");
         assert_eq!(remarked(14, 1), 14, "AF13 stays");

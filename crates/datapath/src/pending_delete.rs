@@ -18,14 +18,14 @@ pub(crate) struct PendingDelete<K> {
 }
 
 impl<K: Copy + Ord> PendingDelete<K> {
-    /// Whether it means what has this number and age.
-    pub(crate) fn means(&self, id: K, seq: u64) -> bool {
+    /// Whether it selects what has this number and age.
+    pub(crate) fn selects(&self, id: K, seq: u64) -> bool {
         seq < self.seq_end && self.id.is_none_or(|own| own == id)
     }
 
-    /// Looks at so many at most behind `after`: the numbers of those that are meant, and the last
+    /// Looks at up to `most` after `after`: the numbers of those that are selected, and the last
     /// that was looked at, or none at the end.
-    pub(crate) fn meant_in<V>(
+    pub(crate) fn selected_in<V>(
         &self,
         map: &BTreeMap<K, V>,
         seq: impl Fn(&V) -> u64,
@@ -38,9 +38,9 @@ impl<K: Copy + Ord> PendingDelete<K> {
             None => map.range((from, Bound::Unbounded)),
         };
         let looked_at = || range.clone().take(most);
-        let meant = looked_at().filter(|(id, held)| self.means(**id, seq(held)));
+        let selected = looked_at().filter(|(id, held)| self.selects(**id, seq(held)));
         let last = if looked_at().count() == most { looked_at().last() } else { None };
-        (meant.map(|(id, _)| *id).collect(), last.map(|(id, _)| *id))
+        (selected.map(|(id, _)| *id).collect(), last.map(|(id, _)| *id))
     }
 }
 
@@ -63,8 +63,8 @@ impl<K: Copy + Ord> PendingDeletes<K> {
         delete
     }
 
-    /// Whether any of them means what has this number and age.
+    /// Whether any of them selects what has this number and age.
     pub(crate) fn mean(&self, id: K, seq: u64) -> bool {
-        self.0.iter().filter_map(Weak::upgrade).any(|delete| delete.means(id, seq))
+        self.0.iter().filter_map(Weak::upgrade).any(|delete| delete.selects(id, seq))
     }
 }

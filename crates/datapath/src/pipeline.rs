@@ -59,7 +59,7 @@ impl Pipeline {
     }
 
     /// The tables that a number names: itself, or all; none when there is no such table.
-    pub(crate) fn meant(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
+    pub(crate) fn selected(&self, table_id: TableId) -> Option<std::ops::Range<u8>> {
         if table_id == TableId::ALL {
             Some(0..self.n_tables)
         } else {
@@ -67,18 +67,18 @@ impl Pipeline {
         }
     }
 
-    /// The tables in which a modify or delete looks. A message of 1.0 names none: it means an entry
-    /// wherever it resides (its clause 4.6).
+    /// The tables in which a modify or delete looks. A message of 1.0 names none: it selects an
+    /// entry wherever it resides (its clause 4.6).
     ///
     /// # Errors
     /// `OFPFMFC_BAD_TABLE_ID` when there is no such table.
-    pub(crate) fn meant_by(
+    pub(crate) fn tables_selected_by(
         &self,
         flow_mod: &FlowMod,
         version: Version,
     ) -> Result<std::ops::Range<u8>, Error> {
         let named = if version.has_pipeline() { flow_mod.table_id } else { TableId::ALL };
-        self.meant(named).ok_or(Error::FlowModBadTableId)
+        self.selected(named).ok_or(Error::FlowModBadTableId)
     }
 
     /// Most entries of a table.
@@ -115,11 +115,11 @@ impl Pipeline {
     /// # Errors
     /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
     pub(crate) fn table_mod(&mut self, asked: &TableMod) -> Result<(), Error> {
-        let meant = self.meant(asked.table_id).ok_or(Error::TableModBadTable)?;
+        let selected = self.selected(asked.table_id).ok_or(Error::TableModBadTable)?;
         if asked.config & !CONFIG_DEPRECATED != 0 {
             return Err(Error::TableModBadConfig);
         }
-        let tables = self.tables.iter_mut().take(meant.end.into()).skip(meant.start.into());
+        let tables = self.tables.iter_mut().take(selected.end.into()).skip(selected.start.into());
         for table in tables.flatten() {
             table.config = asked.config;
         }

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_changing_and_repeating_are_told_apart() {
+    fn adding_changing_and_repeating_are_distinguished() {
         let mut ports = Ports::default();
         assert_eq!(ports.set(desc(1), Nanos(0)), Some(PortReason::Add));
         assert_eq!(ports.set(desc(1), Nanos(1)), None);

@@ -84,7 +84,7 @@ impl Strict {
         Self { precedence: Precedence::of_flow_mod(flow_mod, version), priority, all_fields }
     }
 
-    /// Whether it means an entry of its match.
+    /// Whether it selects an entry of its match.
     pub(crate) fn takes(self, entry: EntryRank) -> bool {
         self.precedence == entry.precedence
             || self.priority == Some(entry.priority)
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn only_1_0_knows_exact_entries_and_1_3_names_them_by_their_priority() {
+    fn only_1_0_has_exact_entries_and_1_3_names_them_by_priority() {
         let form = TupleForm { is_exact: true, ..TupleForm::default() };
         let mut flow_mod = FlowMod::new(FlowModCommand::DeleteStrict);
         flow_mod.matching = Match::any().in_form(form);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_without_wildcards_name_an_entry_of_1_3_whatever_its_priority() {
+    fn exact_fields_name_an_entry_of_1_3_whatever_its_priority() {
         let strict = |wildcards| {
             let difference = TwelveTuple { wildcards, ..TwelveTuple::default() };
             let mut flow_mod = FlowMod::new(FlowModCommand::DeleteStrict);

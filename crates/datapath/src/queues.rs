@@ -263,7 +263,7 @@ impl<T> Scheduler<T> {
         queue.is_some_and(|queue| queue.frames.len() < queue.config.frames_max)
     }
 
-    /// Puts a frame of so many bytes into its queue.
+    /// Puts a frame of this number of bytes into its queue.
     ///
     /// # Errors
     /// The frame, when the queue is full.

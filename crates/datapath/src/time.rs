@@ -11,13 +11,13 @@ pub const NS_PER_S: u64 = 1_000_000_000;
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The moment so many whole seconds after the beginning.
+    /// The moment a number of whole seconds after the beginning.
     #[must_use]
     pub const fn from_s(seconds: u64) -> Self {
         Self(seconds.saturating_mul(NS_PER_S))
     }
 
-    /// The moment so many whole seconds later.
+    /// The moment a number of whole seconds later.
     #[must_use]
     pub const fn plus_s(self, seconds: u64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(NS_PER_S)))

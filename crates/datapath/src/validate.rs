@@ -4,8 +4,10 @@
 //! specification, before anything is changed (clause 5.9). What is let through must run; the match
 //! arms in `reference::actions` are the other half of this promise.
 
+use std::ops::Range;
+
 use openflow::field::VID_PRESENT;
-use openflow::flow::{FlowMod, FlowModFlags};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::message::PacketOut;
 use openflow::{
     Action, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo, QueueId,
@@ -15,6 +17,7 @@ use openflow::{
 use crate::action_set::in_set_order;
 use crate::known_fields::KnownFields;
 use crate::pipeline::Pipeline;
+use crate::precedence::Strict;
 
 /// The flags of 1.3.
 const FLAGS_1_3: FlowModFlags = FlowModFlags::SEND_FLOW_REM
@@ -66,12 +69,49 @@ pub(crate) fn check_match(matching: &Match, version: Version) -> Result<(), Erro
     }
 }
 
-/// The checks of an add or modify that look at no other entry.
+/// A flow-mod that has passed the checks that look at no entry, with the tables that it selects and
+/// the precedence that a strict one asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum CheckedFlowMod {
+    Add,
+    Modify(Range<u8>, Option<Strict>),
+    Delete(Range<u8>, Option<Strict>),
+}
+
+/// The checks of a flow-mod that look at no entry.
 ///
 /// # Errors
-/// `OFPFMFC_BAD_FLAGS`, `_BAD_TIMEOUT`, `_BAD_TABLE_ID`, `OFPBRC_BUFFER_UNKNOWN`, and all that
-/// [`check_match`], [`check_instructions`] and [`Pipeline::check`] have.
+/// `OFPFMFC_BAD_COMMAND`, `_BAD_FLAGS`, `_BAD_TIMEOUT`, `_BAD_TABLE_ID`, `OFPBRC_BUFFER_UNKNOWN`,
+/// and all that [`check_match`], [`check_instructions`] and [`Pipeline::check`] have.
 pub(crate) fn check_flow_mod(
+    flow_mod: &FlowMod,
+    version: Version,
+    pipeline: &Pipeline,
+    existing: &Existing<'_>,
+) -> Result<CheckedFlowMod, Error> {
+    let strict = || Some(Strict::of(flow_mod, version));
+    let (is_delete, strict) = match flow_mod.command {
+        FlowModCommand::Add => {
+            check_new_entry(flow_mod, version, pipeline, existing)?;
+            return Ok(CheckedFlowMod::Add);
+        }
+        FlowModCommand::Modify => (false, None),
+        FlowModCommand::ModifyStrict => (false, strict()),
+        FlowModCommand::Delete => (true, None),
+        FlowModCommand::DeleteStrict => (true, strict()),
+        FlowModCommand::Unknown(_) => return Err(Error::FlowModBadCommand),
+    };
+    if !is_delete {
+        check_new_entry(flow_mod, version, pipeline, existing)?;
+        return Ok(CheckedFlowMod::Modify(pipeline.tables_selected_by(flow_mod, version)?, strict));
+    }
+    let tables = pipeline.tables_selected_by(flow_mod, version)?;
+    check_match(&flow_mod.matching, version)?;
+    Ok(CheckedFlowMod::Delete(tables, strict))
+}
+
+/// The checks of an entry that an add or modify makes.
+fn check_new_entry(
     flow_mod: &FlowMod,
     version: Version,
     pipeline: &Pipeline,
@@ -82,7 +122,7 @@ pub(crate) fn check_flow_mod(
     if !pipeline.has(table) {
         return Err(Error::FlowModBadTableId);
     }
-    // Nothing is ever buffered, so no buffer can be meant.
+    // Nothing is ever buffered, so no buffer can be selected.
     if flow_mod.buffer_id.is_some() {
         return Err(Error::BadRequestBufferUnknown);
     }

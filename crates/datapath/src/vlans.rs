@@ -1,7 +1,7 @@
 //! Ports' part in VLANs when `NORMAL` forwards: access ports, trunks, native VLANs.
 //!
 //! The words are those of IEEE 802.1Q and of Open vSwitch's ports: an access port is in one VLAN
-//! and its frames bear no tag; a trunk carries many, told apart by their tags; frames without a
+//! and its frames bear no tag; a trunk carries many, with tags; frames without a
 //! tag on a trunk are in its native VLAN, or in VLAN 0 where it has none. Only `NORMAL` looks at
 //! this: flow entries see and send frames as they are.
 

@@ -1,7 +1,7 @@
 //! The two checksums of the internet: ones' complement (RFC 1071, updated by RFC 1624) and CRC32c
 //! (RFC 9260 appendix A).
 //!
-//! Numbers only: which bytes a checksum covers is said where headers are known.
+//! Numbers only: the bytes that a checksum covers are known where headers are.
 
 /// A ones' complement sum in the making. Pieces but the last have an even number of bytes.
 ///

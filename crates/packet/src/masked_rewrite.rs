@@ -1,5 +1,5 @@
 //! A rewrite of headers as masked words, with the checksums that follow and the VLAN tag that comes
-//! or goes: data for whoever carries it out beside the forwarder, as the kernel tier does.
+//! or goes: data for the kernel tier, which carries it out beside the forwarder.
 //!
 //! It names places of one shape of frames, so it must never be used on frames of another one.
 //! Places are those of the frame without its outermost VLAN tag, which a kernel keeps beside the

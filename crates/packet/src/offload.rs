@@ -258,7 +258,7 @@ impl Ip {
             && (self.protocol != IPPROTO_UDP || udp())
     }
 
-    /// The sum of the pseudo header for so many bytes of transport.
+    /// The sum of the pseudo header for this number of bytes of transport.
     fn pseudo_header(&self, frame: &[u8], length: u16) -> InternetChecksum {
         let Self { v4, l3, protocol, .. } = *self;
         let addresses = if v4 { l3 + 12..l3 + 20 } else { l3 + 8..l3 + 40 };
@@ -589,7 +589,7 @@ mod tests {
             let open = leave_open(frame.bytes_mut(), offload).unwrap();
             assert_eq!((open.start, open.offset), (start as u16, offset as u16));
             assert_ne!(frame.bytes(), right);
-            // What whoever comes next does with the sum that was left (virtio 1.2, 5.1.6.2).
+            // What the next receiver does with the sum that was left (virtio 1.2, 5.1.6.2).
             let mut sum = InternetChecksum::default();
             sum.add(&frame.bytes()[start..]);
             assert_eq!(sum.finish().to_be_bytes(), right[start + offset..start + offset + 2]);

@@ -44,7 +44,7 @@ const IPV6: u8 = 9;
 /// Most VLAN tags of a shape.
 const TAGS_MAX: u8 = 2;
 
-/// Bits of a shape's number that are its VLAN tags; the kind of headers stands above.
+/// Bits of a shape's number that are its VLAN tags; the kind of headers is in the higher ones.
 const TAG_BITS: u8 = 2;
 
 /// A frame's shape: what it holds behind the EtherType, and how many VLAN tags, at most two.
@@ -175,7 +175,7 @@ impl Shape {
         Self::of(frame)
     }
 
-    /// Whether a VLAN tag stands behind the addresses.
+    /// Whether a VLAN tag follows the addresses.
     #[inline]
     #[must_use]
     pub fn begins_tagged(frame: &[u8]) -> bool {
@@ -435,11 +435,11 @@ mod tests {
         let key = extract(frame, &Meta::port(PortNo(1)));
         for row in FIELDS {
             let field = row.field;
-            let said = match shape.read(field, frame) {
+            let value = match shape.read(field, frame) {
                 Some(vid) if field == Field::VlanVid => Some(vid | VID_PRESENT),
-                said => said,
+                value => value,
             };
-            if let Some(value) = said {
+            if let Some(value) = value {
                 assert!(key.has(field), "{} of {frame:02x?}", row.name);
                 assert_eq!(key.get(field), value, "{} of {frame:02x?}", row.name);
             } else {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_arp_are_told() {
+    fn the_fields_of_arp_are_shown() {
         let (sha, tha) = (MacAddr::from_u64(0xa), MacAddr::default());
         let arp = Arp { op: 1, sha, spa: HERE, tha, tpa: THERE };
         let frame = ethernet().arp(arp).fill_to(60).build();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_tcp_over_ipv4_are_told() {
+    fn the_fields_of_tcp_over_ipv4_are_shown() {
         let frame = ethernet()
             .ipv4(Ipv4::new(HERE, THERE))
             .tcp(Tcp::new(80, 8080))

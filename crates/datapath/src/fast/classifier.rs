@@ -115,7 +115,7 @@ fn rank_of(precedence: Precedence, seq: u64) -> u64 {
     u64::from(precedence.order()) << SEQ_BITS | seq & (u64::MAX >> Precedence::BITS)
 }
 
-/// Bits of an age in a rank; the order of precedence stands above them.
+/// Bits of an age in a rank; the order of precedence is in the higher ones.
 const SEQ_BITS: u32 = u64::BITS - Precedence::BITS;
 
 impl Classifier {

@@ -1,8 +1,8 @@
 //! The state that commands change: flow entries, groups, meters, ports and settings.
 //!
 //! Control carries out everything that a switch asks of a datapath except packets, with the rules
-//! of the reference and without its walks over all entries. It sends nothing to anybody: the ops
-//! that its commands make are taken by whoever runs the forwarders, in order, and the entries that
+//! of the reference and without its walks over all entries. It sends nothing: the agent takes the
+//! ops that its commands make, in order, for the shards, and the entries that
 //! a command removed are reported when every forwarder has flushed what it counted of them, so that
 //! their last counts are exact. It must never wait for a forwarder.
 
@@ -91,7 +91,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A datapath without ports, entries, groups and meters, for so many forwarders (at least
+    /// A datapath without ports, entries, groups and meters, for `forwarders` forwarders (at least
     /// one). `config.n_tables` of zero is taken as one, as there is no pipeline without a table.
     #[must_use]
     pub fn new(config: DatapathConfig, forwarders: usize, removal_report: RemovalReport) -> Self {

@@ -1,6 +1,6 @@
 //! A cheap hasher for keys that come from entries, on the way to a program and in the control: one
 //! [`mix`] for each word. It does not resist chosen collisions, so a value from a packet must never
-//! be a key; whoever keeps a peer's values by it compares them in full.
+//! be a key; a map of a peer's values by it compares them in full.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -3,10 +3,10 @@
 //!
 //! Every counter has one writer, a forwarder, and is read by control, so a relaxed load and a
 //! relaxed store count exactly and cost no more than in a plain variable. What orders them is
-//! `flushed`: a forwarder stores the number of a flush there behind every count from before it.
-//! When an op is applied is not said here: whoever runs the forwarders knows what it handed to
-//! them. No forwarder may write what belongs to another, and control writes an entry's counters
-//! only while no forwarder knows the entry.
+//! `flushed`: a forwarder stores the number of a flush there after every count from before it. When
+//! an op is applied is not known here: the agent learns it from the shards by barriers. No
+//! forwarder may write what belongs to another, and control writes an entry's counters only while
+//! no forwarder knows the entry.
 
 mod cells;
 mod entries;
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// For so many forwarders (at least one) of a datapath of this size.
+    /// For `forwarders` forwarders (at least one) of a datapath of this size.
     pub(crate) fn new(forwarders: usize, config: &DatapathConfig) -> Self {
         let counters = || ForwarderCounters::new(config);
         let forwarders = (0..forwarders.max(1)).map(|_| counters()).collect();
@@ -147,7 +147,7 @@ pub(crate) struct ForwarderCounters {
     tables: Box<[TableCell]>,
     counts: [Cell; Counter::ALL.len()],
     drops: [Cell; DropReason::ALL.len()],
-    /// Stations that it has seen move, so that it tells the others.
+    /// Number of stations that it has seen move; the other shards are rung then.
     pub(crate) stations_moved: Cell,
     flushed: AtomicU64,
 }

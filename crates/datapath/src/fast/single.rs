@@ -69,7 +69,7 @@ impl Inner {
         }
     }
 
-    /// Makes every counter say what has happened so far.
+    /// Brings every counter up to date.
     fn flush(&mut self) -> &mut Control {
         let ticket = self.control.flush();
         self.flush_to(ticket);

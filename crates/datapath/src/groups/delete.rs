@@ -27,12 +27,12 @@ impl Groups {
         Ok(self.deletes.begin(Some(id).filter(|id| *id != GroupId::ALL), self.next_seq))
     }
 
-    /// Whether a delete means a group.
-    pub(crate) fn is_meant(&self, delete: &PendingDelete<GroupId>, id: GroupId) -> bool {
-        self.get(id).is_some_and(|group| delete.means(id, group.seq))
+    /// Whether a delete selects a group.
+    pub(crate) fn is_selected(&self, delete: &PendingDelete<GroupId>, id: GroupId) -> bool {
+        self.get(id).is_some_and(|group| delete.selects(id, group.seq))
     }
 
-    /// Looks at so many groups at most behind `after` and takes away those that a delete means, no
+    /// Looks at up to `most` groups after `after` and removes those that a delete selects, no
     /// entry of which may be left; these, and the last that was looked at, or none at the end.
     pub(crate) fn delete_some(
         &mut self,
@@ -41,7 +41,7 @@ impl Groups {
         groups_max: usize,
     ) -> (Vec<GroupId>, Option<GroupId>) {
         let seq = |group: &Group| group.seq;
-        let (gone, last) = delete.meant_in(&self.groups, seq, after, groups_max);
+        let (gone, last) = delete.selected_in(&self.groups, seq, after, groups_max);
         for id in &gone {
             self.unlink(*id);
             self.groups.remove(id);

@@ -6,7 +6,7 @@
 use openflow::flow::FlowMod;
 use openflow::{Action, ActionKind, Error, Field, Instruction, Match, Version};
 
-use super::limits::{Doing, Limits};
+use super::limits::{EntryLimits, Limits};
 use crate::precedence::is_table_miss;
 
 fn require(condition: bool, error: Error) -> Result<(), Error> {
@@ -42,7 +42,7 @@ impl Limits {
         require(!missing, Error::BadMatchBadWildcards)
     }
 
-    fn check_instruction(&self, asked: &Instruction, doing: &Doing) -> Result<(), Error> {
+    fn check_instruction(&self, asked: &Instruction, doing: &EntryLimits) -> Result<(), Error> {
         require(doing.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
         match asked {
             Instruction::GotoTable(next) => {

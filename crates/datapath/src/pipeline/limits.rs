@@ -16,7 +16,7 @@ use crate::features::runs;
 
 /// Limits of entries: for table hits and, apart from it, for the table-miss entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Doing {
+pub(super) struct EntryLimits {
     pub(super) instructions: BTreeSet<InstructionKind>,
     pub(super) next: BTreeSet<TableId>,
     pub(super) write_actions: BTreeSet<ActionKind>,
@@ -25,10 +25,10 @@ pub(super) struct Doing {
     pub(super) apply_set: BTreeSet<Field>,
 }
 
-/// Number of [`Doing::properties`] that come before the properties of the match.
+/// Number of [`EntryLimits::properties`] that come before the properties of the match.
 const BEFORE_MATCH: usize = 4;
 
-impl Doing {
+impl EntryLimits {
     fn within(&self, full: &Self) -> bool {
         self.instructions.is_subset(&full.instructions)
             && self.next.is_subset(&full.next)
@@ -61,13 +61,13 @@ pub(super) struct Limits {
     pub(super) matches: BTreeMap<Field, bool>,
     /// Fields that may be left out.
     pub(super) wildcards: BTreeSet<Field>,
-    pub(super) hit: Doing,
-    pub(super) miss: Doing,
+    pub(super) hit: EntryLimits,
+    pub(super) miss: EntryLimits,
 }
 
 /// The properties for hits, or those for misses, while they are read: each may stand once.
 #[derive(Default)]
-struct Side {
+struct OutcomeProperties {
     instructions: Option<BTreeSet<InstructionKind>>,
     next: Option<BTreeSet<TableId>>,
     write_actions: Option<BTreeSet<ActionKind>>,
@@ -76,13 +76,13 @@ struct Side {
     apply_set: Option<BTreeSet<Field>>,
 }
 
-impl Side {
+impl OutcomeProperties {
     /// Takes what is missing from `other`; an error when it is missing there as well.
-    fn complete(self, other: Option<&Doing>) -> Result<Doing, Error> {
+    fn complete(self, other: Option<&EntryLimits>) -> Result<EntryLimits, Error> {
         fn or<T: Clone>(own: Option<T>, other: Option<&T>) -> Result<T, Error> {
             own.or_else(|| other.cloned()).ok_or(Error::TableFeaturesBadArgument)
         }
-        Ok(Doing {
+        Ok(EntryLimits {
             instructions: or(self.instructions, other.map(|o| &o.instructions))?,
             next: or(self.next, other.map(|o| &o.next))?,
             write_actions: or(self.write_actions, other.map(|o| &o.write_actions))?,
@@ -95,15 +95,15 @@ impl Side {
 
 /// The properties of a message while they are read.
 #[derive(Default)]
-struct Asked {
+struct ParsedProperties {
     matches: Option<BTreeMap<Field, bool>>,
     wildcards: Option<BTreeSet<Field>>,
-    hit: Side,
-    miss: Side,
+    hit: OutcomeProperties,
+    miss: OutcomeProperties,
 }
 
-impl Asked {
-    fn side(&mut self, on: OnPacket) -> &mut Side {
+impl ParsedProperties {
+    fn outcome(&mut self, on: OnPacket) -> &mut OutcomeProperties {
         match on {
             OnPacket::Hit => &mut self.hit,
             OnPacket::Miss => &mut self.miss,
@@ -113,26 +113,26 @@ impl Asked {
     fn take(&mut self, property: &TableProperty) -> Result<(), Error> {
         match property {
             TableProperty::Instructions(on, ids) => {
-                once(&mut self.side(*on).instructions, types(ids)?)
+                once(&mut self.outcome(*on).instructions, types(ids)?)
             }
             TableProperty::NextTables(on, ids) => {
-                once(&mut self.side(*on).next, ids.iter().copied().collect())
+                once(&mut self.outcome(*on).next, ids.iter().copied().collect())
             }
             TableProperty::WriteActions(on, ids) => {
-                once(&mut self.side(*on).write_actions, types(ids)?)
+                once(&mut self.outcome(*on).write_actions, types(ids)?)
             }
             TableProperty::ApplyActions(on, ids) => {
-                once(&mut self.side(*on).apply_actions, types(ids)?)
+                once(&mut self.outcome(*on).apply_actions, types(ids)?)
             }
             TableProperty::Match(ids) => once(&mut self.matches, fields(ids)?),
             TableProperty::Wildcards(ids) => {
                 once(&mut self.wildcards, fields(ids)?.into_keys().collect())
             }
             TableProperty::WriteSetField(on, ids) => {
-                once(&mut self.side(*on).write_set, settable(ids)?)
+                once(&mut self.outcome(*on).write_set, settable(ids)?)
             }
             TableProperty::ApplySetField(on, ids) => {
-                once(&mut self.side(*on).apply_set, settable(ids)?)
+                once(&mut self.outcome(*on).apply_set, settable(ids)?)
             }
             TableProperty::Experimenter { .. } => Err(Error::TableFeaturesBadType),
         }
@@ -183,7 +183,7 @@ fn settable(ids: &[OxmId]) -> Result<BTreeSet<Field>, Error> {
 }
 
 impl Limits {
-    /// Everything that runs in a table, one of so many.
+    /// Everything that runs in a table, one of `n_tables`.
     pub(super) fn full(table_id: TableId, n_tables: u8, max_entries: u32) -> Self {
         let next: BTreeSet<TableId> = (table_id.0..n_tables).skip(1).map(TableId).collect();
         let instructions = INSTRUCTIONS.iter().map(|row| row.kind);
@@ -195,7 +195,7 @@ impl Limits {
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();
-        let doing = Doing {
+        let doing = EntryLimits {
             instructions,
             next,
             write_actions: actions.clone(),
@@ -219,21 +219,22 @@ impl Limits {
     /// # Errors
     /// `OFPTFFC_BAD_TYPE`, `OFPTFFC_BAD_ARGUMENT`, `OFPTFFC_BAD_METADATA`.
     pub(super) fn of(features: &TableFeatures) -> Result<Self, Error> {
-        let mut asked = Asked::default();
-        features.properties.iter().try_for_each(|property| asked.take(property))?;
-        let hit = asked.hit.complete(None)?;
+        let mut parsed = ParsedProperties::default();
+        features.properties.iter().try_for_each(|property| parsed.take(property))?;
+        let hit = parsed.hit.complete(None)?;
         let limits = Self {
             max_entries: features.max_entries,
             metadata_match: features.metadata_match,
             metadata_write: features.metadata_write,
-            matches: asked.matches.ok_or(Error::TableFeaturesBadArgument)?,
-            wildcards: asked.wildcards.ok_or(Error::TableFeaturesBadArgument)?,
-            miss: asked.miss.complete(Some(&hit))?,
+            matches: parsed.matches.ok_or(Error::TableFeaturesBadArgument)?,
+            wildcards: parsed.wildcards.ok_or(Error::TableFeaturesBadArgument)?,
+            miss: parsed.miss.complete(Some(&hit))?,
             hit,
         };
         let matches_none =
             limits.matches.contains_key(&Field::Metadata) && limits.metadata_match == 0;
-        let writes = |doing: &Doing| doing.instructions.contains(&InstructionKind::WriteMetadata);
+        let writes =
+            |limits: &EntryLimits| limits.instructions.contains(&InstructionKind::WriteMetadata);
         let writes_none =
             (writes(&limits.hit) || writes(&limits.miss)) && limits.metadata_write == 0;
         if matches_none || writes_none {

@@ -81,7 +81,7 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
 }
 
 #[test]
-fn tables_that_are_not_named_are_gone_until_they_are_named_again() {
+fn tables_that_are_not_named_are_gone_until_named_again() {
     let mut pipeline = pipeline();
     let all = pipeline.features();
     let mut one = all.clone();
@@ -91,7 +91,7 @@ fn tables_that_are_not_named_are_gone_until_they_are_named_again() {
     put(&mut one[0], TableProperty::NextTables(OnPacket::Hit, vec![]));
     assert_eq!(pipeline.set(&one), Ok(vec![TableId(0), TableId(1), TableId(2)]));
     assert!(pipeline.has(TableId(0)) && !pipeline.has(TableId(1)));
-    assert_eq!(pipeline.meant(TableId(1)), None);
+    assert_eq!(pipeline.selected(TableId(1)), None);
     assert_eq!(pipeline.names().count(), 1);
     let mut entry = FlowMod::new(FlowModCommand::Add);
     entry.table_id = TableId(1);

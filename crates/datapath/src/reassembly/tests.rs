@@ -15,7 +15,7 @@ fn macs() -> FrameBuilder {
     FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1))
 }
 
-/// A UDP packet with so many bytes of payload, not fragmented.
+/// A UDP packet with this number of bytes of payload, not fragmented.
 fn packet_v4(payload: usize) -> Vec<u8> {
     let ip = Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
     let bytes: Vec<u8> = (0..payload).map(|i| (i * 7 % 251) as u8).collect();
@@ -84,7 +84,7 @@ fn whole_packets_are_not_looked_at() {
 }
 
 #[test]
-fn packets_are_told_apart_by_id_port_and_tag() {
+fn packets_are_distinguished_by_id_port_and_tag() {
     let whole = packet_v4(100);
     let mut kept = Reassembler::default();
     let (first, last) = (fragment_v4(&whole, 0..48, 7), fragment_v4(&whole, 48..108, 7));

@@ -3,7 +3,9 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were.
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
+use std::ops::Range;
+
+use openflow::flow::{FlowMod, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
 use super::Reference;
@@ -12,7 +14,7 @@ use crate::counter::Counter;
 use crate::precedence::{Precedence, Strict};
 use crate::seam::{CommandOutcome, Removed};
 use crate::time::Nanos;
-use crate::validate::{Existing, check_flow_mod, check_match};
+use crate::validate::{CheckedFlowMod, Existing, check_flow_mod};
 
 /// The entries that a command or a request selects, beside its tables.
 pub(super) struct EntrySelection<'a> {
@@ -60,34 +62,20 @@ impl Reference {
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
-        match flow_mod.command {
-            FlowModCommand::Add => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.add(flow_mod, version, now)
-            }
-            FlowModCommand::Modify => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, None, version, now)
-            }
-            FlowModCommand::ModifyStrict => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
-            }
-            FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
-            FlowModCommand::DeleteStrict => {
-                self.delete(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
-            }
-            FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
-        }
-    }
-
-    fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.get(id).is_some(),
             meter: &|id| self.meters.get(id).is_some(),
         };
-        check_flow_mod(flow_mod, version, &self.pipeline, &existing)
+        match check_flow_mod(flow_mod, version, &self.pipeline, &existing)? {
+            CheckedFlowMod::Add => self.add(flow_mod, version, now),
+            CheckedFlowMod::Modify(tables, strict) => {
+                self.modify(flow_mod, (tables, strict), version, now)
+            }
+            CheckedFlowMod::Delete(tables, strict) => {
+                Ok(self.delete(flow_mod, (tables, strict), now))
+            }
+        }
     }
 
     /// An equal entry overlaps too, so `CHECK_OVERLAP` refuses to replace it. In 1.0 a replaced
@@ -145,13 +133,12 @@ impl Reference {
     fn modify(
         &mut self,
         flow_mod: &FlowMod,
-        strict: Option<Strict>,
+        (tables, strict): (Range<u8>, Option<Strict>),
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let request = request_of(flow_mod, false);
         let filter = EntrySelection { request: &request, strict };
-        let tables = self.pipeline.meant_by(flow_mod, version)?;
         let mut modified = 0;
         for table in self.tables.iter_mut().take(tables.end.into()).skip(tables.start.into()) {
             let entries = table.entries_mut().iter_mut();
@@ -176,24 +163,21 @@ impl Reference {
     fn delete(
         &mut self,
         flow_mod: &FlowMod,
-        strict: Option<Strict>,
-        version: Version,
+        (tables, strict): (Range<u8>, Option<Strict>),
         now: Nanos,
-    ) -> Result<CommandOutcome, Error> {
-        let tables = self.pipeline.meant_by(flow_mod, version)?;
-        check_match(&flow_mod.matching, version)?;
+    ) -> CommandOutcome {
         let request = request_of(flow_mod, true);
         let filter = EntrySelection { request: &request, strict };
         let removed = self
             .remove(tables, now, |entry| filter.takes(entry).then_some(FlowRemovedReason::Delete));
-        Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+        CommandOutcome { removed, ..CommandOutcome::default() }
     }
 
     /// Removes the entries of some tables that `goes` gives a reason for. One whose timeout has
     /// passed goes for that, whatever else would take it away.
     pub(super) fn remove(
         &mut self,
-        tables: std::ops::Range<u8>,
+        tables: Range<u8>,
         now: Nanos,
         goes: impl Fn(&Entry) -> Option<FlowRemovedReason>,
     ) -> Vec<Removed> {

@@ -62,12 +62,12 @@ impl Run<'_> {
         ports.iter().for_each(|port| self.leave_by(packet, *port));
     }
 
-    /// The ports that can send, but for the ingress port. Those that cannot are not meant, so they
-    /// count no drop.
-    fn ports_but(&self, in_port: PortNo, is_meant: impl Fn(&Port) -> bool) -> Vec<PortNo> {
+    /// The ports that can send, but for the ingress port. Those that cannot are not selected, so
+    /// they count no drop.
+    fn ports_but(&self, in_port: PortNo, is_selected: impl Fn(&Port) -> bool) -> Vec<PortNo> {
         let able = self.dp.ports.iter().filter(|(_, port)| port.refuses_tx().is_none());
-        let meant = able.filter(|(number, port)| *number != in_port && is_meant(port));
-        meant.map(|(number, _)| number).collect()
+        let selected = able.filter(|(number, port)| *number != in_port && is_selected(port));
+        selected.map(|(number, _)| number).collect()
     }
 
     /// As a learning switch does, within the packet's VLAN (`NORMAL`).

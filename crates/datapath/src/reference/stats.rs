@@ -14,7 +14,7 @@ use crate::time::Nanos;
 
 impl Reference {
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<(TableId, &Entry)>, Error> {
-        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.selected(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         let filter = EntrySelection::loose(request);
         let mut found = Vec::new();
         for number in tables {

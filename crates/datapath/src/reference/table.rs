@@ -68,13 +68,13 @@ impl Table {
         self.entries.insert(index, entry);
     }
 
-    /// Takes out the entries that `goes` says something about, with what it says.
+    /// Removes the entries for which `goes` has a result, with that.
     pub(super) fn remove<T>(&mut self, mut goes: impl FnMut(&Entry) -> Option<T>) -> Vec<T> {
         let mut gone = Vec::new();
         self.entries.retain(|entry| {
-            let said = goes(entry);
-            let stays = said.is_none();
-            gone.extend(said);
+            let reason = goes(entry);
+            let stays = reason.is_none();
+            gone.extend(reason);
             stays
         });
         gone

@@ -27,7 +27,7 @@ use packet::build::FrameBuilder;
 const NOW: Nanos = Nanos(0);
 
 /// Takes everything and keeps nothing.
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl Sink for Nowhere {
     fn output(&mut self, _port: PortNo, _queue: Option<QueueId>, _frame: PacketBuf) {}
@@ -138,7 +138,7 @@ fn counts_of_all_forwarders_add_up_when_they_are_folded() {
 }
 
 #[test]
-fn a_removed_entry_is_reported_when_the_last_forwarder_has_counted() {
+fn a_removed_entry_is_reported_once_all_forwarders_have_counted() {
     let mut rig = Rig::new(2, RemovalReport::Asked);
     rig.flow_mod(FlowModCommand::Add, "cookie=5,send_flow_rem,actions=output:2");
     rig.flow_mod(FlowModCommand::Add, "cookie=6,in_port=9,actions=output:2");
@@ -311,7 +311,7 @@ fn a_dump_lists_what_stays_from_its_beginning_to_its_end_once() {
     }
 }
 
-/// Allows so many new ones, and those that there were, until it is used up.
+/// Allows a number of new ones, and those that there were, until it is used up.
 #[derive(Debug)]
 struct Allowance(AtomicU32);
 
@@ -329,7 +329,7 @@ impl MemoryBudget for Allowance {
 }
 
 #[test]
-fn without_memory_nothing_new_is_added_and_what_was_there_can_come_back() {
+fn without_memory_nothing_is_added_but_old_entries_can_return() {
     let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
     control.set_memory_budget(Arc::new(Allowance(AtomicU32::new(4))));
     let flow = |control: &mut Control, command, priority| {
@@ -380,7 +380,7 @@ impl MemoryBudget for SizeLimit {
 }
 
 #[test]
-fn a_new_list_of_instructions_is_asked_for_wherever_an_entry_gets_one() {
+fn every_new_list_of_instructions_is_asked_for() {
     let small = vec![Action::Output { port: PortNo(1), max_len: 0 }; 2];
     let large = vec![Action::Output { port: PortNo(1), max_len: 0 }; 1_000];
     let flow_mod = |command, actions: &[Action], flags| FlowMod {

@@ -6,38 +6,22 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use datapath::fast::{
-    Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, Sink, TIER_BYTES, TierFlow,
+    Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, TIER_BYTES, TierFlow,
     TierSlotCounts, TierVerdict,
 };
-use datapath::{DatapathConfig, DropReason, Nanos};
+use datapath::{DatapathConfig, Nanos};
 use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
-use openflow::message::PacketIn;
 use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod};
-use openflow::{MacAddr, PortNo, QueueId, Version};
+use openflow::{MacAddr, PortNo, Version};
 use packet::build::FrameBuilder;
 use packet::{PacketBuf, Shape};
 
+use crate::control::Nowhere;
+
 const FLOWS: u64 = 500;
 const AT_ONCE: usize = 64;
-
-/// Takes everything and keeps nothing.
-struct Nowhere;
-
-impl Sink for Nowhere {
-    fn output(&mut self, _port: PortNo, _queue: Option<QueueId>, _frame: PacketBuf) {}
-
-    fn packet_in(&mut self, _message: PacketIn, _max_len: u16) {}
-
-    fn dropped(&mut self, _reason: DropReason) {}
-
-    fn done(&mut self, _frame: PacketBuf) {}
-
-    fn spare(&mut self) -> PacketBuf {
-        PacketBuf::default()
-    }
-}
 
 /// A table whose entries count what the test says; a clone is the same table.
 #[derive(Clone, Default)]

@@ -1,6 +1,7 @@
 //! `NORMAL` in the kernel tier, over a table that decides as the kernel does: two shards of a
 //! learning switch whose stations talk, move and fall silent, on a clock that the test turns. Every
-//! frame must leave by the ports by which the reference sends it, whoever decides about it.
+//! frame must leave by the ports by which the reference sends it, whether the kernel or the worker
+//! decides.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -294,7 +295,7 @@ impl Rig {
                 shard.forwarder.process_batch(&mut frames, in_port, now, &mut sink);
                 let has_moved = shard.forwarder.has_seen_moves();
                 let is_behind = |shard: &Shard| shard.forwarder.due() == Some(Nanos(0));
-                assert!(has_moved || !self.shards.iter().any(is_behind), "nobody is told");
+                assert!(has_moved || !self.shards.iter().any(is_behind), "no shard is rung");
                 (sink.0, None)
             }
         };
@@ -397,7 +398,7 @@ fn a_station_that_moves_takes_its_entries_along_in_every_shard() {
     }
     assert_eq!(rig.talk(3, 3, 2), (vec![], false), "it is where it comes from");
     assert_eq!(rig.talk(3, 3, 4), (vec![4], true), "the others' entries stay");
-    // And back, told by its own frame to a station that it spoke with.
+    // And back, by its own frame to a station that it spoke with.
     assert_eq!(rig.talk(2, 2, 1), (vec![1], false));
     assert_eq!(rig.talk(1, 1, 2).0, [2]);
     rig.until_in_kernel((1, 1), (2, 2));
@@ -405,7 +406,7 @@ fn a_station_that_moves_takes_its_entries_along_in_every_shard() {
 }
 
 #[test]
-fn an_address_that_only_the_kernel_sees_stays_and_one_in_silence_goes_on_time() {
+fn addresses_in_the_kernel_stay_and_silent_ones_go_on_time() {
     let mut rig = Rig::new();
     rig.until_in_kernel((1, 1), (2, 2));
     let begun = rig.in_kernel;
@@ -489,7 +490,7 @@ fn tags_change_in_the_kernel_as_the_ports_vlans_ask() {
 }
 
 #[test]
-fn flow_entries_beside_normal_are_asked_first_and_its_rewrites_are_made() {
+fn entries_beside_normal_come_first_and_rewrites_are_made() {
     let mut rig = Rig::new();
     rig.flow("priority=5,in_port=1,eth_dst=02:00:00:00:00:07,actions=output:4");
     rig.flow("priority=5,in_port=3,actions=set_field:02:00:00:00:00:01->eth_dst,NORMAL");

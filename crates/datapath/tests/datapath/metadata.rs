@@ -61,7 +61,7 @@ fn a_packet_comes_with_its_port_alone() {
 /// The same bytes with another tunnel_id have another way: it follows from the port here, and would
 /// be a wrong hit if the key had no port.
 #[test]
-fn a_tunnel_id_of_the_pipeline_is_in_the_key_by_what_it_follows_from() {
+fn a_tunnel_id_of_the_pipeline_follows_from_the_key() {
     let entries = [
         "table=0,priority=2,in_port=1,actions=set_field:1->tunnel_id,goto_table:1",
         "table=0,priority=2,in_port=2,actions=set_field:2->tunnel_id,goto_table:1",

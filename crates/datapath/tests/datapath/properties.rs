@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_lookup_is_the_first_of_the_highest_priority_among_those_that_match(
+    fn a_lookup_is_the_first_match_of_the_highest_priority(
         entries in prop::collection::vec((0_u16..4, matching()), 0..16),
         frame in frame(),
         in_port in 1_u32..4,
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn every_packet_has_a_verdict_a_trace_that_agrees_and_counters_that_add_up(
+    fn every_packet_has_a_verdict_a_trace_and_counters_that_agree(
         ops in ops(60),
         fast in any::<bool>(),
     ) {

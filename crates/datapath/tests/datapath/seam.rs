@@ -215,7 +215,7 @@ fn spread(dp: &mut dyn Datapath) -> BTreeMap<u16, PortNo> {
 }
 
 #[test]
-fn a_select_group_keeps_flows_together_and_follows_weights_and_liveness() {
+fn a_select_group_keeps_flows_and_follows_weights_and_liveness() {
     let mut dp = datapath();
     let buckets = "bucket=weight:1,watch_port:2,actions=output:2,\
                    bucket=weight:2,watch_port:3,actions=output:3,\
@@ -394,7 +394,7 @@ fn liveness_is_found_however_groups_watch_each_other() {
 }
 
 #[test]
-fn reference_counts_name_entries_and_groups_that_lead_to_a_group() {
+fn reference_counts_have_entries_and_groups_before_a_group() {
     let mut dp = datapath();
     chain(&mut *dp, 3, |_| "type=all,bucket=group:1,bucket=group:1".to_owned());
     add(&mut *dp, "in_port=1,actions=group:1,group:1,group:2");
@@ -577,7 +577,7 @@ fn entries_whose_timeout_has_passed_fill_no_table() {
 }
 
 #[test]
-fn another_pipeline_takes_the_entries_of_changed_tables_along_without_a_flow_removed() {
+fn another_pipeline_removes_entries_without_a_flow_removed() {
     for mut dp in both() {
         let dp = dp.as_mut();
         let kept = "table=0,send_flow_rem,actions=goto_table:1";
@@ -650,14 +650,14 @@ fast_too! {
     a_miss_goes_up_with_an_unknown_cookie
     a_packet_out_cannot_name_a_buffer
     queues_go_with_the_outputs_behind_them
-    a_select_group_keeps_flows_together_and_follows_weights_and_liveness
+    a_select_group_keeps_flows_and_follows_weights_and_liveness
     group_mods_that_no_text_can_say_are_refused
     chained_groups_cannot_ask_for_endless_copies
     buckets_are_copies_and_their_number_is_bounded
     a_chain_of_groups_is_as_long_as_packets_follow_it
     a_frame_with_a_short_ip_header_has_its_ether_type_alone
     liveness_is_found_however_groups_watch_each_other
-    reference_counts_name_entries_and_groups_that_lead_to_a_group
+    reference_counts_have_entries_and_groups_before_a_group
     removed_entries_carry_their_last_counters
     table_mods_are_accepted_without_an_effect
     requests_for_tables_that_are_not_there_are_refused

@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn a_dead_bucket_leaves_its_flows_to_the_others_and_gets_them_back(
+    fn a_dead_bucket_leaves_its_flows_and_gets_them_back(
         weights in prop::collection::vec(1_u16..20, 2..8),
         dead in 0_usize..8,
     ) {

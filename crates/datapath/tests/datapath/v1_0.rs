@@ -136,7 +136,7 @@ fn the_priority_of_an_entry_without_wildcards_is_no_part_of_it() {
 }
 
 #[test]
-fn a_controller_of_1_3_names_it_by_the_priority_that_statistics_show() {
+fn a_controller_of_1_3_names_it_by_the_priority_of_statistics() {
     for mut dp in datapaths() {
         let dp = dp.as_mut();
         run(dp, &command(Add, 10, 1, exact(0)), Version::V1_0);
@@ -169,7 +169,7 @@ fn twelve_fields(wildcards: u32) -> Match {
 }
 
 #[test]
-fn a_controller_of_1_0_names_an_entry_of_1_3_by_all_twelve_fields() {
+fn a_controller_of_1_0_names_entries_of_1_3_by_twelve_fields() {
     for mut dp in datapaths() {
         let dp = dp.as_mut();
         run(dp, &command(Add, 10, 1, twelve_fields(0)), Version::V1_3);

@@ -100,7 +100,7 @@ pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Random) -> Vec<Act
     list
 }
 
-/// Instructions for an entry of `table`, one of so many.
+/// Instructions for an entry of `table`, one of `n_tables`.
 pub(crate) fn instructions(
     table: u8,
     tables: u8,

@@ -1,4 +1,4 @@
-//! Frames of every kind that the datapath tells apart, over a small universe of addresses.
+//! Frames of every kind that the datapath distinguishes, over a small universe of addresses.
 //!
 //! The universe is small so that matches which are made of one frame match others as well.
 

@@ -34,10 +34,10 @@ use how::How;
 use run::Lookups;
 use scenario::Scenario;
 
-/// Packets of a run that nobody asked more of.
+/// Packets of a run without the variable.
 const PACKETS: u64 = 120_000;
 
-/// The first seed of a run that nobody asked another of.
+/// The first seed of a run without the variable.
 const SEED: u64 = 1;
 
 fn asked(variable: &str) -> Option<u64> {

@@ -127,7 +127,7 @@ struct Maker {
     rng: Random,
     size: Size,
     style: Style,
-    /// Commands before so many of a hundred batches.
+    /// Batches of a hundred that have commands before them.
     churn: u64,
     config: DatapathConfig,
     frames: Vec<Vec<u8>>,

@@ -29,7 +29,7 @@ const SEGMENT_AT: u32 = 48;
 const PAYLOAD_AT: u32 = 32;
 const _: () = assert!(usize::BITS == 64, "an offload stands in the upper half of a word");
 
-/// Whether any frame of the process ever had an offload. Whoever gets a frame of another thread
+/// Whether any frame of the process ever had an offload. A receiver of a frame of another thread
 /// gets what was written before, this too.
 static HAD_OFFLOADS: AtomicBool = AtomicBool::new(false);
 

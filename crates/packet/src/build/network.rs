@@ -111,7 +111,7 @@ pub struct Ipv6 {
     pub proto: Option<u8>,
 }
 
-/// An IPv6 extension header: its number and what stands behind next header and length.
+/// An IPv6 extension header: its number and what follows next header and length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extension {
     /// Number of the header.

@@ -23,7 +23,7 @@ pub(super) enum TunnelHeader {
 }
 
 impl TunnelHeader {
-    /// The IP protocol number; VXLAN and GTP-U stand behind UDP.
+    /// The IP protocol number; VXLAN and GTP-U come after UDP.
     pub(super) const fn proto(self) -> Option<u8> {
         match self {
             Self::Gre { .. } => Some(PROTO_GRE),

@@ -51,7 +51,7 @@ fn network(key: &FlowKey, parsed: &SlicedPacket<'_>) {
 
 fn transport(key: &FlowKey, parsed: &SlicedPacket<'_>) {
     if parsed.is_ip_payload_fragmented() {
-        return; // etherparse leaves the first fragment's header to whoever joins them
+        return; // etherparse leaves the first fragment's header to its caller
     }
     match &parsed.transport {
         Some(TransportSlice::Tcp(tcp)) => {

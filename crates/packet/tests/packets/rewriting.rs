@@ -19,7 +19,7 @@ const DECIDING: &[Field] = &[Field::EthType, Field::IpProto, Field::Icmpv6Type];
 /// Fields whose value decides what is taken for a header with a checksum.
 const HIDING: &[Field] = &[Field::EthType, Field::IpProto, Field::MplsBos];
 
-/// Writes one field and checks everything that can be said about it without its row.
+/// Writes one field and checks everything about it that needs no row.
 fn set_one(frame: &[u8], field: Field, value: u128) {
     let before = key(frame);
     let mut buf = PacketBuf::from_slice(frame);
@@ -104,7 +104,7 @@ fn a_pushed_tag_copies_the_outermost_without_its_drop_bit() {
 }
 
 #[test]
-fn a_pushed_label_goes_behind_the_tags_and_takes_its_ttl_from_ip() {
+fn a_pushed_label_is_after_the_tags_with_the_ttl_of_ip() {
     let frame = base().vlan(5, 0x123).ipv4(Ipv4 { ttl: 33, ..ip4() }).udp(1, 2).build();
     let mut buf = PacketBuf::from_slice(&frame);
     assert!(rewrite::push_mpls(&mut buf, 0x8848));

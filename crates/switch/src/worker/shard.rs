@@ -74,7 +74,7 @@ impl Forwarding {
     /// Ports of the bridge have come: the kernel may send by them.
     pub(crate) fn refresh_tier_outputs(&mut self) {
         if let Some(forwarder) = self.tables_mut()
-            && let Some(outputs) = forwarder.kernel().map(ShardTier::outputs)
+            && let Some(outputs) = forwarder.kernel().map(|tier| tier.ports().outputs())
         {
             forwarder.set_tier_outputs(outputs);
         }
@@ -195,7 +195,7 @@ impl Shard {
     /// Whether the kernel may send by a port of the bridge from now on.
     pub(crate) fn set_tier_sends(&mut self, port: PortNo, sends: bool) {
         if let Some(tier) = self.forwarding.tier() {
-            tier.set_sends(port, sends);
+            tier.ports().set_sends(port, sends);
             self.end_tier();
             self.refresh_tier_outputs();
         }
@@ -224,8 +224,8 @@ impl Shard {
         // The other device knows its flows anew.
         forwarder.leave_tier(port.number, self.egress.time());
         let Some(tier) = forwarder.kernel() else { return };
-        tier.set(port);
-        let outputs = tier.outputs();
+        tier.ports().set(port);
+        let outputs = tier.ports().outputs();
         if port.is_in_tier() {
             forwarder.enter_tier(port.number);
         }
@@ -234,7 +234,7 @@ impl Shard {
 
     /// The first port comes that is in the tier.
     fn adopt_tier(&mut self, tier: ShardTier) {
-        self.ports.all().iter().for_each(|(_, port)| tier.set(port));
+        self.ports.all().iter().for_each(|(_, port)| tier.ports().set(port));
         if let Some(forwarder) = self.forwarding.tables_mut() {
             forwarder.set_kernel(tier);
         }
@@ -251,7 +251,7 @@ impl Shard {
     pub(super) fn leave_tier(&mut self, port: PortNo) {
         if let Some(forwarder) = self.forwarding.tables_mut() {
             forwarder.leave_tier(port, self.egress.time());
-            forwarder.kernel().iter().for_each(|tier| tier.forget(port));
+            forwarder.kernel().iter().for_each(|tier| tier.ports().forget(port));
         }
     }
 

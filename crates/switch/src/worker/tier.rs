@@ -68,14 +68,15 @@ impl TierPorts {
     }
 
     /// The kernel may send by a port from now on, or may not.
-    fn set_sends(&self, port: PortNo, sends: bool) {
+    pub(super) fn set_sends(&self, port: PortNo, sends: bool) {
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = ports.get_mut(&port) {
             port.sends = sends;
         }
     }
 
-    fn forget(&self, port: PortNo) {
+    /// A port has gone.
+    pub(super) fn forget(&self, port: PortNo) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&port);
     }
 
@@ -219,24 +220,9 @@ impl ShardTier {
         time.0.saturating_add(self.epoch_ns)
     }
 
-    /// The kernel may send by a port of the bridge from now on, or may not.
-    pub(crate) fn set_sends(&self, port: PortNo, sends: bool) {
-        self.ports.set_sends(port, sends);
-    }
-
-    /// A port is new, or has another device than before.
-    pub(crate) fn set(&self, port: &WorkerPort) {
-        self.ports.set(port);
-    }
-
-    /// The ports that the kernel may send by.
-    pub(crate) fn outputs(&self) -> BTreeSet<PortNo> {
-        self.ports.outputs()
-    }
-
-    /// A port has gone.
-    pub(crate) fn forget(&self, port: PortNo) {
-        self.ports.forget(port);
+    /// The kernel devices of the bridge.
+    pub(super) fn ports(&self) -> &TierPorts {
+        &self.ports
     }
 
     /// The kernel's key of a flow; none without a device.

@@ -26,9 +26,7 @@ const ALLOWED_NAMES: &[(&str, &str)] = &[];
 /// Crates whose words are still those of before.
 const UNSWEPT: &[&str] = &[
     "cli",
-    "datapath",
     "openflow",
-    "packet",
     "rest",
     "switch",
     "wire",

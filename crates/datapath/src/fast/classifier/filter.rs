@@ -8,7 +8,7 @@
 //! A bit too many costs a probe and is harmless, so nothing is taken out of a table when an entry
 //! goes: now and then a new set of tables is filled, a bucket of entries with each change of the
 //! flow table, and replaces the old one when it is complete. A bit too few would lose packets:
-//! whoever puts an entry into a group must call [`GroupFilter::enter`].
+//! code that puts an entry into a group must call [`GroupFilter::enter`].
 
 use openflow::field::FIELDS;
 use packet::FlowKey;
@@ -21,7 +21,7 @@ const GROUPS_MIN: usize = 10;
 const GROUPS_AGAIN: usize = 6;
 /// Atoms of one filter.
 const ATOMS_MAX: usize = 10;
-/// An atom has at least so many bits.
+/// The fewest bits of an atom.
 const BITS_MIN: u32 = 8;
 /// Changes of the flow table between two beginnings: choosing atoms takes some 10 us.
 const CHANGES_MIN: usize = 256;

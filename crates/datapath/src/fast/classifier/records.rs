@@ -15,7 +15,7 @@ const HEAD: usize = 2;
 const LINE: usize = 8;
 const LINES_MAX: usize = (HEAD + packet::WORDS).div_ceil(LINE);
 const NONE: u32 = u32::MAX;
-/// Set in the mask's number when further entries stand behind this one.
+/// Set in the mask's number when further entries follow this one.
 const SHADOWS: u64 = 1 << 63;
 
 /// A line of a record. In the first one: id in the low half of word 0, number of the mask above
@@ -118,7 +118,7 @@ impl Records {
         slot
     }
 
-    /// Frees a record with a value of so many words.
+    /// Frees a record with a value of this number of words.
     pub(super) fn free(&mut self, slot: u32, words: usize) {
         self.link(slot, lines_of(words));
     }

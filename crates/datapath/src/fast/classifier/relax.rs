@@ -1,6 +1,6 @@
 //! Relaxation: the bits of a mask that its group uses.
 //!
-//! Addresses tell entries apart best, so the first try is the address prefixes rounded down to a
+//! Addresses separate entries best, so the first try is the address prefixes rounded down to a
 //! coarse grid, and nothing else: many masks then share one group. Where too many entries share
 //! those bits the next try keeps more, up to the whole mask. (The idea of relaxing masks until
 //! tuples merge is TupleMerge's, IEEE/ACM Transactions on Networking 2019.) It must only ever drop
@@ -28,7 +28,7 @@ pub(super) enum Relaxation {
     Narrow,
 }
 
-/// Fields of at least so many bits have many values.
+/// Bits from which on a field has many values.
 const MANY_BITS: u16 = 12;
 
 const COARSE_32: &[u32] = &[24, 16];
@@ -57,7 +57,7 @@ fn on_grid(field: Field, mask: u128, grid: &[u32]) -> u128 {
     grid.iter().map(|length| prefix(*length)).find(|kept| kept & mask == *kept).unwrap_or(0)
 }
 
-/// The bits that a level keeps of a mask. `None` when these tell little apart: no address is left
+/// The bits that a level keeps of a mask. `None` when these separate little: no address is left
 /// of a mask that has some, or no field of many values.
 pub(super) fn relax(mask: &Mask, level: Relaxation) -> Option<Bits> {
     let addresses = |field: Field, bits: u128| match (level, grids(field)) {

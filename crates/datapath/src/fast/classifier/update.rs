@@ -15,7 +15,7 @@ use crate::precedence::Precedence;
 /// table goes back to that.
 const FEW_MAX: usize = 16;
 const FEW_AGAIN: usize = 8;
-/// A probe of a group costs about as much as so many comparisons.
+/// Comparisons that cost about as much as a probe of a group.
 const PROBE: usize = 3;
 /// Groups of one mask each before masks are merged.
 const EXACT_MAX: usize = 8;
@@ -26,7 +26,7 @@ const CROWDED: usize = 56;
 const SHARE: usize = 3;
 const SHARE_CROWDED: usize = 8;
 const SHARE_MAX: usize = 64;
-/// An exact group of at most so many entries is merged once there are coarser ones.
+/// The most entries of an exact group that is merged once there are coarser ones.
 const MERGE_MAX: u32 = 64;
 
 impl Classifier {

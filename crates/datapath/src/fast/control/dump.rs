@@ -1,4 +1,4 @@
-//! Statistics of many entries in pieces, so that nobody waits for a million of them.
+//! Statistics of many entries in pieces, so that no caller waits for a million of them.
 //!
 //! The rule of a dump: it lists every entry that was there when it began and is still there when
 //! its turn comes, once, as it is at that moment; and none that came later. An entry that is
@@ -12,7 +12,7 @@ use super::Control;
 use super::filter::EntryFilter;
 use crate::time::Nanos;
 
-/// Entries of the tables meant up to which a dump is in order.
+/// Entries of the tables selected up to which a dump is in order.
 const IN_ORDER: u32 = 1_024;
 
 /// Number of places of the store that a piece looks at for each entry that it may list: entries of
@@ -43,7 +43,7 @@ impl Control {
     /// # Errors
     /// `OFPBRC_BAD_TABLE_ID`.
     pub fn dump(&self, request: &FlowStatsRequest) -> Result<Dump, Error> {
-        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.selected(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         let filter = Self::filter_of(request);
         let active = tables.clone().map(|table| self.store.active(TableId(table)));
         let left = if active.fold(0, u32::saturating_add) <= IN_ORDER {

@@ -51,7 +51,7 @@ impl EntryFilter {
                 || store.instruction_lists.uses_group(entry.instruction_list, self.out_group))
     }
 
-    /// Whether an entry of a table that is meant is meant.
+    /// Whether an entry of a table that is selected is selected.
     pub(super) fn takes(&self, store: &Store, number: u32) -> bool {
         let entry = store.slab.get(number);
         let tuple = store.tuple(entry);
@@ -67,8 +67,8 @@ impl EntryFilter {
         matches && self.takes_rest(store, number)
     }
 
-    /// The entries meant in some tables: table by table, highest priority first, older ones first
-    /// among equals.
+    /// The entries selected in some tables: table by table, highest priority first, older ones
+    /// first among equals.
     pub(super) fn entries(&self, store: &Store, tables: std::ops::Range<u8>) -> Vec<u32> {
         let mut found = Vec::new();
         for table in tables.map(TableId) {

@@ -3,7 +3,7 @@
 //! Everything is checked before anything is changed. A command that returns an error has left the
 //! tables as they were and has made no op.
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
+use openflow::flow::{FlowMod, FlowModFlags, FlowRemovedReason};
 use openflow::{Error, GroupId, Instruction, PortNo, TableId, Version};
 
 use super::filter::EntryFilter;
@@ -17,7 +17,7 @@ use crate::fast::shared::MAX_ENTRIES;
 use crate::memory::{MemoryNeed, instructions_size};
 use crate::precedence::{Precedence, Strict};
 use crate::time::Nanos;
-use crate::validate::{Existing, check_flow_mod, check_match};
+use crate::validate::{CheckedFlowMod, Existing, check_flow_mod};
 
 impl Control {
     /// Changes flow entries (clause 6.4). A command that is refused has changed nothing.
@@ -43,28 +43,25 @@ impl Control {
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
-        match flow_mod.command {
-            FlowModCommand::Add => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.add(flow_mod, version, now)
+        match self.check_flow_mod(flow_mod, version)? {
+            CheckedFlowMod::Add => self.add(flow_mod, version, now),
+            CheckedFlowMod::Modify(tables, strict) => {
+                let filter = self.filter(flow_mod, strict, false);
+                self.modify(flow_mod, filter.entries(&self.store, tables), version, now)
             }
-            FlowModCommand::Modify => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, None, version, now)
+            CheckedFlowMod::Delete(tables, strict) => {
+                let filter = self.filter(flow_mod, strict, true);
+                let selected = filter.entries(&self.store, tables);
+                Ok(self.remove_all(&selected, FlowRemovedReason::Delete, now))
             }
-            FlowModCommand::ModifyStrict => {
-                self.check_flow_mod(flow_mod, version)?;
-                self.modify(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
-            }
-            FlowModCommand::Delete => self.delete(flow_mod, None, version, now),
-            FlowModCommand::DeleteStrict => {
-                self.delete(flow_mod, Some(Strict::of(flow_mod, version)), version, now)
-            }
-            FlowModCommand::Unknown(_) => Err(Error::FlowModBadCommand),
         }
     }
 
-    pub(super) fn check_flow_mod(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
+    pub(super) fn check_flow_mod(
+        &self,
+        flow_mod: &FlowMod,
+        version: Version,
+    ) -> Result<CheckedFlowMod, Error> {
         let existing = Existing {
             n_tables: self.config.n_tables,
             group: &|id| self.groups.is_nameable(id),
@@ -292,24 +289,21 @@ impl Control {
     fn modify(
         &mut self,
         flow_mod: &FlowMod,
-        strict: Option<Strict>,
+        mut selected: Vec<u32>,
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
-        let filter = self.filter(flow_mod, strict, false);
-        let tables = self.pipeline.meant_by(flow_mod, version)?;
-        let mut meant = filter.entries(&self.store, tables);
-        meant.retain(|number| self.expired(*number, now).is_none());
-        if !meant.is_empty() {
+        selected.retain(|number| self.expired(*number, now).is_none());
+        if !selected.is_empty() {
             self.check_list_memory(&flow_mod.instructions)?;
         }
-        for number in &meant {
+        for number in &selected {
             self.modify_one(*number, flow_mod, version);
         }
-        if meant.is_empty() && version.has_modify_or_add() {
+        if selected.is_empty() && version.has_modify_or_add() {
             return self.add(flow_mod, version, now);
         }
-        Ok(CommandCounts { modified: meant.len(), ..CommandCounts::default() })
+        Ok(CommandCounts { modified: selected.len(), ..CommandCounts::default() })
     }
 
     pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
@@ -341,20 +335,6 @@ impl Control {
         }
     }
 
-    fn delete(
-        &mut self,
-        flow_mod: &FlowMod,
-        strict: Option<Strict>,
-        version: Version,
-        now: Nanos,
-    ) -> Result<CommandCounts, Error> {
-        let tables = self.pipeline.meant_by(flow_mod, version)?;
-        check_match(&flow_mod.matching, version)?;
-        let filter = self.filter(flow_mod, strict, true);
-        let meant = filter.entries(&self.store, tables);
-        Ok(self.remove_all(&meant, FlowRemovedReason::Delete, now))
-    }
-
     /// Removes the entries of a table without a flow-removed message; how many there were.
     pub(super) fn remove_silently(&mut self, table: TableId, now: Nanos) -> usize {
         let everything = EntryFilter::everything(&mut self.masks);
@@ -368,32 +348,32 @@ impl Control {
     /// Removes entries in the order given.
     fn remove_all(
         &mut self,
-        meant: &[u32],
+        selected: &[u32],
         reason: FlowRemovedReason,
         now: Nanos,
     ) -> CommandCounts {
-        for number in meant {
+        for number in selected {
             self.remove(*number, reason, now);
         }
-        CommandCounts { removed: meant.len(), ..CommandCounts::default() }
+        CommandCounts { removed: selected.len(), ..CommandCounts::default() }
     }
 
     /// Removes entries that something they use takes along, in the order of statistics.
     pub(super) fn remove_users(
         &mut self,
-        mut meant: Vec<u32>,
+        mut selected: Vec<u32>,
         reason: FlowRemovedReason,
         now: Nanos,
     ) -> CommandCounts {
-        meant.sort_unstable_by_key(|number| {
+        selected.sort_unstable_by_key(|number| {
             let entry = self.store.slab.get(*number);
             (self.store.tuple(entry).table, entry.precedence().order(), entry.seq)
         });
-        meant.dedup();
-        self.remove_all(&meant, reason, now)
+        selected.dedup();
+        self.remove_all(&selected, reason, now)
     }
 
-    /// Removes at most so many of the entries whose idle or hard timeout has passed (clause 5.5),
+    /// Removes at most `most` of the entries whose idle or hard timeout has passed (clause 5.5),
     /// the earliest first; those that one call removes go in the order of statistics. How long it
     /// takes does not depend on the number of entries that stay.
     pub fn expire(&mut self, now: Nanos, most: usize) -> CommandCounts {

@@ -66,7 +66,7 @@ impl Control {
         Ok(self.new_sweep(SweptCommand::GroupDelete { delete, after: None }))
     }
 
-    /// Deletes groups whose entries are gone, looking at so many at most behind `after`; the last
+    /// Deletes groups whose entries are gone, looking at up to `most` after `after`; the last
     /// that was looked at, or none at the end.
     pub(super) fn delete_some_groups(
         &mut self,

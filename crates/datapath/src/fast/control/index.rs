@@ -42,7 +42,7 @@ impl NumberIndex {
         (hash >> 56) as usize
     }
 
-    /// The number with this hash that `is_it` says yes to.
+    /// The number with this hash for which `is_it` holds.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let shard = &self.shards[Self::shard(hash)];
         shard.find(hash as u32, is_it).map(|at| shard.slots[at].number)
@@ -112,7 +112,7 @@ impl Shard {
         }
     }
 
-    /// Closes the gap by moving back what stands behind it, so that no mark of the removed one is
+    /// Closes the gap by moving back what follows it, so that no mark of the removed one is
     /// left and an index that is filled and emptied for ever stays as it is.
     fn remove(&mut self, mut gap: usize) {
         let mask = self.mask();

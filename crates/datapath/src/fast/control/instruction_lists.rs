@@ -163,7 +163,7 @@ impl InstructionLists {
         users.fold(0, u32::saturating_add)
     }
 
-    /// Whether more than so many entries use a group themselves, or any group.
+    /// Whether more than `most` entries use a group themselves, or any group.
     pub(super) fn has_more_group_users(&self, group: GroupId, most: usize) -> bool {
         if group == GroupId::ALL {
             self.has_more_users(self.of_group.values().flatten(), most)
@@ -172,7 +172,7 @@ impl InstructionLists {
         }
     }
 
-    /// Whether more than so many entries use a meter, or any meter.
+    /// Whether more than `most` entries use a meter, or any meter.
     pub(super) fn has_more_meter_users(&self, meter: MeterId, most: usize) -> bool {
         if meter == MeterId::ALL {
             self.has_more_users(self.of_meter.values().flatten(), most)

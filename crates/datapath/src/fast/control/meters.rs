@@ -1,7 +1,7 @@
 //! Meter-mods (clause 6.6) and the statistics of meters.
 //!
-//! A meter is shared with the forwarders as a whole, since a rate is one for all of them: whoever
-//! meters a packet or changes the meter holds its lock for that moment.
+//! A meter is shared with the forwarders as a whole, since a rate is one for all of them: a
+//! forwarder that meters a packet, or a change of the meter, holds its lock for that moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,9 +59,9 @@ impl MeterTable {
         self.records.get(&id).is_some_and(|record| !self.deletes.mean(id, record.seq))
     }
 
-    /// Whether a delete means a meter.
-    pub(super) fn is_meant(&self, delete: &PendingDelete<MeterId>, id: MeterId) -> bool {
-        self.records.get(&id).is_some_and(|record| delete.means(id, record.seq))
+    /// Whether a delete selects a meter.
+    pub(super) fn is_selected(&self, delete: &PendingDelete<MeterId>, id: MeterId) -> bool {
+        self.records.get(&id).is_some_and(|record| delete.selects(id, record.seq))
     }
 }
 
@@ -94,7 +94,7 @@ impl Control {
             || self.store.instruction_lists.has_more_meter_users(id, at_once)
     }
 
-    /// Deletes meters whose entries are gone, looking at so many at most behind `after`; the last
+    /// Deletes meters whose entries are gone, looking at up to `most` after `after`; the last
     /// that was looked at, or none at the end.
     pub(super) fn delete_some_meters(
         &mut self,
@@ -103,7 +103,7 @@ impl Control {
         meters_max: usize,
     ) -> Option<MeterId> {
         let seq = |record: &MeterRecord| record.seq;
-        let (gone, last) = delete.meant_in(&self.meters.records, seq, after, meters_max);
+        let (gone, last) = delete.selected_in(&self.meters.records, seq, after, meters_max);
         for id in gone {
             self.meters.records.remove(&id);
             self.emit_op(Change::Meter { id, meter: None });

@@ -1,7 +1,7 @@
 //! Entries that are gone but not yet reported: they wait until their last counts are flushed.
 //!
 //! A forwarder that has removed an entry may still hold counts of it. So a removed entry waits for
-//! a flush that was asked for behind its removal; then its counters say the truth for ever, it is
+//! a flush that was requested after its removal; then its counters are right for ever, it is
 //! reported, and its number is free. One flush serves all that were removed before it, however
 //! many.
 

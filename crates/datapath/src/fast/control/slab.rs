@@ -1,7 +1,7 @@
 //! Flow entries by number, 64 bytes each: everything but match, instructions and counters.
 //!
 //! Chunks never move and numbers are stable, so that a list that is made in pieces can go on where
-//! it stopped. A number is free again only when whoever removed the entry gives it back.
+//! it stopped. A number is free again only when the remover of the entry gives it back.
 
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
 use openflow::{Cookie, TableId};

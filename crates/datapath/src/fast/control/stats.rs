@@ -24,7 +24,7 @@ impl Control {
     }
 
     fn wanted(&self, request: &FlowStatsRequest) -> Result<Vec<u32>, Error> {
-        let tables = self.pipeline.meant(request.table_id).ok_or(Error::BadRequestBadTableId)?;
+        let tables = self.pipeline.selected(request.table_id).ok_or(Error::BadRequestBadTableId)?;
         Ok(Self::filter_of(request).entries(&self.store, tables))
     }
 

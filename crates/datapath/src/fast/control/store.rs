@@ -1,7 +1,7 @@
 //! The flow entries of all tables with every index over them: one place to add and to take out.
 //!
 //! An entry stands in the slab, its match in a tuple, its instructions among the instruction lists;
-//! the index finds it by table and match, the timers by its next timeout. What a command means is
+//! the index finds it by table and match, the timers by its next timeout. What a command selects is
 //! decided elsewhere; here nothing may be forgotten in one index that went from another.
 
 use openflow::flow::{FlowModFlags, FlowRemovedReason};
@@ -250,7 +250,7 @@ impl Store {
     }
 
     /// Whether an entry of equal precedence could match a packet that this match matches; only
-    /// those that `is_live` says so of, if it is given.
+    /// those for which `is_live` holds, if it is given.
     pub(super) fn overlaps(
         &self,
         table: TableId,
@@ -274,14 +274,14 @@ impl Store {
         if !tuple.precedences.contains_key(&precedence) {
             return false;
         }
-        let is_meant = |number: u32| {
+        let is_selected = |number: u32| {
             self.slab.get(number).precedence() == precedence
                 && is_live.is_none_or(|live| live(number))
         };
         // Where the match looks at all that the tuple looks at, only one value is possible.
         if tuple.mask.is_within(compiled.mask()) {
             let value = narrowed(compiled, tuple);
-            return self.with_value(number, &value).any(is_meant);
+            return self.with_value(number, &value).any(is_selected);
         }
         let common = tuples::Projection::of_common(compiled, tuple);
         if common.takes_all() && is_live.is_none() {
@@ -289,7 +289,7 @@ impl Store {
         }
         let entries = tuple.ids.iter().zip(0..);
         let mut entries = entries.filter(|(_, at)| common.takes(tuple.value(*at)));
-        entries.any(|(number, _)| is_meant(*number))
+        entries.any(|(number, _)| is_selected(*number))
     }
 }
 

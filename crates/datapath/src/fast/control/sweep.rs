@@ -1,12 +1,12 @@
 //! Deletes and modifies of many entries, in pieces; also deletes of groups and meters that many
 //! entries use or that are many.
 //!
-//! A command that means a million entries takes the better part of a second. It is cut into pieces
-//! of bounded work, so that whoever runs control can answer others between two of them: first the
-//! entries are looked through and those that are meant are kept, sorted, in runs; then they are
+//! A command that selects a million entries takes the better part of a second. It is cut into
+//! pieces of bounded work, so that the agent can answer others between two of them: first the
+//! entries are looked through and those that are selected are kept, sorted, in runs; then they are
 //! changed in the order in which a command at once would change them. Commands of others may come
-//! in between: an entry that came later is not meant, and one that was changed is asked again, also
-//! when a command that begins its counts anew has given it another number.
+//! in between: an entry that came later is not selected, and one that was changed is asked again,
+//! also when a command that begins its counts anew has given it another number.
 //!
 //! A delete of groups or meters takes their entries away like that, and then the groups or meters,
 //! again in pieces; meanwhile nothing new may name them (see [`PendingDelete`]).
@@ -23,9 +23,10 @@ use super::filter::EntryFilter;
 use super::tuples::Projection;
 use super::{CommandCounts, Control};
 use crate::counter::Counter;
+use crate::fast::compiled_match::CompiledMatch;
 use crate::pending_delete::PendingDelete;
 use crate::time::Nanos;
-use crate::validate::check_match;
+use crate::validate::CheckedFlowMod;
 
 /// A command that may mean more entries, groups or meters than this is a sweep.
 pub(super) const AT_ONCE: usize = 4_096;
@@ -132,7 +133,7 @@ pub struct Sweep {
     /// Numbers of entries that have been looked at, and that there were in the beginning.
     looked_at: u32,
     end: u32,
-    /// The entries that are meant, in sorted runs, and the first of each run.
+    /// The entries that are selected, in sorted runs, and the first of each run.
     runs: Vec<Run>,
     first: BinaryHeap<Reverse<(SweepKey, usize)>>,
     /// Entries that other commands have given other numbers, which may have been looked at before.
@@ -156,7 +157,7 @@ impl Control {
         if !self.may_mean_many(flow_mod, version, AT_ONCE) {
             return self.flow_mod(flow_mod, version, now).map(CommandProgress::Done);
         }
-        let begun = self.begin_sweep(flow_mod, version);
+        let begun = self.begin_sweep(flow_mod, version, now);
         if begun.is_err() {
             self.counters.add(Counter::FlowModErrors, 1);
         }
@@ -164,16 +165,11 @@ impl Control {
     }
 
     fn may_mean_many(&mut self, flow_mod: &FlowMod, version: Version, at_once: usize) -> bool {
-        let is_delete = match flow_mod.command {
-            FlowModCommand::Modify => false,
-            FlowModCommand::Delete => true,
-            FlowModCommand::Add
-            | FlowModCommand::ModifyStrict
-            | FlowModCommand::DeleteStrict
-            | FlowModCommand::Unknown(_) => return false,
-        };
-        let Ok(tables) = self.pipeline.meant_by(flow_mod, version) else { return false };
-        let compiled = self.filter(flow_mod, None, is_delete).compiled;
+        if !matches!(flow_mod.command, FlowModCommand::Modify | FlowModCommand::Delete) {
+            return false;
+        }
+        let Ok(tables) = self.pipeline.tables_selected_by(flow_mod, version) else { return false };
+        let compiled = CompiledMatch::of(&flow_mod.matching, &mut self.masks);
         let tuples = tables.flat_map(|table| self.store.tuples.of_table(TableId(table)));
         let tuples = tuples.filter_map(|number| self.store.tuples.get(*number));
         let looks_through = tuples.filter(|tuple| {
@@ -186,20 +182,20 @@ impl Control {
         &mut self,
         flow_mod: &FlowMod,
         version: Version,
+        now: Nanos,
     ) -> Result<CommandProgress, Error> {
-        let is_delete = flow_mod.command == FlowModCommand::Delete;
-        if is_delete {
-            check_match(&flow_mod.matching, version)?;
-        } else {
-            self.check_flow_mod(flow_mod, version)?;
-            self.check_list_memory(&flow_mod.instructions)?;
-        }
-        let swept = SweptFlowMod {
-            filter: self.filter(flow_mod, None, is_delete),
-            tables: self.pipeline.meant_by(flow_mod, version)?,
-            flow_mod: flow_mod.clone(),
-            version,
+        let (tables, strict, is_delete) = match self.check_flow_mod(flow_mod, version)? {
+            CheckedFlowMod::Add => {
+                return self.add(flow_mod, version, now).map(CommandProgress::Done);
+            }
+            CheckedFlowMod::Modify(tables, strict) => {
+                self.check_list_memory(&flow_mod.instructions)?;
+                (tables, strict, false)
+            }
+            CheckedFlowMod::Delete(tables, strict) => (tables, strict, true),
         };
+        let filter = self.filter(flow_mod, strict, is_delete);
+        let swept = SweptFlowMod { filter, tables, flow_mod: flow_mod.clone(), version };
         Ok(self.new_sweep(SweptCommand::FlowMod(Box::new(swept))))
     }
 
@@ -218,15 +214,15 @@ impl Control {
         }))
     }
 
-    /// Does a piece of a command, looking at so many entries, groups or meters or changing half as
-    /// many at most; what it did altogether when it is done.
+    /// Does a piece of a command, looking at up to `most` entries, groups or meters or changing
+    /// half as many; all that it did when it is done.
     ///
     /// A modify is checked anew for each piece, as a command of others may have taken away a group
     /// or a meter that it names, or the memory that it needs; what it has changed until then stays.
     ///
     /// # Errors
     /// Those of [`Self::flow_mod`] that a modify has come to have, and those of an add, which a
-    /// modify of 1.0 becomes when it means nothing.
+    /// modify of 1.0 becomes when it selects nothing.
     pub fn sweep(
         &mut self,
         sweep: &mut Sweep,
@@ -260,7 +256,7 @@ impl Control {
             left -= 1;
             // An entry that was moved may stand in two runs.
             let is_new = sweep.last.is_none_or(|last| rank(last) < rank(place));
-            if is_new && self.is_still_meant(sweep, place, now) {
+            if is_new && self.is_still_selected(sweep, place, now) {
                 sweep.last = Some(place);
                 self.change(sweep, place, now);
                 left = left.saturating_sub(1);
@@ -300,7 +296,7 @@ impl Control {
         sweep.done.removed += 1;
     }
 
-    /// Does what is left when all entries are done, with so many groups or meters at most.
+    /// Does what is left when all entries are done, with up to `most` groups or meters.
     fn end_sweep(
         &mut self,
         sweep: &mut Sweep,
@@ -329,11 +325,11 @@ impl Control {
         is_over.then_some(Ok(sweep.done))
     }
 
-    /// Looks at the next entries and keeps those that are meant as a run.
+    /// Looks at the next entries and keeps those that are selected as a run.
     fn look_through(&mut self, sweep: &mut Sweep, entries_max: usize) {
         let piece = u32::try_from(entries_max).unwrap_or(u32::MAX);
         let end = sweep.end.min(sweep.looked_at.saturating_add(piece));
-        let places = (sweep.looked_at..end).filter_map(|number| self.meant(sweep, number));
+        let places = (sweep.looked_at..end).filter_map(|number| self.selected(sweep, number));
         let run = places.collect();
         sweep.add_found(run);
         sweep.looked_at = end;
@@ -345,42 +341,42 @@ impl Control {
             let kept = numbers.len().saturating_sub(entries_max);
             numbers.split_off(kept)
         });
-        let places = numbers.iter().filter_map(|number| self.meant(sweep, *number));
+        let places = numbers.iter().filter_map(|number| self.selected(sweep, *number));
         let mut run: Vec<SweepKey> = places.collect();
         run.sort_unstable();
         sweep.add_run(run);
         numbers.len()
     }
 
-    /// The place of an entry, if it is meant.
-    fn meant(&self, sweep: &Sweep, number: u32) -> Option<SweepKey> {
+    /// The place of an entry, if it is selected.
+    fn selected(&self, sweep: &Sweep, number: u32) -> Option<SweepKey> {
         let entry = self.store.slab.live(number).filter(|entry| entry.seq < sweep.seq_end)?;
         let table = self.store.tuple(entry).table;
         let lists = &self.store.instruction_lists;
-        let is_meant = match &sweep.command {
+        let is_selected = match &sweep.command {
             SweptCommand::FlowMod(swept) => {
                 swept.tables.contains(&table.0) && swept.filter.takes(&self.store, number)
             }
             SweptCommand::GroupDelete { delete, .. } => {
                 let mut groups = lists.groups_of(entry.instruction_list).iter();
-                groups.any(|id| self.groups.is_meant(delete, *id))
+                groups.any(|id| self.groups.is_selected(delete, *id))
             }
             SweptCommand::MeterDelete { delete, .. } => {
                 let meter = lists.meter_of(entry.instruction_list);
-                meter.is_some_and(|id| self.meters.is_meant(delete, id))
+                meter.is_some_and(|id| self.meters.is_selected(delete, id))
             }
         };
-        is_meant.then_some((table.0, entry.precedence().order(), entry.seq, number))
+        is_selected.then_some((table.0, entry.precedence().order(), entry.seq, number))
     }
 
     /// Whether an entry is still what it was when it was looked at.
-    fn is_still_meant(&self, sweep: &Sweep, key: SweepKey, now: Nanos) -> bool {
+    fn is_still_selected(&self, sweep: &Sweep, key: SweepKey, now: Nanos) -> bool {
         let (.., number) = key;
         let is_modify = match &sweep.command {
             SweptCommand::FlowMod(swept) => swept.is_modify(),
             SweptCommand::GroupDelete { .. } | SweptCommand::MeterDelete { .. } => false,
         };
-        self.meant(sweep, number) == Some(key)
+        self.selected(sweep, number) == Some(key)
             && !(is_modify && self.expired(number, now).is_some())
     }
 }
@@ -469,7 +465,7 @@ mod tests {
 
     fn begin(control: &mut Control, flow_mod: &FlowMod) -> Box<Sweep> {
         assert!(control.may_mean_many(flow_mod, Version::V1_3, 1_000));
-        let begun = control.begin_sweep(flow_mod, Version::V1_3).unwrap();
+        let begun = control.begin_sweep(flow_mod, Version::V1_3, Nanos(0)).unwrap();
         let CommandProgress::Sweep(sweep) = begun else { panic!("{begun:?}") };
         sweep
     }
@@ -502,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_meanwhile_stays_and_what_goes_meanwhile_is_not_asked_again() {
+    fn new_entries_stay_and_gone_ones_are_not_looked_at_again() {
         let mut control = control();
         let delete = command(FlowModCommand::Delete, None);
         let mut sweep = begin(&mut control, &delete);
@@ -537,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_gets_another_number_meanwhile_is_still_meant() {
+    fn an_entry_with_another_number_is_still_selected() {
         for pieces in [3, 20, 30] {
             let mut control = control();
             let delete = command(FlowModCommand::Delete, None);
@@ -572,7 +568,7 @@ mod tests {
         assert!(ended.iter().all(|done| done.modified == 1_250), "{ended:?}");
     }
 
-    /// Allows so many additions that need new room.
+    /// Allows this number of additions that need new room.
     #[derive(Debug)]
     struct Additions(AtomicUsize);
 
@@ -610,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_bounded_also_where_all_that_was_meant_has_gone() {
+    fn a_piece_is_bounded_also_where_all_selected_entries_have_gone() {
         let mut control = control();
         let delete = command(FlowModCommand::Delete, None);
         let mut sweep = begin(&mut control, &delete);

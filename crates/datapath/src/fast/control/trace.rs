@@ -1,6 +1,6 @@
 //! Traces: the interpreter over control's state, with a target that writes down.
 //!
-//! Not over a forwarder's, so that nobody has to stop one. A trace shows what packets do when
+//! Not over a forwarder's, so that none has to stop. A trace shows what packets do when
 //! every op is applied. It must change nothing, neither a counter nor a meter nor what `NORMAL` has
 //! learnt.
 

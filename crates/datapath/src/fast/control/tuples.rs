@@ -187,12 +187,12 @@ impl Projection {
         Self { words: words.collect() }
     }
 
-    /// Whether an entry with these values is meant.
+    /// Whether an entry with these values is selected.
     pub(super) fn takes(&self, value: &[u64]) -> bool {
         self.words.iter().all(|(place, bits, wanted)| value[*place] & bits == *wanted)
     }
 
-    /// Whether every entry is meant.
+    /// Whether every entry is selected.
     pub(super) fn takes_all(&self) -> bool {
         self.words.is_empty()
     }

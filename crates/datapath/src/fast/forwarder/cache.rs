@@ -31,7 +31,7 @@ const AGAIN_LEAST: u32 = SAMPLE / 2;
 /// of the largest table.
 const MISS_SAMPLE_RATE: u64 = 1_024;
 const MISS_SAMPLES: usize = 8_192;
-/// A line that was not used for so many ticks, ten seconds, makes way for any other.
+/// Ticks, ten seconds, after which a line that was not used is given to any other decision.
 const LONG_UNUSED: u16 = 150;
 /// Marks in the word of bytes: the counts of the line were taken once, and packets came after its
 /// first.
@@ -249,7 +249,7 @@ impl Table {
         self.slots(digest).into_iter().find(|index| self.is_at(*index, digest))
     }
 
-    /// Whether so many lines are used that it does not pay to look for an empty one. The search
+    /// Whether most lines are used, so that it does not pay to look for an empty one. The search
     /// reads twelve lines that lie anywhere, and took more than half of the time of a flood of new
     /// flows; where few lines are empty, one that was not used for a while is as good.
     fn is_crowded(&self) -> bool {
@@ -370,7 +370,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// A cache that begins with so many lines and grows up to so many; both powers of two.
+    /// A cache that begins with `lines` lines and grows up to `lines_max`; both powers of two.
     pub(super) fn new(lines: usize, lines_max: usize) -> Self {
         let table = Table::new(lines);
         Self {
@@ -715,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_go_on_grow_the_table_however_often_counts_are_taken() {
+    fn flows_that_go_on_grow_the_table_despite_frequent_flushes() {
         for takes_each in [1, 2_000, 100_000] {
             let mut cache = Cache::new(256, 4_096);
             let mut taken = (0, 0);

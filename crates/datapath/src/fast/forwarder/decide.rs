@@ -129,7 +129,7 @@ impl Core {
         missed
     }
 
-    /// Finds shapes and digests of frames out, and asks for the lines where they should lie.
+    /// Computes shapes and digests of frames; prefetches their primary slots.
     fn digest_burst(&mut self, frames: &[PacketBuf], in_port: PortNo) {
         let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
         let with = (&self.pipeline_mask.masks, &self.keys.lines[0]);
@@ -203,8 +203,8 @@ impl Core {
         until
     }
 
-    /// Finds the digest out that the key cache has for a packet, and asks for its line; its key
-    /// is the one of this number. The digest is kept, for an insertion too.
+    /// Computes the digest of a packet for the key cache, and prefetches its line; `key` is the
+    /// number of its key. The digest is kept, for an insertion too.
     pub(super) fn digest_key(&mut self, at: usize, frame: &PacketBuf, key: usize, in_port: PortNo) {
         let shape = self.scratch.shapes[at];
         let fragment = self.replica.keys_have_select_fields

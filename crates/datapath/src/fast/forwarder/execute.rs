@@ -165,7 +165,7 @@ impl Core {
     }
 
     /// Takes back what was counted for tables that a packet did not come to: a meter ended its way
-    /// after it had matched so many entries.
+    /// after it had matched `matched` entries.
     fn take_back(&mut self, decided: Decided, at: usize, matched: usize, bytes: u64) {
         let Steps::Many(steps) = self.paths.steps(decided.path) else { return };
         let Some(beyond) = steps.get(matched..).filter(|beyond| !beyond.is_empty()) else { return };
@@ -576,9 +576,9 @@ mod tests {
             let CompiledProgram { code, values, .. } = program;
             run_micro_ops(&replica, &code.micro_ops, &values, &mut frame, PortNo(1));
             assert_eq!(frame, expected, "round {round}: {shape:?} {actions:?}\n{bytes:02x?}");
-            let blends =
+            let combined =
                 code.micro_ops.iter().filter(|micro_op| !matches!(micro_op, MicroOp::Apply(_)));
-            joined += blends.count();
+            joined += combined.count();
         }
         assert!(joined > 20_000, "{joined}");
     }

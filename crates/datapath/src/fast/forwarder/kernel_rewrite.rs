@@ -3,8 +3,7 @@
 //!
 //! The kernel keeps that tag beside the frame, so a push or a pop moves nothing, and changes before
 //! and behind it are one list. A second tag stands in the frame, and is a header like others.
-//! Nothing is said here that does not come to the same bytes as the program's own changes, one
-//! after the other.
+//! It must come to the same bytes as the program's own changes, one after the other.
 
 use openflow::Action;
 use packet::header::{ethernet, ipv4, ipv6, vlan};

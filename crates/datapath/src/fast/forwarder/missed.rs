@@ -61,13 +61,13 @@ impl Core {
         }
     }
 
-    /// Whether the key cache may know what to do with a packet.
+    /// Whether the key cache may have a decision about a packet.
     fn goes_by_key(&self, at: usize) -> bool {
         self.caches.key && (self.scratch.shapes[at].is_rare() || !self.caches.frame)
     }
 
-    /// Finds the keys of packets out, and asks for the lines where those that the key cache may
-    /// know should lie; how many packets there are. What the settings refuse goes step by step.
+    /// Computes the keys of packets, and prefetches the primary slots of those that the key cache
+    /// may know; the number of keys. Packets that the settings refuse go step by step.
     fn ask_by_key(&mut self, frames: &[PacketBuf], missed: u64, in_port: PortNo) -> usize {
         let fragments = self.replica.settings.fragments;
         let mut asked = 0;
@@ -266,7 +266,8 @@ impl Pass<'_> {
 }
 
 impl MissedPacket {
-    /// Notes what an entry means for the packet's program; it is the entry of so many tables.
+    /// Notes what an entry means for the packet's program; `tables` is the number of entries so
+    /// far.
     #[inline]
     fn note_summary(&mut self, summary: &InstructionSummary, tables: usize) {
         if !summary.is_plain {

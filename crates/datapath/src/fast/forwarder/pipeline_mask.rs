@@ -76,7 +76,7 @@ impl PipelineMask {
         self.masks = ShapeMasks(masks);
         let words = self.unwildcarded.words.iter().enumerate().filter(|(_, bits)| **bits != 0);
         self.words = words.map(|(index, bits)| (index, *bits)).collect();
-        // Whoever looks at the value of a field looks at its presence.
+        // An entry that looks at the value of a field looks at its presence.
         self.present = FIELDS
             .iter()
             .filter(|row| bits(&self.unwildcarded, row.field) != 0)

@@ -38,7 +38,7 @@ pub(super) enum MicroOp {
     Group(GroupId),
     /// Counts a bucket.
     Bucket(GroupId, usize),
-    /// Meters the packet, which has matched so many entries by then.
+    /// Meters the packet, which has matched this number of entries by then.
     Meter(MeterId, u16),
     /// Leaves by a port that can send.
     Output(PortNo, Option<QueueId>),
@@ -420,7 +420,7 @@ impl Programs {
         self.lines.len()
     }
 
-    /// Whether there are so many that all are to be forgotten, and compiled again when needed.
+    /// Whether there are too many, so that all are to be forgotten, and compiled again when needed.
     pub(super) fn is_full(&self) -> bool {
         self.lines.len() > LINES_MAX || self.codes.len() > CODES_MAX
     }

@@ -36,7 +36,7 @@ impl ProgramKey {
     }
 
     pub(super) fn missed(&mut self, table: TableId) {
-        // Kinds are numbered from one.
+        // Summaries are numbered from one.
         self.words.push(0);
         self.words.push(table.0.into());
     }
@@ -84,7 +84,7 @@ impl ProgramCache {
         self.ones.len() + self.others.len()
     }
 
-    /// Whether there are so many that all are to be forgotten, with the programs.
+    /// Whether there are too many, so that all are to be forgotten, with the programs.
     pub(super) fn is_full(&self) -> bool {
         self.len() > KEYS_MAX
     }

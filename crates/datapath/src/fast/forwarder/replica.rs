@@ -2,7 +2,7 @@
 //!
 //! Changed by ops between batches and only read while packets pass, so nothing here is shared and
 //! nothing is locked but meters. Counters are the shared ones. It must never decide anything: that
-//! is the business of whoever reads it.
+//! is the business of its readers.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -208,8 +208,7 @@ impl Replica {
         }
     }
 
-    /// Takes a change over. Folds are not its business.
-    /// `versions` learns what it is about.
+    /// Applies a change, and has `versions` note what it is about.
     pub(super) fn apply(&mut self, change: Change, versions: &mut Versions) {
         match change {
             Change::Insert(insert) => self.insert(insert, versions),

@@ -1,7 +1,7 @@
 //! `NORMAL`: forwarding as a learning switch does (clause 4.5), within the packet's VLAN.
 //!
-//! One function for whoever forwards now, traces, or compiles what the kernel tier is to do with
-//! packets between two stations: what stations are known is for the target to say.
+//! One function for three targets: forwarding now, traces, and programs of the kernel tier for
+//! packets between two stations. The target knows the stations.
 
 use openflow::{Field, MacAddr, PortNo, QueueId};
 use packet::extract;
@@ -15,7 +15,7 @@ use crate::vlans::{PortVlans, tag_of};
 /// A learning switch, with its knowledge of stations.
 pub(in crate::fast) trait Stations<'a>: Target<'a> {
     /// The port behind which a station was seen. `Break` when the target does nothing with packets
-    /// to a station that nobody knows.
+    /// to an unknown station.
     fn port_of(&mut self, station: Station) -> WalkFlow<Option<PortNo>>;
 
     /// A station is seen behind a port. A packet must not see what it taught itself, so this holds

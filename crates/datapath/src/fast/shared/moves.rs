@@ -2,10 +2,10 @@
 //! every shard of the bridge.
 //!
 //! Stations share a few slots with a count each, and a move raises the count of its station's slot.
-//! So nothing grows and nothing can be missed: whoever compares late finds all that has moved
+//! So nothing grows and nothing can be missed: a shard that compares late finds all that has moved
 //! since, and at worst ends what is about another station of the same slot. A move is noted under
-//! the lock of the addresses, behind their change, so whoever has read an address from before it
-//! finds the count raised later.
+//! the lock of the addresses, after their change, so a shard that has read an address from before
+//! it finds the count raised later.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

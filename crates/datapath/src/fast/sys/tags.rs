@@ -3,9 +3,9 @@
 //! One SSE2 compare instead of sixteen loads and branches; SSE2 is in every x86_64. It must equal
 //! its scalar twin for all tags.
 
-/// One bit for each of the bytes that equals the tag; found by plain code if asked to. Whoever asks
-/// in a loop keeps `is_plain` in a register: a branch that always goes one way is lost in the wait
-/// for the tags.
+/// One bit for each of the bytes that equals the tag; found by plain code if asked to. A caller
+/// with a loop keeps `is_plain` in a register: a branch that always goes one way is lost in the
+/// wait for the tags.
 #[inline(always)]
 pub(crate) fn equal_tags(tags: &[u8; 16], tag: u8, is_plain: bool) -> u32 {
     if is_plain {

@@ -193,10 +193,7 @@ fn groups(dp: &dyn Datapath, list: &mut List) {
             "SELECT_WEIGHT",
             "select_groups.rs:a_changed_bucket_list_moves_no_more_flows_than_it_must",
         ),
-        (
-            "SELECT_LIVENESS",
-            "select_groups.rs:a_dead_bucket_leaves_its_flows_to_the_others_and_gets_them_back",
-        ),
+        ("SELECT_LIVENESS", "select_groups.rs:a_dead_bucket_leaves_its_flows_and_gets_them_back"),
         ("CHAINING", "groups/chained"),
         ("CHAINING_CHECKS", "groups/a_loop_is_refused"),
     ];

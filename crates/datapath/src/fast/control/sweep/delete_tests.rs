@@ -121,7 +121,7 @@ impl Delete {
         .unwrap()
     }
 
-    /// Begins it in pieces, however few it means.
+    /// Begins it in pieces, however few it selects.
     fn begin_pieces(&self, control: &mut Control) -> Box<Sweep> {
         let begun = match self {
             Self::Group(delete) => control.begin_group_delete(delete.group_id).unwrap(),
@@ -152,7 +152,7 @@ fn seen(flows: impl Debug, groups: impl Debug, meters: impl Debug) -> String {
 }
 
 #[test]
-fn pieces_are_small_and_do_what_a_delete_at_once_does_in_the_same_order() {
+fn small_pieces_delete_the_same_in_the_same_order() {
     for delete in
         [Delete::group(GroupId::ALL.0), Delete::group(1), Delete::meter(u32::MAX), Delete::meter(1)]
     {
@@ -180,7 +180,7 @@ fn pieces_are_small_and_do_what_a_delete_at_once_does_in_the_same_order() {
 }
 
 #[test]
-fn what_is_left_after_the_last_piece_is_what_the_reference_leaves() {
+fn after_the_last_piece_the_rest_is_that_of_the_reference() {
     for delete in
         [Delete::group(GroupId::ALL.0), Delete::group(1), Delete::meter(u32::MAX), Delete::meter(1)]
     {
@@ -225,7 +225,7 @@ fn what_is_left_after_the_last_piece_is_what_the_reference_leaves() {
 }
 
 #[test]
-fn nothing_new_may_name_what_is_being_deleted_and_what_is_new_stays() {
+fn nothing_new_may_name_the_deleted_and_new_entries_stay() {
     for pieces in [0, 60, 130] {
         let mut control = control();
         let mut groups = Delete::group(GroupId::ALL.0).begin_pieces(&mut control);
@@ -269,7 +269,7 @@ fn nothing_new_may_name_what_is_being_deleted_and_what_is_new_stays() {
 }
 
 #[test]
-fn a_number_that_comes_back_before_the_end_is_not_meant() {
+fn a_number_that_comes_back_before_the_end_is_not_selected() {
     let mut control = control();
     let mut groups = Delete::group(1).begin_pieces(&mut control);
     let mut meters = Delete::meter(1).begin_pieces(&mut control);
@@ -334,7 +334,7 @@ fn a_delete_of_few_is_done_at_once_and_one_of_many_begun() {
 }
 
 #[test]
-fn a_group_that_others_lead_to_is_refused_before_anything_is_done() {
+fn a_group_that_others_lead_to_is_refused_at_first() {
     let mut control = control();
     let refused = control.begin_group_delete(GroupId(2)).map(|_| ());
     assert_eq!(refused, Err(Error::GroupModChainedGroup));
