@@ -12,7 +12,7 @@ pub enum LinkNotification {
     /// By netlink messages about the device with this interface index: see
     /// [`crate::LinkMonitor`].
     Netlink(u32),
-    /// Only by polling [`PortDevice::info`].
+    /// Only by polling [`crate::PortDevice::info`].
     Polled,
 }
 
@@ -35,7 +35,7 @@ pub struct PortInfo {
     pub full_duplex: Option<bool>,
     /// False once the device behind the port has disappeared.
     pub exists: bool,
-    /// False for a port that never receives a frame.
+    /// False for a kind whose ports never receive a frame.
     #[serde(skip)]
     pub receives: bool,
     /// Whether the port carries no more than its speed: the kernel calls every TAP device one of
