@@ -28,7 +28,7 @@ const HELLO_FAILED: u16 = 0;
 /// Bytes of a message that an error about it quotes (clause 7.4.4 asks for at least 64).
 const QUOTE_LEN: usize = 64;
 
-/// The connection's own xids begin here, so that an owner who numbers from 1 stays apart.
+/// The connection's own xids begin here, so that an owner that numbers from 1 stays apart.
 const FIRST_XID: u32 = 0x8000_0000;
 
 /// The xid of every probe, which [`Connection::allocate_xid`] never gives.
@@ -145,7 +145,7 @@ impl Connection {
         self.poll_event_or_take(|_, _| false)
     }
 
-    /// The same, for an owner who takes some messages as they came: `take` is offered header and
+    /// The same, for an owner that takes some messages as they came: `take` is offered header and
     /// bytes of each message in the agreed version, but for hellos and echo requests, and says
     /// whether it took it. What it took is not decoded and is no event, so that a list of a million
     /// entries can be counted without a value for each. Behind a message that was taken there is

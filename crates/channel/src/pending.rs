@@ -96,7 +96,7 @@ impl<T> Pending<T> {
     }
 
     /// The same with at most `bytes_max` bytes in a reply, as the peer sent them, and in all
-    /// replies together of which a part has come. An owner who says so takes messages by
+    /// replies together of which a part has come. Such an owner takes messages by
     /// [`Pending::pair_sized`].
     #[must_use]
     pub fn with_bytes_max(self, bytes_max: usize) -> Self {

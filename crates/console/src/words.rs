@@ -75,7 +75,7 @@ pub(crate) struct ParsedLine {
 }
 
 impl ParsedLine {
-    /// Changes the settings, and says what else is to be done.
+    /// Changes the settings, and returns what else is to be done.
     ///
     /// # Errors
     /// Why it cannot be done; then nothing is changed.

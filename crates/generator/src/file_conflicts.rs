@@ -85,7 +85,7 @@ impl FilesInUse {
         Ok(files)
     }
 
-    /// One more: `name` says what it is.
+    /// Adds a use; `name` is its user.
     ///
     /// # Errors
     /// The use that has this file already, and must not.

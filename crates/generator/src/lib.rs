@@ -4,7 +4,7 @@
 //! A [`session::Session`] has open ports. Streams ([`profile::StreamSpec`]) are loaded into them,
 //! each with headers ([`stack`]), sizes, a rate and fields that differ from frame to frame; a
 //! thread for each port sends them by their due times, another accounts for what arrives, and
-//! [`statistics`] say what became of every frame. [`method`] asks with them what RFC 2544 asks of a
+//! [`statistics`] account for every frame. [`method`] asks with them what RFC 2544 asks of a
 //! device, and [`testing`] has a simulated one of known properties. The sending side is open loop:
 //! a frame's time is fixed before the run and never waits for an answer, so that a stalled switch
 //! shows as delay instead of as fewer samples. It must never know what a controller is.

@@ -1,7 +1,7 @@
-//! Methods of RFC 2544 and its successors: what is asked of a device under test, by trials.
+//! Methods of RFC 2544 and its successors, which measure a device under test by trials.
 //!
 //! A [`Measurer`] performs trials: a generator on real ports, or a simulated device in virtual
-//! time. A method decides which, and says what they showed with a 99 % interval. All trials are
+//! time. A method decides which, and reports their result with a 99 % interval. All trials are
 //! open loop: offered load follows its schedule whatever the device does. A method must never let a
 //! queue pass for throughput, nor take a tester that could not send for a device that lost.
 //!
@@ -164,7 +164,7 @@ pub trait Measurer {
     type Error;
 
     /// Offers the loads one after the other without a pause, waits for what is still on its way,
-    /// and says what became of each.
+    /// and returns the outcome of each.
     ///
     /// # Errors
     /// As the measurer says; a device that loses everything is no error.

@@ -144,7 +144,7 @@ impl Template {
 }
 
 impl FrameMaker {
-    /// The frames of a stream that says what they are. `first_tag` is the number of the first
+    /// The frames that a stream describes. `first_tag` is the number of the first
     /// template; `mac` is the source address where the stream has none.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ impl KernelDevice {
     }
 
     /// The device of a TAP descriptor, which goes on when it comes to another namespace, if the
-    /// kernel says where a device is (since Linux 5.7, and to who has CAP_NET_ADMIN there).
+    /// kernel says where a device is (since Linux 5.7, and to a process with CAP_NET_ADMIN there).
     pub(crate) fn of_tun(mut self, tun: &Arc<Tun>) -> Self {
         let home = tun.namespace().and_then(|namespace| namespace.id());
         self.tun = home.ok().map(|home| (Arc::clone(tun), home));

@@ -1,4 +1,4 @@
-//! `PortError`: what can go wrong with a port, in words that say what to do about it.
+//! `PortError`: failures of a port, in words that name the remedy.
 //!
 //! It must never carry a guess: where the kernel gives only a number, the number's text is kept.
 

@@ -33,7 +33,7 @@ impl FromStr for PortSpec {
 ///
 /// # Errors
 /// Those of the kind; every error names what was tried. [`PortError::Spec`] for a port of several
-/// queues, which are for those who use them all: [`open_queues`].
+/// queues, which are for a caller that uses them all: [`open_queues`].
 pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
     if spec.queues()? > 1 {
         return Err(spec.bad_value(QUEUES, "1 here: only switch and generator use several").into());

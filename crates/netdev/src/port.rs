@@ -152,8 +152,8 @@ impl fmt::Debug for PortQueue {
     }
 }
 
-/// An open port. Its parts may be taken and used by different threads; the methods are for those
-/// who use it whole, by its first queues.
+/// An open port. Its parts may be taken and used by different threads; the methods are for a
+/// caller that uses it whole, by its first queues.
 pub struct Port {
     /// Properties, link state and counters.
     pub device: Box<dyn PortDevice>,

@@ -74,8 +74,7 @@ pub(super) enum FloorError {
     NoProbe(Duration),
 }
 
-/// Measures the floor with these options; none where `goes_on` said before the end that it is not
-/// wanted any more.
+/// Measures the floor with these options; none where `goes_on` returned false before the end.
 ///
 /// # Errors
 /// Without a thread or memory left, or when no probe comes within `limit`.

@@ -30,7 +30,7 @@ const REAL_TIME_MARGIN_NS: u64 = 60_000;
 /// Nearer than this the clock is polled without a break.
 const SPIN_NS: u64 = 5_000;
 
-/// Answers that wait for a sender, at most: who floods a port with requests must not fill memory.
+/// Answers that wait for a sender, at most: a flood of requests must not fill memory.
 const ANSWERS_MAX: usize = 64;
 
 /// The shortest sleep of a sleeping thread: below it the timer's slack dominates.

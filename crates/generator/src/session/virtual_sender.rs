@@ -1,5 +1,5 @@
-//! The sending side of a port without a thread and without a clock: who calls it says what time it
-//! is.
+//! The sending side of a port without a thread and without a clock: the caller gives the
+//! time.
 //!
 //! It counts what the engine executes for a frame, and shows what a profile would send. It is the
 //! very transmitter that a session's threads run. It must never look at the clock of the machine.
@@ -84,7 +84,7 @@ mod tests {
 
     /// E3's recipe, which goes wrong where the gap is that of another size: at any time, what has
     /// left is 80 % of the line to a frame. Stalls of 5 ms, the first at the start, leave nothing
-    /// behind: who measures between two departures has them in the figure, over 0.7 s as 0.7 %.
+    /// behind: a measurement between two departures has them in the figure, over 0.7 s as 0.7 %.
     #[test]
     fn a_range_of_sizes_has_its_rate_to_a_frame_after_stalls() {
         const LINE_BPS: f64 = 10e9;

@@ -25,7 +25,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Fresh zero bytes, shared with nobody but who holds this value.
+    /// Fresh zero bytes, shared with nobody but the holder of this value.
     pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint lets the kernel choose; no memory in use is replaced.

@@ -2,7 +2,7 @@
 //!
 //! [`super::event::wait`] looks at each of its descriptors in each call; a watch costs the same
 //! however many it holds, and names those that are ready. It must never hold a descriptor that is
-//! closed: who watches one says so before closing it.
+//! closed: the caller removes one before it closes it.
 
 use std::io;
 use std::mem::MaybeUninit;

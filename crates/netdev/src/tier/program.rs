@@ -160,7 +160,7 @@ fn offset(number: usize) -> i16 {
 }
 
 impl Builder {
-    /// Says that a run has begun, then reads the generation: who changes the entries waits for the
+    /// Says that a run has begun, then reads the generation: the writer of entries waits for the
     /// runs that may have read an earlier one.
     fn enter(&mut self) {
         let Facts { cpus, state, .. } = self.facts;
