@@ -193,7 +193,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A host as it stands before or behind a port: an IPv6 address in brackets.
+/// A host as it stands before or after a port: an IPv6 address in brackets.
 struct Bracketed<'a>(&'a str);
 
 impl fmt::Display for Bracketed<'_> {

@@ -305,7 +305,7 @@ impl Client {
         self.request(&Message::EchoRequest(data)).map(drop)
     }
 
-    /// Has the switch carry out messages in their order, with a barrier behind them: how many
+    /// Has the switch carry out messages in their order, with a barrier after them: how many
     /// there were, how many of them were refused, and the first thousand refusals. One that is
     /// refused does not keep the others from being carried out.
     ///
@@ -447,7 +447,7 @@ impl Client {
         }
     }
 
-    /// Fails behind the deadline.
+    /// Fails after the deadline.
     fn check_deadline(&self, patience: Patience, now: Instant) -> Result<(), ClientError> {
         match self.deadline(patience) {
             Some(end) if now >= end => Err(self.core.silent(self.core.settings.answer_deadline)),

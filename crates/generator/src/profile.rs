@@ -88,7 +88,7 @@ pub struct StreamSpec {
     /// Whether all checksums of each frame that arrives are checked, so that a corrupted byte
     /// outside of number and time stamp is seen too.
     pub verify_checksums: bool,
-    /// The bytes behind the headers.
+    /// The bytes after the headers.
     pub pattern: Payload,
     /// Frames of a capture file instead of `packet`, `size`, `modifiers` and `pattern`.
     pub capture: Option<CaptureReplay>,

@@ -268,7 +268,7 @@ mod tests {
         assert!(receiver.stream(StreamId(5)).is_none() && receiver.streams().is_empty());
     }
 
-    /// Pktgen throws the sample behind a lost probe away, and has percentiles of the last samples
+    /// Pktgen throws the sample after a lost probe away, and has percentiles of the last samples
     /// only.
     #[test]
     fn a_lost_probe_loses_no_other_sample() {

@@ -18,7 +18,7 @@ pub(crate) struct StreamSchedule {
     /// When the frame is due that stands at the beginning of the plan.
     base_ns: u64,
     due_ns: u64,
-    /// The due time behind that, if the next frame has the size that stands before it (0 for none).
+    /// The due time after that, if the next frame has the size that stands before it (0 for none).
     ///
     /// It is known one frame ahead, so that the merge of many streams by their due times waits for a
     /// number in memory and not for a conversion to floating point and back: with a hundred streams
@@ -205,7 +205,7 @@ impl StreamSchedule {
         self.due_ns
     }
 
-    /// Goes on behind the next frame, which has `size` bytes with FCS.
+    /// Goes on after the next frame, which has `size` bytes with FCS.
     #[inline]
     pub(crate) fn advance(&mut self, size: u32) {
         if let Some(left) = &mut self.left {

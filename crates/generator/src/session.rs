@@ -564,7 +564,7 @@ impl Session {
             port.started = None;
             port.senders.send(|| SendCommand::Stop(None));
         }
-        // The answer comes behind the command.
+        // The answer comes after the command.
         for port in ports {
             self.ports[*port].senders.report();
         }

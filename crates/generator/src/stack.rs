@@ -20,7 +20,7 @@
 //! | `vxlan` (behind `udp`) | `vni` |
 //! | `gtpu` (behind `udp`) | `teid` |
 //!
-//! Bits of no header's field, or of the bytes behind the headers, are `bits.216+4`: four bits from
+//! Bits of no header's field, or of the bytes after the headers, are `bits.216+4`: four bits from
 //! bit 216 of the frame on, all in one byte, for fields that differ from frame to frame.
 //!
 //! Addresses that are not given are those of RFC 2544 (appendix C.2.2) and RFC 5180 (section 8).
@@ -301,7 +301,7 @@ impl HeaderStack {
         place.read(&self.frame(self.len.max(place.at + place.len), &Payload::Zero))
     }
 
-    /// A frame of `len` bytes without FCS, with `payload` behind the headers and checksums zero
+    /// A frame of `len` bytes without FCS, with `payload` after the headers and checksums zero
     /// where this module fills them in.
     pub(crate) fn frame(&self, len: usize, payload: &Payload) -> Vec<u8> {
         let bytes = payload.bytes(len.saturating_sub(self.len));

@@ -1,4 +1,4 @@
-//! Changes: any number of messages in their order, a barrier behind them, and which of them the
+//! Changes: any number of messages in their order, a barrier after them, and which of them the
 //! switch refuses (clause 6.2).
 //!
 //! Messages are encoded where they wait for the stream, and written in large pieces; while they
@@ -65,7 +65,7 @@ struct Run {
     index: u64,
 }
 
-/// Messages, and a barrier behind them.
+/// Messages, and a barrier after them.
 pub(crate) struct Load<I> {
     messages: Option<I>,
     /// One, unless a message has no encoding or the xids have gone round.
@@ -139,7 +139,7 @@ impl<I> Load<I> {
 }
 
 impl<I: Iterator<Item = Message>> Load<I> {
-    /// Queues messages until there is no more room, and the barrier behind the last.
+    /// Queues messages until there is no more room, and the barrier after the last.
     fn fill(&mut self, core: &mut Core, connection: &mut Connection) -> Result<(), ClientError> {
         while let Some(messages) = &mut self.messages
             && !connection.is_full()

@@ -27,7 +27,7 @@ pub(super) fn lines(heads: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 const BETWEEN: usize = 2;
 
 /// As [`lines`], on at most `width` columns: columns that do not fit make a table of their own
-/// below, behind the first one.
+/// below, after the first one.
 pub(super) fn fitting(heads: &[&str], rows: &[Vec<String>], width: usize) -> Vec<String> {
     let column = |at: usize| {
         let cells = rows.iter().filter_map(move |row| row.get(at)).map(|cell| cell.chars().count());

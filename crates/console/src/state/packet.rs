@@ -90,7 +90,7 @@ pub(crate) struct PacketSettings {
     /// Tunnel endpoint identifier of the GTP-U header, which follows UDP port 2152.
     pub(crate) teid: u64,
     pub(crate) tags: TagSettings,
-    /// The bytes behind the headers.
+    /// The bytes after the headers.
     pub(crate) payload: Payload,
 }
 

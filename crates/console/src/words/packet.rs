@@ -141,7 +141,7 @@ fn set(
     change(state, values.ports(at), |port| set(&mut port.single, values))
 }
 
-/// Sets the mask of the number behind the ports, or takes it away.
+/// Sets the mask of the number after the ports, or takes it away.
 fn set_random(
     state: &mut ConsoleState,
     values: &Values<'_>,

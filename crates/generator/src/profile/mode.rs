@@ -49,7 +49,7 @@ pub enum Arrival {
     Poisson(u64),
 }
 
-/// The bytes behind the headers.
+/// The bytes after the headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {

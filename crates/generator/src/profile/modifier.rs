@@ -54,9 +54,9 @@ pub struct TupleModifier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModifierOp {
-    /// Up by `step`; behind the greatest value comes the least.
+    /// Up by `step`; after the greatest value comes the least.
     Increment,
-    /// Down by `step`; behind the least value comes the greatest.
+    /// Down by `step`; after the least value comes the greatest.
     Decrement,
     /// Drawn with equal chances from the values `min`, `min + step`, and so on.
     Random,

@@ -61,7 +61,7 @@ impl DelayAccount {
         }
     }
 
-    /// A frame that arrived just behind the one with the number before its own.
+    /// A frame that arrived just after the one with the number before its own.
     #[inline]
     pub(super) fn next(&mut self, delay_ns: u64) {
         if self.highest_ns != NONE {

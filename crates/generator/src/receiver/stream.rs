@@ -173,7 +173,7 @@ impl StreamReceiver {
     pub fn report(&self, sent: Option<u64>) -> StreamReport {
         let span = self.window.span();
         let sent = sent.unwrap_or(span).max(self.received);
-        // The numbers behind the highest that arrived are lost too when they were sent.
+        // The numbers after the highest that arrived are lost too when they were sent.
         let last_lost = if sent > span {
             Some(sent - 1)
         } else {

@@ -7,7 +7,7 @@
 //! checksums are three stores instead of six. A field that counts changes its word, and each sum
 //! that it is a part of, by the same number from frame to frame: all counted fields together are
 //! one addition a word and one a sum ([`Progression`]). A word begins with what the template has
-//! there. It must never reach behind the headers of the shortest frame.
+//! there. It must never reach beyond the headers of the shortest frame.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ impl Progression {
 
 impl WordPlan {
     /// Words that hold these ranges, each whole in one of them; no range is longer than a word. A
-    /// word ends where one of them does, so none reaches behind the last, but that the first eight
+    /// word ends where one of them does, so none reaches beyond the last, but that the first eight
     /// bytes are a word too. Of words that overlap, the last is right: it is written last.
     pub(super) fn new(mut bytes: Vec<Range<usize>>) -> Self {
         bytes.sort_unstable_by_key(|range| (range.end, range.start));

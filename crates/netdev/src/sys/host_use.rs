@@ -94,7 +94,7 @@ impl Rtnl {
         Ok(self.addresses()?.into_iter().map(|(device, _)| device).collect())
     }
 
-    /// Each address of the host behind the number of its device.
+    /// Each address of the host after the number of its device.
     fn addresses(&self) -> Result<Vec<(u32, IpAddr)>, LinkError> {
         let request = NetlinkRequest::new(libc::RTM_GETADDR, 0, &[0; IFADDRMSG_LEN]);
         let replies = self.socket.dump(request).map_err(refused("listing addresses"))?;

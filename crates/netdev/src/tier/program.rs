@@ -718,7 +718,7 @@ const IPV6: i32 = 9;
 /// Source and destination port, where a transport's header starts with them.
 const PORTS_LEN: usize = 4;
 
-/// Headers behind that of IPv6 that make a frame rare.
+/// Headers after that of IPv6 that make a frame rare.
 const RARE_OVER_IPV6: [u8; 7] =
     [ipv6::HOP, ipv6::ROUTING, ipv6::FRAGMENT, ipv6::ESP, ipv6::AUTH, ipv6::NO_NEXT, ipv6::DEST];
 

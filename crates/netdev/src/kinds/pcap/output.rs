@@ -2,7 +2,7 @@
 //!
 //! A file that cannot take a burst whole takes nothing of it. A stream cannot take bytes back: of a
 //! record that it took in part the rest goes first the next time. It must never wait for a reader,
-//! and never write a record behind a part of another one.
+//! and never write a record after a part of another one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -108,7 +108,7 @@ pub(super) struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Writes the bytes behind the last whole record, or nothing.
+    /// Writes the bytes after the last whole record, or nothing.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).or_else(|error| {
             self.rewind()?;

@@ -1,6 +1,6 @@
 //! A capture file that is received over and over, from memory.
 //!
-//! The frames lie ready as whole cache lines, one behind the other, so that a frame costs one
+//! The frames lie ready as whole cache lines, one after the other, so that a frame costs one
 //! sequential read and one copy into a buffer of the caller's: the cheapest source that still hands
 //! out frames which may be rewritten. A measurement of a datapath counts this time as its own, so
 //! it must stay small and equal for every frame.
