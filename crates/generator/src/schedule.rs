@@ -20,9 +20,9 @@ pub(crate) struct StreamSchedule {
     due_ns: u64,
     /// The due time after that, if the next frame has the size that stands before it (0 for none).
     ///
-    /// It is known one frame ahead, so that the merge of many streams by their due times waits for a
-    /// number in memory and not for a conversion to floating point and back: with a hundred streams
-    /// that was a third of the time that a frame takes.
+    /// It is known one frame ahead, so that the merge of many streams by their due times waits for
+    /// a number in memory and not for a conversion to floating point and back: with a hundred
+    /// streams that was a third of the time that a frame takes.
     ahead: (u32, u64),
 }
 
