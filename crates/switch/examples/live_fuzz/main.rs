@@ -3,7 +3,7 @@
 //!
 //!     cargo run -p weir-switch --release --example live_fuzz -- --seconds 600 --seed 7
 //!
-//! What must hold stands in `fuzzer/run.rs`; the exit code says whether it did.
+//! The promises stand in `fuzzer/run.rs`; the exit code says whether they held.
 #![forbid(unsafe_code)]
 
 mod fuzzer;

@@ -6,26 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use openflow::{Action, Field, Match, Message, PortNo, Version};
-use serde_json::Value;
 
-use crate::harness::{Controller, DEADLINE, Host, Switch, add_flow, frame};
-
-fn from_to(from: u32, to: u32) -> Message {
-    let matching = Match::any().with(Field::InPort, from.into());
-    add_flow(5, matching, vec![Action::output(PortNo(to))])
-}
-
-/// `weir ctl`, which must succeed: what it printed.
-fn ctl(switch: &Switch, arguments: &[&str]) -> String {
-    let (success, out, err) = switch.ctl(arguments);
-    assert!(success, "{arguments:?}: {err}");
-    out
-}
+use crate::harness::{Controller, DEADLINE, Host, Switch, add_flow, frame, from_to};
 
 fn names(switch: &Switch) -> Vec<String> {
-    let listed = ctl(switch, &["--json", "list-bridges"]);
-    let name = |line: &str| serde_json::from_str::<Value>(line).unwrap()["name"].clone();
-    listed.lines().map(|line| name(line).as_str().unwrap().to_owned()).collect()
+    let listed = switch.records(&["list-bridges"]);
+    listed.iter().map(|bridge| bridge["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The option of a bridge that listens at the socket of this name.
@@ -73,16 +59,15 @@ fn a_bridge_comes_and_goes_while_another_forwards() {
             let listen = listens(&switch, "other");
             let [first, second] = specs.each_ref().map(|spec| format!("port={spec}"));
             let options = [&*first, &second, &listen, "dpid=b2"];
-            let out = ctl(&switch, &[&["--json", "add-bridge", "other"], &options[..]].concat());
-            let added: Value = serde_json::from_str(out.trim()).unwrap();
-            assert_eq!(added["dpid"].as_str(), Some("00000000000000b2"));
+            let added = switch.records(&[&["add-bridge", "other"], &options[..]].concat());
+            assert_eq!(added[0]["dpid"].as_str(), Some("00000000000000b2"));
             assert_eq!(names(&switch), ["br0", "other"]);
             let mut its = switch.controller_at("other", Version::V1_3);
             join(&mut its, &mut hosts);
             assert_eq!(switch.counter_of("other", "datapath_outputs"), 2);
             let why = switch.ctl_ends(1, &["ports"]).1;
             assert!(why.contains("has 2 bridges; name one by --bridge: br0, other"), "{why}");
-            ctl(&switch, &["del-bridge", "other"]);
+            switch.ctl(&["del-bridge", "other"]);
             // The end, and no port that goes before it.
             assert_eq!(its.closed(), Vec::<Vec<u8>>::new());
             assert!(!switch.socket("other").exists(), "nobody listens there");
@@ -103,7 +88,7 @@ fn a_bridge_comes_and_goes_while_another_forwards() {
 fn a_bridge_that_comes_empty_takes_ports_later() {
     let switch = Switch::start(2, "workers = 2");
     let listen = listens(&switch, "later");
-    ctl(&switch, &["add-bridge", "later", "dpid=7", &listen]);
+    switch.ctl(&["add-bridge", "later", "dpid=7", &listen]);
     let mut controller = switch.controller_at("later", Version::V1_3);
     controller.send(&from_to(1, 3));
     controller.barrier();
@@ -112,9 +97,8 @@ fn a_bridge_that_comes_empty_takes_ports_later() {
         .map(|number| {
             let spec = format!("memory:comes-empty-{number}");
             let host = Host::open(&format!("{spec}?end=b"));
-            let out = ctl(&switch, &["--json", "add-port", "later", &spec]);
-            let added: Value = serde_json::from_str(out.trim()).unwrap();
-            workers.push(added["worker"].as_u64().unwrap());
+            let added = switch.records(&["add-port", "later", &spec]);
+            workers.push(added[0]["worker"].as_u64().unwrap());
             assert!(matches!(controller.next().1, Message::PortStatus(_)));
             host
         })
@@ -122,7 +106,7 @@ fn a_bridge_that_comes_empty_takes_ports_later() {
     assert_eq!(workers, [0, 0, 1]);
     hosts[0].send(&frame(9));
     assert_eq!(hosts[2].receive(), frame(9), "from one worker to the other");
-    ctl(&switch, &["del-bridge", "later"]);
+    switch.ctl(&["del-bridge", "later"]);
     switch.stop();
 }
 
@@ -137,8 +121,8 @@ fn any_bridge_but_the_last_may_go() {
     let specs = ["memory:second-a", "memory:second-b"];
     let mut hosts = specs.map(|spec| Host::open(&format!("{spec}?end=b")));
     let [a, b] = specs.map(|spec| format!("port={spec}"));
-    ctl(&switch, &["add-bridge", "second", &listen, &a, &b]);
-    ctl(&switch, &["del-bridge", "br0"]);
+    switch.ctl(&["add-bridge", "second", &listen, &a, &b]);
+    switch.ctl(&["del-bridge", "br0"]);
     assert_eq!(names(&switch), ["second"]);
     let mut controller = switch.controller_at("second", Version::V1_3);
     join(&mut controller, &mut hosts);
@@ -152,7 +136,7 @@ fn a_busy_bridge_goes_at_once() {
     let switch = Switch::start(2, "workers = 2");
     let listen = listens(&switch, "busy");
     for _ in 0..4 {
-        ctl(&switch, &["add-bridge", "busy", "dpid=9", &listen]);
+        switch.ctl(&["add-bridge", "busy", "dpid=9", &listen]);
         let mut controller = switch.controller_at("busy", Version::V1_3);
         for number in 0..5_000_u32 {
             let matching = Match::any().with(Field::InPort, (number + 1).into());
@@ -165,7 +149,7 @@ fn a_busy_bridge_goes_at_once() {
             controller.send(&Message::MultipartRequest(request.clone()));
         }
         let begun = Instant::now();
-        ctl(&switch, &["del-bridge", "busy"]);
+        switch.ctl(&["del-bridge", "busy"]);
         assert!(begun.elapsed() < DEADLINE);
         // Whole messages, and the end.
         controller.closed().iter().for_each(|frame| drop(wire::decode(frame).unwrap()));
@@ -178,10 +162,10 @@ fn a_busy_bridge_goes_at_once() {
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let switch = Switch::start(2, "");
     let device = "memory:refused-bridge";
-    ctl(&switch, &["add-port", "br0", device]);
+    switch.ctl(&["add-port", "br0", device]);
     let listen = listens(&switch, "of");
     let held = format!("port={device}");
-    let before = (names(&switch), ctl(&switch, &["ports"]));
+    let before = (names(&switch), switch.ctl(&["ports"]));
     for (name, options, why) in [
         ("br0", &["dpid=5"][..], "there is a bridge of this name already"),
         ("x", &["dpid=a1"], "00000000000000a1 is the datapath id of bridge br0"),
@@ -206,13 +190,13 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         let words = [&["add-bridge", name], options].concat();
         let (out, err) = switch.ctl_ends(1, &words);
         assert!(err.contains(why) && out.is_empty(), "{words:?}: {out} {err}");
-        assert_eq!((names(&switch), ctl(&switch, &["ports"])), before, "{words:?}");
+        assert_eq!((names(&switch), switch.ctl(&["ports"])), before, "{words:?}");
     }
     let (_, err) = switch.ctl_ends(1, &["del-bridge", "y"]);
     assert!(err.contains("there is no bridge \"y\": br0"), "{err}");
     // What was opened for those that were refused is free again.
     let _host = Host::open("memory:refused-other?end=b");
-    ctl(&switch, &["add-bridge", "x", "port=memory:refused-other"]);
+    switch.ctl(&["add-bridge", "x", "port=memory:refused-other"]);
     switch.assert_serves();
     switch.stop();
 }
@@ -235,20 +219,20 @@ fn a_reload_adds_and_removes_bridges_of_the_file_only() {
     let mut hosts = ["a", "b"].map(|end| Host::open(&format!("memory:reloaded-{end}?end=b")));
     let mut others = ["c", "d"].map(|end| Host::open(&format!("memory:reloaded-{end}?end=b")));
     let switch = Switch::of_file(&file(&[a.clone(), table("b", 2, "")]));
-    ctl(&switch, &["add-bridge", "own", "dpid=9"]);
+    switch.ctl(&["add-bridge", "own", "dpid=9"]);
     let mut stays = switch.controller_at("a", Version::V1_3);
     join(&mut stays, &mut hosts);
     let mut goes = switch.controller_at("b", Version::V1_3);
     switch.rewrite(&file(&[c.clone(), a.clone()]));
-    let out = ctl(&switch, &["reload"]);
+    let out = switch.ctl(&["reload"]);
     assert_eq!(out.lines().collect::<Vec<_>>(), ["bridge b: removed", "bridge c: added"]);
     assert!(goes.closed().is_empty());
     assert_eq!(names(&switch), ["a", "own", "c"]);
     join(&mut stays, &mut hosts);
     assert_eq!(switch.counter_of("a", "datapath_outputs"), 4, "its counts have stayed");
     join(&mut switch.controller_at("c", Version::V1_3), &mut others);
-    assert_eq!(ctl(&switch, &["reload"]), "");
-    let before = ctl(&switch, &["list-bridges"]);
+    assert_eq!(switch.ctl(&["reload"]), "");
+    let before = switch.ctl(&["list-bridges"]);
     let wire = "[[bridge]]\nname = \"d\"\ndpid = \"5\"\nforward = \"io\"\n".to_owned();
     for (tables, why) in [
         (&[a.clone(), table("own", 5, "")][..], "bridge own: there is a bridge of this name"),
@@ -266,15 +250,15 @@ fn a_reload_adds_and_removes_bridges_of_the_file_only() {
         let (out, err) = switch.ctl_ends(1, &["reload"]);
         assert!(err.contains(why) && out.is_empty(), "{tables:?}: {out} {err}");
         assert!(!switch.socket("d").exists(), "{why}");
-        assert_eq!(ctl(&switch, &["list-bridges"]), before, "{why}");
+        assert_eq!(switch.ctl(&["list-bridges"]), before, "{why}");
     }
     // One that was taken away by hand: it goes from the file without a word, or stays away.
-    ctl(&switch, &["del-bridge", "c"]);
+    switch.ctl(&["del-bridge", "c"]);
     switch.rewrite(&file(&[a.clone(), c.clone()]));
-    assert_eq!(ctl(&switch, &["reload"]), "");
+    assert_eq!(switch.ctl(&["reload"]), "");
     assert_eq!(names(&switch), ["a", "own"]);
     switch.rewrite(&file(&[a]));
-    assert_eq!(ctl(&switch, &["reload"]), "");
+    assert_eq!(switch.ctl(&["reload"]), "");
     switch.rewrite(&file(&[c]));
     let (_, err) = switch.ctl_ends(1, &["reload"]);
     assert!(err.contains("no bridge of those before stays"), "{err}");

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use channel::{ConnectionSettings, Event, Link, Listener, Side, Tls, TlsFiles, pki};
-use openflow::{Action, Field, Match, Message, PortNo, Version};
+use openflow::{Message, Version};
 
-use crate::harness::{Host, Switch, add_flow, frame, until};
+use crate::harness::{Host, Switch, frame, from_to, until};
 
 /// Bridges, each with two ports.
 const COUNT: usize = 20;
@@ -19,10 +19,7 @@ const TLS: std::ops::Range<usize> = COUNT - 4..COUNT - 2;
 const DEAD: usize = COUNT - 2;
 
 fn join_ports() -> [Message; 2] {
-    [(1_u32, 2), (2, 1)].map(|(from, to)| {
-        let matching = Match::any().with(Field::InPort, from.into());
-        add_flow(5, matching, vec![Action::output(PortNo(to))])
-    })
+    [from_to(1, 2), from_to(2, 1)]
 }
 
 /// The tables `[[bridge]]`, for a folder and a controller with TLS.
@@ -172,23 +169,22 @@ fn each_bridge_forwards_by_its_own_tables() {
 }
 
 fn flows(switch: &Switch, number: usize) -> usize {
-    let (done, out, _) = switch.ctl(&["--bridge", &format!("b{number}"), "dump-flows"]);
-    if done { out.matches("actions=").count() } else { 0 }
+    let arguments = ["--bridge", &format!("b{number}"), "dump-flows"];
+    if switch.can_ctl(&arguments) { switch.ctl(&arguments).matches("actions=").count() } else { 0 }
 }
 
 #[test]
 fn a_bridge_is_named_and_all_are_listed() {
     let (switch, _pairs) = start(1);
-    let (done, _, err) = switch.ctl(&["show"]);
-    assert!(!done && err.contains("has 20 bridges; name one by --bridge: b0, b1,"), "{err}");
-    let (done, _, err) = switch.ctl(&["--bridge", "x", "dump-flows"]);
-    assert!(!done && err.contains("there is no bridge \"x\": b0"), "{err}");
-    let (done, out, err) = switch.ctl(&["--bridge", "b3", "add-flow", "actions=drop"]);
-    assert!(done, "{out}{err}");
+    let (_, err) = switch.ctl_fails(&["show"]);
+    assert!(err.contains("has 20 bridges; name one by --bridge: b0, b1,"), "{err}");
+    let (_, err) = switch.ctl_fails(&["--bridge", "x", "dump-flows"]);
+    assert!(err.contains("there is no bridge \"x\": b0"), "{err}");
+    switch.ctl(&["--bridge", "b3", "add-flow", "actions=drop"]);
     assert_eq!((flows(&switch, 3), flows(&switch, 2)), (1, 0));
     until("the bridges with TLS are connected", || {
-        let (done, out, _) = switch.ctl(&["list-bridges"]);
-        assert!(done && out.lines().count() == COUNT, "{out}");
+        let out = switch.ctl(&["list-bridges"]);
+        assert!(out.lines().count() == COUNT, "{out}");
         let line = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert!(line("b3: ").contains("dpid 0000000000000103, ports 1="), "{out}");
         assert!(line("b18: ").contains("controllers tcp:127.0.0.1:1 (not connected)"), "{out}");
@@ -197,10 +193,8 @@ fn a_bridge_is_named_and_all_are_listed() {
             .all(|number| line(&format!("b{number}: ")).contains("(OpenFlow13, equal)"))
             .then_some(())
     });
-    let (done, out, _) = switch.ctl(&["--json", "list-bridges"]);
-    let values: Vec<serde_json::Value> =
-        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(done && values.len() == COUNT);
+    let values = switch.records(&["list-bridges"]);
+    assert_eq!(values.len(), COUNT);
     assert_eq!(values[18]["configured_controllers"][0]["connected"], false);
     assert_eq!(values[16]["configured_controllers"][0]["connected"], true);
     assert_eq!(values[3]["listening"].as_array().unwrap().len(), 1);

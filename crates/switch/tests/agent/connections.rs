@@ -23,9 +23,9 @@ fn a_lost_controller_is_connected_to_again_and_flows_stay() {
     assert_eq!(b.receive(), frame(1));
     let mut again = Controller::greet(listener.accept().unwrap().0, Version::V1_3);
     again.barrier();
-    let (_, out, _) = switch.ctl(&["dump-flows", "--json"]);
+    let out = switch.ctl(&["dump-flows", "--json"]);
     assert_eq!(out.lines().count(), 1, "{out}");
-    let (_, out, _) = switch.ctl(&["show"]);
+    let out = switch.ctl(&["show"]);
     assert!(out.contains("OpenFlow13, role equal"), "{out}");
     switch.stop();
 }

@@ -8,11 +8,7 @@ use crate::harness::{DEADLINE, Switch, frame};
 #[test]
 fn flows_groups_and_meters_are_added_dumped_and_deleted() {
     let switch = Switch::start(2, "");
-    let done = |arguments: &[&str]| {
-        let (success, out, err) = switch.ctl(arguments);
-        assert!(success, "{arguments:?}: {err}");
-        out
-    };
+    let done = |arguments: &[&str]| switch.ctl(arguments);
     done(&["add-flow", "table=1,priority=10,tcp,tp_dst=80,actions=output:2"]);
     done(&["add-flow", "in_port=1,actions=output:2"]);
     assert!(done(&["dump-flows"]).contains("tcp,tp_dst=80 actions=output:2"));
@@ -40,11 +36,7 @@ fn flows_groups_and_meters_are_added_dumped_and_deleted() {
 fn ports_and_fragments_are_set_and_packets_sent() {
     let switch = Switch::start(2, "");
     let mut host = switch.host(2);
-    let done = |arguments: &[&str]| {
-        let (success, out, err) = switch.ctl(arguments);
-        assert!(success, "{arguments:?}: {err}");
-        out
-    };
+    let done = |arguments: &[&str]| switch.ctl(arguments);
     let hex = testkit::hex::digits(&frame(7));
     done(&["packet-out", "CONTROLLER", "output:2", &hex]);
     assert_eq!(host.receive(), frame(7));
@@ -65,10 +57,7 @@ fn ports_and_fragments_are_set_and_packets_sent() {
     assert!(done(&["dump-meters"]).contains("rate=2000"));
     for command in ["dump-queues", "group-features", "meter-features", "dump-desc"] {
         assert!(!done(&[command]).is_empty());
-        for line in done(&[command, "--json"]).lines() {
-            let value: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert!(value.is_object(), "{command}: {value}");
-        }
+        assert!(switch.records(&[command]).iter().all(serde_json::Value::is_object), "{command}");
     }
     for (arguments, why) in [
         (&["mod-port", "9", "down"][..], "there is no port 9"),
@@ -77,8 +66,8 @@ fn ports_and_fragments_are_set_and_packets_sent() {
         (&["packet-out", "1", "group:9", &hex], "the switch refuses it"),
         (&["packet-out", "1", "output:2", "zz"], "hex digits"),
     ] {
-        let (success, _, err) = switch.ctl(arguments);
-        assert!(!success && err.contains(why), "{arguments:?}: {err}");
+        let (_, err) = switch.ctl_fails(arguments);
+        assert!(err.contains(why), "{arguments:?}: {err}");
     }
     switch.stop();
 }
@@ -95,8 +84,8 @@ fn what_is_refused_says_why_with_exit_code_1() {
         (&["trace", "1", "abc"], "half a byte"),
         (&["trace", "1", "colour=red"], "frame: column"),
     ] {
-        let (success, out, err) = switch.ctl(arguments);
-        assert!(!success && out.is_empty(), "{arguments:?}");
+        let (out, err) = switch.ctl_fails(arguments);
+        assert!(out.is_empty(), "{arguments:?}");
         assert!(err.contains(why), "{arguments:?}: {err}");
     }
 }
@@ -106,14 +95,9 @@ fn values_are_json_one_a_line() {
     let switch = Switch::start(1, "");
     switch.ctl(&["add-flow", "priority=7,actions=drop"]);
     for command in ["show", "dump-flows", "dump-ports", "counters"] {
-        let (success, out, err) = switch.ctl(&["--json", command]);
-        assert!(success, "{err}");
-        for line in out.lines() {
-            serde_json::from_str::<serde_json::Value>(line).unwrap();
-        }
+        switch.records(&[command]);
     }
-    let (_, out, _) = switch.ctl(&["--json", "dump-flows"]);
-    let flow: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let flow = &switch.records(&["dump-flows"])[0];
     assert_eq!((flow["priority"].as_u64(), flow["actions"].as_str()), (Some(7), Some("drop")));
 }
 
@@ -122,11 +106,11 @@ fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
     let switch = Switch::start(2, "");
     switch.ctl(&["add-flow", "in_port=1,actions=output:2"]);
     let hex = testkit::hex::digits(&frame(0));
-    let (success, out, err) = switch.ctl(&["trace", "1", &hex]);
-    assert!(success && out.contains(&format!("output 2: {hex}")), "{out} {err}");
-    let (success, out, err) = switch.ctl(&["trace", "1", "tcp,nw_dst=10.0.0.1,tp_dst=80"]);
-    assert!(success && out.contains("output 2: "), "{out} {err}");
-    let (_, out, _) = switch.ctl(&["dump-flows"]);
+    let out = switch.ctl(&["trace", "1", &hex]);
+    assert!(out.contains(&format!("output 2: {hex}")), "{out}");
+    let out = switch.ctl(&["trace", "1", "tcp,nw_dst=10.0.0.1,tp_dst=80"]);
+    assert!(out.contains("output 2: "), "{out}");
+    let out = switch.ctl(&["dump-flows"]);
     assert!(out.contains("n_packets=0"), "{out}");
 }
 
@@ -134,8 +118,8 @@ fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
 fn nobody_there_is_reported_with_exit_code_1() {
     let switch = Switch::start(1, "");
     std::fs::remove_file(switch.socket("ctl")).unwrap();
-    let (success, _, err) = switch.ctl(&["show"]);
-    assert!(!success && err.contains("no switch answers"), "{err}");
+    let (_, err) = switch.ctl_fails(&["show"]);
+    assert!(err.contains("no switch answers"), "{err}");
     assert!(err.contains("start weir switch, or name the socket of another by --control"), "{err}");
 }
 
@@ -144,8 +128,8 @@ fn one_connection_too_many_is_refused_with_the_reason() {
     let switch = Switch::start(1, "");
     let path = switch.socket("ctl");
     let held: Vec<_> = (0..32).map(|_| UnixStream::connect(&path).unwrap()).collect();
-    let (success, _, err) = switch.ctl(&["show"]);
-    assert!(!success && err.contains("32 control connections are open"), "{err}");
+    let (_, err) = switch.ctl_fails(&["show"]);
+    assert!(err.contains("32 control connections are open"), "{err}");
     drop(held);
 }
 
@@ -177,6 +161,6 @@ fn hostile_lines_harm_nothing() {
     // More connections than are served, all silent.
     let silent: Vec<UnixStream> = (0..100).map(|_| connect()).collect();
     drop(silent);
-    crate::harness::until("the socket is free again", || switch.ctl(&["show"]).0.then_some(()));
+    crate::harness::until("the socket is free again", || switch.can_ctl(&["show"]).then_some(()));
     switch.assert_serves();
 }

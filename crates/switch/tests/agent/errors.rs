@@ -121,8 +121,7 @@ fn a_port_mod_takes_effect_and_is_reported() {
     let mut host = switch.host(1);
     let mut controller = switch.controller(Version::V1_3);
     let mut other = switch.controller(Version::V1_0);
-    let body = controller.multipart(MultipartRequestBody::PortDesc);
-    let openflow::message::MultipartReplyBody::PortDesc(ports) = body else { panic!("{body:?}") };
+    let ports = controller.port_descs();
     controller.send(&port_mod(1, ports[0].hw_addr));
     for peer in [&mut controller, &mut other] {
         let (_, message) = peer.next();
@@ -136,4 +135,5 @@ fn a_port_mod_takes_effect_and_is_reported() {
     crate::harness::until("the frame is dropped", || {
         (switch.counter("drop_ingress_down") == 1).then_some(())
     });
+    assert_eq!(controller.port_stats(PortNo(1))[0].rx_dropped, 1);
 }

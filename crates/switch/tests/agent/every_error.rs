@@ -17,16 +17,16 @@ use openflow::{Error, GroupId, MacAddr, Message, MeterId, TableId, Version, Vers
 
 use crate::harness::{Controller, Switch};
 
-/// What makes an error.
+/// The messages that make an error.
 pub(crate) struct Row {
     pub(crate) error: Error,
-    /// What must have been done before, without an error.
+    /// Messages before it, without an error.
     pub(crate) before: Vec<Message>,
     /// The message that is refused, under any xid.
     pub(crate) frame: Vec<u8>,
 }
 
-/// What the rows must know of the switch.
+/// Facts of the switch that the rows need.
 pub(crate) struct Facts {
     /// The address of port 1.
     pub(crate) port: MacAddr,
@@ -44,7 +44,7 @@ const ELSEWHERE: &[(Error, &str)] = &[(
 const NEVER: &[(Error, &str)] = &[
     (Error::HelloEperm, "who may not connect is refused by TLS, before any hello"),
     (Error::BadRequestBadExpType, "every experimenter is unknown, which comes first"),
-    (Error::BadRequestEperm, "who is connected may do everything, unless a slave"),
+    (Error::BadRequestEperm, "a connected controller may do everything, unless it is a slave"),
     (Error::BadRequestBufferEmpty, "no packet is buffered, so that every buffer is unknown"),
     (Error::BadActionBadExpType, "every experimenter is unknown, which comes first"),
     (Error::BadActionEperm, "no action is forbidden to anybody"),

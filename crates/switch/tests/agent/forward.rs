@@ -1,10 +1,11 @@
 //! Packets through the switch: by entries, to the controller, from the controller.
 
-use openflow::flow::{FlowModFlags, FlowRemovedReason};
+use openflow::flow::{FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::message::{PacketInReason, PacketOut};
 use openflow::{Action, Cookie, Error, Field, Match, Message, PortNo, Version};
 
-use crate::harness::{Controller, Switch, add_flow, frame, packet_out};
+use crate::harness::{Controller, Switch, add_flow, frame, from_to, packet_out, until};
+use crate::tier_rig::flow;
 
 fn packet_in(controller: &mut Controller) -> openflow::message::PacketIn {
     match controller.next() {
@@ -19,8 +20,7 @@ fn an_entry_forwards_and_counts() {
         let switch = Switch::start(2, "");
         let (mut a, mut b) = (switch.host(1), switch.host(2));
         let mut controller = switch.controller(version);
-        let matching = Match::any().with(Field::InPort, 1);
-        controller.send(&add_flow(5, matching, vec![Action::output(PortNo(2))]));
+        controller.send(&from_to(1, 2));
         controller.barrier();
         for number in 0..50 {
             a.send(&frame(number));
@@ -29,8 +29,8 @@ fn an_entry_forwards_and_counts() {
             assert_eq!(b.receive(), frame(number));
         }
         assert_eq!(a.received(), 0);
-        let (success, out, err) = switch.ctl(&["dump-flows"]);
-        assert!(success && out.contains("n_packets=50, n_bytes=3000"), "{out} {err}");
+        let out = switch.ctl(&["dump-flows"]);
+        assert!(out.contains("n_packets=50, n_bytes=3000"), "{out}");
         switch.stop();
     }
 }
@@ -66,7 +66,7 @@ fn a_miss_goes_up_whole_in_1_0_and_nowhere_in_1_3() {
     // Nothing but the barrier's reply comes to the controller of 1.3.
     new.barrier();
     drop(old);
-    crate::harness::until("the controller of 1.0 is gone", || {
+    until("the controller of 1.0 is gone", || {
         host.send(&frame(2));
         (switch.counter("drop_no_match") > 0).then_some(())
     });
@@ -186,7 +186,7 @@ fn a_local_port_is_there_when_it_is_configured() {
     assert_eq!(ports, [PortNo(1), PortNo::LOCAL]);
     controller.send(&packet_out(PortNo::LOCAL, frame(1)));
     controller.barrier();
-    let (_, out, _) = switch.ctl(&["dump-ports"]);
+    let out = switch.ctl(&["dump-ports"]);
     assert!(out.contains("tx pkts=1"), "{out}");
 }
 
@@ -203,7 +203,7 @@ fn packet_ins_are_limited_and_counted_by_reason() {
     for _ in 0..300 {
         flood.send(&frame(1));
     }
-    crate::harness::until("the flood is over", || {
+    until("the flood is over", || {
         let sent = switch.counter("packet_in");
         (sent + switch.counter("packet_in_drop_rate_no_match") == 300).then_some(())
     });
@@ -217,4 +217,26 @@ fn packet_ins_are_limited_and_counted_by_reason() {
         assert_eq!(packet.reason, PacketInReason::NoMatch);
     }
     assert_eq!(switch.counter("packet_in_drop_rate_action"), 0);
+}
+
+#[test]
+fn drops_are_counted_by_their_reasons() {
+    let switch = Switch::start(2, "");
+    let mut host = switch.host(1);
+    let mut controller = switch.controller(Version::V1_3);
+    for (entry, reason) in [
+        (None, "no_match"),
+        (Some("actions=drop"), "no_output"),
+        (Some("actions=output:1"), "to_ingress"),
+        (Some("actions=output:77"), "no_such_port"),
+    ] {
+        if let Some(text) = entry {
+            controller.send(&flow(text, FlowModCommand::Add));
+            controller.barrier();
+        }
+        let name = format!("drop_{reason}");
+        assert_eq!(switch.counter(&name), 0);
+        host.send(&frame(1));
+        until(&name, || (switch.counter(&name) == 1).then_some(()));
+    }
 }

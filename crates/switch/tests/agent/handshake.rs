@@ -35,8 +35,7 @@ fn features_of_1_3_leave_ports_to_a_multipart_request() {
     };
     assert_eq!((features.n_tables, features.auxiliary_id), (7, 0));
     assert!(features.capabilities.contains(Capabilities::GROUP_STATS));
-    let body = controller.multipart(MultipartRequestBody::PortDesc);
-    let MultipartReplyBody::PortDesc(ports) = body else { panic!("{body:?}") };
+    let ports = controller.port_descs();
     assert_eq!(ports.len(), 2);
     assert!(ports.iter().all(|port| !port.state.contains(PortState::LINK_DOWN)));
 }

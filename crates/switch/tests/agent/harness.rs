@@ -13,15 +13,17 @@ use std::time::{Duration, Instant};
 
 use client::{Client, ClientSettings};
 use netdev::Port;
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut};
-use openflow::{Action, Error, Instruction, Match, Message, PortNo, Version, Xid};
+use openflow::port::{PortDesc, PortStats};
+use openflow::table::TableStats;
+use openflow::{Action, Error, Field, Instruction, Match, Message, PortNo, Version, Xid};
 use packet::{Batch, PacketBuf};
 use switch::config::Config;
 use switch::{SwitchArgs, SwitchError, run_until};
 use tokio::sync::oneshot;
 
-/// How long anything may take.
+/// The time that anything may take.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A frame that is long enough, with a number in it.
@@ -141,7 +143,7 @@ impl Switch {
             let ended = switch.thread.as_ref().is_some_and(JoinHandle::is_finished);
             assert!(!ended, "the switch has ended");
             // Answered once everything listens.
-            switch.ctl(&["list-bridges"]).0.then_some(())
+            switch.can_ctl(&["list-bridges"]).then_some(())
         });
         switch
     }
@@ -162,7 +164,7 @@ impl Switch {
         }
     }
 
-    /// A controller that has said hello in `version`.
+    /// A controller whose hello has `version`.
     pub(crate) fn controller(&self, version: Version) -> Controller {
         self.controller_at("of", version)
     }
@@ -188,17 +190,37 @@ impl Switch {
         assert!(matches!(reply, Message::FeaturesReply(_)), "{reply:?}");
     }
 
-    /// `weir ctl`: success, and what it printed on output and errors.
-    pub(crate) fn ctl(&self, arguments: &[&str]) -> (bool, String, String) {
-        let path = self.socket("ctl").display().to_string();
-        let (code, out, err) = ctl(&[&["--control", &path], arguments].concat());
-        (code == ended_with(0), out, err)
+    /// `weir ctl`, which must succeed: its output.
+    pub(crate) fn ctl(&self, arguments: &[&str]) -> String {
+        self.ctl_ends(0, arguments).0
     }
 
-    /// `weir ctl` that must end with this exit code: what it printed on output and errors.
-    pub(crate) fn ctl_ends(&self, exit_code: u8, arguments: &[&str]) -> (String, String) {
+    /// `weir ctl --json`, which must succeed: the records of its output.
+    pub(crate) fn records(&self, arguments: &[&str]) -> Vec<serde_json::Value> {
+        let out = self.ctl(&[&["--json"], arguments].concat());
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Whether `weir ctl` succeeds.
+    pub(crate) fn can_ctl(&self, arguments: &[&str]) -> bool {
+        self.try_ctl(arguments).0 == ended_with(0)
+    }
+
+    /// `weir ctl`, which must fail: its output and errors.
+    pub(crate) fn ctl_fails(&self, arguments: &[&str]) -> (String, String) {
+        let (code, out, err) = self.try_ctl(arguments);
+        assert_ne!(code, ended_with(0), "{arguments:?}: {out}");
+        (out, err)
+    }
+
+    fn try_ctl(&self, arguments: &[&str]) -> (String, String, String) {
         let path = self.socket("ctl").display().to_string();
-        let (code, out, err) = ctl(&[&["--control", &path], arguments].concat());
+        ctl(&[&["--control", &path], arguments].concat())
+    }
+
+    /// `weir ctl` that must end with this exit code: its output and errors.
+    pub(crate) fn ctl_ends(&self, exit_code: u8, arguments: &[&str]) -> (String, String) {
+        let (code, out, err) = self.try_ctl(arguments);
         assert_eq!(code, ended_with(exit_code), "{arguments:?}: {out} {err}");
         (out, err)
     }
@@ -214,8 +236,7 @@ impl Switch {
     }
 
     fn counter_by(&self, command: &[&str], name: &str) -> u64 {
-        let (success, out, err) = self.ctl(command);
-        assert!(success, "{err}");
+        let out = self.ctl(command);
         let line = out.lines().find(|line| line.split(' ').next() == Some(name));
         line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()
     }
@@ -251,7 +272,7 @@ fn in_folder(toml: &str, folder: &Path) -> String {
     toml.replace("FOLDER", &folder.display().to_string())
 }
 
-/// What a switch runs until.
+/// The end of a switch's run.
 type Stop = Box<dyn FnOnce() -> io::Result<Pin<Box<dyn Future<Output = ()>>>> + Send>;
 
 impl Drop for Switch {
@@ -294,17 +315,20 @@ impl Host {
     }
 
     pub(crate) fn receive(&mut self) -> Vec<u8> {
-        until("a frame", || {
-            if self.batch.is_empty() {
-                self.port.rx(&mut self.batch, 32).unwrap();
-            }
-            let first = self.batch.frames().first().map(|frame| frame.bytes().to_vec());
-            self.batch.recycle_front(1);
-            first
-        })
+        until("a frame", || self.poll())
     }
 
-    /// How many frames have come so far.
+    /// A frame that has come, if any.
+    pub(crate) fn poll(&mut self) -> Option<Vec<u8>> {
+        if self.batch.is_empty() {
+            self.port.rx(&mut self.batch, 32).unwrap();
+        }
+        let first = self.batch.frames().first().map(|frame| frame.bytes().to_vec());
+        self.batch.recycle_front(1);
+        first
+    }
+
+    /// The number of frames that have come so far.
     pub(crate) fn received(&mut self) -> usize {
         self.batch.clear();
         self.port.rx(&mut self.batch, 32).unwrap()
@@ -375,6 +399,38 @@ impl Controller {
         }
     }
 
+    /// The statistics of all flow entries.
+    pub(crate) fn flow_stats(&mut self) -> Vec<FlowStats> {
+        match self.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all())) {
+            MultipartReplyBody::Flow(entries) => entries,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The statistics of the tables.
+    pub(crate) fn table_stats(&mut self) -> Vec<TableStats> {
+        match self.multipart(MultipartRequestBody::Table) {
+            MultipartReplyBody::Table(tables) => tables,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The statistics of a port, or of all.
+    pub(crate) fn port_stats(&mut self, port: PortNo) -> Vec<PortStats> {
+        match self.multipart(MultipartRequestBody::PortStats(port)) {
+            MultipartReplyBody::PortStats(ports) => ports,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The descriptions of the ports.
+    pub(crate) fn port_descs(&mut self) -> Vec<PortDesc> {
+        match self.multipart(MultipartRequestBody::PortDesc) {
+            MultipartReplyBody::PortDesc(ports) => ports,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Waits until everything sent before is done; nothing but the barrier's reply may come.
     pub(crate) fn barrier(&mut self) {
         assert_eq!(self.request(&Message::BarrierRequest), Message::BarrierReply);
@@ -412,6 +468,12 @@ pub(crate) fn add_flow(priority: u16, matching: Match, actions: Vec<Action>) -> 
         instructions: vec![Instruction::ApplyActions(actions)],
         ..FlowMod::new(FlowModCommand::Add)
     })
+}
+
+/// A flow-mod by which one port forwards to another.
+pub(crate) fn from_to(from: u32, to: u32) -> Message {
+    let matching = Match::any().with(Field::InPort, from.into());
+    add_flow(5, matching, vec![Action::output(PortNo(to))])
 }
 
 /// A packet-out from the controller.

@@ -1,134 +1,26 @@
-//! The kernel tier between two veths: what it forwards, what it counts, and that nothing is decided
-//! by what was there before a barrier.
+//! The kernel tier at veths: the devices that are in it, and that nothing is decided by what was
+//! there before a barrier.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use netdev::sys::link::Rtnl;
 use netdev::sys::qdisc::Tbf;
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest};
-use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::{Action, Field, Instruction, Match, Message, PortNo, TableId, Version};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
+use openflow::{Action, Field, Instruction, Match, Message, PortNo, Version};
 
 use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
+use crate::tier_rig::{
+    self, flow_counts, forward_first, from_port, handovers, hosts, kernel_hits, no_flows,
+    switch_at_veths, until_hits, until_in_kernel, with_tier,
+};
 use crate::veth::{add_veth, in_namespace};
-
-/// Three veths, a switch with the kernel tier at their ends, and hosts at the others.
-pub(crate) fn with_tier(test: impl FnOnce(&Switch, &mut [Host; 3], &Rtnl) + Send) {
-    in_namespace(|rtnl| {
-        for number in 1..=3 {
-            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
-        }
-        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\", \"3=af_packet:sw3\"";
-        let switch = Switch::with_ports(ports, Vec::new(), "caches = \"frame,key,kernel\"\n");
-        let mut hosts = [1, 2, 3].map(|number| Host::open(&format!("af_packet:host{number}")));
-        test(&switch, &mut hosts, rtnl);
-        switch.stop();
-        let left = rtnl.links().unwrap();
-        assert!(left.iter().all(|link| link.kind != "tun"), "{left:?}");
-    });
-}
-
-/// A value that `weir ctl caches` shows, of all workers.
-pub(crate) fn shown(switch: &Switch, name: &str) -> u64 {
-    let (success, out, err) = switch.ctl(&["--json", "caches"]);
-    assert!(success, "{err}");
-    let workers = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    workers.filter_map(|worker| worker[name].as_u64()).sum()
-}
-
-/// Sends frames until the kernel decides about them; how many were sent and have arrived.
-pub(crate) fn until_in_kernel(
-    switch: &Switch,
-    from: &mut Host,
-    to: &mut Host,
-    bytes: &[u8],
-) -> u64 {
-    let before = kernel_hits(switch);
-    let mut sent = 0;
-    until("a decision of the kernel", || {
-        from.send(bytes);
-        sent += 1;
-        assert_eq!(to.receive(), bytes);
-        (kernel_hits(switch) > before).then_some(sent)
-    })
-}
-
-/// What the kernel has decided; asking for statistics has it counted.
-pub(crate) fn kernel_hits(switch: &Switch) -> u64 {
-    assert!(switch.ctl(&["dump-flows"]).0);
-    shown(switch, "kernel_hits")
-}
-
-/// Packets and bytes of the entries, by the port that they match.
-pub(crate) fn flow_counts(controller: &mut Controller) -> BTreeMap<u128, (u64, u64)> {
-    let request = FlowStatsRequest::all();
-    let body = controller.multipart(MultipartRequestBody::Flow(request));
-    let MultipartReplyBody::Flow(entries) = body else { panic!("{body:?}") };
-    let counts = entries.iter().map(|entry| {
-        let in_port = entry.matching.get(Field::InPort).map_or(0, |port| port.value);
-        (in_port, (entry.packet_count, entry.byte_count))
-    });
-    counts.collect()
-}
-
-pub(crate) fn from_port(port: u128) -> Match {
-    Match::any().with(Field::InPort, port)
-}
-
-#[test]
-#[ignore = "needs root"]
-fn frames_that_the_kernel_forwards_are_in_every_count() {
-    with_tier(|switch, [one, two, three], _| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
-        let both = vec![Action::output(PortNo(1)), Action::output(PortNo(3))];
-        controller.send(&add_flow(1, from_port(2), both));
-        controller.send(&add_flow(1, from_port(3), Vec::new()));
-        controller.barrier();
-        let mut sent = until_in_kernel(switch, one, two, &frame(1));
-        for number in 0..200 {
-            one.send(&frame(number));
-            assert_eq!(two.receive(), frame(number));
-        }
-        sent += 200;
-        let mut back = 0;
-        for number in 0..200 {
-            two.send(&frame(number));
-            assert_eq!((one.receive(), three.receive()), (frame(number), frame(number)));
-            back += 1;
-        }
-        let mut dropped = 0;
-        for number in 0..200 {
-            three.send(&frame(number));
-            dropped += 1;
-        }
-        until("the drops", || (flow_counts(&mut controller)[&3].0 == dropped).then_some(()));
-        let counts = flow_counts(&mut controller);
-        assert_eq!(counts[&1], (sent, 60 * sent));
-        assert_eq!(counts[&2], (back, 60 * back));
-        assert_eq!(counts[&3], (dropped, 60 * dropped));
-        let hits = kernel_hits(switch);
-        let all = sent + back + dropped;
-        assert!(hits > all / 2 && hits < all, "{hits} of {all}");
-        let body = controller.multipart(MultipartRequestBody::Table);
-        let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
-        assert_eq!((tables[0].lookup_count, tables[0].matched_count), (all, all));
-        let body = controller.multipart(MultipartRequestBody::PortStats(PortNo::ANY));
-        let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
-        let ports: Vec<_> = ports.iter().map(|it| (it.rx_packets, it.tx_packets)).collect();
-        assert_eq!(ports, [(sent, back), (back, sent), (dropped, back)]);
-    });
-}
 
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_sends_nothing_past_the_queues_of_a_port() {
     with_tier(|switch, [one, two, _], _| {
-        let _controller = first_to_second(switch);
+        let _controller = forward_first(switch, &[2]);
         let set = |settings: &[&str]| {
-            let (success, _, err) = switch.ctl(&[&["set-port", "br0", "2"], settings].concat());
-            assert!(success, "{err}");
+            switch.ctl(&[&["set-port", "br0", "2"], settings].concat());
         };
         for round in 0..3 {
             until_in_kernel(switch, one, two, &frame(round));
@@ -157,9 +49,9 @@ fn the_tier_is_on_where_the_host_does_not_use_the_device() {
         rtnl.add_to_bridge("sw4", "bridge").unwrap();
         let ports = "\"1=af_packet:sw1\", \"2=memory:tier-by-itself\"";
         let switch = Switch::with_ports(ports, Vec::new(), "");
-        let (_, out, _) = switch.ctl(&["ports"]);
+        let out = switch.ctl(&["ports"]);
         assert!(!out.contains("kernel tier"), "{out}");
-        let (_, out, _) = switch.ctl(&["caches"]);
+        let out = switch.ctl(&["caches"]);
         assert!(out.contains("caches frame,key,kernel"), "{out}");
         for (device, why) in [
             ("sw2", None),
@@ -169,9 +61,7 @@ fn the_tier_is_on_where_the_host_does_not_use_the_device() {
                 Some("it is a port of bridge, which the kernel tier would take away; --caches"),
             ),
         ] {
-            let (success, out, err) =
-                switch.ctl(&["add-port", "br0", &format!("af_packet:{device}")]);
-            assert!(success, "{err}");
+            let out = switch.ctl(&["add-port", "br0", &format!("af_packet:{device}")]);
             assert_eq!(out.contains("no kernel tier"), why.is_some(), "{out}");
             assert!(why.is_none_or(|why| out.contains(why)), "{out}");
         }
@@ -179,8 +69,7 @@ fn the_tier_is_on_where_the_host_does_not_use_the_device() {
         controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(3))]));
         controller.send(&add_flow(1, from_port(4), vec![Action::output(PortNo(3))]));
         controller.barrier();
-        let [mut one, mut two, mut three] =
-            [1, 2, 3].map(|number| Host::open(&format!("af_packet:host{number}")));
+        let [mut one, mut two, mut three] = hosts();
         until_in_kernel(&switch, &mut one, &mut two, &frame(1));
         let before = kernel_hits(&switch);
         for number in 0..50 {
@@ -198,12 +87,12 @@ fn the_tier_is_on_where_the_host_does_not_use_the_device() {
 fn a_switch_without_kernel_ports_gets_the_tier_with_the_first() {
     in_namespace(|rtnl| {
         let switch = Switch::with_ports("\"9=memory:tier-later\"", Vec::new(), "workers = 2");
-        let (_, out, _) = switch.ctl(&["caches"]);
+        let out = switch.ctl(&["caches"]);
         assert!(out.contains("caches frame,key\n"), "{out}");
         for number in 1..=2 {
             add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
             let port = format!("{number}=af_packet:sw{number}");
-            assert!(switch.ctl(&["add-port", "br0", &port]).0);
+            switch.ctl(&["add-port", "br0", &port]);
         }
         is_carried_out_in_the_kernel(&switch);
         switch.stop();
@@ -217,14 +106,14 @@ fn a_refused_port_enters_the_tier_when_the_reason_has_gone() {
     in_namespace(|rtnl| {
         let switch = Switch::with_ports("\"9=memory:tier-refused\"", Vec::new(), "");
         let address = "192.0.2.1".parse().unwrap();
-        let is_refused = || switch.ctl(&["ports"]).1.contains("no kernel tier: the host has");
-        let has_tier = || switch.ctl(&["caches"]).1.contains("caches frame,key,kernel");
+        let is_refused = || switch.ctl(&["ports"]).contains("no kernel tier: the host has");
+        let has_tier = || switch.ctl(&["caches"]).contains("caches frame,key,kernel");
         let until_counted = |counter: &str, count: u64| {
             until(counter, || (switch.counter(counter) == count).then_some(()));
         };
         add_veth(rtnl, "sw1", "host1");
         rtnl.add_address("sw1", address, 24).unwrap();
-        assert!(switch.ctl(&["add-port", "br0", "1=af_packet:sw1"]).0);
+        switch.ctl(&["add-port", "br0", "1=af_packet:sw1"]);
         assert!(is_refused() && !has_tier(), "no tier for a port that is not in it");
         // The device comes back with the address.
         rtnl.delete("sw1").unwrap();
@@ -245,7 +134,7 @@ fn a_refused_port_enters_the_tier_when_the_reason_has_gone() {
         until("no reason", || (!is_refused()).then_some(()));
         assert!(has_tier());
         add_veth(rtnl, "sw2", "host2");
-        assert!(switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]).0);
+        switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]);
         is_carried_out_in_the_kernel(&switch);
         switch.stop();
     });
@@ -261,26 +150,20 @@ fn until_it_forwards(from: &mut Host, to: &mut Host) {
     while to.receive() != frame(0xff) {}
 }
 
-/// What the host is to get it gets, from the address on and until it has gone.
+/// The host gets its frames, from the address on and until it has gone.
 #[test]
 #[ignore = "needs root"]
 fn a_port_with_an_address_of_the_host_leaves_the_tier() {
     in_namespace(|rtnl| {
-        for number in 1..=2 {
-            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
-        }
-        let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
-        let switch = Switch::with_ports(ports, Vec::new(), "");
-        let note = |text: &str| switch.ctl(&["ports"]).1.contains(text);
+        let switch = switch_at_veths(rtnl, 2, "");
+        let note = |text: &str| switch.ctl(&["ports"]).contains(text);
         is_carried_out_in_the_kernel(&switch);
-        let taps = || rtnl.links().unwrap().iter().filter(|link| link.kind == "tun").count();
         for (address, prefix) in [("192.0.2.1", 24), ("2001:db8::1", 64)] {
             let address = address.parse().unwrap();
             rtnl.add_address("sw1", address, prefix).unwrap();
             let why = format!("no kernel tier: the host has the address {address} on it");
-            until("the reason", || (note(&why) && taps() == 1).then_some(()));
-            let [mut one, mut two] =
-                [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+            until("the reason", || (note(&why) && handovers(rtnl) == 1).then_some(()));
+            let [mut one, mut two] = hosts();
             until_it_forwards(&mut one, &mut two);
             let hits = kernel_hits(&switch);
             for number in 0..20 {
@@ -289,7 +172,7 @@ fn a_port_with_an_address_of_the_host_leaves_the_tier() {
             }
             assert_eq!(kernel_hits(&switch), hits, "the host's device is not in the tier");
             rtnl.delete_address("sw1", address, prefix).unwrap();
-            until("no reason", || (!note("no kernel tier") && taps() == 2).then_some(()));
+            until("no reason", || (!note("no kernel tier") && handovers(rtnl) == 2).then_some(()));
             until_it_forwards(&mut one, &mut two);
             is_carried_out_in_the_kernel(&switch);
         }
@@ -312,7 +195,7 @@ fn an_address_that_comes_while_the_switch_starts_is_noticed() {
     in_namespace(|rtnl| {
         add_veth(rtnl, "sw1", "host1");
         let address = "192.0.2.1".parse().unwrap();
-        let tap = || rtnl.links().unwrap().iter().any(|link| link.kind == "tun");
+        let tap = || handovers(rtnl) > 0;
         for pause_ms in [0, 1, 2, 4, 8] {
             let switch = std::thread::scope(|scope| {
                 scope.spawn(move || {
@@ -325,11 +208,11 @@ fn an_address_that_comes_while_the_switch_starts_is_noticed() {
                 Switch::with_ports("\"1=af_packet:sw1\"", Vec::new(), "")
             });
             until("the reason", || {
-                let (_, out, _) = switch.ctl(&["ports"]);
+                let out = switch.ctl(&["ports"]);
                 (out.contains("the host has the address 192.0.2.1 on it") && !tap()).then_some(())
             });
             rtnl.delete_address("sw1", address, 24).unwrap();
-            until("no reason", || (!switch.ctl(&["ports"]).1.contains("tier")).then_some(()));
+            until("no reason", || (!switch.ctl(&["ports"]).contains("tier")).then_some(()));
             switch.stop();
         }
     });
@@ -348,13 +231,11 @@ fn a_port_new_in_the_tier_is_an_output_of_other_workers() {
         // The first two make a pair at one worker.
         let ports = "\"1=af_packet:sw1\", \"3=memory:tier-workers\"";
         let switch = Switch::with_ports(ports, Vec::new(), "workers = 2\n");
-        assert!(switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]).0);
-        let is_refused = || switch.ctl(&["ports"]).1.contains("no kernel tier: the host has");
+        switch.ctl(&["add-port", "br0", "2=af_packet:sw2"]);
+        let is_refused = || switch.ctl(&["ports"]).contains("no kernel tier: the host has");
         assert!(is_refused());
-        let (_, shown, _) = switch.ctl(&["--json", "ports"]);
-        let ports = shown.lines().map(serde_json::from_str::<serde_json::Value>);
-        let workers: Vec<_> = ports.map(|port| port.unwrap()["worker"].clone()).collect();
-        assert!(workers.len() == 3 && workers[0] != workers[1], "{shown}");
+        let ports = switch.records(&["ports"]);
+        assert!(ports.len() == 3 && ports[0]["worker"] != ports[1]["worker"], "{ports:?}");
         rtnl.delete_address("sw2", address, 24).unwrap();
         until("no reason", || (!is_refused()).then_some(()));
         is_carried_out_in_the_kernel(&switch);
@@ -372,22 +253,21 @@ fn two_ports_that_come_back_at_once_are_in_one_tier() {
         for (number, address) in [(1, "192.0.2.1"), (2, "192.0.2.2")] {
             rtnl.add_address(&format!("sw{number}"), address.parse().unwrap(), 24).unwrap();
             let port = format!("{number}=af_packet:sw{number}");
-            let (success, out, _) = switch.ctl(&["add-port", "br0", &port]);
-            assert!(success && out.contains("no kernel tier: the host has"), "{out}");
+            let out = switch.ctl(&["add-port", "br0", &port]);
+            assert!(out.contains("no kernel tier: the host has"), "{out}");
         }
         rtnl.delete("sw1").unwrap();
         until("both are gone", || (switch.counter("port_gone") == 2).then_some(()));
         add_veth(rtnl, "sw1", "sw2");
         until("both are in the tier", || {
-            let (_, ports, _) = switch.ctl(&["ports"]);
-            let (_, caches, _) = switch.ctl(&["caches"]);
+            let ports = switch.ctl(&["ports"]);
+            let caches = switch.ctl(&["caches"]);
             let are_up = ports.matches(", up,").count() == 2;
             let are_in = !ports.contains("no kernel tier") && caches.contains("key,kernel");
-            let tiers = rtnl.links().unwrap().iter().filter(|link| link.kind == "tun").count();
-            (are_up && are_in && tiers == 2).then_some(())
+            (are_up && are_in && handovers(rtnl) == 2).then_some(())
         });
         switch.stop();
-        assert!(rtnl.links().unwrap().iter().all(|link| link.kind != "tun"));
+        assert_eq!(handovers(rtnl), 0);
     });
 }
 
@@ -417,15 +297,10 @@ fn after_a_barrier_nothing_is_decided_by_what_was_before_it() {
             in_kernel += kernel_hits(switch) - before;
         }
         assert!(in_kernel > 100, "{in_kernel}");
-        let removed = FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) };
-        controller.send(&Message::FlowMod(removed));
+        controller.send(&no_flows());
         controller.barrier();
         one.send(&frame(7));
-        until("the miss", || {
-            let body = controller.multipart(MultipartRequestBody::Table);
-            let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
-            (tables[0].lookup_count == 801).then_some(())
-        });
+        until("the miss", || (controller.table_stats()[0].lookup_count == 801).then_some(()));
         assert_eq!((two.received(), three.received()), (0, 0));
     });
 }
@@ -437,15 +312,15 @@ fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
         add_veth(rtnl, "sw1", "host1");
         let ports = "\"1=af_packet:sw1\", \"2=memory:kernel-tier-none\"";
         let switch = Switch::with_ports(ports, Vec::new(), "caches = \"kernel\"\n");
-        let (_, out, _) = switch.ctl(&["show"]);
+        let out = switch.ctl(&["show"]);
         assert!(out.contains("no kernel tier: the kernel tier works with ports"), "{out}");
         assert_eq!(out.matches("no kernel tier").count(), 1, "{out}");
-        let (_, out, _) = switch.ctl(&["ports"]);
+        let out = switch.ctl(&["ports"]);
         assert_eq!(out.matches("no kernel tier: the kernel tier works").count(), 1, "{out}");
-        let (success, out, _) = switch.ctl(&["caches", "frame,key"]);
-        assert!(success && !out.contains("kernel"), "{out}");
-        let (success, out, _) = switch.ctl(&["caches", "frame,kernel"]);
-        assert!(success && out.contains("caches frame,kernel"), "{out}");
+        let out = switch.ctl(&["caches", "frame,key"]);
+        assert!(!out.contains("kernel"), "{out}");
+        let out = switch.ctl(&["caches", "frame,kernel"]);
+        assert!(out.contains("caches frame,kernel"), "{out}");
         switch.stop();
     });
     let switch = Switch::start(1, "");
@@ -457,7 +332,7 @@ fn the_tier_is_switched_off_and_on_and_says_where_it_is_not() {
 #[ignore = "needs root"]
 fn a_device_that_comes_back_is_in_the_tier_again() {
     with_tier(|switch, [one, two, _], rtnl| {
-        first_to_second(switch);
+        forward_first(switch, &[2]);
         until_in_kernel(switch, one, two, &frame(1));
         rtnl.delete("sw2").unwrap();
         until("the loss", || (switch.counter("port_gone") == 1).then_some(()));
@@ -468,11 +343,7 @@ fn a_device_that_comes_back_is_in_the_tier_again() {
             one.send(&frame(2));
             (two.received() > 0).then_some(())
         });
-        let before = kernel_hits(switch);
-        until("a decision of the kernel", || {
-            one.send(&frame(3));
-            (kernel_hits(switch) > before).then_some(())
-        });
+        until_hits(switch, 0, || one.send(&frame(3)));
     });
 }
 
@@ -482,8 +353,8 @@ fn a_port_that_is_added_is_in_the_tier() {
     with_tier(|switch, [one, two, _], rtnl| {
         for round in 0..3 {
             add_veth(rtnl, "sw4", "host4");
-            let (success, out, err) = switch.ctl(&["add-port", "br0", "4=af_packet:sw4"]);
-            assert!(success && !out.contains("no kernel tier"), "{out} {err}");
+            let out = switch.ctl(&["add-port", "br0", "4=af_packet:sw4"]);
+            assert!(!out.contains("no kernel tier"), "{out}");
             let mut four = Host::open("af_packet:host4");
             // Another one each time, which has no port-status to read.
             let mut controller = switch.controller(Version::V1_3);
@@ -492,8 +363,7 @@ fn a_port_that_is_added_is_in_the_tier() {
             controller.barrier();
             until_in_kernel(switch, one, &mut four, &frame(round));
             until_in_kernel(switch, &mut four, two, &frame(round));
-            let (success, _, err) = switch.ctl(&["del-port", "br0", "4"]);
-            assert!(success, "{err}");
+            switch.ctl(&["del-port", "br0", "4"]);
             rtnl.delete("sw4").unwrap();
         }
     });
@@ -503,12 +373,12 @@ fn a_port_that_is_added_is_in_the_tier() {
 #[ignore = "needs root"]
 fn a_frame_is_held_to_the_mtu_of_the_moment() {
     with_tier(|switch, [one, two, _], rtnl| {
-        let mut controller = first_to_second(switch);
+        let mut controller = forward_first(switch, &[2]);
         let long = vec![7; 1_400];
         until_in_kernel(switch, one, two, &long);
         for _ in 0..2 {
             rtnl.set_mtu("sw2", 1_300).unwrap();
-            until("the other MTU", || switch.ctl(&["ports"]).1.contains("mtu 1300").then_some(()));
+            until("the other MTU", || switch.ctl(&["ports"]).contains("mtu 1300").then_some(()));
             controller.barrier();
             let (before, errors) = (kernel_hits(switch), tx_faults(&mut controller, 2).1);
             for _ in 0..20 {
@@ -522,33 +392,24 @@ fn a_frame_is_held_to_the_mtu_of_the_moment() {
     });
 }
 
-/// A controller that has port 1 forwarded to port 2.
-fn first_to_second(switch: &Switch) -> Controller {
-    let mut controller = switch.controller(Version::V1_3);
-    controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
-    controller.barrier();
-    controller
-}
-
 /// Waits until the kernel carries out what port 1 forwards to port 2.
 fn is_carried_out_in_the_kernel(switch: &Switch) {
-    first_to_second(switch);
-    let [mut one, mut two] = [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+    forward_first(switch, &[2]);
+    let [mut one, mut two] = hosts();
     until_in_kernel(switch, &mut one, &mut two, &frame(1));
 }
 
-/// What a port has sent, could not send, and dropped.
+/// The frames that a port has sent, could not send, and dropped.
 fn tx_faults(controller: &mut Controller, port: u32) -> (u64, u64, u64) {
-    let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(port)));
-    let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
-    (ports[0].tx_packets, ports[0].tx_errors, ports[0].tx_dropped)
+    let stats = &controller.port_stats(PortNo(port))[0];
+    (stats.tx_packets, stats.tx_errors, stats.tx_dropped)
 }
 
 #[test]
 #[ignore = "needs root"]
 fn what_a_device_drops_behind_the_kernel_is_not_sent() {
     with_tier(|switch, [one, two, _], rtnl| {
-        let mut controller = first_to_second(switch);
+        let mut controller = forward_first(switch, &[2]);
         let long = vec![7; 1_400];
         until_in_kernel(switch, one, two, &long);
         // A veth drops what the other end cannot carry.
@@ -564,7 +425,7 @@ fn what_a_device_drops_behind_the_kernel_is_not_sent() {
     });
 }
 
-/// What a queueing discipline drops is its port's loss, of copies as of the frame itself.
+/// A queueing discipline's drops are its port's loss, of copies as of the frame itself.
 #[test]
 #[ignore = "needs root"]
 fn a_queueing_discipline_s_drops_are_not_counted_as_sent() {
@@ -578,16 +439,11 @@ fn a_queueing_discipline_s_drops_are_not_counted_as_sent() {
             overhead_bytes: 0,
             least_bytes: 60,
         };
-        let mut controller = switch.controller(Version::V1_3);
         for order in [[2, 3], [3, 2]] {
-            let outputs = order.map(|port| Action::output(PortNo(port)));
-            controller.send(&add_flow(1, from_port(1), outputs.to_vec()));
-            controller.barrier();
-            let hits = kernel_hits(switch);
-            until("a decision of the kernel", || {
+            let mut controller = forward_first(switch, &order);
+            until_hits(switch, 0, || {
                 one.send(&frame(0));
                 assert_eq!((two.receive(), three.receive()), (frame(0), frame(0)));
-                (kernel_hits(switch) > hits).then_some(())
             });
             rtnl.set_tbf("sw2", &tbf).unwrap();
             let before = [2, 3].map(|port| tx_faults(&mut controller, port));
@@ -617,7 +473,7 @@ fn a_queueing_discipline_s_drops_are_not_counted_as_sent() {
     });
 }
 
-/// An entry with timeouts, of which the controller is told when it goes.
+/// An entry with timeouts, whose end is reported to the controller.
 fn timed(priority: u16, port: u128, to: u32, (idle_s, hard_s): (u16, u16)) -> Message {
     Message::FlowMod(FlowMod {
         matching: from_port(port),
@@ -660,8 +516,7 @@ fn an_entry_that_the_kernel_uses_is_not_idle() {
 #[ignore = "needs root"]
 fn the_kernel_decides_by_no_entry_whose_time_is_over() {
     with_tier(|switch, [one, two, three], _| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(3))]));
+        let mut controller = forward_first(switch, &[3]);
         controller.send(&timed(2, 1, 2, (0, 2)));
         controller.barrier();
         let added = Instant::now();
@@ -710,7 +565,7 @@ fn a_storm_of_changes_ends_what_it_concerns_and_nothing_else() {
         };
         let mut number = 0;
         let mut in_kernel = 0;
-        let rounds = crate::kernel_tier_same::number("WEIR_TIER_ROUNDS", 30) as u32;
+        let rounds = tier_rig::number("WEIR_TIER_ROUNDS", 30) as u32;
         for round in 0..rounds {
             for flow in (0..FLOWS).filter(|flow| *flow < 32 || round == 0) {
                 let output = Action::output(PortNo(towards(flow, round)));
@@ -737,8 +592,6 @@ fn a_storm_of_changes_ends_what_it_concerns_and_nothing_else() {
             assert!(round == 0 || hits >= 4 * 32, "round {round}: {hits} in the kernel");
         }
         assert!(in_kernel > u64::from(rounds) * 4 * 32, "{in_kernel}");
-        let body = controller.multipart(MultipartRequestBody::Table);
-        let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
-        assert_eq!(tables[0].matched_count, u64::from(number));
+        assert_eq!(controller.table_stats()[0].matched_count, u64::from(number));
     });
 }

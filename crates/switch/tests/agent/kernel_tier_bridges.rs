@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use netdev::sys::link::Rtnl;
-use openflow::{Action, PortNo, Version};
+use openflow::Version;
 
-use crate::harness::{Host, Switch, add_flow, until};
-use crate::kernel_tier::from_port;
+use crate::harness::{Host, Switch, from_to, until};
+use crate::tier_rig::{handovers, hosts, kernel_hits, kernel_hits_of};
 use crate::veth::{add_veth, in_namespace};
 
 /// Frames before and after the bridge goes, at least.
 const FRAMES: u32 = 500;
 
-/// The number of the frame behind all others of the first bridge; of the next ones those after it.
+/// The number of the last frame of the first bridge; of the next ones those after it.
 const LAST: u32 = u32::MAX - 100;
 
 fn numbered(number: u32) -> Vec<u8> {
@@ -28,22 +28,10 @@ fn number_of(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes[20..24].try_into().unwrap())
 }
 
-fn kernel_hits(switch: &Switch, bridge: &str) -> u64 {
-    assert!(switch.ctl(&["--bridge", bridge, "dump-flows"]).0, "which has it counted");
-    let (success, out, err) = switch.ctl(&["--json", "--bridge", bridge, "caches"]);
-    assert!(success, "{err}");
-    let workers = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    workers.filter_map(|worker| worker["kernel_hits"].as_u64()).sum()
-}
-
-fn handovers(rtnl: &Rtnl) -> usize {
-    rtnl.links().unwrap().iter().filter(|link| link.kind == "tun").count()
-}
-
 /// Has the entries of a bridge forward from its first port to its second.
 fn forward(switch: &Switch, socket: &str) {
     let mut controller = switch.controller_at(socket, Version::V1_3);
-    controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+    controller.send(&from_to(1, 2));
     controller.barrier();
 }
 
@@ -53,8 +41,7 @@ fn one_bridge(round: u32, switch: &Switch, rtnl: &Rtnl, [one, two]: [&mut Host; 
     let listen = format!("listen=punix:{}", switch.socket("other").display());
     let ports = ["port=1=af_packet:sw1", "port=2=af_packet:sw2"];
     let words = ["add-bridge", "other", "dpid=b2", &*listen, ports[0], ports[1]];
-    let (success, _, err) = switch.ctl(&words);
-    assert!(success, "{err}");
+    switch.ctl(&words);
     forward(switch, "other");
     assert_eq!(handovers(rtnl), 4);
     let (next, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
@@ -69,16 +56,15 @@ fn one_bridge(round: u32, switch: &Switch, rtnl: &Rtnl, [one, two]: [&mut Host; 
                 one.send(&numbered(number));
             }
         });
-        let before = kernel_hits(switch, "other");
+        let before = kernel_hits_of(switch, "other");
         sent(FRAMES);
-        until("hits", || (kernel_hits(switch, "other") > before + 20).then_some(()));
-        let (success, _, err) = switch.ctl(&["del-bridge", "other"]);
+        until("hits", || (kernel_hits_of(switch, "other") > before + 20).then_some(()));
+        switch.ctl(&["del-bridge", "other"]);
         let limit = next.load(Ordering::SeqCst);
-        assert!(success, "{err}");
         sent(limit + FRAMES);
         is_over.store(true, Ordering::SeqCst);
         sender.join().unwrap();
-        // Behind all that may be on their way, by the device that is free again.
+        // After all that may be on their way, by the device that is free again.
         let mut near = Host::open("af_packet:sw2");
         until("the last frame", || {
             near.send(&numbered(LAST + round));
@@ -120,15 +106,14 @@ fn a_bridge_removed_under_traffic_leaves_nothing_in_the_kernel() {
             let toml = format!("workers = {workers}\n");
             let switch = Switch::with_ports(ports, Vec::new(), &toml);
             forward(&switch, "of");
-            let [mut one, mut two, mut three, mut four] =
-                [1, 2, 3, 4].map(|number| Host::open(&format!("af_packet:host{number}")));
+            let [mut one, mut two, mut three, mut four] = hosts();
             for round in 0..2 {
                 one_bridge(round, &switch, rtnl, [&mut one, &mut two]);
-                let before = kernel_hits(&switch, "br0");
+                let before = kernel_hits(&switch);
                 until("a decision about the bridge that stays", || {
                     three.send(&numbered(7));
                     assert_eq!(four.receive(), numbered(7));
-                    (kernel_hits(&switch, "br0") > before).then_some(())
+                    (kernel_hits(&switch) > before).then_some(())
                 });
             }
             switch.stop();

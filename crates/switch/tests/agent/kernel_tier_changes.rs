@@ -9,15 +9,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use netdev::{Port, open_text};
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
-use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo, Version};
 use packet::{Batch, PacketBuf};
 use testkit::Random;
 
 use crate::harness::{Controller, Switch, until};
-use crate::kernel_tier::{from_port, kernel_hits};
-use crate::veth::{add_veth, in_namespace};
+use crate::tier_rig::{self, from_port, kernel_hits, switch_at_veths};
+use crate::veth::in_namespace;
 
 const FLOWS: u32 = 16;
 const FRAME_LEN: u64 = 60;
@@ -43,7 +42,7 @@ fn flow_of(number: u32) -> u32 {
     number % FLOWS
 }
 
-/// What the sender and the receiver tell of their frames.
+/// The state that sender and receiver publish of their frames.
 #[derive(Default)]
 struct Traffic {
     /// The number of the next frame: those from here on are sent later than it was read.
@@ -208,9 +207,7 @@ fn check(flows: &[Vec<Entry>], seen: &[(u32, u32, u32)], sent: u32) {
 
 /// Packets and bytes by flow, that of all others at [`FLOWS`].
 fn counts_of(controller: &mut Controller) -> BTreeMap<u32, (u64, u64)> {
-    let body = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
-    let MultipartReplyBody::Flow(entries) = body else { panic!("{body:?}") };
-    let counts = entries.iter().map(|entry| {
+    let counts = controller.flow_stats().into_iter().map(|entry| {
         let address = entry.matching.get(Field::EthDst).map(|address| address.value as u32);
         (address.unwrap_or(FLOWS), (entry.packet_count, entry.byte_count))
     });
@@ -226,7 +223,7 @@ fn run(switch: &Switch, host: &mut Port, receivers: &mut [(u32, Port)], random: 
     let begin = |_| vec![Entry { number: OTHERS, outputs: [2].into(), first: 0, alone_from: 0 }];
     let flows = (0..FLOWS).map(begin).collect();
     let mut changes = Changes { controller, flows, removed: BTreeMap::new(), pending_removals: 0 };
-    let rounds = crate::kernel_tier_same::number("WEIR_TIER_ROUNDS", 200) as u32;
+    let rounds = tier_rig::number("WEIR_TIER_ROUNDS", 200) as u32;
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| traffic.send(host));
         scope.spawn(|| traffic.receive(receivers));
@@ -289,13 +286,11 @@ fn run(switch: &Switch, host: &mut Port, receivers: &mut [(u32, Port)], random: 
 
 /// Ports and tables count each frame once.
 fn check_ports(controller: &mut Controller, sent: u64, seen: &[(u32, u32, u32)]) {
-    let body = controller.multipart(MultipartRequestBody::PortStats(PortNo::ANY));
-    let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+    let ports = controller.port_stats(PortNo::ANY);
     let out = |port| seen.iter().filter(|it| it.1 == port).count() as u64;
     let found: Vec<_> = ports.iter().map(|it| (it.rx_packets, it.tx_packets)).collect();
     assert_eq!(found, [(sent, 0), (0, out(2)), (0, out(3))]);
-    let body = controller.multipart(MultipartRequestBody::Table);
-    let MultipartReplyBody::Table(tables) = body else { panic!("{body:?}") };
+    let tables = controller.table_stats();
     assert_eq!((tables[0].lookup_count, tables[0].matched_count), (sent, sent));
 }
 
@@ -316,14 +311,10 @@ impl Drop for Over<'_> {
 fn frames_are_decided_once_while_entries_change() {
     for workers in [1, 2] {
         in_namespace(|rtnl| {
-            for number in 1..=3 {
-                add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
-            }
-            let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\", \"3=af_packet:sw3\"";
             let toml = format!("caches = \"frame,key,kernel\"\nworkers = {workers}\n");
-            let switch = Switch::with_ports(ports, Vec::new(), &toml);
+            let switch = switch_at_veths(rtnl, 3, &toml);
             let host = |number: u32| open_text(&format!("af_packet:host{number}")).unwrap();
-            let seed = crate::kernel_tier_same::number("WEIR_TIER_SEED", 1);
+            let seed = tier_rig::number("WEIR_TIER_SEED", 1);
             let mut receivers = [(2, host(2)), (3, host(3))];
             run(&switch, &mut host(1), &mut receivers, &mut Random::new(seed));
             switch.stop();

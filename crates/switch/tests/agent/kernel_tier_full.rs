@@ -3,10 +3,11 @@
 
 use netdev::sys::netns::Namespace;
 use openflow::{Action, Field, Match, PortNo, Version};
-use serde_json::Value;
 
 use crate::harness::{Host, add_flow, until};
-use crate::kernel_tier::{flow_counts, from_port, kernel_hits, shown, until_in_kernel, with_tier};
+use crate::tier_rig::{
+    flow_counts, forward_first, from_port, kernel_hits, sum_shown, until_in_kernel, with_tier,
+};
 
 /// A frame from an Ethernet address.
 fn from_address(number: u32) -> Vec<u8> {
@@ -23,8 +24,7 @@ fn a_flood_of_flows_costs_the_kernel_no_count_and_no_frame() {
     // More than there are slots.
     const FLOWS: u32 = 18_016;
     with_tier(|switch, [one, two, _], _| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        let mut controller = forward_first(switch, &[2]);
         // So that the address makes a difference.
         let other = Match::any().with(Field::EthSrc, 0x0e00_0000_0001);
         controller.send(&add_flow(2, other, Vec::new()));
@@ -43,8 +43,8 @@ fn a_flood_of_flows_costs_the_kernel_no_count_and_no_frame() {
         }
         // The earlier connection may have been silent for too long.
         let mut controller = switch.controller(Version::V1_3);
-        assert!(shown(switch, "kernel_entries") > u64::from(FLOWS / 2));
-        assert!(shown(switch, "kernel_evictions") > 0, "no entry was given up");
+        assert!(sum_shown(switch, &["caches"], "kernel_entries") > u64::from(FLOWS / 2));
+        assert!(sum_shown(switch, &["caches"], "kernel_evictions") > 0, "no entry was given up");
         assert_eq!(flow_counts(&mut controller)[&1], (sent, 60 * sent));
         // What comes now gets its place all the same.
         sent += until_in_kernel(switch, one, two, &from_address(FLOWS));
@@ -67,10 +67,7 @@ fn a_flood_of_flows_costs_the_kernel_no_count_and_no_frame() {
 #[ignore = "needs root"]
 fn a_device_back_from_another_namespace_is_in_the_tier_again() {
     with_tier(|switch, [one, two, three], rtnl| {
-        let mut controller = switch.controller(Version::V1_3);
-        let both = vec![Action::output(PortNo(2)), Action::output(PortNo(3))];
-        controller.send(&add_flow(1, from_port(1), both));
-        controller.barrier();
+        forward_first(switch, &[2, 3]);
         let mut in_kernel = |two: &mut Host, three: &mut Host| {
             let before = kernel_hits(switch);
             until("a decision of the kernel", || {
@@ -98,38 +95,32 @@ fn a_device_back_from_another_namespace_is_in_the_tier_again() {
     });
 }
 
-/// What goes on in the kernel is not held up by a sender whose frames all go to the worker.
+/// The kernel's forwarding is not held up by a sender whose frames all go to the worker.
 #[test]
 #[ignore = "needs root"]
 fn a_busy_worker_yields_while_the_kernel_decides_more() {
     with_tier(|switch, [one, two, _], _| {
-        let mut controller = switch.controller(Version::V1_3);
-        controller.send(&add_flow(1, from_port(1), vec![Action::output(PortNo(2))]));
+        let mut controller = forward_first(switch, &[2]);
         // More outputs than the kernel sends one frame by.
         let dear = Match::any().with(Field::EthSrc, 0x0200_0000_0007);
         controller.send(&add_flow(2, dear, vec![Action::output(PortNo(3)); 60]));
         controller.barrier();
         until_in_kernel(switch, one, two, &from_address(1));
-        let gave_way = || {
-            let (success, out, err) = switch.ctl(&["--json", "workers"]);
-            assert!(success, "{err}");
-            let workers = out.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
-            workers.map(|worker| worker["gave_way_ns"].as_u64().unwrap()).sum::<u64>()
-        };
-        assert_eq!(gave_way(), 0);
-        until("the worker gives way", || {
+        let yielded = || sum_shown(switch, &["workers"], "gave_way_ns");
+        assert_eq!(yielded(), 0);
+        until("the worker yields", || {
             for _ in 0..2_000 {
                 one.send(&from_address(7));
                 (0..3).for_each(|_| one.send(&from_address(1)));
             }
-            (gave_way() > 0).then_some(())
+            (yielded() > 0).then_some(())
         });
         // It is as any other thread again when it has time.
         until("the worker has time", || {
-            let before = gave_way();
+            let before = yielded();
             std::thread::sleep(std::time::Duration::from_millis(200));
             one.send(&from_address(1));
-            (gave_way() == before).then_some(())
+            (yielded() == before).then_some(())
         });
     });
 }

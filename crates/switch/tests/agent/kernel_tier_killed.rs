@@ -4,10 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use openflow::{Action, Field, Match, PortNo, Version};
-
-use crate::harness::{Host, Switch, add_flow, frame, until};
-use crate::kernel_tier::kernel_hits;
+use crate::harness::{Switch, frame, until};
+use crate::tier_rig::{forward_first, handovers, hosts, kernel_hits, until_hits};
 use crate::veth::{add_veth, in_namespace};
 
 /// Set for the process that is to be killed: this program, once more.
@@ -20,15 +18,12 @@ const VICTIM_LIFE: Duration = Duration::from_secs(60);
 fn switch() -> Switch {
     let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
     let switch = Switch::with_ports(ports, Vec::new(), "");
-    let mut controller = switch.controller(Version::V1_3);
-    let matching = Match::any().with(Field::InPort, 1);
-    controller.send(&add_flow(1, matching, vec![Action::output(PortNo(2))]));
-    controller.barrier();
+    forward_first(&switch, &[2]);
     switch
 }
 
-/// Says again and again how many packets the kernel has decided about, each time in a line.
-fn say_hits() {
+/// Prints again and again the number of packets that the kernel has decided about, in a line each.
+fn print_hits() {
     let (switch, end) = (switch(), Instant::now() + VICTIM_LIFE);
     while Instant::now() < end {
         println!("\nhits={}", kernel_hits(&switch));
@@ -40,13 +35,12 @@ fn say_hits() {
 #[ignore = "needs root"]
 fn a_killed_switch_leaves_nothing_in_the_kernel() {
     if std::env::var_os(VICTIM).is_some() {
-        return say_hits();
+        return print_hits();
     }
     in_namespace(|rtnl| {
         add_veth(rtnl, "sw1", "host1");
         add_veth(rtnl, "sw2", "host2");
-        let [mut one, mut two] =
-            ["host1", "host2"].map(|it| Host::open(&format!("af_packet:{it}")));
+        let [mut one, mut two] = hosts();
         let name = "kernel_tier_killed::a_killed_switch_leaves_nothing_in_the_kernel";
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--ignored", "--nocapture"])
@@ -64,9 +58,7 @@ fn a_killed_switch_leaves_nothing_in_the_kernel() {
         victim.wait().unwrap();
         assert!(has_decided, "the kernel has decided before the switch was killed");
         // The kernel takes links and devices away behind the process's end.
-        until("the TAP devices to go", || {
-            rtnl.links().unwrap().iter().all(|link| link.kind != "tun").then_some(())
-        });
+        until("the TAP devices to go", || (handovers(rtnl) == 0).then_some(()));
         until("the programs to go", || {
             two.received();
             one.send(&frame(8));
@@ -74,10 +66,7 @@ fn a_killed_switch_leaves_nothing_in_the_kernel() {
             (two.received() == 0).then_some(())
         });
         let switch = switch();
-        until("the next switch's tier", || {
-            one.send(&frame(9));
-            (kernel_hits(&switch) > 0).then_some(())
-        });
+        until_hits(&switch, 0, || one.send(&frame(9)));
         assert_eq!(two.receive(), frame(9));
         switch.stop();
     });

@@ -1,114 +1,167 @@
-//! The kernel tier changes nothing but speed: two switches on real veths, one with it and one
-//! without, are given the same random entries, groups and packets, and must send the same frames
-//! and count the same.
-//!
-//! A few rounds by default; `WEIR_TIER_ROUNDS` and `WEIR_TIER_SEED` ask for more and for others.
+//! The kernel tier changes nothing but speed: a switch with it and one without get the same
+//! entries, groups and frames, and must send the same frames and count the same.
 
-use netdev::{Port, open_text};
-use openflow::flow::{FlowModCommand, FlowStatsRequest};
+use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
-use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{parse_flow_mod, parse_group_mod};
-use openflow::{GroupId, MacAddr, Message, PortNo, Version};
+use openflow::{MacAddr, Message};
 use packet::build::{FrameBuilder, Ipv4, Ipv6};
-use packet::{Batch, PacketBuf};
 use testkit::Random;
 
-use crate::harness::{Controller, Switch, until};
-use crate::kernel_tier::shown;
-use crate::veth::{add_veth, in_namespace};
+use crate::kernel_tier_normal::{between, station};
+use crate::tier_rig::{PORTS, TierPair, flow, group, no_flows};
+use crate::veth::in_namespace;
 
-pub(crate) const PORTS: usize = 3;
+type Packet = (usize, Vec<u8>);
 
-/// A switch, its controller, and the other ends of its ports.
-pub(crate) struct Side {
-    pub(crate) switch: Switch,
-    pub(crate) controller: Controller,
-    hosts: Vec<Port>,
-    /// What has come out of each port.
-    pub(crate) frames: Vec<Vec<Vec<u8>>>,
+/// Entries, and frames that pass again and again.
+struct Row {
+    name: &'static str,
+    /// VLANs of the ports; trunks where there are none.
+    vlans: &'static [&'static str],
+    flows: &'static [&'static str],
+    /// Frames before, in this order.
+    first: Vec<Packet>,
+    frames: Vec<Packet>,
+    /// The number of the frames that the kernel decides about, in the end.
+    in_kernel: u64,
 }
 
-/// Packets, bytes and more of everything that counts, by name.
-pub(crate) type Counts = Vec<(String, Vec<u64>)>;
+/// A frame of UDP from an Ethernet address, an address of IPv4 and a port, with a TTL.
+fn udp(mac: u64, last: u8, port: u16, ttl: u8) -> Vec<u8> {
+    let frame = FrameBuilder::ethernet(MacAddr::from_u64(mac + 1), MacAddr::from_u64(mac));
+    let mut addresses = Ipv4::new([10, 0, 0, last].into(), [10, 0, 0, 99].into());
+    addresses.ttl = ttl;
+    frame.ipv4(addresses).udp(port, 2).payload(&[7; 40]).build()
+}
 
-impl Side {
-    pub(crate) fn new(rtnl: &netdev::sys::link::Rtnl, letter: char, caches: &str) -> Self {
-        let mut specs = Vec::new();
-        for number in 1..=PORTS {
-            add_veth(rtnl, &format!("{letter}{number}"), &format!("{letter}h{number}"));
-            specs.push(format!("\"{number}=af_packet:{letter}{number}\""));
+/// A frame that may be shorter than a wire allows.
+fn of_length(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x12, 0x34]);
+    bytes[len - 1] = 9;
+    bytes
+}
+
+fn tagged(tci: u16, mut frame: Vec<u8>) -> Vec<u8> {
+    let [high, low] = tci.to_be_bytes();
+    frame.splice(12..12, [0x81, 0, high, low]);
+    frame
+}
+
+fn row(name: &'static str, flows: &'static [&'static str], frames: Vec<Packet>) -> Row {
+    let in_kernel = frames.len() as u64;
+    Row { name, vlans: &[], flows, first: Vec::new(), frames, in_kernel }
+}
+
+fn rows() -> Vec<Row> {
+    const FULL: usize = 1_514;
+    let rewrite: &'static [&'static str] =
+        &["in_port=1,eth_type=0x800,ip_proto=17,actions=dec_nw_ttl,\
+         set_field:02:00:00:00:00:10->eth_src,set_field:02:00:00:00:00:11->eth_dst,\
+         set_field:10.0.0.77->ip_src,set_field:4242->udp_src,output:2"];
+    let mut without_sum = udp(2, 1, 1, 64);
+    without_sum[40..42].fill(0);
+    let lengths = [of_length(42), of_length(59), tagged(7, of_length(42))];
+    let full = [of_length(FULL), tagged(7, of_length(FULL))];
+    vec![
+        row(
+            "one output, two, and none",
+            &[
+                "in_port=1,actions=output:2",
+                "in_port=2,actions=output:1,output:3",
+                "in_port=3,actions=drop",
+            ],
+            (0..3).map(|port| (port, of_length(60))).collect(),
+        ),
+        row("headers with their checksums", rewrite, vec![(0, udp(2, 1, 1, 64))]),
+        row("no checksum stays none", rewrite, vec![(0, without_sum)]),
+        // The worker's business.
+        Row { in_kernel: 0, ..row("a TTL that is used up", rewrite, vec![(0, udp(2, 1, 1, 1))]) },
+        row(
+            "short and full frames",
+            &["in_port=1,actions=output:2"],
+            lengths.into_iter().chain(full).map(|frame| (0, frame)).collect(),
+        ),
+        // The tag that a pop leaves does not count for the MTU.
+        row(
+            "a pop of two tags",
+            &["in_port=1,vlan_vid=0x1009,actions=pop_vlan,output:2"],
+            vec![(0, tagged(9, tagged(7, of_length(FULL))))],
+        ),
+        row(
+            "tags come and go",
+            &[
+                "in_port=1,vlan_vid=0,eth_type=0x800,actions=dec_nw_ttl,push_vlan:0x8100,\
+                 set_field:0x1123->vlan_vid,set_field:6->vlan_pcp,output:2",
+                "in_port=1,vlan_vid=0x1005,actions=pop_vlan,output:3",
+                "in_port=1,vlan_vid=0x1006,eth_type=0x800,actions=set_field:0x1007->vlan_vid,\
+                 set_field:10.0.0.44->ip_dst,output:2",
+            ],
+            vec![
+                (0, udp(2, 1, 1, 9)),
+                (0, tagged(5, udp(2, 1, 1, 9))),
+                (0, tagged(3 << 13 | 6, udp(2, 1, 1, 64))),
+            ],
+        ),
+    ]
+}
+
+/// Those of a learning switch.
+fn learning_rows() -> Vec<Row> {
+    vec![
+        Row {
+            first: vec![(0, between(1, 0xff, 1)), (1, between(2, 0xff, 2))],
+            ..row(
+                "known stations",
+                &["actions=NORMAL"],
+                vec![(0, between(1, 2, 3)), (1, between(2, 1, 4))],
+            )
+        },
+        // The first station is in both VLANs, at two ports.
+        Row {
+            vlans: &["access:10", "trunk:10,20", "access:20"],
+            first: vec![(0, between(11, 0xff, 1)), (2, between(11, 0xff, 1))],
+            ..row(
+                "VLANs are apart, and tags change",
+                &["actions=NORMAL"],
+                vec![
+                    (1, tagged(5 << 13 | 10, between(12, 11, 3))),
+                    (1, tagged(5 << 13 | 20, between(12, 11, 3))),
+                    (0, between(11, 12, 4)),
+                    (2, between(11, 12, 5)),
+                ],
+            )
+        },
+    ]
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_tier_does_what_the_worker_does() {
+    const PASSES: u64 = 5;
+    in_namespace(|rtnl| {
+        let mut pair = TierPair::new(rtnl);
+        for row in rows().into_iter().chain(learning_rows()) {
+            for port in 1..=PORTS {
+                pair.set_vlans(port, row.vlans.get(port - 1).unwrap_or(&"trunk"));
+            }
+            let mut flows = vec![no_flows()];
+            flows.extend(row.flows.iter().map(|text| flow(text, FlowModCommand::Add)));
+            pair.change(&flows);
+            row.first.iter().for_each(|packet| pair.pass(std::slice::from_ref(packet), true));
+            let hits = |pair: &mut TierPair, passes| {
+                let before = pair.hits().0;
+                (0..passes).for_each(|_| pair.pass(&row.frames, true));
+                pair.hits().0 - before
+            };
+            // Until the kernel knows them.
+            let learnt = (0..20).find(|_| hits(&mut pair, 1) == row.in_kernel);
+            assert!(learnt.is_some(), "{}", row.name);
+            assert_eq!(hits(&mut pair, PASSES), PASSES * row.in_kernel, "{}", row.name);
+            pair.compare(row.name);
         }
-        let toml = format!("caches = \"{caches}\"\n");
-        let switch = Switch::with_ports(&specs.join(","), Vec::new(), &toml);
-        let controller = switch.controller(Version::V1_3);
-        let host = |number| open_text(&format!("af_packet:{letter}h{number}")).unwrap();
-        let hosts = (1..=PORTS).map(host).collect();
-        Self { switch, controller, hosts, frames: vec![Vec::new(); PORTS] }
-    }
-
-    pub(crate) fn send(&mut self, port: usize, frame: &[u8]) {
-        let frames = [PacketBuf::from_slice(frame)];
-        until("room", || (self.hosts[port].tx(&frames).unwrap() == 1).then_some(()));
-    }
-
-    /// Waits until all that was sent is decided and has come out.
-    pub(crate) fn settle(&mut self, sent: u64) {
-        until("the decisions", || (self.looked_up() == sent).then_some(()));
-        let stats = self.ports();
-        let mut batch = Batch::default();
-        let frames = self.hosts.iter_mut().zip(&mut self.frames).zip(stats);
-        for ((host, frames), (_, counts)) in frames {
-            until("the frames", || {
-                batch.clear();
-                host.rx(&mut batch, 32).unwrap();
-                frames.extend(batch.frames().iter().map(|frame| frame.bytes().to_vec()));
-                (frames.len() as u64 >= counts[1]).then_some(())
-            });
-        }
-    }
-
-    fn looked_up(&mut self) -> u64 {
-        match self.controller.multipart(MultipartRequestBody::Table) {
-            MultipartReplyBody::Table(tables) => tables[0].lookup_count,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Packets and bytes in and out, and what was dropped.
-    fn ports(&mut self) -> Counts {
-        let body = MultipartRequestBody::PortStats(PortNo::ANY);
-        let MultipartReplyBody::PortStats(all) = self.controller.multipart(body) else { panic!() };
-        let counts = all.iter().map(|it| {
-            let counts = vec![it.rx_packets, it.tx_packets, it.rx_bytes, it.tx_bytes];
-            (format!("port {}", it.port_no), [counts, vec![it.rx_dropped, it.tx_dropped]].concat())
-        });
-        counts.collect()
-    }
-
-    pub(crate) fn counts(&mut self) -> Counts {
-        let mut all = self.ports();
-        let body = MultipartRequestBody::Flow(FlowStatsRequest::all());
-        let MultipartReplyBody::Flow(entries) = self.controller.multipart(body) else { panic!() };
-        all.extend(entries.iter().map(|it| {
-            let name = format!("{:?} {} {:?}", it.table_id, it.priority, it.matching);
-            (name, vec![it.packet_count, it.byte_count])
-        }));
-        let body = MultipartRequestBody::Table;
-        let MultipartReplyBody::Table(tables) = self.controller.multipart(body) else { panic!() };
-        all.extend(tables.iter().filter(|it| it.lookup_count > 0).map(|it| {
-            (format!("table {:?}", it.table_id), vec![it.lookup_count, it.matched_count])
-        }));
-        let body = MultipartRequestBody::Group(GroupId::ALL);
-        let MultipartReplyBody::Group(groups) = self.controller.multipart(body) else { panic!() };
-        all.extend(groups.iter().map(|it| {
-            let mut counts = vec![it.packet_count, it.byte_count];
-            counts.extend(it.buckets.iter().flat_map(|it| [it.packet_count, it.byte_count]));
-            (format!("group {:?}", it.group_id), counts)
-        }));
-        all.sort();
-        all
-    }
+        pair.stop();
+    });
 }
 
 /// The text of a random match.
@@ -184,7 +237,7 @@ fn actions(random: &mut Random, matching: &str) -> String {
     parts.join(",")
 }
 
-fn change(random: &mut Random) -> Message {
+fn random_change(random: &mut Random) -> Message {
     let priority = random.below(4);
     let table = random.below(2);
     let matching = matching(random);
@@ -194,7 +247,7 @@ fn change(random: &mut Random) -> Message {
             .map(|_| format!(",bucket=output:{}", 1 + random.below(3)))
             .collect();
         let text = format!("group_id={},type=all{buckets}", 1 + random.below(3));
-        return Message::GroupMod(parse_group_mod(&text, GroupModCommand::Modify).unwrap());
+        return group(&text, GroupModCommand::Modify);
     }
     let (text, command) = match kind {
         1 | 2 => {
@@ -214,11 +267,10 @@ fn change(random: &mut Random) -> Message {
             (text, FlowModCommand::Add)
         }
     };
-    let parsed = parse_flow_mod(&text, command);
-    Message::FlowMod(parsed.unwrap_or_else(|error| panic!("{text}: {error}")))
+    flow(&text, command)
 }
 
-fn frame(random: &mut Random) -> Vec<u8> {
+fn random_frame(random: &mut Random) -> Vec<u8> {
     let (dst, src) = (random.below(4), random.below(4));
     let mac = |last| MacAddr::from_u64(0x0200_0000_0000 | last);
     let builder = FrameBuilder::ethernet(mac(dst), mac(src));
@@ -240,61 +292,84 @@ fn frame(random: &mut Random) -> Vec<u8> {
     builder.ipv4(v4).udp(ports.0, ports.1).fill_to(len).build()
 }
 
-pub(crate) fn number(name: &str, usual: u64) -> u64 {
-    let Ok(text) = std::env::var(name) else { return usual };
-    // `x20` is twenty times the usual number, which differs between tests.
-    text.strip_prefix('x')
-        .map_or_else(|| text.parse().unwrap(), |times| usual * times.parse::<u64>().unwrap())
-}
-
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_tier_changes_nothing_but_speed() {
     in_namespace(|rtnl| {
-        let caches = [('a', "frame,key,kernel"), ('b', "frame,key")];
-        let mut sides = caches.map(|(letter, caches)| Side::new(rtnl, letter, caches));
-        let seed = number("WEIR_TIER_SEED", 1);
-        let mut random = Random::new(seed);
-        for group in 1..=3 {
-            let text = format!("group_id={group},type=all,bucket=output:{group}");
-            let group = Message::GroupMod(parse_group_mod(&text, GroupModCommand::Add).unwrap());
-            for side in &mut sides {
-                side.controller.send(&group);
-            }
-        }
-        let mut sent = 0;
-        for round in 0..number("WEIR_TIER_ROUNDS", 60) {
+        let mut pair = TierPair::new(rtnl);
+        let add = |number| {
+            let text = format!("group_id={number},type=all,bucket=output:{number}");
+            group(&text, GroupModCommand::Add)
+        };
+        pair.change(&[1, 2, 3].map(add));
+        // Again and again, so that the kernel comes to know the frames.
+        pair.run(60, (6, false), |pair, random, round| {
             // One change at a time ends only what it concerns; more at the start of a table.
-            for _ in 0..if round % 20 == 0 { 12 } else { 1 + random.below(2) } {
-                let change = change(&mut random);
-                for side in &mut sides {
-                    side.controller.send(&change);
-                }
-            }
-            sides.iter_mut().for_each(|side| side.controller.barrier());
-            let packets: Vec<(usize, Vec<u8>)> =
-                (0..8).map(|_| (random.index(PORTS), frame(&mut random))).collect();
-            // Again and again, so that the kernel comes to know them.
-            for _ in 0..6 {
-                for (port, frame) in &packets {
-                    sides.iter_mut().for_each(|side| side.send(*port, frame));
-                    sent += 1;
-                }
-                sides.iter_mut().for_each(|side| side.settle(sent));
-            }
-            let place = format!("round {round} of seed {seed}");
-            let [a, b] = &mut sides;
-            for (port, (one, other)) in a.frames.iter_mut().zip(&mut b.frames).enumerate() {
-                one.sort();
-                other.sort();
-                assert!(one == other, "{place}: other frames out of port {}", port + 1);
-            }
-            assert_eq!(a.counts(), b.counts(), "{place}");
+            let changes = if round % 20 == 0 { 12 } else { 1 + random.below(2) };
+            let changes: Vec<Message> = (0..changes).map(|_| random_change(random)).collect();
+            pair.change(&changes);
+            (0..8).map(|_| (random.index(PORTS), random_frame(random))).collect()
+        });
+    });
+}
+
+/// Frames of stations that move now and then, each with its port.
+fn station_frames(random: &mut Random, homes: &mut [usize]) -> Vec<(usize, Vec<u8>)> {
+    let one = |random: &mut Random, homes: &mut [usize]| {
+        let (src, dst) = (random.index(homes.len()), random.below(homes.len() as u64 + 2));
+        if random.percent(4) {
+            homes[src] = random.index(PORTS);
         }
-        let [hits, none] = sides.each_ref().map(|side| shown(&side.switch, "kernel_hits"));
-        assert!(hits > sent / 10 && none == 0, "{hits} of {sent} in the kernel, {none} without");
-        for side in sides {
-            side.switch.stop();
+        let dst = if random.percent(8) { MacAddr([0xff; 6]) } else { station(dst as u8) };
+        let builder = FrameBuilder::ethernet(dst, station(src as u8));
+        let builder = match random.below(6) {
+            0 => builder.vlan(random.below(8) as u8, [0, 10, 20][random.index(3)]),
+            _ => builder,
+        };
+        let ip = Ipv4::new([10, 0, 0, src as u8].into(), [10, 0, 0, 9].into());
+        (homes[src], builder.ipv4(ip).udp(1, 1 + random.below(2) as u16).fill_to(80).build())
+    };
+    (0..4).map(|_| one(random, homes)).collect()
+}
+
+/// A change of a learning switch at random; none most of the time.
+fn change_learning(random: &mut Random, pair: &mut TierPair) {
+    let port = 1 + random.index(PORTS);
+    let text = match random.below(24) {
+        0 => "table=0,priority=2,udp,udp_dst=2,actions=drop".to_owned(),
+        1 => format!("table=0,priority=2,udp,udp_dst=2,actions=output:{port},NORMAL"),
+        2 => format!(
+            "table=0,priority=2,in_port={port},ip,actions=dec_nw_ttl,\
+             set_field:02:00:00:00:00:01->eth_dst,NORMAL"
+        ),
+        3 => "table=0,priority=2,udp,udp_dst=1,actions=group:1".to_owned(),
+        4 => "table=1,priority=0,actions=NORMAL".to_owned(),
+        5 => "table=0,priority=0,actions=goto_table:1".to_owned(),
+        6 => "table=0,priority=0,actions=NORMAL".to_owned(),
+        7 | 8 => {
+            let vlan = ["access:10", "trunk", "trunk:10,20", "native-untagged:10"];
+            return pair.set_vlans(port, vlan[random.index(4)]);
         }
+        9 => return pair.change(&[flow("priority=2", FlowModCommand::Delete)]),
+        _ => return,
+    };
+    pair.change(&[flow(&text, FlowModCommand::Add)]);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_learning_switch_with_the_tier_is_the_same_as_one_without() {
+    in_namespace(|rtnl| {
+        let mut pair = TierPair::new(rtnl);
+        pair.change(&[
+            group("group_id=1,type=all,bucket=NORMAL", GroupModCommand::Add),
+            flow("priority=0,actions=NORMAL", FlowModCommand::Add),
+        ]);
+        let mut homes = [0, 1, 2, 0, 1];
+        // One after the other, since the next may go where this one came from.
+        pair.run(40, (4, true), |pair, random, _| {
+            change_learning(random, pair);
+            station_frames(random, &mut homes)
+        });
     });
 }

@@ -6,15 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortReason, PortStats};
-use openflow::{Action, Field, Match, Message, PortNo, Version};
-use serde_json::Value;
+use openflow::{Action, Match, Message, PortNo, Version};
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
-
-fn from_to(from: u32, to: u32) -> Message {
-    let matching = Match::any().with(Field::InPort, from.into());
-    add_flow(5, matching, vec![Action::output(PortNo(to))])
-}
+use crate::harness::{Controller, Host, Switch, add_flow, frame, from_to, until};
 
 /// The next message, which must be the status of a port.
 fn status(controller: &mut Controller) -> (PortReason, PortNo) {
@@ -38,13 +32,6 @@ fn packets(controller: &mut Controller, port: u32) -> (u64, u64) {
     (found.rx_packets, found.tx_packets)
 }
 
-/// `weir ctl`, which must succeed: what it printed.
-fn ctl(switch: &Switch, arguments: &[&str]) -> String {
-    let (success, out, err) = switch.ctl(arguments);
-    assert!(success, "{arguments:?}: {err}");
-    out
-}
-
 #[test]
 fn a_port_comes_and_goes_while_others_forward() {
     for workers in [1, 3] {
@@ -61,8 +48,7 @@ fn a_port_comes_and_goes_while_others_forward() {
             let name = format!("come-and-go-{workers}-{round}");
             let spec = format!("memory:{name}");
             let mut three = Host::open(&format!("{spec}?end=b"));
-            let out = ctl(&switch, &["--json", "add-port", "br0", &spec]);
-            let added: Value = serde_json::from_str(out.trim()).unwrap();
+            let added = &switch.records(&["add-port", "br0", &spec])[0];
             assert_eq!(
                 (added["port_no"].as_u64(), added["name"].as_str()),
                 (Some(3), Some(&*name))
@@ -73,7 +59,7 @@ fn a_port_comes_and_goes_while_others_forward() {
             three.send(&frame(2));
             assert_eq!(two.receive(), frame(2));
             assert_eq!(packets(&mut controller, 3), (1, 1), "a new port counts from nothing");
-            ctl(&switch, &["del-port", "br0", if round == 0 { "3" } else { &name }]);
+            switch.ctl(&["del-port", "br0", if round == 0 { "3" } else { &name }]);
             assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(3)));
             let dropped = switch.counter("drop_no_such_port");
             one.send(&frame(3));
@@ -126,21 +112,19 @@ fn nothing_else_moves_under_traffic() {
         let _nine = Host::open(&format!("memory:moves-{round}-a?end=b"));
         for (number, name) in [(9, "a"), (10, "b"), (11, "c")] {
             let spec = format!("{number}=memory:moves-{round}-{name}");
-            let added = ctl(&switch, &["--json", "add-port", "br0", &spec]);
-            let added: Value = serde_json::from_str(added.trim()).unwrap();
-            worker_of.push(added["worker"].as_u64().unwrap());
+            let added = switch.records(&["add-port", "br0", &spec]);
+            worker_of.push(added[0]["worker"].as_u64().unwrap());
         }
-        ctl(&switch, &["del-port", "br0", "9"]);
-        ctl(&switch, &["del-port", "br0", "10"]);
-        ctl(&switch, &["del-port", "br0", "11"]);
+        switch.ctl(&["del-port", "br0", "9"]);
+        switch.ctl(&["del-port", "br0", "10"]);
+        switch.ctl(&["del-port", "br0", "11"]);
     }
     ended.store(true, Ordering::Relaxed);
     let rounds = traffic.join().unwrap();
     assert!(worker_of.contains(&0) && worker_of.contains(&1), "{worker_of:?}");
-    let ports = ctl(&switch, &["--json", "ports"]);
+    let ports = switch.records(&["ports"]);
     let places: Vec<(u64, u64)> = ports
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .iter()
         .map(|port| (port["port_no"].as_u64().unwrap(), port["worker"].as_u64().unwrap()))
         .collect();
     assert_eq!(places, [(1, 0), (2, 0), (3, 1), (4, 1)]);
@@ -157,30 +141,30 @@ fn settings_of_a_new_port_hold() {
     let mut one = switch.host(1);
     let settings = ["--rate", "1G", "--queue", "1,min=30%", "--queue", "2", "--vlan", "access:7"];
     let mut two = Host::open("memory:set-up?end=b");
-    ctl(&switch, &[&["add-port", "br0", "memory:set-up"], &settings[..]].concat());
+    switch.ctl(&[&["add-port", "br0", "memory:set-up"], &settings[..]].concat());
     let mut controller = switch.controller(Version::V1_3);
     controller.send(&add_flow(1, Match::any(), vec![Action::output(PortNo::NORMAL)]));
     controller.barrier();
-    let queues = ctl(&switch, &["queue-get-config", "2"]);
+    let queues = switch.ctl(&["queue-get-config", "2"]);
     assert!(queues.contains("queue 1") && queues.contains("queue 2"), "{queues}");
     let mut tagged = frame(1);
     tagged.splice(12..12, [0x81, 0, 0, 7]);
     one.send(&tagged);
     assert_eq!(two.receive()[..14], frame(1)[..14], "VLAN 7 leaves the access port untagged");
     // What was set goes with the port.
-    ctl(&switch, &["del-port", "br0", "2"]);
+    switch.ctl(&["del-port", "br0", "2"]);
     let mut two = Host::open("memory:set-up-again?end=b");
-    ctl(&switch, &["add-port", "br0", "memory:set-up-again"]);
+    switch.ctl(&["add-port", "br0", "memory:set-up-again"]);
     one.send(&tagged);
     assert_eq!(two.receive(), tagged);
-    assert!(!ctl(&switch, &["queue-get-config", "2"]).contains("queue 1"));
+    assert!(!switch.ctl(&["queue-get-config", "2"]).contains("queue 1"));
     switch.stop();
 }
 
 #[test]
 fn what_is_wrong_is_refused_and_changes_nothing() {
     let switch = Switch::start(2, "");
-    let before = ctl(&switch, &["ports"]);
+    let before = switch.ctl(&["ports"]);
     let cases: &[(&[&str], &str)] = &[
         (&["add-port", "br0", "nul:x"], "unknown port kind \"nul\""),
         (&["add-port", "br0", "veth0"], "write kind:name"),
@@ -205,12 +189,11 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
         let (_, err) = switch.ctl_ends(1, arguments);
         assert!(err.contains(why), "{arguments:?}: {err}");
     }
-    let port = ctl(&switch, &["--json", "ports"]);
-    let first: Value = serde_json::from_str(port.lines().next().unwrap()).unwrap();
-    let taken = first["spec"].as_str().unwrap();
+    let ports = switch.records(&["ports"]);
+    let taken = ports[0]["spec"].as_str().unwrap();
     let (_, err) = switch.ctl_ends(1, &["add-port", "br0", taken]);
     assert!(err.contains("is the device of port 1 of bridge br0 already"), "{err}");
-    assert_eq!(ctl(&switch, &["ports"]), before);
+    assert_eq!(switch.ctl(&["ports"]), before);
     switch.assert_serves();
     switch.stop();
 }
@@ -222,7 +205,7 @@ fn ports_in_pairs_cannot_come_and_go() {
         let (_, err) = switch.ctl_ends(1, &command);
         assert!(err.contains("stand in pairs"), "{err}");
     }
-    assert_eq!(ctl(&switch, &["ports"]).lines().count(), 2);
+    assert_eq!(switch.ctl(&["ports"]).lines().count(), 2);
     switch.stop();
 }
 
@@ -238,14 +221,14 @@ fn many_ports_are_served_whatever_their_number() {
     for number in 2..=20_u8 {
         let spec = format!("{number}=memory:many-{number}");
         hosts.push((number, Host::open(&format!("memory:many-{number}?end=b"))));
-        ctl(&switch, &["add-port", "br0", &spec]);
+        switch.ctl(&["add-port", "br0", &spec]);
         for (number, host) in &mut hosts {
             host.send(&frame(*number));
             assert_eq!(one.receive(), frame(*number));
         }
     }
     while let Some((number, _)) = hosts.pop() {
-        ctl(&switch, &["del-port", "br0", &number.to_string()]);
+        switch.ctl(&["del-port", "br0", &number.to_string()]);
         for (number, host) in &mut hosts {
             host.send(&frame(*number));
             assert_eq!(one.receive(), frame(*number));
@@ -262,27 +245,23 @@ fn settings_and_numbers_change_while_frames_pass() {
     controller.send(&from_to(1, 2));
     controller.barrier();
     // So slow that frames wait in the queue, then without a rate: they leave in order.
-    ctl(&switch, &["set-port", "br0", "2", "--rate", "1k", "--queue", "1,min=30%"]);
-    assert!(ctl(&switch, &["queue-get-config", "2"]).contains("queue 1"));
+    switch.ctl(&["set-port", "br0", "2", "--rate", "1k", "--queue", "1,min=30%"]);
+    assert!(switch.ctl(&["queue-get-config", "2"]).contains("queue 1"));
     for number in 0..9 {
         one.send(&frame(number));
     }
     until("all are forwarded", || (switch.counter("datapath_outputs") == 9).then_some(()));
-    ctl(&switch, &["set-port", "br0", "2", "--queue", "2", "--queue", "3"]);
-    let queues = ctl(&switch, &["queue-get-config", "2"]);
+    switch.ctl(&["set-port", "br0", "2", "--queue", "2", "--queue", "3"]);
+    let queues = switch.ctl(&["queue-get-config", "2"]);
     assert!(queues.contains("queue 2") && !queues.contains("queue 1"), "{queues}");
-    ctl(&switch, &["set-port", "br0", "2", "--rate", "none", "--queue", "none"]);
+    switch.ctl(&["set-port", "br0", "2", "--rate", "none", "--queue", "none"]);
     for number in 0..9 {
         assert_eq!(two.receive(), frame(number));
     }
-    let name = ctl(&switch, &["--json", "ports"]);
-    let name: Value = serde_json::from_str(name.lines().nth(1).unwrap()).unwrap();
-    let out = ctl(
-        &switch,
-        &["--json", "set-port", "br0", name["name"].as_str().unwrap(), "--number", "7"],
-    );
-    let set: Value = serde_json::from_str(out.trim()).unwrap();
-    assert_eq!((set["port_no"].as_u64(), &set["name"]), (Some(7), &name["name"]));
+    let name = switch.records(&["ports"])[1]["name"].clone();
+    let words = ["set-port", "br0", name.as_str().unwrap(), "--number", "7"];
+    let set = &switch.records(&words)[0];
+    assert_eq!((set["port_no"].as_u64(), &set["name"]), (Some(7), &name));
     assert_eq!(status(&mut controller), (PortReason::Delete, PortNo(2)));
     assert_eq!(status(&mut controller), (PortReason::Add, PortNo(7)));
     controller.send(&from_to(1, 7));
@@ -317,12 +296,12 @@ fn a_reload_applies_the_changes_of_the_file_only() {
     controller.barrier();
     hosts[1].send(&frame(1));
     assert_eq!(hosts[0].receive(), frame(1));
-    assert_eq!(ctl(&switch, &["reload"]), "", "nothing has changed");
+    assert_eq!(switch.ctl(&["reload"]), "", "nothing has changed");
     // By hand, and so of no concern to the file.
-    ctl(&switch, &["add-port", "br0", "9=memory:reload-d"]);
+    switch.ctl(&["add-port", "br0", "9=memory:reload-d"]);
     assert_eq!(status(&mut controller), (PortReason::Add, PortNo(9)));
     switch.rewrite(&(file("\"1=memory:reload-a\", \"3=memory:reload-c\"") + "rate = [\"1=1G\"]\n"));
-    let out = ctl(&switch, &["reload"]);
+    let out = switch.ctl(&["reload"]);
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(
         lines,
@@ -352,7 +331,7 @@ fn a_reload_applies_the_changes_of_the_file_only() {
         assert_eq!(hosts[0].receive(), frame(4));
     }
     switch.rewrite(&file("\"1=memory:reload-a\", \"4=memory:reload-c\""));
-    let out = ctl(&switch, &["--json", "reload"]);
+    let out = switch.ctl(&["--json", "reload"]);
     assert_eq!(out.lines().count(), 2, "{out}");
     switch.stop();
 }
@@ -361,8 +340,8 @@ fn a_reload_applies_the_changes_of_the_file_only() {
 fn a_reload_that_cannot_be_applied_changes_nothing() {
     let file = |rest: &str| format!("{FILE}{rest}\n");
     let switch = Switch::of_file(&file("port = [\"1=null:a\", \"2=null:b\"]"));
-    ctl(&switch, &["add-port", "br0", "9=memory:not-reloaded"]);
-    let before = ctl(&switch, &["ports"]);
+    switch.ctl(&["add-port", "br0", "9=memory:not-reloaded"]);
+    let before = switch.ctl(&["ports"]);
     for (rest, why) in [
         ("port = [\"1=null:a\"]\ntables = 3", "toml:5:10: tables: cannot change while"),
         ("port = [\"1=null:a\"]\ntabels = 3", "toml:5:1: tabels: unknown key"),
@@ -377,7 +356,7 @@ fn a_reload_that_cannot_be_applied_changes_nothing() {
         switch.rewrite(&file(rest));
         let (out, err) = switch.ctl_ends(1, &["reload"]);
         assert!(err.contains(why) && out.is_empty(), "{rest}: {out} {err}");
-        assert_eq!(ctl(&switch, &["ports"]), before, "{rest}");
+        assert_eq!(switch.ctl(&["ports"]), before, "{rest}");
     }
     std::fs::remove_file(switch.socket("toml")).unwrap();
     let (_, err) = switch.ctl_ends(1, &["reload"]);
@@ -405,12 +384,12 @@ fn a_reload_changes_controllers() {
     let switch = Switch::of_file(&file(&paths[0]));
     let (mut stream, _) = old.accept().unwrap();
     switch.rewrite(&file(&paths[1]));
-    assert_eq!(ctl(&switch, &["reload"]).lines().count(), 2);
+    assert_eq!(switch.ctl(&["reload"]).lines().count(), 2);
     let (_fresh, _) = new.accept().unwrap();
     stream.set_read_timeout(Some(crate::harness::DEADLINE)).unwrap();
     // A hello, and the end.
     stream.read_to_end(&mut Vec::new()).unwrap();
-    let shown = ctl(&switch, &["list-bridges"]);
+    let shown = switch.ctl(&["list-bridges"]);
     assert!(shown.contains("new") && !shown.contains("old"), "{shown}");
     switch.stop();
 }

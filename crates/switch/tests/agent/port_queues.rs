@@ -3,11 +3,10 @@
 
 use netdev::sys::link::Rtnl;
 use netdev::{Port, PortQueue, open_queues};
-use openflow::message::{MultipartReplyBody, MultipartRequestBody};
-use openflow::{Action, Field, Match, PortNo, Version};
+use openflow::{PortNo, Version};
 use packet::{Batch, PacketBuf};
 
-use crate::harness::{Controller, Switch, add_flow, until};
+use crate::harness::{Controller, Switch, from_to, until};
 use crate::veth::{add_veth, in_namespace, shown};
 
 /// Frames that are under way at once: fewer than any ring holds.
@@ -38,7 +37,7 @@ impl Lanes {
         until("room at the queue", || (tx.tx(&frames).unwrap() == 1).then_some(()));
     }
 
-    /// Receives so many frames by any queue: the queue, flow and number of each.
+    /// Receives `count` frames by any queue: the queue, flow and number of each.
     fn receive(&mut self, count: usize) -> Vec<(usize, u8, u16)> {
         let mut got = Vec::new();
         let mut batch = Batch::default();
@@ -59,15 +58,9 @@ impl Lanes {
     }
 }
 
-pub(crate) fn output(from: u32, to: u32) -> openflow::Message {
-    let matching = Match::any().with(Field::InPort, from.into());
-    add_flow(5, matching, vec![Action::output(PortNo(to))])
-}
-
 /// Packets and bytes received and sent, dropped both ways.
 fn port_stats(controller: &mut Controller, port: u32) -> [u64; 6] {
-    let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(port)));
-    let MultipartReplyBody::PortStats(stats) = body else { panic!("{body:?}") };
+    let stats = controller.port_stats(PortNo(port));
     let [of] = &stats[..] else { panic!("{stats:?}") };
     [of.rx_packets, of.rx_bytes, of.tx_packets, of.tx_bytes, of.rx_dropped, of.tx_dropped]
 }
@@ -118,7 +111,7 @@ fn flows_stay_in_order_and_nothing_is_lost_or_counted_twice() {
         let name = format!("queues-{workers}-{}-{}", queues[0], queues[1]);
         let (switch, mut one, mut two) = two_ports(&name, queues, &format!("workers = {workers}"));
         let mut controller = switch.controller(Version::V1_3);
-        controller.send(&output(1, 2));
+        controller.send(&from_to(1, 2));
         controller.barrier();
         assert_eq!(forward(&mut one, &mut two, ROUNDS), leave_by, "{name}");
         let sent = u64::from(ROUNDS * ROUND);
@@ -133,7 +126,7 @@ fn what_the_queues_refuse_is_one_count() {
     let (switch, mut one, _two) = two_ports("queues-refuse", [2, 2], "workers = 2");
     let mut controller = switch.controller(Version::V1_3);
     // The ends of port 2 have room for 1,024 frames each, and nobody takes any.
-    controller.send(&output(1, 2));
+    controller.send(&from_to(1, 2));
     controller.barrier();
     let sent = 3_000_u64;
     for number in 0..sent {
@@ -151,11 +144,7 @@ fn queues_are_shown_and_asked_for_at_once() {
     let toml = "workers = 2\nqueues = 2";
     let (switch, _one, _two) = two_ports("queues-shown", [3, 1], toml);
     let _three = Lanes::open("queues-default", 2);
-    let shown = |words: &[&str]| {
-        let (ok, text, error) = switch.ctl(words);
-        assert!(ok, "{error}");
-        text
-    };
+    let shown = |words: &[&str]| switch.ctl(words);
     let added = shown(&["add-port", "br0", "memory:queues-default"]);
     assert!(added.contains("memory:queues-default?queues=2"), "{added}");
     assert!(added.contains("2 queues on workers 1, 0"), "{added}");
@@ -170,37 +159,31 @@ fn queues_are_shown_and_asked_for_at_once() {
     ] {
         assert!(workers.contains(line), "{line}: {workers}");
     }
-    let ports: serde_json::Value =
-        serde_json::from_str(shown(&["--json", "ports"]).lines().next().unwrap()).unwrap();
-    assert_eq!(ports["queue_workers"], serde_json::json!([0, 1, 0]));
+    assert_eq!(switch.records(&["ports"])[0]["queue_workers"], serde_json::json!([0, 1, 0]));
     switch.stop();
 }
 
 #[test]
 fn a_port_of_several_queues_comes_moves_and_goes() {
     let (switch, mut one, _two) = two_ports("queues-replug", [2, 1], "workers = 2");
-    let ctl = |words: &[&str]| {
-        let (ok, _, error) = switch.ctl(words);
-        assert!(ok, "{words:?}: {error}");
-    };
     for round in 0..3 {
         let mut three = Lanes::open("queues-coming", 2);
-        ctl(&["add-port", "br0", "3=memory:queues-coming?queues=2"]);
+        switch.ctl(&["add-port", "br0", "3=memory:queues-coming?queues=2"]);
         let number = if round == 1 { 7 } else { 3 };
         if number == 7 {
-            ctl(&["set-port", "br0", "3", "--number", "7"]);
+            switch.ctl(&["set-port", "br0", "3", "--number", "7"]);
         }
         // Those before got the ports' status.
         let mut controller = switch.controller(Version::V1_3);
         for (from, to) in [(1, number), (number, 1)] {
-            controller.send(&output(from, to));
+            controller.send(&from_to(from, to));
         }
         controller.barrier();
         assert_eq!(forward(&mut one, &mut three, 2), [0, 1]);
         assert_eq!(forward(&mut three, &mut one, 2), [0, 1]);
         let all = u64::from(2 * ROUND);
         assert_eq!(port_stats(&mut controller, number), [all, 60 * all, all, 60 * all, 0, 0]);
-        ctl(&["del-port", "br0", &number.to_string()]);
+        switch.ctl(&["del-port", "br0", &number.to_string()]);
     }
     switch.stop();
 }
@@ -210,14 +193,13 @@ fn a_port_with_a_rate_is_sent_to_from_one_place() {
     let (switch, mut one, mut two) =
         two_ports("queues-rate", [2, 2], "workers = 2\nrate = [\"2=1G\"]");
     let mut controller = switch.controller(Version::V1_3);
-    controller.send(&output(1, 2));
-    controller.send(&output(2, 1));
+    controller.send(&from_to(1, 2));
+    controller.send(&from_to(2, 1));
     controller.barrier();
     assert_eq!(forward(&mut one, &mut two, 2), [0]);
     // It receives by both all the same, and another one gets a rate while it runs.
     assert_eq!(forward(&mut two, &mut one, 2), [0, 1]);
-    let (ok, _, error) = switch.ctl(&["set-port", "br0", "1", "--rate", "1G"]);
-    assert!(ok, "{error}");
+    switch.ctl(&["set-port", "br0", "1", "--rate", "1G"]);
     assert_eq!(forward(&mut two, &mut one, 2), [0]);
     switch.stop();
 }
@@ -274,8 +256,8 @@ fn devices_that_come_back_have_all_their_queues() {
         let ports = "\"1=af_packet:sw1\", \"2=tap:made2\"";
         let switch = Switch::with_ports(ports, Vec::new(), "workers = 2\nqueues = 2");
         let mut controller = switch.controller(Version::V1_3);
-        controller.send(&output(1, 2));
-        controller.send(&output(2, 1));
+        controller.send(&from_to(1, 2));
+        controller.send(&from_to(2, 1));
         controller.barrier();
         let host = |name: &str| netdev::open_text(&format!("af_packet:{name}")).unwrap();
         for _ in 0..3 {

@@ -104,7 +104,7 @@ fn every_request_of_1_3_has_its_reply() {
     }
 }
 
-/// What every reply must say of the switch that [`loaded`] makes.
+/// Checks a reply of the switch that [`loaded`] makes.
 fn check(reply: MultipartReplyBody) {
     match reply {
         MultipartReplyBody::Desc(desc) => {
@@ -247,8 +247,7 @@ fn port_counters_are_those_of_the_port() {
         a.send(&frame(number));
         b.receive();
     }
-    let body = controller.multipart(MultipartRequestBody::PortStats(PortNo::ANY));
-    let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+    let ports = controller.port_stats(PortNo::ANY);
     assert_eq!((ports[0].rx_packets, ports[0].rx_bytes, ports[0].tx_packets), (7, 420, 0));
     assert_eq!((ports[1].tx_packets, ports[1].tx_bytes, ports[1].rx_packets), (7, 420, 0));
 }
@@ -260,8 +259,7 @@ fn errors_of_a_port_are_counted_from_zero() {
     let switch = Switch::with_ports(specs, vec![Some(host)], "");
     let mut controller = switch.controller(Version::V1_3);
     let errors = |controller: &mut Controller| {
-        let body = controller.multipart(MultipartRequestBody::PortStats(PortNo(1)));
-        let MultipartReplyBody::PortStats(ports) = body else { panic!("{body:?}") };
+        let ports = controller.port_stats(PortNo(1));
         (ports[0].rx_errors, ports[0].tx_errors)
     };
     assert_eq!(errors(&mut controller), (0, 0));

@@ -2,7 +2,7 @@
 //!
 //! Other controllers are answered between two pieces, and may see such a command half done.
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
@@ -13,7 +13,7 @@ use openflow::{
 use crate::harness::{Switch, add_flow};
 
 const ENTRIES: u32 = 20_000;
-/// One entry in so many asks for a flow-removed message.
+/// One entry in this number asks for a flow-removed message.
 const NOTIFIED: u32 = 100;
 
 fn entry(number: u32) -> Message {
@@ -58,8 +58,7 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
     // An echo is answered at once, also while a command is under way: it may overtake the barrier.
     answers.sort_unstable();
     assert_eq!(answers, [barrier, echo]);
-    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
-    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    let flows = controller.flow_stats();
     assert_eq!(flows.len(), 1, "{flows:?}");
     assert_eq!(removed, ENTRIES / NOTIFIED);
 }
@@ -105,8 +104,7 @@ fn a_delete_of_many_groups_is_over_before_what_comes_behind_it() {
     // An echo is answered at once, also while a command is under way.
     answers.retain(|xid| *xid != echo);
     assert_eq!(answers, [gone, barrier]);
-    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
-    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    let flows = controller.flow_stats();
     assert_eq!(flows.len(), 1, "{flows:?}");
     let groups = controller.multipart(MultipartRequestBody::GroupDesc);
     let MultipartReplyBody::GroupDesc(groups) = groups else { panic!("{groups:?}") };
@@ -155,8 +153,7 @@ fn a_delete_of_many_meters_is_over_before_what_comes_behind_it() {
     let error = refused.error(Version::V1_3);
     assert_eq!((xid, error), (gone, Some(Error::MeterModUnknownMeter)));
     assert_eq!(controller.next(), (barrier, Message::BarrierReply));
-    let flows = controller.multipart(MultipartRequestBody::Flow(FlowStatsRequest::all()));
-    let MultipartReplyBody::Flow(flows) = flows else { panic!("{flows:?}") };
+    let flows = controller.flow_stats();
     assert_eq!(flows.len(), 1, "{flows:?}");
     let meters = controller.multipart(MultipartRequestBody::MeterConfig(MeterId::ALL));
     let MultipartReplyBody::MeterConfig(meters) = meters else { panic!("{meters:?}") };

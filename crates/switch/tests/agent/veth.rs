@@ -3,11 +3,10 @@
 
 use netdev::sys::link::{Rtnl, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
-use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortReason, PortState};
-use openflow::{Action, Field, Match, Message, PortNo, Version};
+use openflow::{Message, PortNo, Version};
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame, until};
+use crate::harness::{Controller, Host, Switch, frame, from_to, until};
 
 /// Runs a test in a namespace of its own.
 pub(crate) fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
@@ -47,13 +46,11 @@ fn a_port_that_disappears_stays_configured_and_comes_back() {
         let ports = "\"1=af_packet:sw1\", \"2=af_packet:sw2\"";
         let switch = Switch::with_ports(ports, Vec::new(), "");
         let mut controller = switch.controller(Version::V1_3);
-        let matching = Match::any().with(Field::InPort, 2);
-        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.send(&from_to(2, 1));
         controller.barrier();
         rtnl.delete("sw1").unwrap();
         assert!(reported_state(&mut controller).contains(PortState::LINK_DOWN));
-        let body = controller.multipart(MultipartRequestBody::PortDesc);
-        let MultipartReplyBody::PortDesc(descs) = body else { panic!("{body:?}") };
+        let descs = controller.port_descs();
         assert_eq!(descs.len(), 2);
         assert!(!descs[1].state.contains(PortState::LINK_DOWN));
         add_veth(rtnl, "sw1", "host1");
@@ -87,8 +84,7 @@ fn a_port_whose_link_is_just_coming_up_forwards_soon() {
         let ports = "\"1=af_packet:sw1\", \"2=memory:just-coming-up\"";
         let switch = Switch::with_ports(ports, Vec::new(), "");
         let mut controller = switch.controller(Version::V1_3);
-        let matching = Match::any().with(Field::InPort, 2);
-        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.send(&from_to(2, 1));
         controller.send(&Message::BarrierRequest);
         // The link may come up before the reply does.
         until("the barrier", || (controller.next().1 == Message::BarrierReply).then_some(()));
@@ -147,9 +143,7 @@ fn a_tap_device_goes_with_the_switch() {
 
 /// `weir ctl --json ports`: the port of this number.
 pub(crate) fn shown(switch: &Switch, number: u64) -> serde_json::Value {
-    let (success, out, err) = switch.ctl(&["--json", "ports"]);
-    assert!(success, "{err}");
-    let ports = out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let ports = switch.records(&["ports"]);
     ports.into_iter().find(|port| port["port_no"] == number).unwrap()
 }
 
@@ -162,15 +156,13 @@ fn real_devices_come_and_go_by_name() {
         // No kernel port at the start: the workers begin to watch devices with the first.
         let switch = Switch::with_ports("", Vec::new(), "workers = 2");
         let mut controller = switch.controller(Version::V1_3);
-        let matching = Match::any().with(Field::InPort, 2);
-        controller.send(&add_flow(1, matching, vec![Action::output(PortNo(1))]));
+        controller.send(&from_to(2, 1));
         controller.barrier();
         let mut far = Host::open("af_packet:host1");
         let mut near = Host::open("af_packet:host2");
         for round in 0..3 {
             for device in ["af_packet:sw1", "af_packet:sw2"] {
-                let (success, _, err) = switch.ctl(&["add-port", "br0", device]);
-                assert!(success, "{err}");
+                switch.ctl(&["add-port", "br0", device]);
                 let Message::PortStatus(status) = controller.next().1 else { panic!("no status") };
                 assert_eq!(status.reason, PortReason::Add);
             }
@@ -181,7 +173,7 @@ fn real_devices_come_and_go_by_name() {
                 (shown(&switch, 1)["mtu"] == 1400 - u32::from(round)).then_some(())
             });
             for device in ["sw1", "sw2"] {
-                assert!(switch.ctl(&["del-port", "br0", device]).0);
+                switch.ctl(&["del-port", "br0", device]);
                 while !matches!(controller.next().1,
                     Message::PortStatus(status) if status.reason == PortReason::Delete)
                 {
@@ -204,8 +196,7 @@ fn set_down_a_tap_loses_its_link_and_another_s_device_does_not() {
         let ports = "\"1=tap:wtap1\", \"2=af_packet:sw2\"";
         let switch = Switch::with_ports(ports, Vec::new(), "");
         let mut controller = switch.controller(Version::V1_3);
-        let body = controller.multipart(MultipartRequestBody::PortDesc);
-        let MultipartReplyBody::PortDesc(descs) = body else { panic!("{body:?}") };
+        let descs = controller.port_descs();
         let set = |down: bool, port: usize| {
             Message::PortMod(PortMod {
                 port_no: descs[port].port_no,
@@ -224,7 +215,7 @@ fn set_down_a_tap_loses_its_link_and_another_s_device_does_not() {
         controller.send(&set(true, 1));
         until("set down", || (shown(&switch, 2)["port_down"] == true).then_some(()));
         assert!(is_up("sw2"));
-        let (_, out, _) = switch.ctl(&["ports"]);
+        let out = switch.ctl(&["ports"]);
         assert!(out.contains("not the switch's own, and its link stays as it is"), "{out}");
         assert!(out.contains("set down with its device"), "{out}");
         switch.stop();

@@ -25,10 +25,7 @@ fn pairs_of_ports_are_wires() {
                     assert_eq!(hosts[to].receive(), change(&frame(number)), "{mode}");
                 }
             }
-            let (success, out, err) = switch.ctl(&["workers", "--json"]);
-            assert!(success, "{err}");
-            let states: Vec<serde_json::Value> =
-                out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let states = switch.records(&["workers"]);
             assert_eq!(states.len(), workers);
             let sum = |key: &str| states.iter().map(|s| s[key].as_u64().unwrap()).sum::<u64>();
             assert_eq!((sum("packets"), sum("sent")), (400, 400));
@@ -44,12 +41,10 @@ fn a_worker_sleeps_when_it_may_and_wakes() {
     let switch = Switch::wired(2, "forward = \"io\"");
     let (mut a, mut b) = (switch.host(1), switch.host(2));
     let sleeps = || {
-        let (success, out, err) = switch.ctl(&["workers", "--json"]);
-        assert!(success, "{err}");
-        let state: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let state = &switch.records(&["workers"])[0];
         let number = |key: &str| state[key].as_u64().unwrap();
         // No time is counted twice.
-        assert!(number("idle_ns") + number("asleep_ns") <= number("lived_ns"), "{out}");
+        assert!(number("idle_ns") + number("asleep_ns") <= number("lived_ns"), "{state}");
         number("sleeps")
     };
     for number in 0..20 {
@@ -72,9 +67,7 @@ fn a_busy_worker_never_sleeps_and_still_hears_of_the_end() {
     let (mut a, mut b) = (switch.host(1), switch.host(2));
     a.send(&frame(1));
     assert_eq!(b.receive(), frame(1));
-    let (_, out, _) = switch.ctl(&["workers", "--json"]);
-    let state: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(state["sleeps"], 0);
+    assert_eq!(switch.records(&["workers"])[0]["sleeps"], 0);
     drop(controller);
     switch.stop();
 }
@@ -82,10 +75,10 @@ fn a_busy_worker_never_sleeps_and_still_hears_of_the_end() {
 #[test]
 fn tables_are_not_asked_for_on_a_wire() {
     let switch = Switch::wired(2, "forward = \"mac\"");
-    let (success, out, _) = switch.ctl(&["show"]);
-    assert!(success && out.contains("forward:mac"), "{out}");
-    let (success, _, err) = switch.ctl(&["add-flow", "actions=drop"]);
-    assert!(!success && err.contains("no flow tables"), "{err}");
+    let out = switch.ctl(&["show"]);
+    assert!(out.contains("forward:mac"), "{out}");
+    let (_, err) = switch.ctl_fails(&["add-flow", "actions=drop"]);
+    assert!(err.contains("no flow tables"), "{err}");
     let error = switch::parse_config("forward = \"io\"\nlisten = [\"punix:/x\"]").unwrap_err();
     assert!(error.to_string().contains("no controller can be had"), "{error}");
 }
@@ -99,21 +92,16 @@ fn caches_are_switched_and_change_nothing() {
     controller.barrier();
     let (mut a, mut b) = (switch.host(1), switch.host(2));
     for set in ["frame", "off", "key", "frame,key"] {
-        let (success, out, err) = switch.ctl(&["caches", set, "--json"]);
-        assert!(success, "{err}");
-        assert_eq!(out.lines().count(), 2);
-        for line in out.lines() {
-            let answer: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(answer["in_use"], set);
-        }
+        let answers = switch.records(&["caches", set]);
+        assert!(answers.len() == 2 && answers.iter().all(|it| it["in_use"] == set), "{answers:?}");
         for number in 0..50 {
             a.send(&frame(number));
             assert_eq!(b.receive(), frame(number));
         }
     }
-    let (success, _, err) = switch.ctl(&["caches", "all"]);
-    assert!(!success && err.contains("unknown cache"), "{err}");
-    let (success, out, _) = switch.ctl(&["dump-flows"]);
-    assert!(success && out.contains("n_packets=200"), "{out}");
+    let (_, err) = switch.ctl_fails(&["caches", "all"]);
+    assert!(err.contains("unknown cache"), "{err}");
+    let out = switch.ctl(&["dump-flows"]);
+    assert!(out.contains("n_packets=200"), "{out}");
     switch.stop();
 }

@@ -4,7 +4,7 @@ use openflow::flow::{FlowModFlags, FlowRemovedReason, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Action, Field, Match, Message, PortNo, Version};
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame, packet_out};
+use crate::harness::{Controller, Host, Switch, add_flow, frame, from_to, packet_out};
 
 /// Ports 1 and 2 are the first worker's, 3 and 4 the second's.
 fn four_ports(workers: u32) -> (Switch, Vec<Host>, Controller) {
@@ -12,11 +12,6 @@ fn four_ports(workers: u32) -> (Switch, Vec<Host>, Controller) {
     let hosts = (1..=4).map(|port| switch.host(port)).collect();
     let controller = switch.controller(Version::V1_3);
     (switch, hosts, controller)
-}
-
-fn from_to(from: u32, to: u32) -> Message {
-    let matching = Match::any().with(Field::InPort, from.into());
-    add_flow(5, matching, vec![Action::output(PortNo(to))])
 }
 
 #[test]

@@ -50,9 +50,6 @@ fn of_step(step: &Step, has_links: bool) -> Option<&'static str> {
             word if word.starts_with("vlans=") => Some("an option of Weir's switch"),
             _ => None,
         }),
-        Step::Flow(text) if text.to_ascii_lowercase().contains("normal") => {
-            Some("what the switch's NORMAL has learnt cannot be taken away")
-        }
         Step::Setting(text) if text == "miss=drop" => Some("an option of Weir's switch"),
         Step::Flow(_)
         | Step::Group(_)

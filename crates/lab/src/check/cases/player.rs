@@ -1,6 +1,8 @@
 //! Plays one case.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use ::cases::{Case, Step, hex};
@@ -55,6 +57,9 @@ pub(super) struct Player<'a> {
     has_other_async: bool,
     /// When the first frame was sent, and when the last was sent or came.
     frames: Option<(Instant, Instant)>,
+    /// The middle of the addresses of its stations, where the case has NORMAL: a learning switch
+    /// knows those of earlier plays.
+    stations: Option<u16>,
     /// Values before the case of counters that never begin anew.
     before: Vec<(String, u64)>,
 }
@@ -122,6 +127,7 @@ impl<'a> Player<'a> {
             has_other_config: false,
             has_other_async: false,
             frames: None,
+            stations: None,
             before: Vec::new(),
         }
     }
@@ -170,7 +176,13 @@ impl<'a> Player<'a> {
     }
 
     fn begin(&mut self, case: &Case) -> Result<(), End> {
+        static PLAYS: AtomicU16 = AtomicU16::new(1);
         self.switch.reset()?;
+        let is_normal = |text: &str| text.to_ascii_lowercase().contains("normal");
+        let learns = |step: &Step| matches!(step, Step::Flow(text) if is_normal(text));
+        if case.steps.iter().any(|(_, step)| learns(step)) {
+            self.stations = Some(PLAYS.fetch_add(1, Ordering::Relaxed));
+        }
         for (_, step) in &case.steps {
             let Step::Counter { what, .. } = step else { continue };
             let is_new = !self.before.iter().any(|(known, _)| known == what);
@@ -344,9 +356,9 @@ impl<'a> Player<'a> {
                 }
                 self.is_moving = true;
                 self.note_sent();
-                Ok(self.switch.put(*port, frame)?)
+                Ok(self.switch.put(*port, &self.between_own_stations(frame))?)
             }
-            Step::Out { port, frame } => self.out(*port, frame),
+            Step::Out { port, frame } => self.out(*port, &self.between_own_stations(frame)),
             Step::PacketIn { reason, frame } => {
                 let limit = self.pace.patience;
                 let sent = self.within(limit, |player| player.packet_ins.pop_front())?;
@@ -361,6 +373,17 @@ impl<'a> Player<'a> {
             Step::Counter { what, value } => self.counted(what, *value),
             Step::Late { .. } | Step::Talk { .. } => Err(unplayable("it cannot be played")),
         }
+    }
+
+    /// A frame of the case, from and to stations that no earlier play had.
+    fn between_own_stations<'f>(&self, frame: &'f [u8]) -> Cow<'f, [u8]> {
+        const STATION: [u8; 5] = [2, 0, 0, 0, 0];
+        let Some(stations) = self.stations else { return frame.into() };
+        let mut frame = frame.to_vec();
+        for address in frame.chunks_exact_mut(6).take(2).filter(|it| it.starts_with(&STATION)) {
+            address[3..5].copy_from_slice(&stations.to_be_bytes());
+        }
+        frame.into()
     }
 
     fn out(&mut self, port: u32, frame: &[u8]) -> Result<(), End> {

@@ -2,7 +2,7 @@
 
 use testkit::Random;
 
-/// What the fuzzer chooses by.
+/// The source of the fuzzer's choices.
 pub(crate) struct Entropy(Random);
 
 impl Entropy {

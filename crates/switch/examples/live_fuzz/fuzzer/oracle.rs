@@ -8,7 +8,7 @@ use openflow::{Error, Message, MessageKind, Version};
 const HELLO: u8 = 0;
 const ERROR: u8 = 1;
 
-/// What may answer.
+/// The answers that are allowed.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
     /// Nothing at all.
@@ -23,7 +23,7 @@ pub(crate) enum Expected {
     Echo(Vec<u8>),
 }
 
-/// What may answer a frame on a connection of this version.
+/// The answers that a frame may get on a connection of this version.
 pub(crate) fn expected(version: Version, frame: &[u8]) -> Expected {
     let (number, kind) = match frame {
         [number, kind, ..] => (*number, *kind),
@@ -83,10 +83,10 @@ fn types(version: Version, kind: MessageKind) -> &'static [u16] {
     }
 }
 
-/// Judges the answers to a message that were there before the answer to a barrier behind it.
+/// Judges the answers to a message that came before the answer to the next barrier.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Their fault.
 pub(crate) fn judge(
     version: Version,
     frame: &[u8],

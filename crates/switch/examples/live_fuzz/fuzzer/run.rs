@@ -1,6 +1,6 @@
 //! A run: connection after connection to one switch, until its time or its messages are over.
 //!
-//! What must hold: the switch does not end; every message is answered as the oracle says, errors
+//! The promises: the switch does not end; every message is answered as the oracle says, errors
 //! with their xid and their first bytes; echo requests are answered; a flow that the messages leave
 //! alone is forwarded, every frame of it; memory and file descriptors come back. It must never pass
 //! over an answer that it does not understand.
@@ -29,11 +29,11 @@ const GROWTH_MAX_KIB: u64 = 8 * 1024;
 /// The settings of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FuzzRun {
-    /// It ends after so many seconds,
+    /// It ends after this number of seconds,
     pub(crate) seconds_max: u64,
-    /// or after so many messages.
+    /// or of messages.
     pub(crate) messages_max: u64,
-    /// Which messages are sent.
+    /// The seed of the messages.
     pub(crate) seed: u64,
     /// Nothing else runs in this process, so that its memory and descriptors are those of the run.
     pub(crate) is_alone: bool,
@@ -60,7 +60,7 @@ impl FuzzRun {
     /// Starts a switch, fuzzes it and stops it; what came of it in words.
     ///
     /// # Errors
-    /// What was wrong.
+    /// The promise that was broken.
     pub(crate) fn run(self) -> Result<String, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         // A port whose other end is not there has no link.
@@ -72,7 +72,7 @@ impl FuzzRun {
         Ok(format!("{}; slowest frame of the unrelated flow {slowest:?}", outcome?))
     }
 
-    /// How much of the run is over.
+    /// The part of the run that is over.
     fn percent(self, elapsed: Duration, messages: u64) -> u64 {
         let percent = |done: u64, all: u64| done.saturating_mul(100) / all.max(1);
         let of_time = percent(elapsed.as_secs(), self.seconds_max);
@@ -122,7 +122,7 @@ impl FuzzRun {
     }
 }
 
-/// What the run has used beyond what it used at a quarter of its time.
+/// The memory and descriptors of the run beyond those at a quarter of its time.
 fn compare(before: Resources, control: &mut Connection) -> Result<String, String> {
     // Connections that were closed last are forgotten by the switch a moment later.
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -29,10 +29,10 @@ use super::{oracle, spoil};
 /// The cookie of the unrelated flow's entry.
 const UNRELATED_COOKIE: u64 = 0x5afe_0000_dead_beef;
 
-/// How long an answer may take.
+/// The time that an answer may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What has been sent and what came of it.
+/// The messages sent, and their outcome.
 #[derive(Default)]
 pub(crate) struct Tally {
     connections: u64,

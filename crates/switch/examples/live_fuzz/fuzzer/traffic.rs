@@ -17,7 +17,7 @@ use super::make::TABLES;
 
 /// A frame of the unrelated flow that takes longer is lost.
 const LOST_AFTER: Duration = Duration::from_secs(20);
-/// What its frames begin with.
+/// The beginning of its frames.
 const HEAD: [u8; 22] = *b"\x02\x00\x00\x00\x00\x04\x02\x00\x00\x00\x00\x03\x88\xb6unrelate";
 
 /// The running switch.

@@ -3,13 +3,13 @@
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::{Action, Field, Instruction, Match, Message, Version, Xid};
 
-/// Where the match begins in a flow-mod of 1.3.
+/// The place of the match in a flow-mod of 1.3.
 pub(super) const MATCH: usize = 48;
-/// Where the first field of the match begins.
+/// The place of the first field of the match.
 pub(super) const FIRST_FIELD: usize = MATCH + 4;
-/// Where the first instruction begins when the match is empty.
+/// The place of the first instruction when the match is empty.
 pub(super) const INSTRUCTION: usize = MATCH + 8;
-/// Where its first action begins.
+/// The place of its first action.
 pub(super) const ACTION: usize = INSTRUCTION + 8;
 
 /// The frame of a message.

@@ -303,7 +303,7 @@ fn meters() -> Vec<Row> {
     ]
 }
 
-/// What is refused of a request that sets table features, and by tables whose features were set.
+/// Refusals of a request that sets table features, and by tables whose features were set.
 fn table_features(tables: &[TableFeatures]) -> Vec<Row> {
     let asked = |change: &dyn Fn(&mut TableFeatures)| {
         let mut tables = tables.to_vec();

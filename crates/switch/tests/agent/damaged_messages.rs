@@ -3,7 +3,7 @@
 //! `WEIR_FUZZ_MESSAGES` is how many are sent (default 4,000), `WEIR_FUZZ_SEED` which. With 200,000
 //! and more, for which it must be run alone, memory and descriptors are compared too.
 
-#[path = "../../../examples/live_fuzz/fuzzer/mod.rs"]
+#[path = "../../examples/live_fuzz/fuzzer/mod.rs"]
 mod fuzzer;
 
 use fuzzer::FuzzRun;

@@ -1,25 +1,37 @@
-//! Plays a case of controllers: each sends and receives what the case says, in that order.
+//! The cases of several controllers, `cases/channel`: each controller sends and receives the
+//! messages of the case, in that order.
+//!
+//! All other cases are played on the datapaths alone, and through the wire by `weir lab check`
+//! (`lab_duts` of the crate `cli`).
+
+mod words;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use openflow::{Version, Xid};
-use testkit::cases::{Case, Step};
+use testkit::cases::{Case, Step, load_dir};
 
-use super::wire::{Host, PATIENCE, within};
-use super::words;
-use crate::harness::{Controller, Switch};
+use crate::harness::{Controller, Host, Switch};
 
-const PORTS: u32 = 3;
+const PORTS: usize = 3;
 
-/// A controller, and what it has sent, by transaction number.
+#[test]
+fn the_cases_of_controllers_run() {
+    let cases = load_dir(&testkit::cases_dir("channel")).unwrap_or_else(|error| panic!("{error}"));
+    assert!(cases.len() >= 47, "only {} cases", cases.len());
+    let failures: Vec<String> =
+        cases.iter().filter_map(|case| Talk::start().play(case).err()).collect();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+/// A controller and its messages, by transaction number.
 struct Peer {
     controller: Controller,
     sent: BTreeMap<Xid, Vec<u8>>,
     next_xid: u32,
 }
 
-pub(super) struct Talk {
+struct Talk {
     hosts: Vec<Host>,
     peers: BTreeMap<String, Peer>,
     switch: Switch,
@@ -27,13 +39,9 @@ pub(super) struct Talk {
 
 impl Talk {
     /// A switch of three ports without a controller.
-    pub(super) fn start() -> Self {
-        static TALKS: AtomicU32 = AtomicU32::new(0);
-        let number = TALKS.fetch_add(1, Ordering::Relaxed);
-        let names: Vec<_> = (1..=PORTS).map(|port| format!("talk{number}p{port}")).collect();
-        let hosts = names.iter().map(|name| Host::new(name)).collect();
-        let specs: Vec<_> = names.iter().map(|name| format!("\"memory:{name}\"")).collect();
-        let switch = Switch::with_ports(&specs.join(","), Vec::new(), "");
+    fn start() -> Self {
+        let switch = Switch::start(PORTS, "");
+        let hosts = (1..=PORTS).map(|port| switch.host(port)).collect();
         Self { hosts, peers: BTreeMap::new(), switch }
     }
 
@@ -41,7 +49,7 @@ impl Talk {
     ///
     /// # Errors
     /// File, line, name, and what was otherwise than the step says.
-    pub(super) fn play(mut self, case: &Case) -> Result<(), String> {
+    fn play(mut self, case: &Case) -> Result<(), String> {
         for (line, step) in &case.steps {
             let place = format!("{}:{line} ({})", case.file.display(), case.name);
             // A connection that says nothing ends the test where it waits; this says where.
@@ -73,10 +81,12 @@ impl Talk {
                 "closed" => self.closed(who),
                 other => Err(format!("`{other}` is not played here")),
             },
-            Step::In { port, frame } => self.host(*port)?.send(frame),
+            Step::In { port, frame } => {
+                self.host(*port)?.send(frame);
+                Ok(())
+            }
             Step::Out { port, frame } => {
-                let host = self.host(*port)?;
-                let left = within(PATIENCE, || Ok(host.poll())).map_err(|_| "nothing left")?;
+                let left = self.host(*port)?.receive();
                 if left == *frame { Ok(()) } else { Err(format!("left {left:02x?}")) }
             }
             other => Err(format!("{other:?} is not played with controllers")),

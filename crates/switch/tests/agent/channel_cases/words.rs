@@ -22,7 +22,7 @@ const ROLES: &[(&str, ControllerRole)] = &[
     ("slave", ControllerRole::Slave),
 ];
 
-/// What `text` sends.
+/// The message of `text`.
 pub(super) fn message(text: &str) -> Result<Message, String> {
     let (what, rest) = text.split_once(' ').unwrap_or((text, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -67,9 +67,9 @@ pub(super) fn message(text: &str) -> Result<Message, String> {
 }
 
 fn command(what: &str, text: &str) -> Option<Result<Message, String>> {
-    let flow = |command| parse_flow_mod(text, command).map(Message::FlowMod).map_err(said);
-    let group = |command| parse_group_mod(text, command).map(Message::GroupMod).map_err(said);
-    let meter = |command| parse_meter_mod(text, command).map(Message::MeterMod).map_err(said);
+    let flow = |command| parse_flow_mod(text, command).map(Message::FlowMod).map_err(text_of);
+    let group = |command| parse_group_mod(text, command).map(Message::GroupMod).map_err(text_of);
+    let meter = |command| parse_meter_mod(text, command).map(Message::MeterMod).map_err(text_of);
     Some(match what {
         "add_flow" => flow(FlowModCommand::Add),
         "mod_flows" => flow(FlowModCommand::Modify),
@@ -87,7 +87,7 @@ fn command(what: &str, text: &str) -> Option<Result<Message, String>> {
 }
 
 fn question(what: &str, text: &str) -> Option<Result<Message, String>> {
-    let filter = || parse_flow_filter(text).map_err(said);
+    let filter = || parse_flow_filter(text).map_err(text_of);
     let body = match what {
         "desc" => Ok(MultipartRequestBody::Desc),
         "flow_stats" => filter().map(MultipartRequestBody::Flow),
@@ -116,8 +116,8 @@ fn packet_out(text: &str) -> Result<Message, String> {
     let (in_port, digits) = left.trim().split_once(' ').ok_or("packet_out PORT HEX actions=...")?;
     Ok(Message::PacketOut(PacketOut {
         buffer_id: None,
-        in_port: parse_port(in_port).map_err(said)?,
-        actions: parse_actions(actions).map_err(said)?,
+        in_port: parse_port(in_port).map_err(text_of)?,
+        actions: parse_actions(actions).map_err(text_of)?,
         data: hex::parse(digits)?,
     }))
 }
@@ -136,7 +136,7 @@ fn pair(text: &str) -> Result<[u32; 2], String> {
     Ok([number(full)? as u32, number(slave)? as u32])
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn text_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
