@@ -215,9 +215,10 @@ impl Core {
 
     /// Applies an op while the kernel decides nothing.
     fn apply(&mut self, op: Op) {
-        match op.0 {
-            Change::Flush(ticket) => self.flush_asked = Some(ticket),
-            change => self.replica.apply(change, &mut self.versions),
+        if let Change::Flush(ticket) = op.0 {
+            self.flush_asked = Some(ticket);
+        } else {
+            self.replica.apply(op.0, &mut self.versions);
         }
     }
 
