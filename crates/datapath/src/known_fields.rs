@@ -106,7 +106,7 @@ impl KnownFields {
         Ok(())
     }
 
-    /// The field has the value now, or one that nobody knows.
+    /// The field has the value now, or an unknown one.
     fn set(&mut self, field: Field, value: Option<u128>) {
         if field == Field::VlanVid {
             match value {

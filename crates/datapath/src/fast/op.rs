@@ -26,8 +26,7 @@ pub struct Op(pub(crate) Change);
 
 impl Op {
     /// Whether it changes what packets find; all but flushes of counters do.
-    #[must_use]
-    pub fn is_change(&self) -> bool {
+    pub(in crate::fast) fn is_change(&self) -> bool {
         !matches!(self.0, Change::Flush(_))
     }
 

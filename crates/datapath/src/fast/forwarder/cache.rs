@@ -279,7 +279,7 @@ impl Table {
     }
 
     /// A slot for a digest: an empty line, or one that was not used for a while. `draw` is a
-    /// number that nobody can foresee.
+    /// number that cannot be foreseen.
     fn choose_slot(&self, digest: u128, tick: u16, draw: u32) -> Option<usize> {
         let lines = self.lines();
         let mut oldest: Option<(u16, usize)> = None;

@@ -103,7 +103,7 @@ pub(super) fn compile(
 }
 
 /// The same of packets between the stations of this one, with what `NORMAL` does with them at this
-/// time, and the stations that this hangs on. `None` also when nobody knows where it leads to.
+/// time, and the stations that this hangs on. `None` also when its end is unknown.
 pub(super) fn compile_switched(
     replica: &Replica,
     shape: Shape,
