@@ -152,8 +152,8 @@ pub enum RoleReason {
 /// controller that another one has made a slave learns of it when the switch refuses it something:
 /// `OFPBRC_IS_SLAVE`, or `OFPRRFC_STALE` for a role. The switch is then asked for the role
 /// (`OFPCR_ROLE_NOCHANGE`), and its answer is reported, if it is news. So a controller that sends
-/// nothing does not learn that it has become a slave. OpenFlow 1.0 has no roles; there only a cluster
-/// changes one.
+/// nothing does not learn that it has become a slave. OpenFlow 1.0 has no roles; there only a
+/// cluster changes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoleChange {
     /// The role from now on.

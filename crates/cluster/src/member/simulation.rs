@@ -387,7 +387,8 @@ impl World {
             for (name, node) in &self.nodes {
                 let is_serving = matches!(
                     node.member.local[dpid].mastership,
-                    super::Mastership::Serving { generation } if Some(generation) == switch.generation
+                    super::Mastership::Serving { generation }
+                        if Some(generation) == switch.generation
                 );
                 assert_eq!(is_serving, name == master, "{dpid} on {name}");
             }
