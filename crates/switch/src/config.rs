@@ -7,6 +7,8 @@
 mod bridges;
 mod difference;
 mod file;
+mod port_number;
+mod problem;
 mod queues;
 mod resolve;
 mod values;

@@ -17,6 +17,7 @@ mod error;
 mod memory;
 mod request;
 mod run;
+mod serve;
 mod upcall;
 mod worker;
 

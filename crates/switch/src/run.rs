@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use channel::{Listener, Tls, TransportError};
 use control::ControlSocket;
 use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
@@ -17,11 +16,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-use crate::agent::{Agent, Bridges, accept_all, deliver, run_expiry, run_fail_standalone};
+use crate::agent::Bridges;
 use crate::assemble::{Assembled, assemble};
-use crate::config::{BridgeConfig, Config, FailMode, SwitchArgs};
+use crate::config::{BridgeConfig, Config, SwitchArgs};
 use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
+use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
 /// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
@@ -152,43 +152,6 @@ async fn run_on(stop: impl Future<Output = ()>, ended: &Arc<Notify>) -> Result<(
     tokio::select! {
         () = stop => Ok(()),
         () = ended.notified() => Err(SwitchError::WorkerEnded),
-    }
-}
-
-/// Listens where a bridge is to.
-///
-/// # Errors
-/// A place where nobody can listen.
-pub(crate) async fn listen(
-    config: &BridgeConfig,
-    tls: Option<&Tls>,
-) -> Result<Vec<Listener>, TransportError> {
-    let mut listeners = Vec::new();
-    for endpoint in &config.listeners {
-        listeners.push(Listener::bind(endpoint, tls).await?);
-    }
-    Ok(listeners)
-}
-
-/// Begins the tasks that a bridge needs for as long as it is there.
-pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
-    agent.spawn(deliver(Rc::clone(agent)));
-    agent.spawn(run_expiry(Rc::clone(agent)));
-}
-
-/// Begins the tasks of a bridge that have to do with controllers.
-pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<Listener>) {
-    for listener in listeners {
-        agent.spawn_for_controllers(accept_all(Rc::clone(agent), listener));
-    }
-    for endpoint in agent.config.controllers.clone() {
-        agent.add_controller(endpoint);
-    }
-    match agent.config.fail_mode {
-        FailMode::Secure => {}
-        FailMode::Standalone => {
-            agent.spawn_for_controllers(run_fail_standalone(Rc::clone(agent)));
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use channel::Endpoint;
 use clap::{Args, Command, FromArgMatches};
 
 use super::SwitchArgs;
-use super::resolve::Problem;
+use super::problem::Problem;
 
 /// The owner of a key that may not stand both outside of the tables and in them.
 #[derive(Clone, Copy, PartialEq, Eq)]

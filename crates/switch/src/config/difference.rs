@@ -6,7 +6,7 @@
 use channel::Endpoint;
 use openflow::PortNo;
 
-use super::resolve::Problem;
+use super::problem::Problem;
 use super::{BridgeConfig, Config, Forward, PortConfig};
 
 /// The changes between two configurations.

@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::SwitchArgs;
-use super::resolve::Problem;
+use super::problem::Problem;
 
 /// A fault in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

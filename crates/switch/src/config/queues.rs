@@ -5,7 +5,7 @@ use std::str::FromStr;
 use datapath::QueueRates;
 use openflow::{PortNo, QueueId};
 
-use super::values::port_name;
+use super::port_number::port_name;
 
 /// A queue of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use netdev::{PortSpec, QUEUES_MAX};
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
+use super::problem::Problem;
 use super::{CachesArg, ConfigError, FailMode, Forward, Poll, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
@@ -144,25 +145,6 @@ pub struct PortQueues {
     pub rate_bps: Option<u64>,
     /// Its queues; none where only the rate was asked for.
     pub queues: Vec<QueueRates>,
-}
-
-/// A fault of a value that is fine by itself.
-pub(super) struct Problem {
-    /// The table that has it, among those of several bridges.
-    pub(super) bridge: Option<usize>,
-    pub(super) key: &'static str,
-    pub(super) index: Option<usize>,
-    pub(super) message: String,
-}
-
-impl Problem {
-    pub(super) fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self { bridge: None, key, index: None, message: message.into() }
-    }
-
-    pub(super) fn at(key: &'static str, index: usize, message: String) -> Self {
-        Self { bridge: None, key, index: Some(index), message }
-    }
 }
 
 impl SwitchArgs {

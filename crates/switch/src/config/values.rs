@@ -11,6 +11,7 @@ use netdev::PortSpec;
 use openflow::{DatapathId, PortNo, Version};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
+use super::port_number::{port_name, port_number};
 use super::{QueueArg, RateArg};
 
 /// Makes a type that reads from text read from the file's strings too.
@@ -179,21 +180,6 @@ impl FromStr for VlanArg {
         let number = port_name(number)?;
         let vlans = vlans.parse().map_err(|error: datapath::BadVlans| error.to_string())?;
         Ok(Self { number, vlans })
-    }
-}
-
-/// A port's number, or `LOCAL`.
-pub(super) fn port_name(text: &str) -> Result<PortNo, String> {
-    match text {
-        "LOCAL" => Ok(PortNo::LOCAL),
-        digits => port_number(digits),
-    }
-}
-
-fn port_number(digits: &str) -> Result<PortNo, String> {
-    match digits.parse().map(PortNo) {
-        Ok(port) if port.0 >= 1 && port <= PortNo::MAX => Ok(port),
-        _ => Err(format!("port number {digits:?} must be 1 to {}", PortNo::MAX.0)),
     }
 }
 

@@ -17,7 +17,7 @@ use super::ports::{Settings, add_port, check_device, close, open};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::{made_dpid, tls_of};
 use crate::config::{BridgeConfig, Forward, PortConfig, SwitchArgs};
-use crate::run::{listen, serve_bridge, serve_controllers};
+use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::WorkerPort;
 
 /// Adds a bridge; its record.

@@ -1,0 +1,47 @@
+//! The tasks of a bridge: those that it needs while it is there, and those of its controllers.
+//!
+//! It must never begin a task outside of the agent, which ends with all of its tasks.
+
+use std::rc::Rc;
+
+use channel::{Listener, Tls, TransportError};
+
+use crate::agent::{Agent, accept_all, deliver, run_expiry, run_fail_standalone};
+use crate::config::{BridgeConfig, FailMode};
+
+/// Listens where a bridge is to.
+///
+/// # Errors
+/// A place where nobody can listen.
+pub(crate) async fn listen(
+    config: &BridgeConfig,
+    tls: Option<&Tls>,
+) -> Result<Vec<Listener>, TransportError> {
+    let mut listeners = Vec::new();
+    for endpoint in &config.listeners {
+        listeners.push(Listener::bind(endpoint, tls).await?);
+    }
+    Ok(listeners)
+}
+
+/// Begins the tasks that a bridge needs for as long as it is there.
+pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
+    agent.spawn(deliver(Rc::clone(agent)));
+    agent.spawn(run_expiry(Rc::clone(agent)));
+}
+
+/// Begins the tasks of a bridge that have to do with controllers.
+pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<Listener>) {
+    for listener in listeners {
+        agent.spawn_for_controllers(accept_all(Rc::clone(agent), listener));
+    }
+    for endpoint in agent.config.controllers.clone() {
+        agent.add_controller(endpoint);
+    }
+    match agent.config.fail_mode {
+        FailMode::Secure => {}
+        FailMode::Standalone => {
+            agent.spawn_for_controllers(run_fail_standalone(Rc::clone(agent)));
+        }
+    }
+}
