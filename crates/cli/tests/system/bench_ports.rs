@@ -19,7 +19,7 @@ fn weir(words: &[&str], marker: &str, folder: &Path) -> Command {
     command
 }
 
-/// How the lab says that the machine ran nothing for a while.
+/// The lab's words for a machine that ran nothing for a while.
 const STALLED: &str = "the machine stalled";
 
 /// The lines of one figure and switch; a program that is not installed has a row that says so.

@@ -42,16 +42,16 @@ fn run(script: &str) -> String {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
-    assert!(status.success(), "{status}: {said}");
-    said
+    let output_text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    assert!(status.success(), "{status}: {output_text}");
+    output_text
 }
 
 #[test]
 #[ignore = "needs root"]
 fn kernels_talk_through_the_router() {
     for version in ["OpenFlow10", "OpenFlow13"] {
-        let said = run(&format!(
+        let output_text = run(&format!(
             r#"
             host a 10.0.1.2/24
             host b 10.0.2.2/24
@@ -80,18 +80,18 @@ END
             weir ctl dump-flows
             "#
         ));
-        assert!(said.contains("Time to live exceeded"), "{said}");
-        assert!(said.contains("Destination Net Unreachable"), "{said}");
-        assert!(said.contains("Destination Host Unreachable"), "{said}");
-        let has_hops = said.contains("dec_ttl");
-        assert_eq!(has_hops, version == "OpenFlow13", "{said}");
+        assert!(output_text.contains("Time to live exceeded"), "{output_text}");
+        assert!(output_text.contains("Destination Net Unreachable"), "{output_text}");
+        assert!(output_text.contains("Destination Host Unreachable"), "{output_text}");
+        let has_hops = output_text.contains("dec_ttl");
+        assert_eq!(has_hops, version == "OpenFlow13", "{output_text}");
     }
 }
 
 #[test]
 #[ignore = "needs root"]
 fn switches_in_a_ring_carry_hosts_and_survive_a_cut() {
-    let said = run(r#"
+    let output_text = run(r#"
         host a 10.0.0.1/24
         host b 10.0.0.2/24
         cable r12 r21; cable r23 r32; cable r31 r13
@@ -125,5 +125,5 @@ fn switches_in_a_ring_carry_hosts_and_survive_a_cut() {
         wait $controller
         echo "the controller ended well"
     "#);
-    assert!(said.contains("the controller ended well"), "{said}");
+    assert!(output_text.contains("the controller ended well"), "{output_text}");
 }

@@ -92,7 +92,7 @@ fn a_result_has_no_number_that_none_is() {
 }
 
 #[test]
-fn a_reset_that_fails_is_told() {
+fn a_reset_that_fails_is_reported() {
     let arguments = ["--method", "reset", "--sizes", "64", "--trial", "0.2", "--load", "10"];
     let failing = ["--reset-command", "exit 7"];
     let output = rfc2544("failing", &[&arguments[..], &failing].concat());
@@ -101,7 +101,7 @@ fn a_reset_that_fails_is_told() {
     assert!(errors.contains("--reset-command \"exit 7\""), "{errors}");
 }
 
-/// What `--method reset` says of a veth pair whose end `down` is taken down for half a second.
+/// Report of `--method reset` for a veth pair whose end `down` is taken down for half a second.
 fn veth_reset(down: &str) -> serde_json::Value {
     let script = format!(
         "set -e

@@ -16,7 +16,7 @@ struct OnTerminal {
     child: Child,
     keyboard: File,
     terminal: File,
-    /// How the terminal was before.
+    /// The terminal's modes before.
     modes: LocalModes,
     output: Receiver<Vec<u8>>,
     seen: String,

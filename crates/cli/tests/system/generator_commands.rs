@@ -55,7 +55,7 @@ fn a_profile_is_sent_whole_and_every_frame_accounted_for() {
     assert_eq!((counts(0, "tx"), counts(0, "rx")), ((1000, 128_000), (500, 32_000)));
     assert_eq!((counts(1, "tx"), counts(1, "rx")), ((500, 32_000), (1000, 128_000)));
     let streams = report["statistics"]["streams"].as_array().unwrap();
-    let told: Vec<(&str, u64, u64)> = streams
+    let stated: Vec<(&str, u64, u64)> = streams
         .iter()
         .map(|stream| {
             let number = |value: &Value| value.as_u64().unwrap();
@@ -64,7 +64,7 @@ fn a_profile_is_sent_whole_and_every_frame_accounted_for() {
             (name, number(&stream["sent"]), arrived + number(&stream["lost"]))
         })
         .collect();
-    assert_eq!(told, [("there", 1000, 1000), ("back", 500, 500)]);
+    assert_eq!(stated, [("there", 1000, 1000), ("back", 500, 500)]);
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn more_loss_than_allowed_is_an_exit_code() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_nothing_is_sent() {
+fn mistakes_are_named_and_nothing_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |words: &str, expected: &str| {
         let file = profile(folder.path(), words);
         let output = output(&["run", &file, "--port", "null:", "--duration", "1"]);
-        let said = self::text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
-        assert!(said.contains(expected) && output.stdout.is_empty(), "{words}: {said}");
+        let answer = self::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {answer}");
+        assert!(answer.contains(expected) && output.stdout.is_empty(), "{words}: {answer}");
     };
     refused("[[streams]]\nname = 'x'\nsize = 63", "64");
     refused("[[streams]]\nrat = '1pps'", "`rate`");
@@ -120,7 +120,7 @@ fn a_signal_ends_the_load_and_not_the_report() {
 
 /// The defect of exit code 0 for Ctrl-C while frames in flight were waited for.
 #[test]
-fn a_signal_in_the_drain_ends_it_and_is_said() {
+fn a_signal_in_the_drain_ends_it_and_is_reported() {
     let arguments = ["flood", "--rate", "100pps", "--duration", "1.2", "--drain", "3600"];
     let mut command = weir_gen(&[&arguments[..], &CABLE[..]].concat());
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -160,8 +160,8 @@ fn requests_that_the_port_does_not_take_are_no_loss() {
     let numbers = ["--count", "6", "--interval", "0", "--timeout", "0"];
     let hosts = ["--src", "10.0.0.1", "--dst-mac", "02:00:00:00:00:02", "10.0.0.2"];
     let command = [&["ping", "--port", &port][..], &numbers, &hosts].concat();
-    let said = report(&output(&[&command[..], &["--json"]].concat()), 1);
-    assert_eq!((&said["transmitted"], &said["unsent"]), (&4.into(), &2.into()), "{said}");
+    let answer = report(&output(&[&command[..], &["--json"]].concat()), 1);
+    assert_eq!((&answer["transmitted"], &answer["unsent"]), (&4.into(), &2.into()), "{answer}");
     let people = text(&output(&command).stdout);
     let summary = "4 packets transmitted, 2 unsent, 0 received, 100% packet loss";
     assert!(people.contains(summary), "{people}");
@@ -210,10 +210,10 @@ fn a_capture_has_the_frames_that_the_filter_describes() {
         "--json",
         "10.0.0.2",
     ]);
-    let said = report(&ping, 1);
-    assert_eq!((&said["transmitted"], &said["received"]), (&3.into(), &0.into()));
-    let said = report(&child.wait_with_output().unwrap(), 0);
-    assert_eq!((&said["captured"], &said["dropped"]), (&3.into(), &0.into()));
+    let answer = report(&ping, 1);
+    assert_eq!((&answer["transmitted"], &answer["received"]), (&3.into(), &0.into()));
+    let answer = report(&child.wait_with_output().unwrap(), 0);
+    assert_eq!((&answer["captured"], &answer["dropped"]), (&3.into(), &0.into()));
     let read = std::fs::read(&file).unwrap();
     // Each echo request is 98 bytes: 14, 20, 8 and 56.
     let is_echo = |window: &[u8]| window == [10, 0, 0, 1, 10, 0, 0, 2, 8, 0];
@@ -233,9 +233,9 @@ fn a_capture_ends_with_its_time_and_on_a_full_disk() {
     assert!(text(&done.stdout).starts_with("0 frames captured"), "{}", text(&done.stdout));
     assert_eq!(std::fs::metadata(&file).unwrap().len(), 24);
     let full = output(&["flood", "--port", "pcap:/dev/full?write=true", "--duration", "1"]);
-    let said = text(&full.stderr);
-    assert_eq!(full.status.code(), Some(1), "{said}");
-    assert_eq!(said.matches("No space left").count(), 1, "{said}");
+    let answer = text(&full.stderr);
+    assert_eq!(full.status.code(), Some(1), "{answer}");
+    assert_eq!(answer.matches("No space left").count(), 1, "{answer}");
     let replay = format!("pcap:{}", "contrib/generator/dns.pcap");
     let full = output(&["capture", "--port", &replay, "--duration", "0.2", "/dev/full"]);
     assert_eq!(full.status.code(), Some(1));
@@ -259,8 +259,12 @@ fn a_port_answers_for_the_addresses_that_it_claims() {
     for (src, dst) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         let numbers = ["--count", "3", "--interval", "0.001", "--timeout", "30"];
         let command = ["ping", "--port", &a, "--src", src, "--json", dst];
-        let said = report(&output(&[&command[..], &numbers[..]].concat()), 0);
-        assert_eq!((&said["transmitted"], &said["received"]), (&3.into(), &3.into()), "{said}");
+        let answer = report(&output(&[&command[..], &numbers[..]].concat()), 0);
+        assert_eq!(
+            (&answer["transmitted"], &answer["received"]),
+            (&3.into(), &3.into()),
+            "{answer}"
+        );
     }
     interrupt(&server);
     assert_eq!(server.wait().unwrap().code(), Some(0));
@@ -269,7 +273,7 @@ fn a_port_answers_for_the_addresses_that_it_claims() {
 
 /// The defects of exit code 1 where 2 is documented, and of a port that was down and said nothing.
 #[test]
-fn wrong_usage_and_failed_ports_are_told_apart() {
+fn wrong_usage_and_failed_ports_have_their_own_codes() {
     let profile = "contrib/generator/imix.toml";
     let code = |arguments: &[&str], says: &str| {
         let output = output(arguments);
@@ -340,11 +344,11 @@ fn files_that_overlap_are_refused_before_anything_is_written() {
         ),
     ] {
         let output = output(&arguments);
-        let said = text(&output.stderr);
+        let answer = text(&output.stderr);
         let code = if arguments[0] == "--file" { 1 } else { 2 };
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains("are the same file"), "{arguments:?}: {said}");
-        assert!(names.iter().all(|name| said.contains(name)), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {answer}");
+        assert!(answer.contains("are the same file"), "{arguments:?}: {answer}");
+        assert!(names.iter().all(|name| answer.contains(name)), "{arguments:?}: {answer}");
         assert_eq!(std::fs::read(&x).unwrap(), before, "{arguments:?}");
         assert!(!Path::new(&new).exists(), "{arguments:?}");
     }
@@ -352,9 +356,9 @@ fn files_that_overlap_are_refused_before_anything_is_written() {
     let report = std::fs::OpenOptions::new().append(true).open(&x).unwrap();
     let mut flood = weir_gen(&["flood", "--port", &write(&hard), "--json"]);
     let output = flood.stdout(report).output().unwrap();
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("standard output") && said.contains(&hard), "{said}");
+    let answer = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{answer}");
+    assert!(answer.contains("standard output") && answer.contains(&hard), "{answer}");
     assert_eq!(std::fs::read(&x).unwrap(), before);
 }
 

@@ -14,7 +14,7 @@ fn the_python_class_drives_a_real_generator() {
         .stdin(Stdio::null())
         .output()
         .expect("the tests of the Python package need python3");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("\nOK") && said.contains("Ran 7 tests"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("\nOK") && stderr.contains("Ran 7 tests"), "{stderr}");
 }

@@ -17,7 +17,7 @@ const AS_ROOT: &str = "<!-- as root -->\n";
 /// A block of commands and what they print.
 #[derive(Debug)]
 struct Block {
-    /// Where the text between the fences stands in the page.
+    /// Offset in the page of the text between the fences.
     start: usize,
     end: usize,
     commands: Vec<String>,
@@ -55,7 +55,7 @@ fn python(text: &str) -> &str {
     rest.split_once(END).unwrap().0
 }
 
-/// What the commands print, both streams, in a folder as the page assumes it.
+/// Output of the commands, both streams, in a folder as the page assumes it.
 fn output(block: &Block, before: &[&Block], text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();

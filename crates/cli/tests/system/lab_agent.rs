@@ -131,10 +131,11 @@ fn read(folder: &Path, name: &str) -> String {
 
 /// The only cell of a run.
 fn cell(folder: &Path, run: &str, output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = read(folder, &format!("{run}/results.json"));
-    let results: Value = serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{error}: {said}: {}", read(folder, &format!("{run}.err"))));
+    let results: Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!("{error}: {stderr}: {}", read(folder, &format!("{run}.err")))
+    });
     results["scenarios"][0]["cells"][0].clone()
 }
 
@@ -251,7 +252,7 @@ fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
 
 #[test]
 #[ignore = "needs root"]
-fn an_agent_that_dies_fails_its_cell_by_name_and_a_lab_that_dies_leaves_its_agents() {
+fn a_dead_agent_fails_its_cell_and_a_dead_lab_frees_its_agents() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let output = steps(

@@ -39,7 +39,7 @@ fn weir(arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("it can be waited for")
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -50,7 +50,7 @@ fn cells(folder: &Path) -> Vec<String> {
     let file = file.to_str().expect("a path");
     let only = "length=0.1,0.2";
     let output = weir(&["cells", file, "--testbed", "memory", "--only", only], "");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     // Nothing that a cell needs is left beside its line.
     std::fs::remove_file(file).expect("it is there");
     let text = String::from_utf8(output.stdout).expect("text");
@@ -71,7 +71,7 @@ fn gather(folder: &Path, files: &[&str]) -> Output {
 /// Measures a line, which must come to a good end.
 fn measure(cell: &str) -> String {
     let output = weir(&["cell", "--quiet"], cell);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr_of(&output));
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -120,7 +120,7 @@ fn cells_measured_one_by_one_are_a_campaign() {
     let all: Vec<&str> = files.iter().map(String::as_str).collect();
     let out = folder.path().join("all");
     let output = gather(&out, &all);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_of(&output));
     let found = results(&out);
     let points = found["scenarios"][0]["cells"].as_array().expect("cells");
     assert_eq!(points.len(), 2);
@@ -143,11 +143,11 @@ fn cells_measured_one_by_one_are_a_campaign() {
 
     let out = folder.path().join("some");
     let output = gather(&out, &[all[0], all[1], all[2]]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_of(&output));
     let notes = results(&out)["notes"].to_string();
     assert!(notes.contains("cell 1 of 2: probes on weir, repeat 2: no path"), "{notes}");
     let output = gather(&folder.path().join("none"), &[all[0]]);
-    assert!(!output.status.success() && said(&output).contains("weir lab cell"), "no results");
+    assert!(!output.status.success() && stderr_of(&output).contains("weir lab cell"), "no results");
 }
 
 #[test]
@@ -164,17 +164,21 @@ fn a_line_that_cannot_be_measured_says_why() {
     for (line, what) in cases {
         let output = weir(&["cell", "--quiet"], line);
         assert_eq!(output.status.code(), Some(1), "{what}");
-        assert!(said(&output).contains(what), "{what}: {}", said(&output));
+        assert!(stderr_of(&output).contains(what), "{what}: {}", stderr_of(&output));
     }
     // Lines of two campaigns are not mixed.
     let other = cells[1].replace("\"is_quick\":false", "\"is_quick\":true");
     let path = folder.path().join("mixed.jsonl");
     std::fs::write(&path, format!("{}\n{other}\n", cells[0])).expect("a file");
     let output = gather(folder.path(), &[path.to_str().expect("a path")]);
-    assert!(!output.status.success() && said(&output).contains("another campaign"));
+    assert!(!output.status.success() && stderr_of(&output).contains("another campaign"));
     std::fs::write(&path, "{\"line\":\"tri\n{}\n").expect("a file");
     let output = gather(folder.path(), &[path.to_str().expect("a path")]);
-    assert!(!output.status.success() && said(&output).contains("line 1"), "{}", said(&output));
+    assert!(
+        !output.status.success() && stderr_of(&output).contains("line 1"),
+        "{}",
+        stderr_of(&output)
+    );
 }
 
 /// The script for Ray with a module in place of Ray: a cell whose first measurement fails, and what
@@ -214,15 +218,15 @@ fn a_pool_measures_each_cell_and_a_failed_one_again() {
         (output, calls.replace('\n', " "))
     };
     let (output, calls) = campaign("0");
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("cell 0 failed in 1 measurements: cell 0: broken"));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr_of(&output));
+    assert!(stderr_of(&output).contains("cell 0 failed in 1 measurements: cell 0: broken"));
     assert_eq!(calls, "cell cell gather ");
     let notes = results(&folder.path().join("out"))["notes"].to_string();
     assert!(notes.contains("cell 0 of 2"), "{notes}");
     // The second start measures what failed alone, and here with a measurement that fails.
     std::fs::remove_file(folder.path().join("mark")).expect("it is there");
     let (output, calls) = campaign("1");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_of(&output));
     assert_eq!(calls, "cell cell gather ");
     let found = results(&folder.path().join("out"));
     let samples = &found["scenarios"][0]["cells"][0]["rows"][0]["samples"];
@@ -261,11 +265,11 @@ fn a_run_shows_itself_in_a_browser_until_it_ends() {
     command.args([&out, &file]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut run = Running(command.spawn().expect("the weir binary starts"));
     let mut stderr = BufReader::new(run.0.stderr.take().expect("a pipe"));
-    let mut said = String::new();
+    let mut printed = String::new();
     let address = loop {
         let mut line = String::new();
-        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "{said}");
-        said.push_str(&line);
+        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "{printed}");
+        printed.push_str(&line);
         let rest = line.strip_prefix("http://").and_then(|rest| rest.split_once('/'));
         if let Some((address, _)) = rest {
             break address.to_owned();
@@ -291,8 +295,8 @@ fn a_run_shows_itself_in_a_browser_until_it_ends() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let code = run.interrupt();
-    stderr.read_to_string(&mut said).expect("text");
-    assert_eq!(code, Some(130), "{said}");
+    stderr.read_to_string(&mut printed).expect("text");
+    assert_eq!(code, Some(130), "{printed}");
     assert!(ask().is_err(), "the page has ended with the run");
-    assert!(out.join("trials.jsonl").is_file(), "{said}");
+    assert!(out.join("trials.jsonl").is_file(), "{printed}");
 }

@@ -25,8 +25,8 @@ fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
         .output()
         .expect("the weir binary starts");
     let path = folder.path().join("results.json");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let json = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     let results: Value = serde_json::from_slice(&json).expect("JSON");
     let cells = results["scenarios"][0]["cells"].as_array().expect("cells").clone();
     let [cell] = &cells[..] else { panic!("one cell: {cells:?}") };
@@ -50,7 +50,7 @@ fn cannot(dut: &str, settings: &str, why: &str) {
     assert!(reason.contains(why), "{dut}, {settings}: {reason}");
 }
 
-/// What was run to start it.
+/// Commands that started it.
 fn commands(cell: &Value) -> String {
     let commands = cell["commands"].as_array().expect("commands").iter();
     commands.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
@@ -200,12 +200,12 @@ fn external(openflow: &str, words: &str) {
         .env("WORDS", words)
         .output()
         .expect("unshare starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let json = std::fs::read(folder.path().join("results.json"))
-        .unwrap_or_else(|error| panic!("{openflow}: {error}: {said}"));
+        .unwrap_or_else(|error| panic!("{openflow}: {error}: {stderr}"));
     let results: Value = serde_json::from_slice(&json).expect("JSON");
     let cell = &results["scenarios"][0]["cells"][0];
-    assert_eq!(cell["state"], "measured", "{openflow}: {cell}: {said}");
+    assert_eq!(cell["state"], "measured", "{openflow}: {cell}: {stderr}");
     let trials = cell["trials"].as_array().expect("trials");
     for trial in trials {
         assert!(trial["error"].is_null(), "{openflow}: {trial}");
@@ -215,21 +215,21 @@ fn external(openflow: &str, words: &str) {
 
 #[test]
 #[ignore = "needs root"]
-fn a_switch_that_runs_already_is_measured_at_the_interfaces_of_this_machine() {
+fn a_switch_that_runs_is_measured_at_this_machines_interfaces() {
     external("tcp:127.0.0.1:16653", "--listen ptcp:16653:127.0.0.1");
     external("ptcp:16653:127.0.0.1", "--controller tcp:127.0.0.1:16653 --max-backoff 0.2");
 }
 
-/// What `weir lab check` says of a switch in one version, and its exit code.
+/// Report of `weir lab check` on a switch in one version, and its exit code.
 fn check(dut: &str, of: &str, more: &[&str]) -> (Value, Option<i32>) {
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))
         .args(["lab", "check", dut, "--of", of, "--entries", "500", "--json"])
         .args(more)
         .output()
         .expect("the weir binary starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let reports: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{dut} {of}: {error}: {said}"));
+        .unwrap_or_else(|error| panic!("{dut} {of}: {error}: {stderr}"));
     (reports[0].clone(), output.status.code())
 }
 

@@ -22,9 +22,9 @@ fn cell(dut: &str, method: &str, settings: &str) -> Value {
         .arg(&scenario)
         .output()
         .expect("the weir binary starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let json = std::fs::read(folder.path().join("results.json"));
-    let json = json.unwrap_or_else(|error| panic!("{method}: {error}: {said}"));
+    let json = json.unwrap_or_else(|error| panic!("{method}: {error}: {stderr}"));
     let results: Value = serde_json::from_slice(&json).expect("JSON");
     let cells = results["scenarios"][0]["cells"].as_array().expect("cells").clone();
     let [cell] = &cells[..] else { panic!("one cell: {cells:?}") };

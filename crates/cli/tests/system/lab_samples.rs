@@ -129,6 +129,6 @@ fn a_run_that_was_cut_off_is_gone_on_with() {
         .args([folder.path(), &folder.path().join("other.toml")])
         .output()
         .expect("the weir binary starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("another campaign"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("another campaign"), "{stderr}");
 }

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What the process may map beside what it maps at its start, in kilobytes: the reserve, some ten
+/// Memory that the process may map beside that of its start, in kilobytes: the reserve, some ten
 /// thousand entries in an unoptimized build, and a heap of the allocator more than was measured.
 const ROOM_KB: u64 = 160_000;
 /// Entries that need more than the room.
@@ -105,7 +105,7 @@ impl Switch {
         (switch, log)
     }
 
-    /// What it maps, in kilobytes.
+    /// Memory that it maps, in kilobytes.
     fn mapped_kb(&self) -> u64 {
         files::proc::ProcFolder::of(self.0.id()).memory("VmSize").unwrap() / 1_024
     }

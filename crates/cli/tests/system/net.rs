@@ -35,7 +35,7 @@ fn net(folder: &Path, words: &[&str]) -> Output {
     weir(folder).arg("net").args(words).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
@@ -132,13 +132,13 @@ fn a_network_is_made_worked_in_and_gone() {
     assert_eq!(listed[0]["links"][3], serde_json::json!(["s2:7", "h3"]));
     let control = listed[0]["control"].as_str().unwrap();
     let shown = weir(at).args(["ctl", "--control", control, "--bridge", "s2", "show"]).output();
-    assert!(said(&shown.unwrap()).contains("s2-7"));
-    let people = said(&net(at, &["list"]));
+    assert!(text_of(&shown.unwrap()).contains("s2-7"));
+    let people = text_of(&net(at, &["list"]));
     assert!(people.contains("10.0.0.3/24") && people.contains("s2:7"), "{people}");
 
     assert!(net(at, &["reset-stats"]).status.success());
     let sent = net(at, &["send-packets", "--source", "h1", "--dest", "h3", "--count", "20"]);
-    assert_eq!(said(&sent), "h1 sent 20, h3 received 20\n");
+    assert_eq!(text_of(&sent), "h1 sent 20, h3 received 20\n");
     let packets = |host: &str, way: &str| {
         let stats = net(at, &["show-stats", host, "--json"]);
         let stats: Value = serde_json::from_slice(&stats.stdout).unwrap();
@@ -148,12 +148,12 @@ fn a_network_is_made_worked_in_and_gone() {
     };
     assert_eq!((packets("h1", "sent"), packets("h3", "received")), (20, 20));
     assert_eq!((packets("h1", "received"), packets("h2", "received")), (0, 0));
-    assert!(said(&net(at, &["show-stats", "h3", "--rx"])).contains("10.0.0.1:1"));
+    assert!(text_of(&net(at, &["show-stats", "h3", "--rx"])).contains("10.0.0.1:1"));
     assert!(net(at, &["reset-stats", "h3"]).status.success());
     assert_eq!((packets("h1", "sent"), packets("h3", "received")), (20, 0));
 
     let down = net(at, &["port-down", "s2", "h3"]);
-    assert_eq!(said(&down), "s2:7 is down\n");
+    assert_eq!(text_of(&down), "s2:7 is down\n");
     let lost = net(at, &["ping-all", "--timeout", "1", "--json"]);
     assert_eq!(lost.status.code(), Some(1));
     let lost: Value = serde_json::from_slice(&lost.stdout).unwrap();
@@ -162,7 +162,7 @@ fn a_network_is_made_worked_in_and_gone() {
     until("h3 is back", || net(at, &["ping-all", "--timeout", "1"]).status.code() == Some(0));
 
     let shell = net(at, &["shell", "h2", "--", "sh", "-c", "echo $WEIR_HOST; cat /proc/net/dev"]);
-    let shell = said(&shell);
+    let shell = text_of(&shell);
     assert!(shell.starts_with("h2\n") && shell.contains("eth0"), "{shell}");
     let code = net(at, &["shell", "h2", "--", "sh", "-c", "exit 7"]).status.code();
     assert_eq!(code, Some(7));
@@ -177,16 +177,16 @@ fn a_network_is_made_worked_in_and_gone() {
     ] {
         let output = net(at, words);
         assert_eq!(output.status.code(), Some(1));
-        assert!(said(&output).contains(text), "{words:?}: {}", said(&output));
+        assert!(text_of(&output).contains(text), "{words:?}: {}", text_of(&output));
     }
     assert_eq!(running.end(), Some(0));
-    assert_eq!(said(&net(at, &["list"])), "no network runs\n");
-    assert_eq!(said(&net(at, &["clean"])), "nothing was left behind\n");
+    assert_eq!(text_of(&net(at, &["list"])), "no network runs\n");
+    assert_eq!(text_of(&net(at, &["clean"])), "nothing was left behind\n");
 }
 
 #[test]
 #[ignore = "needs root"]
-fn two_networks_of_one_file_live_beside_each_other_and_a_killed_one_is_found() {
+fn two_networks_of_one_file_coexist_and_a_killed_one_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("net.toml"), NETWORK).unwrap();
@@ -196,7 +196,7 @@ fn two_networks_of_one_file_live_beside_each_other_and_a_killed_one_is_found() {
     assert_eq!(made["name"], "net-2");
     let _second_hub = hub(at, &made);
     assert!(first.line().contains("ready") && second.line().contains("ready"));
-    let several = said(&net(at, &["ping-all"]));
+    let several = text_of(&net(at, &["ping-all"]));
     assert!(several.contains("several networks run: net, net-2; name one by --name"), "{several}");
     for name in ["net", "net-2"] {
         until("all hosts reach each other", || {
@@ -212,7 +212,7 @@ fn two_networks_of_one_file_live_beside_each_other_and_a_killed_one_is_found() {
         std::os::unix::net::UnixStream::connect(&socket).is_err()
     });
     assert!(net(at, &["ping-all"]).status.success(), "the other one lives");
-    assert_eq!(said(&net(at, &["clean"])), "removed: net-2\n");
+    assert_eq!(text_of(&net(at, &["clean"])), "removed: net-2\n");
     assert!(!socket.exists());
 
     // A third one that is ended by Ctrl-C takes everything down too.
@@ -243,12 +243,12 @@ fn what_cannot_be_made_says_why() {
         let path = if file == "-" { file.into() } else { at.join(file) };
         let output = weir(at).args(["net", "up"]).arg(&path).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{file}");
-        assert!(said(&output).contains(text), "{file}: {}", said(&output));
+        assert!(text_of(&output).contains(text), "{file}: {}", text_of(&output));
     }
     for words in [&["ping-all"][..], &["shell", "h1"], &["port-down", "s1", "h1"]] {
         let output = net(at, words);
         assert_eq!(output.status.code(), Some(1));
-        assert!(said(&output).contains("no network runs"), "{}", said(&output));
+        assert!(text_of(&output).contains("no network runs"), "{}", text_of(&output));
     }
     assert_eq!(net(at, &["ping-all", "--count", "0"]).status.code(), Some(2));
     assert!(!at.join("nets").exists(), "nothing is left of what was not made");

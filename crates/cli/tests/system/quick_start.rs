@@ -48,9 +48,9 @@ fn the_quick_start_works_as_it_is_written() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{}: {said}", output.status);
-    assert!(said.contains("3 received"), "{said}");
-    assert!(said.contains("actions=NORMAL"), "{said}");
+    let output_text = [output.stdout, output.stderr].concat();
+    let output_text = String::from_utf8_lossy(&output_text);
+    assert!(output.status.success(), "{}: {output_text}", output.status);
+    assert!(output_text.contains("3 received"), "{output_text}");
+    assert!(output_text.contains("actions=NORMAL"), "{output_text}");
 }
