@@ -121,7 +121,7 @@ mod tests {
 
     /// The expected text is what `ovs-ofctl ofp-print` of Open vSwitch 3.1 prints.
     #[test]
-    fn like_tables_are_said_together() {
+    fn like_tables_are_printed_together() {
         let tables = [
             table(0, "", 0x003f_ffff, 1),
             table(1, "", 0x003f_ffff, 1),

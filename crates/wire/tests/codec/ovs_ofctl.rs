@@ -116,7 +116,7 @@ fn action_without_max_len(action: &mut Action) {
 const ONLY_1_0: &str = "add-flow/action_dec_ttl_mod_tp_src";
 
 #[test]
-fn what_1_0_says_is_said_in_1_3_too() {
+fn messages_of_1_0_have_a_form_in_1_3_too() {
     for vector in vectors().iter().filter(|vector| vector.error.is_none()) {
         let (version, xid, message) = wire::decode(&vector.bytes).unwrap();
         if version == Version::V1_0 && matches!(message, Message::FlowMod(_)) {

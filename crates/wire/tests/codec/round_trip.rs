@@ -155,7 +155,7 @@ fn long_replies_are_split_between_elements() {
 }
 
 #[test]
-fn what_cannot_be_said_is_left_out_and_counted() {
+fn what_cannot_be_encoded_is_left_out_and_counted() {
     let mut flows: Vec<_> = (0..9)
         .map(|at| random::stats(&mut Entropy::new(&bytes(at)[..200]), Version::V1_0))
         .collect();
