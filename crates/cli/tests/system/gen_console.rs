@@ -1,6 +1,7 @@
 //! `weir gen` as a program: a session of Pktgen's words over memory ports, with `weir switch
 //! --forward io` between them, typed through a pipe.
 
+use super::process::signal;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
@@ -8,11 +9,6 @@ use std::time::{Duration, Instant};
 
 fn weir() -> Command {
     Command::new(env!("CARGO_BIN_EXE_weir"))
-}
-
-fn signal(child: &Child, name: &str) {
-    let kill = format!("kill -{name} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
 /// A child that is ended with its test.
@@ -103,11 +99,11 @@ impl Typed {
     /// The end of the input, and what was said then.
     fn end(mut self) -> (Option<i32>, String, String) {
         drop(self.input.take());
-        let mut said = String::new();
-        self.output.read_to_string(&mut said).unwrap();
+        let mut printed = String::new();
+        self.output.read_to_string(&mut printed).unwrap();
         let mut errors = String::new();
         self.child.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-        (self.child.0.wait().unwrap().code(), said, errors)
+        (self.child.0.wait().unwrap().code(), printed, errors)
     }
 }
 
@@ -194,7 +190,7 @@ fn a_changed_rate_holds_once_when_the_same_port_changes_again() {
 }
 
 #[test]
-fn wrong_lines_are_told_with_their_place_and_the_others_are_done() {
+fn wrong_lines_are_reported_with_their_place_the_others_done() {
     let dir = tempfile::tempdir().unwrap();
     let mut console = Typed::start(dir.path());
     for line in ["set all rate 50", "set all rat 50", "start 7", "blink 0 on", "set 0 count 5"] {
@@ -210,7 +206,7 @@ fn wrong_lines_are_told_with_their_place_and_the_others_are_done() {
 }
 
 #[test]
-fn a_line_that_is_no_text_is_told_and_the_next_ones_are_done() {
+fn a_line_that_is_no_text_is_reported_and_the_next_ones_done() {
     let dir = tempfile::tempdir().unwrap();
     let mut console = Typed::start(dir.path());
     let long = "#".repeat(100_000);
@@ -250,10 +246,10 @@ fn a_full_disk_or_a_reader_that_has_gone_ends_the_console() {
             assert!(Instant::now() < deadline, "{why}: the console goes on");
             std::thread::sleep(Duration::from_millis(10));
         };
-        let mut said = String::new();
-        child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(status.code(), Some(1), "{said}");
-        assert!(said.contains(why), "{said}");
+        let mut printed = String::new();
+        child.0.stderr.take().unwrap().read_to_string(&mut printed).unwrap();
+        assert_eq!(status.code(), Some(1), "{printed}");
+        assert!(printed.contains(why), "{printed}");
         assert!(!kept.exists(), "{why}: the line after it was carried out");
     }
 }
@@ -382,11 +378,11 @@ fn the_same_session_runs_on_veth() {
         .arg(dir.path())
         .output()
         .unwrap();
-    let (said, errors) =
+    let (printed, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "needs root? {errors}");
-    assert!(said.contains("<Range Page>"), "{said}");
-    let stats = &said[said.find("<Stats Page>").unwrap()..];
+    assert!(printed.contains("<Range Page>"), "{printed}");
+    let stats = &printed[printed.find("<Stats Page>").unwrap()..];
     assert_eq!(numbers(stats, "Tx packets"), [3_000.0, 3_000.0]);
     assert_eq!(numbers(stats, "Tx bytes"), [384_000.0, 384_000.0]);
     // The kernel's rings may overflow where the machine stalls the switch.

@@ -1,14 +1,10 @@
 //! `weir switch` as a program beside peers that are slow, many, or both: who is served, and how
 //! much is logged.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use super::process::{DEADLINE, Running, until, weir};
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// How long anything may take.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
 const BARRIER: [u8; 8] = [4, 20, 0, 8, 0, 0, 0, 2];
@@ -19,40 +15,24 @@ const UP_MAX: usize = 1_024;
 
 /// A switch that listens on a port of this machine, with what it has logged.
 struct Switch {
-    child: Child,
+    running: Running,
     port: u16,
-    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Switch {
     fn start() -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .args(["switch", "--dpid", "a1", "--port", "null:a", "--control", "none"])
-            .args(["--listen", "ptcp:0:127.0.0.1", "--inactivity-probe", "60"])
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (log, into) =
-            (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stderr.take().unwrap()));
-        let lines = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in into.lines().map_while(Result::ok) {
-                lines.lock().unwrap().push(line);
-            }
-        });
-        let mut switch = Self { child, port: 0, log };
-        switch.port = until("the switch is ready", || {
-            assert!(switch.child.try_wait().unwrap().is_none(), "{:?}", switch.lines());
-            let ready = switch.lines().into_iter().find(|line| line.contains("ready"))?;
-            let (_, port) = ready.split_once("ptcp:")?;
-            port.split(':').next()?.parse().ok()
-        });
-        switch
+        let mut command = weir(&["switch", "--dpid", "a1", "--port", "null:a"]);
+        command.args(["--control", "none", "--listen", "ptcp:0:127.0.0.1"]);
+        let running = Running::start(command.args(["--inactivity-probe", "60"]));
+        running.says("ready");
+        let ready = running.lines().into_iter().find(|line| line.contains("ready")).unwrap();
+        let (_, port) = ready.split_once("ptcp:").unwrap();
+        let port = port.split(':').next().unwrap().parse().unwrap();
+        Self { running, port }
     }
 
     fn lines(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
+        self.running.lines()
     }
 
     /// A stream from an address of this machine to the switch.
@@ -84,25 +64,6 @@ impl Switch {
         let mut stream = self.controller(from);
         stream.write_all(&[4, 2, 0xff, 0xff, 0, 0, 0, 3, 0]).unwrap();
         stream
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(found) = attempt() {
-            return found;
-        }
-        assert!(Instant::now() < end, "in vain waited for: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

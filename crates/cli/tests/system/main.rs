@@ -19,6 +19,7 @@ mod lab_samples;
 mod lab_teardown;
 mod memory_limit;
 mod net;
+mod process;
 mod quick_start;
 mod rest;
 mod switch_process;

@@ -1,84 +1,27 @@
 //! `weir controller --rest` as a program, with `weir switch` connected to it: both versions, the
 //! switch's errors, a token, addresses that are refused.
 
+use super::process::{DEADLINE, Running, until, weir};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// How long anything may take.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(value) = attempt() {
-            return value;
-        }
-        assert!(began.elapsed() < DEADLINE, "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A program that ends with this value, with the lines of its standard error.
-struct Program {
-    child: Child,
-    log: Arc<Mutex<Vec<String>>>,
-}
-
-impl Program {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let from = BufReader::new(child.stderr.take().unwrap());
-        let log = Arc::<Mutex<Vec<String>>>::default();
-        let lines = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in from.lines().map_while(Result::ok) {
-                lines.lock().unwrap().push(line);
-            }
-        });
-        Self { child, log }
-    }
-
-    /// What stands behind a mark in a line.
-    fn says(&self, mark: &str) -> String {
-        until(mark, || {
-            let lines = self.log.lock().unwrap();
-            lines.iter().find_map(|line| line.split_once(mark).map(|(_, rest)| rest.to_owned()))
-        })
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
+use std::process::{Command, Stdio};
 
 /// A controller with REST on free ports: the program, its OpenFlow endpoint, REST's address.
-fn controller(more: &[&str]) -> (Program, String, String) {
+fn controller(more: &[&str]) -> (Running, String, String) {
     let mut arguments = vec!["controller", "idle", "--listen", "tcp:127.0.0.1:0"];
     arguments.extend(["--rest", "127.0.0.1:0"]);
     arguments.extend(more);
-    let program = Program::start(&arguments);
+    let program = Running::start(&mut weir(&arguments));
     let rest = program.says("REST on http://");
     let endpoint = program.says("listening on ");
     (program, endpoint, rest)
 }
 
-fn switch(dpid: &str, version: &str, endpoint: &str) -> Program {
+fn switch(dpid: &str, version: &str, endpoint: &str) -> Running {
     let ports = ["--port", "null:a", "--port", "null:b", "--control", "none"];
     let arguments = ["switch", "--dpid", dpid, "--protocols", version, "--controller", endpoint];
-    Program::start(&[&arguments[..], &ports].concat())
+    Running::start(&[&arguments[..], &ports].concat())
 }
 
 /// The status and the value of an answer; status 0 where there is none.
@@ -128,10 +71,10 @@ fn switches_of_both_versions_do_what_is_asked_or_say_why_not() {
         assert_eq!(flow["match"], json!({"in_port": 1}));
         let overlapping = json!({"dpid": dpid, "priority": 7, "flags": 2, "actions": [],
             "match": {"dl_src": "02:00:00:00:00:01"}});
-        let (status, said) =
+        let (status, printed) =
             ask(&rest, "POST", "/stats/flowentry/add", &overlapping.to_string(), "");
-        assert_eq!((status, &said["openflow"]["name"]), (422, &json!("OFPFMFC_OVERLAP")));
-        assert!(said["openflow"]["xid"].is_number(), "{said}");
+        assert_eq!((status, &printed["openflow"]["name"]), (422, &json!("OFPFMFC_OVERLAP")));
+        assert!(printed["openflow"]["xid"].is_number(), "{printed}");
         let clear = format!("/stats/flowentry/clear/{dpid}");
         assert_eq!(ask(&rest, "DELETE", &clear, "", "").0, 200);
     }
@@ -147,7 +90,7 @@ fn silent_switch(endpoint: &str, dpid: u8) {
     let mut stream = TcpStream::connect(endpoint.trim_start_matches("tcp:")).unwrap();
     stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1]).unwrap();
     std::thread::spawn(move || {
-        let (mut header, mut has_said) = ([0; 8], false);
+        let (mut header, mut has_answered) = ([0; 8], false);
         // It ends with the connection, which the controller ends.
         while stream.read_exact(&mut header).is_ok() {
             let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -155,7 +98,7 @@ fn silent_switch(endpoint: &str, dpid: u8) {
             if stream.read_exact(&mut body).is_err() {
                 return;
             }
-            if header[1] == FEATURES_REQUEST && !std::mem::replace(&mut has_said, true) {
+            if header[1] == FEATURES_REQUEST && !std::mem::replace(&mut has_answered, true) {
                 let mut reply = vec![1, FEATURES_REPLY, 0, 32];
                 reply.extend_from_slice(&header[4..]);
                 reply.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, dpid]);
@@ -170,7 +113,7 @@ const FEATURES_REQUEST: u8 = 5;
 const FEATURES_REPLY: u8 = 6;
 
 #[test]
-fn every_request_about_a_switch_that_never_answers_ends_with_an_error() {
+fn every_request_about_a_silent_switch_ends_with_an_error() {
     let (_controller, endpoint, rest) = controller(&["--probe-interval", "0"]);
     silent_switch(&endpoint, 1);
     until("the switch is known", || {
@@ -202,10 +145,10 @@ fn every_request_about_a_switch_that_never_answers_ends_with_an_error() {
         for (method, path, body) in requests {
             let rest = &rest;
             scope.spawn(move || {
-                let (status, said) = ask(rest, method, path, body, "");
-                let words = said["error"].as_str().unwrap_or_default();
-                assert_eq!(status, 504, "{method} {path}: {said}");
-                assert!(words.contains("not answered within 10 s"), "{method} {path}: {said}");
+                let (status, printed) = ask(rest, method, path, body, "");
+                let words = printed["error"].as_str().unwrap_or_default();
+                assert_eq!(status, 504, "{method} {path}: {printed}");
+                assert!(words.contains("not answered within 10 s"), "{method} {path}: {printed}");
             });
         }
     });
@@ -213,7 +156,7 @@ fn every_request_about_a_switch_that_never_answers_ends_with_an_error() {
 }
 
 #[test]
-fn a_token_is_demanded_and_other_addresses_are_refused_without_one() {
+fn a_token_is_demanded_and_for_other_addresses_required() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
     std::fs::write(&file, "0123456789abcdef\n").unwrap();
@@ -230,7 +173,7 @@ fn a_token_is_demanded_and_other_addresses_are_refused_without_one() {
         arguments.extend(more);
         let mut program = Command::new(env!("CARGO_BIN_EXE_weir"));
         let output = program.args(&arguments).stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(word), "{arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && printed.contains(word), "{arguments:?}: {printed}");
     }
 }

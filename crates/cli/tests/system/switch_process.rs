@@ -1,17 +1,12 @@
 //! `weir switch` and `weir ctl` as programs: the ready line, exit codes, signals, and a restart
 //! after a kill.
 
+use super::process::{signal, weir};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-
-fn weir(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
 
 /// A switch that has said that it is ready.
 fn started(dir: &Path) -> Child {
@@ -25,11 +20,6 @@ fn started(dir: &Path) -> Child {
     let ready = lines.map(Result::unwrap).find(|line| line.contains("ready"));
     assert!(ready.is_some(), "the switch ended before it was ready");
     child
-}
-
-fn signal(child: &Child, name: &str) {
-    let kill = format!("kill -{name} {}", child.id());
-    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
 fn ctl(dir: &Path, arguments: &[&str]) -> Output {
@@ -49,10 +39,10 @@ fn signals_end_the_switch_well_and_unlink_its_sockets() {
 }
 
 /// Reads the log up to a line with this text.
-fn until_said(log: &mut impl BufRead, text: &str) {
-    let mut said = String::new();
-    while !said.contains(text) {
-        assert_ne!(log.read_line(&mut said).unwrap(), 0, "the switch has ended: {said}");
+fn until_logged(log: &mut impl BufRead, text: &str) {
+    let mut printed = String::new();
+    while !printed.contains(text) {
+        assert_ne!(log.read_line(&mut printed).unwrap(), 0, "the switch has ended: {printed}");
     }
 }
 
@@ -68,13 +58,13 @@ fn sighup_reloads_the_file() {
     let mut switch = weir(&["switch", "--config"]);
     let mut child = switch.arg(&toml).stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(child.stderr.take().unwrap());
-    until_said(&mut log, "ready");
+    until_logged(&mut log, "ready");
     write("port = [\"1=null:a\", \"2=null:b\"]\n");
     signal(&child, "HUP");
-    until_said(&mut log, "port added: 2=null:b");
+    until_logged(&mut log, "port added: 2=null:b");
     write("port = [\"1=null:a\"]\ntables = 3\n");
     signal(&child, "HUP");
-    until_said(&mut log, "toml:3:10: tables: cannot change");
+    until_logged(&mut log, "toml:3:10: tables: cannot change");
     let shown = String::from_utf8(ctl(dir.path(), &["ports"]).stdout).unwrap();
     assert_eq!(shown.lines().count(), 2, "{shown}");
     signal(&child, "TERM");
@@ -150,7 +140,7 @@ fn sighup_without_a_file_changes_nothing() {
     let mut child = started(dir.path());
     signal(&child, "HUP");
     let mut log = BufReader::new(child.stderr.take().unwrap());
-    until_said(&mut log, "started without --config");
+    until_logged(&mut log, "started without --config");
     assert!(ctl(dir.path(), &["show"]).status.success());
     signal(&child, "TERM");
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -166,12 +156,15 @@ fn the_script_for_the_suites_passes_fail_mode_and_back_off_on() {
         let output = command.env_remove("DUT_DIR").output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = asked(&[]);
-    assert!(said.contains("--fail-mode secure") && !said.contains("--max-backoff"), "{said}");
-    let said = asked(&[("DUT_FAIL_MODE", "standalone"), ("DUT_MAX_BACKOFF", "0.5")]);
-    assert!(said.contains("--fail-mode standalone --max-backoff 0.5"), "{said}");
-    let words: Vec<_> = said.split_whitespace().chain(["--check-config"]).collect();
-    assert!(weir(&words).output().unwrap().status.success(), "the switch takes them: {said}");
+    let printed = asked(&[]);
+    assert!(
+        printed.contains("--fail-mode secure") && !printed.contains("--max-backoff"),
+        "{printed}"
+    );
+    let printed = asked(&[("DUT_FAIL_MODE", "standalone"), ("DUT_MAX_BACKOFF", "0.5")]);
+    assert!(printed.contains("--fail-mode standalone --max-backoff 0.5"), "{printed}");
+    let words: Vec<_> = printed.split_whitespace().chain(["--check-config"]).collect();
+    assert!(weir(&words).output().unwrap().status.success(), "the switch takes them: {printed}");
 }
 
 #[test]

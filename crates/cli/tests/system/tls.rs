@@ -4,75 +4,9 @@
 //! Root is not needed. Where a program is missing its test fails and says so; the first step of
 //! `cargo xtask test` installs them.
 
-use std::io::{BufRead, BufReader};
+use super::process::{Running, free_port, text, until, weir};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// How long anything may take.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(found) = attempt() {
-            return found;
-        }
-        assert!(Instant::now() < end, "in vain waited for: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A program in the background, with what it has said on standard error; it ends with the value.
-struct Running {
-    child: Child,
-    said: Arc<Mutex<String>>,
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        let name = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| {
-            panic!("{name}: {error}; `cargo xtask test` as root installs it")
-        });
-        let said = Arc::new(Mutex::new(String::new()));
-        let (lines, into) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&said));
-        std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                into.lock().unwrap().push_str(&(line + "\n"));
-            }
-        });
-        Self { child, said }
-    }
-
-    fn said(&self) -> String {
-        self.said.lock().unwrap().clone()
-    }
-
-    /// What it says behind `mark`, up to the end of the word.
-    fn says(&mut self, mark: &str) -> String {
-        until(mark, || {
-            let said = self.said();
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none() || said.contains(mark), "ended before {mark:?}: {said}");
-            let rest = said.split_once(mark)?.1;
-            Some(rest.split([',', ' ', '\n']).next().unwrap_or_default().to_owned())
-        })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            eprintln!("{}", self.said());
-        }
-    }
-}
+use std::process::{Command, Output, Stdio};
 
 fn ended(command: &mut Command) -> Output {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -80,10 +14,6 @@ fn ended(command: &mut Command) -> Output {
         .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("{name}: {error}; `cargo xtask test` as root installs it"))
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn done(command: &mut Command) -> String {
@@ -111,7 +41,7 @@ impl Side {
     }
 }
 
-/// Who made the certificates.
+/// The program that made the certificates.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     OvsPki,
@@ -148,18 +78,12 @@ fn sides(maker: Maker, dir: &Path) -> (Side, Side) {
     }
 }
 
-fn weir(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(arguments);
-    command
-}
-
 /// A switch that listens with TLS, and its port.
 fn listening(dir: &Path, side: &Side) -> (Running, String) {
     let mut command = weir(&["switch", "--dpid", "a1", "--port", "null:a"]);
     command.args(["--listen", "pssl:0:127.0.0.1", "--control"]).arg(dir.join("ctl"));
-    let mut switch = Running::start(command.args(side.options()));
-    let place = switch.says("listening on pssl:");
+    let switch = Running::start(command.args(side.options()));
+    let place = switch.word_after("listening on pssl:");
     (switch, place.split(':').next().unwrap().to_owned())
 }
 
@@ -167,8 +91,8 @@ fn listening(dir: &Path, side: &Side) -> (Running, String) {
 fn connecting(dir: &Path, side: &Side, port: &str) -> Running {
     let mut command = weir(&["switch", "--dpid", "a1", "--port", "null:a", "--controller"]);
     command.arg(format!("ssl:127.0.0.1:{port}")).args(["--max-backoff", "1", "--control"]);
-    let mut switch = Running::start(command.arg(dir.join("ctl")).args(side.options()));
-    switch.says("connected controller=");
+    let switch = Running::start(command.arg(dir.join("ctl")).args(side.options()));
+    switch.word_after("connected controller=");
     switch
 }
 
@@ -178,12 +102,6 @@ fn ofctl(side: &Side, port: &str, words: &[&str]) -> Command {
     command
 }
 
-/// A port that nobody listens on now.
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
-}
-
 #[test]
 fn our_own_switch_and_controller_meet_whoever_listens() {
     let dir = tempfile::tempdir().unwrap();
@@ -191,14 +109,14 @@ fn our_own_switch_and_controller_meet_whoever_listens() {
     let (_listening, port) = listening(dir.path(), &sw);
     let mut command = weir(&["controller", "hub", "--listen", "ssl:127.0.0.1:0", "--connect"]);
     command.arg(format!("ssl:127.0.0.1:{port}"));
-    let mut controller = Running::start(command.args(ctl.options()));
-    let place = controller.says("listening on ssl:127.0.0.1:");
-    controller.says("switch 00000000000000a1 is ready");
+    let controller = Running::start(command.args(ctl.options()));
+    let place = controller.word_after("listening on ssl:127.0.0.1:");
+    controller.word_after("switch 00000000000000a1 is ready");
     let beside = tempfile::tempdir().unwrap();
     let mut second = weir(&["switch", "--dpid", "a2", "--port", "null:a", "--controller"]);
     second.arg(format!("ssl:127.0.0.1:{place}")).arg("--control").arg(beside.path().join("ctl"));
     let _connecting = Running::start(second.args(sw.options()));
-    controller.says("switch 00000000000000a2 is ready");
+    controller.word_after("switch 00000000000000a2 is ready");
 }
 
 #[test]
@@ -209,9 +127,9 @@ fn a_missing_file_ends_the_start_with_its_option() {
     let listen = ["--listen", "pssl:0:127.0.0.1"];
     for program in [&["switch", "--port", "null:a"][..], &["controller", "hub"]] {
         let output = ended(weir(program).args(listen).args(nothing.options()));
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("--private-key") && said.contains("nothing.pem"), "{said}");
+        let printed = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(printed.contains("--private-key") && printed.contains("nothing.pem"), "{printed}");
     }
     let output = ended(weir(&["switch", "--port", "null:a"]).args(listen));
     assert!(text(&output).contains("TLS needs private-key and certificate and ca-cert"));
@@ -225,14 +143,14 @@ fn ovs_ofctl_asks_the_switch_with_certificates_of_either_maker() {
         let (ours, theirs) = sides(maker, dir.path());
         let (_switch, port) = listening(dir.path(), &ours);
         for version in ["OpenFlow10", "OpenFlow13"] {
-            let said = done(&mut ofctl(&theirs, &port, &["-O", version, "show"]));
-            assert!(said.contains("dpid:00000000000000a1"), "{maker:?}: {said}");
+            let printed = done(&mut ofctl(&theirs, &port, &["-O", version, "show"]));
+            assert!(printed.contains("dpid:00000000000000a1"), "{maker:?}: {printed}");
         }
         let mut add = Command::new("ovs-ofctl");
         add.args(theirs.options()).args(["-O", "OpenFlow13", "add-flow"]);
         done(add.arg(format!("ssl:127.0.0.1:{port}")).arg("priority=7,actions=drop"));
-        let said = done(&mut ofctl(&theirs, &port, &["-O", "OpenFlow13", "dump-flows"]));
-        assert!(said.contains("priority=7 actions=drop"), "{said}");
+        let printed = done(&mut ofctl(&theirs, &port, &["-O", "OpenFlow13", "dump-flows"]));
+        assert!(printed.contains("priority=7 actions=drop"), "{printed}");
     }
 }
 
@@ -246,9 +164,9 @@ fn wrong_certificates_are_refused_and_both_logs_say_why() {
     let mixed = Side { trusted: theirs.trusted.clone(), ..stranger };
     let output = ended(&mut ofctl(&mixed, &port, &["-O", "OpenFlow13", "show"]));
     assert!(!output.status.success() && text(&output).contains("unknown ca"), "{}", text(&output));
-    switch.says("is not signed by the CA in --ca-cert");
-    let said = done(&mut ofctl(&theirs, &port, &["-O", "OpenFlow13", "show"]));
-    assert!(said.contains("OFPT_FEATURES_REPLY"), "others are served: {said}");
+    switch.word_after("is not signed by the CA in --ca-cert");
+    let printed = done(&mut ofctl(&theirs, &port, &["-O", "OpenFlow13", "show"]));
+    assert!(printed.contains("OFPT_FEATURES_REPLY"), "others are served: {printed}");
 }
 
 #[test]
@@ -264,12 +182,12 @@ fn openssl_agrees_on_tls_1_2_and_1_3_and_on_nothing_older() {
         text(&ended(command.arg("-key").arg(&theirs.key)))
     };
     for (version, name) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
-        let said = connect(version);
-        assert!(said.contains("Verification: OK"), "{said}");
-        assert!(said.contains(&format!("New, {name}, Cipher is")), "{said}");
+        let printed = connect(version);
+        assert!(printed.contains("Verification: OK"), "{printed}");
+        assert!(printed.contains(&format!("New, {name}, Cipher is")), "{printed}");
     }
-    let said = connect("-tls1_1");
-    assert!(said.contains("Cipher is (NONE)"), "{said}");
+    let printed = connect("-tls1_1");
+    assert!(printed.contains("Cipher is (NONE)"), "{printed}");
 }
 
 #[test]
@@ -277,15 +195,15 @@ fn openssl_agrees_on_tls_1_2_and_1_3_and_on_nothing_older() {
 fn the_switch_serves_ovs_testcontroller() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, theirs) = sides(Maker::OvsPki, dir.path());
-    let port = free_port();
+    let port = free_port().to_string();
     let mut command = Command::new("ovs-testcontroller");
     command.env("OVS_RUNDIR", dir.path()).arg(format!("pssl:{port}:127.0.0.1"));
     let unixctl = format!("--unixctl={}", dir.path().join("testcontroller.ctl").display());
     let _controller = Running::start(command.args(theirs.options()).arg(unixctl));
     let _switch = connecting(dir.path(), &ours, &port);
     until("the table-miss entry of the controller", || {
-        let said = done(weir(&["ctl", "dump-flows", "--control"]).arg(dir.path().join("ctl")));
-        said.contains("CONTROLLER").then_some(())
+        let printed = done(weir(&["ctl", "dump-flows", "--control"]).arg(dir.path().join("ctl")));
+        printed.contains("CONTROLLER").then_some(())
     });
 }
 
@@ -294,15 +212,15 @@ fn the_switch_serves_ovs_testcontroller() {
 fn os_ken_serves_the_switch() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, theirs) = sides(Maker::OvsPki, dir.path());
-    let port = free_port();
+    let port = free_port().to_string();
     let script = dir.path().join("osken_tls.py");
     std::fs::write(&script, OS_KEN_SCRIPT).unwrap();
     let mut command = Command::new(os_ken_python());
     command.arg(&script).arg(&port).args([&theirs.key, &theirs.certificate, &theirs.trusted]);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    let mut controller = Running::start(&mut command);
+    let controller = Running::start(&mut command);
     let _switch = connecting(dir.path(), &ours, &port);
-    assert_eq!(controller.says("features of "), "161");
+    assert_eq!(controller.word_after("features of "), "161");
 }
 
 /// Starts os-ken's own application manager with an application that reports the switch.
@@ -345,8 +263,8 @@ fn ovs_vswitchd_serves_the_controller() {
     let dir = tempfile::tempdir().unwrap();
     let (theirs, ours) = sides(Maker::OvsPki, dir.path());
     let mut command = weir(&["controller", "learning-switch", "--listen", "ssl:127.0.0.1:0"]);
-    let mut controller = Running::start(command.args(ours.options()));
-    let place = controller.says("listening on ssl:");
+    let controller = Running::start(command.args(ours.options()));
+    let place = controller.word_after("listening on ssl:");
     let at = |name: &str| dir.path().join(name);
     let ovs = |program: &str| {
         let mut command = Command::new(program);
@@ -385,9 +303,9 @@ fn ovs_vswitchd_serves_the_controller() {
         "br0",
         &target,
     ]);
-    let said = until("the switch at the controller", || {
-        let said = controller.said();
-        said.contains("00000000000000b7").then_some(said)
+    let printed = until("the switch at the controller", || {
+        let printed = controller.lines().join("\n");
+        printed.contains("00000000000000b7").then_some(printed)
     });
-    assert!(said.contains("ready") || said.contains("OpenFlow"), "{said}");
+    assert!(printed.contains("ready") || printed.contains("OpenFlow"), "{printed}");
 }

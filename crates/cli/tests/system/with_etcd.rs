@@ -6,7 +6,8 @@ mod bench;
 mod fabric;
 mod roles;
 
-use bench::{BY_HUB, Bench, NODES, until};
+use super::process::{Running, signal, until};
+use bench::{BY_HUB, Bench, NODES};
 use channel::Endpoint;
 use channel::pki::{self, CertificateRequest};
 use client::{Client, ClientSettings};
@@ -26,7 +27,7 @@ fn entries(bench: &Bench) -> BTreeMap<usize, u32> {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_a_master_that_is_killed_under_load_is_replaced_and_nothing_is_lost() {
+fn with_etcd_a_master_killed_under_load_is_replaced_without_loss() {
     let mut bench = Bench::start("hub", SWITCHES, "OpenFlow13");
     bench.until_even_shares();
     let first = entries(&bench);
@@ -86,7 +87,7 @@ fn with_etcd_a_rolling_restart_loses_no_entry_and_leaves_no_gap() {
         first.keys().map(|number| (*number, bench.numbers(*number, BY_HUB).len())).collect();
     for node in NODES {
         let program = &mut bench.controllers.get_mut(node).unwrap();
-        program.signal("-TERM");
+        signal(&program.child, "TERM");
         let ended = until("its end", || program.child.try_wait().unwrap());
         assert!(ended.success(), "{ended}");
         bench.controllers.remove(node);
@@ -117,13 +118,13 @@ fn with_etcd_a_master_that_wakes_up_late_is_none_any_more() {
     std::thread::sleep(Duration::from_secs(3));
     let late = bench.until_served()[&1].0;
     let asleep = bench.controllers.remove(late).unwrap();
-    asleep.signal("-STOP");
+    signal(&asleep.child, "STOP");
     bench.until_served();
     bench.until_forwarded();
-    asleep.signal("-CONT");
+    signal(&asleep.child, "CONT");
     until("that it stands back", || {
-        let said = asleep.said();
-        let last = |mark: &str| said.iter().rposition(|(_, line)| line.contains(mark));
+        let printed = asleep.timed_lines();
+        let last = |mark: &str| printed.iter().rposition(|(_, line)| line.contains(mark));
         (last("stands by") > last("is master of it")).then_some(())
     });
     bench.controllers.insert(late, asleep);
@@ -146,7 +147,7 @@ fn with_etcd_a_master_that_wakes_up_late_is_none_any_more() {
     let master = bench.until_served()[&1].0;
     bench.kill_controller(master);
     until("a line about it", || {
-        let all = bench.controllers.values().flat_map(bench::Program::said);
+        let all = bench.controllers.values().flat_map(Running::timed_lines);
         all.into_iter().any(|(_, line)| line.contains("refuses the role of master")).then_some(())
     });
     assert!(bench.has_entry(1));
@@ -154,7 +155,7 @@ fn with_etcd_a_master_that_wakes_up_late_is_none_any_more() {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_gone_the_network_forwards_and_masters_come_back_with_it() {
+fn with_etcd_gone_the_network_forwards_until_it_comes_back() {
     let mut bench = Bench::start("hub", 3, "OpenFlow13");
     let first = entries(&bench);
     let no_master = |bench: &Bench| {
@@ -175,15 +176,15 @@ fn with_etcd_gone_the_network_forwards_and_masters_come_back_with_it() {
     bench.until_forwarded();
     bench.check_no_loss(&first);
     for program in bench.controllers.values() {
-        let said = program.said();
-        let troubles = said.iter().filter(|(_, line)| line.contains("trying again"));
-        assert!(troubles.count() < 40, "{said:?}");
+        let printed = program.timed_lines();
+        let troubles = printed.iter().filter(|(_, line)| line.contains("trying again"));
+        assert!(troubles.count() < 40, "{printed:?}");
     }
 }
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_a_switch_of_1_0_is_served_by_one_and_the_others_are_silent() {
+fn with_etcd_a_switch_of_1_0_is_served_by_one_node_only() {
     let mut bench = Bench::start("hub", 2, "OpenFlow10");
     bench.until_forwarded();
     let begun = bench.numbers(1, BY_HUB).len();
@@ -224,9 +225,9 @@ fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
         command.arg("--cluster-ca").arg(file("cacert.pem"));
         command.arg("--cluster-certificate").arg(file("node-cert.pem"));
         command.arg("--cluster-private-key").arg(file("node-privkey.pem"));
-        let program = bench::Program::of(&mut command);
-        let endpoint = program.tells("listening on ");
-        let rest = program.tells("REST on http://");
+        let program = bench::Running::start(&mut command);
+        let endpoint = program.says("listening on ");
+        let rest = program.says("REST on http://");
         (program, endpoint, rest)
     };
     let (a, b) = (node("a"), node("b"));
@@ -240,7 +241,7 @@ fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
     std::fs::write(&config, head + &bridge(1, "a") + &bridge(2, "b")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["switch", "--control", "none", "--config"]).arg(&config);
-    let _switches = bench::Program::of(&mut command);
+    let _switches = bench::Running::start(&mut command);
     let seen = |rest: &str, path: &str| -> Vec<serde_json::Value> {
         bench::get(rest, path).as_array().cloned().unwrap_or_default()
     };
@@ -257,7 +258,7 @@ fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
 }
 
 #[test]
-fn what_is_wrong_with_a_cluster_is_said_at_the_start() {
+fn what_is_wrong_with_a_cluster_is_reported_at_the_start() {
     for (arguments, code, why) in [
         (&["--cluster", "http://127.0.0.1:2379"][..], 2, "begins with etcd:"),
         (&["--cluster", "etcd:https://127.0.0.1:2379"], 1, "needs --cluster-ca FILE"),
@@ -267,27 +268,27 @@ fn what_is_wrong_with_a_cluster_is_said_at_the_start() {
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         let output = command.args(["controller", "hub"]).args(arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        assert!(said.contains(why), "{arguments:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+        assert!(printed.contains(why), "{arguments:?}: {printed}");
     }
 }
 
 #[test]
-fn without_etcd_a_controller_waits_for_it_and_ends_when_it_is_told_to() {
+fn without_etcd_a_controller_waits_for_it_and_ends_by_a_signal() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     // Nobody listens on the discard port.
     command.args(["controller", "hub", "--listen", "tcp:127.0.0.1:0"]);
     command.args(["--cluster", "etcd:http://127.0.0.1:9"]);
-    let mut program = bench::Program::of(&mut command);
+    let mut program = bench::Running::start(&mut command);
     program.says("cannot join the cluster");
-    let told = Instant::now();
-    program.signal("-TERM");
+    let asked = Instant::now();
+    signal(&program.child, "TERM");
     let ended = until("its end", || program.child.try_wait().unwrap());
-    assert!(ended.success(), "{ended} after {:?}", told.elapsed());
+    assert!(ended.success(), "{ended} after {:?}", asked.elapsed());
 }
 
-/// What a command of the page prints, on this etcd and for the cluster of the benches.
+/// The output of a command of the page, on this etcd and for the cluster of the benches.
 fn etcdctl(etcd: &EtcdProcess, line: &str) -> Vec<String> {
     let line = line.replace("/weir/lab/", "/weir/test/");
     let output = Command::new("sh")
@@ -296,10 +297,10 @@ fn etcdctl(etcd: &EtcdProcess, line: &str) -> Vec<String> {
         .env("ETCDCTL_ENDPOINTS", etcd.server())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{line}: {said}(etcdctl is in Debian's package etcd-client: cargo xtask test as root)"
+        "{line}: {printed}(etcdctl is in Debian's package etcd-client: cargo xtask test as root)"
     );
     let lines = String::from_utf8(output.stdout).unwrap();
     lines.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()

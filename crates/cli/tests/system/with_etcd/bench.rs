@@ -2,97 +2,28 @@
 //! switch has numbered frames that a flow entry forwards, numbered frames that the hub must
 //! forward, and a capture of all that comes out; so whatever is lost is seen. Nothing of it stays.
 
+use crate::process::{DEADLINE, Running, free_port, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 use tempfile::TempDir;
 use testkit::EtcdProcess;
-
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
 
 /// The EtherTypes of frames that a flow entry forwards, and of those that the hub does.
 pub(crate) const BY_FLOW: u16 = 0x88b5;
 pub(crate) const BY_HUB: u16 = 0x88b6;
 
-/// Where a frame's number stands.
+/// The offset of a frame's number.
 const NUMBER_AT: usize = 14;
-
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + WITHIN;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "not within {} s: {what}", WITHIN.as_secs());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A program with what it has said on standard error, and when.
-pub(crate) struct Program {
-    pub(crate) child: Child,
-    said: Arc<Mutex<Vec<(Instant, String)>>>,
-}
-
-impl Program {
-    pub(crate) fn of(command: &mut Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let said: Arc<Mutex<Vec<(Instant, String)>>> = Arc::default();
-        let (lines, into) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&said));
-        std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
-                into.lock().unwrap().push((Instant::now(), line));
-            }
-        });
-        Self { child, said }
-    }
-
-    pub(crate) fn said(&self) -> Vec<(Instant, String)> {
-        self.said.lock().unwrap().clone()
-    }
-
-    /// Waits until it says something with this in it.
-    pub(crate) fn says(&self, mark: &str) {
-        until(mark, || self.said().iter().any(|(_, line)| line.contains(mark)).then_some(()));
-    }
-
-    /// Waits until it says something with this in it; what stands behind it.
-    pub(crate) fn tells(&self, mark: &str) -> String {
-        until(mark, || {
-            let said = self.said();
-            said.iter().find_map(|(_, line)| Some(line.split_once(mark)?.1.to_owned()))
-        })
-    }
-
-    pub(crate) fn signal(&self, signal: &str) {
-        let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(kill.unwrap().success());
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // It may have ended by itself; a stopped one is ended too.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            for (_, line) in self.said() {
-                eprintln!("{}: {line}", self.child.id());
-            }
-        }
-    }
-}
 
 pub(crate) struct Bench {
     pub(crate) etcd: EtcdProcess,
-    pub(crate) controllers: BTreeMap<&'static str, Program>,
-    pub(crate) switches: Vec<Program>,
+    pub(crate) controllers: BTreeMap<&'static str, Running>,
+    pub(crate) switches: Vec<Running>,
     ports: BTreeMap<&'static str, u16>,
     app: &'static str,
     dir: TempDir,
@@ -129,12 +60,12 @@ impl Bench {
         command.arg(format!("tcp:127.0.0.1:{}", self.ports[node]));
         command.arg("--cluster").arg(format!("etcd:http://{}", self.etcd.server()));
         command.args(["--cluster-name", "test", "--node-id", node, "--cluster-ttl", "1"]);
-        let program = Program::of(&mut command);
+        let program = Running::start(&mut command);
         program.says("listening on");
         self.controllers.insert(node, program);
     }
 
-    fn start_switch(&self, number: usize, protocols: &str) -> Program {
+    fn start_switch(&self, number: usize, protocols: &str) -> Running {
         let dir = self.dir.path();
         let replay = |port: usize, file: &str, rate: u32| {
             let file = dir.join(file).display().to_string();
@@ -149,7 +80,7 @@ impl Bench {
             command.args(["--controller", &format!("tcp:127.0.0.1:{port}")]);
         }
         command.arg("--listen").arg(format!("punix:{}", self.openflow_of(number).display()));
-        Program::of(command.arg("--control").arg(self.control_of(number)))
+        Running::start(command.arg("--control").arg(self.control_of(number)))
     }
 
     fn capture_of(&self, number: usize) -> PathBuf {
@@ -160,7 +91,7 @@ impl Bench {
         self.dir.path().join(format!("ctl{number}"))
     }
 
-    /// Where other controllers reach the switch.
+    /// The socket at which other controllers reach the switch.
     pub(crate) fn openflow_of(&self, number: usize) -> PathBuf {
         self.dir.path().join(format!("of{number}"))
     }
@@ -179,7 +110,7 @@ impl Bench {
         let mut masters: BTreeMap<usize, Vec<(&'static str, Instant)>> =
             (1..=self.switches.len()).map(|number| (number, Vec::new())).collect();
         for (node, program) in &self.controllers {
-            let said = program.said();
+            let printed = program.timed_lines();
             for (number, masters) in &mut masters {
                 let own = |line: &str| {
                     let rest = line.split_once(&format!("switch {number:016x}"))?.1;
@@ -189,7 +120,7 @@ impl Bench {
                         _ => None,
                     }
                 };
-                let last = said.iter().rev().find_map(|(at, line)| Some((*at, own(line)?)));
+                let last = printed.iter().rev().find_map(|(at, line)| Some((*at, own(line)?)));
                 if let Some((at, true)) = last {
                     masters.push((node, at));
                 }
@@ -210,7 +141,7 @@ impl Bench {
         })
     }
 
-    /// How many switches each node is master of.
+    /// The number of switches that each node is master of.
     pub(crate) fn shares(&self) -> BTreeMap<&'static str, usize> {
         let mut shares = BTreeMap::new();
         for (node, _) in self.until_served().values() {
@@ -230,8 +161,8 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
         command.arg("ctl").arg("--control").arg(self.control_of(number)).args(words);
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {printed}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -280,12 +211,12 @@ impl Bench {
     }
 }
 
-/// What REST answers to a question; nothing when there is no answer.
+/// REST's answer to a question; nothing when there is no answer.
 pub(crate) fn get(address: &str, path: &str) -> Value {
     let mut answer = String::new();
     let mut exchange = || -> std::io::Result<()> {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(WITHIN))?;
+        stream.set_read_timeout(Some(DEADLINE))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
         stream.read_to_string(&mut answer).map(drop)
     };
@@ -324,10 +255,4 @@ pub(crate) fn numbers(bytes: &[u8], ethertype: u16) -> Vec<u32> {
         at += 16 + len as usize;
     }
     numbers
-}
-
-/// A port that nobody listens on now.
-pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }

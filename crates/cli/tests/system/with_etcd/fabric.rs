@@ -1,7 +1,8 @@
 //! Shortest paths in a cluster: one node has all switches of a ring, and when it is killed another
 //! one takes all of them over, while what flows goes on and nothing goes round.
 
-use super::bench::{BY_FLOW, BY_HUB, Program, capture, free_port, numbers, until};
+use super::bench::{BY_FLOW, BY_HUB, capture, numbers};
+use crate::process::{Running, free_port, until};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,10 +51,10 @@ fn bridges(dir: &Path, controllers: &[u16]) -> String {
 }
 
 /// Whether a node is master of all switches, by what it has said of each last.
-fn has_all(node: &Program) -> bool {
-    let said = node.said();
+fn has_all(node: &Running) -> bool {
+    let printed = node.timed_lines();
     (1..=SWITCHES).all(|number| {
-        let last = said.iter().rev().find_map(|(_, line)| {
+        let last = printed.iter().rev().find_map(|(_, line)| {
             let rest = line.split_once(&format!("switch {number:016x}"))?.1;
             let is_one = rest.contains("is master of it");
             (is_one || rest.contains("stands by") || rest.contains("is down")).then_some(is_one)
@@ -74,7 +75,7 @@ fn last(seen: &[Vec<u32>; 2]) -> [u32; 2] {
     [0, 1].map(|from| seen[from].iter().copied().max().unwrap_or(0))
 }
 
-/// How often each number from `first` on has come.
+/// The number of times that each number from `first` on has come.
 fn counts(seen: &[u32], first: u32) -> BTreeMap<u32, usize> {
     let last = seen.iter().copied().max().unwrap_or(first);
     let mut counts: BTreeMap<u32, usize> = (first..=last).map(|number| (number, 0)).collect();
@@ -100,7 +101,7 @@ fn until_steady(dir: &Path) -> [u32; 2] {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_shortest_paths_go_on_when_the_node_that_has_all_switches_is_killed() {
+fn with_etcd_shortest_paths_go_on_when_their_node_is_killed() {
     let etcd = EtcdProcess::start();
     let dir = tempfile::tempdir().unwrap();
     capture(&dir.path().join("one.pcap"), BY_FLOW);
@@ -111,7 +112,7 @@ fn with_etcd_shortest_paths_go_on_when_the_node_that_has_all_switches_is_killed(
     bytes[40..52].rotate_left(6);
     std::fs::write(&file, bytes).unwrap();
     let ports = [free_port(), free_port(), free_port()];
-    let mut nodes: Vec<Program> = ports
+    let mut nodes: Vec<Running> = ports
         .iter()
         .enumerate()
         .map(|(number, port)| {
@@ -119,7 +120,7 @@ fn with_etcd_shortest_paths_go_on_when_the_node_that_has_all_switches_is_killed(
             command.args(["controller", "shortest-path", "--cluster-name", "fabric"]);
             command.args(["--listen", &format!("tcp:127.0.0.1:{port}"), "--cluster-ttl", "1"]);
             command.arg("--cluster").arg(format!("etcd:http://{}", etcd.server()));
-            let node = Program::of(command.args(["--node-id", &format!("n{number}")]));
+            let node = Running::start(command.args(["--node-id", &format!("n{number}")]));
             node.says("listening on");
             node
         })
@@ -129,7 +130,7 @@ fn with_etcd_shortest_paths_go_on_when_the_node_that_has_all_switches_is_killed(
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     let control = dir.path().join("ctl");
     command.args(["switch", "--config"]).arg(&config).arg("--control").arg(&control);
-    let _switches = Program::of(&mut command);
+    let _switches = Running::start(&mut command);
     for (host, _) in HOSTS {
         for entry in ["in_port=2,actions=output:1", "in_port=1,actions=output:3"] {
             until("the bridge of a host", || {

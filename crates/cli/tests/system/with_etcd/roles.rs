@@ -1,7 +1,7 @@
-//! What apps are told of roles in a cluster: of the decision for them, of a hand-over, and of a
+//! Roles that apps of a cluster learn of: the decision for them, a hand-over, and of a
 //! controller beyond the cluster that takes the switch away.
 
-use super::bench::{Program, until};
+use crate::process::{Running, until};
 use channel::Endpoint;
 use client::{Client, ClientSettings};
 use controller::{
@@ -64,7 +64,7 @@ fn has(notes: &Notes, expected: &[&str]) -> Option<()> {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_apps_are_told_which_role_their_controller_has() {
+fn with_etcd_apps_learn_which_role_their_controller_has() {
     let etcd = EtcdProcess::start();
     let dir = tempfile::tempdir().unwrap();
     let openflow = dir.path().join("of");
@@ -75,7 +75,7 @@ fn with_etcd_apps_are_told_which_role_their_controller_has() {
         command.arg("--controller").arg(node.running.endpoints()[0].to_string());
     }
     command.args(["--max-backoff", "0.2", "--listen"]);
-    let _switch = Program::of(command.arg(format!("punix:{}", openflow.display())));
+    let _switch = Running::start(command.arg(format!("punix:{}", openflow.display())));
     let dpid = DatapathId(7);
     let is_master = until("a master", || {
         nodes.iter().position(|node| has(&node.notes, &["ready", "master (cluster)"]).is_some())
