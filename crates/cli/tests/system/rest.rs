@@ -21,7 +21,7 @@ fn controller(more: &[&str]) -> (Running, String, String) {
 fn switch(dpid: &str, version: &str, endpoint: &str) -> Running {
     let ports = ["--port", "null:a", "--port", "null:b", "--control", "none"];
     let arguments = ["switch", "--dpid", dpid, "--protocols", version, "--controller", endpoint];
-    Running::start(&[&arguments[..], &ports].concat())
+    Running::start(weir(&arguments).args(ports))
 }
 
 /// The status and the value of an answer; status 0 where there is none.

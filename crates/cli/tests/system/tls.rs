@@ -160,7 +160,7 @@ fn wrong_certificates_are_refused_and_both_logs_say_why() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (ours, theirs) = sides(Maker::OvsPki, dir.path());
     let (_, stranger) = sides(Maker::WeirPki, other.path());
-    let (mut switch, port) = listening(dir.path(), &ours);
+    let (switch, port) = listening(dir.path(), &ours);
     let mixed = Side { trusted: theirs.trusted.clone(), ..stranger };
     let output = ended(&mut ofctl(&mixed, &port, &["-O", "OpenFlow13", "show"]));
     assert!(!output.status.success() && text(&output).contains("unknown ca"), "{}", text(&output));

@@ -27,7 +27,7 @@ fn entries(bench: &Bench) -> BTreeMap<usize, u32> {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
-fn with_etcd_a_master_killed_under_load_is_replaced_without_loss() {
+fn with_etcd_a_master_killed_under_load_is_replaced_losslessly() {
     let mut bench = Bench::start("hub", SWITCHES, "OpenFlow13");
     bench.until_even_shares();
     let first = entries(&bench);
@@ -225,7 +225,7 @@ fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
         command.arg("--cluster-ca").arg(file("cacert.pem"));
         command.arg("--cluster-certificate").arg(file("node-cert.pem"));
         command.arg("--cluster-private-key").arg(file("node-privkey.pem"));
-        let program = bench::Running::start(&mut command);
+        let program = Running::start(&mut command);
         let endpoint = program.says("listening on ");
         let rest = program.says("REST on http://");
         (program, endpoint, rest)
@@ -241,7 +241,7 @@ fn with_etcd_over_tls_two_nodes_share_the_key_of_probes() {
     std::fs::write(&config, head + &bridge(1, "a") + &bridge(2, "b")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(["switch", "--control", "none", "--config"]).arg(&config);
-    let _switches = bench::Running::start(&mut command);
+    let _switches = Running::start(&mut command);
     let seen = |rest: &str, path: &str| -> Vec<serde_json::Value> {
         bench::get(rest, path).as_array().cloned().unwrap_or_default()
     };
@@ -280,7 +280,7 @@ fn without_etcd_a_controller_waits_for_it_and_ends_by_a_signal() {
     // Nobody listens on the discard port.
     command.args(["controller", "hub", "--listen", "tcp:127.0.0.1:0"]);
     command.args(["--cluster", "etcd:http://127.0.0.1:9"]);
-    let mut program = bench::Running::start(&mut command);
+    let mut program = Running::start(&mut command);
     program.says("cannot join the cluster");
     let asked = Instant::now();
     signal(&program.child, "TERM");

@@ -68,11 +68,16 @@ impl Run<'_> {
         let mut lanes = [of(Lane::First), of(Lane::Wait), of(Lane::Compute)];
         let [first, ..] = &mut lanes;
         let mut alone = [std::mem::take(first)];
-        self.until_done(&mut alone, report)?;
-        self.until_done(&mut lanes, report)
+        self.until_done(&mut alone, steps, report)?;
+        self.until_done(&mut lanes, steps, report)
     }
 
-    fn until_done(&self, lanes: &mut [LaneState], report: &mut Report) -> Result<()> {
+    fn until_done(
+        &self,
+        lanes: &mut [LaneState],
+        steps: &[&Step],
+        report: &mut Report,
+    ) -> Result<()> {
         let is_alone = lanes.iter().filter(|lane| !lane.queue.is_empty()).count() == 1;
         let mut printed = Instant::now();
         while lanes.iter().any(|lane| lane.running.is_some() || !lane.queue.is_empty()) {
@@ -86,7 +91,13 @@ impl Run<'_> {
                     self.close(running, tally, report)?;
                     lane.running = None;
                 }
-                if lane.running.is_none() {
+                let waits_for = |name: &str| {
+                    let runs = steps.iter().any(|step| step.name == name);
+                    runs && report.has_passed(name).is_none()
+                };
+                let next = lane.queue.front();
+                let is_early = next.is_some_and(|step| step.after.iter().any(|n| waits_for(n)));
+                if lane.running.is_none() && !is_early {
                     self.start_next(lane, report, is_alone)?;
                 }
             }
@@ -252,6 +263,7 @@ mod tests {
     static WAITS: Step = step(Lane::Wait, "waits");
     static COMPUTES: Step = step(Lane::Compute, "computes");
     static NEEDS: Step = step(Lane::Compute, "needs").needs(&["waits"]);
+    static AFTER: Step = step(Lane::Wait, "after").after(&["computes", "absent"]);
     static SHORT: Step = Step { limit: Duration::from_millis(500), ..step(Lane::Wait, "short") };
 
     /// Runs steps whose processes are scripts; `$out` is the folder for outcomes.
@@ -302,6 +314,18 @@ mod tests {
         for name in ["first", "waits", "computes"] {
             assert_eq!(report.has_passed(name), Some(true), "{name}");
         }
+    }
+
+    #[test]
+    fn a_step_comes_after_another_where_that_one_runs() {
+        let script = |name: &str| match name {
+            "after" => "[ -e $out/computes.json ] && ".to_owned() + &pass(name),
+            _ => "sleep 0.2; ".to_owned() + &pass(name),
+        };
+        let report = run(&[&AFTER, &COMPUTES], &script, &AtomicBool::new(false));
+        assert_eq!(report.has_passed("after"), Some(true));
+        let alone = run(&[&AFTER], &pass, &AtomicBool::new(false));
+        assert_eq!(alone.has_passed("after"), Some(true));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct Step {
     pub(super) lane: Lane,
     /// Steps that must have passed before this one starts.
     pub(super) needs: &'static [&'static str],
+    /// Steps that must have ended before, where they run at all.
+    pub(super) after: &'static [&'static str],
     /// A step with known inputs is left out while these are as they were when it passed.
     pub(super) inputs: Option<Inputs>,
     /// Whether `--smoke` runs it.
@@ -53,13 +55,18 @@ impl Step {
         purpose: &'static str,
         run: fn(&Context) -> Result<Tally>,
     ) -> Self {
-        let (needs, inputs, is_smoke) = (&[], None, false);
+        let (needs, after, inputs, is_smoke) = (&[], &[], None, false);
         let limit = Duration::from_secs(3_600);
-        Self { name, purpose, lane, needs, inputs, is_smoke, limit, run }
+        Self { name, purpose, lane, needs, after, inputs, is_smoke, limit, run }
     }
 
     pub(super) const fn needs(mut self, names: &'static [&'static str]) -> Self {
         self.needs = names;
+        self
+    }
+
+    pub(super) const fn after(mut self, names: &'static [&'static str]) -> Self {
+        self.after = names;
         self
     }
 
@@ -124,7 +131,7 @@ pub(super) const STEPS: &[Step] = &[
         .needs(&["weir"]),
     // Cargo's lock on the debug build would make it wait for the step `tests` anyway.
     waits("cluster", "controllers that share their switches through etcd", cargo::cluster)
-        .needs(&["tests"]),
+        .after(&["tests"]),
     computes("clippy", "lints, warnings denied", cargo::clippy).smoke(),
     computes("tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
     computes("doctests", "the examples in the documentation of the crates", cargo::doctests),
@@ -181,7 +188,9 @@ mod tests {
         while lanes.iter().any(|lane| !lane.is_empty()) {
             let before = done.len();
             for lane in &mut lanes {
-                let is_ready = |step: &&&Step| step.needs.iter().all(|need| done.contains(need));
+                let is_ready = |step: &&&Step| {
+                    step.needs.iter().chain(step.after).all(|need| done.contains(need))
+                };
                 if lane.last().filter(is_ready).is_some() {
                     done.extend(lane.pop().map(|step| step.name));
                 }

@@ -1,7 +1,7 @@
-//! Roles that apps of a cluster learn of: the decision for them, a hand-over, and of a
+//! Roles that apps of a cluster learn of: the decision for them, a hand-over, and a
 //! controller beyond the cluster that takes the switch away.
 
-use crate::process::{Running, until};
+use crate::process::{self, until};
 use channel::Endpoint;
 use client::{Client, ClientSettings};
 use controller::{
@@ -75,7 +75,7 @@ fn with_etcd_apps_learn_which_role_their_controller_has() {
         command.arg("--controller").arg(node.running.endpoints()[0].to_string());
     }
     command.args(["--max-backoff", "0.2", "--listen"]);
-    let _switch = Running::start(command.arg(format!("punix:{}", openflow.display())));
+    let _switch = process::Running::start(command.arg(format!("punix:{}", openflow.display())));
     let dpid = DatapathId(7);
     let is_master = until("a master", || {
         nodes.iter().position(|node| has(&node.notes, &["ready", "master (cluster)"]).is_some())
