@@ -613,7 +613,7 @@ impl Connection {
 
 fn is_kind(header: MessageHeader, kind: MessageKind) -> bool {
     // Hello and error have the same numbers in every version.
-    kind.number(Version::NEWEST) == Some(header.message_type)
+    kind.number(Version::OLDEST) == Some(header.message_type)
 }
 
 fn quote_of(frame: &[u8]) -> Vec<u8> {

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use clap::Args;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats};
-use openflow::text::{PortNames, instructions_in};
+use openflow::text::PortNames;
+use openflow::translate::{Untranslatable, instructions_in};
 use openflow::{Field, Version};
 
 use super::failure::Failure;
@@ -38,7 +39,7 @@ pub(super) fn flow_mod(
 /// Says a flow-mod's actions in the words of the version that is spoken.
 pub(super) fn say_in(version: Version, line: &Line, flow: &mut FlowMod) -> Result<(), Failure> {
     let translated = instructions_in(version, &flow.matching, &flow.instructions);
-    let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
+    let refused = |why: Untranslatable| Failure::Refused(format!("{}: {why}", line.place));
     flow.instructions = translated.map_err(refused)?;
     Ok(())
 }

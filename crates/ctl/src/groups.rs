@@ -3,7 +3,8 @@
 use clap::Args;
 use openflow::group::{GroupMod, GroupModCommand};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
-use openflow::text::{PortNames, actions_in, parse_group_mod};
+use openflow::text::{PortNames, parse_group_mod};
+use openflow::translate::{Untranslatable, actions_in};
 use openflow::{GroupId, Match, Message, Version, Xid};
 
 use super::context::{CommandContext, Execute};
@@ -198,7 +199,7 @@ async fn read(
 fn say_in(version: Version, line: &Line, group: &mut GroupMod) -> Result<(), Failure> {
     for bucket in &mut group.buckets {
         let translated = actions_in(version, &Match::default(), &bucket.actions);
-        let refused = |why| Failure::Refused(format!("{}: {why}", line.place));
+        let refused = |why: Untranslatable| Failure::Refused(format!("{}: {why}", line.place));
         bucket.actions = translated.map_err(refused)?;
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use openflow::message::PacketOut as Message13;
-use openflow::text::{PortNames, actions_in};
+use openflow::text::PortNames;
+use openflow::translate::actions_in;
 use openflow::{Match, Message, PortNo};
 
 use super::context::{CommandContext, Execute};

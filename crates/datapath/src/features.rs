@@ -45,19 +45,11 @@ pub(crate) fn table_name(table: TableId) -> String {
 
 /// Whether entries of a table can have the instruction.
 pub(crate) fn runs(kind: InstructionKind, has_next: bool) -> bool {
-    match kind {
-        InstructionKind::GotoTable => has_next,
-        InstructionKind::Meter
-        | InstructionKind::ApplyActions
-        | InstructionKind::ClearActions
-        | InstructionKind::WriteActions
-        | InstructionKind::WriteMetadata => true,
-        InstructionKind::Experimenter => false,
-    }
+    kind != InstructionKind::Experimenter && (has_next || kind != InstructionKind::GotoTable)
 }
 
-/// Features of groups.
-pub(crate) fn group_features(config: &DatapathConfig) -> GroupFeatures {
+/// Features of groups, for a controller of the version.
+pub(crate) fn group_features(config: &DatapathConfig, version: Version) -> GroupFeatures {
     GroupFeatures {
         types: 0b1111,
         capabilities: GroupCapabilities::SELECT_WEIGHT
@@ -65,7 +57,7 @@ pub(crate) fn group_features(config: &DatapathConfig) -> GroupFeatures {
             | GroupCapabilities::CHAINING
             | GroupCapabilities::CHAINING_CHECKS,
         max_groups: [config.max_groups; 4],
-        actions: [action_bits(Version::NEWEST); 4],
+        actions: [action_bits(version); 4],
     }
 }
 

@@ -28,17 +28,8 @@ pub trait MemoryBudget: Debug + Send + Sync {
 
 /// The size of a list of instructions.
 pub(crate) fn instructions_size(instructions: &[Instruction]) -> usize {
-    let behind = instructions.iter().map(|instruction| match instruction {
-        Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
-            size_of_val::<[Action]>(actions)
-        }
-        Instruction::Experimenter { data, .. } => data.len(),
-        Instruction::GotoTable(_)
-        | Instruction::WriteMetadata { .. }
-        | Instruction::ClearActions
-        | Instruction::Meter(_) => 0,
-    });
-    size_of_val(instructions) + behind.sum::<usize>()
+    let lists: usize = instructions.iter().map(Instruction::list_bytes).sum();
+    size_of_val(instructions) + lists
 }
 
 /// The size of a list of buckets.

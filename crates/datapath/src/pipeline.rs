@@ -93,14 +93,14 @@ impl Pipeline {
         tables.filter_map(|(number, table)| Some((TableId(number), table.as_ref()?.name.as_str())))
     }
 
-    /// Features of every table.
-    pub(crate) fn features(&self) -> Vec<TableFeatures> {
+    /// Features of every table, for a controller of the version.
+    pub(crate) fn features(&self, version: Version) -> Vec<TableFeatures> {
         let features = |(number, table): (u8, &Option<Table>)| {
             let table = table.as_ref()?;
             let id = TableId(number);
             Some(match &table.limits {
-                Some(limits) => limits.features(id, &table.name, table.config),
-                None => self.full(id).features(id, &table.name, table.config),
+                Some(limits) => limits.features(version, id, &table.name, table.config),
+                None => self.full(id).features(version, id, &table.name, table.config),
             })
         };
         (0..self.n_tables).zip(&self.tables).filter_map(features).collect()

@@ -226,8 +226,8 @@ impl Datapath for Reference {
         self.list_tables()
     }
 
-    fn table_features(&self) -> Vec<TableFeatures> {
-        self.pipeline.features()
+    fn table_features(&self, version: Version) -> Vec<TableFeatures> {
+        self.pipeline.features(version)
     }
 
     fn set_table_features(
@@ -268,8 +268,8 @@ impl Datapath for Reference {
         self.groups.descs()
     }
 
-    fn group_features(&self) -> GroupFeatures {
-        features::group_features(&self.config)
+    fn group_features(&self, version: Version) -> GroupFeatures {
+        features::group_features(&self.config, version)
     }
 
     fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {

@@ -140,9 +140,9 @@ pub trait Datapath: Send {
     /// Tables' counters.
     fn table_stats(&self) -> Vec<TableStats>;
 
-    /// Features of the tables: those that a controller has set, within what the rows of fields,
-    /// instructions and actions give.
-    fn table_features(&self) -> Vec<TableFeatures>;
+    /// Features of the tables, for a controller of the version: those that a controller has set,
+    /// within those that the rows of fields, instructions and actions give.
+    fn table_features(&self, version: Version) -> Vec<TableFeatures>;
 
     /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of
     /// tables that are gone or changed go too; none of them asks for a flow-removed.
@@ -179,8 +179,8 @@ pub trait Datapath: Send {
     /// All groups' descriptions, by number.
     fn group_desc(&self) -> Vec<GroupDesc>;
 
-    /// Features of groups.
-    fn group_features(&self) -> GroupFeatures;
+    /// Features of groups, for a controller of the version.
+    fn group_features(&self, version: Version) -> GroupFeatures;
 
     /// Counters of a meter, or of all ([`MeterId::ALL`]).
     ///

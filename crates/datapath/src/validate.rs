@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
+use openflow::instruction::ActionsRun;
 use openflow::message::PacketOut;
 use openflow::{
     Action, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo, QueueId,
@@ -188,32 +189,27 @@ fn check_instruction(
     known: &mut KnownFields,
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
-    match instruction {
-        Instruction::GotoTable(next) => {
-            if *next <= table || next.0 >= existing.n_tables {
-                return Err(Error::BadInstructionBadTableId);
-            }
-        }
-        Instruction::ApplyActions(actions) => {
-            check_actions(actions, ActionContext::Flow, known, existing)?;
-        }
-        Instruction::WriteActions(actions) => {
+    if let Some(next) = instruction.goto_table() {
+        let is_later = next > table && next.0 < existing.n_tables;
+        require(is_later, Error::BadInstructionBadTableId)?;
+    }
+    if let Some(meter) = instruction.meter() {
+        require((existing.meter)(meter), Error::MeterModUnknownMeter)?;
+    }
+    let (kind, actions) = (instruction.kind(), instruction.actions());
+    require(kind != InstructionKind::Experimenter, Error::BadInstructionBadExperimenter)?;
+    match kind.row().actions {
+        ActionsRun::Never => Ok(()),
+        ActionsRun::AtOnce => check_actions(actions, ActionContext::Flow, known, existing),
+        ActionsRun::InSet => {
             for action in actions {
                 check_action(action, ActionContext::Flow, existing)?;
             }
             // They run later, in the set's own order, on what apply-actions have left.
             let mut later = known.clone();
-            in_set_order(actions).iter().try_for_each(|action| later.run(action))?;
+            in_set_order(actions).iter().try_for_each(|action| later.run(action))
         }
-        Instruction::Meter(meter) => {
-            if !(existing.meter)(*meter) {
-                return Err(Error::MeterModUnknownMeter);
-            }
-        }
-        Instruction::Experimenter { .. } => return Err(Error::BadInstructionBadExperimenter),
-        Instruction::WriteMetadata { .. } | Instruction::ClearActions => {}
     }
-    Ok(())
 }
 
 /// Checks a list of actions that run in their order, on packets with these facts.

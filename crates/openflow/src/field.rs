@@ -42,7 +42,7 @@ pub enum Header {
     Icmpv6,
 }
 
-/// Where a field's value comes from.
+/// Source of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Not in the packet: given by the port or written by the pipeline.
@@ -53,7 +53,7 @@ pub enum Place {
     Parsed,
 }
 
-/// How `ovs-ofctl` writes a field's value.
+/// Notation of a field's value in `ovs-ofctl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A decimal number.
@@ -70,7 +70,7 @@ pub enum Format {
     Ipv6,
 }
 
-/// What a match must also hold for the field to be allowed (clause 7.2.3.6).
+/// Field that a match must also hold for this one to be allowed (clause 7.2.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prereq {
     /// Nothing.
@@ -95,8 +95,12 @@ pub struct FieldRow {
     pub text: &'static str,
     /// The name that `ovs-ofctl` prints in a set-field action: `ip_src`.
     pub set_text: &'static str,
-    /// How a value is written.
+    /// Notation of a value.
     pub format: Format,
+    /// The first paragraph of its documentation.
+    pub doc: &'static str,
+    /// Ryu's name of it.
+    pub ryu: RyuName,
     /// Further names that the parser takes.
     pub aliases: &'static [&'static str],
     /// OXM number within class `0x8000`.
@@ -105,21 +109,35 @@ pub struct FieldRow {
     pub bits: u16,
     /// Whether a mask is allowed.
     pub maskable: bool,
-    /// What the match must also hold.
+    /// Field that the match must also hold.
     pub prereq: Prereq,
     /// Whether set-field may write it.
     pub settable: bool,
     /// The first version whose matches have it.
     pub since: Version,
-    /// Where the value lies in a packet.
+    /// Place of the value in a packet.
     pub place: Place,
 }
 
+/// Name of a field in Ryu's `ofctl_rest`, beside the specification's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RyuName {
+    /// No other.
+    Spec,
+    /// Also this older one, by which it is printed.
+    Old(&'static str),
+    /// In 1.0 this older one.
+    OldIn1_0(&'static str),
+}
+
 macro_rules! fields {
+    (@ryu) => { RyuName::Spec };
+    (@ryu $ryu:ident $old:literal) => { RyuName::$ryu($old) };
     ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
         [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal,
         needs $prereq:expr,
-        set $set:literal, since $since:ident, $place:expr;)+) => {
+        set $set:literal, since $since:ident, $place:expr $(, ryu $ryu:ident $old:literal)?;)+)
+    => {
         /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -132,6 +150,8 @@ macro_rules! fields {
             field: Field::$field,
             name: $name,
             text: $text,
+            doc: concat!($($doc),*),
+            ryu: fields!(@ryu $($ryu $old)?),
             set_text: $set_text,
             format: Format::$format,
             aliases: &[$($alias),*],
@@ -173,67 +193,71 @@ fields! {
         set false, since V1_3, Place::Meta;
     /// Ethernet destination address.
     EthDst "eth_dst" "dl_dst" "eth_dst" [] Mac oxm 3, 48 bits, mask true, needs Prereq::None,
-        set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Ethernet, 0)]), ryu Old "dl_dst";
     /// Ethernet source address.
     EthSrc "eth_src" "dl_src" "eth_src" [] Mac oxm 4, 48 bits, mask true, needs Prereq::None,
-        set true, since V1_0, Place::At(&[(Header::Ethernet, 48)]);
+        set true, since V1_0, Place::At(&[(Header::Ethernet, 48)]), ryu Old "dl_src";
     /// EtherType behind the VLAN tags.
     EthType "eth_type" "dl_type" "eth_type" [] Hex oxm 5, 16 bits, mask false, needs Prereq::None,
-        set true, since V1_0, Place::Parsed;
+        set true, since V1_0, Place::Parsed, ryu Old "dl_type";
     /// VLAN id of the outermost tag, with `OFPVID_PRESENT`; zero when there is no tag.
     VlanVid "vlan_vid" "vlan_vid" "vlan_vid" [] Dec oxm 6, 13 bits, mask true, needs Prereq::None,
-        set true, since V1_0, Place::Parsed;
+        set true, since V1_0, Place::Parsed, ryu Old "dl_vlan";
     /// Priority of the outermost VLAN tag.
     VlanPcp "vlan_pcp" "dl_vlan_pcp" "vlan_pcp" [] Dec oxm 7, 3 bits, mask false,
-        needs Prereq::VlanTag, set true, since V1_0, Place::At(&[(Header::Vlan, 0)]);
+        needs Prereq::VlanTag, set true, since V1_0, Place::At(&[(Header::Vlan, 0)]),
+        ryu OldIn1_0 "dl_vlan_pcp";
     /// Differentiated services code point.
     IpDscp "ip_dscp" "ip_dscp" "ip_dscp" [] Dec oxm 8, 6 bits, mask false, needs IP,
-        set true, since V1_0, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 8), (Header::Ipv6, 4)]),
+        ryu OldIn1_0 "nw_tos";
     /// Explicit congestion notification bits.
     IpEcn "ip_ecn" "nw_ecn" "nw_ecn" [] Dec oxm 9, 2 bits, mask false, needs IP,
         set true, since V1_3, Place::At(&[(Header::Ipv4, 14), (Header::Ipv6, 10)]);
     /// IPv4 protocol, or the IPv6 upper-layer header behind the extension headers.
     IpProto "ip_proto" "nw_proto" "nw_proto" [] Dec oxm 10, 8 bits, mask false, needs IP,
-        set true, since V1_0, Place::Parsed;
+        set true, since V1_0, Place::Parsed, ryu Old "nw_proto";
     /// IPv4 source address.
     Ipv4Src "ipv4_src" "nw_src" "ip_src" [] Ipv4 oxm 11, 32 bits, mask true, needs IPV4,
-        set true, since V1_0, Place::At(&[(Header::Ipv4, 96)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 96)]), ryu Old "nw_src";
     /// IPv4 destination address.
     Ipv4Dst "ipv4_dst" "nw_dst" "ip_dst" [] Ipv4 oxm 12, 32 bits, mask true, needs IPV4,
-        set true, since V1_0, Place::At(&[(Header::Ipv4, 128)]);
+        set true, since V1_0, Place::At(&[(Header::Ipv4, 128)]), ryu Old "nw_dst";
     /// TCP source port.
     TcpSrc "tcp_src" "tp_src" "tcp_src" [] Dec oxm 13, 16 bits, mask false, needs TCP,
-        set true, since V1_0, Place::At(&[(Header::Tcp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Tcp, 0)]), ryu Old "tp_src";
     /// TCP destination port.
     TcpDst "tcp_dst" "tp_dst" "tcp_dst" [] Dec oxm 14, 16 bits, mask false, needs TCP,
-        set true, since V1_0, Place::At(&[(Header::Tcp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Tcp, 16)]), ryu Old "tp_dst";
     /// UDP source port.
     UdpSrc "udp_src" "tp_src" "udp_src" [] Dec oxm 15, 16 bits, mask false, needs UDP,
-        set true, since V1_0, Place::At(&[(Header::Udp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Udp, 0)]), ryu Old "tp_src";
     /// UDP destination port.
     UdpDst "udp_dst" "tp_dst" "udp_dst" [] Dec oxm 16, 16 bits, mask false, needs UDP,
-        set true, since V1_0, Place::At(&[(Header::Udp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Udp, 16)]), ryu Old "tp_dst";
     /// SCTP source port.
     SctpSrc "sctp_src" "tp_src" "sctp_src" [] Dec oxm 17, 16 bits, mask false, needs SCTP,
-        set true, since V1_0, Place::At(&[(Header::Sctp, 0)]);
+        set true, since V1_0, Place::At(&[(Header::Sctp, 0)]), ryu OldIn1_0 "tp_src";
     /// SCTP destination port.
     SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask false, needs SCTP,
-        set true, since V1_0, Place::At(&[(Header::Sctp, 16)]);
+        set true, since V1_0, Place::At(&[(Header::Sctp, 16)]), ryu OldIn1_0 "tp_dst";
     /// ICMP type.
     Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false,
-        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 0)]);
+        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 0)]),
+        ryu OldIn1_0 "tp_src";
     /// ICMP code.
     Icmpv4Code "icmpv4_code" "icmp_code" "icmp_code" [] Dec oxm 20, 8 bits, mask false,
-        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 8)]);
+        needs ICMPV4, set true, since V1_0, Place::At(&[(Header::Icmpv4, 8)]),
+        ryu OldIn1_0 "tp_dst";
     /// ARP opcode.
     ArpOp "arp_op" "arp_op" "arp_op" [] Dec oxm 21, 16 bits, mask false, needs ARP,
-        set true, since V1_0, Place::At(&[(Header::Arp, 48)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 48)]), ryu OldIn1_0 "nw_proto";
     /// ARP sender's IPv4 address.
     ArpSpa "arp_spa" "arp_spa" "arp_spa" [] Ipv4 oxm 22, 32 bits, mask true, needs ARP,
-        set true, since V1_0, Place::At(&[(Header::Arp, 112)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 112)]), ryu OldIn1_0 "nw_src";
     /// ARP target's IPv4 address.
     ArpTpa "arp_tpa" "arp_tpa" "arp_tpa" [] Ipv4 oxm 23, 32 bits, mask true, needs ARP,
-        set true, since V1_0, Place::At(&[(Header::Arp, 192)]);
+        set true, since V1_0, Place::At(&[(Header::Arp, 192)]), ryu OldIn1_0 "nw_dst";
     /// ARP sender's Ethernet address.
     ArpSha "arp_sha" "arp_sha" "arp_sha" [] Mac oxm 24, 48 bits, mask true, needs ARP,
         set true, since V1_3, Place::At(&[(Header::Arp, 64)]);
@@ -279,7 +303,7 @@ fields! {
     /// Metadata of a logical port's tunnel.
     TunnelId "tunnel_id" "tun_id" "tun_id" [] Hex oxm 38, 64 bits, mask true, needs Prereq::None,
         set true, since V1_3, Place::Meta;
-    /// Which IPv6 extension headers there are, and in which order (`OFPIEH_*` bits).
+    /// IPv6 extension headers that there are, and their order (`OFPIEH_*` bits).
     Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true,
         needs IPV6, set false, since V1_3, Place::Parsed;
 }

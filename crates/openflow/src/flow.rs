@@ -7,7 +7,7 @@ use crate::matching::Match;
 use crate::numbered::numbered;
 
 numbered! {
-    /// What a flow-mod does.
+    /// Command of a flow-mod.
     pub enum FlowModCommand: u8 {
         /// Add a flow entry, replacing one of equal match and priority.
         Add = 0 => "ADD",
@@ -60,13 +60,13 @@ bitflags::bitflags! {
 /// the list is empty) and the table is 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// What to do.
+    /// The command.
     pub command: FlowModCommand,
     /// In which table; [`TableId::ALL`] for deletes only.
     pub table_id: TableId,
     /// Kept with the entry; a filter together with the mask.
     pub cookie: Cookie,
-    /// Which cookie bits filter a modify or delete.
+    /// Cookie bits that filter a modify or delete.
     pub cookie_mask: u64,
     /// Seconds without a packet until the entry expires; 0 for never.
     pub idle_timeout_s: u16,
@@ -82,9 +82,9 @@ pub struct FlowMod {
     pub out_group: GroupId,
     /// Flags.
     pub flags: FlowModFlags,
-    /// What packets must show.
+    /// Match for packets.
     pub matching: Match,
-    /// What happens to them.
+    /// Instructions for packets that match.
     pub instructions: Vec<Instruction>,
 }
 
@@ -137,7 +137,7 @@ pub struct FlowRemoved {
     pub matching: Match,
 }
 
-/// Which flow entries a statistics request asks for.
+/// Filter of a request for flow statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStatsRequest {
     /// In which table; [`TableId::ALL`] for all.
@@ -148,7 +148,7 @@ pub struct FlowStatsRequest {
     pub out_group: GroupId,
     /// Cookie bits wanted.
     pub cookie: Cookie,
-    /// Which cookie bits are compared.
+    /// Cookie bits that are compared.
     pub cookie_mask: u64,
     /// Only those that the match covers.
     pub matching: Match,

@@ -5,7 +5,7 @@ use crate::id::{GroupId, PortNo};
 use crate::numbered::numbered;
 
 numbered! {
-    /// What a group-mod does.
+    /// Command of a group-mod.
     pub enum GroupModCommand: u16 {
         /// Add a group.
         Add = 0 => "ADD",
@@ -17,7 +17,7 @@ numbered! {
 }
 
 numbered! {
-    /// How a group uses its buckets.
+    /// Use that a group makes of its buckets.
     pub enum GroupType: u8 {
         /// Every bucket gets a copy.
         All = 0 => "all",
@@ -31,7 +31,7 @@ numbered! {
 }
 
 bitflags::bitflags! {
-    /// What a switch's groups can do (`OFPGFC_*`).
+    /// Capabilities of a switch's groups (`OFPGFC_*`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct GroupCapabilities: u32 {
         /// Weights of select groups.
@@ -62,11 +62,11 @@ pub struct Bucket {
 /// A command on a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
-    /// What to do.
+    /// The command.
     pub command: GroupModCommand,
     /// The type that the group gets.
     pub group_type: GroupType,
-    /// Which group; [`GroupId::ALL`] for deletes only.
+    /// The group; [`GroupId::ALL`] for deletes only.
     pub group_id: GroupId,
     /// The buckets that it gets.
     pub buckets: Vec<Bucket>,
@@ -77,7 +77,7 @@ pub struct GroupMod {
 pub struct GroupDesc {
     /// Its type.
     pub group_type: GroupType,
-    /// Which group.
+    /// The group.
     pub group_id: GroupId,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
@@ -86,7 +86,7 @@ pub struct GroupDesc {
 /// One group's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStats {
-    /// Which group.
+    /// The group.
     pub group_id: GroupId,
     /// Flow entries and groups that use it directly.
     pub ref_count: u32,
@@ -111,7 +111,7 @@ pub struct BucketCounter {
     pub byte_count: u64,
 }
 
-/// What a switch's groups can do; the arrays stand in the order all, select, indirect, fast
+/// Features of a switch's groups; the arrays are in the order all, select, indirect, fast
 /// failover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupFeatures {

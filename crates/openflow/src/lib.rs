@@ -42,6 +42,7 @@ mod numbered;
 pub mod port;
 pub mod table;
 pub mod text;
+pub mod translate;
 pub mod twelve_tuple;
 pub mod version;
 

@@ -13,7 +13,7 @@ use crate::twelve_tuple::TupleForm;
 /// One field of a match. Bits outside of `mask` are zero in `value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MatchField {
-    /// Which field.
+    /// The field.
     pub field: Field,
     /// The bits that a packet must have.
     pub value: u128,
@@ -114,7 +114,7 @@ impl Match {
         self.form = None;
     }
 
-    /// Where the field stands, or where it would. Mostly fields come in their order, so that the
+    /// Index of the field, or the one for inserting it. Mostly fields come in order, so that the
     /// last is looked at before the others are searched.
     fn place(&self, field: Field) -> Result<usize, usize> {
         match self.fields.last() {

@@ -15,7 +15,7 @@ use crate::port::{PacketQueue, PortDesc, PortMod, PortStats, PortStatus, QueueSt
 use crate::table::{TableFeatures, TableMod, TableStats};
 use crate::version::{Numbers, Version, VersionBitmap, numbers};
 
-/// Who may send a message.
+/// The side that may send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Either side.
@@ -35,7 +35,7 @@ pub struct MessageRow {
     pub name: &'static str,
     /// Type numbers.
     pub numbers: Numbers<u8>,
-    /// Who may send it.
+    /// The side that may send it.
     pub sender: Sender,
     /// The message that answers it.
     pub reply: Option<MessageKind>,
@@ -91,15 +91,15 @@ messages! {
     EchoReply(Vec<u8>) "OFPT_ECHO_REPLY" [V1_0: 3], Both, None;
     /// A message of somebody's own (`OFPT_VENDOR` in 1.0).
     Experimenter(Experimenter) "OFPT_EXPERIMENTER" [V1_0: 4], Both, None;
-    /// What can you do.
+    /// Ask for the switch's features.
     FeaturesRequest "OFPT_FEATURES_REQUEST" [V1_0: 5], Controller,
         Some(MessageKind::FeaturesReply);
-    /// What the switch can do.
+    /// Features of the switch.
     FeaturesReply(Features) "OFPT_FEATURES_REPLY" [V1_0: 6], Switch, None;
-    /// How are you set.
+    /// Ask for the switch's settings.
     GetConfigRequest "OFPT_GET_CONFIG_REQUEST" [V1_0: 7], Controller,
         Some(MessageKind::GetConfigReply);
-    /// How the switch is set.
+    /// Settings of the switch.
     GetConfigReply(SwitchConfig) "OFPT_GET_CONFIG_REPLY" [V1_0: 8], Switch, None;
     /// Set the switch.
     SetConfig(SwitchConfig) "OFPT_SET_CONFIG" [V1_0: 9], Controller, None;
@@ -130,7 +130,7 @@ messages! {
         Some(MessageKind::BarrierReply);
     /// It is finished.
     BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_3: 21], Switch, None;
-    /// Which queues has a port.
+    /// Ask for the queues of a port.
     QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_3: 22],
         Controller, Some(MessageKind::QueueGetConfigReply);
     /// The queues of a port.
@@ -141,7 +141,7 @@ messages! {
         Some(MessageKind::RoleReply);
     /// The role that the controller has.
     RoleReply(Role) "OFPT_ROLE_REPLY" [V1_3: 25], Switch, None;
-    /// Which asynchronous messages do I get.
+    /// Ask for the choice of asynchronous messages.
     GetAsyncRequest "OFPT_GET_ASYNC_REQUEST" [V1_3: 26], Controller,
         Some(MessageKind::GetAsyncReply);
     /// Those that the controller gets.
@@ -248,7 +248,7 @@ impl ErrorMessage {
 /// The body of an experimenter (vendor) message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Experimenter {
-    /// Whose.
+    /// Its owner.
     pub experimenter: u32,
     /// Its type; 1.0 has none, there it is zero and the body begins behind the vendor id.
     pub exp_type: u32,
@@ -256,10 +256,10 @@ pub struct Experimenter {
     pub data: Vec<u8>,
 }
 
-/// What a switch can do.
+/// Features of a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Who it is.
+    /// Its datapath id.
     pub datapath_id: DatapathId,
     /// Packets that it can buffer.
     pub n_buffers: u32,
@@ -299,7 +299,7 @@ bitflags::bitflags! {
     }
 }
 
-/// How a switch treats fragments and how much of a packet it sends up.
+/// Treatment of fragments, and the part of a packet that is sent to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchConfig {
     /// 0 normal, 1 drop, 2 reassemble.
@@ -323,7 +323,7 @@ numbered! {
 /// A packet for the controller. In 1.0 the match holds `in_port` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// Where the switch keeps the packet, if it does.
+    /// The buffer in which the switch keeps the packet, if it does.
     pub buffer_id: Option<BufferId>,
     /// Length of the whole packet.
     pub total_len: u16,
@@ -353,9 +353,9 @@ impl PacketIn {
 pub struct PacketOut {
     /// The packet that the switch keeps; `data` is empty then.
     pub buffer_id: Option<BufferId>,
-    /// Where it came in, or [`PortNo::CONTROLLER`].
+    /// The port it came in by, or [`PortNo::CONTROLLER`].
     pub in_port: PortNo,
-    /// What to do with it.
+    /// Actions for it.
     pub actions: Vec<Action>,
     /// The packet.
     pub data: Vec<u8>,
@@ -366,11 +366,11 @@ pub struct PacketOut {
 pub struct MultipartRequest {
     /// More parts follow (`OFPMPF_REQ_MORE`).
     pub more: bool,
-    /// What is asked.
+    /// The question.
     pub body: MultipartRequestBody,
 }
 
-/// What a multipart request asks.
+/// Question of a multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartRequestBody {
     /// The switch's description.
@@ -385,24 +385,24 @@ pub enum MultipartRequestBody {
     PortStats(PortNo),
     /// Counters of queues.
     Queue {
-        /// Which port, or [`PortNo::ANY`].
+        /// The port, or [`PortNo::ANY`].
         port: PortNo,
-        /// Which queue, or [`QueueId::ALL`].
+        /// The queue, or [`QueueId::ALL`].
         queue: QueueId,
     },
     /// Counters of a group, or of all ([`GroupId::ALL`]).
     Group(GroupId),
     /// All groups' descriptions.
     GroupDesc,
-    /// What groups can do.
+    /// Features of groups.
     GroupFeatures,
     /// Counters of a meter, or of all ([`MeterId::ALL`]).
     Meter(MeterId),
     /// Configuration of a meter, or of all ([`MeterId::ALL`]).
     MeterConfig(MeterId),
-    /// What meters can do.
+    /// Features of meters.
     MeterFeatures,
-    /// What tables can do; with a body, what they are to do.
+    /// Features of tables; with a body, the features to set.
     TableFeatures(Vec<TableFeatures>),
     /// All ports' descriptions.
     PortDesc,
@@ -419,7 +419,7 @@ pub struct MultipartReply {
     pub body: MultipartReplyBody,
 }
 
-/// What a multipart reply answers.
+/// Answer of a multipart reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReplyBody {
     /// The switch's description.
@@ -438,15 +438,15 @@ pub enum MultipartReplyBody {
     Group(Vec<GroupStats>),
     /// Groups' descriptions.
     GroupDesc(Vec<GroupDesc>),
-    /// What groups can do.
+    /// Features of groups.
     GroupFeatures(GroupFeatures),
     /// Meters' counters.
     Meter(Vec<MeterStats>),
     /// Meters' configurations.
     MeterConfig(Vec<MeterConfig>),
-    /// What meters can do.
+    /// Features of meters.
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// Features of tables.
     TableFeatures(Vec<TableFeatures>),
     /// Ports' descriptions.
     PortDesc(Vec<PortDesc>),
@@ -473,15 +473,15 @@ numbered! {
         Group = 6 => "OFPMP_GROUP" since V1_3,
         /// Groups' descriptions.
         GroupDesc = 7 => "OFPMP_GROUP_DESC" since V1_3,
-        /// What groups can do.
+        /// Features of groups.
         GroupFeatures = 8 => "OFPMP_GROUP_FEATURES" since V1_3,
         /// Meters' counters.
         Meter = 9 => "OFPMP_METER" since V1_3,
         /// Meters' configurations.
         MeterConfig = 10 => "OFPMP_METER_CONFIG" since V1_3,
-        /// What meters can do.
+        /// Features of meters.
         MeterFeatures = 11 => "OFPMP_METER_FEATURES" since V1_3,
-        /// What tables can do.
+        /// Features of tables.
         TableFeatures = 12 => "OFPMP_TABLE_FEATURES" since V1_3,
         /// Ports' descriptions. Tools of Open vSwitch ask for them in 1.0 too, under this number.
         PortDesc = 13 => "OFPMP_PORT_DESC",
@@ -509,7 +509,7 @@ pub struct SwitchDesc {
 /// The queues of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// Which port.
+    /// The port.
     pub port: PortNo,
     /// Its queues.
     pub queues: Vec<PacketQueue>,
@@ -538,7 +538,7 @@ pub struct Role {
     pub generation_id: u64,
 }
 
-/// Which asynchronous messages a controller gets: bit n of a mask is reason n. The first mask of
+/// Choice of asynchronous messages: bit n of a mask is reason n. The first mask of
 /// each pair counts for master and equal, the second for slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsyncConfig {
@@ -556,7 +556,7 @@ mod tests {
     use crate::version::Version;
 
     #[test]
-    fn rows_stand_in_the_order_of_the_enum_and_numbers_lead_back() {
+    fn rows_are_in_the_enum_order_and_numbers_lead_back() {
         for (index, row) in MESSAGES.iter().enumerate() {
             assert_eq!(row.kind as usize, index);
             for &version in Version::ALL {

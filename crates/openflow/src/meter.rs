@@ -4,7 +4,7 @@ use crate::id::MeterId;
 use crate::numbered::numbered;
 
 numbered! {
-    /// What a meter-mod does.
+    /// Command of a meter-mod.
     pub enum MeterModCommand: u16 {
         /// Add a meter.
         Add = 0 => "ADD",
@@ -31,7 +31,7 @@ bitflags::bitflags! {
     }
 }
 
-/// What happens to packets above a band's rate.
+/// Treatment of packets above a band's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandKind {
     /// Drop them.
@@ -43,7 +43,7 @@ pub enum BandKind {
     },
     /// Somebody's own. Weir runs none and refuses them.
     Experimenter {
-        /// Whose.
+        /// Its owner.
         experimenter: u32,
     },
 }
@@ -51,7 +51,7 @@ pub enum BandKind {
 /// A meter band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// What it does.
+    /// Its treatment of packets.
     pub kind: BandKind,
     /// Above which rate: kb/s, or packets per second.
     pub rate: u32,
@@ -62,11 +62,11 @@ pub struct Band {
 /// A command on a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod {
-    /// What to do.
+    /// The command.
     pub command: MeterModCommand,
     /// The flags that the meter gets.
     pub flags: MeterFlags,
-    /// Which meter; [`MeterId::ALL`] for deletes only.
+    /// The meter; [`MeterId::ALL`] for deletes only.
     pub meter_id: MeterId,
     /// The bands that it gets.
     pub bands: Vec<Band>,
@@ -77,7 +77,7 @@ pub struct MeterMod {
 pub struct MeterConfig {
     /// Its flags.
     pub flags: MeterFlags,
-    /// Which meter.
+    /// The meter.
     pub meter_id: MeterId,
     /// Its bands.
     pub bands: Vec<Band>,
@@ -86,7 +86,7 @@ pub struct MeterConfig {
 /// One meter's counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterStats {
-    /// Which meter.
+    /// The meter.
     pub meter_id: MeterId,
     /// Flow entries that use it.
     pub flow_count: u32,
@@ -111,7 +111,7 @@ pub struct BandCounter {
     pub byte_count: u64,
 }
 
-/// What a switch's meters can do.
+/// Features of a switch's meters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterFeatures {
     /// Most meters.

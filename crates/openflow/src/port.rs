@@ -111,13 +111,13 @@ pub struct PortDesc {
 /// A change of a port's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortMod {
-    /// Which port.
+    /// The port.
     pub port_no: PortNo,
     /// Its Ethernet address, as a check; the address cannot be changed.
     pub hw_addr: MacAddr,
     /// The settings' bits.
     pub config: PortConfig,
-    /// Which bits change.
+    /// Bits to change.
     pub mask: PortConfig,
     /// Abilities to advertise; empty for no change.
     pub advertise: PortFeatures,
@@ -138,7 +138,7 @@ numbered! {
 /// A port has come, gone or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortStatus {
-    /// What happened.
+    /// The event.
     pub reason: PortReason,
     /// The port as it is now (as it was, when it is gone).
     pub desc: PortDesc,
@@ -147,7 +147,7 @@ pub struct PortStatus {
 /// One port's counters. All ones where a counter is not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
-    /// Which port.
+    /// The port.
     pub port_no: PortNo,
     /// Packets received.
     pub rx_packets: u64,
@@ -188,7 +188,7 @@ pub enum QueueProperty {
     MaxRate(u16),
     /// Somebody's own.
     Experimenter {
-        /// Whose.
+        /// Its owner.
         experimenter: u32,
         /// The body.
         data: Vec<u8>,
@@ -197,7 +197,7 @@ pub enum QueueProperty {
     Unknown {
         /// Its type number.
         property: u16,
-        /// What stands behind its header.
+        /// The bytes after its header.
         data: Vec<u8>,
     },
 }
@@ -205,7 +205,7 @@ pub enum QueueProperty {
 /// A queue's configuration. In 1.0 the port stands in the reply's header only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketQueue {
-    /// Which queue.
+    /// The queue.
     pub queue_id: QueueId,
     /// Of which port.
     pub port: PortNo,
@@ -218,7 +218,7 @@ pub struct PacketQueue {
 pub struct QueueStats {
     /// Of which port.
     pub port_no: PortNo,
-    /// Which queue.
+    /// The queue.
     pub queue_id: QueueId,
     /// Bytes sent.
     pub tx_bytes: u64,

@@ -8,7 +8,7 @@ use crate::instruction::InstructionKind;
 /// A table's settings; deprecated in 1.3 but accepted (clause 7.3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMod {
-    /// Which table; [`TableId::ALL`] for all.
+    /// The table; [`TableId::ALL`] for all.
     pub table_id: TableId,
     /// The settings' bits.
     pub config: u32,
@@ -18,7 +18,7 @@ pub struct TableMod {
 /// table's features.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
-    /// Which table.
+    /// The table.
     pub table_id: TableId,
     /// 1.0: its name.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct TableStats {
 pub enum OxmId {
     /// A basic field; the flag says whether a mask may be used.
     Basic {
-        /// Which field.
+        /// The field.
         field: Field,
         /// Whether the has-mask bit is set.
         maskable: bool,
@@ -50,7 +50,7 @@ pub enum OxmId {
     Experimenter {
         /// The 32-bit OXM header.
         header: u32,
-        /// Whose.
+        /// Its owner.
         experimenter: u32,
     },
 }
@@ -98,7 +98,7 @@ pub enum TableProperty {
     Experimenter {
         /// For hits or misses.
         on: OnPacket,
-        /// Whose.
+        /// Its owner.
         experimenter: u32,
         /// Its type.
         exp_type: u32,
@@ -107,10 +107,10 @@ pub enum TableProperty {
     },
 }
 
-/// What one table can do.
+/// Features of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFeatures {
-    /// Which table.
+    /// The table.
     pub table_id: TableId,
     /// Its name: at most 31 bytes go on the wire.
     pub name: String,

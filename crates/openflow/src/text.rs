@@ -13,7 +13,6 @@ mod meter;
 mod notice;
 mod ports;
 mod reply;
-mod spoken;
 mod table;
 mod value;
 
@@ -27,7 +26,6 @@ pub use meter::{format_meter, parse_meter_mod};
 pub use notice::format_packet_in;
 pub use ports::PortNames;
 pub use reply::{format_port_desc, format_property, format_reply};
-pub use spoken::{actions_in, instructions_in};
 pub use value::{format_field, format_value, parse_number, parse_port, parse_value};
 
 use std::fmt;
@@ -37,7 +35,7 @@ use std::fmt;
 pub struct TextError {
     /// Byte offset in the text.
     pub at: usize,
-    /// What is wrong and, where it helps, what is allowed.
+    /// The mistake and, where it helps, what is allowed.
     pub what: String,
     /// Whether the word there might be the name of a port; see [`PortNames`].
     pub may_be_port: bool,

@@ -21,7 +21,7 @@ pub struct VersionRow {
     pub name: &'static str,
     /// The release as the specification's title has it: `1.3`.
     pub release: &'static str,
-    /// What `ovs-ofctl` prints behind the name of a message of this version.
+    /// Mark that `ovs-ofctl` prints after the name of a message of this version.
     pub mark: &'static str,
 }
 
@@ -95,7 +95,7 @@ impl VersionSpan {
 macro_rules! capabilities {
     ($($(#[doc = $doc:literal])* $name:ident $bound:ident $version:ident;)+) => {
         impl Version {
-            /// What not all versions have: the name of the question and the versions that have it.
+            /// Capabilities that not all versions have: name of the question, its versions.
             pub const CAPABILITIES: &'static [(&'static str, VersionSpan)] =
                 &[$((stringify!($name), VersionSpan::$bound(Self::$version)),)+];
 

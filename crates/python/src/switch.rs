@@ -15,6 +15,7 @@ use openflow::message::{ControllerRole, MultipartRequestBody, PacketOut, Role, S
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortMod};
 use openflow::text::{self, PortNames};
+use openflow::translate;
 use openflow::{Action, GroupId, Instruction, Message, MessageKind, MeterId, PortNo, QueueId, Xid};
 use pyo3::prelude::{
     Bound, Py, PyAny, PyAnyMethods, PyDictMethods, PyErr, PyResult, PyStringMethods, Python,
@@ -143,7 +144,8 @@ impl Switch {
         if actions.iter().all(|action| matches!(action, Action::Output { .. })) {
             return Ok(actions);
         }
-        text::actions_in(self.connection.version, matching, &actions).map_err(word)
+        let translated = translate::actions_in(self.connection.version, matching, &actions);
+        translated.map_err(|why| word(why.to_string()))
     }
 
     fn translate_instructions(&self, flow: &mut FlowMod) -> PyResult<()> {
@@ -155,8 +157,9 @@ impl Switch {
         };
         if !is_plain {
             let version = self.connection.version;
-            let translated = text::instructions_in(version, &flow.matching, &flow.instructions);
-            flow.instructions = translated.map_err(word)?;
+            let translated =
+                translate::instructions_in(version, &flow.matching, &flow.instructions);
+            flow.instructions = translated.map_err(|why| word(why.to_string()))?;
         }
         Ok(())
     }

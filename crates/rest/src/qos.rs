@@ -29,8 +29,8 @@ static RULE: Shape = Shape {
     name: "qos",
     what: "a rule of QoS",
     keys: &[
-        needed("match", Of::Object(&MATCH), "packets that it is for"),
-        key("actions", Of::Object(&ACTIONS), "what happens to them; default: queue 0"),
+        needed("match", Of::Object(|| &MATCH), "packets that it is for"),
+        key("actions", Of::Object(|| &ACTIONS), "what happens to them; default: queue 0"),
         key("priority", Of::Number(16), "1 to 65534, higher wins; default: 1"),
     ],
 };
@@ -212,22 +212,17 @@ fn actions_of(flow: &FlowStats) -> Vec<Value> {
     let mut values = Vec::new();
     let mut put = |key: &str, number: String| values.push(json!({ key: number }));
     for instruction in &flow.instructions {
-        match instruction {
-            Instruction::Meter(meter) => put("meter", meter.0.to_string()),
-            Instruction::ApplyActions(actions) => {
-                for action in actions {
-                    if let Action::SetField { field: Field::IpDscp, value } = action {
-                        put("mark", value.to_string());
-                    } else if let Action::SetQueue(queue) = action {
-                        put("queue", queue.0.to_string());
-                    }
+        if let Some(meter) = instruction.meter() {
+            put("meter", meter.0.to_string());
+        }
+        if let Instruction::ApplyActions(actions) = instruction {
+            for action in actions {
+                if let Action::SetField { field: Field::IpDscp, value } = action {
+                    put("mark", value.to_string());
+                } else if let Action::SetQueue(queue) = action {
+                    put("queue", queue.0.to_string());
                 }
             }
-            Instruction::GotoTable(_)
-            | Instruction::WriteMetadata { .. }
-            | Instruction::WriteActions(_)
-            | Instruction::ClearActions
-            | Instruction::Experimenter { .. } => {}
         }
     }
     values

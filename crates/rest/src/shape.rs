@@ -48,11 +48,11 @@ pub(crate) enum Of {
     /// One of these words, or a list of them.
     Words(&'static [&'static str]),
     /// An object.
-    Object(&'static Shape),
+    Object(fn() -> &'static Shape),
     /// A list of objects.
     List(&'static Shape),
     /// A list of objects, each of the shape that its key `type` names.
-    Typed(&'static [&'static Shape]),
+    Typed(fn() -> &'static [&'static Shape]),
 }
 
 /// Names of reserved numbers, as the specification has them behind a prefix.
@@ -364,7 +364,7 @@ impl Shape {
 
     /// The schema's name: what the shape is, since several types may have one name.
     fn component(&self) -> String {
-        let bare = ["a ", "an ", "1.0: a ", "1.0: an "]
+        let bare = ["a ", "an "]
             .iter()
             .fold(self.what, |what, article| what.strip_prefix(article).unwrap_or(what));
         bare.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
@@ -387,10 +387,10 @@ impl Of {
             Self::Words(words) => json!({"oneOf": [
                 {"enum": words}, {"type": "array", "items": {"enum": words}},
             ]}),
-            Self::Object(shape) => shape.schema(schemas),
+            Self::Object(shape) => shape().schema(schemas),
             Self::List(shape) => json!({"type": "array", "items": shape.schema(schemas)}),
             Self::Typed(shapes) => {
-                let all: Vec<Value> = shapes.iter().map(|shape| shape.schema(schemas)).collect();
+                let all: Vec<Value> = shapes().iter().map(|shape| shape.schema(schemas)).collect();
                 json!({"type": "array", "items": {"oneOf": all}})
             }
         }

@@ -1,4 +1,4 @@
-//! How many instructions the codec executes for a message: a count, so that a loaded machine says
+//! Number of instructions that the codec executes for a message: a loaded machine counts
 //! the same as a quiet one.
 //!
 //! `cargo xtask instructions` runs it under Callgrind and compares with the committed figures. The

@@ -4,14 +4,10 @@
 //! of each type is laid out, so that a new action needs nothing here. Actions that the version does
 //! not have are translated by [`compat::action`] before they are written.
 
-use std::net::Ipv4Addr;
-
 use openflow::action::{ReadArguments, WriteArguments};
-use openflow::{Action, ActionKind, Error, Field, MacAddr, PortNo};
+use openflow::translate::{self, Context};
+use openflow::{Action, ActionKind, Error, Field, PortNo};
 
-pub(crate) use crate::compat::action::Context;
-
-use crate::compat;
 use crate::error::{EncodeError, Fault};
 use crate::oxm;
 use crate::reader::{self, Reader};
@@ -38,8 +34,7 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     let row = kind.row();
     let mut body = body.reading(row.text, Error::BadActionBadLen);
     let argument = body.clone();
-    let mut reading = Reading { r: &mut body, field: None };
-    let action = Action::read(kind, &mut reading)?;
+    let action = Action::read(kind, &mut Reading::of(&mut body))?;
     let padding = (len - body.remaining()).next_multiple_of(8) - (len - body.remaining());
     body.skip(padding)?;
     body.finish()?;
@@ -47,49 +42,40 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
         return Err(argument.fault(Error::BadActionBadArgument));
     }
     let Action::Experimenter { experimenter, data } = action else { return Ok(action) };
-    let known =
-        if r.version.has_push() { None } else { compat::action::of_vendor(experimenter, &data) };
+    let known = if r.version.has_push() { None } else { translate::of_vendor(experimenter, &data) };
     Ok(known.unwrap_or(Action::Experimenter { experimenter, data }))
 }
 
-/// Reads arguments from the bytes of an action.
-struct Reading<'r, 'a> {
+/// Reads arguments from the bytes of an action or instruction.
+pub(crate) struct Reading<'r, 'a> {
     r: &'r mut Reader<'a>,
     /// The field that was named last, with its OXM header's place.
     field: Option<(Field, Reader<'a>)>,
+}
+
+impl<'r, 'a> Reading<'r, 'a> {
+    pub(crate) fn of(r: &'r mut Reader<'a>) -> Self {
+        Self { r, field: None }
+    }
 }
 
 impl ReadArguments for Reading<'_, '_> {
     type Error = Fault;
 
     #[inline]
-    fn u8(&mut self) -> reader::ReadResult<u8> {
-        self.r.u8()
-    }
-
-    #[inline]
-    fn u16(&mut self) -> reader::ReadResult<u16> {
-        self.r.u16()
-    }
-
-    #[inline]
-    fn u32(&mut self) -> reader::ReadResult<u32> {
-        self.r.u32()
+    fn number(&mut self, bits: u16) -> reader::ReadResult<u64> {
+        Ok(match bits {
+            8 => self.r.u8()?.into(),
+            16 => self.r.u16()?.into(),
+            32 => self.r.u32()?.into(),
+            48 => self.r.mac()?.to_u64(),
+            _ => self.r.u64()?,
+        })
     }
 
     #[inline]
     fn port(&mut self) -> reader::ReadResult<PortNo> {
         self.r.port()
-    }
-
-    #[inline]
-    fn mac(&mut self) -> reader::ReadResult<MacAddr> {
-        self.r.mac()
-    }
-
-    #[inline]
-    fn ipv4(&mut self) -> reader::ReadResult<Ipv4Addr> {
-        self.r.ipv4()
     }
 
     #[inline]
@@ -109,8 +95,12 @@ impl ReadArguments for Reading<'_, '_> {
     }
 
     #[inline]
-    fn rest(&mut self) -> reader::ReadResult<Vec<u8>> {
+    fn bytes(&mut self) -> reader::ReadResult<Vec<u8>> {
         Ok(self.r.rest().to_vec())
+    }
+
+    fn actions(&mut self) -> reader::ReadResult<Vec<Action>> {
+        read_list(self.r.part(self.r.remaining())?)
     }
 
     #[inline]
@@ -119,14 +109,14 @@ impl ReadArguments for Reading<'_, '_> {
     }
 }
 
-/// Writes actions for packets of which `context` is known, translated to the version's words.
+/// Writes actions for packets of which `context` is known, translated to the version.
 pub(crate) fn write_list(
     w: &mut Writer<'_>,
     actions: &[Action],
     context: Context,
 ) -> writer::WriteResult<()> {
-    let said = compat::action::translate(w.version, actions, context);
-    for action in said.map_err(|what| w.unsupported(what))?.iter() {
+    let translated = translate::translate(w.version, actions, context);
+    for action in translated.map_err(|why| w.unsupported(why.action()))?.iter() {
         write(w, action)?;
     }
     Ok(())
@@ -141,7 +131,7 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(EncodeError::Invalid { what: row.text });
     }
-    action.write(&mut Writing { w, field: None })?;
+    action.write(&mut Writing::to(w, Context::default()))?;
     if matches!(action, Action::Experimenter { .. }) && !(w.place() - start).is_multiple_of(8) {
         return Err(EncodeError::Invalid { what: "experimenter action of an uneven length" });
     }
@@ -149,49 +139,34 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     w.fill_len(start + 2, start, row.text)
 }
 
-/// Appends arguments to the bytes of an action.
-struct Writing<'w, 'a> {
+/// Appends arguments to the bytes of an action or instruction.
+pub(crate) struct Writing<'w, 'a> {
     w: &'w mut Writer<'a>,
     /// The field that was named last.
     field: Option<Field>,
+    /// For the actions among them.
+    context: Context,
+}
+
+impl<'w, 'a> Writing<'w, 'a> {
+    pub(crate) fn to(w: &'w mut Writer<'a>, context: Context) -> Self {
+        Self { w, field: None, context }
+    }
 }
 
 impl WriteArguments for Writing<'_, '_> {
     type Error = EncodeError;
 
     #[inline]
-    fn u8(&mut self, number: u8) -> writer::WriteResult<()> {
-        self.w.u8(number);
-        Ok(())
-    }
-
-    #[inline]
-    fn u16(&mut self, number: u16) -> writer::WriteResult<()> {
-        self.w.u16(number);
-        Ok(())
-    }
-
-    #[inline]
-    fn u32(&mut self, number: u32) -> writer::WriteResult<()> {
-        self.w.u32(number);
+    fn number(&mut self, number: u64, bits: u16) -> writer::WriteResult<()> {
+        let bytes = number.to_be_bytes();
+        self.w.bytes(bytes.get(8 - usize::from(bits / 8)..).unwrap_or(&bytes));
         Ok(())
     }
 
     #[inline]
     fn port(&mut self, port: PortNo) -> writer::WriteResult<()> {
         self.w.port(port)
-    }
-
-    #[inline]
-    fn mac(&mut self, mac: MacAddr) -> writer::WriteResult<()> {
-        self.w.mac(mac);
-        Ok(())
-    }
-
-    #[inline]
-    fn ipv4(&mut self, address: Ipv4Addr) -> writer::WriteResult<()> {
-        self.w.ipv4(address);
-        Ok(())
     }
 
     #[inline]
@@ -210,9 +185,13 @@ impl WriteArguments for Writing<'_, '_> {
     }
 
     #[inline]
-    fn rest(&mut self, bytes: &[u8]) -> writer::WriteResult<()> {
+    fn bytes(&mut self, bytes: &[u8]) -> writer::WriteResult<()> {
         self.w.bytes(bytes);
         Ok(())
+    }
+
+    fn actions(&mut self, actions: &[Action]) -> writer::WriteResult<()> {
+        write_list(self.w, actions, self.context)
     }
 
     #[inline]

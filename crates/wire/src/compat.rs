@@ -1,11 +1,10 @@
-//! What OpenFlow 1.0 says in words of its own: port numbers and bits, the twelve-tuple, its
-//! actions.
+//! Translation of values that OpenFlow 1.0 has in a form of its own: port numbers and bits, and the
+//! twelve-tuple.
 //!
-//! Everything else in this crate reads and writes both versions in one place; here stand the
-//! translations that are more than another layout. A translation never guesses: what has no
-//! counterpart is [`None`] or an error.
+//! Everything else in this crate reads and writes both versions in one place; here are the
+//! translations that are more than another layout (those of actions are `openflow`'s). A
+//! translation never guesses: a value without a counterpart is [`None`] or an error.
 
-pub(crate) mod action;
 pub(crate) mod matching;
 pub(crate) mod port;
 

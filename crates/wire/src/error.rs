@@ -1,5 +1,5 @@
-//! What can go wrong: [`DecodeError`] for frames that are wrong, [`EncodeError`] for messages
-//! that a version cannot say.
+//! Errors: [`DecodeError`] for frames that are wrong, [`EncodeError`] for messages
+//! that a version has no encoding for.
 //!
 //! A decode error carries the protocol's own error, so that the answer to a bad message is known
 //! where the fault is found. Nothing here decides whether to answer or to close the connection.
@@ -22,9 +22,9 @@ pub struct DecodeError {
     pub version: u8,
     /// The header's xid; zero when there was none.
     pub xid: Xid,
-    /// What was being read, for logs.
+    /// The structure that was read, for logs.
     pub what: &'static str,
-    /// Where in the frame, in bytes from its beginning.
+    /// Offset in the frame, in bytes.
     pub offset: usize,
 }
 
@@ -71,19 +71,19 @@ pub enum EncodeError {
     Unsupported {
         /// The version.
         version: Version,
-        /// What it cannot say.
+        /// The part without an encoding.
         what: &'static str,
     },
     /// A length field of 16 bits cannot hold it.
     #[error("{what} is longer than its length field can say")]
     TooLong {
-        /// What is too long.
+        /// The part that is too long.
         what: &'static str,
     },
     /// No version can say it: the message contradicts itself.
     #[error("not a valid message: {what}")]
     Invalid {
-        /// What is wrong.
+        /// The mistake.
         what: &'static str,
     },
 }

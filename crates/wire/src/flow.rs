@@ -1,8 +1,8 @@
 //! Flow entries in messages: flow-mod, flow-removed, flow statistics
 //! (clauses 7.3.4.1, 7.4.2, 7.3.5.2 and 7.3.5.3).
 //!
-//! What 1.0's notices and statistics do not carry (table of a flow-removed, hard timeout, flags) is
-//! left out there; what its commands cannot ask for is an error.
+//! Facts that 1.0's notices and statistics do not carry (table and hard timeout of a flow-removed,
+//! flags) are left out there; a command that 1.0 cannot give is an error.
 
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
@@ -110,7 +110,7 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Writ
     instruction::write_list(w, &flow.instructions, &flow.matching)
 }
 
-/// What stands alike in the middle: timeouts, priority, buffer and port.
+/// The middle, which is the same in both: timeouts, priority, buffer and port.
 fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.u16(flow.idle_timeout_s);
     w.u16(flow.hard_timeout_s);
@@ -119,7 +119,7 @@ fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.port(flow.out_port)
 }
 
-/// What 1.0's flow-mod has no room for. A delete in all tables is what it always means.
+/// Refuses what 1.0's flow-mod has no room for. Its delete always means all tables.
 fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     let delete = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let table = flow.table_id == TableId(0) || delete && flow.table_id == TableId::ALL;

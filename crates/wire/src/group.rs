@@ -4,9 +4,10 @@ use openflow::group::{
     Bucket, BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
     GroupStats, GroupType,
 };
+use openflow::translate::Context;
 use openflow::{Error, GroupId};
 
-use crate::action::{self, Context};
+use crate::action;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 

@@ -83,7 +83,7 @@ impl<'a> Frame<'a> {
         self.bytes
     }
 
-    /// What stands behind the header.
+    /// The bytes after the header.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.bytes.get(HEADER_LEN..).unwrap_or_default()

@@ -1,8 +1,9 @@
 //! The instructions of a flow entry (clause 7.2.4); in 1.0 a bare list of actions.
 
-use openflow::{Error, Instruction, InstructionKind, Match, MeterId, TableId};
+use openflow::translate::Context;
+use openflow::{Error, Instruction, InstructionKind, Match};
 
-use crate::action::{self, Context};
+use crate::action::{self, Reading, Writing};
 use crate::error::EncodeError;
 use crate::layout;
 use crate::reader::{self, Reader};
@@ -39,34 +40,9 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Instruction> {
     }
     let kind = InstructionKind::from_number(r.version, number)
         .ok_or_else(|| start.fault(Error::BadInstructionUnknownInst))?;
-    let instruction = match kind {
-        InstructionKind::GotoTable => {
-            let table = TableId(body.u8()?);
-            body.skip(3)?;
-            Instruction::GotoTable(table)
-        }
-        InstructionKind::WriteMetadata => {
-            body.skip(4)?;
-            Instruction::WriteMetadata { metadata: body.u64()?, mask: body.u64()? }
-        }
-        InstructionKind::WriteActions => Instruction::WriteActions(read_actions(&mut body)?),
-        InstructionKind::ApplyActions => Instruction::ApplyActions(read_actions(&mut body)?),
-        InstructionKind::ClearActions => {
-            body.skip(4)?;
-            Instruction::ClearActions
-        }
-        InstructionKind::Meter => Instruction::Meter(MeterId(body.u32()?)),
-        InstructionKind::Experimenter => {
-            Instruction::Experimenter { experimenter: body.u32()?, data: body.rest().to_vec() }
-        }
-    };
+    let instruction = Instruction::read(kind, &mut Reading::of(&mut body))?;
     body.finish()?;
     Ok(instruction)
-}
-
-fn read_actions(r: &mut Reader<'_>) -> reader::ReadResult<Vec<openflow::Action>> {
-    r.skip(4)?;
-    action::read_list(r.part(r.remaining())?)
 }
 
 /// Writes the instructions of an entry with this match.
@@ -105,31 +81,12 @@ fn write(
     instruction: &Instruction,
     context: Context,
 ) -> writer::WriteResult<()> {
-    let row = instruction.kind().row();
+    let (kind, row) = (instruction.kind(), instruction.kind().row());
+    let number = kind.number(w.version).ok_or_else(|| w.unsupported(row.text))?;
     let start = w.place();
-    w.u16(row.number);
+    w.u16(number);
     w.u16(0);
-    match instruction {
-        Instruction::GotoTable(table) => {
-            w.u8(table.0);
-            w.zeros(3);
-        }
-        Instruction::WriteMetadata { metadata, mask } => {
-            w.zeros(4);
-            w.u64(*metadata);
-            w.u64(*mask);
-        }
-        Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
-            w.zeros(4);
-            action::write_list(w, actions, context)?;
-        }
-        Instruction::ClearActions => w.zeros(4),
-        Instruction::Meter(meter) => w.u32(meter.0),
-        Instruction::Experimenter { experimenter, data } => {
-            w.u32(*experimenter);
-            w.bytes(data);
-        }
-    }
+    instruction.write(&mut Writing::to(w, context))?;
     if !(w.place() - start).is_multiple_of(8) {
         return Err(EncodeError::Invalid { what: "experimenter instruction of an uneven length" });
     }

@@ -1,4 +1,4 @@
-//! Which codec a structure has in which version: the one place that selects one.
+//! Codec of each structure in each version: the one place that selects one.
 //!
 //! A row says since which version a structure is laid out as its codec reads and writes it. A
 //! version that changes a structure adds a row here and the codec in the structure's file; readers
@@ -9,9 +9,9 @@ use openflow::flow::{FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
 use openflow::message::{Features, PacketIn};
 use openflow::port::{PortDesc, PortMod, PortStats, QueueStats};
 use openflow::table::TableStats;
+use openflow::translate::Context;
 use openflow::{Instruction, Match, Version};
 
-use crate::action::Context;
 use crate::matching::Purpose;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};

@@ -10,7 +10,7 @@ use crate::writer::{self, Writer};
 /// `OFPMT_OXM`; the only other type, `OFPMT_STANDARD`, is 1.1's.
 const TYPE_OXM: u16 = 1;
 
-/// What a match is for, which decides how much of it must be understood.
+/// Purpose of a match, which decides how much of it must be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// It selects packets or entries: every field must be known, with its prerequisites.

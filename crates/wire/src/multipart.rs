@@ -194,7 +194,7 @@ pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer:
     elements(&reply.body, 0).try_for_each(|element| write_element(w, &element))
 }
 
-/// What a reply's body is made of; never split between two messages.
+/// Part of a reply's body; never split between two messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Element<'a> {
     Desc(&'a SwitchDesc),

@@ -31,7 +31,7 @@ impl<'a> MultipartReplyFrame<'a> {
         Some(Self { kind, more, body: reader.rest() })
     }
 
-    /// Which list it is a part of.
+    /// Type of the list that it is a part of.
     #[must_use]
     pub fn kind(&self) -> MultipartType {
         self.kind
@@ -43,13 +43,13 @@ impl<'a> MultipartReplyFrame<'a> {
         self.more
     }
 
-    /// What stands behind the multipart header.
+    /// The bytes after the multipart header.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// How many entries the body has, for lists whose entries begin with their own length in 16
+    /// Number of entries of the body, for lists whose entries begin with their own length in 16
     /// bits: flow statistics, groups and their descriptions, table features. Bytes that are no
     /// whole entry are not counted.
     #[must_use]

@@ -5,9 +5,10 @@
 //! read as one without a port.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
+use openflow::translate::Context;
 use openflow::{Cookie, Error, Field, Match, PortNo, TableId};
 
-use crate::action::{self, Context};
+use crate::action;
 use crate::matching::{self, Purpose};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};

@@ -4,8 +4,6 @@
 //! are left over (`short`): a truncated action is `OFPBAC_BAD_LEN`, a truncated match
 //! `OFPBMC_BAD_LEN`. It never indexes, so no input can make it panic.
 
-use std::net::Ipv4Addr;
-
 use openflow::{BufferId, Error, MacAddr, PortNo, Version};
 
 use crate::compat;
@@ -115,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element that begins with a 16-bit type and a 16-bit length of all of it: its type,
-    /// its length and a reader of what stands behind the two. A length that does not fit is this
+    /// its length and a reader of the bytes after the two. A length that does not fit is this
     /// reader's `short`.
     pub(crate) fn element(&mut self) -> ReadResult<(u16, usize, Self)> {
         let number = self.u16()?;
@@ -125,7 +123,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next element that begins with a 16-bit length of all of it, under its own name: a reader
-    /// of what stands behind the length.
+    /// of the bytes after the length.
     pub(crate) fn sized(&mut self, what: &'static str) -> ReadResult<Self> {
         let len = usize::from(self.u16()?);
         let body = len.checked_sub(2).ok_or_else(|| self.bad_len())?;
@@ -155,11 +153,6 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn mac(&mut self) -> ReadResult<MacAddr> {
         self.array().map(MacAddr)
-    }
-
-    #[inline]
-    pub(crate) fn ipv4(&mut self) -> ReadResult<Ipv4Addr> {
-        self.array::<4>().map(Ipv4Addr::from)
     }
 
     /// A port number: 32 bits, or 16 in 1.0.

@@ -13,7 +13,7 @@ use crate::message::{finish, write_header};
 use crate::multipart;
 use crate::writer::Writer;
 
-/// Where the flags of a multipart message stand.
+/// Offset of the flags of a multipart message.
 const FLAGS_AT: usize = HEADER_LEN + 2;
 
 /// The frames of a multipart reply, each at most 65,535 bytes.

@@ -1,4 +1,4 @@
-//! What a switch is and how it is set: features reply and switch configuration
+//! Features and settings of a switch: features reply and switch configuration
 //! (clauses 7.3.1 and 7.3.2).
 //!
 //! 1.0 lists the actions and ports of the switch here; 1.3 asks for them by multipart requests,

@@ -1,4 +1,4 @@
-//! What a table can do, as a list of properties (clause 7.3.5.5); 1.3 only.
+//! Features of a table, as a list of properties (clause 7.3.5.5); 1.3 only.
 //!
 //! Lengths and types that are wrong have errors of their own, `OFPTFFC_BAD_LEN` and
 //! `OFPTFFC_BAD_TYPE`. Whether the properties make sense together is not for the codec to judge.
@@ -145,7 +145,7 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
     w.u16(0);
     match property {
         TableProperty::Instructions(_, ids) => {
-            ids.iter().try_for_each(|id| write_type(w, *id, |kind| Some(kind.row().number)))?;
+            ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;
         }
         TableProperty::NextTables(_, tables) => tables.iter().for_each(|table| w.u8(table.0)),
         TableProperty::WriteActions(_, ids) | TableProperty::ApplyActions(_, ids) => {

@@ -2,8 +2,6 @@
 //!
 //! A length that does not fit its 16 bits is an error, never a wrapped number.
 
-use std::net::Ipv4Addr;
-
 use openflow::{BufferId, MacAddr, PortNo, Version};
 
 use crate::compat;
@@ -67,11 +65,6 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn mac(&mut self, mac: MacAddr) {
         self.bytes(&mac.0);
-    }
-
-    #[inline]
-    pub(crate) fn ipv4(&mut self, address: Ipv4Addr) {
-        self.bytes(&address.octets());
     }
 
     #[inline]

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, GroupId, PortNo};
+use openflow::{Error, GroupId, PortNo, Version};
 
 pub use self::dump::Dump;
 use self::meters::MeterTable;
@@ -174,10 +174,10 @@ impl Control {
         self.pipeline.table_mod(table_mod)
     }
 
-    /// Features of the tables.
+    /// Features of the tables, for a controller of the version.
     #[must_use]
-    pub fn table_features(&self) -> Vec<TableFeatures> {
-        self.pipeline.features()
+    pub fn table_features(&self, version: Version) -> Vec<TableFeatures> {
+        self.pipeline.features(version)
     }
 
     /// Replaces the pipeline by the tables that are asked for (clause 7.3.5.5.1). The entries of

@@ -288,8 +288,8 @@ impl Datapath for Fast {
         self.inner.borrow_mut().flush().table_stats()
     }
 
-    fn table_features(&self) -> Vec<TableFeatures> {
-        self.inner.borrow().control.table_features()
+    fn table_features(&self, version: Version) -> Vec<TableFeatures> {
+        self.inner.borrow().control.table_features(version)
     }
 
     fn set_table_features(
@@ -325,8 +325,8 @@ impl Datapath for Fast {
         self.inner.borrow().control.group_desc()
     }
 
-    fn group_features(&self) -> GroupFeatures {
-        self.inner.borrow().control.group_features()
+    fn group_features(&self, version: Version) -> GroupFeatures {
+        self.inner.borrow().control.group_features(version)
     }
 
     fn meter_stats(&self, meter: MeterId, now: Nanos) -> Result<Vec<MeterStats>, Error> {

@@ -4,6 +4,7 @@
 //! has asked them to be. Groups have no limits.
 
 use openflow::flow::FlowMod;
+use openflow::instruction::ActionsRun;
 use openflow::{Action, ActionKind, Error, Field, Instruction, Match, Version};
 
 use super::limits::{EntryLimits, Limits};
@@ -44,24 +45,18 @@ impl Limits {
 
     fn check_instruction(&self, asked: &Instruction, doing: &EntryLimits) -> Result<(), Error> {
         require(doing.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
-        match asked {
-            Instruction::GotoTable(next) => {
-                require(doing.next.contains(next), Error::BadInstructionBadTableId)
-            }
-            Instruction::WriteMetadata { metadata, mask } => {
-                require(mask & !self.metadata_write == 0, Error::BadInstructionUnsupMetadataMask)?;
-                require(metadata & !self.metadata_write == 0, Error::BadInstructionUnsupMetadata)
-            }
-            Instruction::WriteActions(actions) => actions.iter().try_for_each(|action| {
-                check_action(action, &doing.write_actions, &doing.write_set)
-            }),
-            Instruction::ApplyActions(actions) => actions.iter().try_for_each(|action| {
-                check_action(action, &doing.apply_actions, &doing.apply_set)
-            }),
-            Instruction::ClearActions | Instruction::Meter(_) => Ok(()),
-            // Refused wherever it stands.
-            Instruction::Experimenter { .. } => Ok(()),
+        let next = asked.goto_table();
+        require(next.is_none_or(|it| doing.next.contains(&it)), Error::BadInstructionBadTableId)?;
+        if let Some((metadata, mask)) = asked.metadata() {
+            require(mask & !self.metadata_write == 0, Error::BadInstructionUnsupMetadataMask)?;
+            require(metadata & !self.metadata_write == 0, Error::BadInstructionUnsupMetadata)?;
         }
+        let (kinds, fields) = match asked.kind().row().actions {
+            ActionsRun::Never => return Ok(()),
+            ActionsRun::AtOnce => (&doing.apply_actions, &doing.apply_set),
+            ActionsRun::InSet => (&doing.write_actions, &doing.write_set),
+        };
+        asked.actions().iter().try_for_each(|action| check_action(action, kinds, fields))
     }
 }
 

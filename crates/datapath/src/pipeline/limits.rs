@@ -38,15 +38,17 @@ impl EntryLimits {
             && self.apply_set.is_subset(&full.apply_set)
     }
 
-    /// As properties, in the order of their numbers.
-    fn properties(&self, on: OnPacket) -> [TableProperty; 6] {
+    /// As properties for a controller of the version, in the order of their numbers.
+    fn properties(&self, on: OnPacket, version: Version) -> [TableProperty; 6] {
+        let actions = |kinds| known(kinds, |kind: ActionKind| kind.number(version));
+        let instructions = |kind: InstructionKind| kind.number(version);
         [
-            TableProperty::Instructions(on, known(&self.instructions)),
+            TableProperty::Instructions(on, known(&self.instructions, instructions)),
             TableProperty::NextTables(on, self.next.iter().copied().collect()),
-            TableProperty::WriteActions(on, known(&self.write_actions)),
-            TableProperty::ApplyActions(on, known(&self.apply_actions)),
-            TableProperty::WriteSetField(on, whole(&self.write_set)),
-            TableProperty::ApplySetField(on, whole(&self.apply_set)),
+            TableProperty::WriteActions(on, actions(&self.write_actions)),
+            TableProperty::ApplyActions(on, actions(&self.apply_actions)),
+            TableProperty::WriteSetField(on, whole(&self.write_set, version)),
+            TableProperty::ApplySetField(on, whole(&self.apply_set, version)),
         ]
     }
 }
@@ -188,10 +190,8 @@ impl Limits {
         let next: BTreeSet<TableId> = (table_id.0..n_tables).skip(1).map(TableId).collect();
         let instructions = INSTRUCTIONS.iter().map(|row| row.kind);
         let instructions = instructions.filter(|kind| runs(*kind, !next.is_empty())).collect();
-        let actions = ACTIONS
-            .iter()
-            .filter(|row| row.kind.number(Version::NEWEST).is_some())
-            .map(|row| row.kind);
+        // Those that ended run by their successors.
+        let actions = ACTIONS.iter().filter(|row| row.successor.is_none()).map(|row| row.kind);
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();
@@ -266,19 +266,24 @@ impl Limits {
 
     /// The features that say this, in the order of the specification. Properties for misses are
     /// left out where they are those for hits.
-    pub(super) fn features(&self, table_id: TableId, name: &str, config: u32) -> TableFeatures {
-        let maskable = |(field, maskable): (&Field, &bool)| OxmId::Basic {
-            field: *field,
-            maskable: *maskable,
-        };
+    pub(super) fn features(
+        &self,
+        version: Version,
+        table_id: TableId,
+        name: &str,
+        config: u32,
+    ) -> TableFeatures {
+        let matches = self.matches.iter().filter(|(field, _)| field.row().since <= version);
+        let matches =
+            matches.map(|(field, maskable)| OxmId::Basic { field: *field, maskable: *maskable });
         let mut properties = Vec::with_capacity(14);
-        let hits = self.hit.properties(OnPacket::Hit);
-        let misses = self.miss.properties(OnPacket::Miss);
-        let same = self.hit.properties(OnPacket::Miss);
+        let hits = self.hit.properties(OnPacket::Hit, version);
+        let misses = self.miss.properties(OnPacket::Miss, version);
+        let same = self.hit.properties(OnPacket::Miss, version);
         for (place, ((hit, miss), same)) in hits.into_iter().zip(misses).zip(same).enumerate() {
             if place == BEFORE_MATCH {
-                properties.push(TableProperty::Match(self.matches.iter().map(maskable).collect()));
-                properties.push(TableProperty::Wildcards(whole(&self.wildcards)));
+                properties.push(TableProperty::Match(matches.clone().collect()));
+                properties.push(TableProperty::Wildcards(whole(&self.wildcards, version)));
             }
             properties.push(hit);
             properties.extend((miss != same).then_some(miss));
@@ -295,10 +300,13 @@ impl Limits {
     }
 }
 
-fn known<K: Copy>(kinds: &BTreeSet<K>) -> Vec<TypeId<K>> {
-    kinds.iter().copied().map(TypeId::Known).collect()
+/// Those that the version has a number for.
+fn known<K: Copy>(kinds: &BTreeSet<K>, number: impl Fn(K) -> Option<u16>) -> Vec<TypeId<K>> {
+    let numbered = kinds.iter().copied().filter(|kind| number(*kind).is_some());
+    numbered.map(TypeId::Known).collect()
 }
 
-fn whole(fields: &BTreeSet<Field>) -> Vec<OxmId> {
-    fields.iter().map(|field| OxmId::Basic { field: *field, maskable: false }).collect()
+fn whole(fields: &BTreeSet<Field>, version: Version) -> Vec<OxmId> {
+    let known = fields.iter().filter(|field| field.row().since <= version);
+    known.map(|field| OxmId::Basic { field: *field, maskable: false }).collect()
 }

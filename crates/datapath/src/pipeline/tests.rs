@@ -14,16 +14,16 @@ fn pipeline() -> Pipeline {
 
 /// Features with everything that runs, changed in the first table.
 fn asked(change: impl FnOnce(&mut TableFeatures)) -> Vec<TableFeatures> {
-    let mut features = pipeline().features();
+    let mut features = pipeline().features(Version::V1_3);
     change(&mut features[0]);
     features
 }
 
 fn refused(change: impl FnOnce(&mut TableFeatures)) -> Error {
     let mut pipeline = pipeline();
-    let before = pipeline.features();
+    let before = pipeline.features(Version::V1_3);
     let error = pipeline.set(&asked(change)).unwrap_err();
-    assert_eq!(pipeline.features(), before);
+    assert_eq!(pipeline.features(Version::V1_3), before);
     error
 }
 
@@ -41,24 +41,25 @@ fn put(features: &mut TableFeatures, property: TableProperty) {
 #[test]
 fn what_was_announced_is_taken_back_and_changes_nothing() {
     let mut pipeline = pipeline();
-    let features = pipeline.features();
+    let features = pipeline.features(Version::V1_3);
     assert_eq!(pipeline.set(&features), Ok(vec![]));
-    assert_eq!(pipeline.features(), features);
+    assert_eq!(pipeline.features(Version::V1_3), features);
     let mut reversed = features.clone();
     reversed.reverse();
     reversed[0].properties.reverse();
     assert_eq!(pipeline.set(&reversed), Ok(vec![]));
-    assert_eq!(pipeline.features(), features);
+    assert_eq!(pipeline.features(Version::V1_3), features);
 }
 
 #[test]
 fn each_table_goes_to_the_later_ones_only() {
-    let next: Vec<_> = pipeline().features().iter().map(|f| f.properties[1].clone()).collect();
+    let next: Vec<_> =
+        pipeline().features(Version::V1_3).iter().map(|f| f.properties[1].clone()).collect();
     let to = |ids: &[u8]| {
         TableProperty::NextTables(OnPacket::Hit, ids.iter().copied().map(TableId).collect())
     };
     assert_eq!(next, [to(&[1, 2]), to(&[2]), to(&[])]);
-    let last = pipeline().features().remove(2);
+    let last = pipeline().features(Version::V1_3).remove(2);
     let goto = TypeId::Known(InstructionKind::GotoTable);
     let TableProperty::Instructions(OnPacket::Hit, list) = &last.properties[0] else { panic!() };
     assert!(!list.contains(&goto) && list.len() == 5);
@@ -72,10 +73,16 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
         f.config = 3;
     });
     assert_eq!(pipeline.set(&renamed), Ok(vec![]));
-    assert_eq!((pipeline.features()[0].name.as_str(), pipeline.features()[0].config), ("acl", 3));
+    assert_eq!(
+        (
+            pipeline.features(Version::V1_3)[0].name.as_str(),
+            pipeline.features(Version::V1_3)[0].config
+        ),
+        ("acl", 3)
+    );
     let table_mod = |table: u8, config| TableMod { table_id: TableId(table), config };
     pipeline.table_mod(&table_mod(255, 1)).unwrap();
-    assert!(pipeline.features().iter().all(|f| f.config == 1));
+    assert!(pipeline.features(Version::V1_3).iter().all(|f| f.config == 1));
     assert_eq!(pipeline.table_mod(&table_mod(3, 0)), Err(Error::TableModBadTable));
     assert_eq!(pipeline.table_mod(&table_mod(0, 4)), Err(Error::TableModBadConfig));
 }
@@ -83,7 +90,7 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
 #[test]
 fn tables_that_are_not_named_are_gone_until_named_again() {
     let mut pipeline = pipeline();
-    let all = pipeline.features();
+    let all = pipeline.features(Version::V1_3);
     let mut one = all.clone();
     one.truncate(1);
     let to_gone = pipeline.set(&one);
@@ -103,7 +110,7 @@ fn tables_that_are_not_named_are_gone_until_named_again() {
 #[test]
 fn nonsense_about_tables_is_refused() {
     let mut pipeline = pipeline();
-    let all = pipeline.features();
+    let all = pipeline.features(Version::V1_3);
     assert_eq!(pipeline.set(&all[1..]), Err(Error::TableFeaturesBadTable), "no first table");
     let twice = [all.clone(), all.clone()].concat();
     assert_eq!(pipeline.set(&twice), Err(Error::TableFeaturesBadTable));
@@ -169,7 +176,7 @@ fn a_header_without_a_length_names_its_field() {
         }
     }
     assert_eq!(pipeline.set(&headers), Ok(vec![TableId(0)]));
-    assert_eq!(pipeline.features(), asked(exact));
+    assert_eq!(pipeline.features(Version::V1_3), asked(exact));
 }
 
 /// A table that matches the destination exactly and outputs; its table-miss entry may go on.
@@ -208,7 +215,7 @@ fn a_table_with_limits_announces_them_and_holds_nothing_else() {
     let mut pipeline = pipeline();
     let limited = asked(exact);
     assert_eq!(pipeline.set(&limited), Ok(vec![TableId(0)]));
-    assert_eq!(pipeline.features(), limited);
+    assert_eq!(pipeline.features(Version::V1_3), limited);
     assert_eq!(pipeline.set(&limited), Ok(vec![]));
     assert_eq!((pipeline.max_entries(TableId(0)), pipeline.max_entries(TableId(1))), (7, 100));
     let check = |text: &str| {

@@ -66,16 +66,7 @@ impl Entry {
 
     /// All actions of the entry itself, applied or written; not those of its groups.
     fn actions(&self) -> impl Iterator<Item = &Action> {
-        self.instructions.iter().flat_map(|instruction| match instruction {
-            Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
-                actions.as_slice()
-            }
-            Instruction::GotoTable(_)
-            | Instruction::WriteMetadata { .. }
-            | Instruction::ClearActions
-            | Instruction::Meter(_)
-            | Instruction::Experimenter { .. } => &[],
-        })
+        self.instructions.iter().flat_map(Instruction::actions)
     }
 
     /// Whether the entry itself outputs to the port (clause 6.4: not through a group).
@@ -93,15 +84,7 @@ impl Entry {
 
     /// The meter that the entry's packets pass.
     pub(super) fn meter(&self) -> Option<MeterId> {
-        self.instructions.iter().find_map(|instruction| match instruction {
-            Instruction::Meter(id) => Some(*id),
-            Instruction::ApplyActions(_)
-            | Instruction::WriteActions(_)
-            | Instruction::GotoTable(_)
-            | Instruction::WriteMetadata { .. }
-            | Instruction::ClearActions
-            | Instruction::Experimenter { .. } => None,
-        })
+        self.instructions.iter().find_map(Instruction::meter)
     }
 
     pub(super) fn count(&mut self, bytes: u64, now: Nanos) {

@@ -49,38 +49,6 @@ impl PacketState {
     }
 }
 
-/// The instructions of an entry, each at most once.
-#[derive(Default)]
-struct Asked<'a> {
-    meter: Option<MeterId>,
-    applied: &'a [Action],
-    clears_set: bool,
-    written: &'a [Action],
-    metadata: Option<(u64, u64)>,
-    next_table: Option<TableId>,
-}
-
-impl<'a> Asked<'a> {
-    fn by(instructions: &'a [Instruction]) -> Self {
-        let mut asked = Self::default();
-        for instruction in instructions {
-            match instruction {
-                Instruction::Meter(id) => asked.meter = Some(*id),
-                Instruction::ApplyActions(actions) => asked.applied = actions,
-                Instruction::ClearActions => asked.clears_set = true,
-                Instruction::WriteActions(actions) => asked.written = actions,
-                Instruction::WriteMetadata { metadata, mask } => {
-                    asked.metadata = Some((*metadata, *mask));
-                }
-                Instruction::GotoTable(table) => asked.next_table = Some(*table),
-                // Refused when the entry came.
-                Instruction::Experimenter { .. } => {}
-            }
-        }
-        asked
-    }
-}
-
 /// One packet's run.
 pub(super) struct Run<'a> {
     pub(super) dp: &'a Reference,
@@ -204,12 +172,12 @@ impl<'a> Run<'a> {
             };
             self.step(|| describe(table_id, entry));
             self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
-            let asked = Asked::by(&entry.instructions);
-            let Some(goes_on) = self.entry(packet, &mut set, &asked, entry.origin(table_id)) else {
+            let Some((left, next)) = self.entry(packet, &mut set, entry, entry.origin(table_id))
+            else {
                 return;
             };
-            packet = goes_on;
-            let Some(next) = asked.next_table else { break };
+            packet = left;
+            let Some(next) = next else { break };
             assert!(next > table_id, "an entry that leads backwards was let in");
             table_id = next;
         }
@@ -217,26 +185,36 @@ impl<'a> Run<'a> {
         self.actions(packet, set.in_order());
     }
 
-    /// An entry's instructions but for the last, in their order (clause 5.9).
+    /// An entry's instructions in the order of clause 5.9; the packet that is left, and the table
+    /// to go on in.
     fn entry(
         &mut self,
         mut packet: PacketState,
         set: &mut ActionSet,
-        asked: &Asked<'_>,
+        entry: &Entry,
         origin: Origin,
-    ) -> Option<PacketState> {
-        if let Some(id) = asked.meter {
-            packet = self.meter(packet, id)?;
+    ) -> Option<(PacketState, Option<TableId>)> {
+        let mut in_order: Vec<&Instruction> = entry.instructions.iter().collect();
+        in_order.sort_by_key(|instruction| instruction.kind());
+        let mut next = None;
+        for instruction in in_order {
+            match instruction {
+                Instruction::Meter(id) => packet = self.meter(packet, *id)?,
+                Instruction::ApplyActions(actions) => {
+                    let applied = actions.iter().map(|action| (action, origin));
+                    packet = self.actions(packet, applied)?;
+                }
+                Instruction::ClearActions => set.clear(),
+                Instruction::WriteActions(actions) => set.write(actions, origin),
+                Instruction::WriteMetadata { metadata, mask } => {
+                    packet.meta.metadata = packet.meta.metadata & !mask | metadata & mask;
+                }
+                Instruction::GotoTable(table) => next = Some(*table),
+                // Refused when the entry came.
+                Instruction::Experimenter { .. } => {}
+            }
         }
-        packet = self.actions(packet, asked.applied.iter().map(|action| (action, origin)))?;
-        if asked.clears_set {
-            set.clear();
-        }
-        set.write(asked.written, origin);
-        if let Some((value, mask)) = asked.metadata {
-            packet.meta.metadata = packet.meta.metadata & !mask | value & mask;
-        }
-        Some(packet)
+        Some((packet, next))
     }
 
     /// A list of actions, one after the other, each with the entry that asked for it.

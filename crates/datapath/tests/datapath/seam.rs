@@ -438,7 +438,7 @@ fn requests_for_tables_that_are_not_there_are_refused() {
     let request = FlowStatsRequest { table_id: TableId(2), ..FlowStatsRequest::all() };
     assert_eq!(dp.flow_stats(&request, Nanos(0)), Err(Error::BadRequestBadTableId));
     assert_eq!(dp.aggregate_stats(&request), Err(Error::BadRequestBadTableId));
-    assert_eq!((dp.table_stats().len(), dp.table_features().len()), (2, 2));
+    assert_eq!((dp.table_stats().len(), dp.table_features(Version::V1_3).len()), (2, 2));
 }
 
 /// A match that guarantees what a field needs.
@@ -484,7 +484,7 @@ fn what_is_announced_is_accepted() {
             accept(matching, vec![Action::set_field(row.field, value)]);
         }
     }
-    let features = dp.table_features();
+    let features = dp.table_features(Version::V1_3);
     let property = &features[0].properties;
     let applied = property.iter().find_map(|property| match property {
         TableProperty::ApplyActions(_, list) => Some(list),
@@ -505,7 +505,7 @@ fn what_is_announced_is_accepted() {
     assert_eq!(kinds, all_but_experimenter);
     let bits = kinds.iter().filter_map(|kind| kind.number(Version::V1_3));
     let bits = bits.fold(0, |bits, number| bits | 1 << number);
-    assert_eq!(dp.group_features().actions, [bits; 4]);
+    assert_eq!(dp.group_features(Version::V1_3).actions, [bits; 4]);
 }
 
 #[test]
@@ -584,13 +584,13 @@ fn another_pipeline_removes_entries_without_a_flow_removed() {
         let lost = "table=1,send_flow_rem,dl_vlan=5,actions=output:2";
         flow(dp, kept, Nanos(0)).unwrap();
         flow(dp, lost, Nanos(0)).unwrap();
-        let mut asked = dp.table_features();
+        let mut asked = dp.table_features(Version::V1_3);
         asked[0].name = "first".into();
         asked[1].max_entries = 1;
         let outcome = dp.set_table_features(&asked, Nanos(0)).unwrap();
         assert_eq!(outcome.removed.len(), 1);
         assert!(outcome.removed.iter().all(|gone| !gone.notify));
-        assert_eq!(dp.table_features(), asked);
+        assert_eq!(dp.table_features(Version::V1_3), asked);
         let stats = dp.table_stats();
         assert_eq!((stats[0].name.as_str(), stats[0].active_count), ("first", 1));
         assert_eq!((stats[1].max_entries, stats[1].active_count), (1, 0));
@@ -608,14 +608,14 @@ fn another_pipeline_removes_entries_without_a_flow_removed() {
 fn a_table_that_is_gone_is_no_table() {
     for mut dp in both() {
         let dp = dp.as_mut();
-        let mut asked = dp.table_features();
+        let mut asked = dp.table_features(Version::V1_3);
         asked.truncate(1);
         let next = |property: &TableProperty| matches!(property, TableProperty::NextTables(..));
         asked[0].properties.retain(|property| !next(property));
         asked[0].properties.push(TableProperty::NextTables(OnPacket::Hit, vec![]));
         flow(dp, "table=1,actions=output:2", Nanos(0)).unwrap();
         assert_eq!(dp.set_table_features(&asked, Nanos(0)).unwrap().removed.len(), 1);
-        assert_eq!((dp.table_stats().len(), dp.table_features().len()), (1, 1));
+        assert_eq!((dp.table_stats().len(), dp.table_features(Version::V1_3).len()), (1, 1));
         let gone = flow(dp, "table=1,actions=output:2", Nanos(0));
         assert_eq!(gone, Err(Error::FlowModBadTableId));
         let goto = flow(dp, "actions=goto_table:1", Nanos(0));

@@ -8,7 +8,7 @@ use datapath::fast::{Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, PortVlans, Reference, Verdict};
 use openflow::flow::{FlowStats, FlowStatsRequest};
 use openflow::message::PacketIn;
-use openflow::{GroupId, MeterId, PortNo, QueueId, TupleForm};
+use openflow::{GroupId, MeterId, PortNo, QueueId, TupleForm, Version};
 use packet::PacketBuf;
 
 use crate::how::How;
@@ -171,7 +171,11 @@ impl Pair<'_> {
             Step::Tables(tables) => {
                 let done = r.set_table_features(tables, now);
                 same("table features", done, f.set_table_features(tables, now))?;
-                same("table features", r.table_features(), f.table_features())
+                same(
+                    "table features",
+                    r.table_features(Version::V1_3),
+                    f.table_features(Version::V1_3),
+                )
             }
             Step::PacketOut(packet_out) => {
                 let sent = r.packet_out(packet_out, now, &mut self.out);

@@ -226,7 +226,7 @@ impl Maker {
 
     /// Some of the tables, or all, some of them with fewer fields.
     fn tables(&mut self) {
-        let mut tables = Reference::new(self.config.clone()).table_features();
+        let mut tables = Reference::new(self.config.clone()).table_features(Version::V1_3);
         let rng = &mut self.rng;
         if rng.percent(60) {
             tables.retain(|table| table.table_id.0 == 0 || rng.percent(85));
@@ -358,12 +358,11 @@ impl Maker {
             flow_mod.matching = flow_mod.matching.in_form(form(rng));
         }
         let table = flow_mod.table_id.0.min(self.config.n_tables - 1);
-        flow_mod.instructions = match version {
-            Version::V1_0 => actions::instructions_1_0(&key, rng),
-            Version::V1_3 => {
-                let tables = self.config.n_tables;
-                actions::instructions(table, tables, &flow_mod.matching, &key, rng)
-            }
+        flow_mod.instructions = if version.has_instructions() {
+            let tables = self.config.n_tables;
+            actions::instructions(table, tables, &flow_mod.matching, &key, rng)
+        } else {
+            actions::instructions_1_0(&key, rng)
         };
         if is_add {
             let used = (flow_mod.table_id, flow_mod.priority, flow_mod.matching.clone());

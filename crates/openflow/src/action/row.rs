@@ -1,8 +1,9 @@
-//! What a row of the actions' table says: everything about an action but its behaviour.
+//! A row of the actions' table: everything about an action but its behaviour.
 //!
 //! Codec, text, features, checks, the action set and the compiler of programs read these facts, so
 //! that a new action needs no arm in any of them. The rewrite itself is code, in `datapath`.
 
+use super::argument::ArgumentType;
 use super::syntax::Syntax;
 use super::{Action, ActionKind};
 use crate::field::{Field, Header, Prereq};
@@ -13,15 +14,23 @@ use crate::version::Numbers;
 pub struct ActionRow {
     /// The action.
     pub kind: ActionKind,
+    /// The first paragraph of its documentation.
+    pub doc: &'static str,
     /// The name in `ovs-ofctl`'s syntax.
     pub text: &'static str,
+    /// Ryu's name of it (`ofctl_rest`).
+    pub ryu: &'static str,
+    /// Ryu's keys for its arguments, in their order.
+    pub keys: &'static [ArgumentKey],
+    /// The types of its arguments.
+    pub arguments: &'static [ArgumentType],
     /// Type numbers.
     pub numbers: Numbers<u16>,
-    /// What it does to the packet's headers.
+    /// Its effect on the packet's headers.
     pub effect: HeaderEffect,
-    /// Where it stands in an action set.
+    /// Its place in an action set.
     pub in_set: InSet,
-    /// Which headers the packet must have; it changes nothing in others. Set-field needs what the
+    /// Headers that the packet must have; it changes nothing in others. Set-field needs what the
     /// row of its field says.
     pub needs: Prereq,
     /// The fields whose values it reads.
@@ -34,11 +43,34 @@ pub struct ActionRow {
     pub accepts: Accepts,
     /// The action of later versions that does the same, for actions that ended.
     pub successor: Option<ActionKind>,
-    /// How its argument is written.
-    pub(crate) syntax: Syntax,
+    /// The form of its arguments in text.
+    pub(crate) syntax: Syntax<Action>,
 }
 
-/// What an action does to the headers of a packet.
+/// Ryu's key for an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArgumentKey {
+    /// The key.
+    pub name: &'static str,
+    /// The number that a missing key stands for; nothing, in a text. `None`: it must be there.
+    pub default: Option<u64>,
+}
+
+/// Keys as rows have them: `(port, max_len = 0xffe5)`.
+macro_rules! argument_keys {
+    (@default) => { None };
+    (@default $default:expr) => { Some($default) };
+    ($($name:ident $(= $default:expr)?),*) => {
+        &[$($crate::action::ArgumentKey {
+            name: stringify!($name),
+            default: $crate::action::argument_keys!(@default $($default)?),
+        }),*]
+    };
+}
+
+pub(crate) use argument_keys;
+
+/// Effect of an action on the headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderEffect {
     /// Nothing: it sends the packet or chooses how it is sent.
@@ -161,7 +193,7 @@ impl Accepts {
         }
     }
 
-    /// How many low bits of the number are not written.
+    /// Number of low bits that are not written.
     pub(super) const fn unwritten_bits(self) -> u32 {
         match self {
             Self::Bits(bits) => bits.trailing_zeros(),

@@ -5,8 +5,7 @@
 
 use super::{ACTIONS, Action, ActionKind, ReadArguments};
 use crate::field::{Field, VID_PRESENT};
-use crate::id::{MacAddr, PortNo};
-use std::net::Ipv4Addr;
+use crate::id::PortNo;
 
 impl Action {
     /// The set-field that does the same as an action of 1.0. Of several fields, as the ports of the
@@ -21,7 +20,7 @@ impl Action {
             [only] => *only,
             several => *several.iter().find(|field| packets_have(**field))?,
         };
-        // Whoever sets an id in 1.0 wants a tag.
+        // Setting an id in 1.0 implies a tag.
         let tag = if field == Field::VlanVid { VID_PRESENT } else { 0 };
         Some(Self::set_field(field, self.written()? & field.full_mask() | tag))
     }
@@ -49,37 +48,17 @@ struct OneNumber(u128);
 /// The number is too large for the argument, or the argument is no number.
 struct NoArgument;
 
-impl OneNumber {
-    fn fits<T: TryFrom<u128>>(&self) -> Result<T, NoArgument> {
-        T::try_from(self.0).map_err(|_| NoArgument)
-    }
-}
-
 impl ReadArguments for OneNumber {
     type Error = NoArgument;
 
-    fn u8(&mut self) -> Result<u8, NoArgument> {
-        self.fits()
-    }
-
-    fn u16(&mut self) -> Result<u16, NoArgument> {
-        self.fits()
-    }
-
-    fn u32(&mut self) -> Result<u32, NoArgument> {
-        self.fits()
+    fn number(&mut self, bits: u16) -> Result<u64, NoArgument> {
+        let number = u64::try_from(self.0).map_err(|_| NoArgument)?;
+        let above = number.checked_shr(bits.into()).unwrap_or(0);
+        if above == 0 { Ok(number) } else { Err(NoArgument) }
     }
 
     fn port(&mut self) -> Result<PortNo, NoArgument> {
         Err(NoArgument)
-    }
-
-    fn mac(&mut self) -> Result<MacAddr, NoArgument> {
-        self.fits().map(MacAddr::from_u64)
-    }
-
-    fn ipv4(&mut self) -> Result<Ipv4Addr, NoArgument> {
-        self.fits().map(Ipv4Addr::from_bits)
     }
 
     fn field(&mut self) -> Result<Field, NoArgument> {
@@ -90,12 +69,12 @@ impl ReadArguments for OneNumber {
         Err(NoArgument)
     }
 
-    fn rest(&mut self) -> Result<Vec<u8>, NoArgument> {
+    fn bytes(&mut self) -> Result<Vec<u8>, NoArgument> {
         Err(NoArgument)
     }
 
-    fn pad(&mut self, _bytes: usize) -> Result<(), NoArgument> {
-        Ok(())
+    fn actions(&mut self) -> Result<Vec<Action>, NoArgument> {
+        Err(NoArgument)
     }
 }
 
@@ -106,7 +85,7 @@ mod tests {
     use crate::field::{Field, VID_PRESENT};
 
     #[test]
-    fn each_action_that_set_field_took_the_place_of_is_that_set_field_and_back() {
+    fn each_replaced_action_is_its_set_field_and_back() {
         let mut fields = 0;
         for row in ACTIONS.iter().filter(|row| row.successor == Some(ActionKind::SetField)) {
             let Fields::These(written) = row.writes else { panic!("{} names none", row.text) };
@@ -125,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_1_0_cannot_set_has_no_action() {
+    fn fields_that_1_0_cannot_set_have_no_action() {
         assert_eq!(Action::before_set_field(Field::Ipv6Dst, 1), None);
         assert_eq!(Action::before_set_field(Field::VlanVid, 5), None);
         assert_eq!(Action::before_set_field(Field::VlanPcp, 8), None);

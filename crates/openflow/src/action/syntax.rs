@@ -1,24 +1,34 @@
-//! How an action's argument is written in `ovs-ofctl`'s syntax.
+//! Text of an action's or instruction's arguments in `ovs-ofctl`'s syntax.
 
-use super::Action;
 use crate::text::TextError;
 use crate::text::lex::Piece;
 
-/// The form of an argument in text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Syntax {
-    /// Behind a colon, as its type is written: `set_queue:5`, `mod_dl_src:00:11:22:33:44:55`.
+/// The form of arguments in text.
+#[derive(Debug)]
+pub(crate) enum Syntax<T> {
+    /// After a colon, as its type is written: `set_queue:5`, `mod_dl_src:00:11:22:33:44:55`.
     /// Nothing where there is no argument.
     Value,
     /// In parentheses: `set_mpls_ttl(5)`.
     Parenthesized,
-    /// Behind a colon, in four hexadecimal digits: `push_vlan:0x8100`.
+    /// After a colon, in four hexadecimal digits: `push_vlan:0x8100`.
     EthType,
-    /// Of its own.
+    /// The argument alone; read in parentheses too, after the name.
+    Nameless,
+    /// A form of its own.
     Own {
-        /// Reads what stands behind the name.
-        parse: fn(Piece<'_>) -> Result<Action, TextError>,
-        /// Writes the whole action, of whose arguments these are the words.
+        /// Reads all after the name.
+        parse: fn(Piece<'_>) -> Result<T, TextError>,
+        /// Writes the whole, of whose arguments these are the words.
         format: fn(&[String]) -> String,
     },
 }
+
+// Derived, these would ask for `T: Copy`.
+impl<T> Clone for Syntax<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Syntax<T> {}

@@ -8,8 +8,8 @@ use crate::action::{
     ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
 };
 use crate::field::Field;
-use crate::id::{MacAddr, MeterId, PortNo, QueueId, TableId};
-use crate::instruction::Instruction;
+use crate::id::{MacAddr, PortNo, QueueId};
+use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -37,9 +37,7 @@ pub(super) fn actions(piece: Piece<'_>) -> Result<Vec<Action>, TextError> {
         let pair = pair?;
         match pair.key.text {
             "drop" if pair.value.is_none() => dropped = Some(pair.key),
-            "write_actions" | "clear_actions" | "goto_table" | "write_metadata" | "meter"
-            | "apply_actions" => {
-                let word = pair.key.text;
+            word if instruction_named(word).is_some() => {
                 return Err(pair.key.error(format!("`{word}` is an instruction, not an action")));
             }
             _ => list.push(action(pair)?),
@@ -91,33 +89,26 @@ pub(super) fn instructions(piece: Piece<'_>) -> Result<Vec<Instruction>, TextErr
     Ok(list)
 }
 
+/// The instruction of a word that names no action.
+fn instruction_named(word: &str) -> Option<InstructionKind> {
+    let row = INSTRUCTIONS.iter().find(|row| row.text == word)?;
+    action_named(word).is_none().then_some(row.kind)
+}
+
+fn action_named(word: &str) -> Option<ActionKind> {
+    let row = ACTIONS.iter().find(|row| row.text == word).map(|row| row.kind);
+    row.or_else(|| ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, kind)| *kind))
+}
+
 fn instruction(word: &str, pair: Pair<'_>) -> Result<Option<Instruction>, TextError> {
-    Ok(Some(match word {
-        "meter" => Instruction::Meter(MeterId(unsigned(pair.needed()?)?)),
-        "goto_table" => Instruction::GotoTable(TableId(unsigned(pair.needed()?)?)),
-        "clear_actions" => Instruction::ClearActions,
-        "write_actions" => Instruction::WriteActions(actions(pair.needed()?)?),
-        "apply_actions" => Instruction::ApplyActions(actions(pair.needed()?)?),
-        "write_metadata" => {
-            let piece = pair.needed()?;
-            let (metadata, mask) = match piece.split_once("/") {
-                Some((left, right)) => (unsigned(left)?, unsigned(right)?),
-                None => (unsigned(piece)?, u64::MAX),
-            };
-            Instruction::WriteMetadata { metadata, mask }
-        }
-        _ => return Ok(None),
-    }))
+    let Some(kind) = instruction_named(word) else { return Ok(None) };
+    arguments(pair, kind.row().syntax, None, |r| Instruction::read(kind, r)).map(Some)
 }
 
 fn action(pair: Pair<'_>) -> Result<Action, TextError> {
-    let word = pair.key.text;
-    let row = ACTIONS.iter().find(|row| row.text == word).map(|row| row.kind);
-    let alias = || ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, kind)| *kind);
-    match row.or_else(alias) {
-        Some(kind) => argument(kind, pair),
-        None => bare_port(pair),
-    }
+    let Some(kind) = action_named(pair.key.text) else { return bare_port(pair) };
+    let row = kind.row();
+    arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))
 }
 
 /// `CONTROLLER:128`, `controller(max_len=128)`, `FLOOD`, or a port's number alone.
@@ -150,20 +141,23 @@ fn controller_len(piece: Piece<'_>) -> Result<u16, TextError> {
     }
 }
 
-/// Reads the argument in the form that the row says.
-fn argument(kind: ActionKind, pair: Pair<'_>) -> Result<Action, TextError> {
-    match kind.row().syntax {
-        Syntax::Own { parse, .. } => parse(pair.needed()?),
-        Syntax::Value | Syntax::Parenthesized | Syntax::EthType => {
-            let mut reading = Reading { pair, bits: kind.row().bits, taken: false };
-            let action = Action::read(kind, &mut reading)?;
-            match (reading.taken, pair.value) {
-                (false, Some(value)) if !value.text.is_empty() => {
-                    Err(value.error(format!("`{}` takes no argument", pair.key.text)))
-                }
-                (true | false, Some(_) | None) => Ok(action),
-            }
+/// Reads arguments in the form that the row gives.
+fn arguments<'a, T>(
+    pair: Pair<'a>,
+    syntax: Syntax<T>,
+    bits: Option<u16>,
+    read: impl FnOnce(&mut Reading<'a>) -> Result<T, TextError>,
+) -> Result<T, TextError> {
+    if let Syntax::Own { parse, .. } = syntax {
+        return parse(pair.needed()?);
+    }
+    let mut reading = Reading { pair, bits, taken: false };
+    let element = read(&mut reading)?;
+    match pair.value {
+        Some(value) if !reading.taken && !value.text.is_empty() => {
+            Err(value.error(format!("`{}` takes no argument", pair.key.text)))
         }
+        Some(_) | None => Ok(element),
     }
 }
 
@@ -180,15 +174,7 @@ impl<'a> Reading<'a> {
         self.pair.needed()
     }
 
-    fn unsigned<T: TryFrom<u128>>(&mut self) -> Result<T, TextError> {
-        let piece = self.take()?;
-        match self.bits {
-            Some(bits) => narrow(piece, bits),
-            None => unsigned(piece),
-        }
-    }
-
-    /// What no action of one argument has.
+    /// A refusal of what has a form of its own in text.
     fn own<T>(&self) -> Result<T, TextError> {
         Err(self.pair.key.error(format!("`{}` has no text", self.pair.key.text)))
     }
@@ -197,16 +183,10 @@ impl<'a> Reading<'a> {
 impl ReadArguments for Reading<'_> {
     type Error = TextError;
 
-    fn u8(&mut self) -> Result<u8, TextError> {
-        self.unsigned()
-    }
-
-    fn u16(&mut self) -> Result<u16, TextError> {
-        self.unsigned()
-    }
-
-    fn u32(&mut self) -> Result<u32, TextError> {
-        self.unsigned()
+    fn number(&mut self, bits: u16) -> Result<u64, TextError> {
+        let piece = self.take()?;
+        let number = number(piece, self.bits.unwrap_or(bits))?;
+        u64::try_from(number).map_err(|_| piece.error("the number is too large"))
     }
 
     fn port(&mut self) -> Result<PortNo, TextError> {
@@ -229,17 +209,13 @@ impl ReadArguments for Reading<'_> {
         self.own()
     }
 
-    fn rest(&mut self) -> Result<Vec<u8>, TextError> {
+    fn bytes(&mut self) -> Result<Vec<u8>, TextError> {
         self.own()
     }
 
-    fn pad(&mut self, _bytes: usize) -> Result<(), TextError> {
-        Ok(())
+    fn actions(&mut self) -> Result<Vec<Action>, TextError> {
+        actions(self.take()?)
     }
-}
-
-fn narrow<T: TryFrom<u128>>(piece: Piece<'_>, bits: u16) -> Result<T, TextError> {
-    T::try_from(number(piece, bits)?).map_err(|_| piece.error("the number is too large"))
 }
 
 fn mac(piece: Piece<'_>) -> Result<MacAddr, TextError> {
@@ -283,7 +259,22 @@ pub(crate) fn enqueue(piece: Piece<'_>) -> Result<Action, TextError> {
     Ok(Action::Enqueue { port: port(left)?, queue: QueueId(unsigned(right)?) })
 }
 
-pub(crate) fn experimenter(piece: Piece<'_>) -> Result<Action, TextError> {
+pub(crate) fn write_metadata(piece: Piece<'_>) -> Result<Instruction, TextError> {
+    let (metadata, mask) = match piece.split_once("/") {
+        Some((left, right)) => (unsigned(left)?, unsigned(right)?),
+        None => (unsigned(piece)?, u64::MAX),
+    };
+    Ok(Instruction::WriteMetadata { metadata, mask })
+}
+
+/// Without a mask of all bits.
+pub(crate) fn format_write_metadata(words: &[String]) -> String {
+    let all = format!("{:#x}", u64::MAX);
+    let written: Vec<_> = words.iter().map(String::as_str).filter(|word| *word != all).collect();
+    format!("write_metadata:{}", written.join("/"))
+}
+
+pub(crate) fn experimenter<T>(piece: Piece<'_>) -> Result<T, TextError> {
     Err(piece.error("experimenter actions cannot be written as text"))
 }
 
@@ -326,50 +317,53 @@ pub fn format_instructions(instructions: &[Instruction]) -> String {
 pub(super) fn instructions_text(instructions: &[Instruction], names: &PortNames) -> String {
     let mut sorted: Vec<&Instruction> = instructions.iter().collect();
     sorted.sort_by_key(|instruction| instruction.kind());
-    let words = sorted.into_iter().map(|instruction| instruction_text(instruction, names));
-    let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
+    // Empty apply-actions are not printed.
+    let is_empty = |one: &Instruction| {
+        one.kind().row().actions == ActionsRun::AtOnce && one.actions().is_empty()
+    };
+    let printed = sorted.into_iter().filter(|one| !is_empty(one));
+    let words: Vec<String> = printed.map(|one| instruction_text(one, names)).collect();
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }
 
 fn instruction_text(instruction: &Instruction, names: &PortNames) -> String {
-    let text = instruction.kind().row().text;
-    match instruction {
-        Instruction::GotoTable(table) => format!("{text}:{}", table.0),
-        Instruction::WriteMetadata { metadata, mask: u64::MAX } => format!("{text}:{metadata:#x}"),
-        Instruction::WriteMetadata { metadata, mask } => format!("{text}:{metadata:#x}/{mask:#x}"),
-        Instruction::WriteActions(actions) => format!("{text}({})", actions_text(actions, names)),
-        Instruction::ApplyActions(actions) => join(actions, names),
-        Instruction::ClearActions => text.to_owned(),
-        Instruction::Meter(meter) => format!("{text}:{}", meter.0),
-        Instruction::Experimenter { experimenter, data } => {
-            format!("{text}({experimenter:#x},{} bytes)", data.len())
-        }
-    }
+    let row = instruction.kind().row();
+    text(row.text, row.syntax, names, |words| instruction.write(words))
 }
 
-/// An action in the form that its row says.
 fn action_text(action: &Action, names: &PortNames) -> String {
     let row = action.kind().row();
-    let mut words = Words { words: Vec::new(), field: None, names };
-    match action.write(&mut words) {
+    text(row.text, row.syntax, names, |words| action.write(words))
+}
+
+/// A name and arguments in the form that the row gives.
+fn text<T>(
+    name: &str,
+    syntax: Syntax<T>,
+    names: &PortNames,
+    write: impl FnOnce(&mut Words<'_>) -> Result<(), Infallible>,
+) -> String {
+    let mut words = Words { words: Vec::new(), field: None, names, number: 0 };
+    match write(&mut words) {
         Ok(()) => {}
         Err(never) => match never {},
     }
-    match (row.syntax, words.words.as_slice()) {
+    match (syntax, words.words.as_slice()) {
         (Syntax::Own { format, .. }, words) => format(words),
-        (Syntax::Value | Syntax::Parenthesized | Syntax::EthType, []) => row.text.to_owned(),
-        (Syntax::Value, words) => format!("{}:{}", row.text, words.join(":")),
-        (Syntax::Parenthesized, words) => format!("{}({})", row.text, words.join(",")),
-        (Syntax::EthType, _) => {
-            format!("{}:0x{:04x}", row.text, action.number().unwrap_or_default())
-        }
+        (Syntax::Nameless, words) => words.join(","),
+        (Syntax::Value | Syntax::Parenthesized | Syntax::EthType, []) => name.to_owned(),
+        (Syntax::Value, words) => format!("{name}:{}", words.join(":")),
+        (Syntax::Parenthesized, words) => format!("{name}({})", words.join(",")),
+        (Syntax::EthType, _) => format!("{name}:0x{:04x}", words.number),
     }
 }
 
-/// The arguments of an action in words.
+/// The arguments of an action or instruction in words.
 struct Words<'a> {
     words: Vec<String>,
     field: Option<Field>,
+    /// The number that came last.
+    number: u64,
     names: &'a PortNames,
 }
 
@@ -383,16 +377,9 @@ impl Words<'_> {
 impl WriteArguments for Words<'_> {
     type Error = Infallible;
 
-    fn u8(&mut self, number: u8) -> Result<(), Infallible> {
-        self.push(number.to_string())
-    }
-
-    fn u16(&mut self, number: u16) -> Result<(), Infallible> {
-        self.push(number.to_string())
-    }
-
-    fn u32(&mut self, number: u32) -> Result<(), Infallible> {
-        self.push(number.to_string())
+    fn number(&mut self, number: u64, bits: u16) -> Result<(), Infallible> {
+        self.number = number;
+        self.push(if bits == 64 { format!("{number:#x}") } else { number.to_string() })
     }
 
     fn port(&mut self, port: PortNo) -> Result<(), Infallible> {
@@ -417,11 +404,11 @@ impl WriteArguments for Words<'_> {
         self.push(word.unwrap_or_else(|| value.to_string()))
     }
 
-    fn rest(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
         self.push(format!("{} bytes", bytes.len()))
     }
 
-    fn pad(&mut self, _bytes: usize) -> Result<(), Infallible> {
-        Ok(())
+    fn actions(&mut self, actions: &[Action]) -> Result<(), Infallible> {
+        self.push(actions_text(actions, self.names))
     }
 }

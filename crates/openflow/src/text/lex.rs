@@ -46,7 +46,7 @@ impl<'a> Piece<'a> {
         Some((self.part(left, self.at), self.part(right, self.at + index + separator.len())))
     }
 
-    /// What stands before and behind the first `word` that begins a token.
+    /// The text before and after the first `word` that begins a token.
     pub(crate) fn split_at_token(self, word: &str) -> Option<(Self, Self)> {
         let mut from = 0;
         while let Some(found) = self.text[from..].find(word) {
@@ -83,7 +83,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// What stands between double quotes; the whole text where there are none.
+/// The text between double quotes; the whole text where there are none.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }

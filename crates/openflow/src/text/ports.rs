@@ -1,7 +1,7 @@
 //! Names of ports in text: `in_port=p1`, `output:p2`, `actions=p2`, as `ovs-ofctl` takes and prints
 //! them.
 //!
-//! Only a switch knows the names of its ports, so whoever reads or writes a text gives them. A name
+//! Only a switch knows the names of its ports, so the reader or writer of a text gives them. A name
 //! that is also a word of the syntax, or that has blanks or commas, stands in double quotes.
 
 use super::TextError;

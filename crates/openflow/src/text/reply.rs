@@ -206,9 +206,9 @@ fn action_words(version: Version, bits: u32) -> String {
         &[0, 11]
     };
     let rest = (0..32).filter(|number| !order.contains(number));
-    let said = order.iter().copied().chain(rest).filter(|number| bits & (1 << number) != 0);
-    let said = said.filter_map(known).collect::<Vec<_>>().join(" ");
-    if said.is_empty() { "<none>".to_owned() } else { said }
+    let words = order.iter().copied().chain(rest).filter(|number| bits & (1 << number) != 0);
+    let words = words.filter_map(known).collect::<Vec<_>>().join(" ");
+    if words.is_empty() { "<none>".to_owned() } else { words }
 }
 
 fn format_config(version: Version, config: &SwitchConfig) -> String {
@@ -291,8 +291,8 @@ fn speed_mbps(features: PortFeatures) -> u32 {
         (PortFeatures::HD_1GB | PortFeatures::FD_1GB, 1000),
         (PortFeatures::FD_10GB, 10_000),
     ];
-    let said = rates.iter().filter(|(bits, _)| features.intersects(*bits));
-    said.map(|(_, mbps)| *mbps).max().unwrap_or(0)
+    let known = rates.iter().filter(|(bits, _)| features.intersects(*bits));
+    known.map(|(_, mbps)| *mbps).max().unwrap_or(0)
 }
 
 fn feature_words(features: PortFeatures) -> String {

@@ -1,11 +1,11 @@
-//! Tables in text, as `ovs-ofctl` prints them: what is like the table before is said in one line
+//! Tables in text, as `ovs-ofctl` prints them: a table like the one before takes one line
 //! for all such tables.
 
 use super::flow::format_count;
 use crate::table::TableStats;
 use crate::version::Version;
 
-/// The bits of 1.0's wildcards with the words of their fields; those of one prefix are said
+/// The bits of 1.0's wildcards with the words of their fields; those of one prefix are named
 /// together.
 const WILDCARDS: &[(&str, &[(u32, &str)])] = &[
     ("in", &[(1, "port")]),
@@ -76,7 +76,7 @@ fn ditto(like: Option<(u8, u8)>) -> String {
     }
 }
 
-/// What only 1.0's counters say of a table.
+/// The features of a table that only 1.0's counters have.
 fn features_text(table: &TableStats) -> String {
     let mut out = format!("\n    max_entries={}", table.max_entries);
     let groups: Vec<String> = WILDCARDS

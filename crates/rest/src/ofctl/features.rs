@@ -29,7 +29,9 @@ fn property(version: Version, property: &TableProperty) -> Value {
     let action = |id: &TypeId<ActionKind>| {
         type_id(*id, |kind| kind.number(version).map_or(EXPERIMENTER, u32::from))
     };
-    let instruction = |id: &TypeId<InstructionKind>| type_id(*id, |kind| kind.row().number.into());
+    let instruction = |id: &TypeId<InstructionKind>| {
+        type_id(*id, |kind| kind.number(version).map_or(EXPERIMENTER, u32::from))
+    };
     let (name, on, key, list): (&str, OnPacket, &str, Vec<Value>) = match property {
         TableProperty::Instructions(on, list) => {
             ("INSTRUCTIONS", *on, "instruction_ids", list.iter().map(instruction).collect())

@@ -7,86 +7,33 @@
 use crate::problem::Problem;
 use crate::shape::{self, Fields, Key, Of, Shape, key};
 use crate::words;
-use openflow::field::{FIELDS, Format, VID_PRESENT};
+use openflow::field::{FIELDS, FieldRow, Format, RyuName, VID_PRESENT};
 use openflow::text::{format_value, parse_value};
 use openflow::{Field, Match, MatchField, PortNo, Version};
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
-/// The keys of a match; which of them a version has, [`field_of`] and [`fn@tuple`] say.
-pub(crate) static MATCH: Shape = Shape { name: "match", what: "a match", keys: KEYS };
+/// The keys of a match, by the rows of the fields; [`field_of`] and [`fn@tuple`] know those of a
+/// version.
+pub(crate) static MATCH: LazyLock<Shape> = LazyLock::new(|| {
+    let mut keys: Vec<Key> = Vec::new();
+    for row in FIELDS {
+        for name in std::iter::once(row.name).chain(old_name(row.field)) {
+            if keys.iter().all(|key| key.name != name) {
+                keys.push(key(name, Of::Scalar, row.doc.trim_start()));
+            }
+        }
+    }
+    Shape { name: "match", what: "a match", keys: keys.leak() }
+});
 
-const KEYS: &[Key] = &[
-    key("in_port", Of::Scalar, "the port that the packet came in by: number or name"),
-    key("in_phy_port", Of::Scalar, "the physical port below it"),
-    key("metadata", Of::Scalar, "metadata, with a mask as value/mask"),
-    key("dl_dst", Of::Scalar, "Ethernet destination, with a mask as address/mask"),
-    key("eth_dst", Of::Scalar, "the same"),
-    key("dl_src", Of::Scalar, "Ethernet source, with a mask as address/mask"),
-    key("eth_src", Of::Scalar, "the same"),
-    key("dl_type", Of::Scalar, "EtherType"),
-    key("eth_type", Of::Scalar, "the same"),
-    key("dl_vlan", Of::Scalar, "VLAN id; in 1.3 digits with 0x are the value with OFPVID_PRESENT"),
-    key("vlan_vid", Of::Scalar, "the same"),
-    key("dl_vlan_pcp", Of::Scalar, "VLAN priority"),
-    key("vlan_pcp", Of::Scalar, "the same"),
-    key("nw_tos", Of::Scalar, "1.0: the TOS byte, whose upper six bits are matched"),
-    key("ip_dscp", Of::Scalar, "DSCP"),
-    key("ip_ecn", Of::Scalar, "ECN"),
-    key("nw_proto", Of::Scalar, "IP protocol; in 1.0 the opcode of ARP too"),
-    key("ip_proto", Of::Scalar, "IP protocol"),
-    key("nw_src", Of::Scalar, "IPv4 source, or ARP's: address/prefix or address/mask"),
-    key("nw_dst", Of::Scalar, "IPv4 destination, or ARP's"),
-    key("ipv4_src", Of::Scalar, "IPv4 source"),
-    key("ipv4_dst", Of::Scalar, "IPv4 destination"),
-    key("tp_src", Of::Scalar, "source port of the protocol in nw_proto; in 1.0 ICMP's type too"),
-    key("tp_dst", Of::Scalar, "destination port; in 1.0 ICMP's code too"),
-    key("tcp_src", Of::Scalar, "TCP source port"),
-    key("tcp_dst", Of::Scalar, "TCP destination port"),
-    key("udp_src", Of::Scalar, "UDP source port"),
-    key("udp_dst", Of::Scalar, "UDP destination port"),
-    key("sctp_src", Of::Scalar, "SCTP source port"),
-    key("sctp_dst", Of::Scalar, "SCTP destination port"),
-    key("icmpv4_type", Of::Scalar, "ICMP type"),
-    key("icmpv4_code", Of::Scalar, "ICMP code"),
-    key("arp_op", Of::Scalar, "ARP opcode"),
-    key("arp_spa", Of::Scalar, "ARP sender's IPv4 address"),
-    key("arp_tpa", Of::Scalar, "ARP target's IPv4 address"),
-    key("arp_sha", Of::Scalar, "ARP sender's Ethernet address"),
-    key("arp_tha", Of::Scalar, "ARP target's Ethernet address"),
-    key("ipv6_src", Of::Scalar, "IPv6 source"),
-    key("ipv6_dst", Of::Scalar, "IPv6 destination"),
-    key("ipv6_flabel", Of::Scalar, "IPv6 flow label"),
-    key("icmpv6_type", Of::Scalar, "ICMPv6 type"),
-    key("icmpv6_code", Of::Scalar, "ICMPv6 code"),
-    key("ipv6_nd_target", Of::Scalar, "target of a neighbour solicitation or advertisement"),
-    key("ipv6_nd_sll", Of::Scalar, "source link-layer address of a solicitation"),
-    key("ipv6_nd_tll", Of::Scalar, "target link-layer address of an advertisement"),
-    key("mpls_label", Of::Scalar, "MPLS label"),
-    key("mpls_tc", Of::Scalar, "MPLS traffic class"),
-    key("mpls_bos", Of::Scalar, "MPLS bottom of stack"),
-    key("pbb_isid", Of::Scalar, "PBB service instance, with a mask as value/mask"),
-    key("tunnel_id", Of::Scalar, "tunnel's metadata, with a mask as value/mask"),
-    key("ipv6_exthdr", Of::Scalar, "IPv6 extension headers, with a mask as value/mask"),
-];
-
-/// Ryu's old name of a field, and the field.
-const OLD_NAMES: &[(&str, Field)] = &[
-    ("dl_dst", Field::EthDst),
-    ("dl_src", Field::EthSrc),
-    ("dl_type", Field::EthType),
-    ("dl_vlan", Field::VlanVid),
-    ("nw_proto", Field::IpProto),
-    ("nw_src", Field::Ipv4Src),
-    ("nw_dst", Field::Ipv4Dst),
-];
-
-/// The names that Ryu prints for fields that share one.
-const PRINTED: &[(Field, &str)] = &[
-    (Field::TcpSrc, "tp_src"),
-    (Field::TcpDst, "tp_dst"),
-    (Field::UdpSrc, "tp_src"),
-    (Field::UdpDst, "tp_dst"),
-];
+/// The older name of a field, in 1.0 at least.
+fn old_name(field: Field) -> Option<&'static str> {
+    match field.row().ryu {
+        RyuName::Spec => None,
+        RyuName::Old(name) | RyuName::OldIn1_0(name) => Some(name),
+    }
+}
 
 const ARP: u64 = 0x0806;
 const IPV4: u64 = 0x0800;
@@ -157,9 +104,10 @@ fn field_of(
         ("dl_vlan_pcp", _, _) => return Ok(Field::VlanPcp),
         _ => {}
     }
-    let old = OLD_NAMES.iter().find(|(old, _)| *old == name).map(|(_, field)| *field);
-    let own = || FIELDS.iter().find(|row| row.name == name).map(|row| row.field);
-    old.or_else(own).ok_or_else(|| {
+    let is_named =
+        |row: &&FieldRow| row.name == name || matches!(row.ryu, RyuName::Old(old) if old == name);
+    let row = FIELDS.iter().find(is_named);
+    row.map(|row| row.field).ok_or_else(|| {
         fields.problem(name, format!("{version} has no key {name}; ip_dscp is the nearest"))
     })
 }
@@ -350,9 +298,10 @@ pub(crate) fn to_value(version: Version, matching: &Match) -> Value {
 }
 
 fn printed_name(field: Field) -> &'static str {
-    let old = OLD_NAMES.iter().find(|(_, own)| *own == field).map(|(name, _)| *name);
-    let shared = || PRINTED.iter().find(|(own, _)| *own == field).map(|(_, name)| *name);
-    old.or_else(shared).unwrap_or(field.row().name)
+    match field.row().ryu {
+        RyuName::Old(name) => name,
+        RyuName::Spec | RyuName::OldIn1_0(_) => field.row().name,
+    }
 }
 
 fn oxm_value(version: Version, held: &MatchField) -> Value {
@@ -389,42 +338,14 @@ fn port_of(value: u128) -> PortNo {
     PortNo(u32::try_from(value).unwrap_or(u32::MAX))
 }
 
-/// The keys of 1.0 by their fields.
-const TUPLE_NAMES: &[(Field, &str)] = &[
-    (Field::InPort, "in_port"),
-    (Field::EthSrc, "dl_src"),
-    (Field::EthDst, "dl_dst"),
-    (Field::EthType, "dl_type"),
-    (Field::VlanVid, "dl_vlan"),
-    (Field::VlanPcp, "dl_vlan_pcp"),
-    (Field::IpDscp, "nw_tos"),
-    (Field::IpProto, "nw_proto"),
-    (Field::ArpOp, "nw_proto"),
-    (Field::Ipv4Src, "nw_src"),
-    (Field::ArpSpa, "nw_src"),
-    (Field::Ipv4Dst, "nw_dst"),
-    (Field::ArpTpa, "nw_dst"),
-    (Field::TcpSrc, "tp_src"),
-    (Field::UdpSrc, "tp_src"),
-    (Field::SctpSrc, "tp_src"),
-    (Field::Icmpv4Type, "tp_src"),
-    (Field::TcpDst, "tp_dst"),
-    (Field::UdpDst, "tp_dst"),
-    (Field::SctpDst, "tp_dst"),
-    (Field::Icmpv4Code, "tp_dst"),
-];
-
-/// A field by its key in 1.0; `None` for what only says that there is a tag.
+/// A field by its key in 1.0; `None` for one that only asks for a tag.
 fn tuple_value(version: Version, held: &MatchField) -> Option<(&'static str, Value)> {
     let (field, value) = (held.field, held.value);
-    let Some((_, name)) = TUPLE_NAMES.iter().find(|(own, _)| *own == field) else {
-        // 1.0 has no other fields, so that none comes from a switch that speaks it.
+    let Some(name) = old_name(field) else {
         return Some((field.row().name, oxm_value(version, held)));
     };
     let is_address = field.row().format == Format::Ipv4;
-    let shown = if field == Field::InPort {
-        words::port_value(version, port_of(value))
-    } else if field == Field::VlanVid {
+    let shown = if field == Field::VlanVid {
         match value {
             _ if !held.is_exact() => return None,
             0 => VLAN_NONE.into(),
@@ -442,7 +363,7 @@ fn tuple_value(version: Version, held: &MatchField) -> Option<(&'static str, Val
 
 #[cfg(test)]
 mod tests {
-    use super::{KEYS, parse, to_value};
+    use super::{MATCH, parse, to_value};
     use openflow::Version;
     use openflow::text::format_match;
     use serde_json::{Value, json};
@@ -500,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_broader_than_asked_is_refused() {
+    fn a_match_broader_than_asked_is_refused() {
         for (version, value, place) in [
             (Version::V1_3, json!({"ipv4_srcc": "10.0.0.1"}), "match.ipv4_srcc"),
             (Version::V1_3, json!({"tp_dst": 80}), "match.tp_dst"),
@@ -521,13 +442,13 @@ mod tests {
             (Version::V1_0, json!({"ipv6_src": "::1"}), "match.ipv6_src"),
             (Version::V1_0, json!({"dl_vlan": 65535, "dl_vlan_pcp": 1}), "match.dl_vlan_pcp"),
         ] {
-            let said = read(version, &value).unwrap_err();
-            assert!(said.contains(place), "{value}: {said}");
+            let words = read(version, &value).unwrap_err();
+            assert!(words.contains(place), "{value}: {words}");
         }
     }
 
     #[test]
-    fn what_is_printed_is_read_as_the_same() {
+    fn a_printed_match_is_read_as_the_same() {
         let oxm = json!({"in_port": 1, "dl_src": "02:00:00:00:00:01", "dl_vlan": "5",
             "vlan_pcp": 3, "dl_type": 2048, "nw_src": "10.0.0.0/255.0.0.0", "nw_proto": 6,
             "tp_dst": 80, "metadata": "16/240", "tunnel_id": 7});
@@ -542,11 +463,11 @@ mod tests {
 
     #[test]
     fn every_key_has_a_meaning_in_one_version() {
-        for key in KEYS {
+        for key in MATCH.keys {
             let known = Version::ALL.iter().any(|&version| {
                 // A value of no kind gives away whether the key was refused or its value.
-                let said = read(version, &json!({ key.name: {} })).unwrap_err();
-                !said.contains("has no key")
+                let words = read(version, &json!({ key.name: {} })).unwrap_err();
+                !words.contains("has no key")
             });
             assert!(known, "{}", key.name);
         }

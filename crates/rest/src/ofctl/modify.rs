@@ -1,7 +1,7 @@
 //! Changes: a body becomes a message, and the answer comes when the switch has done it.
 //!
 //! Ryu answered 200 when the message was sent, whatever the switch made of it. Here a barrier
-//! stands behind each message, and an error of the switch is the answer.
+//! follows each message, and an error of the switch is the answer.
 
 use super::{actions, matching, render};
 use crate::datapath::{Target, odd_answer};
@@ -25,9 +25,9 @@ pub(crate) static FLOW: Shape = Shape {
     what: "a flow entry",
     keys: &[
         DPID,
-        key("match", Of::Object(&matching::MATCH), "what packets must show; default: nothing"),
-        key("actions", Of::Typed(actions::FLOW_ACTIONS), "what happens to them; default: drop"),
-        key("instructions", Of::Typed(actions::INSTRUCTIONS), "the same as instructions"),
+        key("match", Of::Object(|| &matching::MATCH), "what packets must show; default: nothing"),
+        key("actions", Of::Typed(|| &actions::FLOW_ACTIONS), "what happens to them; default: drop"),
+        key("instructions", Of::Typed(|| &actions::NAMED_INSTRUCTIONS), "the same as instructions"),
         key("priority", Of::Number(16), "higher wins; default: 0, in 1.0 32768"),
         key("table_id", Of::Named(8, &words::TABLES), "the table; default: 0"),
         key("cookie", Of::Number(64), "kept with the entry"),
@@ -57,7 +57,7 @@ pub(crate) static METER: Shape = Shape {
 pub(crate) const METER_FLAGS: Key =
     key("flags", Of::Words(&["KBPS", "PKTPS", "BURST", "STATS"]), "its flags");
 /// The bands of a meter.
-pub(crate) const METER_BANDS: Key = key("bands", Of::Typed(BANDS), "its bands");
+pub(crate) const METER_BANDS: Key = key("bands", Of::Typed(|| BANDS), "its bands");
 const RATE: Key = key("rate", Of::Number(32), "kb/s or packets/s; default: 0");
 const BURST: Key = key("burst_size", Of::Number(32), "kb or packets; default: 0");
 const BAND_TYPE: Key = needed("type", Of::Text, "the band's type");
@@ -95,7 +95,7 @@ static BUCKET: Shape = Shape {
         key("weight", Of::Number(16), "share in a select group; default: 0"),
         key("watch_port", Of::Named(32, &words::PORTS), "port that it lives by; default: ANY"),
         key("watch_group", Of::Named(32, &words::GROUPS), "group that it lives by; default: ANY"),
-        key("actions", Of::Typed(actions::ACTIONS), "its actions"),
+        key("actions", Of::Typed(|| &actions::BUCKET_ACTIONS), "its actions"),
     ],
 };
 
@@ -118,7 +118,7 @@ pub(crate) static EXPERIMENTER: Shape = Shape {
     name: "experimenter",
     what: "an experimenter's message",
     keys: &[
-        key("dpid", Of::Number(64), "the switch, if it is to be said twice"),
+        key("dpid", Of::Number(64), "the switch, if it is to be given twice"),
         key("experimenter", Of::Number(32), "whose it is; default: 0"),
         key("exp_type", Of::Number(32), "its type; default: 0"),
         key("data_type", Of::Word(&["ascii", "base64"]), "how the body is written"),

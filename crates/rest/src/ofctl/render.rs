@@ -1,7 +1,7 @@
 //! Statistics and descriptions with the keys that Ryu prints.
 //!
-//! Numbers are those of the version spoken: what is kept in 1.3's words is said in 1.0's again.
-//! What is not counted reads all ones, as it does on the wire.
+//! Numbers are those of the version spoken: values kept in 1.3's form are in 1.0's again.
+//! A count that is not kept reads all ones, as it does on the wire.
 
 use super::actions::{to_text, to_values};
 use super::matching;
@@ -170,7 +170,8 @@ fn state(version: Version, state: PortState) -> u32 {
     state.bits()
 }
 
-/// Where copper and what follows it lie in 1.0 and in 1.3; the rates before them lie alike.
+/// First bit of the media, copper and what follows it, in 1.0 and in 1.3; the rates before them
+/// are the same.
 const MEDIUM: (u32, u32) = (7, 11);
 const RATES: u32 = 0x7f;
 
@@ -366,41 +367,7 @@ fn action_names(version: Version, bits: u32) -> Vec<&'static str> {
         kind.number(version).is_some_and(|number| number < 32 && bits >> number & 1 != 0)
     };
     let named = ACTIONS.iter().filter(|row| held(row.kind));
-    named.map(|row| action_name(row.kind)).collect()
-}
-
-/// Ryu's name of an action.
-fn action_name(kind: ActionKind) -> &'static str {
-    match kind {
-        ActionKind::Output => "OUTPUT",
-        ActionKind::CopyTtlOut => "COPY_TTL_OUT",
-        ActionKind::CopyTtlIn => "COPY_TTL_IN",
-        ActionKind::SetMplsTtl => "SET_MPLS_TTL",
-        ActionKind::DecMplsTtl => "DEC_MPLS_TTL",
-        ActionKind::PushVlan => "PUSH_VLAN",
-        ActionKind::PopVlan => "POP_VLAN",
-        ActionKind::PushMpls => "PUSH_MPLS",
-        ActionKind::PopMpls => "POP_MPLS",
-        ActionKind::SetQueue => "SET_QUEUE",
-        ActionKind::Group => "GROUP",
-        ActionKind::SetNwTtl => "SET_NW_TTL",
-        ActionKind::DecNwTtl => "DEC_NW_TTL",
-        ActionKind::SetField => "SET_FIELD",
-        ActionKind::PushPbb => "PUSH_PBB",
-        ActionKind::PopPbb => "POP_PBB",
-        ActionKind::SetVlanVid => "SET_VLAN_VID",
-        ActionKind::SetVlanPcp => "SET_VLAN_PCP",
-        ActionKind::StripVlan => "STRIP_VLAN",
-        ActionKind::SetDlSrc => "SET_DL_SRC",
-        ActionKind::SetDlDst => "SET_DL_DST",
-        ActionKind::SetNwSrc => "SET_NW_SRC",
-        ActionKind::SetNwDst => "SET_NW_DST",
-        ActionKind::SetNwTos => "SET_NW_TOS",
-        ActionKind::SetTpSrc => "SET_TP_SRC",
-        ActionKind::SetTpDst => "SET_TP_DST",
-        ActionKind::Enqueue => "ENQUEUE",
-        ActionKind::Experimenter => "EXPERIMENTER",
-    }
+    named.map(|row| row.ryu).collect()
 }
 
 /// A reply as Ryu wraps it: under the datapath id in decimal digits.

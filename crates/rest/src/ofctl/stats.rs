@@ -23,7 +23,7 @@ pub(crate) static FILTER: Shape = Shape {
     name: "filter",
     what: "a filter of flow entries",
     keys: &[
-        key("match", Of::Object(&matching::MATCH), "entries that are as narrow as this"),
+        key("match", Of::Object(|| &matching::MATCH), "entries that are as narrow as this"),
         key("table_id", Of::Named(8, &words::TABLES), "of this table; default: ALL"),
         key("out_port", Of::Named(32, &words::PORTS), "that output to this port"),
         key("out_group", Of::Named(32, &words::GROUPS), "that use this group"),
@@ -416,8 +416,8 @@ mod tests {
     #[test]
     fn a_filter_has_no_other_keys() {
         let body = json!({"matsch": {}});
-        let said = Fields::of(&body, &FILTER, "").unwrap_err().to_value();
-        assert_eq!(said["at"], "matsch");
-        assert!(said["allowed"].as_array().unwrap().contains(&json!("out_port")));
+        let problem = Fields::of(&body, &FILTER, "").unwrap_err().to_value();
+        assert_eq!(problem["at"], "matsch");
+        assert!(problem["allowed"].as_array().unwrap().contains(&json!("out_port")));
     }
 }

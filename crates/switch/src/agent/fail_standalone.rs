@@ -18,6 +18,9 @@ use super::connection::sweep_all;
 use crate::bridge::{Applied, BridgeCommand, Task};
 use crate::request::{ConnectionId, ErrorData, ReplyPosition, RequestContext};
 
+/// The version whose flow-mods these are, whatever versions there are besides.
+const OWN_VERSION: Version = Version::V1_3;
+
 /// The cookie of the entry: "weir" and "alon".
 const COOKIE: Cookie = Cookie(0x7765_6972_616c_6f6e);
 
@@ -70,13 +73,12 @@ async fn take_over(agent: &Agent) {
 async fn send(agent: &Agent, flow_mod: FlowMod) {
     let request = || RequestContext {
         from: NO_CONNECTION,
-        version: Version::NEWEST,
+        version: OWN_VERSION,
         xid: Xid(0),
         position: ReplyPosition::Before(0),
         error_data: ErrorData::new(&[]),
     };
-    let done = match agent.bridge.apply(Version::NEWEST, BridgeCommand::FlowMod(flow_mod), request)
-    {
+    let done = match agent.bridge.apply(OWN_VERSION, BridgeCommand::FlowMod(flow_mod), request) {
         Ok(Applied::Later(Task::Sweep(sweep))) => sweep_all(agent, sweep).await,
         Ok(
             Applied::Reply(_)

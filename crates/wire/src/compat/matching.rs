@@ -57,7 +57,7 @@ enum Member {
     TpDst,
 }
 
-/// Where each field of the twelve-tuple goes.
+/// Member of the twelve-tuple for each field.
 const MEMBERS: &[(Field, Member)] = &[
     (Field::InPort, Member::InPort),
     (Field::EthSrc, Member::DlSrc),
@@ -328,7 +328,7 @@ impl Tuple {
         Some(())
     }
 
-    /// "Any tag" can only be said together with a priority, which [`write()`] checks. Where no tag
+    /// "Any tag" has an encoding together with a priority only, which [`write()`] checks. Where no tag
     /// is wanted the priority counts, and is zero: so ovs-ofctl has it.
     fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
         match (held.value, held.mask) {
@@ -376,8 +376,8 @@ pub(crate) fn read(r: &mut Reader<'_>, _purpose: Purpose) -> reader::ReadResult<
     let sent = tuple.tidied();
     // What a tuple means can be written as one, which a test holds. Were it not so, the entry would
     // still rank as it was sent.
-    let said = Tuple::of(&matching).map_or(sent, |tuple| tuple.0);
-    let form = TupleForm { is_exact: sent.wildcards == 0, difference: sent.difference(said) };
+    let kept = Tuple::of(&matching).map_or(sent, |tuple| tuple.0);
+    let form = TupleForm { is_exact: sent.wildcards == 0, difference: sent.difference(kept) };
     Ok(matching.in_form(form))
 }
 

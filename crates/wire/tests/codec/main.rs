@@ -1,7 +1,7 @@
 //! The codec against itself, against os-ken's messages, and against os-ken and Open vSwitch as
 //! peers: one program, because all of it makes, describes and compares the same messages.
 //!
-//! What os-ken or Open vSwitch says counts, never what our own encoder says of our decoder alone.
+//! The peers' bytes count, os-ken's or Open vSwitch's, never our own encoder's alone.
 #![allow(
     clippy::unwrap_used,
     clippy::wildcard_enum_match_arm,

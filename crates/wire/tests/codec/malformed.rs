@@ -67,7 +67,7 @@ fn an_unknown_version_is_answered_in_the_nearest_one_below() {
 }
 
 #[test]
-fn a_message_longer_than_its_length_field_is_refused_and_leaves_the_buffer_alone() {
+fn a_message_too_long_for_its_length_field_is_refused() {
     let mut out = b"before".to_vec();
     let long = Message::EchoRequest(vec![0; 65_528]);
     let refused = wire::encode_into(&mut out, Version::V1_3, Xid(1), &long);

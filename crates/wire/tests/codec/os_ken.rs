@@ -20,7 +20,7 @@ fn vectors() -> Vec<Vector> {
     all
 }
 
-/// How the vector's message is encoded: the record behind it, or itself.
+/// The vector's message in canonical form: the record after it, or itself.
 fn canonical<'a>(all: &'a [Vector], vector: &'a Vector) -> &'a [u8] {
     let name = format!("{}/canonical", vector.name);
     let twin = all.iter().find(|other| other.file == vector.file && other.name == name);
@@ -138,7 +138,7 @@ fn may_be_shorter(message: &Message) -> bool {
 }
 
 #[test]
-fn every_prefix_is_refused_and_every_patched_prefix_is_refused_or_shorter() {
+fn every_prefix_is_refused_and_patched_ones_are_or_are_shorter() {
     for vector in vectors() {
         for len in 0..vector.bytes.len() {
             assert!(wire::decode(&vector.bytes[..len]).is_err(), "{} to {len}", vector.place());
@@ -160,7 +160,7 @@ fn stride(vector: &Vector) -> usize {
     vector.bytes.len() / 1200 * 4 + 1
 }
 
-/// What decodes and encodes again decodes to the same.
+/// A decoded message that is encoded again decodes to the same.
 fn stable(version: Version, xid: Xid, message: &Message, vector: &Vector) {
     let bytes = match wire::encode(version, xid, message) {
         Ok(bytes) => bytes,

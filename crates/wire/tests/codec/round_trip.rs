@@ -33,17 +33,17 @@ fn flow_with(matching: Match, instructions: Vec<Instruction>) -> Message {
 fn every_field_round_trips_in_every_version_that_has_it() {
     for (index, row) in FIELDS.iter().enumerate() {
         for &version in Version::ALL {
-            let mut said = 0;
+            let mut count = 0;
             for seed in 0..8 {
                 let entropy = bytes(index * 8 + seed);
                 let matching = random::match_on(&mut Entropy::new(&entropy), version, row.field);
                 if let Some(matching) = matching {
                     round_trip(version, &flow_with(matching, Vec::new()));
-                    said += 1;
+                    count += 1;
                 }
             }
             let has = row.since <= version;
-            assert_eq!(said > 0, has, "{version}: {}", row.name);
+            assert_eq!(count > 0, has, "{version}: {}", row.name);
         }
     }
 }

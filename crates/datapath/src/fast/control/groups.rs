@@ -8,7 +8,7 @@ use openflow::flow::FlowRemovedReason;
 use openflow::group::{
     BucketCounter, GroupDesc, GroupFeatures, GroupMod, GroupModCommand, GroupStats,
 };
-use openflow::{Error, GroupId};
+use openflow::{Error, GroupId, Version};
 
 use super::sweep::{AT_ONCE, CommandProgress, SweptCommand};
 use super::{CommandCounts, Control};
@@ -143,7 +143,7 @@ impl Control {
 
     /// Features of groups.
     #[must_use]
-    pub fn group_features(&self) -> GroupFeatures {
-        features::group_features(&self.config)
+    pub fn group_features(&self, version: Version) -> GroupFeatures {
+        features::group_features(&self.config, version)
     }
 }

@@ -78,7 +78,7 @@ impl InstructionLists {
             (self.records.len() - 1) as u32
         });
         let groups: BTreeSet<GroupId> = actions(instructions).filter_map(group_of).collect();
-        let meter = meter_of(instructions);
+        let meter = instructions.iter().find_map(Instruction::meter);
         for group in &groups {
             self.of_group.entry(*group).or_default().insert(number);
         }
@@ -247,28 +247,7 @@ fn forget_user<K: Ord>(users: &mut BTreeMap<K, BTreeSet<u32>>, key: K, number: u
 
 /// All actions, applied or written; not those of groups.
 fn actions(instructions: &[Instruction]) -> impl Iterator<Item = &Action> {
-    instructions.iter().flat_map(|instruction| match instruction {
-        Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => {
-            actions.as_slice()
-        }
-        Instruction::GotoTable(_)
-        | Instruction::WriteMetadata { .. }
-        | Instruction::ClearActions
-        | Instruction::Meter(_)
-        | Instruction::Experimenter { .. } => &[],
-    })
-}
-
-fn meter_of(instructions: &[Instruction]) -> Option<MeterId> {
-    instructions.iter().find_map(|instruction| match instruction {
-        Instruction::Meter(id) => Some(*id),
-        Instruction::ApplyActions(_)
-        | Instruction::WriteActions(_)
-        | Instruction::GotoTable(_)
-        | Instruction::WriteMetadata { .. }
-        | Instruction::ClearActions
-        | Instruction::Experimenter { .. } => None,
-    })
+    instructions.iter().flat_map(Instruction::actions)
 }
 
 fn hash(instructions: &[Instruction]) -> u64 {

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use openflow::instruction::ActionsRun;
 use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
@@ -104,25 +105,13 @@ impl InstructionSummary {
             meter: None,
         };
         for instruction in &instruction_list.instructions {
-            match instruction {
-                Instruction::GotoTable(table) => summary.next = Some(*table),
-                Instruction::WriteMetadata { metadata, mask } => {
-                    summary.metadata = Some((*metadata, *mask));
-                }
-                Instruction::ApplyActions(actions) => {
-                    summary.is_plain &= actions.is_empty();
-                    summary.changes =
-                        actions.iter().filter(|a| header_effect(a).rewrites()).cloned().collect();
-                }
-                Instruction::Meter(id) => {
-                    summary.is_plain = false;
-                    summary.meter = Some(*id);
-                }
-                Instruction::WriteActions(_) | Instruction::ClearActions => {
-                    summary.is_plain = false
-                }
-                // Refused when the entry came.
-                Instruction::Experimenter { .. } => {}
+            summary.next = summary.next.or_else(|| instruction.goto_table());
+            summary.metadata = summary.metadata.or_else(|| instruction.metadata());
+            summary.meter = summary.meter.or_else(|| instruction.meter());
+            summary.is_plain &= instruction.only_leads_on();
+            if instruction.kind().row().actions == ActionsRun::AtOnce {
+                let changes = instruction.actions().iter().filter(|a| header_effect(a).rewrites());
+                summary.changes = changes.cloned().collect();
             }
         }
         summary

@@ -136,7 +136,7 @@ pub(crate) fn announced() -> Vec<Announced> {
             list.add(row.text, None);
         }
     }
-    let tables = dp.table_features();
+    let tables = dp.table_features(Version::V1_3);
     check_tables(&dp);
     for property in &tables[0].properties {
         list.property(property);
@@ -158,7 +158,7 @@ pub(crate) fn announced() -> Vec<Announced> {
 
 /// Written and applied actions are the same, and so are the fields that may be left out.
 fn check_tables(dp: &dyn Datapath) {
-    for table in dp.table_features() {
+    for table in dp.table_features(Version::V1_3) {
         let (mut written, mut applied) = (None, None);
         let (mut set_written, mut set_applied) = (None, None);
         for property in &table.properties {
@@ -180,7 +180,7 @@ fn check_tables(dp: &dyn Datapath) {
 }
 
 fn groups(dp: &dyn Datapath, list: &mut List) {
-    let features = dp.group_features();
+    let features = dp.group_features(Version::V1_3);
     list.part("Group features", "group type");
     for group_type in GroupType::ALL {
         if features.types & 1 << group_type.number() != 0 {

@@ -13,7 +13,7 @@ use openflow::message::{
 use openflow::meter::MeterFeatures;
 use openflow::port::{PortDesc, PortFeatures, PortStats};
 use openflow::table::TableStats;
-use openflow::{DatapathId, Error, MacAddr, Message, PortNo, Version};
+use openflow::{DatapathId, Error, MacAddr, Message, MessageKind, PortNo, Version};
 
 /// Packets that the switch says it can hold: more than can be outstanding.
 const N_BUFFERS: u32 = 1 << 20;
@@ -105,56 +105,41 @@ impl Identity {
         }
     }
 
-    /// Answer to this message. Messages that are no requests have none.
+    /// The answer to this message, if its row has one.
     pub(super) fn reply(&mut self, message: &Message) -> Reply {
-        let reply = match message {
-            Message::FeaturesRequest => Message::FeaturesReply(self.features()),
-            Message::GetConfigRequest => Message::GetConfigReply(self.config),
-            Message::BarrierRequest => Message::BarrierReply,
-            Message::QueueGetConfigRequest(port) => {
-                Message::QueueGetConfigReply(QueueConfig { port: *port, queues: Vec::new() })
-            }
-            Message::GetAsyncRequest => Message::GetAsyncReply(self.asynchronous),
-            Message::RoleRequest(role) => match self.take_role(*role) {
+        if let Message::SetConfig(config) = message {
+            self.config = *config;
+        } else if let Message::SetAsync(config) = message {
+            self.asynchronous = *config;
+        } else if let Message::Experimenter(_) = message {
+            return Reply::Refusal(Error::BadRequestBadExperimenter);
+        }
+        let Some(kind) = message.kind().row().reply else { return Reply::None };
+        let reply = if let Message::QueueGetConfigRequest(port) = message {
+            Message::QueueGetConfigReply(QueueConfig { port: *port, queues: Vec::new() })
+        } else if let Message::RoleRequest(role) = message {
+            match self.take_role(*role) {
                 Ok(role) => Message::RoleReply(role),
                 Err(error) => return Reply::Refusal(error),
-            },
-            Message::MultipartRequest(MultipartRequest { more: true, .. }) => return Reply::None,
-            Message::MultipartRequest(MultipartRequest { body, .. }) => {
-                match self.multipart(body) {
-                    Ok(body) => Message::MultipartReply(MultipartReply { more: false, body }),
-                    Err(error) => return Reply::Refusal(error),
-                }
             }
-            Message::Experimenter(_) => return Reply::Refusal(Error::BadRequestBadExperimenter),
-            Message::SetConfig(config) => {
-                self.config = *config;
-                return Reply::None;
+        } else if let Message::MultipartRequest(MultipartRequest { more: true, .. }) = message {
+            return Reply::None;
+        } else if let Message::MultipartRequest(MultipartRequest { body, .. }) = message {
+            match self.multipart(body) {
+                Ok(body) => Message::MultipartReply(MultipartReply { more: false, body }),
+                Err(error) => return Reply::Refusal(error),
             }
-            Message::SetAsync(config) => {
-                self.asynchronous = *config;
-                return Reply::None;
-            }
-            Message::Hello(_)
-            | Message::Error(_)
-            | Message::EchoRequest(_)
-            | Message::EchoReply(_)
-            | Message::FeaturesReply(_)
-            | Message::GetConfigReply(_)
-            | Message::PacketIn(_)
-            | Message::FlowRemoved(_)
-            | Message::PortStatus(_)
-            | Message::PacketOut(_)
-            | Message::FlowMod(_)
-            | Message::GroupMod(_)
-            | Message::PortMod(_)
-            | Message::TableMod(_)
-            | Message::MultipartReply(_)
-            | Message::BarrierReply
-            | Message::QueueGetConfigReply(_)
-            | Message::RoleReply(_)
-            | Message::GetAsyncReply(_)
-            | Message::MeterMod(_) => return Reply::None,
+        } else if kind == MessageKind::FeaturesReply {
+            Message::FeaturesReply(self.features())
+        } else if kind == MessageKind::GetConfigReply {
+            Message::GetConfigReply(self.config)
+        } else if kind == MessageKind::BarrierReply {
+            Message::BarrierReply
+        } else if kind == MessageKind::GetAsyncReply {
+            Message::GetAsyncReply(self.asynchronous)
+        } else {
+            // The connection itself answers an echo request.
+            return Reply::None;
         };
         Reply::Message(Box::new(reply))
     }

@@ -47,21 +47,21 @@ fn tame_flow(version: Version, flow: &mut openflow::flow::FlowMod) -> bool {
     if !is_near {
         return false;
     }
-    match (flow.command, version) {
+    match (flow.command, version.has_cookie_mask()) {
         (FlowModCommand::Add, _) => {
             let outranks = flow.priority == PRIORITY;
             flow.priority = flow.priority.min(PRIORITY - 1);
             outranks
         }
         (FlowModCommand::Unknown(_), _) => false,
-        (_, Version::V1_3) => {
+        (_, true) => {
             let is_aside = flow.cookie_mask == COOKIE_MASK && flow.cookie.0 & COOKIE_MASK == COOKIE;
             flow.cookie = Cookie(COOKIE);
             flow.cookie_mask = COOKIE_MASK;
             // A modify that finds nothing adds in 1.0 only, so its priority does not matter here.
             !is_aside
         }
-        (_, Version::V1_0) => {
+        (_, false) => {
             let is_aside = flow.matching.exact(Field::InPort) == Some(1);
             flow.priority = flow.priority.min(PRIORITY - 1);
             flow.matching.set(Field::InPort, 1, Field::InPort.full_mask());

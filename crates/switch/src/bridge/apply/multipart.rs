@@ -37,7 +37,7 @@ pub(super) async fn request(
         }
         MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.identity.desc.clone()),
         MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(bridge.port_descs()),
-        MultipartRequestBody::TableFeatures(asked) => table::features(bridge, &asked)?,
+        MultipartRequestBody::TableFeatures(asked) => table::features(bridge, version, &asked)?,
         MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadExperimenter),
         body @ (MultipartRequestBody::Table
         | MultipartRequestBody::Queue { .. }
@@ -85,7 +85,7 @@ fn of_control(
         }
         MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(control.group_desc()),
         MultipartRequestBody::GroupFeatures => {
-            MultipartReplyBody::GroupFeatures(control.group_features())
+            MultipartReplyBody::GroupFeatures(control.group_features(version))
         }
         MultipartRequestBody::Meter(asked) => {
             MultipartReplyBody::Meter(control.meter_stats(asked, now)?)

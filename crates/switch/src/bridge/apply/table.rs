@@ -1,7 +1,7 @@
 //! Table-mod (clause 7.3.3), and table features, to be read and to be set.
 
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, message::MultipartReplyBody};
+use openflow::{Error, Version, message::MultipartReplyBody};
 
 use super::{Applied, ApplyResult, Bridge};
 use crate::counters::Counter;
@@ -13,9 +13,10 @@ pub(super) fn table_mod(bridge: &Bridge, table_mod: &TableMod) -> ApplyResult {
     Ok(Applied::Nothing)
 }
 
-/// The features of the tables, after a request with a body has changed them (clause 7.3.5.5.1).
+/// Features of the tables, after a request with a body has changed them (clause 7.3.5.5.1).
 pub(super) fn features(
     bridge: &Bridge,
+    version: Version,
     asked: &[TableFeatures],
 ) -> Result<MultipartReplyBody, Error> {
     if !asked.is_empty() {
@@ -23,6 +24,6 @@ pub(super) fn features(
         let done = bridge.with_control(|control| control.set_table_features(asked, now));
         done.ok_or_else(Bridge::no_tables)??;
     }
-    let tables = bridge.with_control(|control| control.table_features());
+    let tables = bridge.with_control(|control| control.table_features(version));
     Ok(MultipartReplyBody::TableFeatures(tables.ok_or_else(Bridge::no_tables)?))
 }

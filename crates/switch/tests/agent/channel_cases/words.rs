@@ -154,11 +154,10 @@ pub(super) fn describe(version: Version, message: &Message) -> String {
         }
         Message::PacketIn(packet) => {
             let reason = packet.reason.text();
-            let place = match version {
-                Version::V1_0 => String::new(),
-                Version::V1_3 => {
-                    format!(" table={} cookie={:#x}", packet.table_id.0, packet.cookie.0)
-                }
+            let place = if version.has_pipeline() {
+                format!(" table={} cookie={:#x}", packet.table_id.0, packet.cookie.0)
+            } else {
+                String::new()
             };
             let matching = openflow::text::format_match(&packet.matching);
             format!("packet_in {reason}{place} {matching} {}", hex::digits(&packet.data))

@@ -85,7 +85,7 @@ pub(crate) fn band(band: &Band) -> Value {
     class(name, members)
 }
 
-/// In 1.0 the port is said once for all queues.
+/// In 1.0 the port is given once for all queues.
 pub(crate) fn queue(version: Version, queue: &PacketQueue) -> Value {
     let mut members = json!({
         "queue_id": queue.queue_id.0,

@@ -153,21 +153,17 @@ fn action(version: Version, action: &Action) -> Value {
 }
 
 fn instruction(instruction: &Instruction) -> Value {
-    let (name, mut members) = match instruction {
-        Instruction::GotoTable(table) => {
-            ("OFPInstructionGotoTable", json!({ "table_id": table.0 }))
-        }
-        Instruction::WriteMetadata { metadata, mask } => {
-            ("OFPInstructionWriteMetadata", json!({ "metadata": metadata, "metadata_mask": mask }))
-        }
-        Instruction::WriteActions(list) | Instruction::ApplyActions(list) => {
-            ("OFPInstructionActions", json!({ "actions": actions(Version::V1_3, list) }))
-        }
-        Instruction::ClearActions => ("OFPInstructionActions", json!({ "actions": [] })),
-        Instruction::Meter(meter) => ("OFPInstructionMeter", json!({ "meter_id": meter.0 })),
-        Instruction::Experimenter { .. } => panic!("os-ken has no experimenter instruction"),
+    let (name, mut members) = if let Some(table) = instruction.goto_table() {
+        ("OFPInstructionGotoTable", json!({ "table_id": table.0 }))
+    } else if let Some((metadata, mask)) = instruction.metadata() {
+        ("OFPInstructionWriteMetadata", json!({ "metadata": metadata, "metadata_mask": mask }))
+    } else if let Some(meter) = instruction.meter() {
+        ("OFPInstructionMeter", json!({ "meter_id": meter.0 }))
+    } else {
+        let list = actions(Version::V1_3, instruction.actions());
+        ("OFPInstructionActions", json!({ "actions": list }))
     };
-    members["type"] = instruction.kind().row().number.into();
+    members["type"] = instruction.kind().number(Version::V1_3).into();
     class(name, members)
 }
 

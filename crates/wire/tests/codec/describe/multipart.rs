@@ -365,7 +365,9 @@ fn property(property: &TableProperty) -> Value {
 
 fn instruction_id(id: &TypeId<InstructionKind>) -> Value {
     match id {
-        TypeId::Known(kind) => class("OFPInstructionId", json!({ "type": kind.row().number })),
+        TypeId::Known(kind) => {
+            class("OFPInstructionId", json!({ "type": kind.number(Version::V1_3) }))
+        }
         other => panic!("os-ken's tables have no instruction {other:?}"),
     }
 }

@@ -87,23 +87,23 @@ fn check(peer: &mut Peer, sample: &Sample, compared: &mut Compared) -> Result<()
     let xid = Xid(sample.seed as u32);
     let bytes = wire::encode(*version, xid, message).map_err(|error| error.to_string())?;
     let ours = describe::message(*version, message);
-    let said = peer.ask(&json!({
+    let reply = peer.ask(&json!({
         "version": version.number(), "xid": xid.0, "hex": hex::digits(&bytes), "json": ours,
     }));
-    if !said["parsed"].is_null() {
-        compare::same("", &ours, &said["parsed"])
-            .map_err(|difference| format!("{difference}\nours   {ours}\ntheirs {said}"))?;
+    if !reply["parsed"].is_null() {
+        compare::same("", &ours, &reply["parsed"])
+            .map_err(|difference| format!("{difference}\nours   {ours}\ntheirs {reply}"))?;
         compared.values.insert((*version, *kind));
     }
     for key in ["again", "built"] {
-        let Some(theirs) = said[key].as_str() else { continue };
+        let Some(theirs) = reply[key].as_str() else { continue };
         if theirs != hex::digits(&bytes) && !writes_otherwise(message, theirs) {
             return Err(format!("{key}:\nours   {}\ntheirs {theirs}\n{ours}", hex::digits(&bytes)));
         }
         compared.bytes.insert((*version, *kind));
     }
-    if said["parsed"].is_null() && said["built"].is_null() && !is_lost_on(message) {
-        return Err(format!("os-ken can do nothing with it: {}\n{ours}", said["why"]));
+    if reply["parsed"].is_null() && reply["built"].is_null() && !is_lost_on(message) {
+        return Err(format!("os-ken can do nothing with it: {}\n{ours}", reply["why"]));
     }
     Ok(())
 }

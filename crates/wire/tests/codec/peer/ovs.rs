@@ -24,10 +24,10 @@ use openflow::{
 
 use super::{Sample, samples};
 
-/// How long `ovs-ofctl` may take.
+/// Longest run of `ovs-ofctl`.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What `ovs-ofctl` sends to a switch that agrees with everything, without hello and barriers.
+/// Messages of `ovs-ofctl` to a switch that agrees with everything, without hello and barriers.
 struct Sent {
     frames: Vec<Vec<u8>>,
     complaint: Option<String>,
@@ -58,8 +58,8 @@ fn ovs_ofctl(dir: &Path, version: Version, command: &[&str], text: &str) -> Sent
     // Wakes the thread when ovs-ofctl refused the text and never connected.
     drop(UnixStream::connect(&path));
     let frames = switch.join().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let complaint = (!output.status.success() || !said.is_empty()).then_some(said);
+    let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let complaint = (!output.status.success() || !stderr.is_empty()).then_some(stderr);
     Sent { frames, complaint }
 }
 
@@ -260,8 +260,9 @@ fn usual_flow_mod(version: Version, command: FlowModCommand, flow: FlowMod) -> F
         FlowModCommand::Add => flow.cookie,
         _ => Cookie(flow.cookie.0 & cookie_mask),
     };
-    let said = FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP;
-    let said = if !version.has_oxm() { said } else { said | FlowModFlags::NO_PKT_COUNTS };
+    let settable = FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP;
+    let settable =
+        if !version.has_oxm() { settable } else { settable | FlowModFlags::NO_PKT_COUNTS };
     let strict = matches!(command, FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict);
     let usual = FlowMod::new(command);
     FlowMod {
@@ -279,7 +280,7 @@ fn usual_flow_mod(version: Version, command: FlowModCommand, flow: FlowMod) -> F
         priority: if strict || command == FlowModCommand::Add { flow.priority } else { 0x8000 },
         out_port: if deletes { usual_port(flow.out_port) } else { PortNo::ANY },
         out_group: if deletes { flow.out_group } else { GroupId::ANY },
-        flags: if deletes { FlowModFlags::empty() } else { flow.flags & said },
+        flags: if deletes { FlowModFlags::empty() } else { flow.flags & settable },
         ..usual
     }
 }
@@ -338,33 +339,33 @@ fn usual_meter(meter: MeterMod) -> (MeterMod, &'static str, String) {
     }
     let config =
         MeterConfig { flags: meter.flags, meter_id: meter.meter_id, bands: meter.bands.clone() };
-    let said = text::format_meter(&config).replace("bands=\n", "bands=").replace([' ', '\n'], ",");
+    let line = text::format_meter(&config).replace("bands=\n", "bands=").replace([' ', '\n'], ",");
     let word = if meter.command == MeterModCommand::Add { "add-meter" } else { "mod-meter" };
-    (meter, word, said)
+    (meter, word, line)
 }
 
-/// What the text of a message is given to, and the message that it says.
+/// The `ovs-ofctl` command that takes the text of a message, and the message meant.
 fn usual_command(sample: &Sample) -> Option<(Message, Vec<&'static str>, String)> {
     Some(match sample.message.clone() {
         Message::FlowMod(flow) => {
             let (command, words) = COMMANDS[sample.seed % COMMANDS.len()];
             let flow = usual_flow_mod(sample.version, command, flow);
-            let said = text::format_flow_mod(&flow);
-            let said = match sample.version.has_oxm() {
+            let line = text::format_flow_mod(&flow);
+            let line = match sample.version.has_oxm() {
                 // The word of 1.0 for a packet without a tag.
-                false => said.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
-                true => said,
+                false => line.replace("vlan_tci=0x0000/0x1fff", "dl_vlan=0xffff"),
+                true => line,
             };
-            (Message::FlowMod(comparable(sample.version, flow)), words.to_vec(), said)
+            (Message::FlowMod(comparable(sample.version, flow)), words.to_vec(), line)
         }
         Message::GroupMod(group) => {
-            let (mut group, word, said) = usual_group(group);
+            let (mut group, word, line) = usual_group(group);
             group.buckets.iter_mut().for_each(|bucket| without_max_len(&mut bucket.actions));
-            (Message::GroupMod(group), vec![word], said)
+            (Message::GroupMod(group), vec![word], line)
         }
         Message::MeterMod(meter) => {
-            let (meter, word, said) = usual_meter(meter);
-            (Message::MeterMod(meter), vec![word], said)
+            let (meter, word, line) = usual_meter(meter);
+            (Message::MeterMod(meter), vec![word], line)
         }
         _ => return None,
     })
@@ -408,7 +409,7 @@ fn same_bytes(ours: &[u8], theirs: &[u8]) -> bool {
     sorted(ours) == sorted(theirs)
 }
 
-/// What was sent is the message that was meant, and we write it with the same bytes.
+/// Checks that the message sent is the one meant, and that we write it with the same bytes.
 fn check_sent(version: Version, wanted: &Message, sent: &Sent) -> Result<(), String> {
     let Some(frame) = sent.frames.first() else {
         return Err(format!("they refuse it: {}", sent.complaint.clone().unwrap_or_default()));
@@ -440,11 +441,11 @@ fn open_vswitch_sends_what_our_text_says() {
     let mut compared = 0;
     for sample in samples() {
         let version = sample.version;
-        let Some((wanted, words, said)) = usual_command(&sample) else { continue };
-        let sent = ovs_ofctl(dir.path(), version, &words, &said);
+        let Some((wanted, words, line)) = usual_command(&sample) else { continue };
+        let sent = ovs_ofctl(dir.path(), version, &words, &line);
         compared += 1;
         if let Err(failure) = check_sent(version, &wanted, &sent) {
-            failures.push(format!("{}: {} {said}\n{failure}", sample.name(), words.join(" ")));
+            failures.push(format!("{}: {} {line}\n{failure}", sample.name(), words.join(" ")));
         }
     }
     let shown = failures.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
@@ -544,7 +545,7 @@ fn usual_body(version: Version, body: MultipartReplyBody) -> Option<MultipartRep
     })
 }
 
-/// What `ovs-ofctl` prints of a message.
+/// Output of `ovs-ofctl` for a message.
 fn printed(dir: &Path, frame: &[u8]) -> String {
     let path = dir.join("message");
     std::fs::write(&path, frame).unwrap();

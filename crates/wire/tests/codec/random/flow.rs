@@ -1,7 +1,6 @@
 //! Matches, actions and instructions that a version can say, and the messages made of them.
 
 use std::convert::Infallible;
-use std::net::Ipv4Addr;
 
 use openflow::action::{ActionKind, ReadArguments};
 use openflow::field::{FIELDS, Prereq, VID_PRESENT};
@@ -11,8 +10,8 @@ use openflow::flow::{
 };
 use openflow::instruction::INSTRUCTIONS;
 use openflow::{
-    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, MacAddr, Match,
-    MeterId, PortNo, TableId, Version,
+    Action, BufferId, Cookie, Field, GroupId, Instruction, InstructionKind, Match, PortNo, TableId,
+    Version,
 };
 
 use super::entropy::Entropy;
@@ -111,28 +110,12 @@ struct Drawn<'e, 'a> {
 impl ReadArguments for Drawn<'_, '_> {
     type Error = Infallible;
 
-    fn u8(&mut self) -> Result<u8, Infallible> {
-        Ok(self.e.u8() & self.bits.map_or(u8::MAX, |bits| (1 << bits) - 1))
-    }
-
-    fn u16(&mut self) -> Result<u16, Infallible> {
-        Ok(self.e.u16() & self.bits.map_or(u16::MAX, |bits| (1 << bits) - 1))
-    }
-
-    fn u32(&mut self) -> Result<u32, Infallible> {
-        Ok(self.e.u32())
+    fn number(&mut self, bits: u16) -> Result<u64, Infallible> {
+        Ok(self.e.u64() & (u64::MAX >> (64 - self.bits.unwrap_or(bits))))
     }
 
     fn port(&mut self) -> Result<PortNo, Infallible> {
         Ok(port(self.e, self.version))
-    }
-
-    fn mac(&mut self) -> Result<MacAddr, Infallible> {
-        Ok(MacAddr::from_u64(self.e.u64()))
-    }
-
-    fn ipv4(&mut self) -> Result<Ipv4Addr, Infallible> {
-        Ok(self.e.u32().into())
     }
 
     fn field(&mut self) -> Result<Field, Infallible> {
@@ -147,12 +130,12 @@ impl ReadArguments for Drawn<'_, '_> {
         Ok(self.e.u128() & self.field.map_or(0, Field::full_mask))
     }
 
-    fn rest(&mut self) -> Result<Vec<u8>, Infallible> {
+    fn bytes(&mut self) -> Result<Vec<u8>, Infallible> {
         Ok(self.e.data(8))
     }
 
-    fn pad(&mut self, _bytes: usize) -> Result<(), Infallible> {
-        Ok(())
+    fn actions(&mut self) -> Result<Vec<Action>, Infallible> {
+        Ok(actions(self.e, self.version))
     }
 }
 
@@ -169,19 +152,8 @@ pub(crate) fn actions(e: &mut Entropy<'_>, version: Version) -> Vec<Action> {
 }
 
 pub(crate) fn instruction(e: &mut Entropy<'_>, kind: InstructionKind) -> Instruction {
-    match kind {
-        InstructionKind::GotoTable => Instruction::GotoTable(TableId(e.u8())),
-        InstructionKind::WriteMetadata => {
-            Instruction::WriteMetadata { metadata: e.u64(), mask: e.u64() }
-        }
-        InstructionKind::WriteActions => Instruction::WriteActions(actions(e, Version::V1_3)),
-        InstructionKind::ApplyActions => Instruction::ApplyActions(actions(e, Version::V1_3)),
-        InstructionKind::ClearActions => Instruction::ClearActions,
-        InstructionKind::Meter => Instruction::Meter(MeterId(e.u32())),
-        InstructionKind::Experimenter => {
-            Instruction::Experimenter { experimenter: e.u32(), data: e.data(8) }
-        }
-    }
+    let mut drawn = Drawn { e, version: Version::V1_3, bits: None, field: None };
+    Instruction::read(kind, &mut drawn).unwrap_or_else(|never| match never {})
 }
 
 fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
@@ -212,9 +184,9 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
     };
     match version.has_oxm() {
         false => {
-            let said =
+            let known =
                 FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP | FlowModFlags::EMERG;
-            flow.flags = FlowModFlags::from_bits_retain(e.u16()) & said;
+            flow.flags = FlowModFlags::from_bits_retain(e.u16()) & known;
         }
         true => {
             flow.flags = FlowModFlags::from_bits_retain(e.u16());

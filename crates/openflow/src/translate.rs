@@ -1,0 +1,393 @@
+//! Translation of actions between 1.0 and later versions: of a flow entry added over 1.0 and dumped
+//! over 1.3, and of `mod_tp_dst:80`, which people write and mean in 1.3 too.
+//!
+//! An action of one version may take two in the other, some of which depend on the match: on the
+//! transport protocol, and on whether there is a tag already. It follows Open vSwitch, so that a
+//! dump looks the same on both:
+//! - 1.0's `set_vlan_vid` and `set_vlan_pcp` push a tag where there is none. In 1.3 that is a
+//!   push-vlan before the set-field, unless the match or an earlier action makes sure of a tag.
+//! - 1.0 has no push-vlan; one before a set of the id or priority is contained in that set.
+//! - 1.0's `set_tp_src` is a set-field of the protocol that the match asks for.
+//! - `enqueue` is set-queue and output. In 1.0, outputs after a set-queue are enqueues, but for
+//!   outputs to the reserved ports that enqueue may not name.
+//! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
+//!   runs.
+//!
+//! An action without a counterpart is an error: it must never be left out of a list, nor be
+//! replaced by something near it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::action::{Action, ActionKind, HeaderEffect};
+use crate::field::{Field, Header, Prereq};
+use crate::id::{PortNo, QueueId};
+use crate::instruction::Instruction;
+use crate::matching::Match;
+use crate::version::Version;
+
+/// EtherType of a customer VLAN tag, the one that 1.0's actions push.
+const ETH_TYPE_VLAN: u16 = 0x8100;
+
+/// The vendor whose actions Open vSwitch adds to 1.0.
+const NICIRA: u32 = 0x0000_2320;
+
+/// Subtype and padding of Nicira's dec-ttl.
+const NICIRA_DEC_TTL: [u8; 8] = [0, 18, 0, 0, 0, 0, 0, 0];
+
+/// An action that a version has no encoding for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untranslatable {
+    /// The version has no such action.
+    Action(Version, ActionKind),
+    /// The version has no action that sets the field.
+    SetField(Version, Field),
+    /// The field to set depends on a protocol that the match does not name.
+    NoProtocol(ActionKind),
+    /// An output after an enqueue, whose queue would hold for it too.
+    OutputAfterEnqueue,
+}
+
+impl Untranslatable {
+    /// The action's name in `ovs-ofctl`'s syntax.
+    #[must_use]
+    pub const fn action(self) -> &'static str {
+        let kind = match self {
+            Self::Action(_, kind) | Self::NoProtocol(kind) => kind,
+            Self::SetField(..) => ActionKind::SetField,
+            Self::OutputAfterEnqueue => ActionKind::Enqueue,
+        };
+        kind.row().text
+    }
+}
+
+impl fmt::Display for Untranslatable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Action(version, kind) => {
+                write!(f, "OpenFlow {} has no {}", version.row().release, kind.row().text)
+            }
+            Self::SetField(version, field) => {
+                let (release, name) = (version.row().release, field.row().name);
+                write!(f, "OpenFlow {release} has no action that sets {name}")
+            }
+            Self::NoProtocol(_) => {
+                let word = self.action();
+                write!(f, "{word} says nothing without its protocol: match tcp, udp or sctp")
+            }
+            Self::OutputAfterEnqueue => f.write_str(
+                "enqueue must stand last: in OpenFlow 1.3 its queue would hold for the outputs \
+                 after it too",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Untranslatable {}
+
+/// The action that a vendor's action of 1.0 stands for, if it is one that Weir runs.
+#[must_use]
+pub fn of_vendor(vendor: u32, data: &[u8]) -> Option<Action> {
+    (vendor == NICIRA && data == NICIRA_DEC_TTL).then_some(Action::DecNwTtl)
+}
+
+/// Facts about the packets that a list of actions will see.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context {
+    /// They have a VLAN tag for certain.
+    tagged: bool,
+    /// The fields that a transport port is, source and destination.
+    ports: Option<(Field, Field)>,
+}
+
+impl Context {
+    /// The packets that meet the match.
+    #[must_use]
+    pub fn of(matching: &Match) -> Self {
+        let ports = [
+            (Field::TcpSrc, Field::TcpDst),
+            (Field::UdpSrc, Field::UdpDst),
+            (Field::SctpSrc, Field::SctpDst),
+        ];
+        Self {
+            tagged: matching.matches(Prereq::VlanTag),
+            ports: ports.into_iter().find(|(src, _)| matching.matches(src.row().prereq)),
+        }
+    }
+
+    fn after(&mut self, action: &Action) {
+        let effect = action.kind().row().effect;
+        if effect == HeaderEffect::WriteTag || effect == HeaderEffect::Push(Header::Vlan) {
+            self.tagged = true;
+        } else if effect == HeaderEffect::Pop(Header::Vlan) {
+            self.tagged = false;
+        }
+    }
+
+    /// Whether the field is a transport port of the packets.
+    fn has_port(self, field: Field) -> bool {
+        self.ports.is_some_and(|(src, dst)| field == src || field == dst)
+    }
+}
+
+/// Instructions of a request, with their actions translated to `version`, for packets that meet
+/// `matching`.
+///
+/// # Errors
+/// As [`actions_in`].
+pub fn instructions_in(
+    version: Version,
+    matching: &Match,
+    instructions: &[Instruction],
+) -> Result<Vec<Instruction>, Untranslatable> {
+    let one = |one: &Instruction| one.map_actions(|list| actions_in(version, matching, list));
+    instructions.iter().map(one).collect()
+}
+
+/// Actions of a request, translated to `version`, for packets that meet `matching`.
+///
+/// # Errors
+/// As [`translate`]; and an output after an enqueue, as 1.3 cannot take a chosen queue back.
+pub fn actions_in(
+    version: Version,
+    matching: &Match,
+    actions: &[Action],
+) -> Result<Vec<Action>, Untranslatable> {
+    let mut enqueued = actions.iter().skip_while(|action| action.kind() != ActionKind::Enqueue);
+    let is_replaced = ActionKind::Enqueue.number(version).is_none();
+    if is_replaced && enqueued.any(|action| action.kind() == ActionKind::Output) {
+        return Err(Untranslatable::OutputAfterEnqueue);
+    }
+    translate(version, actions, Context::of(matching)).map(Cow::into_owned)
+}
+
+/// The actions that do the same in `version`.
+///
+/// # Errors
+/// When the version has no encoding for one.
+pub fn translate(
+    version: Version,
+    actions: &[Action],
+    mut context: Context,
+) -> Result<Cow<'_, [Action]>, Untranslatable> {
+    if actions.iter().all(|action| action.kind().number(version).is_some()) {
+        return Ok(Cow::Borrowed(actions));
+    }
+    let mut out = Vec::with_capacity(actions.len() + 2);
+    let mut queue = None;
+    let mut following = actions.iter();
+    while let Some(action) = following.next() {
+        if version.has_set_field() {
+            to_successor(action, context, &mut out)?;
+        } else {
+            to_v1_0(action, following.as_slice(), version, &mut queue, &mut out)?;
+        }
+        context.after(action);
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// Replaces an action of 1.0 by its successor; an action without one stays.
+fn to_successor(
+    action: &Action,
+    context: Context,
+    out: &mut Vec<Action>,
+) -> Result<(), Untranslatable> {
+    let row = action.kind().row();
+    if row.effect == HeaderEffect::WriteTag && !context.tagged {
+        out.push(Action::PushVlan(ETH_TYPE_VLAN));
+    }
+    let translated = if row.successor == Some(ActionKind::SetField) {
+        let set = action.as_set_field(|field| context.has_port(field));
+        set.ok_or(Untranslatable::NoProtocol(row.kind))?
+    } else if let Action::Enqueue { port, queue } = action {
+        out.push(Action::SetQueue(*queue));
+        Action::output(*port)
+    } else if *action == Action::StripVlan {
+        Action::PopVlan
+    } else {
+        action.clone()
+    };
+    out.push(translated);
+    Ok(())
+}
+
+/// Replaces an action by 1.0's, if there is one.
+fn to_v1_0(
+    action: &Action,
+    following: &[Action],
+    version: Version,
+    queue: &mut Option<QueueId>,
+    out: &mut Vec<Action>,
+) -> Result<(), Untranslatable> {
+    let kind = action.kind();
+    let translated = if let Action::SetQueue(id) = action {
+        *queue = Some(*id);
+        return Ok(());
+    } else if *action == Action::PushVlan(ETH_TYPE_VLAN) && following.first().is_some_and(sets_vlan)
+    {
+        return Ok(());
+    } else if let (Action::Output { port, .. }, Some(queue)) = (action, *queue)
+        && may_enqueue(*port)
+    {
+        Action::Enqueue { port: *port, queue }
+    } else if *action == Action::PopVlan {
+        Action::StripVlan
+    } else if let Action::SetField { field, value } = action {
+        let before = Action::before_set_field(*field, *value);
+        before.ok_or(Untranslatable::SetField(version, *field))?
+    } else if *action == Action::DecNwTtl {
+        Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
+    } else if kind.number(version).is_some() {
+        action.clone()
+    } else {
+        return Err(Untranslatable::Action(version, kind));
+    };
+    out.push(translated);
+    Ok(())
+}
+
+/// Enqueue takes a port that exists, or the ingress port (clause 5.3.3 of 1.0).
+fn may_enqueue(port: PortNo) -> bool {
+    port <= PortNo::MAX || port == PortNo::IN_PORT
+}
+
+fn sets_vlan(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::SetField { field: Field::VlanVid | Field::VlanPcp, .. }
+            | Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Context, Untranslatable, actions_in, instructions_in, translate};
+    use crate::action::Action;
+    use crate::field::{Field, VID_PRESENT};
+    use crate::flow::FlowModCommand;
+    use crate::text::{format_actions, format_instructions, parse_actions, parse_flow_mod};
+    use crate::{MacAddr, Match, PortNo, QueueId, Version};
+
+    fn to(version: Version, actions: &[Action], matching: &Match) -> Vec<Action> {
+        translate(version, actions, Context::of(matching)).unwrap().into_owned()
+    }
+
+    fn text_in(version: Version, flow: &str) -> Result<String, String> {
+        let flow = parse_flow_mod(flow, FlowModCommand::Add).unwrap();
+        let translated = instructions_in(version, &flow.matching, &flow.instructions);
+        translated.map(|list| format_instructions(&list)).map_err(|why| why.to_string())
+    }
+
+    /// As Open vSwitch 3.1's `ovs-ofctl -O OpenFlow13` translates the same flows.
+    #[test]
+    fn text_of_1_0_is_translated_to_1_3() {
+        for (flow, expected) in [
+            ("tcp,actions=mod_tp_dst:8080,output:2", "set_field:8080->tcp_dst,output:2"),
+            ("udp,actions=mod_tp_src:53", "set_field:53->udp_src"),
+            ("sctp,actions=mod_tp_src:53", "set_field:53->sctp_src"),
+            ("ip,actions=mod_nw_tos:64", "set_field:16->ip_dscp"),
+            ("ip,actions=mod_nw_dst:10.0.0.1", "set_field:10.0.0.1->ip_dst"),
+            ("actions=mod_dl_src:02:00:00:00:00:01", "set_field:02:00:00:00:00:01->eth_src"),
+            ("actions=mod_vlan_vid:5", "push_vlan:0x8100,set_field:4101->vlan_vid"),
+            ("dl_vlan=1,actions=mod_vlan_vid:5", "set_field:4101->vlan_vid"),
+            ("dl_vlan=1,actions=strip_vlan,output:1", "pop_vlan,output:1"),
+            (
+                "dl_vlan=1,actions=strip_vlan,mod_vlan_pcp:3",
+                "pop_vlan,push_vlan:0x8100,set_field:3->vlan_pcp",
+            ),
+            ("actions=output:1,enqueue:2:7", "output:1,set_queue:7,output:2"),
+        ] {
+            assert_eq!(text_in(Version::V1_3, flow).as_deref(), Ok(expected), "{flow}");
+        }
+        let refused = |flow| text_in(Version::V1_3, flow).unwrap_err();
+        assert!(refused("ip,actions=mod_tp_dst:1").contains("tcp, udp"));
+        assert!(refused("actions=enqueue:2:7,output:1").contains("last"));
+    }
+
+    #[test]
+    fn text_of_1_3_is_translated_to_1_0() {
+        for (flow, expected) in [
+            ("tcp,actions=set_field:80->tcp_dst", "mod_tp_dst:80"),
+            ("dl_vlan=1,actions=set_field:4101->vlan_vid", "mod_vlan_vid:5"),
+            ("dl_vlan=1,actions=pop_vlan", "strip_vlan"),
+            ("sctp,actions=set_field:80->sctp_dst", "mod_tp_dst:80"),
+            ("ip,actions=set_field:16->ip_dscp", "mod_nw_tos:64"),
+        ] {
+            assert_eq!(text_in(Version::V1_0, flow).as_deref(), Ok(expected), "{flow}");
+        }
+        let why = text_in(Version::V1_0, "ipv6,actions=set_field:fd00::1->ipv6_dst").unwrap_err();
+        assert_eq!(why, "OpenFlow 1.0 has no action that sets ipv6_dst");
+    }
+
+    #[test]
+    fn a_list_without_a_match_is_translated_too() {
+        let list = parse_actions("mod_dl_dst:02:00:00:00:00:09,output:1").unwrap();
+        let translated = actions_in(Version::V1_3, &Match::default(), &list).unwrap();
+        assert_eq!(format_actions(&translated), "set_field:02:00:00:00:00:09->eth_dst,output:1");
+    }
+
+    #[test]
+    fn setting_a_vlan_pushes_a_tag_unless_there_is_one() {
+        let vlan = [Action::SetVlanVid(5), Action::SetVlanPcp(3)];
+        let sets =
+            [Action::set_field(Field::VlanVid, 0x1005), Action::set_field(Field::VlanPcp, 3)];
+        let pushed = [&[Action::PushVlan(0x8100)], &sets[..]].concat();
+        assert_eq!(to(Version::V1_3, &vlan, &Match::any()), pushed);
+        assert_eq!(to(Version::V1_0, &pushed, &Match::any()), vlan);
+        let tagged = Match::any().with_masked(Field::VlanVid, VID_PRESENT, VID_PRESENT);
+        assert_eq!(to(Version::V1_3, &vlan, &tagged), sets);
+        let strip = [Action::StripVlan, Action::SetVlanVid(1)];
+        assert_eq!(to(Version::V1_3, &strip, &tagged)[1], Action::PushVlan(0x8100));
+    }
+
+    #[test]
+    fn queues_and_ports_of_the_protocol() {
+        let enqueue = [Action::Enqueue { port: PortNo(2), queue: QueueId(7) }];
+        let queued = [Action::SetQueue(QueueId(7)), Action::output(PortNo(2))];
+        assert_eq!(to(Version::V1_3, &enqueue, &Match::any()), queued);
+        assert_eq!(to(Version::V1_0, &queued, &Match::any()), enqueue);
+        let udp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 17);
+        let port = [Action::SetTpSrc(53)];
+        assert_eq!(to(Version::V1_3, &port, &udp), [Action::set_field(Field::UdpSrc, 53)]);
+        let unknown = translate(Version::V1_3, &port, Context::default());
+        assert_eq!(unknown, Err(Untranslatable::NoProtocol(port[0].kind())));
+    }
+
+    #[test]
+    fn every_action_of_1_0_comes_back_from_1_3() {
+        let tcp = Match::any().with(Field::EthType, 0x800).with(Field::IpProto, 6).with_masked(
+            Field::VlanVid,
+            VID_PRESENT,
+            VID_PRESENT,
+        );
+        let actions = [
+            Action::SetDlSrc(MacAddr([1, 2, 3, 4, 5, 6])),
+            Action::SetDlDst(MacAddr([6, 5, 4, 3, 2, 1])),
+            Action::SetNwSrc([10, 0, 0, 1].into()),
+            Action::SetNwDst([10, 0, 0, 2].into()),
+            Action::SetNwTos(0xb8),
+            Action::SetTpSrc(1),
+            Action::SetTpDst(2),
+            Action::SetVlanVid(4095),
+            Action::SetVlanPcp(7),
+            Action::StripVlan,
+            Action::output(PortNo::CONTROLLER),
+        ];
+        assert_eq!(to(Version::V1_0, &to(Version::V1_3, &actions, &tcp), &tcp), actions);
+    }
+
+    #[test]
+    fn an_action_that_1_0_lacks_is_named() {
+        let unknown = [Action::DecMplsTtl, Action::PushVlan(0x88a8), Action::PushVlan(0x8100)];
+        for action in unknown {
+            let (kind, list) = (action.kind(), [action]);
+            let error = translate(Version::V1_0, &list, Context::default()).unwrap_err();
+            assert_eq!(error, Untranslatable::Action(Version::V1_0, kind));
+            assert_eq!(error.action(), kind.row().text);
+        }
+        let set = [Action::set_field(Field::Ipv6Src, 1)];
+        assert!(translate(Version::V1_0, &set, Context::default()).is_err());
+    }
+}
