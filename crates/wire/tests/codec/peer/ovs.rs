@@ -15,6 +15,7 @@ use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::group::{GroupDesc, GroupMod, GroupModCommand, GroupType};
+use openflow::instruction::ActionsRun;
 use openflow::message::{Hello, MultipartReply, MultipartReplyBody};
 use openflow::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
 use openflow::{
@@ -210,32 +211,30 @@ fn usual_instructions(
     table: TableId,
     instructions: &[Instruction],
 ) -> Vec<Instruction> {
-    let mut usual: Vec<(u8, Instruction)> = Vec::new();
+    let mut usual: Vec<Instruction> = Vec::new();
     for instruction in instructions {
-        let actions = |list: &[Action]| usual_actions(version, matching, list);
-        let (place, instruction) = match instruction {
-            Instruction::Meter(meter) => (0, Instruction::Meter(*meter)),
-            Instruction::ApplyActions(list) => (1, Instruction::ApplyActions(actions(list))),
-            Instruction::ClearActions => (2, Instruction::ClearActions),
-            Instruction::WriteActions(list) => (3, Instruction::WriteActions(actions(list))),
-            Instruction::WriteMetadata { metadata, mask } => {
-                (4, Instruction::WriteMetadata { metadata: metadata & mask, mask: *mask })
+        let kind = instruction.kind();
+        // ovs-ofctl has text for 1.3's own, one to six.
+        if kind.number(version).is_some_and(|number| number > 6) {
+            continue;
+        }
+        let list = |list: &[Action]| Ok::<_, ()>(usual_actions(version, matching, list));
+        let mut one = instruction.map_actions(list).unwrap();
+        if let Some((metadata, mask)) = instruction.metadata() {
+            one = Instruction::WriteMetadata { metadata: metadata & mask, mask };
+        } else if instruction.goto_table().is_some() {
+            if table.0 >= 253 {
+                continue;
             }
-            Instruction::GotoTable(_) if table.0 < 253 => {
-                (5, Instruction::GotoTable(TableId(table.0 + 1)))
-            }
-            Instruction::GotoTable(_) | Instruction::Experimenter { .. } => continue,
-        };
-        let empty = matches!(
-            &instruction,
-            Instruction::ApplyActions(list) | Instruction::WriteActions(list) if list.is_empty()
-        );
-        if !empty && usual.iter().all(|(other, _)| *other != place) {
-            usual.push((place, instruction));
+            one = Instruction::GotoTable(TableId(table.0 + 1));
+        }
+        let is_empty = kind.row().actions != ActionsRun::Never && one.actions().is_empty();
+        if !is_empty && usual.iter().all(|other| other.kind() != kind) {
+            usual.push(one);
         }
     }
-    usual.sort_by_key(|(place, _)| *place);
-    usual.into_iter().map(|(_, instruction)| instruction).collect()
+    usual.sort_by_key(Instruction::kind);
+    usual
 }
 
 const COMMANDS: &[(FlowModCommand, &[&str])] = &[
