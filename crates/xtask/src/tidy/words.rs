@@ -23,17 +23,11 @@ const SPEECH: &[&str] = &["said", "told", "tell", "heed", "tend", "settle"];
 /// Names that may hold such a word, with the reason.
 const ALLOWED_NAMES: &[(&str, &str)] = &[];
 
-/// Crates whose words are still those of before.
-const UNSWEPT: &[&str] = &["openflow", "rest", "wire"];
-
 /// Letters of the name of a test.
 const TEST_NAME: usize = 60;
 
 pub(super) fn check(file: &SourceFile) -> Vec<Problem> {
     let Some(text) = file.text.as_deref().filter(|_| file.is("rs")) else { return Vec::new() };
-    if file.in_crate().is_some_and(|(name, _)| UNSWEPT.contains(&name)) {
-        return Vec::new();
-    }
     // A text that is not Rust is a problem of `syntax`.
     let Ok(tokens) = text.parse::<TokenStream>() else { return Vec::new() };
     let mut search = Search { path: &file.path, names: BTreeSet::new(), problems: Vec::new() };
