@@ -328,8 +328,8 @@ impl Tuple {
         Some(())
     }
 
-    /// "Any tag" has an encoding together with a priority only, which [`write()`] checks. Where no tag
-    /// is wanted the priority counts, and is zero: so ovs-ofctl has it.
+    /// "Any tag" has an encoding together with a priority only, which [`write()`] checks. Where no
+    /// tag is wanted the priority counts, and is zero: so ovs-ofctl has it.
     fn put_vlan_vid(&mut self, held: &MatchField) -> Option<()> {
         match (held.value, held.mask) {
             (VID_PRESENT, VID_PRESENT) => return Some(()),
