@@ -15,20 +15,13 @@ mod cpu;
 mod fleet;
 mod flow_entries;
 mod hostile;
-mod hosts;
 mod http;
-mod layout;
 #[cfg(test)]
 mod mock;
-mod outstanding;
 mod proactive;
-mod replies;
 mod reprovisioning;
 mod ring_topology;
 mod rows;
-mod switch;
-mod tally;
-mod task;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -42,6 +35,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use channel::{DEFAULT_PORT, Endpoint, Tls, TlsFiles};
 use clap::Args;
+use emulator::{Buffering, FRAME_MIN, HOSTS_MAX, SWITCHES_MAX};
 use netdev::sys::affinity;
 use openflow::Version;
 
@@ -52,8 +46,6 @@ use crate::service::ProgramPaths;
 use crate::tools;
 use contenders::{Contender, NamedCommand};
 use fleet::FleetPlan;
-use hosts::{FRAME_MIN, HOSTS_MAX, SWITCHES_MAX};
-use layout::Buffering;
 use rows::FigureRow;
 use trial::{Mode, TrialPlan, measure};
 

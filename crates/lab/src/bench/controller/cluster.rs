@@ -31,11 +31,11 @@ use super::super::scratch;
 use super::capture;
 use super::contenders::{free_port, pin};
 use super::cpu::{BenchLimit, CpuUse};
-use super::tally::Oddities;
 use super::trial::{Measured, TrialFigure};
 use crate::cancel::Cancel;
 use crate::process::Process;
 use crate::tools::{Missing, Tool};
+use emulator::Oddities;
 
 /// Longest time for all but the new masters: programs may start on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -17,7 +17,6 @@ use netdev::sys::affinity;
 use openflow::Version;
 
 use super::super::scratch;
-use super::cpu;
 use crate::cancel::Cancel;
 use crate::controller::{self, AppKind, ControllerPlan, wait_until_listening};
 use crate::held::Held;
@@ -280,7 +279,7 @@ pub(super) fn pin(pid: u32, cores: &[usize]) -> Result<()> {
         if let Err(error) = affinity::allow(Some(tid), cores) {
             tracing::debug!(tid, %error, "a thread was not given its cores");
         }
-        cpu::prefer(Some(tid));
+        emulator::prefer(Some(tid));
     }
     Ok(())
 }

@@ -6,34 +6,19 @@
 use std::time::Instant;
 
 use files::proc::ProcFolder;
-use rustix::process::{Pid, setpriority_process};
 use serde::Serialize;
 
 use super::super::outcome::rounded;
-use super::task::THREAD_NAME;
+use emulator::THREAD_NAME;
 
 /// A thread that runs for this part of the time is busy.
 const BUSY: f64 = 0.95;
-
-/// The niceness of what is measured and of what measures.
-const NICENESS: i32 = -20;
 
 /// A thread that waits for a core for this part of the time shares it with other programs.
 const WAITS: f64 = 0.10;
 
 /// A thread's number, and nanoseconds that it has run and waited for a core.
 type ThreadReading = (u32, u64, u64);
-
-/// Gives a thread, the calling one for `None`, its core before other programs, where that is
-/// allowed: who may not ask for it measures with what there is.
-pub(super) fn prefer(tid: Option<u32>) {
-    let thread = tid.and_then(|tid| Pid::from_raw(i32::try_from(tid).ok()?));
-    if tid.is_some() == thread.is_some()
-        && let Err(error) = setpriority_process(thread, NICENESS)
-    {
-        tracing::debug!(%error, "no niceness below zero");
-    }
-}
 
 /// CPU time of threads up to a moment.
 #[derive(Clone, Debug)]

@@ -16,11 +16,11 @@ use openflow::{MessageKind, Version};
 use tokio::sync::watch;
 
 use super::cpu::{CpuReading, CpuUse};
-use super::layout::{AnswerLayout, Buffering, PacketIns};
-use super::switch::{Pace, Phase, SwitchPlan};
-use super::tally::{Progress, Tally};
-use super::task::{self, THREAD_NAME, ThreadPlan};
 use crate::cancel::Cancel;
+use emulator::{AnswerLayout, Buffering, PacketIns};
+use emulator::{EmulationPlan, Pace, Phase};
+use emulator::{Progress, Tally};
+use emulator::{THREAD_NAME, ThreadPlan};
 
 /// A controller that answers nothing at all for this time while hosts are announced has stopped.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
@@ -81,14 +81,14 @@ pub(super) struct FleetPlan {
 }
 
 impl FleetPlan {
-    fn common(&self) -> Result<SwitchPlan> {
+    fn common(&self) -> Result<EmulationPlan> {
         let room = match self.pace {
             Pace::Window(window) => window.saturating_mul(4).max(64),
             Pace::Rate(_) => (RATE_ROOM / self.switches.max(1)).max(256),
         };
         let learn_window = (LEARN_OUTSTANDING / self.switches.max(1)).clamp(1, 512);
         let (version, ports) = (self.version, self.ports);
-        Ok(SwitchPlan {
+        Ok(EmulationPlan {
             version,
             layout: AnswerLayout::of(version)?,
             packet_ins: PacketIns::new(version, ports, self.frame_bytes, self.buffering)?,
@@ -165,7 +165,7 @@ impl Fleet {
             };
             let common = fleet.plan.common()?;
             let name = std::thread::Builder::new().name(format!("{THREAD_NAME}-{number}"));
-            let thread = name.spawn(move || task::run(plan, common));
+            let thread = name.spawn(move || emulator::run(plan, common));
             fleet.threads.push(thread.context("starting a thread of the emulator")?);
         }
         Ok(fleet)

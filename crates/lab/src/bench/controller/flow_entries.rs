@@ -21,9 +21,9 @@ use super::super::outcome::rounded;
 use super::super::scratch;
 use super::contenders::{free_port, pin};
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
-use super::tally::Oddities;
 use super::trial::{Measured, TrialFigure};
 use crate::process::Process;
+use emulator::Oddities;
 
 /// Longest time for programs to start, and for entries to be loaded.
 const START_LIMIT: Duration = Duration::from_secs(60);

@@ -18,8 +18,7 @@ use netdev::sys::affinity;
 use openflow::message::Hello;
 use openflow::{Message, Version, Xid};
 
-use super::cpu;
-use super::task::THREAD_NAME;
+use emulator::THREAD_NAME;
 
 /// Connections that say hello and nothing else, at a time.
 const SILENT_MAX: usize = 256;
@@ -67,7 +66,7 @@ impl HostilePeers {
             if let Err(error) = affinity::allow(None, &cores) {
                 tracing::debug!(%error, "the hostile peers run on any core");
             }
-            cpu::prefer(None);
+            emulator::prefer(None);
             flood(address, rate, &hello, &over)
         });
         let thread = Some(thread.context("starting the thread of hostile peers")?);

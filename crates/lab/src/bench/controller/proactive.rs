@@ -12,15 +12,15 @@ use anyhow::{Context, Result, bail, ensure};
 use netdev::sys::affinity;
 use serde_json::json;
 
-use super::cpu::{self, CpuReading, CpuUse};
+use super::cpu::{CpuReading, CpuUse};
 use super::fleet::FleetPlan;
 use super::http::HttpClient;
 use super::ring_topology::RingTopology;
-use super::tally::{Oddities, Times};
-use super::task::THREAD_NAME;
 use super::topology::rest_of;
 use super::trial::{Measured, TrialPlan, figure, percentiles};
 use crate::cancel::Cancel;
+use emulator::THREAD_NAME;
+use emulator::{Oddities, Times};
 
 /// Clients that ask at the same time for the rate.
 const CLIENTS: usize = 8;
@@ -149,7 +149,7 @@ fn many(plan: &TrialPlan, fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cance
     let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let client = || -> Result<()> {
         affinity::allow(None, &fleet.cores).context("choosing cores for the emulator")?;
-        cpu::prefer(None);
+        emulator::prefer(None);
         let mut rest = rest_of(fleet)?;
         while !is_over.load(Ordering::Relaxed) {
             let path = Path { cookie: cookies.fetch_add(1, Ordering::Relaxed), fleet };

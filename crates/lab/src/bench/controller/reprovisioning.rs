@@ -25,10 +25,10 @@ use super::capture;
 use super::contenders::pin;
 use super::cpu::{CpuReading, CpuUse};
 use super::fleet::FleetPlan;
-use super::tally::Oddities;
 use super::trial::{Measured, figure, of_silence};
 use crate::cancel::Cancel;
 use crate::process::Process;
+use emulator::Oddities;
 
 /// Frames a second of each host.
 const RATE: u32 = 500;

@@ -22,11 +22,10 @@ use openflow::{Action, Cookie, Field, Match, Message, PortNo, TableId, Version, 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::cpu;
 use super::fleet::FleetPlan;
-use super::hosts::is_lldp;
-use super::replies::{Identity, Reply};
-use super::task::THREAD_NAME;
+use emulator::THREAD_NAME;
+use emulator::is_lldp;
+use emulator::{Identity, Reply};
 
 /// Packets that may be on their way to one switch.
 const INBOX_MAX: usize = 1_024;
@@ -188,7 +187,7 @@ struct RingSwitch {
 
 fn run(plan: &FleetPlan, seen: &Arc<Seen>, orders: &watch::Receiver<Order>) -> Result<()> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
-    cpu::prefer(None);
+    emulator::prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("starting the emulator")?;
     let (senders, inboxes): (Vec<_>, Vec<_>) =

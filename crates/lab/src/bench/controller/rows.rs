@@ -151,8 +151,8 @@ mod tests {
     use super::{FigureRow, ThresholdOf};
     use crate::bench::common::Row as _;
     use crate::bench::controller::cpu::{BenchLimit, CpuUse};
-    use crate::bench::controller::tally::Oddities;
     use crate::bench::controller::trial::{Measured, TrialFigure};
+    use emulator::Oddities;
 
     fn measured(value: f64, limit: BenchLimit, malformed: u64) -> Measured {
         let figures = vec![

@@ -9,11 +9,11 @@ use std::time::Duration;
 use openflow::Version;
 
 use super::fleet::{Fleet, FleetPlan};
-use super::hosts::FRAME_MIN;
-use super::layout::Buffering;
 use super::mock::{Behaviour, Mock};
 use super::trial::{Measured, Mode, TrialPlan, measure};
 use crate::cancel::Cancel;
+use emulator::Buffering;
+use emulator::FRAME_MIN;
 
 const LONG: Duration = Duration::from_secs(30);
 

@@ -16,9 +16,9 @@ use super::cpu::{CpuReading, CpuUse};
 use super::fleet::FleetPlan;
 use super::http::HttpClient;
 use super::ring_topology::{RingLink, RingTopology};
-use super::tally::Oddities;
 use super::trial::{Measured, figure, of_silence};
 use crate::cancel::Cancel;
+use emulator::Oddities;
 
 /// Between two questions, besides what the answer takes.
 const ASK_EVERY: Duration = Duration::from_millis(2);

@@ -13,10 +13,10 @@ use super::super::outcome::rounded;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;
-use super::switch::Pace;
-use super::tally::{Oddities, Tally, Times};
 use super::{proactive, reprovisioning, topology};
 use crate::cancel::Cancel;
+use emulator::Pace;
+use emulator::{Oddities, Tally, Times};
 
 /// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

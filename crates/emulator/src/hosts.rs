@@ -19,13 +19,13 @@ const MARKER_AT: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + 8;
 const MAGIC: [u8; 4] = *b"Weir";
 
 /// Bytes of the shortest packet that has room for a marker.
-pub(super) const FRAME_MIN: u16 = ethernet::FRAME_MIN_LEN as u16;
+pub const FRAME_MIN: u16 = ethernet::FRAME_MIN_LEN as u16;
 
 /// Most hosts of a switch, and most switches: a host's address has three bytes for the one and two
 /// for the other.
-pub(super) const HOSTS_MAX: u32 = 1 << 24;
+pub const HOSTS_MAX: u32 = 1 << 24;
 /// As [`HOSTS_MAX`].
-pub(super) const SWITCHES_MAX: u32 = 1 << 16;
+pub const SWITCHES_MAX: u32 = 1 << 16;
 
 /// Bytes of the UDP checksum, which is left out (RFC 768).
 const UDP_CHECKSUM: std::ops::Range<usize> =
@@ -33,18 +33,18 @@ const UDP_CHECKSUM: std::ops::Range<usize> =
 
 /// The hosts behind one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hosts {
+pub struct Hosts {
     /// The switch's number, from 0.
-    pub(super) switch: u32,
+    pub switch: u32,
     /// Their number; even, so that each has a partner.
-    pub(super) count: u32,
+    pub count: u32,
     /// The switch's ports; even, so that partners are behind different ones.
-    pub(super) ports: u32,
+    pub ports: u32,
 }
 
 impl Hosts {
     /// A host's Ethernet address, administered locally.
-    pub(super) fn mac(&self, host: u32) -> MacAddr {
+    pub fn mac(&self, host: u32) -> MacAddr {
         let [_, _, s0, s1] = self.switch.to_be_bytes();
         let [_, h0, h1, h2] = host.to_be_bytes();
         MacAddr([2, s0, s1, h0, h1, h2])
@@ -57,30 +57,30 @@ impl Hosts {
     }
 
     /// The port that a host is behind.
-    pub(super) fn port(&self, host: u32) -> PortNo {
+    pub fn port(&self, host: u32) -> PortNo {
         PortNo(1 + host % self.ports)
     }
 
     /// The host that a host talks to.
-    pub(super) fn partner(host: u32) -> u32 {
+    pub fn partner(host: u32) -> u32 {
         host ^ 1
     }
 }
 
 /// The packets that hosts send, without addresses and numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Packets {
+pub(crate) struct Packets {
     /// A reply of ARP to everyone, which tells where a host is.
-    pub(super) announcement: Vec<u8>,
+    pub announcement: Vec<u8>,
     /// A datagram of UDP from a host to its partner.
-    pub(super) datagram: Vec<u8>,
+    pub datagram: Vec<u8>,
     /// The checksum of the datagram's header while both addresses are 0.0.0.0.
     checksum: u16,
 }
 
 impl Packets {
     /// Packets of that many bytes, without FCS; announcements have the least number.
-    pub(super) fn new(frame_bytes: u16) -> Self {
+    pub(crate) fn new(frame_bytes: u16) -> Self {
         let (nobody, nowhere) = (MacAddr([0; 6]), Ipv4Addr::UNSPECIFIED);
         let reply = Arp { op: 2, sha: nobody, spa: nowhere, tha: nobody, tpa: nowhere };
         let everyone = MacAddr([0xff; 6]);
@@ -101,7 +101,7 @@ impl Packets {
     }
 
     /// Makes `frame`, a copy of the announcement, that of `host` with this number.
-    pub(super) fn announce(frame: &mut [u8], hosts: &Hosts, host: u32, number: u32) {
+    pub(crate) fn announce(frame: &mut [u8], hosts: &Hosts, host: u32, number: u32) {
         let (mac, ip) = (hosts.mac(host).0, hosts.ip(host).octets());
         frame[ethernet::SRC].copy_from_slice(&mac);
         let body = &mut frame[ethernet::HEADER_LEN..];
@@ -113,7 +113,7 @@ impl Packets {
     }
 
     /// Makes `frame`, a copy of the datagram, one from `host` to its partner with this number.
-    pub(super) fn address(&self, frame: &mut [u8], hosts: &Hosts, host: u32, number: u32) {
+    pub(crate) fn address(&self, frame: &mut [u8], hosts: &Hosts, host: u32, number: u32) {
         let partner = Hosts::partner(host);
         frame[ethernet::DST].copy_from_slice(&hosts.mac(partner).0);
         frame[ethernet::SRC].copy_from_slice(&hosts.mac(host).0);
@@ -134,13 +134,13 @@ fn mark(frame: &mut [u8], number: u32) {
 }
 
 /// The number in the marker of a packet of ours.
-pub(super) fn marked(frame: &[u8]) -> Option<u32> {
+pub(crate) fn marked(frame: &[u8]) -> Option<u32> {
     let (magic, rest) = frame.get(MARKER_AT..)?.split_first_chunk::<4>()?;
     (*magic == MAGIC).then(|| rest.first_chunk().map(|bytes| u32::from_be_bytes(*bytes)))?
 }
 
 /// Whether a packet is LLDP, which a controller sends of its own accord.
-pub(super) fn is_lldp(frame: &[u8]) -> bool {
+pub fn is_lldp(frame: &[u8]) -> bool {
     const LLDP: [u8; 2] = [0x88, 0xcc];
     frame.get(ethernet::ETHER_TYPE..ethernet::HEADER_LEN) == Some(&LLDP)
 }

@@ -23,7 +23,7 @@ const SPEED_KBPS: u32 = 1_000_000;
 
 /// Answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub enum Reply {
     /// This message, under the request's xid.
     Message(Box<Message>),
     /// This error.
@@ -34,7 +34,7 @@ pub(super) enum Reply {
 
 /// Identity of a switch, and the settings that it was given.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
+pub struct Identity {
     version: Version,
     dpid: DatapathId,
     ports: u32,
@@ -47,7 +47,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// The switch of this number, from 0, with `ports` ports.
-    pub(super) fn new(version: Version, number: u32, ports: u32) -> Self {
+    pub fn new(version: Version, number: u32, ports: u32) -> Self {
         let both = [u32::MAX, 0];
         Self {
             version,
@@ -65,7 +65,7 @@ impl Identity {
     }
 
     /// Whether the controller is a slave, which gets no packet-ins (clause 6.3.4).
-    pub(super) fn is_slave(&self) -> bool {
+    pub fn is_slave(&self) -> bool {
         self.role == ControllerRole::Slave
     }
 
@@ -85,7 +85,8 @@ impl Identity {
         }
     }
 
-    pub(super) fn ports(&self) -> Vec<PortDesc> {
+    /// Descriptions of all ports.
+    pub fn ports(&self) -> Vec<PortDesc> {
         (1..=self.ports).map(|number| self.port(number)).collect()
     }
 
@@ -105,8 +106,8 @@ impl Identity {
         }
     }
 
-    /// The answer to this message, if its row has one.
-    pub(super) fn reply(&mut self, message: &Message) -> Reply {
+    /// Answer to this message, if its row has one.
+    pub fn reply(&mut self, message: &Message) -> Reply {
         if let Message::SetConfig(config) = message {
             self.config = *config;
         } else if let Message::SetAsync(config) = message {

@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
 
-use super::super::outcome::rounded;
-
 /// Different reasons that are kept; what else there is counts as others.
 const REASONS_MAX: usize = 16;
 
@@ -18,7 +16,7 @@ const TIME_MAX_NS: u64 = 600_000_000_000;
 
 /// Times, in nanoseconds, with three digits.
 #[derive(Clone, Debug)]
-pub(super) struct Times(Histogram<u64>);
+pub struct Times(Histogram<u64>);
 
 impl Default for Times {
     fn default() -> Self {
@@ -30,13 +28,14 @@ impl Default for Times {
 }
 
 impl Times {
-    pub(super) fn record(&mut self, ns: u64) {
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
         self.0.saturating_record(ns);
     }
 
     /// The time that a share of all, from 0 to 1, did not exceed, in microseconds.
-    pub(super) fn at_us(&self, share: f64) -> f64 {
-        rounded(self.0.value_at_quantile(share) as f64 / 1e3)
+    pub fn at_us(&self, share: f64) -> f64 {
+        self.0.value_at_quantile(share) as f64 / 1e3
     }
 
     fn add(&mut self, other: &Self) {
@@ -47,53 +46,53 @@ impl Times {
 
 /// Counts of one thread, or of all together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub struct Tally {
     /// Flow-mods that add or change an entry, within the window that is measured.
-    pub(super) flow_mods: u64,
+    pub flow_mods: u64,
     /// Packet-outs that are no LLDP, within the window.
-    pub(super) packet_outs: u64,
+    pub packet_outs: u64,
     /// Packet-ins whose first answer came within the window.
-    pub(super) answered: u64,
+    pub answered: u64,
     /// From when a packet-in was due to its first answer, of those due within the window.
-    pub(super) times: Times,
+    pub times: Times,
     /// Delay of each packet-in after it was due, of those due within the window.
-    pub(super) lateness: Times,
+    pub lateness: Times,
     /// From the first attempt to connect to the reply with the switch's features.
-    pub(super) described: Times,
+    pub described: Times,
     /// From the first attempt to connect to the answer to the first packet-in.
-    pub(super) served: Times,
+    pub served: Times,
     /// Further counts, from the beginning to the end.
-    pub(super) oddities: Oddities,
+    pub oddities: Oddities,
     /// Why connections ended, or could not be made, before the bench ended them.
-    pub(super) ended: BTreeMap<String, u64>,
+    pub ended: BTreeMap<String, u64>,
 }
 
 /// Messages, from the beginning to the end, that are no plain answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Oddities {
+pub struct Oddities {
     /// Packet-ins that were never answered.
-    pub(super) unanswered: u64,
+    pub unanswered: u64,
     /// Packet-ins that were due and not sent, because too many waited for an answer.
-    pub(super) unsent: u64,
+    pub unsent: u64,
     /// Messages that do not parse; each was answered with the protocol's error.
-    pub(super) malformed: u64,
+    pub malformed: u64,
     /// Errors that the controller sent.
-    pub(super) errors: u64,
+    pub errors: u64,
     /// Messages that no controller can read, sent on purpose.
-    pub(super) invalid: u64,
+    pub invalid: u64,
     /// Answers to a packet-in that had one, or was never sent: a flow-mod beside a packet-out.
-    pub(super) further: u64,
+    pub further: u64,
     /// LLDP and removals of entries: the controller's own doing.
-    pub(super) own: u64,
+    pub own: u64,
     /// Requests that were answered, barriers among them.
-    pub(super) requests: u64,
+    pub requests: u64,
     /// Connections that were made again.
-    pub(super) reconnected: u64,
+    pub reconnected: u64,
 }
 
 impl Oddities {
     /// Each count with its name in JSON and in the text.
-    pub(super) fn rows(&self) -> [(&'static str, u64); 9] {
+    pub fn rows(&self) -> [(&'static str, u64); 9] {
         [
             ("unanswered", self.unanswered),
             ("unsent", self.unsent),
@@ -123,19 +122,19 @@ impl Oddities {
 
 impl Tally {
     /// Flow-mods and packet-outs within the window: what `cbench` counts.
-    pub(super) fn responses(&self) -> u64 {
+    pub fn responses(&self) -> u64 {
         self.flow_mods + self.packet_outs
     }
 
     /// A connection ended, or was not made, for this reason.
-    pub(super) fn note_end(&mut self, reason: String) {
+    pub fn note_end(&mut self, reason: String) {
         let has_room = self.ended.contains_key(&reason) || self.ended.len() < REASONS_MAX;
         let reason = if has_room { reason } else { "other".to_owned() };
         *self.ended.entry(reason).or_default() += 1;
     }
 
     /// The reasons, the most frequent first.
-    pub(super) fn reasons(&self) -> String {
+    pub fn reasons(&self) -> String {
         let mut reasons: Vec<(&String, &u64)> = self.ended.iter().collect();
         reasons.sort_by(|a, b| b.1.cmp(a.1));
         let text = reasons.iter().map(|(reason, count)| format!("{count} x {reason}"));
@@ -143,7 +142,7 @@ impl Tally {
     }
 
     /// Adds what another thread counted.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.flow_mods += other.flow_mods;
         self.packet_outs += other.packet_outs;
         self.answered += other.answered;
@@ -161,33 +160,33 @@ impl Tally {
 /// Progress of the switches: for each step the number of switches that have taken it. Threads write
 /// it, at most once for each switch and turn; the bench reads it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     /// Connections that were made.
-    pub(super) connected: AtomicU32,
+    pub connected: AtomicU32,
     /// Attempts to connect that failed.
-    pub(super) refused: AtomicU32,
+    pub refused: AtomicU32,
     /// Have told their features.
-    pub(super) described: AtomicU32,
+    pub described: AtomicU32,
     /// Had an answer to their first packet-in.
-    pub(super) served: AtomicU32,
+    pub served: AtomicU32,
     /// Have announced all hosts.
-    pub(super) learned: AtomicU32,
+    pub learned: AtomicU32,
     /// Wait for no answer any more.
-    pub(super) drained: AtomicU32,
+    pub drained: AtomicU32,
     /// Are gone for good.
-    pub(super) down: AtomicU32,
+    pub down: AtomicU32,
     /// Answers of all switches: whether anything happens at all.
-    pub(super) answers: AtomicU64,
+    pub answers: AtomicU64,
 }
 
 impl Progress {
     /// One more.
-    pub(super) fn count(counter: &AtomicU32) {
+    pub fn count(counter: &AtomicU32) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Value of a counter.
-    pub(super) fn read(counter: &AtomicU32) -> u32 {
+    pub fn read(counter: &AtomicU32) -> u32 {
         counter.load(Ordering::Relaxed)
     }
 }

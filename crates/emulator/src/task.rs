@@ -17,48 +17,51 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use channel::{ConnectionSettings, DownReason, Endpoint, Event, Link, Side, Stream, Tls};
 use netdev::sys::affinity;
+use rustix::process::{Pid, setpriority_process};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, watch};
 use tokio::task::{JoinSet, LocalSet, yield_now};
 
-use super::cpu;
-use super::switch::{EmulatedSwitch, Pace, Phase, SwitchPlan};
-use super::tally::{Progress, Tally};
+use crate::switch::{EmulatedSwitch, EmulationPlan, Pace, Phase};
+use crate::tally::{Progress, Tally};
 
 /// Wait of a switch before it connects again.
 const RECONNECT_AFTER: Duration = Duration::from_millis(200);
 
 /// The beginning of the names of these threads, by which their CPU time is found.
-pub(super) const THREAD_NAME: &str = "emulator";
+pub const THREAD_NAME: &str = "emulator";
+
+/// The niceness of what is measured and of what measures.
+const NICENESS: i32 = -20;
 
 /// Plan of a thread.
 #[derive(Debug)]
-pub(super) struct ThreadPlan {
+pub struct ThreadPlan {
     /// Address of the controller.
-    pub(super) target: Endpoint,
+    pub target: Endpoint,
     /// Our side of TLS.
-    pub(super) tls: Option<Tls>,
+    pub tls: Option<Tls>,
     /// The numbers of its switches.
-    pub(super) switches: std::ops::Range<u32>,
+    pub switches: std::ops::Range<u32>,
     /// Switches of all threads.
-    pub(super) total: u32,
+    pub total: u32,
     /// Connections of this thread that may be in the making at the same time.
-    pub(super) at_once: u32,
+    pub at_once: u32,
     /// Longest time for a controller's hello.
-    pub(super) hello_limit: Duration,
+    pub hello_limit: Duration,
     /// The cores that it may use; empty for all.
-    pub(super) cores: Vec<usize>,
+    pub cores: Vec<usize>,
     /// The beginning of all times.
-    pub(super) zero: Instant,
+    pub zero: Instant,
     /// Common phase of all switches.
-    pub(super) phase: watch::Receiver<Phase>,
+    pub phase: watch::Receiver<Phase>,
     /// Their progress.
-    pub(super) progress: Arc<Progress>,
+    pub progress: Arc<Progress>,
 }
 
 /// Common state of the tasks of a thread.
 struct Shared {
     plan: ThreadPlan,
-    common: Rc<SwitchPlan>,
+    common: Rc<EmulationPlan>,
     tally: RefCell<Tally>,
     at_once: Semaphore,
     /// One of each switch.
@@ -86,13 +89,24 @@ impl Shared {
     }
 }
 
+/// Gives a thread, the calling one for `None`, its core before other programs, where that is
+/// allowed: who may not ask for it measures with what there is.
+pub fn prefer(tid: Option<u32>) {
+    let thread = tid.and_then(|tid| Pid::from_raw(i32::try_from(tid).ok()?));
+    if tid.is_some() == thread.is_some()
+        && let Err(error) = setpriority_process(thread, NICENESS)
+    {
+        tracing::debug!(%error, "no niceness below zero");
+    }
+}
+
 /// Runs the switches of a thread until they are told to go; what was counted.
 ///
 /// # Errors
 /// No runtime, or no such cores.
-pub(super) fn run(plan: ThreadPlan, common: SwitchPlan) -> Result<Tally> {
+pub fn run(plan: ThreadPlan, common: EmulationPlan) -> Result<Tally> {
     affinity::allow(None, &plan.cores).context("choosing cores for the emulator")?;
-    cpu::prefer(None);
+    prefer(None);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("starting the emulator")?;
     let slots = plan.switches.clone().map(|_| Slot::default()).collect();

@@ -14,11 +14,11 @@ use openflow::message::MultipartReplyBody;
 use openflow::{Message, MessageKind, Version};
 use wire::MessageHeader;
 
-use super::hosts::Hosts;
-use super::layout::{Answer, AnswerLayout, PacketIns};
-use super::outstanding::Outstanding;
-use super::replies::{Identity, Reply};
-use super::tally::{Progress, Tally};
+use crate::hosts::Hosts;
+use crate::layout::{Answer, AnswerLayout, PacketIns};
+use crate::outstanding::Outstanding;
+use crate::replies::{Identity, Reply};
+use crate::tally::{Progress, Tally};
 
 /// A controller that has not asked for the ports by then will not.
 const PORTS_WAIT_NS: u64 = 300_000_000;
@@ -34,7 +34,7 @@ const CHECKED_EVERY: u64 = 256;
 
 /// Common phase of all switches; nanoseconds since a beginning that all share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub enum Phase {
     /// Connect, tell who they are, and wait for the answer to a first packet-in.
     Greet,
     /// Announce their hosts.
@@ -54,7 +54,7 @@ pub(super) enum Phase {
 
 /// When packet-ins are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Pace {
+pub enum Pace {
     /// As soon as fewer than this number wait for an answer, at each switch.
     Window(u32),
     /// So many a second over all switches, whether or not there are answers.
@@ -63,29 +63,29 @@ pub(super) enum Pace {
 
 /// Common state of the switches of a thread.
 #[derive(Debug)]
-pub(super) struct SwitchPlan {
+pub struct EmulationPlan {
     /// The version that they speak.
-    pub(super) version: Version,
+    pub version: Version,
     /// Reads answers.
-    pub(super) layout: AnswerLayout,
+    pub layout: AnswerLayout,
     /// Makes packet-ins.
-    pub(super) packet_ins: PacketIns,
+    pub packet_ins: PacketIns,
     /// Hosts behind each.
-    pub(super) hosts: u32,
+    pub hosts: u32,
     /// Ports of each.
-    pub(super) ports: u32,
+    pub ports: u32,
     /// When packet-ins are sent.
-    pub(super) pace: Pace,
+    pub pace: Pace,
     /// Packet-ins that may wait for an answer while hosts are announced.
-    pub(super) learn_window: u32,
+    pub learn_window: u32,
     /// Room for those that wait, of each.
-    pub(super) room: u32,
+    pub room: u32,
     /// Whether the time to each answer is kept.
-    pub(super) keeps_times: bool,
+    pub keeps_times: bool,
     /// Messages that no controller can read, for a hundred packet-ins of the load.
-    pub(super) invalid_percent: u32,
+    pub invalid_percent: u32,
     /// These messages, in turns.
-    pub(super) invalid: Vec<Vec<u8>>,
+    pub invalid: Vec<Vec<u8>>,
 }
 
 /// Stage of a switch.
@@ -103,8 +103,8 @@ enum Stage {
 
 /// One switch.
 #[derive(Debug)]
-pub(super) struct EmulatedSwitch {
-    common: Rc<SwitchPlan>,
+pub(crate) struct EmulatedSwitch {
+    common: Rc<EmulationPlan>,
     identity: Identity,
     hosts: Hosts,
     outstanding: Outstanding,
@@ -131,7 +131,7 @@ pub(super) struct EmulatedSwitch {
 
 impl EmulatedSwitch {
     /// The switch of this number, from 0, which began to connect then.
-    pub(super) fn new(common: Rc<SwitchPlan>, number: u32, began_ns: u64) -> Self {
+    pub(crate) fn new(common: Rc<EmulationPlan>, number: u32, began_ns: u64) -> Self {
         let hosts = Hosts { switch: number, count: common.hosts, ports: common.ports };
         Self {
             identity: Identity::new(common.version, number, common.ports),
@@ -157,7 +157,7 @@ impl EmulatedSwitch {
     }
 
     /// All switches do this now.
-    pub(super) fn enter(&mut self, phase: Phase, now_ns: u64) {
+    pub(crate) fn enter(&mut self, phase: Phase, now_ns: u64) {
         self.phase = phase;
         self.moved_ns = now_ns;
         if let Phase::Load { from_ns, until_ns } = phase {
@@ -166,13 +166,13 @@ impl EmulatedSwitch {
     }
 
     /// Whether the controller serves it.
-    pub(super) fn is_served(&self) -> bool {
+    pub(crate) fn is_served(&self) -> bool {
         self.stage >= Stage::Served
     }
 
     /// Counts an answer, and says whether that is all that has to be done with it.
     #[inline]
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         header: MessageHeader,
         bytes: &[u8],
@@ -221,7 +221,7 @@ impl EmulatedSwitch {
     }
 
     /// Handles what is no plain answer.
-    pub(super) fn handle(
+    pub(crate) fn handle(
         &mut self,
         event: Event,
         connection: &mut Connection,
@@ -272,7 +272,7 @@ impl EmulatedSwitch {
 
     /// Sends what is due, and says how far the switch is. `due` has the times of packet-ins at a
     /// rate; those that find no room among the outstanding ones are counted as not sent.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         &mut self,
         connection: &mut Connection,
         due: &mut VecDeque<u64>,
@@ -412,7 +412,7 @@ impl EmulatedSwitch {
     }
 
     /// When [`EmulatedSwitch::fill`] has something to do although nothing has come.
-    pub(super) fn wakes_at_ns(&self) -> Option<u64> {
+    pub(crate) fn wakes_at_ns(&self) -> Option<u64> {
         let waits = self.outstanding.waiting() > 0;
         match (self.phase, self.stage, self.common.pace) {
             (Phase::Greet, Stage::New, _) => Some(self.features_ns? + PORTS_WAIT_NS),
@@ -427,7 +427,7 @@ impl EmulatedSwitch {
 
     /// The connection is over: what was not answered never will be, and has taken at least until
     /// now, so that a controller does not look faster for what it leaves out.
-    pub(super) fn finish(&mut self, now_ns: u64, tally: &mut Tally) {
+    pub(crate) fn finish(&mut self, now_ns: u64, tally: &mut Tally) {
         for due_ns in self.outstanding.give_up() {
             tally.oddities.unanswered += 1;
             if self.common.keeps_times && self.window_ns.contains(&due_ns) {

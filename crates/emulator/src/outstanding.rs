@@ -8,7 +8,7 @@ const NUMBERS: u32 = 1 << 31;
 
 /// Packet-ins on their way; times are nanoseconds since a beginning that all share.
 #[derive(Debug)]
-pub(super) struct Outstanding {
+pub(crate) struct Outstanding {
     /// When each was due, plus one; 0 where none waits.
     due_ns: Box<[u64]>,
     next: u32,
@@ -17,13 +17,13 @@ pub(super) struct Outstanding {
 
 impl Outstanding {
     /// Room for at least `room` packet-ins.
-    pub(super) fn new(room: u32) -> Self {
+    pub(crate) fn new(room: u32) -> Self {
         let room = room.clamp(1, NUMBERS / 4).next_power_of_two();
         Self { due_ns: vec![0; room as usize].into(), next: 0, waiting: 0 }
     }
 
     /// Number of those that wait.
-    pub(super) fn waiting(&self) -> u32 {
+    pub(crate) fn waiting(&self) -> u32 {
         self.waiting
     }
 
@@ -34,7 +34,7 @@ impl Outstanding {
 
     /// The number of a new packet-in that was due then; `None` while the one that is as many
     /// before it as there is room still waits.
-    pub(super) fn issue(&mut self, due_ns: u64) -> Option<u32> {
+    pub(crate) fn issue(&mut self, due_ns: u64) -> Option<u32> {
         let number = self.next;
         let slot = self.slot(number);
         if *slot != 0 {
@@ -47,7 +47,7 @@ impl Outstanding {
     }
 
     /// When the packet-in of this number was due; `None` when it does not wait.
-    pub(super) fn answer(&mut self, number: u32) -> Option<u64> {
+    pub(crate) fn answer(&mut self, number: u32) -> Option<u64> {
         let age = self.next.wrapping_sub(number) % NUMBERS;
         if number >= NUMBERS || age == 0 || age as usize > self.due_ns.len() {
             return None;
@@ -58,7 +58,7 @@ impl Outstanding {
     }
 
     /// Waits for none of them any more; when each was due.
-    pub(super) fn give_up(&mut self) -> impl Iterator<Item = u64> {
+    pub(crate) fn give_up(&mut self) -> impl Iterator<Item = u64> {
         self.waiting = 0;
         self.due_ns.iter_mut().filter_map(|slot| std::mem::take(slot).checked_sub(1))
     }

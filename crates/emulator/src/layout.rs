@@ -13,7 +13,7 @@ use openflow::{
 };
 use wire::MessageHeader;
 
-use super::hosts::{Hosts, Packets, is_lldp, marked};
+use crate::hosts::{Hosts, Packets, is_lldp, marked};
 
 /// The buffer number of a packet that is in none (`OFP_NO_BUFFER`).
 const NO_BUFFER: u32 = u32::MAX;
@@ -23,7 +23,7 @@ const PROBES: [u32; 2] = [0xa1b2_c3d4, 0x5e6f_7a8b];
 
 /// An answer to a packet-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub enum Answer {
     /// A packet-out, with the number of the packet-in whose packet it sends.
     PacketOut(Option<u32>),
     /// A flow-mod that adds or changes an entry, with the number of the packet-in whose packet it
@@ -35,7 +35,7 @@ pub(super) enum Answer {
 
 /// Reads answers of one version.
 #[derive(Clone, Debug)]
-pub(super) struct AnswerLayout {
+pub struct AnswerLayout {
     packet_out: u8,
     flow_mod: u8,
     packet_out_buffer: usize,
@@ -52,7 +52,7 @@ impl AnswerLayout {
     ///
     /// # Errors
     /// When the codec does not say its messages as this file expects it.
-    pub(super) fn of(version: Version) -> Result<Self> {
+    pub fn of(version: Version) -> Result<Self> {
         let packet_out = |buffer_id: Option<u32>, actions: usize| {
             let body = PacketOut {
                 buffer_id: buffer_id.map(BufferId),
@@ -88,7 +88,7 @@ impl AnswerLayout {
     /// The packet-in that this message answers; `None` for another kind, or a message that is too
     /// short.
     #[inline]
-    pub(super) fn read(&self, header: MessageHeader, bytes: &[u8]) -> Option<Answer> {
+    pub fn read(&self, header: MessageHeader, bytes: &[u8]) -> Option<Answer> {
         if header.message_type == self.packet_out {
             let buffer = number_at(bytes, self.packet_out_buffer)?;
             if buffer != NO_BUFFER {
@@ -117,7 +117,7 @@ impl AnswerLayout {
 
 /// Whether packet-ins name a buffer or carry the whole packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Buffering {
+pub enum Buffering {
     /// The packet waits in the switch under a number, as `cbench` has it.
     Buffered,
     /// The packet-in carries the packet and the packet-out carries it back.
@@ -126,7 +126,7 @@ pub(super) enum Buffering {
 
 /// Encoded packet-ins to be patched.
 #[derive(Clone, Debug)]
-pub(super) struct PacketIns {
+pub struct PacketIns {
     packets: Packets,
     /// Of each port: an announcement, a datagram.
     templates: Vec<[Vec<u8>; 2]>,
@@ -140,7 +140,7 @@ impl PacketIns {
     ///
     /// # Errors
     /// When the version has no such port.
-    pub(super) fn new(
+    pub fn new(
         version: Version,
         ports: u32,
         frame_bytes: u16,
@@ -174,13 +174,13 @@ impl PacketIns {
     }
 
     /// Writes the packet-in of this number about an announcement of `host` into `out`.
-    pub(super) fn announce(&self, out: &mut Vec<u8>, hosts: &Hosts, host: u32, number: u32) {
+    pub fn announce(&self, out: &mut Vec<u8>, hosts: &Hosts, host: u32, number: u32) {
         self.begin(out, hosts.port(host), 0, number);
         Packets::announce(&mut out[self.packet..], hosts, host, number);
     }
 
     /// The same about a datagram from `host` to its partner.
-    pub(super) fn address(&self, out: &mut Vec<u8>, hosts: &Hosts, host: u32, number: u32) {
+    pub fn address(&self, out: &mut Vec<u8>, hosts: &Hosts, host: u32, number: u32) {
         self.begin(out, hosts.port(host), 1, number);
         self.packets.address(&mut out[self.packet..], hosts, host, number);
     }
@@ -231,7 +231,7 @@ mod tests {
     use wire::MessageHeader;
 
     use super::{Answer, AnswerLayout, Buffering, PacketIns, encode};
-    use crate::bench::controller::hosts::{Hosts, marked};
+    use crate::hosts::{Hosts, marked};
 
     const HOSTS: Hosts = Hosts { switch: 1, count: 8, ports: 4 };
 
