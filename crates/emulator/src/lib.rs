@@ -1,10 +1,11 @@
-#![forbid(unsafe_code)]
 //! Emulated OpenFlow switches by the thousand: what benchmarks load a controller with.
 //!
 //! An emulated switch greets, describes itself, announces hosts and sends packet-ins at a given
-//! pace; it counts and times the answers. The threads share nothing but a phase and a few counters.
-//! This is a crate of its own because its code bounds what a benchmark can see, so it is compiled
-//! with all optimisations while the rest of the lab is not. It must never know a method or a report.
+//! pace; it counts and times the answers. Threads share nothing but a phase and a few counters.
+//! This is a crate of its own because its code bounds what a benchmark can see: it is compiled with
+//! all optimisations, the rest of the lab is not. It must never know a method or a report.
+
+#![forbid(unsafe_code)]
 
 mod hosts;
 mod layout;
