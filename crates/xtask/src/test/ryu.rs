@@ -21,8 +21,11 @@ const DAYS: u64 = 5;
 /// Cases of both versions in the packaged os-ken: a whole run of fewer is none.
 const CASES: u64 = 192 + 991;
 
+/// Whether a test file is one of a part.
+type Belongs = fn(&str) -> bool;
+
 /// Parts of a whole run: version, and the test files of the part.
-const WHOLE: &[(&str, fn(&str) -> bool)] = &[
+const WHOLE: &[(&str, Belongs)] = &[
     ("10", |_| true),
     ("13", |file| file.starts_with("action/")),
     ("13", |file| file.starts_with("match/")),

@@ -273,6 +273,7 @@ impl Reader<'_, '_> {
         self.read.modules.entry(self.module.clone()).or_default()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the items of syn are not ours")]
     fn item(&mut self, item: &syn::Item) {
         let name = match item {
             syn::Item::Mod(module) => return self.inline(module),
