@@ -34,6 +34,11 @@ const EXAMPLES: &[Example] = &[
         packages: &["weir-openflow", "weir-wire", "weir-datapath"],
         tests: "",
     },
+    Example {
+        name: "add-instruction",
+        packages: &["weir-openflow", "weir-wire", "weir-datapath"],
+        tests: "",
+    },
     Example { name: "add-version", packages: &["weir-openflow", "weir-wire"], tests: "" },
     Example { name: "add-event", packages: &["weir-controller"], tests: "handle::" },
     Example { name: "add-scenario", packages: &["weir-lab"], tests: "campaign::" },
