@@ -117,7 +117,7 @@ fn run_at_once(
 fn run_live(root: &Path, seconds: u32) -> Result<()> {
     let mut command = shell::cargo();
     command.current_dir(root);
-    command.args(["run", "--quiet", "--profile", "ci", "--package", "weir-switch"]);
+    command.args(["run", "--quiet", "--release", "--package", "weir-switch"]);
     command.args(["--example", "live_fuzz", "--", "--seconds", &seconds.max(5).to_string()]);
     shell::run(&mut command)
 }

@@ -173,7 +173,7 @@ impl Context {
 
     /// The program that the step `weir` builds.
     fn weir(&self) -> PathBuf {
-        self.target().join(cargo::CI).join("weir")
+        self.target().join(cargo::RELEASE).join("weir")
     }
 
     /// The folder for what the next run uses again, such as virtual environments of peers.
@@ -214,7 +214,7 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
     }
     let free = disk::free(context.target())?;
     if options.only.is_empty() {
-        disk::check(free, context.target().join(cargo::CI).exists())?;
+        disk::check(free, context.target().join(cargo::RELEASE).exists())?;
     }
     let before = leftovers::Snapshot::take();
     let mut report = Report::default();
