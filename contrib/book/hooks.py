@@ -17,6 +17,8 @@ FOLDERS = ["", "vectors", "cases", "python", "contrib"]
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 FENCE = re.compile(r"^\s*```(\w*)")
 ITEM = re.compile(r"^\s*([-*]|\d+\.) ")
+INLINE = re.compile(r"(?<!</span>)<code>([^<]*)</code>")
+OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 
 def _uri(path):
@@ -86,3 +88,9 @@ def on_page_markdown(markdown, page, config, files):
             continue
         lines.append(line)
     return "\n".join(lines)
+
+
+def on_page_content(html, **_):
+    """Options stay whole: a browser breaks a line after each hyphen."""
+    option = r'<span class="option">\g<0></span>'
+    return INLINE.sub(lambda m: f"<code>{OPTION.sub(option, m[1])}</code>", html)
