@@ -70,7 +70,7 @@ Examples:
   weir bench controller --vs weir,mine --command 'mine=./mine --port {port}' --mode latency
       any controller that can be told its port
   weir bench controller --bars
-      the rows of Weir's own bars, with the peers that are installed
+      the rows that Weir is held to, with the peers that are installed
   weir bench controller --bars flow-entries,cluster --repeats 1
       a million flow entries in a hundred switches; a cluster's master killed (needs etcd)";
 
@@ -86,11 +86,11 @@ pub(super) struct ControllerBenchArgs {
     /// ovs-testcontroller, os-ken, or names of --command. The first is compared with the others
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "target")]
     vs: Vec<String>,
-    /// Measure the rows of the bars, all or those with these names, and say which are met
+    /// Measure the rows that Weir is held to, all or those with these names, and say which it meets
     #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0..,
           conflicts_with_all = ["target", "vs", "mode", "switches"])]
     bars: Option<Vec<String>>,
-    /// Flow entries of the bar flow-entries, over all its switches
+    /// Flow entries of the row flow-entries, over all its switches
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
     entries: u32,

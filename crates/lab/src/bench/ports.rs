@@ -3,7 +3,7 @@
 //!
 //! A view of campaigns: the scenarios `ports-*` of the lab, measured on every switch in turns, each
 //! start between hosts of its own. Here stand the names of the rows, the peers that each figure of
-//! Weir is held against, and the bars of the project's issue. It must never show a switch as what
+//! Weir is held against, and the values that Weir is held to. It must never show a switch as what
 //! it is not: one that fell back to something else has no figure.
 
 mod bars;
@@ -39,7 +39,7 @@ const EXAMPLES: &str = "\
 Examples:
   weir bench ports
   weir bench ports --bars --json
-      every row, and whether the bars of the project's issue are met
+      every row, and whether Weir has the values that it is held to
   weir bench ports --dut weir,weir-kernel,linux-bridge --rows tcp_1,ping
   weir bench ports --dut weir,ovs-tso --rows udp64 --seconds 5 --repeats 7 --json
 
@@ -93,8 +93,8 @@ pub(super) struct PortsArgs {
     /// Measure these rows only, by the beginnings of their names
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     rows: Vec<String>,
-    /// Say of each figure whether the project's issue is satisfied; one that is missed makes the
-    /// exit code 1
+    /// Say of each figure whether Weir has the value that it is held to; one that is missed makes
+    /// the exit code 1
     #[arg(long)]
     bars: bool,
     /// Seconds of each measurement

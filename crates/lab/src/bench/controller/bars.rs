@@ -1,7 +1,7 @@
 //! Bars of Weir's own controller, as rows of `weir bench controller --bars`.
 //!
 //! A bar is a row here: what is measured, beside whom, and what is asked of which figure. Figures
-//! that depend on the machine are asked for as they were on the machine of the project's issue; a
+//! that depend on the machine are asked for as they were on the machine where they were set; a
 //! ratio to a peer holds on any. A bar whose peer is not installed is not met.
 
 use anyhow::{Result, bail};
