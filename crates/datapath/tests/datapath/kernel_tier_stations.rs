@@ -181,16 +181,23 @@ fn frame_of_two_tags(dst: MacAddr, src: MacAddr, [outer, inner]: [u16; 2]) -> Ve
 
 impl Rig {
     fn new() -> Self {
+        Self::with_kernels([true; 2])
+    }
+
+    /// A rig in which only these shards have a kernel's table.
+    fn with_kernels(kernels: [bool; 2]) -> Self {
         let config =
             DatapathConfig { n_tables: 2, mac_age_s: AGE_S, max_macs: 64, ..Default::default() };
         let control = Control::new(config.clone(), 2, RemovalReport::Asked);
-        let shards = (0..2).map(|number| {
+        let shards = kernels.into_iter().enumerate().map(|(number, has_kernel)| {
             let mut forwarder = control.forwarder(number, 7);
             let kernel = SharedKernel(Rc::new(RefCell::new(Kernel::new())));
-            forwarder.set_kernel(kernel.clone());
             forwarder.set_caches(Caches { kernel: true, ..Caches::default() }, Nanos(0));
-            for port in (1..=PORTS).filter(|port| (port % 2) as usize == number) {
-                forwarder.enter_tier(PortNo(port));
+            if has_kernel {
+                forwarder.set_kernel(kernel.clone());
+                for port in (1..=PORTS).filter(|port| (port % 2) as usize == number) {
+                    forwarder.enter_tier(PortNo(port));
+                }
             }
             forwarder.set_tier_outputs((1..=PORTS).map(PortNo).collect::<BTreeSet<_>>());
             Shard { forwarder, kernel }
@@ -402,6 +409,16 @@ fn a_station_that_moves_takes_its_entries_along_in_every_shard() {
     assert_eq!(rig.talk(2, 2, 1), (vec![1], false));
     assert_eq!(rig.talk(1, 1, 2).0, [2]);
     rig.until_in_kernel((1, 1), (2, 2));
+    assert_eq!(rig.counts(), rig.reference_counts());
+}
+
+/// The ports of a shard may all be of kinds without a kernel device, or left to the host.
+#[test]
+fn a_shard_without_a_kernel_reports_moves_to_the_other() {
+    let mut rig = Rig::with_kernels([false, true]);
+    rig.until_in_kernel((1, 1), (3, 3));
+    assert_eq!(rig.talk(2, 3, 1), (vec![1], false), "to the port of the shard without one");
+    assert_eq!(rig.talk(1, 1, 3).0, [2]);
     assert_eq!(rig.counts(), rig.reference_counts());
 }
 

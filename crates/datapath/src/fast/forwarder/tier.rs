@@ -220,9 +220,9 @@ impl Core {
         self.figures.kernel_entries = 0;
     }
 
-    /// Credits the counts of entries that hold no more, as many at once as no port waits for long;
-    /// whether all are credited. Before that no op may be applied: the credits are about what was
-    /// there while the entries held.
+    /// Credits the counts of entries that hold no more, a piece at a time, so that no port waits for
+    /// long; whether all are credited. Before that no op may be applied: the credits are about what
+    /// was there while the entries held.
     pub(super) fn credit_ended(&mut self, table: &mut dyn KernelTable, now: Nanos) -> bool {
         self.credit_some_ended(table.slots_at_once(), table, now);
         self.tier.ended.is_empty()
@@ -342,8 +342,8 @@ impl Core {
         self.tier.lease_ends = next.map(|at| at.max(Nanos(now.0.saturating_add(RENEWAL_NS))));
     }
 
-    /// Credits the counts of the tier's entries from slot `at` on, as many at once as no port waits
-    /// for long; whether there is more to do.
+    /// Credits the counts of the tier's entries from slot `at` on, a piece at a time, so that no
+    /// port waits for long; whether there is more to do.
     pub(super) fn collect_counts(
         &mut self,
         at: usize,
@@ -389,7 +389,9 @@ impl Core {
                 return;
             }
             table.start(self.tier.set_masks(&self.pipeline_mask.masks));
-            self.tier.moves.catch_up(self.replica.shared().moves());
+            let moves = self.replica.shared().moves();
+            moves.watch();
+            self.tier.moves.catch_up(moves);
             self.tier.is_running = true;
         }
         for proposal in std::mem::take(&mut self.tier.proposals) {

@@ -27,8 +27,8 @@ use crate::time::Nanos;
 pub enum Applied {
     /// The op is applied.
     Done,
-    /// A piece of the work that comes before the op is done. It is to be applied again, before any
-    /// other.
+    /// The work that comes before the op is not finished, but a piece of it is. The op is to be
+    /// applied again, before any other.
     Busy(Op),
 }
 
@@ -107,8 +107,9 @@ impl<K: KernelTable> Forwarder<K> {
         self.core.tier_due()
     }
 
-    /// Whether packets have shown since the last call that a station has moved: the forwarders of
-    /// the other shards take a turn then, though they may be asleep.
+    /// Whether packets have shown since the last call that a station has moved, and some shard of
+    /// the bridge has a table: the forwarders of the other shards take a turn then, though they may
+    /// be asleep.
     pub fn has_seen_moves(&mut self) -> bool {
         self.core.has_seen_moves()
     }

@@ -7,7 +7,7 @@
 //! the lock of the addresses, after their change, so a shard that has read an address from before
 //! it finds the count raised later.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::macs::Station;
 use crate::select::mix;
@@ -26,12 +26,14 @@ pub(crate) struct Moves {
     /// Of all stations.
     all: AtomicU64,
     by_slot: Box<[AtomicU32]>,
+    /// Whether a kernel tier of the bridge has begun.
+    is_watched: AtomicBool,
 }
 
 impl Default for Moves {
     fn default() -> Self {
         let by_slot = (0..SLOTS).map(|_| AtomicU32::new(0)).collect();
-        Self { all: AtomicU64::new(0), by_slot }
+        Self { all: AtomicU64::new(0), by_slot, is_watched: AtomicBool::new(false) }
     }
 }
 
@@ -42,6 +44,17 @@ impl Moves {
             count.fetch_add(1, Ordering::Relaxed);
         }
         self.all.fetch_add(1, Ordering::Release);
+    }
+
+    /// A kernel tier begins, before it reads any address: from now on moves are reported. Both are
+    /// ordered by the lock of the addresses: a move after such a read finds this set.
+    pub(crate) fn watch(&self) {
+        self.is_watched.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether moves concern any kernel tier of the bridge.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::Relaxed)
     }
 }
 

@@ -57,8 +57,8 @@ pub(super) fn with_stations(masks: &ShapeMasks) -> ShapeMasks {
 }
 
 impl Lease {
-    /// The same, but no longer than these stations stay at their ports and are young enough; that
-    /// of the source so much that the worker looks in time.
+    /// The same, but no longer than these stations stay at their ports and are young enough; the
+    /// source for half of the time, so that the worker looks before it is over.
     pub(super) fn of_stations(mut self, stations: &[UsedStation], replica: &Replica) -> Self {
         if stations.is_empty() {
             return self;
@@ -103,10 +103,12 @@ impl Tier {
 }
 
 impl Core {
-    /// Whether packets have shown since the last call that a station has moved.
+    /// Whether packets have shown since the last call that a station has moved, and some shard of
+    /// the bridge has a kernel tier, be it this one or another.
     pub(in crate::fast::forwarder) fn has_seen_moves(&mut self) -> bool {
         let moved = self.replica.counters().stations_moved.get();
-        std::mem::replace(&mut self.tier.moves_reported, moved) != moved && self.caches.kernel
+        let has_new = std::mem::replace(&mut self.tier.moves_reported, moved) != moved;
+        has_new && self.replica.shared().moves().is_watched()
     }
 
     /// Whether entries are to be ended because stations have moved.
