@@ -9,10 +9,10 @@ use channel::{Listener, Tls, TransportError};
 use crate::agent::{Agent, accept_all, deliver, run_expiry, run_fail_standalone};
 use crate::config::{BridgeConfig, FailMode};
 
-/// Listens where a bridge is to.
+/// Listens at the endpoints of a bridge.
 ///
 /// # Errors
-/// A place where nobody can listen.
+/// An endpoint at which the process cannot listen.
 pub(crate) async fn listen(
     config: &BridgeConfig,
     tls: Option<&Tls>,

@@ -5,7 +5,8 @@
 //! be what the reference does, whatever is cached or compiled.
 //!
 //! [`Forwarder`] (in `tiers`) is generic over the kernel's table that it owns. The stages that a
-//! batch passes do not know that type: they are of [`Core`], which is compiled in this crate.
+//! batch passes do not know that type: they are of [`Core`], so that those without a [`Sink`] are
+//! compiled once, in this crate.
 
 mod burst_state;
 mod cache;

@@ -29,7 +29,7 @@ use crate::vlans::PortVlans;
 /// Counts that a flush moves in one go; here no port waits meanwhile.
 const FLUSH_PIECE: usize = 1 << 20;
 
-/// The time of what only a kernel's table needs it for, which is not here.
+/// Time for calls that need it for a kernel's table only; here is none.
 const NO_TIME: Nanos = Nanos(0);
 
 /// The fast datapath in one thread.

@@ -21,8 +21,8 @@ impl Limits {
         if !is_miss {
             self.check_match(&flow_mod.matching)?;
         }
-        let doing = if is_miss { &self.miss } else { &self.hit };
-        flow_mod.instructions.iter().try_for_each(|asked| self.check_instruction(asked, doing))
+        let limits = if is_miss { &self.miss } else { &self.hit };
+        flow_mod.instructions.iter().try_for_each(|asked| self.check_instruction(asked, limits))
     }
 
     fn check_match(&self, matching: &Match) -> Result<(), Error> {
@@ -43,18 +43,18 @@ impl Limits {
         require(!missing, Error::BadMatchBadWildcards)
     }
 
-    fn check_instruction(&self, asked: &Instruction, doing: &EntryLimits) -> Result<(), Error> {
-        require(doing.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
+    fn check_instruction(&self, asked: &Instruction, limits: &EntryLimits) -> Result<(), Error> {
+        require(limits.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
         let next = asked.goto_table();
-        require(next.is_none_or(|it| doing.next.contains(&it)), Error::BadInstructionBadTableId)?;
+        require(next.is_none_or(|it| limits.next.contains(&it)), Error::BadInstructionBadTableId)?;
         if let Some((metadata, mask)) = asked.metadata() {
             require(mask & !self.metadata_write == 0, Error::BadInstructionUnsupMetadataMask)?;
             require(metadata & !self.metadata_write == 0, Error::BadInstructionUnsupMetadata)?;
         }
         let (kinds, fields) = match asked.kind().row().actions {
             ActionsRun::Never => return Ok(()),
-            ActionsRun::AtOnce => (&doing.apply_actions, &doing.apply_set),
-            ActionsRun::InSet => (&doing.write_actions, &doing.write_set),
+            ActionsRun::AtOnce => (&limits.apply_actions, &limits.apply_set),
+            ActionsRun::InSet => (&limits.write_actions, &limits.write_set),
         };
         asked.actions().iter().try_for_each(|action| check_action(action, kinds, fields))
     }

@@ -195,7 +195,7 @@ impl Limits {
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();
-        let doing = EntryLimits {
+        let limits = EntryLimits {
             instructions,
             next,
             write_actions: actions.clone(),
@@ -209,8 +209,8 @@ impl Limits {
             metadata_write: u64::MAX,
             matches: FIELDS.iter().map(|row| (row.field, row.maskable)).collect(),
             wildcards: FIELDS.iter().map(|row| row.field).collect(),
-            miss: doing.clone(),
-            hit: doing,
+            miss: limits.clone(),
+            hit: limits,
         }
     }
 

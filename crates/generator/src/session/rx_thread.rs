@@ -125,7 +125,7 @@ impl PortReceiver {
                 queue.keep_arrivals();
             }
         }
-        let mut own = RxThread {
+        let mut rx_thread = RxThread {
             queues,
             descriptors: descriptors?.into_iter().collect(),
             batch: Batch::default(),
@@ -143,8 +143,8 @@ impl PortReceiver {
             error: None,
         };
         let run = move || {
-            own.run();
-            own.queues
+            rx_thread.run();
+            rx_thread.queues
         };
         let name = format!("gen-rx-{port}");
         let thread = spawn_on(cpus, name, waiting, run).map_err(failed)?;

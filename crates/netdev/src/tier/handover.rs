@@ -140,8 +140,8 @@ impl TierPrograms {
 }
 
 impl Handover {
-    /// Makes the TAP device and puts the programs at their hooks. Super-frames come whole,
-    /// where the port may have them, [`RxQueue::keep_offloads`] asks for it.
+    /// Makes the TAP device and puts the programs at their hooks. Super-frames come whole
+    /// where the port may have them and [`RxQueue::keep_offloads`] asks for it.
     fn open(
         tier: &TierPrograms,
         TierPort { device, counters, gso }: &TierPort,

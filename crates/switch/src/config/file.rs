@@ -281,8 +281,8 @@ fn one_line(message: &str) -> String {
     message.trim().replace('\n', ", ")
 }
 
-/// The number of letters that make one word the other (Levenshtein). Long words are not
-/// compared: they are no slip of the pen.
+/// The number of letters that must change to make one word the other (Levenshtein). Long words are
+/// not compared: they are no slip of the pen.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     if a.len() > LONGEST || b.len() > LONGEST {

@@ -103,7 +103,7 @@ impl TierPlace {
 /// A change of a port's state that was not reported to the agent yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreported {
-    /// None.
+    /// There is none.
     Nothing,
     /// The state has changed.
     Change,

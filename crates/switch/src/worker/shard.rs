@@ -221,7 +221,7 @@ impl Shard {
         }
         let Some(forwarder) = self.forwarding.tables_mut() else { return };
         let Some(port) = self.ports.all().get(port) else { return };
-        // The other device knows its flows anew.
+        // The entries of its flows are about the earlier device.
         forwarder.leave_tier(port.number, self.egress.time());
         let Some(tier) = forwarder.kernel() else { return };
         tier.ports().set(port);

@@ -51,7 +51,7 @@ impl EntryFilter {
                 || store.instruction_lists.uses_group(entry.instruction_list, self.out_group))
     }
 
-    /// Whether an entry of a table that is selected is selected.
+    /// Whether it selects an entry of one of the command's tables.
     pub(super) fn takes(&self, store: &Store, number: u32) -> bool {
         let entry = store.slab.get(number);
         let tuple = store.tuple(entry);

@@ -249,9 +249,9 @@ impl Table {
         self.slots(digest).into_iter().find(|index| self.is_at(*index, digest))
     }
 
-    /// Whether most lines are used, so that it does not pay to look for an empty one. The search
-    /// reads twelve lines that lie anywhere, and took more than half of the time of a flood of new
-    /// flows; where few lines are empty, one that was not used for a while is as good.
+    /// Whether seven of eight lines are used, so that it does not pay to look for an empty one. The
+    /// search reads twelve lines that lie anywhere, and took more than half of the time of a flood
+    /// of new flows; where few lines are empty, one that was not used for a while is as good.
     fn is_crowded(&self) -> bool {
         self.used > self.mask / 8 * 7
     }

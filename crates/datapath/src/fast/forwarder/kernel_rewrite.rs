@@ -16,7 +16,7 @@ const TAG_LEN: u8 = vlan::TAG_LEN as u8;
 
 /// Changes of the frames of a shape, one after the other.
 pub(super) struct KernelRewrite {
-    /// Place of the TTL, and the value that every frame has more than.
+    /// Place of the TTL, and the value that it exceeds in every frame.
     guard: Option<(u8, u8)>,
     /// VLAN tags of the frames that arrive, and of what they are by now.
     arrives_with: usize,
