@@ -118,7 +118,7 @@ pub(super) const STEPS: &[Step] = &[
     first("fmt", "formatting", cargo::fmt).smoke(),
     first("tidy", "house rules and crate graph", super::run_tidy).smoke(),
     first("deny", "licences, versions and sources of what we depend on", deny::run),
-    waits("weir", "the program for the suites, in the profile `ci`", cargo::weir),
+    waits("weir", "the program that the suites run, as users build it", cargo::weir),
     waits("ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
     waits("ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
     waits("rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
