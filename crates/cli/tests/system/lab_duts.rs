@@ -276,8 +276,8 @@ fn a_case_that_a_switch_does_not_keep_is_named() {
     ];
     let begin = "flow: in_port=1,actions=output:2\n";
     let mut text = format!("case: right\n{begin}in: 1 {frame}\nout: 2 {frame}\n");
-    for (steps, _) in &wrong {
-        text += &format!("\ncase: wrong\n{begin}{steps}");
+    for (number, (steps, _)) in wrong.iter().enumerate() {
+        text += &format!("\ncase: wrong {number}\n{begin}{steps}");
     }
     std::fs::write(&file, text).expect("a file");
     let (report, code) = check("weir", "1.3", &["--cases", file.to_str().expect("a path")]);
