@@ -146,6 +146,8 @@ pub fn instructions_in(
 
 /// Actions of a request, translated to `version`, for packets that meet `matching`.
 ///
+/// A vendor's action stays the one that it stands for, as in the lists that a switch sends.
+///
 /// # Errors
 /// As [`translate`]; and an output after an enqueue, as 1.3 cannot take a chosen queue back.
 pub fn actions_in(
@@ -158,7 +160,15 @@ pub fn actions_in(
     if is_replaced && enqueued.any(|action| action.kind() == ActionKind::Output) {
         return Err(Untranslatable::OutputAfterEnqueue);
     }
-    translate(version, actions, Context::of(matching)).map(Cow::into_owned)
+    let mut translated = translate(version, actions, Context::of(matching))?.into_owned();
+    for action in &mut translated {
+        if let Action::Experimenter { experimenter, data } = action
+            && let Some(known) = of_vendor(*experimenter, data)
+        {
+            *action = known;
+        }
+    }
+    Ok(translated)
 }
 
 /// The actions that do the same in `version`.
@@ -314,6 +324,7 @@ mod tests {
             ("dl_vlan=1,actions=pop_vlan", "strip_vlan"),
             ("sctp,actions=set_field:80->sctp_dst", "mod_tp_dst:80"),
             ("ip,actions=set_field:16->ip_dscp", "mod_nw_tos:64"),
+            ("ip,actions=dec_ttl,output:1", "dec_ttl,output:1"),
         ] {
             assert_eq!(text_in(Version::V1_0, flow).as_deref(), Ok(expected), "{flow}");
         }

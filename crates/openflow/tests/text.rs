@@ -49,6 +49,15 @@ fn every_flow_reads_back_from_its_own_text() {
 }
 
 #[test]
+fn metadata_of_all_ones_are_printed() {
+    let ones = "write_metadata:0xffffffffffffffff";
+    for text in [ones.to_owned(), format!("{ones}/0xff"), "write_metadata:0x1".to_owned()] {
+        let flow = parse_flow_mod(&format!("actions={text}"), FlowModCommand::Add).unwrap();
+        assert_eq!(format_instructions(&flow.instructions), text);
+    }
+}
+
+#[test]
 fn a_dumped_line_is_the_one_of_ovs_ofctl_and_can_be_fed_back() {
     let flow =
         parse_flow_mod("priority=10,ip,nw_dst=10.0.0.1,actions=output:2", FlowModCommand::Add);

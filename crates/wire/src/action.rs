@@ -2,7 +2,7 @@
 //!
 //! Numbers and the types of the arguments come from the actions' rows; here stands how an argument
 //! of each type is laid out, so that a new action needs nothing here. Actions that the version does
-//! not have are translated by [`compat::action`] before they are written.
+//! not have are translated by [`openflow::translate`] before they are written.
 
 use openflow::action::{ReadArguments, WriteArguments};
 use openflow::translate::{self, Context};

@@ -270,7 +270,10 @@ pub(crate) fn write_metadata(piece: Piece<'_>) -> Result<Instruction, TextError>
 /// Without a mask of all bits.
 pub(crate) fn format_write_metadata(words: &[String]) -> String {
     let all = format!("{:#x}", u64::MAX);
-    let written: Vec<_> = words.iter().map(String::as_str).filter(|word| *word != all).collect();
+    let written = match words {
+        [metadata, mask] if *mask == all => std::slice::from_ref(metadata),
+        words => words,
+    };
     format!("write_metadata:{}", written.join("/"))
 }
 
