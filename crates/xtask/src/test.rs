@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -83,8 +83,9 @@ const HELP: &str = "\
 Two lanes of steps run at a time: one that mostly waits (suites of other programs, pages, the
 demo) and one that computes. The output of a step is printed when the step ends, and stays in
 target/test-steps. Steps whose inputs have not changed since they passed in this folder are left
-out, but not with CI=true, --soak or --only. Each step is bounded in time; Ctrl-C ends all of them.
-A test that fails runs once more, and is named as flaky when it passes then.
+out, but not with CI=true, --soak, --only or --fuzz-seconds. Each step is bounded in time, except
+with --soak; Ctrl-C ends all of them. A test that fails runs once more, and is named as flaky when
+it passes then.
 
 The last line is the total, `N passed, N failed`; target/test-report.json has the seconds of each
 step and the slowest tests. As root it runs everything and installs what is missing; what could not
@@ -219,7 +220,8 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
     let before = leftovers::Snapshot::take();
     let mut report = Report::default();
     let in_ci = std::env::var_os("CI").is_some_and(|value| value != "false" && !value.is_empty());
-    let runs_all = in_ci || !options.only.is_empty();
+    // A step that ran for fewer seconds than usual proves nothing about the next run.
+    let runs_all = in_ci || !options.only.is_empty() || options.fuzz_seconds.is_some();
     let tree = match context.extent {
         Extent::Usual if !runs_all => Some(inputs::Tree::read(root, context.target())?),
         Extent::Usual | Extent::Smoke | Extent::Soak => None,
@@ -238,7 +240,11 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         tree,
         is_unbounded,
     };
-    run.steps(&steps, &mut report)?;
+    if let Err(error) = run.steps(&steps, &mut report) {
+        // A full disk, say: what still runs is ended, and what has ended is reported.
+        leftovers::end(&[(RUN_MARK, &context.mark)])?;
+        report.add("run", Err(error), Duration::ZERO);
+    }
     println!("\n==> {LEFTOVERS}: nothing stays behind");
     let last = Instant::now();
     let left = leftovers::check(&before, &context.mark);

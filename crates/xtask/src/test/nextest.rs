@@ -96,7 +96,9 @@ pub(super) fn run(context: &Context, selection: &Selection<'_>) -> Result<Tally>
     }
     if !context.runs_ignored() {
         let count = ignored(context, &program, selection)?;
-        tally.left_out.push(format!("{count} tests that need root or other programs"));
+        if count > 0 {
+            tally.left_out.push(format!("{count} tests that need root or other programs"));
+        }
     }
     Ok(tally)
 }
@@ -133,7 +135,10 @@ pub(super) const WITHOUT_ETCD: &str = "not test(with_etcd_)";
 fn ignored(context: &Context, program: &std::path::Path, selection: &Selection<'_>) -> Result<u64> {
     let mut command = context.command(program);
     command.args(["nextest", "list", "--run-ignored", "only", "--message-format", "json"]);
-    let listed: Value = serde_json::from_str(&shell::capture(command.args(selection.words))?)?;
+    // In the environment of the run: other flags would build everything anew.
+    command.args(selection.words);
+    command.envs(selection.environment.iter().map(|(name, value)| (name, value)));
+    let listed: Value = serde_json::from_str(&shell::capture(&mut command)?)?;
     let suites = listed["rust-suites"].as_object().into_iter().flatten();
     let cases = suites.flat_map(|(_, suite)| suite["testcases"].as_object().into_iter().flatten());
     let matching = cases.filter(|(_, case)| case["filter-match"]["status"] == "matches");

@@ -157,8 +157,10 @@ pub(super) const STEPS: &[Step] = &[
     computes("fuzz", "every fuzz target for a while", super::run_fuzz)
         .needs(&["weir"])
         .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
-    computes("python", "the Python package: wheel, tests, types", python::run)
-        .depends_on(&["python", "cli"], &["python/", "pyproject.toml", "contrib/lab/"]),
+    computes("python", "the Python package: wheel, tests, types", python::run).depends_on(
+        &["python", "cli"],
+        &["python/", "pyproject.toml", "contrib/lab/", "docs/python.md", "docs/rest.md"],
+    ),
 ];
 
 /// The step of this name.
