@@ -20,12 +20,35 @@ pub(crate) static MATCH: LazyLock<Shape> = LazyLock::new(|| {
     for row in FIELDS {
         for name in std::iter::once(row.name).chain(old_name(row.field)) {
             if keys.iter().all(|key| key.name != name) {
-                keys.push(key(name, Of::Scalar, row.doc.trim_start()));
+                keys.push(key(name, Of::Scalar, what(name, row)));
             }
         }
     }
     Shape { name: "match", what: "a match", keys: keys.leak() }
 });
+
+/// Keys whose values are more, or in another form, than those of a field.
+const NOTES: &[(&str, &str)] = &[
+    ("in_port", "the port that the packet came in by: number or name"),
+    ("dl_vlan", "VLAN id; in 1.3 digits with 0x are the value with OFPVID_PRESENT"),
+    ("vlan_vid", "VLAN id; digits with 0x are the value with OFPVID_PRESENT"),
+    ("nw_tos", "1.0: the TOS byte, whose upper six bits are matched"),
+    ("nw_proto", "IP protocol; in 1.0 the opcode of ARP too"),
+    ("nw_src", "IPv4 source, or ARP's: address/prefix or address/mask"),
+    ("nw_dst", "IPv4 destination, or ARP's: address/prefix or address/mask"),
+    ("tp_src", "source port of the protocol in nw_proto; in 1.0 ICMP's type too"),
+    ("tp_dst", "destination port of the protocol in nw_proto; in 1.0 ICMP's code too"),
+];
+
+/// The description of a key of this field.
+fn what(name: &str, row: &FieldRow) -> &'static str {
+    if let Some((_, note)) = NOTES.iter().find(|(key, _)| *key == name) {
+        return note;
+    }
+    let doc = row.doc.trim().trim_end_matches('.');
+    let mask = if row.maskable { ", with a mask as value/mask" } else { "" };
+    format!("{doc}{mask}").leak()
+}
 
 /// The older name of a field, in 1.0 at least.
 fn old_name(field: Field) -> Option<&'static str> {
