@@ -280,7 +280,7 @@ impl Running {
         debug_assert!(ended.is_err(), "nothing is ever sent");
     }
 
-    /// Ends the controller; its counts.
+    /// Ends the controller and returns its counts.
     ///
     /// # Errors
     /// The error that ended the run before.

@@ -5,6 +5,7 @@
 
 use controller::{ControllerEvent, HostEvent, LinkEvent};
 use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::{
     Bound, PyAny, PyAnyMethods, PyDictMethods, PyModule, PyModuleMethods, PyResult, Python,
 };
@@ -140,8 +141,10 @@ pub(crate) fn of_switch<'py>(
         }
         event => {
             let xid = Some(event.xid());
-            let message = event.into_message().ok();
-            message.map(|inner| Message { version, xid, inner }).into_bound_py_any(py)
+            let inner = event.into_message().map_err(|event| {
+                PyTypeError::new_err(format!("{} has no class in Python", event.handler_name()))
+            })?;
+            Message { version, xid, inner }.into_bound_py_any(py)
         }
     }
 }
