@@ -26,7 +26,7 @@ pub(crate) enum Unsafe {
 
 /// One row of the plan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Room {
+pub(crate) struct CrateRow {
     /// The folder under `crates/`.
     pub(crate) name: &'static str,
     /// Height in the drawing; arrows only lead down.
@@ -39,73 +39,73 @@ pub(crate) struct Room {
     pub(crate) unsafe_code: Unsafe,
 }
 
-const fn room(
+const fn row(
     name: &'static str,
     level: u8,
     unsafe_code: Unsafe,
     is: &'static str,
     may_import: &'static [&'static str],
-) -> Room {
-    Room { name, level, is, may_import, unsafe_code }
+) -> CrateRow {
+    CrateRow { name, level, is, may_import, unsafe_code }
 }
 
 const FORBID: Unsafe = Unsafe::Forbid;
 
 /// The plan, highest level first.
 #[rustfmt::skip]
-pub(crate) const ROOMS: &[Room] = &[
-    room("cli", 6, FORBID, "arguments in, exit code out",
+pub(crate) const CRATES: &[CrateRow] = &[
+    row("cli", 6, FORBID, "arguments in, exit code out",
         &["lab", "switch", "controller", "rest", "ctl", "console", "channel", "network"]),
-    room("network", 5, FORBID, "hosts in namespaces and real switches, from a description",
+    row("network", 5, FORBID, "hosts in namespaces and real switches, from a description",
         &["openflow", "packet", "netdev", "files", "lab"]),
-    room("python", 5, FORBID, "the Python package's compiled part: apps in Python",
+    row("python", 5, FORBID, "the Python package's compiled part: apps in Python",
         &["openflow", "wire", "packet", "channel", "controller", "rest"]),
-    room("rest", 4, FORBID, "the controller over HTTP: Ryu's endpoints, with truthful answers",
+    row("rest", 4, FORBID, "the controller over HTTP: Ryu's endpoints, with truthful answers",
         &["openflow", "wire", "controller"]),
-    room("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
+    row("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
         &["openflow", "packet", "channel", "client", "control", "files"]),
-    room("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
+    row("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
         &[
             "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
             "generator", "files", "cases",
         ]),
-    room("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
+    row("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
         &["openflow", "packet", "netdev", "generator", "control", "files"]),
-    room("client", 3, FORBID, "an OpenFlow client, blocking and async: requests, lists, loads",
+    row("client", 3, FORBID, "an OpenFlow client, blocking and async: requests, lists, loads",
         &["openflow", "wire", "channel", "control"]),
-    room("switch", 3, FORBID, "agent, workers, configuration, control socket",
+    row("switch", 3, FORBID, "agent, workers, configuration, control socket",
         &["openflow", "wire", "packet", "channel", "control", "datapath", "netdev", "files"]),
-    room("controller", 3, FORBID, "the App trait, its runtime, ready apps",
+    row("controller", 3, FORBID, "the App trait, its runtime, ready apps",
         &["openflow", "wire", "packet", "channel", "cluster", "files"]),
-    room("emulator", 3, FORBID, "OpenFlow switches by the thousand, to load controllers with",
+    row("emulator", 3, FORBID, "OpenFlow switches by the thousand, to load controllers with",
         &["openflow", "wire", "packet", "channel", "netdev"]),
-    room("generator", 3, FORBID, "streams, pacing, probes, receiver",
+    row("generator", 3, FORBID, "streams, pacing, probes, receiver",
         &["openflow", "packet", "netdev"]),
-    room("channel", 2, FORBID, "one OpenFlow connection, sans I/O, and its transports",
+    row("channel", 2, FORBID, "one OpenFlow connection, sans I/O, and its transports",
         &["openflow", "wire", "files"]),
-    room("cluster", 2, FORBID, "which controller is master of which switch, decided in etcd",
+    row("cluster", 2, FORBID, "which controller is master of which switch, decided in etcd",
         &["openflow", "files"]),
-    room("datapath", 2, Unsafe::Only(&["src/fast/sys"]),
+    row("datapath", 2, Unsafe::Only(&["src/fast/sys"]),
         "tables, actions, groups, meters, counters, trace",
         &["openflow", "packet"]),
-    room("netdev", 2, Unsafe::Only(&["src/sys"]), "ports and the Linux facts around them",
+    row("netdev", 2, Unsafe::Only(&["src/sys"]), "ports and the Linux facts around them",
         &["packet", "files"]),
-    room("wire", 1, FORBID, "codec: frame to message and back",
+    row("wire", 1, FORBID, "codec: frame to message and back",
         &["openflow"]),
-    room("packet", 1, Unsafe::Only(&["src/buf/memory"]),
+    row("packet", 1, Unsafe::Only(&["src/buf/memory"]),
         "headers, flow key, rewrite, build, buffers",
         &["openflow"]),
-    room("testkit", 1, FORBID, "the format of vectors, a seeded generator; for tests only",
+    row("testkit", 1, FORBID, "the format of vectors, a seeded generator; for tests only",
         &["cases"]),
-    room("control", 0, FORBID, "the words of the control socket, and a blocking client of it",
+    row("control", 0, FORBID, "the words of the control socket, and a blocking client of it",
         &[]),
-    room("files", 0, FORBID, "reads whole files, within a bound, and /proc",
+    row("files", 0, FORBID, "reads whole files, within a bound, and /proc",
         &[]),
-    room("openflow", 0, FORBID, "the vocabulary: five tables and the text syntax",
+    row("openflow", 0, FORBID, "the vocabulary: tables of rows and the text syntax",
         &[]),
-    room("cases", 0, FORBID, "what a switch must do: the cases, and their format",
+    row("cases", 0, FORBID, "what a switch must do: the cases, and their format",
         &[]),
-    room("xtask", 0, FORBID, "tidy, test, fuzz; imported by nobody",
+    row("xtask", 0, FORBID, "tidy, test, fuzz; imported by nobody",
         &[]),
 ];
 
@@ -206,7 +206,7 @@ impl Graph {
         for name in &self.crates {
             if plan_of(name).is_none() {
                 let what = format!(
-                    "crate `{name}` has no row in the plan; add it to ROOMS in \
+                    "crate `{name}` has no row in the plan; add it to CRATES in \
                      crates/xtask/src/graph.rs with its level and what it may import"
                 );
                 problems.push(Problem::error(&format!("crates/{name}/Cargo.toml"), 1, what));
@@ -249,8 +249,8 @@ impl Arrow {
 }
 
 /// The row of a crate.
-pub(crate) fn plan_of(name: &str) -> Option<&'static Room> {
-    ROOMS.iter().find(|room| room.name == name)
+pub(crate) fn plan_of(name: &str) -> Option<&'static CrateRow> {
+    CRATES.iter().find(|row| row.name == name)
 }
 
 fn short(package: &str) -> &str {
@@ -259,7 +259,7 @@ fn short(package: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{FORBIDDEN, Graph, ROOMS, plan_of};
+    use super::{CRATES, FORBIDDEN, Graph, plan_of};
     use serde_json::{Value, json};
 
     fn package(name: &str, dependencies: &[(&str, &str)]) -> Value {
@@ -337,9 +337,9 @@ mod tests {
             let next = plan_of(from).unwrap().may_import;
             next.contains(&to) || next.iter().any(|step| reaches(step, to))
         }
-        for room in ROOMS {
-            for to in room.may_import {
-                assert!(plan_of(to).unwrap().level < room.level, "{} -> {to}", room.name);
+        for row in CRATES {
+            for to in row.may_import {
+                assert!(plan_of(to).unwrap().level < row.level, "{} -> {to}", row.name);
             }
         }
         for (from, to, _) in FORBIDDEN {

@@ -7,20 +7,20 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{Graph, Kind, ROOMS, Unsafe};
+use super::{CRATES, Graph, Kind, Unsafe};
 
 /// The graph as lines of text, highest level first.
 pub(crate) fn text(graph: &Graph) -> String {
     let width = graph.crates.iter().map(String::len).max().unwrap_or(0);
     let mut out = String::new();
-    for room in ROOMS.iter().filter(|room| graph.crates.contains(room.name)) {
-        let (shown, implied) = arrows_of(graph, room.name);
+    for row in CRATES.iter().filter(|row| graph.crates.contains(row.name)) {
+        let (shown, implied) = arrows_of(graph, row.name);
         let mut arrows = shown.join("  ");
         if !implied.is_empty() {
             let _ = write!(arrows, "  ({})", implied.join(" "));
         }
         let arrows = if arrows.is_empty() { String::new() } else { format!("──►  {arrows}") };
-        let _ = writeln!(out, "{}  {:width$}  {arrows}", room.level, room.name);
+        let _ = writeln!(out, "{}  {:width$}  {arrows}", row.level, row.name);
     }
     let lines: Vec<&str> = out.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
@@ -30,20 +30,17 @@ pub(crate) fn text(graph: &Graph) -> String {
 pub(crate) fn markdown(graph: &Graph) -> String {
     let mut out =
         String::from("| level | crate | is | imports | unsafe |\n|---|---|---|---|---|\n");
-    for room in ROOMS.iter().filter(|room| graph.crates.contains(room.name)) {
-        let (mut imports, implied) = arrows_of(graph, room.name);
+    for row in CRATES.iter().filter(|row| graph.crates.contains(row.name)) {
+        let (mut imports, implied) = arrows_of(graph, row.name);
         imports.extend(implied);
-        let place = match room.unsafe_code {
+        let place = match row.unsafe_code {
             Unsafe::Forbid => "forbidden".to_owned(),
             Unsafe::Only([]) => "none so far".to_owned(),
             Unsafe::Only(places) => format!("`{}` only", places.join("`, `")),
         };
         let imports = imports.join(", ");
-        let _ = writeln!(
-            out,
-            "| {} | `{}` | {} | {imports} | {place} |",
-            room.level, room.name, room.is
-        );
+        let _ =
+            writeln!(out, "| {} | `{}` | {} | {imports} | {place} |", row.level, row.name, row.is);
     }
     out
 }
@@ -51,11 +48,11 @@ pub(crate) fn markdown(graph: &Graph) -> String {
 /// The graph for graphviz: one rank for each level, tests' arrows dashed.
 pub(crate) fn dot(graph: &Graph) -> String {
     let mut out = String::from("digraph weir {\n    rankdir = TB;\n    node [shape = box];\n");
-    let levels: BTreeSet<u8> = ROOMS.iter().map(|room| room.level).collect();
+    let levels: BTreeSet<u8> = CRATES.iter().map(|row| row.level).collect();
     for level in levels.iter().rev() {
         let at_level =
-            |room: &&super::Room| room.level == *level && graph.crates.contains(room.name);
-        let names: Vec<&str> = ROOMS.iter().filter(at_level).map(|room| room.name).collect();
+            |row: &&super::CrateRow| row.level == *level && graph.crates.contains(row.name);
+        let names: Vec<&str> = CRATES.iter().filter(at_level).map(|row| row.name).collect();
         let _ = writeln!(out, "    {{ rank = same; {}; }}", names.join("; "));
     }
     for arrow in &graph.arrows {

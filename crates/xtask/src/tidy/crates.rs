@@ -1,7 +1,7 @@
 //! Rules about `unsafe`: every crate's root file forbids it, and where the plan allows it, it
 //! stands only in the listed files.
 //!
-//! The plan is `graph::ROOMS`. The compiler enforces the attribute; this file must never let the
+//! The plan is `graph::CRATES`. The compiler enforces the attribute; this file must never let the
 //! attribute be forgotten.
 
 use proc_macro2::Span;
