@@ -1,10 +1,12 @@
 //! `cargo xtask example`: proves that the examples of CONTRIBUTING.md still hold.
 //!
 //! CONTRIBUTING.md adds a match field, an action and so on in a few places; each change is kept as
-//! a patch. This applies each to a copy of the workspace, has the whole of it compiled, tests and
-//! benches included, and runs the tests that it touches: so the places that a patch names are all
-//! that the compiler demands. It must never change the work tree.
+//! a patch. This applies each to a copy of the workspace and has the whole of it checked, tests and
+//! benches included: so the places that a patch names are all that the compiler demands. Then it
+//! applies all of them together and runs the tests that they touch. It must never change the work
+//! tree.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -82,11 +84,13 @@ pub(crate) fn run_all(root: &Path) -> Result<Vec<(&'static str, Result<()>)>> {
         let outcome = apply(root, &copy, example, &["--verbose"]);
         let is_applied = outcome.is_ok();
         let outcome = outcome.context("docs/examples and CONTRIBUTING.md need an update");
-        outcomes.push((example.name, outcome.and_then(|()| prove(root, &copy, example))));
+        outcomes.push((example.name, outcome.and_then(|()| check(root, &copy, example))));
         if is_applied {
             apply(root, &copy, example, &["--reverse"])?;
         }
     }
+    // The tests of one would compile most of what those of the next compile again.
+    outcomes.push(("all of them together", test(root, &copy)));
     Ok(outcomes)
 }
 
@@ -99,22 +103,39 @@ fn apply(root: &Path, copy: &Path, example: &Example, how: &[&str]) -> Result<()
     shell::run(git.arg("apply").args(how).arg(patch))
 }
 
-/// Compiles all of the copy, and runs the tests that the example touches.
-fn prove(root: &Path, copy: &Path, example: &Example) -> Result<()> {
-    let cargo = || {
-        let mut cargo = shell::cargo();
-        // A target folder of its own: cargo takes the copy's crates for those of the workspace.
-        cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
-        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        cargo
-    };
-    println!("{}: compiling the workspace, with all targets", example.name);
-    shell::run(cargo().args(["check", "--quiet", "--workspace", "--all-targets"]))
-        .context("the workspace does not compile with the patch")?;
-    let mut test = cargo();
-    test.args(["test", "--quiet", "--lib", "--tests"]);
-    test.args(example.packages.iter().flat_map(|package| ["--package", package]));
-    shell::run(test.arg(example.tests))
+/// Cargo in the copy.
+fn cargo(root: &Path, copy: &Path) -> Command {
+    let mut cargo = shell::cargo();
+    // A target folder of its own: cargo takes the copy's crates for those of the workspace.
+    cargo.current_dir(copy).env("CARGO_TARGET_DIR", root.join("target/example/target"));
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
+    cargo
+}
+
+/// Checks all of the copy.
+fn check(root: &Path, copy: &Path, example: &Example) -> Result<()> {
+    println!("{}: checking the workspace, with all targets", example.name);
+    let words = ["check", "--quiet", "--workspace", "--all-targets"];
+    shell::run(cargo(root, copy).args(words))
+        .context("the workspace does not compile with the patch")
+}
+
+/// Applies all patches, and runs the tests that each touches.
+fn test(root: &Path, copy: &Path) -> Result<()> {
+    for example in EXAMPLES {
+        apply(root, copy, example, &["--verbose"]).context(example.name)?;
+    }
+    let filters: BTreeSet<&str> = EXAMPLES.iter().map(|example| example.tests).collect();
+    for filter in filters {
+        let with_filter = EXAMPLES.iter().filter(|example| example.tests == filter);
+        let packages: BTreeSet<&str> =
+            with_filter.flat_map(|example| example.packages).copied().collect();
+        let mut test = cargo(root, copy);
+        test.args(["test", "--quiet", "--lib", "--tests"]);
+        test.args(packages.iter().flat_map(|package| ["--package", package]));
+        shell::run(test.arg(filter))?;
+    }
+    Ok(())
 }
 
 /// Copies the files that git tracks into an empty folder.
