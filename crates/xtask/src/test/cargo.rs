@@ -66,7 +66,9 @@ pub(super) fn cluster(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("run as root, as all tests that need other programs"));
     }
-    let words = ["-p", "weir-cluster", "-p", "weir-cli", "--tests", "-E", nextest::WITH_ETCD];
+    // The programs of the step `tests`: two crates by themselves have other features, and would be
+    // compiled anew with all that they import.
+    let words = ["--workspace", "--lib", "--bins", "--tests", "-E", nextest::WITH_ETCD];
     let selection = Selection { profile: "cluster", words: &words, environment: &[] };
     nextest::run(context, &selection)
 }
