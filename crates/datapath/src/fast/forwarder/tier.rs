@@ -220,7 +220,7 @@ impl Core {
         self.figures.kernel_entries = 0;
     }
 
-    /// Credits the counts of entries that hold no more, a piece at a time, so that no port waits for
+    /// Credits the counts of entries that hold no more, a piece at a time, so that no port waits
     /// long; whether all are credited. Before that no op may be applied: the credits are about what
     /// was there while the entries held.
     pub(super) fn credit_ended(&mut self, table: &mut dyn KernelTable, now: Nanos) -> bool {
