@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Calls the macro `$define` with the row of every event, but for switches that come and go.
 ///
 /// A row of a switch has the handler's name and value (`[xid]`: the handler gets the message's
-/// xid too), the variant of [`ControllerEvent`](crate::ControllerEvent), the OpenFlow message that
+/// xid too), the variant of [`ControllerEvent`], the OpenFlow message that
 /// it comes with, if it does, and the handler in Python: the name and class of its argument, its
 /// text. An event of a message needs nothing more. Any other is delivered by who finds it out.
 #[macro_export]
