@@ -3,8 +3,8 @@
 //! CONTRIBUTING.md adds a match field, an action and so on in a few places; each change is kept as
 //! a patch. This applies each to a copy of the workspace and has the whole of it checked, tests and
 //! benches included: so the places that a patch names are all that the compiler demands. Then it
-//! applies all of them together and runs the tests that they touch. It must never change the work
-//! tree.
+//! runs the tests that they touch, once for all patches of the same crates. It must never change
+//! the work tree.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -90,7 +90,7 @@ pub(crate) fn run_all(root: &Path) -> Result<Vec<(&'static str, Result<()>)>> {
         }
     }
     // The tests of one would compile most of what those of the next compile again.
-    outcomes.push(("all of them together", test(root, &copy)));
+    outcomes.push(("their tests", test(root, &copy)));
     Ok(outcomes)
 }
 
@@ -120,20 +120,22 @@ fn check(root: &Path, copy: &Path, example: &Example) -> Result<()> {
         .context("the workspace does not compile with the patch")
 }
 
-/// Applies all patches, and runs the tests that each touches.
+/// Applies the patches whose tests are chosen alike, and runs the tests that they touch.
 fn test(root: &Path, copy: &Path) -> Result<()> {
-    for example in EXAMPLES {
-        apply(root, copy, example, &["--verbose"]).context(example.name)?;
-    }
     let filters: BTreeSet<&str> = EXAMPLES.iter().map(|example| example.tests).collect();
     for filter in filters {
-        let with_filter = EXAMPLES.iter().filter(|example| example.tests == filter);
-        let packages: BTreeSet<&str> =
-            with_filter.flat_map(|example| example.packages).copied().collect();
+        let group: Vec<&Example> = EXAMPLES.iter().filter(|it| it.tests == filter).collect();
+        for example in &group {
+            apply(root, copy, example, &["--verbose"]).context(example.name)?;
+        }
+        let packages: BTreeSet<&str> = group.iter().flat_map(|it| it.packages).copied().collect();
         let mut test = cargo(root, copy);
         test.args(["test", "--quiet", "--lib", "--tests"]);
         test.args(packages.iter().flat_map(|package| ["--package", package]));
         shell::run(test.arg(filter))?;
+        for example in group.iter().rev() {
+            apply(root, copy, example, &["--reverse"]).context(example.name)?;
+        }
     }
     Ok(())
 }
