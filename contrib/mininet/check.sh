@@ -1,5 +1,6 @@
 #!/bin/bash
-# Checks weir.py with Mininet itself: topologies, controllers and versions, each with pingall.
+# Checks weir.py with Mininet itself: topologies, controllers and versions, each with pingall, then
+# parameters, dpctl and loops (check.py).
 #
 #   check.sh [-o OUTDIR] [WEIR]
 #
@@ -55,5 +56,10 @@ run linear-weir-controller --switch weir --controller weir --topo linear,4
 run single-of13 --switch weir,protocols=OpenFlow13 --controller weir,protocols=OpenFlow13 \
   --topo single,3
 run single-of10-hub --switch weir,protocols=OpenFlow10 --controller weir,app=hub --topo single,3
-run tree-standalone --switch weir --controller none --topo tree,2
+run tree-standalone --switch weirbr --controller none --topo tree,2
+# shellcheck disable=SC2016
+PYTHONDONTWRITEBYTECODE=1 timeout 300 unshare --net \
+  bash -c 'ip link set lo up; exec python3 "$@"' bash "$here/check.py" 2>"$OUT/check.log" |
+  grep '^{' | tee -a "$OUT/results.jsonl" || true
+[ "$(grep -c '"result": "OK"' "$OUT/results.jsonl")" = 11 ] || failed=1
 exit $failed

@@ -1,21 +1,15 @@
-"""Weir in Mininet: a switch and a controller for `mn --custom contrib/mininet/weir.py`.
+"""Weir in Mininet: switches and a controller for `mn --custom contrib/mininet/weir.py`.
 
     mn --custom contrib/mininet/weir.py --switch weir --topo tree,2 --test pingall
     mn --custom contrib/mininet/weir.py --switch weir --controller weir --topo linear,4
+    mn --custom contrib/mininet/weir.py --switch weirbr --controller none --topo tree,2
 
-The program is $WEIR, or `weir` on the path. Options of the switch, behind `--switch weir,`:
-
-    protocols=OpenFlow13         versions to speak, joined by `+` (default: all that Weir speaks)
-    fail_mode=standalone         what happens without a controller (default: secure, but standalone
-                                 in a network that has none)
-    probe=0                      seconds of silence until the controller is probed
-    backoff=1                    most seconds between two attempts to reach the controller
-    tables=16                    flow tables
-    opts='--log info'            anything else that `weir switch` takes
-
-Options of the controller, behind `--controller weir,`: `app=hub` (default: learning-switch),
-`port=6653`, `protocols=OpenFlow13`.
+The program is $WEIR, or `weir` on the path. `weir` forwards by flow entries alone, as Mininet's own
+switch does; `weirbr` is a learning switch that needs no controller, as Mininet's `ovsbr`. README.md
+beside this file has the options. One that neither Weir nor Mininet knows is refused.
 """
+import difflib
+import inspect
 import json
 import os
 import shlex
@@ -33,6 +27,11 @@ from mininet.node import Controller, Switch
 READY_S = 20
 END_S = 5
 
+FAIL_MODES = ("secure", "standalone")
+
+#: Parameters that Mininet's base classes read without declaring them.
+UNDECLARED = {"isSwitch", "privateDirs", "waitExited"}
+
 
 def program():
     """The program's path; ends Mininet with a remedy when there is none."""
@@ -43,15 +42,72 @@ def program():
     return "weir"
 
 
-class WeirSwitch(Switch):
-    """`weir switch` on the interfaces that Mininet makes, one process a switch."""
+def check(cls, name, words, given, without=()):
+    """Refuses what neither a class nor those of Mininet that it builds on know."""
+    if words:
+        raise TypeError(f"{name}: `{words[0]}`: write NAME=VALUE")
+    functions = [vars(one)[f] for one in cls.__mro__ for f in ("__init__", "config")
+                 if f in vars(one) and one is not object]
+    parameters = [p for f in functions for p in inspect.signature(f).parameters.values()]
+    others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    known = UNDECLARED | {p.name for p in parameters if p.kind not in others}
+    known -= {"self", *without}
+    for word in given:
+        if word not in known:
+            near = "".join(f"; did you mean `{one}`?"
+                           for one in difflib.get_close_matches(word, known, 1))
+            raise TypeError(f"{name}: unknown parameter `{word}`{near} "
+                            f"({cls.__name__} takes {', '.join(sorted(known))})")
 
-    def __init__(self, name, protocols=None, fail_mode=None, probe=None, backoff=1,
-                 tables=None, **kwargs):
+
+def flag(name, parameter, value):
+    """A yes or no of a program, or of `mn`, which gives texts and numbers."""
+    words = {"1": True, "true": True, "0": False, "false": False, "none": False}
+    if str(value).lower() not in words:
+        raise ValueError(f"{name}: {parameter}={value}: write True or False")
+    return words[str(value).lower()]
+
+
+class WeirSwitch(Switch):
+    """`weir switch` on the interfaces that Mininet makes, one process a switch.
+
+    The names of Mininet's own switch class mean the same: `failMode` is `fail_mode`, `reconnectms`
+    is `backoff` in milliseconds.
+    """
+
+    usual_fail_mode = "secure"
+
+    def __init__(self, name, *words, protocols=None, fail_mode=None, probe=None, backoff=None,
+                 tables=None, failMode=None, reconnectms=None, datapath="user", inband=False,
+                 stp=False, batch=False, **kwargs):
+        # Before Mininet starts a shell for the node.
+        check(type(self), name, words, kwargs)
+        given = {fail_mode, failMode} - {None}
+        if len(given) > 1:
+            raise ValueError(f"{name}: fail_mode={fail_mode} and failMode={failMode}: give one")
+        self.fail_mode = given.pop() if given else self.usual_fail_mode
+        if self.fail_mode not in FAIL_MODES:
+            raise ValueError(f"{name}: fail_mode={self.fail_mode}: write {' or '.join(FAIL_MODES)}")
+        if flag(name, "stp", stp):
+            raise ValueError(f"{name}: stp: Weir has no spanning tree: leave it out, and have a "
+                             "controller or flow entries where links close a loop")
+        if flag(name, "inband", inband):
+            raise ValueError(f"{name}: inband: Weir reaches controllers by the host's own network "
+                             "only: leave it out")
+        flag(name, "batch", batch)  # Each switch is a process, started by itself.
+        if datapath not in ("user", "kernel"):
+            raise ValueError(f"{name}: datapath={datapath}: write user or kernel")
+        if datapath == "kernel":
+            warn(f"*** {name}: datapath=kernel: Weir forwards in user space\n")
+        if backoff is not None and reconnectms is not None:
+            raise ValueError(f"{name}: backoff and reconnectms: give one")
+        if reconnectms is not None:
+            backoff = int(reconnectms) / 1000 or None
+        elif backoff is None:
+            backoff = 1
         Switch.__init__(self, name, **kwargs)
         self.program = program()
         self.protocols = protocols
-        self.fail_mode = fail_mode
         self.probe = probe
         self.backoff = backoff
         self.tables = tables
@@ -66,9 +122,8 @@ class WeirSwitch(Switch):
 
     def arguments(self, controllers):
         """What `weir switch` is started with."""
-        fail_mode = self.fail_mode or ("secure" if controllers else "standalone")
         words = ["switch", "--dpid", self.dpid, "--dp-desc", self.name,
-                 "--control", self.control, "--fail-mode", fail_mode,
+                 "--control", self.control, "--fail-mode", self.fail_mode,
                  "--listen", "punix:" + os.path.join(self.folder, "openflow")]
         if self.listenPort:
             words += ["--listen", f"ptcp:{self.listenPort}:127.0.0.1"]
@@ -108,13 +163,23 @@ class WeirSwitch(Switch):
         if not self.has_controllers:
             return True
         try:
-            return bool(json.loads(self.dpctl("--json", "show"))["controllers"])
+            if json.loads(self.dpctl("--json", "show"))["controllers"]:
+                return True
         except (ValueError, KeyError):
-            return False
+            pass
+        return self.fail_mode == "standalone"
 
     def dpctl(self, *args):
-        """Runs `weir ctl`, such as `dpctl dump-flows` in Mininet's command line."""
-        done = subprocess.run([self.program, "ctl", "--control", self.control, *args],
+        """Runs `weir ctl`, such as `dpctl dump-flows` in Mininet's command line.
+
+        The words are joined and split as a shell does, so that entries may be quoted, and an option
+        and its value may be one word.
+        """
+        try:
+            words = shlex.split(" ".join(map(str, args)))
+        except ValueError as fault:
+            return f"dpctl: {fault}\n"
+        done = subprocess.run([self.program, "ctl", "--control", self.control, *words],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.stdout
 
@@ -137,6 +202,21 @@ class WeirSwitch(Switch):
         Switch.stop(self, deleteIntfs)
 
 
+class WeirBridge(WeirSwitch):
+    """A learning switch without a controller. Links that close a loop make frames go round."""
+
+    usual_fail_mode = "standalone"
+
+    def __init__(self, name, *words, **kwargs):
+        if "secure" in (kwargs.get("fail_mode"), kwargs.get("failMode")):
+            raise ValueError(f"{name}: weirbr is the standalone switch; the secure one is weir")
+        WeirSwitch.__init__(self, name, *words, **kwargs)
+
+    def start(self, controllers):
+        """Starts the switch, without the network's controllers."""
+        WeirSwitch.start(self, [])
+
+
 class WeirController(Controller):
     """`weir controller` with one of its apps."""
 
@@ -148,14 +228,21 @@ class WeirController(Controller):
             return
         raise RuntimeError(f"something listens on port {self.port} already")
 
-    def __init__(self, name, app="learning-switch", protocols=None, **kwargs):
-        arguments = f"controller {app} --listen tcp:127.0.0.1:%d"
-        if protocols:
-            arguments += " --protocols " + protocols.replace("+", ",")
+    def __init__(self, name, *words, app="learning-switch", protocols=None, opts="", **kwargs):
+        check(type(self), name, words, kwargs, without=("command", "cargs"))
+        if kwargs.get("protocol", "tcp") != "tcp":
+            raise ValueError(f"{name}: protocol={kwargs['protocol']}: only tcp; for TLS start "
+                             "`weir controller` yourself and use RemoteController")
         kwargs.setdefault("port", 6653)
-        Controller.__init__(self, name, command=program(), cargs=arguments, **kwargs)
+        Controller.__init__(self, name, command=program(), **kwargs)
+        words = [app, *shlex.split(opts)]
+        if protocols:
+            words += ["--protocols", protocols.replace("+", ",")]
+        # Mininet puts the port in by `%`.
+        words = shlex.join(words).replace("%", "%%")
+        self.cargs = f"controller {words} --listen tcp:{self.ip}:%d"
 
 
-switches = {"weir": WeirSwitch}
+switches = {"weir": WeirSwitch, "weirbr": WeirBridge}
 controllers = {"weir": WeirController}
 topos, tests = {}, {}
