@@ -270,12 +270,8 @@ fn rows(text: &str, name: &str) -> Result<String> {
     Ok(table)
 }
 
-/// The program in its debug build, made with the whole workspace so that nothing is built twice.
 fn program(root: &Path) -> Result<PathBuf> {
-    let mut build = shell::cargo();
-    build.current_dir(root).args(["build", "--quiet", "--workspace", "--bin", "weir"]);
-    shell::run(&mut build)?;
-    Ok(shell::target(root).join("debug/weir"))
+    Ok(shell::debug_programs(root)?.join("weir"))
 }
 
 fn graph_of(root: &Path) -> Result<Graph> {

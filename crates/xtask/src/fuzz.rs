@@ -38,6 +38,9 @@ const COVERAGE: &[&str] = &[
 /// The target that fuzzes a running switch over its connections: an example of its crate.
 const LIVE: &str = "live";
 
+/// Its program.
+pub(crate) const LIVE_PROGRAM: &str = "live_fuzz";
+
 /// Targets that run at a time; each keeps a core busy.
 const AT_ONCE: usize = 2;
 
@@ -115,11 +118,11 @@ fn run_at_once(
 
 /// Fuzzes a running switch. It compares two moments of the run, so that it takes some seconds.
 fn run_live(root: &Path, seconds: u32) -> Result<()> {
-    let mut command = shell::cargo();
-    command.current_dir(root);
-    command.args(["run", "--quiet", "--release", "--package", "weir-switch"]);
-    command.args(["--example", "live_fuzz", "--", "--seconds", &seconds.max(5).to_string()]);
-    shell::run(&mut command)
+    let mut build = shell::cargo();
+    build.current_dir(root).args(["build", "--quiet", "--release", "--workspace"]);
+    shell::run(build.args(["--example", LIVE_PROGRAM]))?;
+    let mut command = Command::new(shell::target(root).join("release/examples").join(LIVE_PROGRAM));
+    shell::run(command.current_dir(root).args(["--seconds", &seconds.max(5).to_string()]))
 }
 
 /// The names of the targets: the files in `fuzz/fuzz_targets`.
@@ -154,10 +157,8 @@ fn build(root: &Path, work: &Path) -> Result<PathBuf> {
 
 /// Writes the seeds of every target below `work/seeds`.
 fn seed(root: &Path, work: &Path) -> Result<()> {
-    let mut command = shell::cargo();
-    command.current_dir(root);
-    command.args(["run", "--quiet", "--package", "weir-testkit", "--example", "seeds", "--"]);
-    shell::run(command.arg(work.join("seeds")))
+    let seeds = shell::debug_programs(root)?.join("examples/seeds");
+    shell::run(Command::new(seeds).arg(work.join("seeds")))
 }
 
 fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result<()> {

@@ -21,10 +21,6 @@ pub(crate) const RUNNER: tool::Tool = tool::Tool { name: "gungraun-runner", vers
 /// The committed figures, relative to the workspace.
 const FIGURES: &str = "docs/instructions.json";
 
-/// Packages that have a bench of this kind, and what their figures are called by.
-const BENCHES: &[(&str, &str)] =
-    &[("weir-datapath", "datapath"), ("weir-generator", "generator"), ("weir-wire", "wire")];
-
 /// The distance that a count may have from its committed figure, in per cent.
 const TOLERANCE_PERCENT: u64 = 3;
 
@@ -73,30 +69,22 @@ pub(crate) fn run(root: &Path, options: &InstructionsOptions) -> Result<()> {
 
 /// Builds and runs every bench.
 fn count(root: &Path, runner: &Path) -> Result<Counts> {
-    let mut counts = Counts::new();
-    for (package, called) in BENCHES {
-        let mut command = shell::cargo();
-        command.current_dir(root).args(["bench", "--quiet", "-p", package]);
-        command.args(["--bench", "instructions", "--", "--output-format=json"]);
-        let output = shell::capture(command.env("GUNGRAUN_RUNNER", runner))?;
-        let before = counts.len();
-        for line in output.lines().filter(|line| line.starts_with('{')) {
-            let (name, count) = read(line).with_context(|| format!("{package} printed {line}"))?;
-            counts.insert(format!("{called}/{name}"), count);
-        }
-        if counts.len() == before {
-            bail!("the bench of {package} counted nothing");
-        }
-    }
-    Ok(counts)
+    let mut command = shell::cargo();
+    // With all of the workspace and optimised as the program, so that little is compiled anew.
+    command.current_dir(root).args(["bench", "--quiet", "--workspace"]);
+    command.args(["--bench", "instructions", "--", "--output-format=json"]);
+    let output = shell::capture(command.env("GUNGRAUN_RUNNER", runner))?;
+    let cases = output.lines().filter(|line| line.starts_with('{'));
+    cases.map(|line| read(line).with_context(|| format!("a bench printed {line}"))).collect()
 }
 
-/// Name and count in what the runner prints for a case.
+/// Name and count in what the runner prints for a case; the name begins with the crate's folder.
 fn read(line: &str) -> Option<(String, u64)> {
     let case: Value = serde_json::from_str(line).ok()?;
     let (function, id) = (case["function_name"].as_str()?, case["id"].as_str()?);
+    let package = Path::new(case["package_dir"].as_str()?).file_name()?.to_str()?;
     let total = &case["profiles"][0]["data"]["total"]["metrics"];
-    Some((format!("{function}/{id}"), total["Ir"]["values"]["new"].as_u64()?))
+    Some((format!("{package}/{function}/{id}"), total["Ir"]["values"]["new"].as_u64()?))
 }
 
 fn committed(root: &Path) -> Result<Counts> {
@@ -129,9 +117,9 @@ mod tests {
 
     #[test]
     fn a_case_is_read_from_what_the_runner_prints() {
-        let line = r#"{"function_name":"decode","id":"flow_mod","profiles":[{"data":{"total":
-            {"metrics":{"Ir":{"values":{"new":514999,"old":514000}}}}}}]}"#;
-        assert_eq!(read(line), Some(("decode/flow_mod".into(), 514_999)));
+        let line = r#"{"package_dir":"/w/crates/wire","function_name":"decode","id":"flow_mod",
+            "profiles":[{"data":{"total":{"metrics":{"Ir":{"values":{"new":514999}}}}}}]}"#;
+        assert_eq!(read(line), Some(("wire/decode/flow_mod".into(), 514_999)));
         assert_eq!(read("{}"), None);
     }
 

@@ -14,6 +14,21 @@ pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// A small target that needs what tests need. Cargo gives a dependency the features that all chosen
+/// targets ask for, so with this, and the whole workspace, it compiles nothing that tests have not.
+pub(crate) const AS_TESTS: [&str; 2] = ["--example", "seeds"];
+
+/// The debug builds of `weir` and of [`AS_TESTS`]; gives their folder.
+///
+/// # Errors
+/// When they do not compile.
+pub(crate) fn debug_programs(root: &Path) -> Result<PathBuf> {
+    let mut build = cargo();
+    build.current_dir(root).args(["build", "--quiet", "--workspace", "--bin", "weir"]);
+    run(build.args(AS_TESTS))?;
+    Ok(target(root).join("debug"))
+}
+
 /// The folder in which cargo builds the workspace at `root`.
 pub(crate) fn target(root: &Path) -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {

@@ -81,15 +81,15 @@ pub(crate) struct TestOptions {
 
 const HELP: &str = "\
 Two lanes of steps run at a time: one that mostly waits (suites of other programs, pages, the
-demo) and one that computes. The output of a step is printed when the step ends, and stays in
-target/test-steps. Steps whose inputs have not changed since they passed in this folder are left
-out, but not with CI=true, --soak, --only or --fuzz-seconds. Each step is bounded in time, except
-with --soak; Ctrl-C ends all of them. A test that fails runs once more, and is named as flaky when
-it passes then.
+demo) and one that computes; steps that build in folders of their own go to the lane that has ended
+first. The output of a step is printed when the step ends, and stays in target/test-steps. Steps
+whose inputs have not changed since they passed in this folder are left out, but not with CI=true,
+--soak, --only or --fuzz-seconds. Each step is bounded in time, except with --soak; Ctrl-C ends all
+of them. A test that fails runs once more, and is named as flaky when it passes then.
 
 The last line is the total, `N passed, N failed`; target/test-report.json has the seconds of each
-step and the slowest tests. As root it runs everything and installs what is missing; what could not
-run is listed below NOT RUN.";
+step, those of the processor too, and the slowest tests. As root it runs everything and installs
+what is missing; what could not run is listed below NOT RUN.";
 
 /// The extent of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,17 +319,8 @@ fn run_docs(context: &Context) -> Result<Tally> {
 }
 
 fn run_example(context: &Context) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for (name, outcome) in example::run_all(&context.root)? {
-        match outcome {
-            Ok(()) => tally.passed += 1,
-            Err(error) => {
-                println!("{name}: {error:#}");
-                tally.add(Tally::failure(format!("{name}: {error:#}")));
-            }
-        }
-    }
-    Ok(tally)
+    example::run(&context.root)?;
+    Ok(Tally::of(true))
 }
 
 fn run_instructions(context: &Context) -> Result<Tally> {

@@ -8,7 +8,6 @@ mod circles;
 mod claims;
 mod crates;
 mod files;
-mod layers;
 mod manifests;
 mod names;
 mod problem;
@@ -65,7 +64,6 @@ fn check(
     problems.extend(names::check(files));
     problems.extend(drawing(graph, files));
     for file in files {
-        problems.extend(layers::check(file));
         problems.extend(prose::check(file));
         problems.extend(syntax::check(file));
         problems.extend(versions::check(file));

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::nextest::{self, Selection};
 use super::{Context, Extent, Tally, peers, totals};
-use crate::shell;
+use crate::{fuzz, shell};
 
 /// The folder of the program that the suites of other programs run, and its profile.
 pub(super) const RELEASE: &str = "release";
@@ -24,14 +24,19 @@ pub(super) fn clippy(context: &Context) -> Result<Tally> {
 }
 
 pub(super) fn doc(context: &Context) -> Result<Tally> {
-    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-    shell::run(context.cargo().args(arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
+    let mut command = context.cargo();
+    command.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
+    command.args(["--lib", "--bins"]).args(shell::AS_TESTS);
+    shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(Tally::of(true))
 }
 
-/// The program that suites, pages and the demo run, which is the one that users build.
+/// The program that suites, pages and the demo run, optimised as users build it; with the program
+/// that fuzzes a switch, so that what other steps optimise has the same features.
 pub(super) fn weir(context: &Context) -> Result<Tally> {
-    shell::run(context.cargo().args(["build", "--release", "--bin", "weir"]))?;
+    let mut command = context.cargo();
+    command.args(["build", "--release", "--workspace", "--bin", "weir"]);
+    shell::run(command.args(["--example", fuzz::LIVE_PROGRAM]))?;
     Ok(Tally::of(true))
 }
 

@@ -11,8 +11,7 @@ use super::{Context, Tally, cargo};
 /// The differential test with as many packets as the run asks for, optimised.
 pub(super) fn sameness(context: &Context) -> Result<Tally> {
     let packets = context.differential_packets.to_string();
-    let words =
-        ["--cargo-profile", cargo::RELEASE, "-p", "weir-datapath", "--test", "differential"];
+    let words = ["--cargo-profile", cargo::RELEASE, "--workspace", "--test", "differential"];
     let environment = [("WEIR_DIFFERENTIAL_PACKETS", packets)];
     nextest::run(context, &Selection { profile: "soak", words: &words, environment: &environment })
 }

@@ -23,17 +23,11 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
         println!("installing {}", PACKAGES.join(", "));
         peers::apt(context, PACKAGES)?;
     }
-    let feature = ["--features", "dpdk"];
-    let mut lints = context.cargo();
-    lints.args(["clippy", "-p", "weir-netdev", "-p", "weir-switch", "-p", "weir-cli"]);
-    lints.arg("--all-targets").args(feature);
-    shell::run(lints.args(["--", "-D", "warnings"]))?;
-    let words = [
-        &["-p", "weir-netdev", "-p", "weir-switch", "--test", "ports", "--test", "agent"],
-        &feature[..],
-        &["dpdk"],
-    ]
-    .concat();
+    // With all of the workspace, so that dependencies have the features that they have elsewhere.
+    let words =
+        ["--workspace", "--features", "weir-cli/dpdk", "--test", "ports", "--test", "agent"];
+    shell::run(context.cargo().arg("clippy").args(words).args(["--", "-D", "warnings"]))?;
+    let words = [&words[..], &["dpdk"]].concat();
     let selection = Selection { profile: "default", words: &words, environment: &[] };
     nextest::run(context, &selection)
 }

@@ -65,23 +65,25 @@ impl Run<'_> {
             queue: steps.iter().copied().filter(|step| step.lane == lane).collect(),
             running: None,
         };
-        let mut lanes = [of(Lane::First), of(Lane::Wait), of(Lane::Compute)];
-        let [first, ..] = &mut lanes;
-        let mut alone = [std::mem::take(first)];
-        self.until_done(&mut alone, steps, report)?;
-        self.until_done(&mut lanes, steps, report)
+        self.until_done(&mut [of(Lane::First)], VecDeque::new(), steps, report)?;
+        let LaneState { queue: either, .. } = of(Lane::Either);
+        self.until_done(&mut [of(Lane::Wait), of(Lane::Compute)], either, steps, report)
     }
 
     fn until_done(
         &self,
         lanes: &mut [LaneState],
+        mut either: VecDeque<&'static Step>,
         steps: &[&Step],
         report: &mut Report,
     ) -> Result<()> {
-        let is_alone = lanes.iter().filter(|lane| !lane.queue.is_empty()).count() == 1;
+        let filled = lanes.iter().filter(|lane| !lane.queue.is_empty()).count();
+        let is_alone = filled + either.len() == 1;
         let mut printed = Instant::now();
-        while lanes.iter().any(|lane| lane.running.is_some() || !lane.queue.is_empty()) {
+        let is_busy = |lane: &LaneState| lane.running.is_some() || !lane.queue.is_empty();
+        while lanes.iter().any(is_busy) || !either.is_empty() {
             if self.interrupted.load(Ordering::Relaxed) {
+                lanes[0].queue.append(&mut either);
                 return self.interrupt(lanes, report);
             }
             for lane in lanes.iter_mut() {
@@ -90,6 +92,9 @@ impl Run<'_> {
                 {
                     self.close(running, tally, report)?;
                     lane.running = None;
+                }
+                if !is_busy(lane) {
+                    lane.queue.extend(either.pop_front());
                 }
                 let waits_for = |name: &str| {
                     let runs = steps.iter().any(|step| step.name == name);
@@ -235,13 +240,24 @@ fn still_running(lanes: &[LaneState]) -> String {
 /// When there is no such step, or the outcome cannot be written.
 pub(super) fn as_step(context: &Context, name: &str) -> Result<()> {
     let Some(step) = super::step::named(name) else { bail!("no step `{name}`") };
-    let tally = (step.run)(context).unwrap_or_else(|error| {
+    let mut tally = (step.run)(context).unwrap_or_else(|error| {
         println!("{name}: {error:#}");
         Tally::failure(format!("{error:#}"))
     });
+    tally.cpu_seconds = cpu_seconds().unwrap_or_default();
     let path = context.outcome_of(name);
     std::fs::write(&path, serde_json::to_string(&tally)?)
         .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Seconds of the processor that this process has taken, and all that it started and waited for.
+fn cpu_seconds() -> Option<f64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name, which may hold anything, follow the state and nine numbers.
+    let (_, numbers) = stat.rsplit_once(')')?;
+    let ticks = numbers.split_whitespace().skip(11).take(4).map(str::parse::<f64>);
+    let ticks = ticks.sum::<Result<f64, _>>().ok()?;
+    Some(ticks / rustix::param::clock_ticks_per_second() as f64)
 }
 
 #[cfg(test)]
@@ -264,6 +280,7 @@ mod tests {
     static COMPUTES: Step = step(Lane::Compute, "computes");
     static NEEDS: Step = step(Lane::Compute, "needs").needs(&["waits"]);
     static AFTER: Step = step(Lane::Wait, "after").after(&["computes", "absent"]);
+    static EITHER: Step = step(Lane::Either, "either");
     static SHORT: Step = Step { limit: Duration::from_millis(500), ..step(Lane::Wait, "short") };
 
     /// Runs steps whose processes are scripts; `$out` is the folder for outcomes.
@@ -356,10 +373,28 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(300));
                 interrupted.store(true, Ordering::Relaxed);
             });
-            run(&[&WAITS, &COMPUTES, &NEEDS], &|_| "sleep 600".to_owned(), &interrupted)
+            let steps = [&WAITS, &COMPUTES, &NEEDS, &EITHER];
+            run(&steps, &|_| "sleep 600".to_owned(), &interrupted)
         });
         assert_eq!(report.has_passed("waits"), Some(false));
         assert_eq!(report.has_passed("computes"), Some(false));
         assert_eq!(report.not_run("needs"), ["interrupted"]);
+        assert_eq!(report.not_run("either"), ["interrupted"]);
+    }
+
+    #[test]
+    fn a_lane_that_is_free_takes_what_either_may_run() {
+        let script = |name: &str| match name {
+            // The other lane ends after the step that it could have taken.
+            "waits" => {
+                "while ! [ -e $out/either.json ]; do sleep 0.01; done; ".to_owned() + &pass(name)
+            }
+            _ => pass(name),
+        };
+        let report = run(&[&WAITS, &COMPUTES, &EITHER], &script, &AtomicBool::new(false));
+        assert_eq!(report.has_passed("waits"), Some(true));
+        assert_eq!(report.has_passed("either"), Some(true));
+        let alone = run(&[&EITHER], &pass, &AtomicBool::new(false));
+        assert_eq!(alone.has_passed("either"), Some(true));
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Tally {
     pub(super) flaky: Vec<String>,
     /// Tests with their seconds.
     pub(super) times: Vec<(String, f64)>,
+    /// Seconds of the processor that the step's processes took: the same on a loaded machine.
+    pub(super) cpu_seconds: f64,
 }
 
 impl Tally {
@@ -58,6 +60,7 @@ impl Tally {
         self.failures.extend(part.failures);
         self.flaky.extend(part.flaky);
         self.times.extend(part.times);
+        self.cpu_seconds += part.cpu_seconds;
     }
 }
 
@@ -102,7 +105,8 @@ impl Report {
     /// When it cannot be written.
     pub(super) fn write(&self, path: &Path, took: Duration) -> Result<()> {
         let of_row = |row: &Row| {
-            json!({"name": row.name, "seconds": seconds(row.took), "passed": row.tally.passed,
+            json!({"name": row.name, "seconds": seconds(row.took),
+                   "cpu_seconds": row.tally.cpu_seconds, "passed": row.tally.passed,
                    "failed": row.tally.failed, "not_run": row.tally.left_out,
                    "flaky": row.tally.flaky, "failures": row.tally.failures})
         };
@@ -134,8 +138,11 @@ impl Report {
                 _ => "FAILED",
             };
             let (passed, failed) = (tally.passed, tally.failed);
-            let seconds = took.as_secs_f64();
-            println!("{name:12} {passed:6} passed {failed:4} failed {seconds:7.1} s  {word}");
+            let (seconds, cpu) = (took.as_secs_f64(), tally.cpu_seconds);
+            println!(
+                "{name:12} {passed:6} passed {failed:4} failed {seconds:7.1} s {cpu:7.1} cpu s  \
+                 {word}"
+            );
         }
         let slowest = self.slowest(SLOWEST_SHOWN);
         if !slowest.is_empty() {

@@ -19,6 +19,8 @@ pub(super) enum Lane {
     Wait,
     /// Compilers, and tests that keep the cores busy.
     Compute,
+    /// In the lane that has ended its own first: they build in folders of their own.
+    Either,
 }
 
 /// Files of which a step's outcome depends.
@@ -109,6 +111,14 @@ const fn computes(
     Step::new(Lane::Compute, name, purpose, run)
 }
 
+const fn either(
+    name: &'static str,
+    purpose: &'static str,
+    run: fn(&Context) -> Result<Tally>,
+) -> Step {
+    Step::new(Lane::Either, name, purpose, run)
+}
+
 /// The last step, after both lanes: it compares with the state before the run.
 pub(super) const LEFTOVERS: &str = "leftovers";
 
@@ -135,7 +145,6 @@ pub(super) const STEPS: &[Step] = &[
     computes("clippy", "lints, warnings denied", cargo::clippy).smoke(),
     computes("tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
     computes("doctests", "the examples in the documentation of the crates", cargo::doctests),
-    computes("example", "the examples of CONTRIBUTING.md", super::run_example),
     computes("doc", "documentation of the crates, warnings denied", cargo::doc),
     computes("docs", "the documentation's printed parts, and the book", super::run_docs),
     computes(
@@ -150,17 +159,18 @@ pub(super) const STEPS: &[Step] = &[
         super::run_instructions,
     )
     .depends_on(&["datapath", "generator", "wire"], &["docs/instructions.json"]),
-    computes("model", "shared counters, by a model checker", datapath::model)
-        .depends_on(&["datapath"], &[]),
     computes("dpdk", "the feature dpdk over virtual devices", dpdk::run)
         .depends_on(&["netdev", "switch"], &["crates/cli/"]),
-    computes("fuzz", "every fuzz target for a while", super::run_fuzz)
-        .needs(&["weir"])
-        .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
     computes("python", "the Python package: wheel, tests, types", python::run).depends_on(
         &["python", "cli"],
         &["python/", "pyproject.toml", "contrib/lab/", "docs/python.md", "docs/rest.md"],
     ),
+    either("example", "the examples of CONTRIBUTING.md", super::run_example),
+    either("fuzz", "every fuzz target for a while", super::run_fuzz)
+        .needs(&["weir"])
+        .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
+    either("model", "shared counters, by a model checker", datapath::model)
+        .depends_on(&["datapath"], &[]),
 ];
 
 /// The step of this name.
@@ -185,7 +195,7 @@ mod tests {
     fn every_step_comes_to_its_turn() {
         let of = |lane| STEPS.iter().filter(move |step| step.lane == lane).collect::<Vec<_>>();
         let mut done: Vec<&str> = Vec::new();
-        let mut lanes = [of(Lane::First), of(Lane::Wait), of(Lane::Compute)];
+        let mut lanes = [Lane::First, Lane::Wait, Lane::Compute, Lane::Either].map(of);
         lanes.iter_mut().for_each(|lane| lane.reverse());
         while lanes.iter().any(|lane| !lane.is_empty()) {
             let before = done.len();

@@ -1,11 +1,12 @@
-//! A rule about files of one crate: none of them needs itself by way of others.
+//! Rules about files of one crate: none of them needs itself by way of others, and some parts must
+//! not import certain others.
 //!
 //! Files that name each other in a circle can be read, tested and taken out only together. A module
 //! and the modules below it are one thing in parts, so between them it does not matter. Imports and
 //! qualified paths count, after re-exports; tests do not. It must never try to know types: a method
 //! that another file gives to a type is no arrow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use syn::visit::{self, Visit};
 
@@ -30,41 +31,41 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/wire/src/layout.rs", "the table of codecs names all that read it"),
 ];
 
+/// Modules that must not import others of their crate: they are meant to be taken out, or tested,
+/// without these.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("crates/switch/src/worker", &["agent", "bridge", "control"]),
+    ("crates/switch/src/upcall", &["agent", "bridge", "worker"]),
+    ("crates/switch/src/bridge", &["agent", "control"]),
+];
+
 /// The most re-exports between a name and its definition.
 const DEPTH_MAX: usize = 16;
 
-/// A path below the root of the crate.
+/// A path below the root of the crate, or as a file writes it.
 type Path = Vec<String>;
 
-/// A module: the names it defines, the names it imports, and its wildcard re-exports.
+/// A module: the names it defines, those it imports, its wildcard imports, and the paths that it
+/// names, with their lines.
 #[derive(Default)]
 struct Module {
     file: usize,
     items: BTreeSet<String>,
     imports: BTreeMap<String, Path>,
     globs: Vec<Path>,
-}
-
-/// A path that a file names, in one of its modules.
-struct Named {
-    file: usize,
-    module: Path,
-    path: Path,
-    line: usize,
+    named: Vec<(Path, usize)>,
 }
 
 /// The meaning of a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
     Module(Path),
     File(usize),
 }
 
-/// The modules of one crate and the paths that they name.
-struct Modules<'f> {
+/// The files of one crate, and its modules.
+struct Crate<'f> {
     files: Vec<&'f SourceFile>,
     modules: BTreeMap<Path, Module>,
-    named: Vec<Named>,
 }
 
 /// Lines of the arrows from file to file.
@@ -72,18 +73,20 @@ type Arrows = BTreeMap<usize, BTreeMap<usize, usize>>;
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
     let mut crates: BTreeMap<&str, Vec<&SourceFile>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.is("rs")) {
-        let Some((name, inner)) = file.in_crate() else { continue };
-        if module_of(inner).is_some() {
-            crates.entry(name).or_default().push(file);
-        }
+    for file in files.iter().filter(|file| file.is("rs") && module_of(file).is_some()) {
+        crates.entry(file.in_crate().unwrap_or_default().0).or_default().push(file);
     }
-    crates.into_values().flat_map(|files| Modules::read(files).circles()).collect()
+    let problems = |files| {
+        let read = Crate::read(files);
+        let arrows = read.arrows();
+        [read.layers(&arrows), read.circles(arrows)].concat()
+    };
+    crates.into_values().flat_map(problems).collect()
 }
 
 /// The path of the module that a file of a crate holds; none for tests and further programs.
-fn module_of(inner: &str) -> Option<Path> {
-    let inner = inner.strip_prefix("src/")?.strip_suffix(".rs")?;
+fn module_of(file: &SourceFile) -> Option<Path> {
+    let inner = file.in_crate()?.1.strip_prefix("src/")?.strip_suffix(".rs")?;
     if inner.starts_with("bin/") || inner.ends_with("tests") {
         return None;
     }
@@ -92,21 +95,20 @@ fn module_of(inner: &str) -> Option<Path> {
     Some(if is_root { Path::new() } else { inner.split('/').map(Into::into).collect() })
 }
 
-impl<'f> Modules<'f> {
+impl<'f> Crate<'f> {
     /// Of a library and a program in one crate, the library.
     fn read(mut files: Vec<&'f SourceFile>) -> Self {
         if files.iter().any(|file| file.path.ends_with("/src/lib.rs")) {
             files.retain(|file| !file.path.ends_with("/src/main.rs"));
         }
-        let mut read = Self { files, modules: BTreeMap::new(), named: Vec::new() };
-        for (file, source) in read.files.clone().into_iter().enumerate() {
-            let module = source.in_crate().and_then(|(_, inner)| module_of(inner));
+        let mut modules = BTreeMap::new();
+        for (file, source) in files.iter().enumerate() {
             let tree = source.text.as_deref().and_then(|text| syn::parse_file(text).ok());
-            if let (Some(module), Some(tree)) = (module, tree) {
-                Reader { read: &mut read, file, module }.items(&tree.items);
+            if let (Some(path), Some(tree)) = (module_of(source), tree) {
+                Reader { modules: &mut modules, file, path }.items(&tree.items);
             }
         }
-        read
+        Self { files, modules }
     }
 
     /// The file or module that `path` names when it stands in `module`; none outside of the crate.
@@ -117,8 +119,8 @@ impl<'f> Modules<'f> {
             "self" => module.clone(),
             "super" => module.split_last()?.1.to_vec(),
             name => {
-                let own = self.modules.get(module)?;
-                let is_import = own.imports.get(name).is_some_and(|import| import[0] != *name);
+                let import = self.modules.get(module)?.imports.get(name);
+                let is_import = import.is_some_and(|import| import[0] != *name);
                 if !is_import && !self.modules.contains_key(&child(module, name)) {
                     return None;
                 }
@@ -130,15 +132,13 @@ impl<'f> Modules<'f> {
             rest = after;
             if name == "super" {
                 at.pop();
-                continue;
-            }
-            if self.modules.contains_key(&child(&at, name)) {
+            } else if self.modules.contains_key(&child(&at, name)) {
                 at.push(name.clone());
-                continue;
-            }
-            match self.name(&at, name, depth)? {
-                Target::Module(module) => at = module,
-                found @ Target::File(_) => return Some(found),
+            } else {
+                match self.name(&at, name, depth)? {
+                    Target::Module(module) => at = module,
+                    found @ Target::File(_) => return Some(found),
+                }
             }
         }
         Some(Target::Module(at))
@@ -155,7 +155,8 @@ impl<'f> Modules<'f> {
         }
         for glob in &own.globs {
             if let Some(Target::Module(other)) = self.resolve(module, glob, depth + 1)
-                && self.modules.get(&other).is_some_and(|other| other.has(name))
+                && let Some(there) = self.modules.get(&other)
+                && (there.items.contains(name) || there.imports.contains_key(name))
             {
                 return self.name(&other, name, depth + 1);
             }
@@ -164,40 +165,67 @@ impl<'f> Modules<'f> {
         Some(Target::File(own.file))
     }
 
+    /// The arrows between files of which none holds a module above that of the other.
     fn arrows(&self) -> Arrows {
-        let path = |file: usize| self.files[file].in_crate().and_then(|(_, p)| module_of(p));
         let mut arrows = Arrows::new();
-        for named in &self.named {
-            let target = self.resolve(&named.module, &named.path, 0);
-            let Some(Target::File(to)) = target else { continue };
-            let (from, Some(own), Some(other)) = (named.file, path(named.file), path(to)) else {
-                continue;
-            };
-            let (start, end) = (&self.files[from].path, &self.files[to].path);
-            let is_allowed = |place: &str| {
-                start.starts_with(place) && (end.starts_with(place) || !place.ends_with('/'))
-            };
-            let is_allowed = ALLOWED.iter().any(|(place, _)| is_allowed(place));
-            if !is_allowed && !own.starts_with(&other) && !other.starts_with(&own) {
-                arrows.entry(from).or_default().entry(to).or_insert(named.line);
+        for (module, Module { file, named, .. }) in &self.modules {
+            for (path, line) in named {
+                let Some(Target::File(to)) = self.resolve(module, path, 0) else { continue };
+                let (own, other) = (module_of(self.files[*file]), module_of(self.files[to]));
+                let (own, other) = (own.unwrap_or_default(), other.unwrap_or_default());
+                if !own.starts_with(&other) && !other.starts_with(&own) {
+                    arrows.entry(*file).or_default().entry(to).or_insert(*line);
+                }
             }
         }
         arrows
     }
 
+    fn layers(&self, arrows: &Arrows) -> Vec<Problem> {
+        let is_in = |file: usize, module: &str| {
+            let rest = self.files[file].path.strip_prefix(module);
+            rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        };
+        let mut problems = Vec::new();
+        for (from, to, line) in
+            arrows.iter().flat_map(|(from, to)| to.iter().map(move |(to, line)| (*from, *to, line)))
+        {
+            for (own, others) in LAYERS.iter().filter(|(own, _)| is_in(from, own)) {
+                let (folder, _) = own.rsplit_once('/').unwrap_or_default();
+                if others.iter().any(|other| is_in(to, &format!("{folder}/{other}"))) {
+                    let what = format!("`{own}` must not import {}", self.files[to].path);
+                    problems.push(Problem::error(&self.files[from].path, *line, what));
+                }
+            }
+        }
+        problems
+    }
+
     /// One problem for each set of files that reach each other, with a shortest way around.
-    fn circles(&self) -> Vec<Problem> {
-        let arrows = self.arrows();
+    fn circles(&self, mut arrows: Arrows) -> Vec<Problem> {
+        for (from, to) in &mut arrows {
+            let start = &self.files[*from].path;
+            to.retain(|to, _| {
+                !ALLOWED.iter().any(|(place, _)| {
+                    let is_inside = self.files[*to].path.starts_with(place);
+                    start.starts_with(place) && (is_inside || !place.ends_with('/'))
+                })
+            });
+        }
         let mut problems = Vec::new();
         let mut done = BTreeSet::new();
         for &file in arrows.keys() {
-            if done.contains(&file) {
+            let reach = reached(&arrows, file);
+            if done.contains(&file) || !reach.contains_key(&file) {
                 continue;
             }
-            let Some(way) = way_around(&arrows, file) else { continue };
-            let reach = reached(&arrows, file);
-            let all = reach.into_iter().filter(|other| reached(&arrows, *other).contains(&file));
-            let all: Vec<usize> = all.collect();
+            let mut way = vec![file, reach[&file]];
+            while way.last() != Some(&file) {
+                way.extend(way.last().map(|file| reach[file]));
+            }
+            way.reverse();
+            let is_in = |other: &&usize| reached(&arrows, **other).contains_key(&file);
+            let all: Vec<usize> = reach.keys().filter(is_in).copied().collect();
             let names: Vec<&str> = way.iter().map(|file| self.files[*file].path.as_str()).collect();
             let what = format!(
                 "a circle of {} files, one way around it: {}; move what the lower file needs of \
@@ -212,71 +240,45 @@ impl<'f> Modules<'f> {
     }
 }
 
-impl Module {
-    fn has(&self, name: &str) -> bool {
-        self.items.contains(name) || self.imports.contains_key(name)
-    }
-}
-
 fn child(module: &[String], name: &str) -> Path {
     module.iter().cloned().chain([name.into()]).collect()
 }
 
-fn reached(arrows: &Arrows, from: usize) -> BTreeSet<usize> {
-    let mut reached = BTreeSet::new();
-    let mut open = vec![from];
-    while let Some(file) = open.pop() {
-        let next = arrows.get(&file).into_iter().flat_map(BTreeMap::keys);
-        open.extend(next.filter(|file| reached.insert(**file)));
+/// The files that arrows lead to from one, each with the file before it on a shortest way.
+fn reached(arrows: &Arrows, from: usize) -> BTreeMap<usize, usize> {
+    let mut reached = BTreeMap::new();
+    let mut open = VecDeque::from([from]);
+    while let Some(file) = open.pop_front() {
+        for &next in arrows.get(&file).into_iter().flat_map(BTreeMap::keys) {
+            reached.entry(next).or_insert_with(|| {
+                open.push_back(next);
+                file
+            });
+        }
     }
     reached
 }
 
-/// A shortest way from `file` back to it.
-fn way_around(arrows: &Arrows, file: usize) -> Option<Vec<usize>> {
-    let mut seen = BTreeSet::new();
-    let mut ways = vec![vec![file]];
-    while !ways.is_empty() {
-        let mut longer = Vec::new();
-        for way in ways {
-            let next = way.last().and_then(|last| arrows.get(last));
-            for &to in next.into_iter().flat_map(BTreeMap::keys) {
-                let way: Vec<usize> = way.iter().copied().chain([to]).collect();
-                if to == file {
-                    return Some(way);
-                }
-                if seen.insert(to) {
-                    longer.push(way);
-                }
-            }
-        }
-        ways = longer;
-    }
-    None
-}
-
 /// Reads the items of a file into its modules.
-struct Reader<'r, 'f> {
-    read: &'r mut Modules<'f>,
+struct Reader<'r> {
+    modules: &'r mut BTreeMap<Path, Module>,
     file: usize,
-    module: Path,
+    path: Path,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_> {
     fn items(&mut self, items: &[syn::Item]) {
-        let file = self.file;
-        self.read.modules.insert(self.module.clone(), Module { file, ..Module::default() });
+        self.own().file = self.file;
         items.iter().for_each(|item| self.item(item));
     }
 
     fn own(&mut self) -> &mut Module {
-        self.read.modules.entry(self.module.clone()).or_default()
+        self.modules.entry(self.path.clone()).or_default()
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the items of syn are not ours")]
     fn item(&mut self, item: &syn::Item) {
         let name = match item {
-            syn::Item::Mod(module) => return self.inline(module),
             syn::Item::Const(item) => Some(&item.ident),
             syn::Item::Enum(item) => Some(&item.ident),
             syn::Item::Fn(item) => Some(&item.sig.ident),
@@ -288,83 +290,56 @@ impl Reader<'_, '_> {
             syn::Item::Union(item) => Some(&item.ident),
             _ => None,
         };
-        if let Some(name) = name {
-            let name = name.to_string();
-            self.own().items.insert(name);
-        }
+        self.own().items.extend(name.map(ToString::to_string));
         if let syn::Item::Use(item) = item {
-            self.imports(&item.tree, &mut Path::new());
-        }
-        self.visit_item(item);
-    }
-
-    fn inline(&mut self, module: &syn::ItemMod) {
-        if let Some((_, items)) = module.content.as_ref().filter(|_| !is_for_tests(&module.attrs)) {
-            self.module.push(module.ident.to_string());
-            self.items(items);
-            self.module.pop();
+            self.used(&item.tree, Path::new(), true, !is_for_tests(&item.attrs));
+        } else {
+            self.visit_item(item);
         }
     }
 
-    /// Notes the names that a `use` binds in the module.
-    fn imports(&mut self, tree: &syn::UseTree, before: &mut Path) {
-        let (name, last) = match tree {
+    /// Keeps what a `use` binds in the module, if it stands there, and what it names.
+    fn used(&mut self, tree: &syn::UseTree, before: Path, binds: bool, names: bool) {
+        let (bound, last) = match tree {
             syn::UseTree::Path(path) => {
-                before.push(path.ident.to_string());
-                self.imports(&path.tree, before);
-                before.pop();
-                return;
+                let before = child(&before, &path.ident.to_string());
+                return self.used(&path.tree, before, binds, names);
             }
             syn::UseTree::Group(group) => {
-                return group.items.iter().for_each(|item| self.imports(item, before));
+                let items = group.items.iter();
+                return items.for_each(|item| self.used(item, before.clone(), binds, names));
             }
-            syn::UseTree::Glob(_) => return self.own().globs.push(before.clone()),
+            syn::UseTree::Glob(_) => return self.own().globs.extend(binds.then_some(before)),
             syn::UseTree::Name(name) => (&name.ident, &name.ident),
             syn::UseTree::Rename(rename) => (&rename.rename, &rename.ident),
         };
         // `use a::{self}` binds `a`.
-        let (mut bound, mut path) = (name.to_string(), before.clone());
+        let (mut bound, mut path) = (bound.to_string(), before);
         if last == "self" {
-            bound = if name == "self" { before.last().cloned().unwrap_or_default() } else { bound };
+            bound = if bound == "self" { path.last().cloned().unwrap_or_default() } else { bound };
         } else {
             path.push(last.to_string());
         }
-        self.own().imports.insert(bound, path);
-    }
-
-    fn note(&mut self, path: Path, line: usize) {
-        let (file, module) = (self.file, self.module.clone());
-        self.read.named.push(Named { file, module, path, line });
-    }
-
-    fn used(&mut self, tree: &syn::UseTree, before: &mut Path) {
-        let last = match tree {
-            syn::UseTree::Path(path) => {
-                before.push(path.ident.to_string());
-                self.used(&path.tree, before);
-                before.pop();
-                return;
-            }
-            syn::UseTree::Group(group) => {
-                return group.items.iter().for_each(|item| self.used(item, before));
-            }
-            syn::UseTree::Glob(_) => return,
-            syn::UseTree::Name(name) => &name.ident,
-            syn::UseTree::Rename(rename) => &rename.ident,
-        };
-        self.note(child(before, &last.to_string()), last.span().start().line);
+        if names {
+            self.own().named.push((path.clone(), last.span().start().line));
+        }
+        if binds {
+            self.own().imports.insert(bound, path);
+        }
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_, '_> {
-    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        self.inline(item);
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if let Some((_, items)) = module.content.as_ref().filter(|_| !is_for_tests(&module.attrs)) {
+            self.path.push(module.ident.to_string());
+            self.items(items);
+            self.path.pop();
+        }
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        if !is_for_tests(&item.attrs) {
-            self.used(&item.tree, &mut Path::new());
-        }
+        self.used(&item.tree, Path::new(), false, !is_for_tests(&item.attrs));
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -376,7 +351,7 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if let Some(first) = path.segments.first().filter(|_| path.segments.len() > 1) {
             let names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-            self.note(names, first.ident.span().start().line);
+            self.own().named.push((names, first.ident.span().start().line));
         }
         visit::visit_path(self, path);
     }
@@ -459,5 +434,21 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("a circle of 3 files"), "{found:?}");
         assert!(found[1].contains("a circle of 2 files"), "{found:?}");
+    }
+
+    #[test]
+    fn a_worker_does_not_import_the_agent() {
+        let problems = |path: &str, text: &str| {
+            let agent = SourceFile::new("crates/switch/src/agent/run.rs", "pub struct Agent;\n");
+            let root = SourceFile::new("crates/switch/src/agent.rs", "pub use run::Agent;\n");
+            check(&[SourceFile::new(path, text), root, agent])
+        };
+        let wrong = "use crate::agent::Agent;\n";
+        let found = problems("crates/switch/src/worker/ports.rs", wrong);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].what.ends_with("must not import crates/switch/src/agent/run.rs"));
+        assert_eq!(problems("crates/switch/src/worker.rs", wrong).len(), 1);
+        assert_eq!(problems("crates/switch/src/run.rs", wrong).len(), 0);
+        assert_eq!(problems("crates/switch/src/worker/ports.rs", "use crate::a::B;\n").len(), 0);
     }
 }
