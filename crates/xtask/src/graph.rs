@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::tidy::Problem;
 
-pub(crate) use draw::{dot, markdown, text};
+pub(crate) use draw::{markdown, text};
 
 /// The places of a crate that may have `unsafe`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,11 +44,8 @@ enum Task {
     Tidy,
     /// Draw the crate graph as it is in the manifests
     Graph {
-        /// For graphviz instead of as text
-        #[arg(long)]
-        dot: bool,
         /// As the table in ARCHITECTURE.md
-        #[arg(long, conflicts_with = "dot")]
+        #[arg(long)]
         markdown: bool,
     },
 }
@@ -70,9 +67,8 @@ fn main() -> ExitCode {
         Task::Example => example::run(&root),
         Task::Instructions(options) => instructions::run(&root, &options),
         Task::Tidy => tidy::run(&root),
-        Task::Graph { dot: true, .. } => draw(&root, graph::dot),
-        Task::Graph { markdown: true, .. } => draw(&root, graph::markdown),
-        Task::Graph { .. } => draw(&root, graph::text),
+        Task::Graph { markdown: true } => draw(&root, graph::markdown),
+        Task::Graph { markdown: false } => draw(&root, graph::text),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,8 @@
-//! Drawings of the crate graph: text for the terminal, a table for ARCHITECTURE.md, DOT for
-//! graphviz.
+//! Drawings of the crate graph: text for the terminal, a table for ARCHITECTURE.md.
 //!
 //! An arrow that is implied by a longer way is drawn faint (in brackets), so that the eye finds the
 //! shape. It must never draw from the plan what the manifests do not contain.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::{CRATES, Graph, Kind, Unsafe};
@@ -45,26 +43,6 @@ pub(crate) fn markdown(graph: &Graph) -> String {
     out
 }
 
-/// The graph for graphviz: one rank for each level, tests' arrows dashed.
-pub(crate) fn dot(graph: &Graph) -> String {
-    let mut out = String::from("digraph weir {\n    rankdir = TB;\n    node [shape = box];\n");
-    let levels: BTreeSet<u8> = CRATES.iter().map(|row| row.level).collect();
-    for level in levels.iter().rev() {
-        let at_level =
-            |row: &&super::CrateRow| row.level == *level && graph.crates.contains(row.name);
-        let names: Vec<&str> = CRATES.iter().filter(at_level).map(|row| row.name).collect();
-        let _ = writeln!(out, "    {{ rank = same; {}; }}", names.join("; "));
-    }
-    for arrow in &graph.arrows {
-        let style = match arrow.kind {
-            Kind::Normal => "",
-            Kind::Dev => " [style = dashed]",
-        };
-        let _ = writeln!(out, "    {} -> {}{style};", arrow.from, arrow.to);
-    }
-    out + "}\n"
-}
-
 /// Direct arrows of a crate: those that no longer way implies, and the rest.
 fn arrows_of<'g>(graph: &'g Graph, from: &str) -> (Vec<&'g str>, Vec<&'g str>) {
     let direct: Vec<&str> = graph
@@ -88,7 +66,7 @@ fn reaches(graph: &Graph, from: &str, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Graph, Kind, dot, markdown, text};
+    use super::{Graph, Kind, markdown, text};
     use crate::graph::Arrow;
 
     fn graph() -> Graph {
@@ -120,12 +98,5 @@ mod tests {
     fn the_table_says_what_a_crate_is() {
         let row = "| 1 | `wire` | codec: frame to message and back | openflow | forbidden |";
         assert!(markdown(&graph()).contains(row), "{}", markdown(&graph()));
-    }
-
-    #[test]
-    fn dot_dashes_the_arrows_of_tests() {
-        let dot = dot(&graph());
-        assert!(dot.contains("channel -> wire;"), "{dot}");
-        assert!(dot.contains("wire -> testkit [style = dashed];"), "{dot}");
     }
 }

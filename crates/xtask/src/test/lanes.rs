@@ -272,7 +272,7 @@ mod tests {
 
     /// A step of a test; its process is a script.
     const fn step(lane: Lane, name: &'static str) -> Step {
-        Step::new(lane, name, "a step of a test", |_| Ok(Tally::of(true)))
+        crate::test::step::step(lane, name, "a step of a test", |_| Ok(Tally::of(true)))
     }
 
     static FIRST: Step = step(Lane::First, "first");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use self::Lane::{Compute, Either, First, Wait};
 use super::{Context, Tally, cargo, datapath, demo, deny, dpdk, page, peers, python, ryu, suites};
 
 /// Steps of one lane run one after the other.
@@ -51,17 +52,6 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) const fn new(
-        lane: Lane,
-        name: &'static str,
-        purpose: &'static str,
-        run: fn(&Context) -> Result<Tally>,
-    ) -> Self {
-        let (needs, after, inputs, is_smoke) = (&[], &[], None, false);
-        let limit = Duration::from_secs(3_600);
-        Self { name, purpose, lane, needs, after, inputs, is_smoke, limit, run }
-    }
-
     pub(super) const fn needs(mut self, names: &'static [&'static str]) -> Self {
         self.needs = names;
         self
@@ -87,36 +77,15 @@ impl Step {
     }
 }
 
-const fn first(
+pub(super) const fn step(
+    lane: Lane,
     name: &'static str,
     purpose: &'static str,
     run: fn(&Context) -> Result<Tally>,
 ) -> Step {
-    Step::new(Lane::First, name, purpose, run)
-}
-
-const fn waits(
-    name: &'static str,
-    purpose: &'static str,
-    run: fn(&Context) -> Result<Tally>,
-) -> Step {
-    Step::new(Lane::Wait, name, purpose, run)
-}
-
-const fn computes(
-    name: &'static str,
-    purpose: &'static str,
-    run: fn(&Context) -> Result<Tally>,
-) -> Step {
-    Step::new(Lane::Compute, name, purpose, run)
-}
-
-const fn either(
-    name: &'static str,
-    purpose: &'static str,
-    run: fn(&Context) -> Result<Tally>,
-) -> Step {
-    Step::new(Lane::Either, name, purpose, run)
+    let (needs, after, inputs, is_smoke) = (&[], &[], None, false);
+    let limit = Duration::from_secs(3_600);
+    Step { name, purpose, lane, needs, after, inputs, is_smoke, limit, run }
 }
 
 /// The last step, after both lanes: it compares with the state before the run.
@@ -124,52 +93,59 @@ pub(super) const LEFTOVERS: &str = "leftovers";
 
 /// Steps in the order of their lanes.
 pub(super) const STEPS: &[Step] = &[
-    first("peers", "the programs the tests run beside Weir", peers::install),
-    first("fmt", "formatting", cargo::fmt).smoke(),
-    first("tidy", "house rules and crate graph", super::run_tidy).smoke(),
-    first("deny", "licences, versions and sources of what we depend on", deny::run),
-    waits("weir", "the program that the suites run, as users build it", cargo::weir),
-    waits("ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
-    waits("ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
-    waits("rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
+    step(First, "peers", "the programs the tests run beside Weir", peers::install),
+    step(First, "fmt", "formatting", cargo::fmt).smoke(),
+    step(First, "tidy", "house rules and crate graph", super::run_tidy).smoke(),
+    step(First, "deny", "licences, versions and sources of what we depend on", deny::run),
+    step(Wait, "weir", "the program that the suites run, as users build it", cargo::weir),
+    step(Wait, "ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
+    step(Wait, "ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
+    step(Wait, "rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
         .needs(&["weir"]),
-    waits("mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
-    waits("page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
-    waits("results-page", "the page of the lab's results in headless Chromium", page::run_results)
-        .needs(&["weir"]),
-    waits("demo", "the demo of the README: whole, stopped, without root", demo::run)
+    step(Wait, "mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
+    step(Wait, "page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
+    step(
+        Wait,
+        "results-page",
+        "the page of the lab's results in headless Chromium",
+        page::run_results,
+    )
+    .needs(&["weir"]),
+    step(Wait, "demo", "the demo of the README: whole, stopped, without root", demo::run)
         .needs(&["weir"]),
     // Cargo's lock on the debug build would make it wait for the step `tests` anyway.
-    waits("cluster", "controllers that share their switches through etcd", cargo::cluster)
+    step(Wait, "cluster", "controllers that share their switches through etcd", cargo::cluster)
         .after(&["tests"]),
-    computes("clippy", "lints, warnings denied", cargo::clippy).smoke(),
-    computes("tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
-    computes("doctests", "the examples in the documentation of the crates", cargo::doctests),
-    computes("doc", "documentation of the crates, warnings denied", cargo::doc),
-    computes("docs", "the documentation's printed parts, and the book", super::run_docs),
-    computes(
+    step(Compute, "clippy", "lints, warnings denied", cargo::clippy).smoke(),
+    step(Compute, "tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
+    step(Compute, "doctests", "the examples in the documentation of the crates", cargo::doctests),
+    step(Compute, "doc", "documentation of the crates, warnings denied", cargo::doc),
+    step(Compute, "docs", "the documentation's printed parts, and the book", super::run_docs),
+    step(
+        Compute,
         "sameness",
         "the fast datapath against the reference, on random packets",
         datapath::sameness,
     )
     .needs(&["weir"]),
-    computes(
+    step(
+        Compute,
         "instructions",
         "how many instructions classifier, caches, codec and receiver execute",
         super::run_instructions,
     )
     .depends_on(&["datapath", "generator", "wire"], &["docs/instructions.json"]),
-    computes("dpdk", "the feature dpdk over virtual devices", dpdk::run)
+    step(Compute, "dpdk", "the feature dpdk over virtual devices", dpdk::run)
         .depends_on(&["netdev", "switch"], &["crates/cli/"]),
-    computes("python", "the Python package: wheel, tests, types", python::run).depends_on(
+    step(Compute, "python", "the Python package: wheel, tests, types", python::run).depends_on(
         &["python", "cli"],
         &["python/", "pyproject.toml", "contrib/lab/", "docs/python.md", "docs/rest.md"],
     ),
-    either("example", "the examples of CONTRIBUTING.md", super::run_example),
-    either("fuzz", "every fuzz target for a while", super::run_fuzz)
+    step(Either, "example", "the examples of CONTRIBUTING.md", super::run_example),
+    step(Either, "fuzz", "every fuzz target for a while", super::run_fuzz)
         .needs(&["weir"])
         .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
-    either("model", "shared counters, by a model checker", datapath::model)
+    step(Either, "model", "shared counters, by a model checker", datapath::model)
         .depends_on(&["datapath"], &[]),
 ];
 

@@ -103,8 +103,7 @@ impl<'f> Crate<'f> {
         }
         let mut modules = BTreeMap::new();
         for (file, source) in files.iter().enumerate() {
-            let tree = source.text.as_deref().and_then(|text| syn::parse_file(text).ok());
-            if let (Some(path), Some(tree)) = (module_of(source), tree) {
+            if let (Some(path), Some(tree)) = (module_of(source), source.tree()) {
                 Reader { modules: &mut modules, file, path }.items(&tree.items);
             }
         }

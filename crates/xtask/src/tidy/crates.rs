@@ -12,13 +12,13 @@ use super::{Problem, SourceFile};
 use crate::graph::{Unsafe, plan_of};
 
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
-    files.iter().filter(|file| file.is("rs")).flat_map(check_file).collect()
+    files.iter().flat_map(check_file).collect()
 }
 
 fn check_file(file: &SourceFile) -> Vec<Problem> {
     let Some((name, inner)) = file.in_crate() else { return Vec::new() };
     let Some(plan) = plan_of(name) else { return Vec::new() };
-    let Some(Ok(tree)) = file.text.as_deref().map(syn::parse_file) else { return Vec::new() };
+    let Some(tree) = file.tree() else { return Vec::new() };
     let is_root = inner == "src/lib.rs" || inner == "src/main.rs" || inner.starts_with("src/bin/");
     let mut problems = Vec::new();
     let allowed_here = match plan.unsafe_code {
@@ -35,7 +35,7 @@ fn check_file(file: &SourceFile) -> Vec<Problem> {
     };
     if !allowed_here {
         let mut search = Search::default();
-        search.visit_file(&tree);
+        search.visit_file(tree);
         problems.extend(search.found.iter().map(|span| {
             let what = match plan.unsafe_code {
                 Unsafe::Forbid | Unsafe::Only([]) => {

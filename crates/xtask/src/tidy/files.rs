@@ -3,6 +3,7 @@
 //! Checks take a [`SourceFile`], so tests make one from a string. Files that git ignores are never
 //! looked at.
 
+use std::cell::OnceCell;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,7 +12,6 @@ use anyhow::{Context, Result};
 use crate::shell;
 
 /// A file of the workspace.
-#[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
     /// Path relative to the workspace, with `/`.
     pub(crate) path: String,
@@ -19,13 +19,31 @@ pub(crate) struct SourceFile {
     pub(crate) size_bytes: u64,
     /// The text; none when it is not UTF-8.
     pub(crate) text: Option<String>,
+    /// Parsed for the rule that asks first, and kept for those after it.
+    tree: OnceCell<syn::Result<syn::File>>,
 }
 
 impl SourceFile {
     /// A file with this text.
     #[cfg(test)]
     pub(crate) fn new(path: &str, text: &str) -> Self {
-        Self { path: path.into(), size_bytes: text.len() as u64, text: Some(text.into()) }
+        Self::of(path, text.as_bytes().into())
+    }
+
+    fn of(path: &str, bytes: Vec<u8>) -> Self {
+        let (path, size_bytes) = (path.into(), bytes.len() as u64);
+        Self { path, size_bytes, text: String::from_utf8(bytes).ok(), tree: OnceCell::new() }
+    }
+
+    /// The syntax tree; none for what is no Rust file.
+    pub(crate) fn parsed(&self) -> Option<&syn::Result<syn::File>> {
+        let text = self.text.as_deref().filter(|_| self.is("rs"))?;
+        Some(self.tree.get_or_init(|| syn::parse_file(text)))
+    }
+
+    /// The syntax tree; none for what is not Rust, which is a problem of `syntax` alone.
+    pub(crate) fn tree(&self) -> Option<&syn::File> {
+        self.parsed()?.as_ref().ok()
     }
 
     /// Whether the name ends in `.extension`.
@@ -56,8 +74,7 @@ impl SourceFile {
                 continue;
             }
             let bytes = std::fs::read(&full).with_context(|| format!("reading {path}"))?;
-            let size_bytes = bytes.len() as u64;
-            files.push(Self { path: path.into(), size_bytes, text: String::from_utf8(bytes).ok() });
+            files.push(Self::of(path, bytes));
         }
         Ok(files)
     }

@@ -37,14 +37,14 @@ struct Declared<'f> {
 pub(super) fn check(files: &[SourceFile]) -> Vec<Problem> {
     let mut declared = Vec::new();
     let mut problems = Vec::new();
-    for file in files.iter().filter(|file| file.is("rs")) {
+    for file in files {
         let Some((_, inner)) = file.in_crate() else { continue };
         if !inner.starts_with("src/") || inner.ends_with("tests.rs") {
             continue;
         }
-        let Some(Ok(tree)) = file.text.as_deref().map(syn::parse_file) else { continue };
+        let Some(tree) = file.tree() else { continue };
         let mut search = Search { path: &file.path, declared: Vec::new(), problems: Vec::new() };
-        search.visit_file(&tree);
+        search.visit_file(tree);
         declared.extend(search.declared);
         problems.extend(search.problems);
     }

@@ -19,19 +19,19 @@ const STUBS: &[&str] = &[concat!("to", "do"), concat!("un", "implemented")];
 const DEAD: &[&str] = &["dead_code", "unused", "unused_imports", "unused_variables"];
 
 pub(super) fn check(file: &SourceFile) -> Vec<Problem> {
-    let Some(text) = file.text.as_deref().filter(|_| file.is("rs")) else { return Vec::new() };
+    let (Some(text), Some(parsed)) = (&file.text, file.parsed()) else { return Vec::new() };
     let mut problems = Vec::new();
     if !text.starts_with("//!") {
         let what = "open with a `//!` paragraph: what it is, why it exists, what it must never do";
         problems.push(Problem::error(&file.path, 1, what));
     }
-    match syn::parse_file(text) {
+    match parsed {
         Ok(tree) => {
             let mut rules = Rules { path: &file.path, problems, in_tests: 0, in_function: 0 };
-            rules.visit_file(&tree);
+            rules.visit_file(tree);
             problems = rules.problems;
             if file.path.ends_with("/mod.rs") {
-                problems.extend(logic_in_mod_rs(&file.path, &tree));
+                problems.extend(logic_in_mod_rs(&file.path, tree));
             }
         }
         Err(error) => {

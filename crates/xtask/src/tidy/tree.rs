@@ -47,7 +47,7 @@ fn follow<'f>(
     if !reached.insert(*key) {
         return;
     }
-    let Some(Ok(tree)) = file.text.as_deref().map(syn::parse_file) else { return };
+    let Some(tree) = file.tree() else { return };
     follow_items(path, folder, &tree.items, sources, reached);
 }
 

@@ -17,12 +17,9 @@ const WHAT: &str = "a comparison with a version; ask for what it has (`version.h
 
 pub(super) fn check(file: &SourceFile) -> Vec<Problem> {
     let is_source = file.path.starts_with("crates/") && file.path.contains("/src/");
-    let Some(text) = file.text.as_deref().filter(|_| is_source && file.is("rs")) else {
-        return Vec::new();
-    };
-    let Ok(tree) = syn::parse_file(text) else { return Vec::new() };
+    let Some(tree) = file.tree().filter(|_| is_source) else { return Vec::new() };
     let mut found = Found { spans: Vec::new() };
-    found.visit_file(&tree);
+    found.visit_file(tree);
     let lines = found.spans.iter().map(|span| span.start().line);
     lines.map(|line| Problem::error(&file.path, line, WHAT)).collect()
 }
