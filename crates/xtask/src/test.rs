@@ -342,13 +342,7 @@ fn run_fuzz(context: &Context) -> Result<Tally> {
     let options =
         fuzz::FuzzOptions { seconds: context.fuzz_seconds, ..fuzz::FuzzOptions::default() };
     for (target, outcome) in fuzz::run_all(&context.root, &options)? {
-        match outcome {
-            Ok(()) => tally.passed += 1,
-            Err(error) => {
-                println!("fuzz {target}: {error:#}");
-                tally.add(Tally::failure(format!("{target}: {error:#}")));
-            }
-        }
+        tally.check(&target, outcome);
     }
     Ok(tally)
 }

@@ -27,25 +27,16 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     let weir = dir.path.join("weir");
     std::fs::copy(context.weir(), &weir)?;
     let mut tally = Tally::default();
-    let mut count = |name: &str, outcome: Result<()>| {
-        let passed = outcome.is_ok();
-        match outcome {
-            Ok(()) => println!("demo {name}: as it should be"),
-            Err(error) => println!("demo {name}: {error:#}"),
-        }
-        tally.passed += u64::from(passed);
-        tally.failed += u64::from(!passed);
-    };
     let repeats = if context.extent == Extent::Soak { 3 } else { 1 };
     for number in 1..=repeats {
         let folder = dir.folder(&format!("whole-{number}"))?;
-        count("to its end", whole(context.command(&weir), &folder));
+        tally.check("to its end", whole(context.command(&weir), &folder));
     }
-    count("stopped", stopped(context.command(&weir), &dir.folder("stopped")?));
+    tally.check("stopped", stopped(context.command(&weir), &dir.folder("stopped")?));
     if context.is_root {
         let mut command = context.command("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&weir);
-        count("without root", whole(command, &dir.folder("without-root")?));
+        tally.check("without root", whole(command, &dir.folder("without-root")?));
     }
     Ok(tally)
 }

@@ -23,12 +23,13 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     };
     let mut tally = Tally::default();
     for subject in ALWAYS {
-        add(&mut tally, check(context, &program, subject, &[]));
+        tally.check(subject, check(context, &program, subject, &[]));
     }
     match advisories() {
         Some(copy) => {
             println!("advisories: from the copy in {}", copy.display());
-            add(&mut tally, check(context, &program, "advisories", &["--disable-fetch"]));
+            let checked = check(context, &program, "advisories", &["--disable-fetch"]);
+            tally.check("advisories", checked);
         }
         None => tally.left_out.push(
             "advisories: no copy of the advisory database (`cargo deny fetch db` makes one)".into(),
@@ -41,16 +42,6 @@ fn check(context: &Context, program: &Path, subject: &str, options: &[&str]) -> 
     let mut command = context.command(program);
     command.args(["--locked", "check"]).args(options).arg(subject);
     shell::run(&mut command)
-}
-
-fn add(tally: &mut Tally, checked: Result<()>) {
-    match checked {
-        Ok(()) => tally.passed += 1,
-        Err(error) => {
-            println!("{error:#}");
-            tally.failed += 1;
-        }
-    }
 }
 
 /// The folder with copies of advisory databases that `deny.toml` names, when one is in it.

@@ -44,14 +44,8 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
         tally.add(part);
     }
     let typed = shell::run(context.command(bin.join("mypy")).arg("--no-incremental"));
-    tally.passed += u64::from(typed.is_ok());
-    tally.failed += u64::from(typed.is_err());
-    let manifest = manifest(context, &bin);
-    if let Err(error) = &manifest {
-        println!("the manifest of contrib/lab/kubernetes: {error:#}");
-    }
-    tally.passed += u64::from(manifest.is_ok());
-    tally.failed += u64::from(manifest.is_err());
+    tally.check("types", typed);
+    tally.check("the manifest of contrib/lab/kubernetes", manifest(context, &bin));
     Ok(tally)
 }
 

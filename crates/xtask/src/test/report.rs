@@ -47,6 +47,17 @@ impl Tally {
         Self { failures: vec![why.into()], ..Self::of(false) }
     }
 
+    /// Takes in one check, and prints why it failed.
+    pub(super) fn check(&mut self, name: &str, outcome: Result<()>) {
+        self.add(match outcome {
+            Ok(()) => Self::of(true),
+            Err(error) => {
+                println!("{name}: {error:#}");
+                Self::failure(format!("{name}: {error:#}"))
+            }
+        });
+    }
+
     /// Whether everything ran and passed at once.
     pub(super) fn is_whole(&self) -> bool {
         self.passed > 0 && self.failed == 0 && self.left_out.is_empty() && self.flaky.is_empty()

@@ -5,8 +5,8 @@
 //! word in that row. It must never ask whether a figure is good.
 
 use std::collections::HashMap;
-use std::path::{Component, Path};
 
+use super::tree::resolve;
 use super::{Problem, SourceFile};
 
 /// The folder of the committed results.
@@ -35,7 +35,8 @@ fn broken(
     target: &str,
 ) -> Option<String> {
     let (path, anchor) = target.split_once('#')?;
-    let path = resolve(from, path).filter(|path| path.starts_with(RESULTS))?;
+    let path = resolve(from, path);
+    let path = path.starts_with(RESULTS).then_some(path)?;
     match rows.get(&(path.as_str(), anchor)) {
         None => Some(format!("`{path}` has no row `{anchor}`; the results were made anew")),
         Some(row) if !says(row, figure) => {
@@ -76,23 +77,6 @@ fn links(line: &str) -> impl Iterator<Item = (&str, &str)> {
         let (target, _) = line[at + 2..].split_once(')')?;
         Some((text, target))
     })
-}
-
-/// A target's path from the root of the workspace; none when it leads out of it.
-fn resolve(from: &str, target: &str) -> Option<String> {
-    let mut parts: Vec<&str> = Vec::new();
-    let path = Path::new(from).parent()?.join(target);
-    for part in path.components() {
-        match part {
-            Component::Normal(part) => parts.push(part.to_str()?),
-            Component::ParentDir => {
-                parts.pop()?;
-            }
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
-    Some(parts.join("/"))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::prose::stands_in;
 use super::{Problem, SourceFile};
 
 pub(super) fn check(metadata: &Value, files: &[SourceFile]) -> Result<Vec<Problem>> {
@@ -29,7 +30,7 @@ pub(super) fn check(metadata: &Value, files: &[SourceFile]) -> Result<Vec<Proble
             .collect();
         for name in dependencies(package) {
             let word = name.replace('-', "_");
-            if sources.iter().any(|source| names(source, &word)) {
+            if sources.iter().any(|source| stands_in(source, &word)) {
                 continue;
             }
             let is_its_line = |line: &str| line.trim_start().starts_with(&name);
@@ -48,15 +49,6 @@ fn dependencies(package: &Value) -> Vec<String> {
         // The house's own crates are renamed in the workspace table: `weir-wire` is seen as `wire`.
         .map(|name| name.strip_prefix("weir-").unwrap_or(name).to_owned())
         .collect()
-}
-
-fn names(source: &str, word: &str) -> bool {
-    let joins = |c: char| c.is_alphanumeric() || c == '_';
-    source.match_indices(word).any(|(at, _)| {
-        let before = source.get(..at).and_then(|s| s.chars().next_back());
-        let after = source.get(at + word.len()..).and_then(|s| s.chars().next());
-        !before.is_some_and(joins) && !after.is_some_and(joins)
-    })
 }
 
 #[cfg(test)]

@@ -75,12 +75,12 @@ fn words(file: &SourceFile, number: usize, line: &str) -> Option<Problem> {
     Some(Problem::error(&file.path, number, what))
 }
 
-/// Whether `word` stands in `line` with no letter, digit or `_` on either side.
-fn stands_in(line: &str, word: &str) -> bool {
+/// Whether `word` stands in `text` with no letter, digit or `_` on either side.
+pub(super) fn stands_in(text: &str, word: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        let before = line.get(..at).and_then(|s| s.chars().next_back());
-        let after = line.get(at + word.len()..).and_then(|s| s.chars().next());
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|s| s.chars().next_back());
+        let after = text.get(at + word.len()..).and_then(|s| s.chars().next());
         !before.is_some_and(joins) && !after.is_some_and(joins)
     })
 }

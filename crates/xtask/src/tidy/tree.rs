@@ -74,8 +74,7 @@ fn follow_items<'f>(
         if let Some((_, items)) = &module.content {
             follow_items(path, &inner, items, sources, reached);
         } else if let Some(named) = path_attribute(&module.attrs) {
-            let (beside, _) = split(path);
-            let file = normal(&format!("{beside}/{named}"));
+            let file = resolve(path, &named);
             let (below, _) = split(&file);
             follow(&file, below, sources, reached);
         } else {
@@ -100,10 +99,11 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// The path with `.` and `..` worked out.
-fn normal(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
+/// The path, from the root of the workspace, of what the file `from` names by `target`.
+pub(super) fn resolve(from: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
         match part {
             "." => {}
             ".." => {
