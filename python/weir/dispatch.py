@@ -34,6 +34,14 @@ TRACEBACKS_MAX = 5
 
 Handler = Callable[..., Any]
 
+#: Exceptions of an app that are logged. Those that end a thread belong to them: an app that raises
+#: one has a defect, and the switches are other apps' too.
+RAISED = (Exception, SystemExit, KeyboardInterrupt)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGINT or SIGTERM came. asyncio lets nothing else through that a handler did not raise."""
+
 
 class Failures:
     """Logs what handlers raise, a flood of it only in part."""
@@ -43,7 +51,9 @@ class Failures:
         self._seen: Dict[str, Tuple[float, int]] = {}
 
     def note(self, handler: str, error: BaseException) -> None:
-        """Logs the exception with its traceback."""
+        """Logs the exception with its traceback; one that is a signal goes on."""
+        if isinstance(error, Terminated):
+            raise error
         self.count += 1
         now = time.monotonic()
         began, seen = self._seen.get(handler, (now, 0))
@@ -55,7 +65,7 @@ class Failures:
         if seen >= TRACEBACKS_MAX:
             return
         hint = ""
-        if isinstance(error, SystemExit):
+        if not isinstance(error, Exception):
             hint = " (an app ends the program by self.controller.stop())"
         log.error("%s raised%s; the next event goes on", handler, hint, exc_info=error)
 
@@ -116,7 +126,7 @@ class Dispatcher:
     async def _guarded(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
             await coroutine
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             self.failures.note(name, error)
 
     def idle(self) -> bool:
@@ -132,7 +142,7 @@ class Dispatcher:
         """Calls one handler; what it raises is logged."""
         try:
             handler(*arguments)
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
             self.failures.note(handler.__qualname__, error)
 
     def each(self, name: str, *arguments: Any) -> None:
@@ -182,7 +192,7 @@ class Dispatcher:
                 for pkt in rest:
                     handler(sw, pkt)
                 return
-            except (Exception, SystemExit) as error:
+            except RAISED as error:
                 self.failures.note(handler.__qualname__, error)
 
     def ticks(self, switches: "Iterable[Switch]") -> None:

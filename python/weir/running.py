@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 from weir import loading
 from weir._weir import Core, Switch
 from weir.app import TOPOLOGY, App, Controller, Timer, overrides
-from weir.dispatch import Dispatcher
+from weir.dispatch import RAISED, Dispatcher, Terminated
 from weir.errors import WeirError
 from weir.network import Keeper, Network, module_of, of_module
 from weir.timers import LoopTimer, check_room
@@ -50,10 +50,6 @@ Examples:
   python3 app.py --connect tcp:192.0.2.7:6653
       the same, where the file calls weir.run; a switch that listens itself
 """
-
-
-class _Terminated(KeyboardInterrupt):
-    """SIGTERM came. asyncio lets nothing else through that a handler did not raise."""
 
 
 def parser(program: str) -> argparse.ArgumentParser:
@@ -169,7 +165,7 @@ def serve(
     """Serves switches with the apps until the end of the run, on a network of their own where
     ``options.network`` is one."""
     _log_to_stderr(options.debug)
-    with _terminable(), contextlib.suppress(KeyboardInterrupt):
+    with _terminable(), contextlib.suppress(Terminated):
         if not options.network:
             _serve(apps, options, source, None)
             return
@@ -223,7 +219,7 @@ def _serve(
             keeper.watch(loop, lose)
         runner.begin()
         loop.run_forever()
-    except KeyboardInterrupt:
+    except Terminated:
         pass
     finally:
         # The switches' connections end first: nothing comes any more.
@@ -251,13 +247,17 @@ def _log_to_stderr(debug: bool) -> None:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM ends the program as Ctrl-C does: also a handler that never returns."""
+    """SIGTERM and, where the program has not decided otherwise, SIGINT end the run, also a handler
+    that never returns. A KeyboardInterrupt that an app raises is neither."""
 
     def terminate(_number: int, _frame: Optional[FrameType]) -> None:
-        raise _Terminated
+        raise Terminated
 
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
     try:
-        before = signal.signal(signal.SIGTERM, terminate)
+        before = [(number, signal.signal(number, terminate)) for number in numbers]
     except ValueError:
         # Another thread than the main one: signals are the program's own affair.
         yield
@@ -265,7 +265,8 @@ def _terminable() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 class Runner(Controller):
@@ -303,7 +304,7 @@ class Runner(Controller):
         """Ends the apps."""
         self._close_apps()
         self.loop.remove_reader(self.core.fileno())
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(Terminated):
             self.loop.run_until_complete(_cancel_others())
         self.loop.close()
 
@@ -344,7 +345,9 @@ class Runner(Controller):
             return
         try:
             apps = self._source.load()
-        except (Exception, SystemExit) as error:
+        except Terminated:
+            raise
+        except RAISED as error:
             # As when it was started; the apps that run go on.
             log.error("%s: not taken; the apps before go on", self._source.path, exc_info=error)
             return

@@ -7,8 +7,10 @@ import ast
 import os
 import re
 import shlex
+import socket
 import tempfile
 import textwrap
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -32,7 +34,7 @@ def blocks(text: str, language: str) -> List[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-HUB, VERBS, WAITING, NETWORK, TESTS = blocks(PYTHON, "python")
+HUB, ROUTES, VERBS, WAITING, NETWORK, TESTS = blocks(PYTHON, "python")
 
 
 def executed(block: str, **names: Any) -> Dict[str, Any]:
@@ -55,6 +57,20 @@ class PythonPageTest(unittest.TestCase):
             with controller(path) as running, FakeSwitch(running.port()) as switch:
                 switch.packet_in(bytes(60))
                 switch.expect(13)
+                self.assertEqual(running.end(), 0, running.lines)
+
+    def test_routes_of_an_app(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "status.py"
+            path.write_text("import weir\n" + ROUTES.replace("8081", str(port)))
+            with controller(path) as running, FakeSwitch(running.port()):
+                deadline, answer = time.monotonic() + DEADLINE_S, "{}"
+                while answer == "{}" and time.monotonic() < deadline:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:
+                        answer = reply.read().decode()
+                self.assertRegex(answer, r'^\{"\d+": \d+\}$')
                 self.assertEqual(running.end(), 0, running.lines)
 
     def test_the_verbs(self) -> None:

@@ -220,16 +220,45 @@ class RunTest(unittest.TestCase):
                         raise ValueError("port one")
                     if pkt.in_port == 2:
                         sys.exit(3)
+                    if pkt.in_port == 3:
+                        raise KeyboardInterrupt("port three")
                     sw.flood(pkt)
+
+            class Interrupting(weir.App):
+                def started(self):
+                    self.controller.call_later(0, self.raising)
+
+                async def raising(self):
+                    raise KeyboardInterrupt("a timer")
             """
         )
         with controller(path) as running, FakeSwitch(running.port()) as switch:
-            for port in [1, 2, 3]:
+            for port in [1, 2, 3, 4]:
                 switch.packet_in(PACKET, in_port=port)
             switch.expect(PACKET_OUT)
+            running.line("KeyboardInterrupt: port three")
+            running.line("KeyboardInterrupt: a timer")
             running.line(r'raise ValueError\("port one"\)')
             running.line("SystemExit: 3")
             running.line("SystemExit: 4")
+            self.assertEqual(running.end(), 0, running.lines)
+
+    def test_an_interrupt_that_nobody_handles_is_no_success(self) -> None:
+        path = self.file(
+            """
+            import asyncio, weir
+
+            class Bad(weir.App):
+                async def started(self):
+                    asyncio.get_running_loop().call_soon(self.interrupt)
+
+                def interrupt(self):
+                    raise KeyboardInterrupt("of the app's own")
+            """
+        )
+        with controller(path) as running:
+            running.line("KeyboardInterrupt: of the app's own")
+            self.assertNotEqual(running.process.wait(DEADLINE_S), 0, running.lines)
 
     def test_answers_are_waited_for_and_errors_have_names(self) -> None:
         path = self.file(
