@@ -71,6 +71,7 @@ pub(crate) async fn run(
         &prefix,
         settings.ttl,
         settings.rebalance_after,
+        first_base(),
         Instant::now(),
     )
     .with_sharing(settings.sharing);
@@ -87,6 +88,9 @@ pub(crate) async fn run(
             // The task has taken the one before, so there is room.
             let sent = requests.try_send(request);
             debug_assert!(sent.is_ok(), "one transaction at a time");
+        }
+        if member.take_must_rejoin() {
+            rejoin.notify_one();
         }
         member.take_orders().into_iter().for_each(&order);
         if member.has_left(now) {

@@ -35,6 +35,11 @@ const RETRY: Duration = Duration::from_millis(100);
 /// A node that leaves goes after this time, whatever it still has.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 
+/// Bits of a base below its seconds.
+const BASE_SHIFT: u32 = 24;
+/// A base that is older is none of a cluster that lives.
+const BASE_AGE_MAX_S: u64 = 20 * 366 * 24 * 3600;
+
 /// An order to a session of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOrder {
@@ -78,6 +83,8 @@ struct Local {
     /// The revision that told the others of this connection: what etcd has after it has happened
     /// while the switch was connected.
     reach_revision: Option<i64>,
+    /// The others have been told that this node knows of a master that has set the switch up.
+    says_knows: bool,
     /// A master has set it up since it connected.
     is_set_up: bool,
     /// An ownership that must end: of an earlier connection, or one that the switch refused.
@@ -118,18 +125,25 @@ pub(crate) struct Member {
     leaving_since: Option<Instant>,
     /// When nodes, connections or owners changed last.
     changed_at: Instant,
+    /// The base of a cluster that begins at this time.
+    first_base: (u64, Instant),
+    must_rejoin: bool,
     orders: Vec<ClusterOrder>,
 }
 
 impl Member {
-    /// A node that knows nothing yet. `ttl` is that of its lease.
+    /// A node that knows nothing yet. `ttl` is that of its lease, `first_base` the base of a cluster
+    /// that begins at `now`.
     pub(crate) fn new(
         me: KeyName,
         prefix: &str,
         ttl: Duration,
         rebalance_after: Duration,
+        first_base: u64,
         now: Instant,
     ) -> Self {
+        let mut view = View::new(prefix);
+        view.base_min = first_base.saturating_sub(BASE_AGE_MAX_S << BASE_SHIFT);
         Self {
             me,
             prefix: prefix.into(),
@@ -137,7 +151,7 @@ impl Member {
             sharing: Sharing::Even,
             // Within it a master that has lost the switch says so or loses its lease.
             patience: ttl + Duration::from_secs(1),
-            view: View::new(prefix),
+            view,
             is_synced: false,
             held: None,
             local: BTreeMap::new(),
@@ -145,6 +159,8 @@ impl Member {
             retry_at: None,
             leaving_since: None,
             changed_at: now,
+            first_base: (first_base, now),
+            must_rejoin: false,
             orders: Vec::new(),
         }
     }
@@ -172,6 +188,7 @@ impl Member {
             has_roles,
             connected_at: now,
             reach_revision: None,
+            says_knows: false,
             is_set_up: false,
             // What was owned by the old connection is claimed anew: the switch may have restarted.
             stale_owner,
@@ -283,6 +300,13 @@ impl Member {
     /// Does what is due, and gives the transaction that etcd is to carry out next, if any. Its
     /// answer comes to [`Member::answered`] before there is another.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Request> {
+        let held = self.held_now(now);
+        let is_seen = self.is_synced && held.is_some_and(|held| self.view.revision >= held.created);
+        if is_seen && !self.is_in_view(now) {
+            // Somebody has deleted the node's own key.
+            self.lost_lease();
+            self.must_rejoin = true;
+        }
         self.decide(now);
         let may_ask = !self.is_asking
             && self.is_synced
@@ -294,6 +318,18 @@ impl Member {
         let request = self.wanted(now)?;
         self.is_asking = true;
         Some(request)
+    }
+
+    /// Whether the node needs a new lease, since etcd has lost its key.
+    pub(crate) fn take_must_rejoin(&mut self) -> bool {
+        std::mem::take(&mut self.must_rejoin)
+    }
+
+    /// A base above all generation ids so far.
+    fn new_base(&self, now: Instant) -> u64 {
+        let (first, at) = self.first_base;
+        let since = now.saturating_duration_since(at).as_secs() << BASE_SHIFT;
+        first.saturating_add(since).max(self.view.base.unwrap_or(0))
     }
 
     /// Takes the outcome of a transaction; nothing when that is not known. Gives whether the node
@@ -326,7 +362,7 @@ impl Member {
             Mastership::Serving { .. } => false,
             Mastership::Yielding { .. } => true,
             Mastership::Slave | Mastership::Asked { .. } => {
-                self.view.owners.get(dpid).is_none_or(|owner| owner.node == self.me)
+                self.view.owner(*dpid).is_none_or(|owner| owner.node == self.me)
             }
         };
         let Some(held) = self.held_now(now) else { return now + Duration::from_secs(1) };
@@ -429,7 +465,7 @@ impl Local {
             let is_still_served = owns && now >= self.connected_at + patience;
             self.is_set_up |= is_still_served || self.is_after_connecting(served.revision);
         }
-        match owner {
+        match view.owner(dpid) {
             None => {
                 self.unowned_since.get_or_insert(now);
             }

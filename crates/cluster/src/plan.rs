@@ -1,7 +1,9 @@
 //! The wanted master of each switch: a function of the view, the same on every node.
 //!
 //! An owner keeps what it has. A switch without an owner goes to the connected node with the fewest
-//! switches, and a node that has two more than another gives some up. Ties go by the node's name,
+//! switches, and a node that has two more than another gives some up. A node that knows that the
+//! switch is set up is preferred to one that has only just come and would set it up anew: that one
+//! gets its share from the owners, who hand over. Ties go by the node's name,
 //! so that nodes which see the same plan the same; where they see different things, etcd decides.
 //! If one node is to have all switches, it is the one that most are connected with.
 
@@ -9,7 +11,7 @@ use crate::Sharing;
 use crate::address::KeyName;
 use crate::view::View;
 use openflow::DatapathId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The wanted masters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,14 +37,17 @@ impl Plan {
                 view.reach.get(dpid).is_some_and(|nodes| nodes.contains(node))
             };
             let owns = |dpid: &DatapathId, node: &KeyName| {
-                view.owners.get(dpid).is_some_and(|owner| owner.node == *node)
+                view.owner(*dpid).is_some_and(|owner| owner.node == *node)
             };
+            let knows =
+                |dpid: DatapathId, node: &KeyName| view.knows.contains(&(dpid, node.clone()));
             // Of two with as many switches the one that has them keeps them.
             let staying = view.nodes.iter().filter(|(_, record)| !record.is_leaving);
             let leading = staying.map(|(node, _)| node).max_by_key(|node| {
                 let own = left.iter().filter(|dpid| reaches(dpid, node));
                 let owned = own.clone().filter(|dpid| owns(dpid, node)).count();
-                (own.count(), owned, std::cmp::Reverse(*node))
+                let known = own.clone().filter(|dpid| knows(**dpid, node)).count();
+                (own.count(), owned, known, std::cmp::Reverse(*node))
             });
             let Some(leading) = leading else { break };
             let before = left.len();
@@ -69,7 +74,7 @@ impl Plan {
         }
         let mut targets: BTreeMap<DatapathId, &KeyName> = BTreeMap::new();
         for (dpid, nodes) in &view.reach {
-            let owner = view.owners.get(dpid).map(|owner| &owner.node);
+            let owner = view.owner(*dpid).map(|owner| &owner.node);
             if let Some(owner) = owner.filter(|owner| nodes.contains(*owner))
                 && let Some(load) = loads.get_mut(owner)
             {
@@ -81,7 +86,7 @@ impl Plan {
             if targets.contains_key(dpid) {
                 continue;
             }
-            let candidates = loads.iter().filter(|(node, _)| nodes.contains(**node));
+            let candidates = loads.iter().filter(|(node, _)| may_have(view, *dpid, nodes, node));
             let least = candidates.min_by_key(|(node, load)| (**load, **node));
             if let Some(node) = least.map(|(node, _)| *node) {
                 *loads.entry(node).or_default() += 1;
@@ -92,6 +97,16 @@ impl Plan {
         let targets = targets.into_iter().map(|(dpid, node)| (dpid, node.clone())).collect();
         Self { targets }
     }
+}
+
+/// Whether a node may get a switch that these are connected with: from its owner, or because it
+/// knows the switch, or because none of them does.
+fn may_have(view: &View, dpid: DatapathId, nodes: &BTreeSet<KeyName>, node: &KeyName) -> bool {
+    let knows = |node: &KeyName| {
+        let is_staying = view.nodes.get(node).is_some_and(|record| !record.is_leaving);
+        is_staying && view.knows.contains(&(dpid, node.clone()))
+    };
+    nodes.contains(node) && (knows(node) || view.owner(dpid).is_some() || !nodes.iter().any(knows))
 }
 
 /// Moves switches, the highest ids first, from nodes that have two more than another. Each move
@@ -115,7 +130,7 @@ fn balance_once<'v>(
     for (dpid, target) in targets.iter_mut().rev() {
         let Some(nodes) = view.reach.get(dpid) else { continue };
         let load = loads.get(*target).copied().unwrap_or(0);
-        let candidates = loads.iter().filter(|(node, _)| nodes.contains(**node));
+        let candidates = loads.iter().filter(|(node, _)| may_have(view, *dpid, nodes, node));
         let least = candidates.min_by_key(|(node, load)| (**load, **node));
         let Some((node, least)) = least.map(|(node, load)| (*node, *load)) else { continue };
         if least + 2 <= load {
@@ -206,6 +221,34 @@ mod tests {
         let plan = Plan::of(&view, Sharing::Even);
         assert!((0..3).all(|dpid| plan.targets[&DatapathId(dpid)] == name("b")));
         assert!(!plan.targets.contains_key(&DatapathId(3)));
+    }
+
+    #[test]
+    fn a_node_that_knows_the_switch_is_preferred_to_a_newcomer() {
+        let mut view = view(&["a", "b", "c"], 6);
+        let knows = |dpid: u64, node: &str| (DatapathId(dpid), name(node));
+        view.knows.extend((0..6).flat_map(|dpid| [knows(dpid, "b"), knows(dpid, "c")]));
+        (0..3).for_each(|dpid| own(&mut view, dpid, "b"));
+        let plan = Plan::of(&view, Sharing::Even);
+        assert!((3..6).all(|dpid| plan.targets[&DatapathId(dpid)] == name("c")), "{plan:?}");
+        let moved = |plan: &Plan| plan.targets.values().filter(|node| **node == name("a")).count();
+        assert_eq!(moved(&plan), 1, "its owner hands one over to the newcomer");
+        (3..6).for_each(|dpid| own(&mut view, dpid, "c"));
+        assert_eq!(moved(&Plan::of(&view, Sharing::Even)), 2);
+        view.owners.clear();
+        let plan = Plan::of(&view, Sharing::OneNode);
+        assert!(plan.targets.values().all(|node| *node == name("b")), "{plan:?}");
+        view.knows.clear();
+        assert_eq!(loads(&Plan::of(&view, Sharing::Even)), [2, 2, 2]);
+    }
+
+    #[test]
+    fn an_owner_that_no_lease_stands_for_owns_nothing() {
+        let mut view = view(&["a"], 1);
+        let owner = Owner { node: name("a"), lease: 9, revision: 1, from: None };
+        view.owners.insert(DatapathId(0), owner);
+        assert!(view.owner(DatapathId(0)).is_none());
+        assert_eq!(Plan::of(&view, Sharing::Even).targets[&DatapathId(0)], name("a"));
     }
 
     #[test]

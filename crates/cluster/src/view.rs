@@ -53,12 +53,19 @@ pub(crate) struct View {
     pub(crate) nodes: BTreeMap<KeyName, NodeRecord>,
     /// The nodes that are connected with a switch.
     pub(crate) reach: BTreeMap<DatapathId, BTreeSet<KeyName>>,
-    /// The nodes that are to be master.
+    /// Those of them that know that a master has set the switch up.
+    pub(crate) knows: BTreeSet<(DatapathId, KeyName)>,
+    /// The nodes that are to be master, as their keys say; see [`View::owner`].
     pub(crate) owners: BTreeMap<DatapathId, Owner>,
     /// The nodes that are master.
     pub(crate) served: BTreeMap<DatapathId, Served>,
-    /// The number that is added to a revision to make a generation id.
+    /// The number that is added to a revision to make a generation id. It never gets less, and it
+    /// stays when its key goes.
     pub(crate) base: Option<u64>,
+    /// The least base that is believed.
+    pub(crate) base_min: u64,
+    /// The last change of the base's key, zero when there is none, where it must be written anew.
+    pub(crate) wrong_base: Option<i64>,
     /// Keys whose last change our own transactions told, before the watch does.
     ahead: BTreeMap<MemberKey, i64>,
 }
@@ -71,7 +78,8 @@ impl View {
 
     /// Takes all keys as they are now. What our own transactions have told since is kept.
     pub(crate) fn take_snapshot(&mut self, snapshot: Snapshot) {
-        let mut fresh = Self::new(&self.prefix);
+        let (base, base_min) = (self.base, self.base_min);
+        let mut fresh = Self { base, base_min, wrong_base: Some(0), ..Self::new(&self.prefix) };
         for kv in snapshot.keys {
             fresh.put(kv);
         }
@@ -133,10 +141,30 @@ impl View {
         self.base?.checked_add(revision)
     }
 
+    /// The node that is to be a switch's master. A key that is bound to no node's lease, because
+    /// somebody has written it by hand, makes nobody master.
+    pub(crate) fn owner(&self, dpid: DatapathId) -> Option<&Owner> {
+        let is_there = |owner: &&Owner| {
+            self.nodes.get(&owner.node).is_some_and(|record| record.lease == owner.lease)
+        };
+        self.owners.get(&dpid).filter(is_there)
+    }
+
+    /// Whether generation ids with this base are none that switches refuse: they compare ids by
+    /// their signed distance.
+    fn is_base(&self, base: u64) -> bool {
+        i64::try_from(base).is_ok() && base >= self.base_min && self.base <= Some(base)
+    }
+
     fn put(&mut self, kv: KeyValue) {
         match MemberKey::from_text(&self.prefix, &kv.key) {
             None => tracing::debug!(key = kv.key, "a foreign key among the cluster's"),
-            Some(MemberKey::Base) => self.base = kv.value.parse().ok(),
+            Some(MemberKey::Base) => match kv.value.parse() {
+                Ok(base) if self.is_base(base) => {
+                    (self.base, self.wrong_base) = (Some(base), None);
+                }
+                Ok(_) | Err(_) => self.wrong_base = Some(kv.mod_revision),
+            },
             Some(MemberKey::Node(node)) => {
                 let record = NodeRecord {
                     lease: kv.lease,
@@ -146,6 +174,10 @@ impl View {
                 self.nodes.insert(node, record);
             }
             Some(MemberKey::Reach(dpid, node)) => {
+                match kv.value == KNOWS {
+                    true => self.knows.insert((dpid, node.clone())),
+                    false => self.knows.remove(&(dpid, node.clone())),
+                };
                 self.reach.entry(dpid).or_default().insert(node);
             }
             Some(MemberKey::Owner(dpid)) => {
@@ -153,15 +185,16 @@ impl View {
                     Some((node, from)) => (node, from.parse().ok()),
                     None => (kv.value.as_str(), None),
                 };
-                let Ok(node) = node.parse() else {
-                    tracing::debug!(key = kv.key, "an owner that is no node");
-                    self.owners.remove(&dpid);
-                    return;
+                let (node, lease) = match node.parse() {
+                    Ok(node) => (node, kv.lease),
+                    // No node has this lease.
+                    Err(_) => (KeyName::of_fine("nobody".into()), 0),
                 };
-                let (lease, revision) = (kv.lease, kv.mod_revision);
+                let revision = kv.mod_revision;
                 self.owners.insert(dpid, Owner { node, lease, revision, from });
             }
             Some(MemberKey::Served(dpid)) => {
+                self.served.remove(&dpid);
                 if let Ok(generation) = kv.value.parse() {
                     self.served.insert(dpid, Served { generation, revision: kv.mod_revision });
                 }
@@ -171,11 +204,12 @@ impl View {
 
     fn forget(&mut self, key: &MemberKey) {
         match key {
-            MemberKey::Base => self.base = None,
+            MemberKey::Base => self.wrong_base = Some(0),
             MemberKey::Node(node) => {
                 self.nodes.remove(node);
             }
             MemberKey::Reach(dpid, node) => {
+                self.knows.remove(&(*dpid, node.clone()));
                 if let Some(nodes) = self.reach.get_mut(dpid) {
                     nodes.remove(node);
                     if nodes.is_empty() {
@@ -195,7 +229,7 @@ impl View {
     /// Copies what is known of a key.
     fn copy(&self, key: &MemberKey, to: &mut Self) {
         match key {
-            MemberKey::Base => to.base = self.base,
+            MemberKey::Base => (to.base, to.wrong_base) = (self.base, self.wrong_base),
             MemberKey::Node(node) => {
                 to.nodes
                     .extend(self.nodes.get_key_value(node).map(|(k, v)| (k.clone(), v.clone())));
@@ -203,6 +237,7 @@ impl View {
             MemberKey::Reach(dpid, node) => {
                 if self.reach.get(dpid).is_some_and(|nodes| nodes.contains(node)) {
                     to.reach.entry(*dpid).or_default().insert(node.clone());
+                    to.knows.extend(self.knows.get(&(*dpid, node.clone())).cloned());
                 }
             }
             MemberKey::Owner(dpid) => {
@@ -220,6 +255,9 @@ pub(crate) const MEMBER: &str = "member";
 
 /// The value of a node's key while it hands its switches over.
 pub(crate) const LEAVING: &str = "leaving";
+
+/// The value of the key of a connection, once the node knows that a master has set the switch up.
+pub(crate) const KNOWS: &str = "knows";
 
 /// Between a node and the one that handed over to it.
 const FROM: &str = " from ";
@@ -284,7 +322,8 @@ mod tests {
             KeyValue { key: "/q".into(), ..KeyValue::default() },
         ];
         view.take_snapshot(Snapshot { revision: 1, keys });
-        assert!(view.owners.is_empty() && view.served.is_empty() && view.base.is_none());
+        assert!(view.owner(DPID).is_none() && view.served.is_empty() && view.base.is_none());
+        assert_eq!(view.wrong_base, Some(1));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::address::KeyName;
 use crate::etcd::{Compare, KeyValue, Op, OpAnswer, Txn, TxnAnswer};
 use crate::keys::MemberKey;
 use crate::plan::Plan;
-use crate::view::{LEAVING, owner_value};
+use crate::view::{KNOWS, LEAVING, owner_value};
 use openflow::DatapathId;
 use std::time::Instant;
 
@@ -37,6 +37,8 @@ struct Part {
     gives: Option<DatapathId>,
     /// A switch, and the connection of it that this shows to the others.
     presents: Option<(DatapathId, u64)>,
+    /// The same, where this says that the switch is known.
+    knows: Option<(DatapathId, u64)>,
 }
 
 impl Part {
@@ -58,6 +60,7 @@ impl Member {
     pub(super) fn wanted(&mut self, now: Instant) -> Option<Request> {
         let held = self.held_now(now)?;
         let mut parts = Vec::new();
+        self.want_base(&mut parts, now);
         self.want_presence(held, &mut parts);
         self.want_releases(held, &mut parts);
         self.want_served(held, &mut parts);
@@ -87,6 +90,20 @@ impl Member {
         (key, Some(KeyValue { key: text, value, lease, ..KeyValue::default() }))
     }
 
+    /// A base where there is none, or one that would take every switch from its master.
+    fn want_base(&self, parts: &mut Vec<Part>, now: Instant) {
+        let Some(revision) = self.view.wrong_base else { return };
+        let (key, base) = (MemberKey::Base, self.new_base(now));
+        let text = key.to_text(&self.prefix);
+        tracing::warn!(key = text, base, "the key was deleted or changed by hand; written anew");
+        parts.push(Part {
+            compare: vec![Compare::Written(text, revision)],
+            writes: vec![self.put(key.clone(), base.to_string(), 0)],
+            reads: vec![key],
+            ..Part::default()
+        });
+    }
+
     /// The node's presence, and the switches that are connected.
     fn want_presence(&self, held: Held, parts: &mut Vec<Part>) {
         let is_marked = self.view.nodes.get(&self.me).is_some_and(|record| record.is_leaving);
@@ -107,6 +124,10 @@ impl Member {
                 let writes = vec![self.put(reach(*dpid), String::new(), held.lease)];
                 let presents = Some((*dpid, local.connection));
                 parts.push(Part { writes, presents, ..Part::default() });
+            } else if local.is_set_up && !local.says_knows {
+                let writes = vec![self.put(reach(*dpid), KNOWS.into(), held.lease)];
+                let knows = Some((*dpid, local.connection));
+                parts.push(Part { writes, knows, ..Part::default() });
             }
         }
         for dpid in self.view.reach.keys().filter(|dpid| is_written(dpid)) {
@@ -169,7 +190,7 @@ impl Member {
         let staying: usize = self.view.nodes.values().filter(|node| !node.is_leaving).count();
         for (dpid, local) in &self.local {
             let is_planned = plan.targets.get(dpid) == Some(&self.me);
-            if !is_planned || self.view.owners.contains_key(dpid) || !local.may_claim(now) {
+            if !is_planned || self.view.owner(*dpid).is_some() || !local.may_claim(now) {
                 continue;
             }
             let is_seen_by_all =
@@ -178,8 +199,9 @@ impl Member {
             if is_seen_by_all || has_waited {
                 let key = MemberKey::Owner(*dpid);
                 let value = owner_value(&self.me, None);
+                let written = self.view.owners.get(dpid).map_or(0, |owner| owner.revision);
                 parts.push(Part {
-                    compare: vec![Compare::Created(key.to_text(&self.prefix), 0)],
+                    compare: vec![Compare::Written(key.to_text(&self.prefix), written)],
                     // A master that handed over to a node which died may have left its mark.
                     writes: vec![
                         self.put(key.clone(), value, held.lease),
@@ -224,7 +246,7 @@ impl Member {
             writes: vec![self.put(owner.clone(), value, record.lease)],
             reads: vec![owner, node],
             gives: Some(dpid),
-            presents: None,
+            ..Part::default()
         })
     }
 
@@ -255,6 +277,13 @@ impl Member {
                     && local.connection == connection
                 {
                     local.reach_revision = Some(revision);
+                    local.says_knows = false;
+                }
+                if let Some((dpid, connection)) = part.knows
+                    && let Some(local) = self.local.get_mut(&dpid)
+                    && local.connection == connection
+                {
+                    local.says_knows = true;
                 }
                 for (key, kv) in part.writes {
                     let kv = kv.map(|kv| written(kv, revision));

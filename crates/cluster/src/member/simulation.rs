@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 const P: &str = "/p/";
 const TTL: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
+const FIRST_BASE: u64 = 1_700_000_000 << 24;
 
 /// The part of etcd that members need, in memory.
 #[derive(Default)]
@@ -147,7 +148,7 @@ impl World {
             has_roles: true,
             faults: false,
         };
-        let base = Op::Put { key: format!("{P}base"), value: "1000".into(), lease: 0 };
+        let base = Op::Put { key: format!("{P}base"), value: FIRST_BASE.to_string(), lease: 0 };
         world.store.txn(&Txn { success: vec![base], ..Txn::default() });
         nodes.iter().for_each(|name| world.start(name));
         for dpid in 1..=switches {
@@ -158,7 +159,7 @@ impl World {
 
     fn start(&mut self, name: &str) {
         let rebalance = Duration::from_secs(1);
-        let member = Member::new(name.parse().unwrap(), P, TTL, rebalance, self.now);
+        let member = Member::new(name.parse().unwrap(), P, TTL, rebalance, FIRST_BASE, self.now);
         let node = Node {
             member,
             name: name.into(),
@@ -289,6 +290,9 @@ impl World {
                 let delay = STEP * self.random.u32(1..10);
                 node.asked = Some((self.now + delay, request, answer));
             }
+            if node.member.take_must_rejoin() {
+                self.store.end(node.lease.take().unwrap_or_default());
+            }
             for order in node.member.take_orders() {
                 let delay = STEP * self.random.u32(0..5);
                 let after = node.roles.back().map_or(self.now, |(at, _)| *at);
@@ -407,6 +411,7 @@ impl World {
 
 const ALL: &[&str] = &["a", "b", "c"];
 const LONG: Duration = Duration::from_secs(30);
+const SHORT: Duration = Duration::from_secs(8);
 
 #[test]
 fn switches_are_shared_and_change_hands_when_a_lease_has_ended() {
@@ -450,6 +455,67 @@ fn leaving_node_hands_over_first_and_no_switch_lacks_a_master() {
         world.check();
     }
     assert_eq!(world.wiped, 0, "flow entries stand");
+}
+
+#[test]
+fn a_node_that_has_just_come_takes_no_switch_that_others_know() {
+    for seed in 0..3 {
+        let mut world = World::new(seed, ALL, 9);
+        world.run(SHORT);
+        world.kill("a");
+        world.run(SHORT);
+        world.start("a");
+        // It is connected with all switches, and cannot know yet that they are set up.
+        world.run(Duration::from_secs(2));
+        world.kill("b");
+        world.run(SHORT);
+        world.start("b");
+        world.run(SHORT);
+        world.check();
+        assert_eq!(world.wiped, 0, "seed {seed}: flow entries stand");
+    }
+}
+
+/// People delete keys, and write what is none of a cluster's.
+#[test]
+fn keys_that_somebody_spoils_cost_no_switch_its_master() {
+    let owner = MemberKey::Owner(DatapathId(1)).to_text(P);
+    let served = MemberKey::Served(DatapathId(1)).to_text(P);
+    let node = MemberKey::Node("a".parse().unwrap()).to_text(P);
+    let base = format!("{P}base");
+    let max = u64::MAX.to_string();
+    for (key, value, is_served_meanwhile) in [
+        (&base, Some("x"), true),
+        (&base, Some("5"), true),
+        (&base, Some(max.as_str()), true),
+        (&base, None, true),
+        (&owner, Some("no/node"), false),
+        (&owner, Some("z"), false),
+        (&owner, Some("a"), false),
+        (&owner, None, false),
+        (&served, Some("x"), true),
+        (&served, None, true),
+        (&node, None, false),
+    ] {
+        let mut world = World::new(5, ALL, 4);
+        world.run(SHORT);
+        let op = match value {
+            Some(value) => Op::Put { key: key.clone(), value: value.into(), lease: 0 },
+            None => Op::Delete(key.clone()),
+        };
+        world.store.txn(&Txn { success: vec![op], ..Txn::default() });
+        for _ in 0..300 {
+            world.step();
+            let masters = world.switches.values().filter(|switch| switch.master.is_some()).count();
+            assert!(masters == 4 || !is_served_meanwhile, "{key} {value:?}");
+        }
+        // A node that starts now knows nothing of what was there.
+        world.kill("b");
+        world.start("b");
+        world.run(SHORT);
+        world.check();
+        assert_eq!(world.wiped, 0, "{key} {value:?}: flow entries stand");
+    }
 }
 
 #[test]
