@@ -6,7 +6,7 @@
 //! book is made by MkDocs, which fails on a link or an anchor that leads nowhere. It must never run
 //! anything but `weir ... --help` and `list`, the drawings of the graph, print files, and MkDocs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -155,14 +155,14 @@ fn output_of(root: &Path, command: &str) -> Result<String> {
             bail!("`{command}` is no `weir .. --help`");
         };
         let mut text = String::new();
-        help_of_all(&program(root)?, words, &[], &mut text)?;
+        help_of_all(&shell::debug_weir(root)?, words, &[], &mut text)?;
         return Ok(text);
     }
     match command.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["cargo", "xtask", "graph"] => Ok(graph::text(&graph_of(root)?)),
         ["cargo", "xtask", "graph", "--markdown"] => Ok(graph::markdown(&graph_of(root)?)),
         ["weir", words @ .., last @ ("--help" | "list")] => {
-            printed(&program(root)?, &[words, &[*last]].concat())
+            printed(&shell::debug_weir(root)?, &[words, &[*last]].concat())
         }
         ["rows", "of", name, "in", path] => {
             let text = std::fs::read_to_string(root.join(path)).context((*path).to_owned())?;
@@ -268,10 +268,6 @@ fn rows(text: &str, name: &str) -> Result<String> {
         table.push_str(&format!("| `{name}` | {meaning} |\n"));
     }
     Ok(table)
-}
-
-fn program(root: &Path) -> Result<PathBuf> {
-    Ok(shell::debug_programs(root)?.join("weir"))
 }
 
 fn graph_of(root: &Path) -> Result<Graph> {

@@ -157,8 +157,10 @@ fn build(root: &Path, work: &Path) -> Result<PathBuf> {
 
 /// Writes the seeds of every target below `work/seeds`.
 fn seed(root: &Path, work: &Path) -> Result<()> {
-    let seeds = shell::debug_programs(root)?.join("examples/seeds");
-    shell::run(Command::new(seeds).arg(work.join("seeds")))
+    let mut command = shell::cargo();
+    command.current_dir(root);
+    command.args(["run", "--quiet", "--package", "weir-testkit", "--example", "seeds", "--"]);
+    shell::run(command.arg(work.join("seeds")))
 }
 
 fn run_target(program: &Path, target: &str, work: &Path, seconds: u32) -> Result<()> {

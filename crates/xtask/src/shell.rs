@@ -18,15 +18,15 @@ pub(crate) fn cargo() -> Command {
 /// targets ask for, so with this, and the whole workspace, it compiles nothing that tests have not.
 pub(crate) const AS_TESTS: [&str; 2] = ["--example", "seeds"];
 
-/// The debug builds of `weir` and of [`AS_TESTS`]; gives their folder.
+/// The debug build of `weir`, with the features that the tests give it.
 ///
 /// # Errors
-/// When they do not compile.
-pub(crate) fn debug_programs(root: &Path) -> Result<PathBuf> {
+/// When it does not compile.
+pub(crate) fn debug_weir(root: &Path) -> Result<PathBuf> {
     let mut build = cargo();
     build.current_dir(root).args(["build", "--quiet", "--workspace", "--bin", "weir"]);
     run(build.args(AS_TESTS))?;
-    Ok(target(root).join("debug"))
+    Ok(target(root).join("debug/weir"))
 }
 
 /// The folder in which cargo builds the workspace at `root`.

@@ -36,7 +36,7 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     if !has_tools {
         shell::run(context.command(bin.join("pip")).args(["install", "-q", MYPY, VALIDATE]))?;
     }
-    shell::debug_programs(&context.root)?;
+    shell::debug_weir(&context.root)?;
     install(context, &bin)?;
     let mut tally = Tally::default();
     for folder in ["python/tests", "python/tests/apps"] {
