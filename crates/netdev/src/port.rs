@@ -207,6 +207,7 @@ impl Port {
     ///
     /// # Errors
     /// As there.
+    #[inline]
     pub fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         self.rx.rx(batch, max)
     }
@@ -224,6 +225,7 @@ impl Port {
     ///
     /// # Errors
     /// As there.
+    #[inline]
     pub fn tx_batch(
         &mut self,
         frames: &mut Vec<PacketBuf>,
@@ -237,6 +239,7 @@ impl Port {
 
     /// See [`RxQueue::fd`].
     #[must_use]
+    #[inline]
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.rx.fd()
     }

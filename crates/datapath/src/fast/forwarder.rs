@@ -384,6 +384,7 @@ struct Sizes {
 }
 
 impl Sizes {
+    #[inline]
     fn of(frames: &[PacketBuf]) -> Self {
         let mut sizes = Self {
             packets: frames.len() as u64,

@@ -489,6 +489,7 @@ impl Replica {
     }
 
     /// This forwarder's counters of a port.
+    #[inline]
     pub(super) fn port_cell(&self, port: PortNo) -> Option<&PortCell> {
         self.tx_counters.get(&port)?.counters.cells().get(self.number)
     }

@@ -78,6 +78,18 @@ pub(crate) fn digest_frames(
     found: impl FnMut(u64),
 ) {
     assert!(shapes.len() >= frames.len() && out.len() >= frames.len(), "no room for the results");
+    // Frames of a burst are mostly of one kind, and the quick way of each kind in one loop costs the
+    // other some registers. The shapes come before the digests, because a call in between would
+    // take the keys out of their registers for each frame.
+    if frames.first().is_some_and(|it| Shape::begins_tagged(it.bytes())) {
+        for (frame, shape) in frames.iter().zip(&mut *shapes) {
+            *shape = Shape::of_tagged(frame.bytes());
+        }
+    } else {
+        for (frame, shape) in frames.iter().zip(&mut *shapes) {
+            *shape = Shape::of(frame.bytes());
+        }
+    }
     let (tweak, with) = (Tweak::of(tweak), (masks, keys));
     match level.0 {
         Instructions::Scalar => scalar(frames, with, tweak, shapes, out, found),
@@ -85,19 +97,8 @@ pub(crate) fn digest_frames(
         // SAFETY: a level is made only by `SimdLevel::all`, which has asked the processor.
         Instructions::Aes => unsafe { x86::aes(frames, with, tweak, shapes, out, found) },
         #[cfg(target_arch = "x86_64")]
-        Instructions::Vaes => {
-            // Frames of a burst are mostly of one kind, and the quick way of each kind in one loop
-            // costs the other some registers: 8 instructions a packet.
-            let is_tagged = frames.first().is_some_and(|it| Shape::begins_tagged(it.bytes()));
-            // SAFETY: as above.
-            unsafe {
-                if is_tagged {
-                    x86::vaes(frames, with, tweak, (shapes, out), Shape::of_tagged, found);
-                } else {
-                    x86::vaes(frames, with, tweak, (shapes, out), Shape::of, found);
-                }
-            }
-        }
+        // SAFETY: as above.
+        Instructions::Vaes => unsafe { x86::vaes(frames, with, tweak, shapes, out, found) },
         #[cfg(not(target_arch = "x86_64"))]
         Instructions::Aes | Instructions::Vaes => scalar(frames, with, tweak, shapes, out, found),
     }
@@ -152,13 +153,12 @@ fn scalar(
     frames: &[PacketBuf],
     (masks, keys): (&ShapeMasks, &LineKeys),
     tweak: Tweak,
-    shapes: &mut [Shape],
+    shapes: &[Shape],
     out: &mut [u128],
     mut found: impl FnMut(u64),
 ) {
     for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
         let bytes = frame.bytes();
-        *shape = Shape::of(bytes);
         let mut line = [0; LINE];
         for ((place, byte), mask) in line.iter_mut().zip(bytes).zip(&masks.0[shape.index()]) {
             *place = byte & mask;
@@ -229,13 +229,12 @@ mod x86 {
         frames: &[PacketBuf],
         (masks, keys): (&ShapeMasks, &LineKeys),
         tweak: Tweak,
-        shapes: &mut [Shape],
+        shapes: &[Shape],
         out: &mut [u128],
         mut found: impl FnMut(u64),
     ) {
         for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
             let bytes = frame.bytes();
-            *shape = Shape::of(bytes);
             let mut short = [0; LINE];
             let line = if let Some(line) = bytes.first_chunk::<LINE>() {
                 line
@@ -275,8 +274,8 @@ mod x86 {
         frames: &[PacketBuf],
         (masks, keys): (&ShapeMasks, &LineKeys),
         tweak: Tweak,
-        (shapes, out): (&mut [Shape], &mut [u128]),
-        shape_of: impl Fn(&[u8]) -> Shape,
+        shapes: &[Shape],
+        out: &mut [u128],
         mut found: impl FnMut(u64),
     ) {
         let rounds: [__m512i; ROUNDS + 1] = [
@@ -288,7 +287,6 @@ mod x86 {
         ];
         for ((frame, shape), out) in frames.iter().zip(shapes).zip(out) {
             let bytes = frame.bytes();
-            *shape = shape_of(bytes);
             let held = _bzhi_u64(u64::MAX, bytes.len().min(LINE) as u32);
             // SAFETY: bytes beyond the frame are masked out, and masked bytes are not touched.
             let line = unsafe { _mm512_maskz_loadu_epi8(held, bytes.as_ptr().cast()) };
