@@ -42,7 +42,13 @@ class OpenFlowError(WeirError):
     """The switch refuses a message: ``OFPT_ERROR``."""
 
     def __init__(
-        self, name: str, error_type: int, code: int, data: bytes = b"", index: Optional[int] = None
+        self,
+        name: str,
+        error_type: int,
+        code: int,
+        data: bytes = b"",
+        index: Optional[int] = None,
+        advice: str = "",
     ) -> None:
         #: The specification's name of the code, such as ``OFPFMFC_TABLE_FULL``; ``unknown`` for
         #: numbers without a name.
@@ -53,8 +59,13 @@ class OpenFlowError(WeirError):
         self.data = data
         #: Which of several messages was refused, from 0.
         self.index = index
+        #: Why the switch refuses so, and what to change.
+        self.advice = advice
         place = "" if index is None else f", message {index}"
-        super().__init__(f"the switch refuses it: {name} (type {error_type}, code {code}{place})")
+        why = f": {advice}" if advice else ""
+        super().__init__(
+            f"the switch refuses it: {name} (type {error_type}, code {code}{place}){why}"
+        )
 
 
 _classes: Dict[str, Type[OpenFlowError]] = {}
@@ -71,12 +82,17 @@ def _class_of(name: str) -> Type[OpenFlowError]:
 
 
 def refused(
-    name: Optional[str], error_type: int, code: int, data: bytes, index: Optional[int]
+    name: Optional[str],
+    error_type: int,
+    code: int,
+    data: bytes,
+    index: Optional[int],
+    advice: Optional[str] = None,
 ) -> OpenFlowError:
     """The exception of an error message."""
     if name is None:
         return OpenFlowError("unknown", error_type, code, data, index)
-    return _class_of(name)(name, error_type, code, data, index)
+    return _class_of(name)(name, error_type, code, data, index, advice or "")
 
 
 def __getattr__(name: str) -> Type[OpenFlowError]:

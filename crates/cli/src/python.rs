@@ -54,16 +54,25 @@ pub(crate) struct PythonArgs {
 
 /// Why the interpreter does not run.
 #[derive(Debug)]
-pub(crate) struct NoPython {
-    program: OsString,
-    error: std::io::Error,
+pub(crate) enum NoPython {
+    /// The file with the apps is not there.
+    NoFile(OsString, std::io::Error),
+    /// The interpreter is not.
+    NoProgram(OsString, std::io::Error),
 }
 
 impl std::fmt::Display for NoPython {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let program = self.program.to_string_lossy();
-        let error = &self.error;
-        write!(f, "{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON")
+        match self {
+            Self::NoFile(file, error) => write!(f, "{}: {error}", file.to_string_lossy()),
+            Self::NoProgram(program, error) => {
+                let program = program.to_string_lossy();
+                write!(
+                    f,
+                    "{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON"
+                )
+            }
+        }
     }
 }
 
@@ -85,8 +94,15 @@ sys.exit(main())
 /// Becomes `python3 -m weir run ...`.
 ///
 /// # Errors
-/// When the interpreter cannot be started.
+/// When there is no such file, or the interpreter cannot be started.
 pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPython> {
+    // Before the interpreter looks for its package: a wrong file is the likelier mistake.
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    if let Some(file) = arguments.arguments.first().filter(|word| !is_option(word))
+        && let Err(error) = std::fs::metadata(file)
+    {
+        return Err(NoPython::NoFile(file.clone(), error));
+    }
     let mut command = Command::new(&arguments.python);
     // With --network the interpreter starts this program again.
     if let Ok(program) = std::env::current_exe() {
@@ -94,5 +110,5 @@ pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPytho
     }
     command.arg("-c").arg(START).arg("run").args(arguments.arguments);
     let error = command.exec();
-    Err(NoPython { program: arguments.python, error })
+    Err(NoPython::NoProgram(arguments.python, error))
 }

@@ -43,7 +43,7 @@ pub enum ClientError {
     #[error("{0}")]
     Encode(#[from] wire::EncodeError),
     /// The peer answers the request with an error.
-    #[error("the switch refuses: {}", error_name(*version, error))]
+    #[error("the switch refuses: {}", error.explained(*version))]
     Refused {
         /// The version of the connection, which gives the numbers their meaning.
         version: Version,
@@ -96,8 +96,5 @@ impl ClientError {
 /// An error message for people: its name, or its numbers where it has none.
 #[must_use]
 pub fn error_name(version: Version, error: &ErrorMessage) -> String {
-    match error.error(version) {
-        Some(known) => known.name().to_owned(),
-        None => format!("error of type {}, code {}", error.error_type, error.code),
-    }
+    error.name(version)
 }

@@ -15,7 +15,7 @@ pub enum HandleError {
     #[error("switch {0} does not take what it is sent: its queue is full")]
     Full(DatapathId),
     /// The switch answers with an error.
-    #[error("the switch refuses message {index}: {}", error_name(*version, error))]
+    #[error("the switch refuses message {index}: {}", error.explained(*version))]
     Refused {
         /// The place of the message, counted from zero.
         index: usize,
@@ -59,12 +59,4 @@ pub enum HandleError {
     /// A blocking call on a thread that serves switches, which would stop it for good.
     #[error("a handler must not wait for a switch: use the calls of `Switch`, or another thread")]
     WouldBlock,
-}
-
-/// An error message for people: its name, or its numbers where it has none.
-fn error_name(version: Version, error: &ErrorMessage) -> String {
-    match error.error(version) {
-        Some(known) => known.name().to_owned(),
-        None => format!("error of type {}, code {}", error.error_type, error.code),
-    }
 }

@@ -3,7 +3,7 @@
 
 use client::{AsyncClient, ClientError, ClientSettings, LoadOutcome, RefusalReason};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
-use openflow::{Error, Message, Version, Xid};
+use openflow::{Message, Version, Xid};
 
 use super::failure::Failure;
 
@@ -140,18 +140,7 @@ impl From<ClientError> for Failure {
 
 /// An error message, for people.
 pub(super) fn refusal(version: Version, error: &ErrorMessage) -> String {
-    match error.error(version) {
-        Some(known @ Error::BadRequestBadType) => format!(
-            "the switch refuses it: {} (it does not know the request; a switch of ours that was \
-             started with --forward has no flow tables)",
-            known.name()
-        ),
-        Some(known) => format!("the switch refuses it: {}", known.name()),
-        None => {
-            let ErrorMessage { error_type, code, .. } = error;
-            format!("the switch refuses it: error of type {error_type}, code {code}")
-        }
-    }
+    format!("the switch refuses it: {}", error.explained(version))
 }
 
 /// The switch has answered something else.

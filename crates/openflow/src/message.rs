@@ -243,6 +243,24 @@ impl ErrorMessage {
     pub fn error(&self, version: Version) -> Option<Error> {
         Error::from_numbers(version, self.error_type, self.code)
     }
+
+    /// Its name for people, or its numbers where no row has them.
+    #[must_use]
+    pub fn name(&self, version: Version) -> String {
+        match self.error(version) {
+            Some(known) => known.name().to_owned(),
+            None => format!("error of type {}, code {}", self.error_type, self.code),
+        }
+    }
+
+    /// The same with the row's clause: why, and what to do.
+    #[must_use]
+    pub fn explained(&self, version: Version) -> String {
+        match self.error(version) {
+            Some(known) => format!("{} ({})", known.name(), known.advice()),
+            None => self.name(version),
+        }
+    }
 }
 
 /// The body of an experimenter (vendor) message.

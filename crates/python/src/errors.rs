@@ -56,9 +56,9 @@ pub(crate) fn refused(
     error: &ErrorMessage,
     index: Option<usize>,
 ) -> PyErr {
-    let name = error.error(version).map(openflow::Error::name);
-    let data = PyBytes::new(py, &error.data);
-    let arguments = (name, error.error_type, error.code, data, index);
+    let (row, data) = (error.error(version), PyBytes::new(py, &error.data));
+    let (name, advice) = row.map(|row| (row.name(), row.advice())).unzip();
+    let arguments = (name, error.error_type, error.code, data, index, advice);
     match module(py).and_then(|module| module.getattr("refused")?.call1(arguments)) {
         Ok(value) => PyErr::from_value(value),
         Err(error) => error,

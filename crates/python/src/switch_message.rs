@@ -98,6 +98,8 @@ class! {
     } |it| {
         /// The specification's name, such as `OFPFMFC_TABLE_FULL`; `"unknown"` for other numbers.
         name: &'static str = it.inner.error(it.version).map_or("unknown", openflow::Error::name);
+        /// Why it is refused, and what to change; `""` for other numbers.
+        advice: &'static str = it.inner.error(it.version).map_or("", openflow::Error::advice);
         /// The type's number.
         r#type: u16 = it.inner.error_type;
         /// The code's number.

@@ -3,9 +3,8 @@
 use crate::services::{EventFeed, NetworkEvents, SeenEvent};
 use controller::{ControllerEvent, EventError, EventReceiver, Handle, HostEvent, LinkEvent};
 use controller::{SwitchPort, TopologyHost, TopologyLink};
-use openflow::message::ErrorMessage;
+use openflow::PortNo;
 use openflow::port::{PortReason, PortState, PortStatus};
-use openflow::{DatapathId, PortNo};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -69,8 +68,10 @@ fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
             ("flow-removed", Some(*dpid), text)
         }
         ControllerEvent::Error { dpid, xid, error } => {
-            let name = error_name(handle, *dpid, error);
-            let text = format!("switch {dpid} refuses message {}: {name}", xid.0);
+            let (info, number) = (handle.switch(*dpid), xid.0);
+            let gone = || format!("error of type {}, code {}", error.error_type, error.code);
+            let why = info.map_or_else(gone, |info| error.explained(info.version));
+            let text = format!("switch {dpid} refuses message {number}: {why}");
             ("error", Some(*dpid), text)
         }
         ControllerEvent::Link(LinkEvent::Up(link)) => {
@@ -122,13 +123,6 @@ fn of_port(status: &PortStatus) -> String {
         PortReason::Modify | PortReason::Unknown(_) => "is up",
     };
     format!("port {} ({}) {what}", port.port_no, port.name)
-}
-
-fn error_name(handle: &Handle, dpid: DatapathId, error: &ErrorMessage) -> String {
-    let version = handle.switch(dpid).map(|info| info.version);
-    let row = version.and_then(|version| error.error(version));
-    let unnamed = || format!("error type {}, code {}", error.error_type, error.code);
-    row.map_or_else(unnamed, |row| row.name().to_owned())
 }
 
 fn at(place: SwitchPort) -> String {

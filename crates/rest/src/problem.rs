@@ -82,18 +82,13 @@ impl Problem {
     /// The switch refuses a message: the one with this index of those that the request became.
     #[must_use]
     pub fn refused(version: Version, index: usize, xid: Option<Xid>, error: &ErrorMessage) -> Self {
-        let name = error.error(version).map(Error::name);
-        let words = match name {
-            Some(name) => format!("the switch refuses it: {name}"),
-            None => format!(
-                "the switch refuses it with an error of type {} and code {}",
-                error.error_type, error.code
-            ),
-        };
+        let row = error.error(version);
+        let words = format!("the switch refuses it: {}", error.explained(version));
         let shown = json!({
             "type": error.error_type,
             "code": error.code,
-            "name": name,
+            "name": row.map(Error::name),
+            "advice": row.map(Error::advice),
             "experimenter": error.experimenter,
             "xid": xid.map(|xid| xid.0),
             "message": index,
@@ -156,6 +151,10 @@ impl Problem {
                             "type": ["string", "null"],
                             "description": "The specification's name of the code.",
                         },
+                        "advice": {
+                            "type": ["string", "null"],
+                            "description": "Why the switch refuses so, and what to change.",
+                        },
                         "experimenter": {
                             "type": ["integer", "null"],
                             "description": "Whose error it is, when it is an experimenter's.",
@@ -195,13 +194,15 @@ mod tests {
         assert_eq!(shown["openflow"]["xid"], 77);
         assert_eq!(shown["openflow"]["name"], "OFPFMFC_OVERLAP");
         assert_eq!(shown["openflow"]["message"], 1);
+        assert_eq!(shown["openflow"]["advice"], Error::FlowModOverlap.advice());
+        assert!(problem.words().contains(Error::FlowModOverlap.advice()), "{shown}");
     }
 
     #[test]
     fn error_without_a_row_is_shown_by_its_numbers() {
         let error = ErrorMessage { error_type: 99, code: 7, experimenter: None, data: Vec::new() };
         let shown = Problem::refused(Version::V1_3, 0, None, &error).to_value();
-        assert!(shown["error"].as_str().unwrap().contains("type 99 and code 7"), "{shown}");
+        assert!(shown["error"].as_str().unwrap().contains("type 99, code 7"), "{shown}");
         assert!(shown["openflow"]["name"].is_null());
     }
 }

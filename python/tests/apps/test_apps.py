@@ -307,6 +307,8 @@ class CoroutineTest(unittest.TestCase):
         sw.packet_in()
         self.assertIsInstance(app.caught, weir.OpenFlowError)
         self.assertEqual((app.caught.name, app.caught.error_type), ("OFPFMFC_TABLE_FULL", 5))
+        self.assertIn("the table is full", app.caught.advice)
+        self.assertIn(app.caught.advice, str(app.caught))
         sw.refuse_next("OFPFMFC_OVERLAP")
         with self.assertRaises(weir.errors.OFPFMFC_OVERLAP):
             sw.packet_in()

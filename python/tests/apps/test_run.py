@@ -293,7 +293,7 @@ class RunTest(unittest.TestCase):
             switch.send(ERROR, b"\0\3\0\1", xid)
             xid, _ = switch.expect(BARRIER_REQUEST)
             switch.send(BARRIER_REPLY, xid=xid)
-            running.line("refused: .*OFPFMFC_OVERLAP")
+            running.line("refused: .*OFPFMFC_OVERLAP .*: another entry .*: change the priority")
             xid, _ = switch.expect(FLOW_MOD)
             switch.send(ERROR, b"\0\3\0\0", xid)
             running.line("told: OFPFMFC_TABLE_FULL")
@@ -533,6 +533,12 @@ class RunTest(unittest.TestCase):
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("pip install .", done.stderr)
+        # A file that is not there comes first, whatever the interpreter lacks.
+        nowhere = [*command[:3], f"{bare}/bin/python", "/no/such.py"]
+        done = subprocess.run(nowhere, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "weir run: /no/such.py: No such file")
+        self.assertNotIn("pip install", done.stderr)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ use openflow::message::ErrorMessage;
 use openflow::{Message, Version, Xid};
 
 use crate::core::{Came, Core, Operation};
-use crate::error::{ClientError, error_name};
+use crate::error::ClientError;
 
 /// Refusals that are kept of one load; beyond them they are counted.
 const REFUSALS_MAX: usize = 1_000;
@@ -51,7 +51,7 @@ pub enum RefusalReason {
 impl std::fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Error(version, error) => f.write_str(&error_name(*version, error)),
+            Self::Error(version, error) => f.write_str(&error.explained(*version)),
             Self::NotEncodable(why) => f.write_str(why),
         }
     }

@@ -53,7 +53,10 @@ fn a_file_of_flows_is_added_and_its_faults_are_reported_by_line() {
     );
     let (_, err) = switch.ctl_ends(1, &["add-flows", &odd]);
     assert!(
-        err.contains(&format!("{odd}:2: the switch refuses it: OFPBAC_BAD_OUT_GROUP")),
+        err.contains(&format!(
+            "{odd}:2: the switch refuses it: OFPBAC_BAD_OUT_GROUP ({})",
+            openflow::Error::BadActionBadOutGroup.advice()
+        )),
         "{err}"
     );
     assert!(

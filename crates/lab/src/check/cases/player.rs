@@ -91,6 +91,8 @@ fn is_unsupported(error: &str) -> bool {
     let families = ["OFPBRC_", "OFPBAC_", "OFPBIC_", "OFPBMC_"];
     let ends = [
         "UNSUPPORTED",
+        // The name of 1.0's UNSUPPORTED since 1.1.
+        "OFPFMFC_UNKNOWN",
         "_FULL",
         "_BAD_TABLE_ID",
         "_BAD_FLAGS",

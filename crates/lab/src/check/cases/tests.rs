@@ -200,6 +200,7 @@ fn a_refusal_that_says_so_is_not_supported_and_another_fails() {
         (Error::BadMatchBadField, CaseVerdict::NotSupported),
         (Error::BadInstructionUnsupInst, CaseVerdict::NotSupported),
         (Error::FlowModTableFull, CaseVerdict::NotSupported),
+        (Error::FlowModUnknown, CaseVerdict::NotSupported),
         (Error::FlowModOverlap, CaseVerdict::Failed),
     ] {
         let mut switch = Wire { refuses: Some(error), ..Wire::default() };
