@@ -3,11 +3,12 @@
 //! Its tasks may run on several threads. An [`AcceptedConnection`] gives its place back when it is
 //! dropped, however its task ends, so that no place is lost. What a peer has done is noted in its
 //! own place and read only when the listener is full, so that a turn of a connection never waits
-//! for another connection.
+//! for another connection. All connections together take a bounded amount of memory: above it the
+//! largest one of the address that takes the most ends.
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -23,6 +24,10 @@ use crate::driver::now;
 #[derive(Debug)]
 pub struct ConnectionGate {
     limits: AdmissionLimits,
+    /// Memory of all connections, at most.
+    bytes_max: usize,
+    /// Their memory, as of their latest reports.
+    bytes: AtomicUsize,
     places: Mutex<Places>,
     evicted_count: AtomicU64,
     /// Notified when a half-open place has become free.
@@ -36,8 +41,10 @@ struct Places {
 }
 
 /// State that a connection shares with the gate.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Place {
+    source: Source,
+    bytes: AtomicUsize,
     is_evicted: AtomicBool,
     evicted: Notify,
     /// As of the latest report.
@@ -63,12 +70,14 @@ pub struct AcceptedConnection {
 }
 
 impl ConnectionGate {
-    /// No connections.
+    /// No connections; all together may take `bytes_max` bytes of memory.
     #[must_use]
-    pub fn new(limits: AdmissionLimits) -> Arc<Self> {
+    pub fn new(limits: AdmissionLimits, bytes_max: usize) -> Arc<Self> {
         let places = Places { admission: Admission::new(limits), by_id: HashMap::new() };
         Arc::new(Self {
             limits,
+            bytes_max,
+            bytes: AtomicUsize::new(0),
             places: Mutex::new(places),
             evicted_count: AtomicU64::new(0),
             freed: Notify::new(),
@@ -81,7 +90,7 @@ impl ConnectionGate {
         loop {
             let decision = lock(&self.places).admission.admit(source, now());
             match decision {
-                AdmissionDecision::Now(id, evicted) => return self.accept(id, evicted),
+                AdmissionDecision::Now(id, evicted) => return self.accept(id, source, evicted),
                 AdmissionDecision::Later(at) => tokio::select! {
                     () = self.freed.notified() => {}
                     () = tokio::time::sleep_until(tokio::time::Instant::from_std(at)) => {}
@@ -93,10 +102,17 @@ impl ConnectionGate {
     fn accept(
         self: &Arc<Self>,
         id: AdmissionId,
+        source: Source,
         evicted: Option<AdmissionId>,
     ) -> AcceptedConnection {
         self.evict(evicted);
-        let place = Arc::new(Place::default());
+        let place = Arc::new(Place {
+            source,
+            bytes: AtomicUsize::new(0),
+            is_evicted: AtomicBool::new(false),
+            evicted: Notify::new(),
+            progress: Mutex::new(None),
+        });
         lock(&self.places).by_id.insert(id, Arc::clone(&place));
         AcceptedConnection {
             gate: Arc::clone(self),
@@ -115,7 +131,46 @@ impl ConnectionGate {
             self.evicted_count.fetch_add(1, Ordering::Relaxed);
             place.is_evicted.store(true, Ordering::Release);
             place.evicted.notify_one();
+            // It ends soon; until then nobody else is to end for it.
+            self.note_bytes(&place, 0);
         }
+    }
+
+    /// The memory of all connections in bytes, as of their latest reports.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of the memory of a connection; gives that of all.
+    fn note_bytes(&self, place: &Place, bytes: usize) -> usize {
+        let before = place.bytes.swap(bytes, Ordering::Relaxed);
+        // In this order no other thread finds less than nothing.
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_sub(before, Ordering::Relaxed) - before
+    }
+
+    /// Ends the largest connection of the address whose connections take the most memory.
+    fn evict_largest(&self) {
+        let largest = {
+            let mut places = lock(&self.places);
+            if self.bytes() <= self.bytes_max {
+                return;
+            }
+            let of = |place: &Place| place.bytes.load(Ordering::Relaxed);
+            let mut by_source: HashMap<Source, usize> = HashMap::new();
+            for place in places.by_id.values() {
+                *by_source.entry(place.source).or_default() += of(place);
+            }
+            let order = |place: &Place| (by_source.get(&place.source).copied(), of(place));
+            let largest = places.by_id.iter().max_by_key(|(_, place)| order(place));
+            let largest = largest.map(|(id, _)| *id);
+            if let Some(id) = largest {
+                places.admission.remove(id);
+            }
+            largest
+        };
+        self.evict(largest);
     }
 
     /// The number of connections evicted so far.
@@ -164,8 +219,16 @@ impl AcceptedConnection {
     }
 
     /// Takes note of what the peer has done; to be called whenever bytes have been received, and
-    /// whenever reading stops or goes on. `is_used` is explained at [`PeerProgress`].
-    pub fn report(&self, connection: &Connection, is_used: bool) {
+    /// whenever reading stops or goes on. `is_used` is explained at [`PeerProgress`];
+    /// `bytes_beside` is the memory that its owner keeps for it, beside the connection's buffers.
+    pub fn report(&self, connection: &Connection, is_used: bool, bytes_beside: usize) {
+        if self.is_evicted() {
+            return;
+        }
+        let bytes = connection.buffer_bytes().saturating_add(bytes_beside);
+        if self.gate.note_bytes(&self.place, bytes) > self.gate.bytes_max {
+            self.gate.evict_largest();
+        }
         let count = connection.counters().messages_received;
         let last_message = match self.last_message.get() {
             Some((before, at)) if before == count => at,
@@ -197,6 +260,7 @@ impl Drop for AcceptedConnection {
         let mut places = lock(&self.gate.places);
         places.admission.remove(self.id);
         places.by_id.remove(&self.id);
+        self.gate.note_bytes(&self.place, 0);
         drop(places);
         self.gate.freed.notify_one();
     }
@@ -235,16 +299,48 @@ mod tests {
     fn a_peer_that_is_not_read_keeps_its_place() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 1 });
+            let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 1 }, usize::MAX);
             let mut connection = half_a_message();
             let accepted = gate.admit(Source::Local).await;
             accepted.mark_up().unwrap();
             connection.hold_input(true, now());
-            accepted.report(&connection, false);
+            accepted.report(&connection, false, 0);
             assert_eq!(serves_a_newcomer(&gate), Err(NotServed::Full(1)));
             connection.hold_input(false, now());
-            accepted.report(&connection, false);
+            accepted.report(&connection, false, 0);
             assert_eq!(serves_a_newcomer(&gate), Ok(true));
+        });
+    }
+
+    #[test]
+    fn memory_is_bounded_over_all_and_the_greediest_ends() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let gate = ConnectionGate::new(AdmissionLimits { half_open: 9, up: 9 }, 1_000_000);
+            let connection = Connection::new(ConnectionSettings::new(Side::Controller), now());
+            let mut peers = Vec::new();
+            for host in [1, 1, 1, 2] {
+                let peer = gate.admit(Source::Address([192, 0, 2, host].into())).await;
+                peer.mark_up().unwrap();
+                peers.push(peer);
+            }
+            let evicted = |peers: &[super::AcceptedConnection]| -> Vec<bool> {
+                peers.iter().map(super::AcceptedConnection::is_evicted).collect()
+            };
+            for (peer, bytes) in peers.iter().zip([200_000, 300_000, 100_000, 400_000]) {
+                peer.report(&connection, true, bytes);
+            }
+            assert_eq!((evicted(&peers), gate.bytes()), (vec![false; 4], 1_000_000));
+            peers[3].report(&connection, true, 450_000);
+            let expected = [false, true, false, false];
+            assert_eq!(evicted(&peers), expected, "the largest of those that take the most");
+            assert_eq!(gate.bytes(), 750_000);
+            peers[1].report(&connection, true, 900_000);
+            assert_eq!(gate.bytes(), 750_000, "it is on its way out");
+            peers.pop();
+            assert_eq!(gate.bytes(), 300_000);
+            peers.clear();
+            assert_eq!(gate.bytes(), 0);
         });
     }
 
@@ -252,7 +348,7 @@ mod tests {
     fn places_come_back_however_a_connection_ends() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 2 });
+            let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 2 }, usize::MAX);
             for _ in 0..3 {
                 let up = gate.admit(Source::Local).await;
                 up.mark_up().unwrap();

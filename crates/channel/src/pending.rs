@@ -173,6 +173,12 @@ impl<T> Pending<T> {
         self.waiting.len()
     }
 
+    /// The bytes of all replies of which a part has come, as the peer sent them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Whether no request is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -82,8 +82,7 @@ impl ControllerCommand {
         controller::cli::run_beside(&self.controller, before, |handle, topology| {
             let server = self.rest.start(handle, topology, Some(routers))?;
             if let Some(server) = &server {
-                // Whoever started the controller may have closed its standard error.
-                drop(writeln!(std::io::stderr(), "REST on http://{}", server.address()));
+                channel::log_line(&format!("REST on http://{}", server.address()));
             }
             anyhow::Ok(server)
         })
@@ -113,10 +112,13 @@ Examples:
 
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| shell::best_first(error).exit());
-    if let Err(error) = log::start(arguments.log.as_deref()) {
-        print_line(format_args!("weir: --log: {error}"));
-        return ExitCode::from(2);
-    }
+    let _log = match log::start(arguments.log.as_deref()) {
+        Ok(log) => log,
+        Err(error) => {
+            print_line(format_args!("weir: --log: {error}"));
+            return ExitCode::from(2);
+        }
+    };
     match arguments.program {
         Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
         Program::Ctl(arguments) => {
@@ -151,9 +153,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// A line on standard error. A closed one must not make a panic of an error.
+/// A line on standard error, after those of the log. It waits for its reader for a moment only.
 fn print_line(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    channel::log_line(&line.to_string());
+    channel::flush_log(log::END_WITHIN);
 }
 
 /// Exit code 0, or the error on standard error and exit code 1.

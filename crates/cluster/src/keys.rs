@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `members/base` | what is added to revisions to make generation ids | nothing |
 //! | `members/node/NODE` | `member` or `leaving` | the node's lease |
-//! | `members/reach/DPID/NODE` | nothing, or `knows`: the node reaches the switch | the node's lease |
+//! | `members/reach/DPID/NODE` | nothing or `knows`: it reaches the switch | the node's lease |
 //! | `members/owner/DPID` | who is to be master, and who handed over to it | its lease |
 //! | `members/served/DPID` | the owner's confirmed generation id | the owner's lease |
 //! | `state/APP/KEY` | what an app has put there | nothing |

@@ -132,8 +132,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A node that knows nothing yet. `ttl` is that of its lease, `first_base` the base of a cluster
-    /// that begins at `now`.
+    /// A node that knows nothing yet. `ttl` is that of its lease, `first_base` the base of a
+    /// cluster that begins at `now`.
     pub(crate) fn new(
         me: KeyName,
         prefix: &str,

@@ -254,6 +254,11 @@ impl Answers {
         expired
     }
 
+    /// Bytes of the answers of which a part has come, as the switch sent them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pending.bytes()
+    }
+
     /// The connection is over.
     pub(crate) fn fail_all(&mut self, error: &HandleError) {
         let all: Vec<Xid> = self.of_handles.keys().copied().collect();

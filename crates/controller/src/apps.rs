@@ -28,7 +28,7 @@ mod traffic_monitor;
 pub use config::{AppConfig, AppConfigError};
 pub use config_values::{MatchText, NetworkPrefix, StationMac, SwitchId};
 pub use firewall::{Firewall, FirewallAction, FirewallConfig, FirewallRule};
-pub use flow_exporter::{ExporterError, FlowExporter, FlowExporterConfig, MetricsServer, Samples};
+pub use flow_exporter::{ExporterError, FlowExporter, FlowExporterConfig, Samples, serve_metrics};
 pub use hub::Hub;
 pub use idle::Idle;
 pub use learning_switch::LearningSwitch;
@@ -261,7 +261,7 @@ impl AppName {
             }
             Self::FlowExporter => {
                 let (config, samples) = (config.flow_exporter, Arc::new(Samples::default()));
-                let server = MetricsServer::start(config.listen, Arc::clone(&samples))?;
+                let server = serve_metrics(config.listen, Arc::clone(&samples))?;
                 let server = Arc::new(server);
                 AppList::one(move || {
                     let app = FlowExporter::new(config, Arc::clone(&samples));

@@ -18,7 +18,6 @@ use channel::{Endpoint, TlsFiles};
 use clap::Args;
 use cluster::{ClusterSettings, Sharing};
 use openflow::Version;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -227,12 +226,7 @@ pub fn run_beside<T, E: From<Error>>(
     if let Err(error) = files::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    let report: StatusWriter = Arc::new(|line| {
-        // The program that started the controller may have closed its standard error; switches are
-        // served all the same, which is why this is no `eprintln`.
-        let written = writeln!(std::io::stderr(), "{line}");
-        drop(written);
-    });
+    let report: StatusWriter = Arc::new(channel::log_line);
     let apps = args.ready_apps(&report).map_err(Error::from)?;
     let list = match before {
         Some(before) => before.then(apps.list),

@@ -33,11 +33,15 @@ use probe::Probe;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A new port is probed every second, this many times.
 const FIRST_PROBES: u32 = 5;
+/// Probes of one switch in a second: one with more ports is probed in turns, so that it neither
+/// holds up the others nor fills its own queue.
+const PROBES_MAX: usize = 4_096;
 /// The entry that brings probes to the controller is sent again after this number of ticks: apps
 /// behind this one clear the tables when they start, and people do.
 const ENTRY_TICKS: u64 = 10;
@@ -99,6 +103,8 @@ pub struct Discovery {
 struct Probing {
     ticks: u64,
     ports: BTreeMap<PortNo, PortProbing>,
+    /// The port at which the probes of the next turn begin.
+    next: PortNo,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,25 +135,33 @@ impl Discovery {
         }
     }
 
-    /// Sends the probes that are due.
-    fn probe(&mut self, sw: &mut Switch) {
+    /// Sends the probes that are due of these ports, the first of which was not reached last time.
+    fn probe(&mut self, sw: &mut Switch, ports: RangeInclusive<PortNo>) {
         let (dpid, now) = (sw.dpid(), sw.now());
         // Until the cluster's key is known nothing is sent that the other nodes would not know.
         let Some((key, sent_at)) = self.keys.at(now) else { return };
         let Some(probing) = self.switches.get_mut(&dpid) else { return };
-        let ports = sw.ports().values().filter(|desc| is_probed(desc.port_no) && is_up(desc));
-        let ports: Vec<_> = ports.map(|desc| (desc.port_no, desc.hw_addr)).collect();
-        probing.ports.retain(|port, _| ports.iter().any(|(up, _)| up == port));
-        let ttl_s = u16::try_from(self.config.lifetimes().link.as_secs()).unwrap_or(u16::MAX);
-        for (port, hw_addr) in ports {
-            let state = probing.ports.entry(port).or_default();
+        let begin = probing.next.clamp(*ports.start(), *ports.end());
+        let all = sw.ports();
+        let in_turn = all.range(begin..=*ports.end()).chain(all.range(*ports.start()..begin));
+        let mut due = Vec::new();
+        for (port, desc) in in_turn.filter(|(_, desc)| is_probed(desc.port_no) && is_up(desc)) {
+            let state = probing.ports.entry(*port).or_default();
             if now < state.due {
                 continue;
+            }
+            if due.len() == PROBES_MAX {
+                probing.next = *port;
+                break;
             }
             state.sent = state.sent.saturating_add(1);
             let is_new = state.sent <= FIRST_PROBES;
             let pause = if is_new { Duration::from_secs(1) } else { self.config.probe_interval() };
             state.due = now + pause;
+            due.push((*port, desc.hw_addr));
+        }
+        let ttl_s = u16::try_from(self.config.lifetimes().link.as_secs()).unwrap_or(u16::MAX);
+        for (port, hw_addr) in due {
             let from = SwitchPort { dpid, port };
             let data = Probe { from, sent_at }.frame(source(hw_addr), ttl_s, key);
             let (in_port, actions) = (PortNo::CONTROLLER, vec![Action::output(port)]);
@@ -183,7 +197,7 @@ impl App for Discovery {
         self.publish(changes);
         self.switches.insert(sw.dpid(), Probing::default());
         sw.flow_mod(entry());
-        self.probe(sw);
+        self.probe(sw, ALL_PORTS);
     }
 
     fn switch_down(&mut self, dpid: DatapathId) {
@@ -200,7 +214,12 @@ impl App for Discovery {
             }
         };
         self.publish(changes);
-        self.probe(sw);
+        if let Some(probing) = self.switches.get_mut(&dpid)
+            && !sw.ports().get(&port).is_some_and(is_up)
+        {
+            probing.ports.remove(&port);
+        }
+        self.probe(sw, port..=port);
     }
 
     fn packet_in(&mut self, sw: &mut Switch, packet_in: &PacketIn) {
@@ -222,10 +241,13 @@ impl App for Discovery {
             }
             probing.ticks += 1;
         }
-        self.probe(sw);
+        self.probe(sw, ALL_PORTS);
         self.publish(self.topology.expire(&self.config.lifetimes(), sw.now()));
     }
 }
+
+/// The ports of a switch.
+const ALL_PORTS: RangeInclusive<PortNo> = PortNo(0)..=PortNo(u32::MAX);
 
 /// Whether it can be the end of a link: a port's number, and not the switch's own stack.
 fn is_probed(port: PortNo) -> bool {

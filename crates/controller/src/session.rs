@@ -19,6 +19,18 @@ use std::time::{Duration, Instant};
 /// A switch must have sent its features and ports within this time.
 pub(crate) const READY_DEADLINE: Duration = Duration::from_secs(15);
 
+/// About the memory that a port takes.
+const PORT_BYTES: usize = 512;
+
+/// An answer in memory is about this many times as large as on the wire.
+const ANSWER_FACTOR: usize = 3;
+
+/// Most that a switch with many ports waits until handles see a change of them.
+const PORTS_SHOWN_EVERY: Duration = Duration::from_millis(500);
+
+/// Ports of a switch whose handles see each change at once.
+const PORTS_SHOWN_AT_ONCE: usize = 1_024;
+
 /// A session's part in the cluster.
 #[derive(Debug)]
 pub(crate) struct Standby {
@@ -43,6 +55,8 @@ pub struct Session {
     pub(crate) is_role_checked: bool,
     /// The time since which the connection is full while commands wait.
     pub(crate) stalled_since: Option<Instant>,
+    /// When handles saw the ports last.
+    pub(crate) ports_shown: Instant,
     /// The counts of the switch that are in the shard's already.
     pub(crate) counted: Counted,
     outcomes: Vec<Outcome>,
@@ -126,6 +140,7 @@ impl Session {
             answers: Answers::new(bounds),
             is_role_checked: false,
             stalled_since: None,
+            ports_shown: now,
             counted: Counted::default(),
             outcomes: Vec::new(),
         }
@@ -146,6 +161,18 @@ impl Session {
             | Phase::Ready(_)
             | Phase::Over => None,
         }
+    }
+
+    /// About the memory that is kept for the switch: its ports, with the copies of apps and
+    /// handles, and what has come of answers, which is a few times as large as on the wire.
+    pub(crate) fn bytes(&self) -> usize {
+        let ports = match &self.phase {
+            Phase::Ports(switch) | Phase::Standby(switch) | Phase::Ready(switch) => {
+                switch.ports().len()
+            }
+            Phase::Unknown | Phase::Migrating(_) | Phase::Over => 0,
+        };
+        PORT_BYTES * ports + ANSWER_FACTOR * self.answers.bytes()
     }
 
     /// The entry that wakes the main connection of a switch that is ready.
@@ -185,6 +212,16 @@ impl Session {
         self.report(Outcome::Refused(reason));
         connection.close();
     }
+}
+
+/// Whether it is time to show handles the changed ports of a switch that has so many: all that they
+/// see is copied at the next change. `shown` is the time of the last time.
+pub(crate) fn may_show_ports(shown: &mut Instant, ports: usize, now: Instant) -> bool {
+    let may = ports <= PORTS_SHOWN_AT_ONCE || now >= *shown + PORTS_SHOWN_EVERY;
+    if may {
+        *shown = now;
+    }
+    may
 }
 
 impl fmt::Display for Outcome {

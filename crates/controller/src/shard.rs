@@ -17,7 +17,7 @@ use crate::events::{ControllerEvent, RoleReason};
 use crate::handle::Handle;
 use crate::info::SwitchInfo;
 use crate::options::Options;
-use crate::session::{Counted, Outcome, Phase, READY_DEADLINE, Session};
+use crate::session::{Counted, Outcome, Phase, READY_DEADLINE, Session, may_show_ports};
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::switch::Switch;
@@ -466,7 +466,10 @@ impl Shard {
             self.stats.beyond_bounds += counted.beyond_bounds - session.counted.beyond_bounds;
             session.counted = counted;
             if !session.is_auxiliary {
-                if switch.take_has_new_ports() {
+                if switch.has_new_ports()
+                    && may_show_ports(&mut session.ports_shown, switch.ports().len(), now)
+                {
+                    switch.take_has_new_ports();
                     entry.update_info(|info| info.ports = switch.shared_ports());
                 }
                 if entry.has_commands() {

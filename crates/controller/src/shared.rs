@@ -12,6 +12,7 @@ use crate::mastership::Mastership;
 use crate::options::Options;
 use crate::stats::Stats;
 use crate::watchers::Watchers;
+use channel::ConnectionLog;
 use openflow::DatapathId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     /// See [`Options::busy_poll`].
     pub(crate) busy_poll: Duration,
     pub(crate) watchers: Watchers,
+    /// The limits of the lines that peers can cause.
+    pub(crate) log: ConnectionLog,
     switches: RwLock<BTreeMap<DatapathId, Arc<SwitchEntry>>>,
     shards: Vec<ShardMailbox>,
     /// Of the thread that greets and serves no switch.
@@ -94,6 +97,7 @@ impl Shared {
             },
             busy_poll: options.busy_poll,
             watchers: Watchers::new(),
+            log: ConnectionLog::default(),
             switches: RwLock::default(),
             shards: mailboxes,
             front_stats: Mutex::default(),

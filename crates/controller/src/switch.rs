@@ -277,6 +277,11 @@ impl Switch {
         Arc::clone(&self.ports)
     }
 
+    /// Whether the ports have changed since handles saw them last.
+    pub(crate) fn has_new_ports(&self) -> bool {
+        self.has_new_ports
+    }
+
     /// Whether the ports have changed since this was asked last.
     #[inline]
     pub(crate) fn take_has_new_ports(&mut self) -> bool {

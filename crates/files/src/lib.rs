@@ -1,5 +1,5 @@
 //! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]);
-//! raises the process's limit of open files.
+//! raises the process's limit of open files, and gives its free memory back.
 //!
 //! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
 //! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
@@ -11,12 +11,13 @@
 //! let error = read_text("/dev/urandom".as_ref(), CONFIG_MAX).unwrap_err();
 //! assert_eq!(error.to_string(), "is a device; give a regular file or a pipe");
 //! ```
-#![forbid(unsafe_code)]
 
 mod limits;
+mod memory;
 pub mod proc;
 
 pub use limits::raise_open_files;
+pub use memory::release_free_memory;
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};

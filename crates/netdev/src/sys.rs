@@ -13,7 +13,6 @@ pub(crate) mod host_use;
 pub(crate) mod ifreq;
 pub mod link;
 pub(crate) mod link_modes;
-pub mod memory;
 pub mod monitor;
 mod netlink;
 pub mod netns;

@@ -25,6 +25,8 @@ pub struct InstructionRow {
     pub keys: &'static [ArgumentKey],
     /// The types of its arguments.
     pub arguments: &'static [ArgumentType],
+    /// Their documentation where they have names; a single one is what the instruction says.
+    pub argument_docs: &'static [&'static str],
     /// Type numbers.
     pub numbers: Numbers<u16>,
     /// The time at which its actions run.
@@ -71,6 +73,7 @@ macro_rules! instructions {
             ryu: $ryu,
             keys: argument_keys!($($keys)*),
             arguments: &[$(<$arg as Argument>::TYPE)? $($(<$fty as Argument>::TYPE),+)?],
+            argument_docs: &[$($(concat!($($fdoc),*)),+)?],
             numbers: numbers!($($numbers)+),
             actions: ActionsRun::$actions,
             syntax: $syntax,

@@ -110,6 +110,19 @@ mod tests {
     }
 
     #[test]
+    fn arguments_of_actions_have_the_documentation_of_their_rows() {
+        let document = document(&all_rows(), false);
+        let of = |action: &str, argument: &str| {
+            let schema = &document["components"]["schemas"][action]["properties"][argument];
+            schema["description"].as_str().unwrap_or_default().to_owned()
+        };
+        let expected = "Bytes for a packet-in; `MAX_LEN_NO_BUFFER` for all of them.";
+        assert_eq!(of("OUTPUT", "max_len"), expected);
+        assert_eq!(of("SET-NW-TTL", "nw_ttl"), "Set the IP TTL or hop limit.");
+        assert_eq!(of("WRITE-METADATA", "metadata_mask"), "A bit for each one that is written.");
+    }
+
+    #[test]
     fn every_reference_leads_to_a_schema() {
         let document = document(&all_rows(), false);
         let text = document.to_string();

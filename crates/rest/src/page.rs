@@ -7,6 +7,7 @@
 use crate::problem::Problem;
 use crate::services::{SeenEvent, Services};
 use axum::Router;
+use axum::extract::Extension;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +17,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use web::Client;
 
 /// Pages that follow the events at a time.
 const FOLLOWERS_MAX: usize = 32;
@@ -52,32 +53,29 @@ fn of(kind: &'static str, text: &'static str) -> Response {
 
 /// The events.
 pub(crate) fn events(services: &Arc<Services>) -> Router {
-    let (services, places) = (Arc::clone(services), Arc::new(Semaphore::new(FOLLOWERS_MAX)));
-    let follow = move || {
-        let (services, place) = (Arc::clone(&services), Arc::clone(&places).try_acquire_owned());
-        async move { stream_events(&services, place.ok()) }
+    let services = Arc::clone(services);
+    let follow = move |Extension(client): Extension<Client>| {
+        let services = Arc::clone(&services);
+        async move { stream_events(&services, &client) }
     };
     Router::new().route("/events", get(follow))
 }
 
-fn stream_events(
-    services: &Services,
-    place: Option<OwnedSemaphorePermit>,
-) -> Result<Response, Problem> {
+fn stream_events(services: &Services, client: &Client) -> Result<Response, Problem> {
     let Some(events) = &services.events else {
         return Err(Problem::not_found("this controller tells no events"));
     };
-    let Some(place) = place else {
+    if !client.may_stream(FOLLOWERS_MAX) {
         let words = format!("{FOLLOWERS_MAX} pages follow the events already");
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, words));
-    };
-    let events = stream::unfold((events.follow(), place), |(mut feed, place)| async move {
+    }
+    let events = stream::unfold(events.follow(), |mut feed| async move {
         let event = match tokio::time::timeout(ALIVE, feed.next()).await {
             Ok(event) => written(&event?),
             // A comment, which finds out whether the reader is still there.
             Err(_) => Event::default().comment("alive"),
         };
-        Some((Ok::<_, Infallible>(event), (feed, place)))
+        Some((Ok::<_, Infallible>(event), feed))
     });
     Ok(Sse::new(events).into_response())
 }

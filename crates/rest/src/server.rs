@@ -21,20 +21,17 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio_io_timeout::TimeoutStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bounds on the cost of clients.
 #[derive(Clone, Copy, Debug)]
 pub struct RestLimits {
-    /// Connections at a time; further ones wait to be accepted.
+    /// Connections at a time; a further one takes the place of another (see the crate `web`).
     pub connections: usize,
     /// Requests at a time; further ones are answered 503.
     pub requests: usize,
@@ -256,32 +253,11 @@ impl IntoResponse for Problem {
     }
 }
 
+/// Bytes of a request's head.
+const HEAD_MAX: usize = 64 << 10;
+
 /// REST that is being served, until this is dropped.
-#[derive(Debug)]
-pub struct RestServer {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl RestServer {
-    /// The address at which it is served.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for RestServer {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread of REST ended by a panic");
-        }
-    }
-}
+pub type RestServer = web::Server;
 
 /// Listens, and serves on a thread of its own.
 ///
@@ -291,7 +267,6 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     let listener = listen(options)?;
     let listening = |error| Error::Listen { address: options.listen.clone(), error };
     let address = listener.local_addr().map_err(listening)?;
-    listener.set_nonblocking(true).map_err(listening)?;
     let document = openapi::document(&all_rows(), options.token.is_some());
     let services = Arc::new(Services {
         datapaths: services.datapaths,
@@ -305,21 +280,13 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     });
     let guard = Guard::new(address, options.token.clone());
     let router = router(&services, guard, options.limits);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(Error::Start)?;
-    let (stop, stopped) = oneshot::channel();
-    let limits = options.limits;
-    let thread = std::thread::Builder::new().name("rest".into()).spawn(move || {
-        runtime.block_on(async move {
-            tokio::select! {
-                // An error here is the end of the sender, which asks for the same.
-                _ = stopped => {}
-                () = accept(listener, router, limits) => {}
-            }
-        });
-    });
-    let thread = Some(thread.map_err(Error::Start)?);
-    Ok(RestServer { address, stop: Some(stop), thread })
+    let limits = web::Limits {
+        connections: options.limits.connections,
+        head_bytes: HEAD_MAX,
+        patience: options.limits.patience,
+    };
+    let serve = move |listener| web::serve(listener, limits, TowerToHyperService::new(router));
+    RestServer::start("rest", listener, serve).map_err(Error::Start)
 }
 
 fn listen(options: &RestOptions) -> Result<TcpListener, Error> {
@@ -335,41 +302,4 @@ fn listen(options: &RestOptions) -> Result<TcpListener, Error> {
     }
     TcpListener::bind(addresses.as_slice())
         .map_err(|error| Error::Listen { address: options.listen.clone(), error })
-}
-
-async fn accept(listener: TcpListener, router: Router, limits: RestLimits) {
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "REST is not served"),
-    };
-    let places = Arc::new(Semaphore::new(limits.connections));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                // Out of descriptors, most likely: others are to end theirs.
-                tracing::warn!(%error, "REST: a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        // An answer leaves in one piece; waiting for more would only delay it.
-        drop(stream.set_nodelay(true));
-        let router = router.clone();
-        tokio::spawn(async move {
-            let mut stream = TimeoutStream::new(stream);
-            stream.set_write_timeout(Some(limits.patience));
-            let service = TowerToHyperService::new(router);
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(limits.patience)
-                .max_buf_size(64 * 1024)
-                .serve_connection(TokioIo::new(Box::pin(stream)), service);
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection of REST ended");
-            }
-            drop(place);
-        });
-    }
 }

@@ -408,6 +408,20 @@ fn who_is_slow_with_head_or_body_is_let_go() {
 }
 
 #[test]
+fn idle_connections_keep_nobody_out() {
+    let patience = Duration::from_secs(3_600);
+    let limits = RestLimits { connections: 8, patience, ..RestLimits::default() };
+    let served = serve(Mood::Obeys, Some("0123456789abcdef"), limits);
+    let address = served.running.address();
+    let idle: Vec<_> = (0..30).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let token = "Authorization: Bearer 0123456789abcdef\r\n";
+    for _ in 0..10 {
+        assert_eq!(ask(&served, "GET", "/stats/switches", "", token).0, 200);
+    }
+    drop(idle);
+}
+
+#[test]
 fn garbage_ends_its_own_connection_only() {
     let served = serve(Mood::Obeys, None, RestLimits::default());
     let address = served.running.address();

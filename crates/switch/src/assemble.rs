@@ -10,14 +10,14 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use channel::{Tls, TlsFiles};
+use channel::{ConnectionLog, Tls, TlsFiles};
 use datapath::fast::{Control, RemovalReport};
 use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
 use tokio::sync::{Notify, oneshot};
 
-use crate::agent::{Agent, Bridges, ConnectionLog};
+use crate::agent::{Agent, Bridges};
 use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
 use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
 use crate::counters::Counters;

@@ -273,7 +273,7 @@ fn many_peers_at_once_are_served_with_few_half_open_places() {
         let listen = "pssl:0:127.0.0.1".parse().unwrap();
         let listener = Listener::bind(&listen, Some(&ctl)).await.unwrap();
         let to = listener.endpoint().clone().into_active();
-        let gate = ConnectionGate::new(AdmissionLimits { half_open: 8, up: PEERS });
+        let gate = ConnectionGate::new(AdmissionLimits { half_open: 8, up: PEERS }, usize::MAX);
         let tasks = tokio::task::LocalSet::new();
         tasks.spawn_local(async move {
             loop {

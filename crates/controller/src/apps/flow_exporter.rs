@@ -8,7 +8,7 @@ mod metrics;
 mod server;
 
 pub use metrics::Samples;
-pub use server::{ExporterError, MetricsServer};
+pub use server::{ExporterError, serve_metrics};
 
 use crate::app::App;
 use crate::switch::Switch;
@@ -53,7 +53,7 @@ pub struct FlowExporter {
     samples: Arc<Samples>,
     rounds: HashMap<DatapathId, Round>,
     /// Serves as long as an instance lives.
-    _server: Option<Arc<MetricsServer>>,
+    _server: Option<Arc<web::Server>>,
 }
 
 /// The requests to one switch that are open, and what has come.
@@ -74,7 +74,7 @@ impl FlowExporter {
 
     /// The same, with the server that lives as long as it.
     #[must_use]
-    pub fn served_by(self, server: Arc<MetricsServer>) -> Self {
+    pub fn served_by(self, server: Arc<web::Server>) -> Self {
         Self { _server: Some(server), ..self }
     }
 }

@@ -3,15 +3,15 @@
 //! All of it runs on the thread of the first shard. It must never wait for one peer while another
 //! could be served.
 
-use super::serve::{Context, PeerContext};
+use super::serve::{Context, PeerContext, evicted_text};
 use crate::options::Options;
 use channel::{
     AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, Endpoint, Incoming, Link,
-    Listener, LogThrottle, Stream, Tls, driver,
+    Listener, LogLine, Stream, Tls, driver,
 };
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local};
@@ -19,11 +19,17 @@ use tokio::task::{LocalSet, spawn_local};
 /// Connections of a listener whose hello exchange is not done.
 const HALF_OPEN_MAX: usize = 256;
 
-/// The least interval between log lines about failures of accepted connections.
-const REPORT_EVERY: Duration = Duration::from_secs(10);
-
 /// Wait of a listener that could not accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
+
+/// Memory of all connections of a listener: buffers, ports, answers.
+const BYTES_MAX: usize = 256 << 20;
+
+/// Memory whose end is worth to give it back to the system.
+const RELEASED_MIN: usize = 32 << 20;
+
+/// Interval between two looks at the memory of connections.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The part that all tasks of this module share.
 #[derive(Clone)]
@@ -58,35 +64,49 @@ pub(super) fn spawn(
 
 async fn accept(front: Front, listener: Listener) {
     let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: front.switches_max };
-    let gate = ConnectionGate::new(limits);
-    let failures = Arc::new(Mutex::new(LogThrottle::new(REPORT_EVERY)));
+    let gate = ConnectionGate::new(limits, BYTES_MAX);
+    spawn_local(release_memory(Arc::clone(&gate)));
     loop {
         match listener.accept().await {
-            Ok(incoming) => admit(&front, &gate, &failures, incoming).await,
+            Ok(incoming) => admit(&front, &gate, incoming).await,
             Err(error) => {
                 // Out of descriptors, say: waiting peers are served when others have gone.
                 let text = format!("{}: cannot accept: {error}", listener.endpoint());
-                front.context.report_some(&failures, &text);
+                front.context.report_peer(LogLine::NotAccepted, &text);
                 tokio::time::sleep(ACCEPT_AGAIN).await;
             }
         }
     }
 }
 
+/// Gives free memory back to the system when peers that took much of it have gone: the allocator
+/// keeps it otherwise.
+async fn release_memory(gate: Arc<ConnectionGate>) {
+    let mut most = 0;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let bytes = gate.bytes();
+        most = bytes.max(most);
+        if most >= bytes + RELEASED_MIN {
+            most = bytes;
+            // It is one call, and no part of any connection.
+            drop(tokio::task::spawn_blocking(files::release_free_memory).await);
+        }
+    }
+}
+
 /// Serves a connection, unless it is evicted for another before its hello exchange is done.
-async fn admit(
-    front: &Front,
-    gate: &Arc<ConnectionGate>,
-    failures: &Arc<Mutex<LogThrottle>>,
-    incoming: Incoming,
-) {
+async fn admit(front: &Front, gate: &Arc<ConnectionGate>, incoming: Incoming) {
     let accepted = gate.admit(incoming.source()).await;
-    let (front, failures) = (front.clone(), Arc::clone(failures));
+    let front = front.clone();
     spawn_local(async move {
-        let peer = Arc::from(incoming.name());
+        let peer: Arc<str> = Arc::from(incoming.name());
         let opened = tokio::select! {
             biased;
-            () = accepted.evicted() => return,
+            () = accepted.evicted() => {
+                front.context.report_peer(LogLine::Evicted, &evicted_text(&peer));
+                return;
+            }
             opened = incoming.open(|| accepted.handshake_begun()) => opened,
         };
         match opened {
@@ -95,14 +115,15 @@ async fn admit(
                 let peer_context = PeerContext {
                     peer,
                     accepted: Some(accepted),
-                    failures: Some(failures),
                     up_since: None,
                     is_used: false,
                     ended: None,
                 };
                 front.context.serve(link, peer_context).await;
             }
-            Err(error) => front.context.report_some(&failures, &error.to_string()),
+            Err(error) => {
+                front.context.report_peer(LogLine::Failed, &error.to_string());
+            }
         }
     });
 }
@@ -120,7 +141,6 @@ async fn connect(front: Front, endpoint: Endpoint) {
                 let peer_context = PeerContext {
                     peer: endpoint.to_string().into(),
                     accepted: None,
-                    failures: None,
                     up_since: None,
                     is_used: false,
                     ended: Some(ended),
@@ -133,8 +153,11 @@ async fn connect(front: Front, endpoint: Endpoint) {
             }
             Err(error) => {
                 let text = error.to_string();
-                if last_error.as_ref() != Some(&text) {
-                    front.context.report(&format!("{text}; trying again"));
+                if last_error.as_ref() != Some(&text)
+                    && front
+                        .context
+                        .report_peer(LogLine::NotConnected, &format!("{text}; trying again"))
+                {
                     last_error = Some(text);
                 }
             }

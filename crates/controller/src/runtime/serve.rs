@@ -14,12 +14,12 @@ use crate::mastership::OrderBox;
 use crate::session::{Outcome, Session};
 use crate::shard::Shard;
 use crate::shared::{Shared, not_sent};
-use channel::{AcceptedConnection, DetachedLink, DownReason, Event, Link, LogThrottle, driver};
+use channel::{AcceptedConnection, DetachedLink, DownReason, Event, Link, LogLine, Pass, driver};
 use std::cell::{RefCell, RefMut};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
@@ -55,8 +55,6 @@ pub(super) struct PeerContext {
     pub(super) peer: Arc<str>,
     /// Its place at the listener, if it was accepted.
     pub(super) accepted: Option<AcceptedConnection>,
-    /// The limit of lines about peers that never become switches.
-    pub(super) failures: Option<Arc<Mutex<LogThrottle>>>,
     /// When the hello exchange was done.
     pub(super) up_since: Option<Instant>,
     /// Whether it belongs to a switch that is ready.
@@ -117,14 +115,17 @@ impl Context {
         (self.report)(text);
     }
 
-    /// Reports, unless something like it has been reported a moment ago.
-    pub(super) fn report_some(&self, failures: &Mutex<LogThrottle>, text: &str) {
-        let passed = failures.lock().unwrap_or_else(PoisonError::into_inner).pass(driver::now());
-        match passed {
-            Some(0) => self.report(text),
-            Some(suppressed) => self.report(&format!("{text} ({suppressed} others suppressed)")),
+    /// Reports about a peer, as far as the limits of such lines allow; whether it did.
+    pub(super) fn report_peer(&self, line: LogLine, text: &str) -> bool {
+        let pass = self.shared.log.pass(line, None, driver::now());
+        match &pass {
+            Some(Pass { suppressed: None, .. }) => self.report(text),
+            Some(Pass { suppressed: Some(count), .. }) => {
+                self.report(&format!("{text} suppressed={count}"));
+            }
             None => {}
         }
+        pass.is_some()
     }
 
     /// Serves a new connection until it is over or has gone to another shard.
@@ -141,7 +142,8 @@ impl Context {
             match link.attach() {
                 Ok(link) => context.go_on(link, session, peer_context).await,
                 Err(error) => {
-                    context.report(&format!("{}: cannot go on: {error}", peer_context.peer));
+                    let text = format!("{}: cannot go on: {error}", peer_context.peer);
+                    context.report_peer(LogLine::Failed, &text);
                 }
             }
         });
@@ -195,6 +197,9 @@ impl Context {
         let packet_ins = shard.stats().packet_ins;
         let connection = link.connection();
         if peer_context.accepted.as_ref().is_some_and(AcceptedConnection::is_evicted) {
+            if !connection.is_over() {
+                self.report_peer(LogLine::Evicted, &evicted_text(&peer_context.peer));
+            }
             connection.close();
         }
         if shard.next_timeout(session).is_some_and(|due| due <= now) {
@@ -210,7 +215,7 @@ impl Context {
                         && let Err(refused) = accepted.mark_up()
                     {
                         let text = format!("{}: turned away: {refused}", peer_context.peer);
-                        self.report_about(peer_context, &text);
+                        self.report_peer(LogLine::TurnedAway, &text);
                         connection.close();
                         continue;
                     }
@@ -235,7 +240,7 @@ impl Context {
             self.report_outcome(peer_context, &outcome);
         }
         if let Some(accepted) = &peer_context.accepted {
-            accepted.report(link.connection(), peer_context.is_used);
+            accepted.report(link.connection(), peer_context.is_used, session.bytes());
         }
         is_over
     }
@@ -246,21 +251,26 @@ impl Context {
             Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
         );
         let was_up = peer_context.accepted.as_ref().is_none_or(AcceptedConnection::was_up);
+        if is_silent && !was_up {
+            // It is not worth a line.
+            return;
+        }
         let text = format!("{}: {outcome}", peer_context.peer);
-        if was_up {
-            self.report(&text);
-        } else if !is_silent {
-            // A peer that was silent and went is not worth a line.
-            self.report_about(peer_context, &text);
-        }
-    }
-
-    /// A line about a peer that has not become a switch.
-    fn report_about(&self, peer_context: &PeerContext, text: &str) {
-        match &peer_context.failures {
-            Some(failures) => self.report_some(failures, text),
-            None => self.report(text),
-        }
+        let line = match outcome {
+            Outcome::Down { dpid: None, .. } | Outcome::Refused(_) => LogLine::Failed,
+            // The log of a cluster's node names every change of a switch's master.
+            Outcome::Standby { .. } | Outcome::Master { .. } => return self.report(&text),
+            Outcome::Ready { .. }
+            | Outcome::Auxiliary { .. }
+            | Outcome::Down { dpid: Some(_), .. }
+                if self.shared.mastership().is_some() =>
+            {
+                return self.report(&text);
+            }
+            Outcome::Ready { .. } | Outcome::Auxiliary { .. } => LogLine::Connected,
+            Outcome::Down { dpid: Some(_), .. } => LogLine::Disconnected,
+        };
+        self.report_peer(line, &text);
     }
 
     /// Hands the connection to the shard at which its switch is at home.
@@ -282,7 +292,8 @@ impl Context {
             Err(error) => Err(error.to_string()),
         };
         if let Err(why) = migrated {
-            self.report(&format!("{peer}: dropped: switch {dpid} cannot be handed on: {why}"));
+            let text = format!("{peer}: dropped: switch {dpid} cannot be handed on: {why}");
+            self.report_peer(LogLine::Failed, &text);
         }
     }
 }
@@ -301,6 +312,11 @@ async fn ordered(orders: Option<&OrderBox>) {
         Some(orders) => orders.woken().await,
         None => std::future::pending().await,
     }
+}
+
+/// The line about a connection that is evicted.
+pub(super) fn evicted_text(peer: &str) -> String {
+    format!("{peer}: closed: the listener is full, and it was silent, slow, idle or the largest")
 }
 
 /// Done when the connection has been evicted for another.

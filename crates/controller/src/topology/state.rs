@@ -146,8 +146,17 @@ impl State {
     }
 
     fn forget_port(&mut self, port: SwitchPort) {
-        self.remove_links(|link, _| link.from == port || link.to == port);
-        self.remove_hosts(|known| known.host.at == port);
+        // A switch may report its ports again and again: nearly all have nothing to forget.
+        if self.ends.contains_key(&port) {
+            self.remove_links(|link, _| link.from == port || link.to == port);
+        }
+        self.remove_hosts_at(port);
+    }
+
+    fn remove_hosts_at(&mut self, port: SwitchPort) {
+        if self.hosts_at.contains_key(&port) {
+            self.remove_hosts(|known| known.host.at == port);
+        }
     }
 
     pub(super) fn link_heard(&mut self, link: TopologyLink, now: Duration) {
@@ -174,7 +183,8 @@ impl State {
             count(&mut self.ends, link.to, 1);
             self.changes.push(TopologyChange::Link(LinkEvent::Up(link)));
             // Behind a link are no hosts: packets that were flooded over it looked like some.
-            self.remove_hosts(|known| known.host.at == link.from || known.host.at == link.to);
+            self.remove_hosts_at(link.from);
+            self.remove_hosts_at(link.to);
         }
     }
 

@@ -24,6 +24,8 @@ pub struct ActionRow {
     pub keys: &'static [ArgumentKey],
     /// The types of its arguments.
     pub arguments: &'static [ArgumentType],
+    /// Their documentation where they have names; a single one is what the action says.
+    pub argument_docs: &'static [&'static str],
     /// Type numbers.
     pub numbers: Numbers<u16>,
     /// Its effect on the packet's headers.

@@ -26,13 +26,14 @@ type Shapes = LazyLock<Vec<&'static Shape>>;
 
 /// Actions that a group's bucket may have.
 pub(crate) static BUCKET_ACTIONS: Shapes = LazyLock::new(|| {
-    ACTIONS.iter().map(|row| shape(row.ryu, row.doc, row.keys, row.arguments)).collect()
+    let all = ACTIONS.iter();
+    all.map(|row| shape(row.ryu, (row.doc, row.argument_docs), row.keys, row.arguments)).collect()
 });
 
 /// Instructions that Ryu has a name for.
 pub(crate) static NAMED_INSTRUCTIONS: Shapes = LazyLock::new(|| {
     let named = INSTRUCTIONS.iter().filter(|row| !row.ryu.is_empty());
-    named.map(|row| shape(row.ryu, row.doc, row.keys, row.arguments)).collect()
+    named.map(|row| shape(row.ryu, (row.doc, row.argument_docs), row.keys, row.arguments)).collect()
 });
 
 /// Members of the list of actions of a flow entry: actions, and instructions but for apply-actions.
@@ -47,13 +48,15 @@ pub(crate) static FLOW_ACTIONS: Shapes = LazyLock::new(|| {
 /// The shape of an action or instruction; made once for each, and never freed.
 fn shape(
     name: &'static str,
-    doc: &'static str,
+    (doc, argument_docs): (&'static str, &[&'static str]),
     keys: &'static [ArgumentKey],
     types: &'static [ArgumentType],
 ) -> &'static Shape {
     let mut all = vec![Key { name: "type", of: Of::Text, required: true, what: doc.trim_start() }];
-    for (argument, ty) in keys.iter().zip(types) {
-        let what = argument.name.replace('_', " ").leak();
+    for (index, (argument, ty)) in keys.iter().zip(types).enumerate() {
+        let what = argument_docs.get(index).unwrap_or(&doc).trim_start();
+        // Links of the documentation are words here.
+        let what = what.replace("[`", "`").replace("`]", "`").leak();
         let required = argument.default.is_none();
         all.push(Key { name: argument.name, of: form(*ty, argument.name), required, what });
         if *ty == ArgumentType::Bytes {

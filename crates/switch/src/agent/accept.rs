@@ -7,24 +7,27 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use channel::{
-    AcceptedConnection, AdmissionLimits, ConnectionGate, DownReason, Incoming, Listener,
+    AcceptedConnection, AdmissionLimits, ConnectionGate, DownReason, Incoming, Listener, LogLine,
+    Pass,
 };
 
 use super::Agent;
 use super::connection::{ConnectionKind, serve};
-use super::connection_log::{LogLine, Pass};
 use super::storm;
 use crate::counters::Counter;
 
 /// The number of controllers that one listener serves.
 const LIMITS: AdmissionLimits = AdmissionLimits { half_open: 256, up: 1_024 };
 
+/// Memory of all connections of a listener.
+const BYTES_MAX: usize = 256 << 20;
+
 /// Wait after a failed accept: without descriptors the next one would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves every controller that connects, until the task is ended.
 pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
-    let gate = ConnectionGate::new(LIMITS);
+    let gate = ConnectionGate::new(LIMITS, BYTES_MAX);
     loop {
         match listener.accept().await {
             Ok(incoming) => {

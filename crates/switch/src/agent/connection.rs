@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 
 use channel::driver::now;
 use channel::{
-    AcceptedConnection, Connection, DownReason, Endpoint, Event, Link, SendError, Stream,
+    AcceptedConnection, Connection, DownReason, Endpoint, Event, Link, LogLine, Pass, SendError,
+    Stream,
 };
 use datapath::fast::Sweep;
 use openflow::message::{MultipartReply, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
-use super::connection_log::{LogLine, Pass};
 use super::controllers::begin_auxiliaries;
 use super::peer::Reply;
 use super::reassembly::Reassembly;
@@ -213,7 +213,7 @@ impl ConnectionTask {
             self.link.connection().hold_input(hold, now());
             // Behind that, since a peer that is held back keeps its place at a full listener.
             if let ConnectionKind::Accepted(accepted) = &self.kind {
-                accepted.report(self.link.connection(), self.was_used);
+                accepted.report(self.link.connection(), self.was_used, 0);
             }
         }
     }

@@ -6,10 +6,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use channel::driver::now;
-use channel::{Backoff, Endpoint, Stream};
+use channel::{Backoff, Endpoint, LogLine, Pass, Stream};
 
 use super::connection::{ConnectionKind, serve};
-use super::connection_log::{LogLine, Pass};
 use super::{Agent, Peer};
 use crate::counters::Counter;
 

@@ -1,10 +1,10 @@
 //! The dispatch of a controller's messages, the only place that distinguishes all of them: the
 //! agent answers roles, masks and experimenters itself; the others are commands of the bridge.
 
+use channel::{LogLine, Pass};
 use openflow::message::ControllerRole;
 use openflow::{Error, Message};
 
-use super::connection_log::{LogLine, Pass};
 use super::{Agent, Peer};
 use crate::bridge::BridgeCommand;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use channel::driver::now;
-use channel::{ConnectionSettings, Endpoint, Listener, Side, Tls};
+use channel::{ConnectionLog, ConnectionSettings, Endpoint, Listener, LogLine, Pass, Side, Tls};
 use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
@@ -16,7 +16,6 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::asynchronous;
-use super::connection_log::{ConnectionLog, LogLine, Pass};
 use super::controllers::keep_connected;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Election, RoleChange};

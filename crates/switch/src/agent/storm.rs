@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use channel::driver::now;
-use netdev::sys::memory::release_free_memory;
+use files::release_free_memory;
 
 /// Connections at once that are a storm.
 const STORM: usize = 256;

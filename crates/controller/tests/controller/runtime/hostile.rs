@@ -194,6 +194,32 @@ fn garbage_and_half_open_connections_keep_no_switch_out() {
 }
 
 #[test]
+fn peers_that_come_and_fail_are_a_few_lines_of_log() {
+    let (running, lines) = start(hub(), Options { shards: 2, ..Options::default() });
+    let endpoint = running.endpoints()[0].clone();
+    run(async {
+        // A hello, and a length that is none; the controller ends it.
+        let failing: &[u8] = &[4, 0, 0, 8, 0, 0, 0, 1, 4, 10, 0, 3, 0, 0, 0, 2];
+        for round in 0..200 {
+            let mut peer = raw(&endpoint).await;
+            drop(peer.write_all(failing).await);
+            drop(peer.read_to_end(&mut Vec::new()).await);
+            if round < 30 {
+                drop(deaf(&running, 1 + round % 2).await);
+            }
+        }
+        until("all have gone", || running.handle().switches().is_empty()).await;
+    });
+    running.stop().unwrap();
+    let lines = lines.lock().unwrap();
+    for kind in ["is ready", "is down", "dropped: "] {
+        let of_kind: Vec<_> = lines.iter().filter(|line| line.contains(kind)).collect();
+        // A few at once, and then one in ten seconds.
+        assert!((1..30).contains(&of_kind.len()), "{kind}: {of_kind:#?}");
+    }
+}
+
+#[test]
 fn a_datapath_id_that_comes_again_and_again_has_one_connection() {
     let (running, _) = start(hub(), Options { shards: 3, ..Options::default() });
     let endpoint = running.endpoints()[0].clone();

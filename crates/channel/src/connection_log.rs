@@ -1,16 +1,15 @@
 //! Rate limits of the log lines that a peer can cause by connecting, failing or complaining.
 //!
-//! However many peers come and go at however many bridges, each kind of line is written by the
-//! switch at most once in ten seconds after a first few, with the number of those left out and of
-//! the bridges that they were about. Connections that succeed have a burst, so that the log of a
-//! switch with some controllers is complete.
+//! However many peers come and go, each kind of line is written by a switch (whatever the number of
+//! its bridges) or a controller (whatever the number of its threads) at most once in ten seconds
+//! after a first few, with the number of those left out and of the bridges that they were about.
+//! Connections that succeed have a burst, so that the log of a small network is complete.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use channel::LogThrottle;
+use crate::log_throttle::LogThrottle;
 
 /// Interval of the lines of one kind.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -20,14 +19,14 @@ const BURST: u32 = 10;
 
 /// A kind of line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LogLine {
-    /// The hello exchange of a connection is done.
+pub enum LogLine {
+    /// A connection is up; at a controller, its switch is ready.
     Connected,
     /// A connection that was up has ended.
     Disconnected,
-    /// A controller cannot be connected to.
+    /// The other side cannot be connected to.
     NotConnected,
-    /// A connection has ended before its hello exchange was done.
+    /// A connection has ended before it was of use.
     Failed,
     /// The listener is full.
     TurnedAway,
@@ -62,31 +61,26 @@ struct LineLimit {
     bridges: BTreeSet<Arc<str>>,
 }
 
-/// The rate limits of a switch, for all its bridges.
+/// The rate limits of a switch, for all its bridges, or of a controller.
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionLog {
-    limits: RefCell<BTreeMap<LogLine, LineLimit>>,
+pub struct ConnectionLog {
+    limits: Mutex<BTreeMap<LogLine, LineLimit>>,
 }
 
 /// A line may be written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pass {
+pub struct Pass {
     /// The number of its kind that were left out before it, if any.
-    pub(super) suppressed: Option<u64>,
+    pub suppressed: Option<u64>,
     /// The number of bridges that these were about, where there are several.
-    pub(super) bridges: Option<usize>,
+    pub bridges: Option<usize>,
 }
 
 impl ConnectionLog {
     /// Whether a line about a bridge may be written at `now`; the bridge has a name where there
     /// are several.
-    pub(super) fn pass(
-        &self,
-        line: LogLine,
-        bridge: Option<&Arc<str>>,
-        now: Instant,
-    ) -> Option<Pass> {
-        let mut limits = self.limits.borrow_mut();
+    pub fn pass(&self, line: LogLine, bridge: Option<&Arc<str>>, now: Instant) -> Option<Pass> {
+        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = limits
             .entry(line)
             .or_insert_with(|| LineLimit { throttle: line.throttle(), bridges: BTreeSet::new() });
