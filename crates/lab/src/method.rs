@@ -36,6 +36,7 @@ pub(crate) mod replay;
 mod rfc2544;
 mod search;
 mod series;
+mod short_flows;
 mod soak;
 mod table_size;
 mod tcp;
@@ -292,6 +293,7 @@ pub const ALL: &[&dyn Method] = &[
     &busy::BESIDE_DUMP,
     &wake_up::WAKE_UP,
     &fair_share::FairShare,
+    &short_flows::ShortFlows,
     &meter::Meter,
     &group::GroupCopies,
     &failover::Failover,

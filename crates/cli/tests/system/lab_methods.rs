@@ -86,6 +86,20 @@ fn a_flow_beside_new_ones_has_a_share_and_needs_four_ports() {
 
 #[test]
 #[ignore = "needs root"]
+fn short_flows_have_loss_cost_and_delay() {
+    let settings = "flows = [\"in_port=1,actions=output:2\", \"in_port=3,actions=output:4\"]\n\
+        ports = 4\nduration_s = 0.2\nrate_pps = 3000.0\ncount = 3";
+    for dut in ["weir-user", "weir"] {
+        let cell = cell(dut, "short-flows", settings);
+        assert!((0.0..100.0).contains(&value(&cell, "short_flows_lost_pct")), "{cell}");
+        assert!(value(&cell, "short_flows_cpu_us") > 0.0, "{cell}");
+        assert!(value(&cell, "short_flows_delay_us") > 0.0, "{cell}");
+        assert!(cell["trials"][0]["raw"]["received"].as_u64() > Some(0), "{cell}");
+    }
+}
+
+#[test]
+#[ignore = "needs root"]
 fn no_frame_is_decided_by_an_entry_that_was_changed_before() {
     let changes = cell("weir", "flow-changes", "ports = 4\nduration_s = 0.2\ncount = 50");
     assert_eq!(value(&changes, "flow_changes_wrong"), 0.0, "{changes}");

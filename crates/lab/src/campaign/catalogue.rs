@@ -34,6 +34,7 @@ const FILES: &[&str] = &[
     include_str!("scenarios/ports-datagrams.toml"),
     include_str!("scenarios/ports-flows.toml"),
     include_str!("scenarios/ports-fair-share.toml"),
+    include_str!("scenarios/ports-short-flows.toml"),
     include_str!("scenarios/ports-changes.toml"),
     include_str!("scenarios/ports-idle.toml"),
     include_str!("scenarios/datapath-rate.toml"),

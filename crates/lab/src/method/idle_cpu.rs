@@ -78,7 +78,7 @@ pub(super) fn cores(
 }
 
 /// The threads of the processes, each with the nanoseconds that it has run.
-fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
+pub(super) fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
     let mut all = Vec::new();
     for pid in pids {
         let failed = |source| TrialError::Io { what: "the switch's threads", source };
@@ -98,7 +98,7 @@ fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
 }
 
 /// Run time of the threads in between; one that began meanwhile counts whole.
-fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
+pub(super) fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
     let begun = |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
     after.iter().map(|(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid))).sum()
 }

@@ -45,7 +45,17 @@ const fn alone(
     unit: &'static str,
     value: fn(&TrialRecord) -> Option<f64>,
 ) -> Figure {
-    Figure { name, unit, is_compared: false, at: &[], value }
+    shown(name, unit, &[], value)
+}
+
+/// The same, at a point of the measurement.
+const fn shown(
+    name: &'static str,
+    unit: &'static str,
+    at: &'static [(&'static str, &'static str)],
+    value: fn(&TrialRecord) -> Option<f64>,
+) -> Figure {
+    Figure { name, unit, is_compared: false, at, value }
 }
 
 const fn row(name: &'static str, scenario: &'static str, figures: &'static [Figure]) -> RowKind {
@@ -131,6 +141,48 @@ pub(super) const ROWS: &[RowKind] = &[
         &[
             figure("fair_share", "%", &[], |trial| scaled(trial, "fair_share_pct", 1.0)),
             alone("fair_share_left", "kpps", |trial| scaled(trial, "fair_share_left_pps", 1e-3)),
+        ],
+    ),
+    row(
+        "short_flows",
+        "ports-short-flows",
+        &[
+            shown("short_flows_lost_5k_x10", "%", &[("flows", "5,000/s of 10 frames")], |trial| {
+                scaled(trial, "short_flows_lost_pct", 1.0)
+            }),
+            shown("short_flows_cpu_5k_x10", "us", &[("flows", "5,000/s of 10 frames")], |trial| {
+                scaled(trial, "short_flows_cpu_us", 1.0)
+            }),
+            shown(
+                "short_flows_delay_5k_x10",
+                "us",
+                &[("flows", "5,000/s of 10 frames")],
+                |trial| scaled(trial, "short_flows_delay_us", 1.0),
+            ),
+            shown("short_flows_lost_10k_x3", "%", &[("flows", "10,000/s of 3 frames")], |trial| {
+                scaled(trial, "short_flows_lost_pct", 1.0)
+            }),
+            shown("short_flows_cpu_10k_x3", "us", &[("flows", "10,000/s of 3 frames")], |trial| {
+                scaled(trial, "short_flows_cpu_us", 1.0)
+            }),
+            shown(
+                "short_flows_delay_10k_x3",
+                "us",
+                &[("flows", "10,000/s of 3 frames")],
+                |trial| scaled(trial, "short_flows_delay_us", 1.0),
+            ),
+            shown("short_flows_lost_30k_x2", "%", &[("flows", "30,000/s of 2 frames")], |trial| {
+                scaled(trial, "short_flows_lost_pct", 1.0)
+            }),
+            shown("short_flows_cpu_30k_x2", "us", &[("flows", "30,000/s of 2 frames")], |trial| {
+                scaled(trial, "short_flows_cpu_us", 1.0)
+            }),
+            shown(
+                "short_flows_delay_30k_x2",
+                "us",
+                &[("flows", "30,000/s of 2 frames")],
+                |trial| scaled(trial, "short_flows_delay_us", 1.0),
+            ),
         ],
     ),
     row(
