@@ -32,6 +32,24 @@ pub struct PortCounters {
     pub tx_errors: u64,
 }
 
+impl PortCounters {
+    /// The difference to earlier counts. What did not come to the device is taken back late, so
+    /// that a count may be less than before.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            rx_packets: self.rx_packets.saturating_sub(earlier.rx_packets),
+            rx_bytes: self.rx_bytes.saturating_sub(earlier.rx_bytes),
+            rx_drops: self.rx_drops.saturating_sub(earlier.rx_drops),
+            rx_errors: self.rx_errors.saturating_sub(earlier.rx_errors),
+            tx_packets: self.tx_packets.saturating_sub(earlier.tx_packets),
+            tx_bytes: self.tx_bytes.saturating_sub(earlier.tx_bytes),
+            tx_drops: self.tx_drops.saturating_sub(earlier.tx_drops),
+            tx_errors: self.tx_errors.saturating_sub(earlier.tx_errors),
+        }
+    }
+}
+
 impl Sum for PortCounters {
     fn sum<I: Iterator<Item = Self>>(counters: I) -> Self {
         counters.fold(Self::default(), |sum, one| Self {
@@ -128,17 +146,17 @@ impl PortQueueCounters {
     /// The sums.
     pub(crate) fn read(&self) -> PortCounters {
         let (rx, tx) = (self.rx.read(), self.tx.read());
-        let (tier_rx, tier_tx) = (self.tier.rx(), self.tier.tx());
-        PortCounters {
-            rx_packets: rx.packets + tier_rx.0,
-            rx_bytes: rx.bytes + tier_rx.1,
+        let of_queues = PortCounters {
+            rx_packets: rx.packets,
+            rx_bytes: rx.bytes,
             rx_drops: rx.drops,
             rx_errors: rx.errors,
-            tx_packets: tx.packets + tier_tx.0,
-            tx_bytes: tx.bytes + tier_tx.1,
-            tx_drops: tx.drops + self.tier.tx_drops(),
+            tx_packets: tx.packets,
+            tx_bytes: tx.bytes,
+            tx_drops: tx.drops,
             tx_errors: tx.errors,
-        }
+        };
+        [of_queues, self.tier.read()].into_iter().sum()
     }
 }
 
@@ -163,17 +181,20 @@ impl TierPortCounters {
         add(&self.tx, packets, bytes);
     }
 
-    pub(crate) fn rx(&self) -> (u64, u64) {
-        both(&self.rx)
-    }
-
     pub(crate) fn add_unsent(&self, packets: u64, bytes: u64) {
         add(&self.unsent, packets, bytes);
     }
 
-    pub(crate) fn tx(&self) -> (u64, u64) {
-        let (unsent, sent) = (both(&self.unsent), both(&self.tx));
-        (sent.0.saturating_sub(unsent.0), sent.1.saturating_sub(unsent.1))
+    pub(crate) fn read(&self) -> PortCounters {
+        let (rx, unsent, sent) = (both(&self.rx), both(&self.unsent), both(&self.tx));
+        PortCounters {
+            rx_packets: rx.0,
+            rx_bytes: rx.1,
+            tx_packets: sent.0.saturating_sub(unsent.0),
+            tx_bytes: sent.1.saturating_sub(unsent.1),
+            tx_drops: self.tx_drops.load(Ordering::Relaxed),
+            ..PortCounters::default()
+        }
     }
 
     pub(crate) fn add_dropped_below(&self, frames: u64) {
@@ -186,10 +207,6 @@ impl TierPortCounters {
 
     pub(crate) fn add_tx_dropped(&self, packets: u64) {
         self.tx_drops.fetch_add(packets, Ordering::Relaxed);
-    }
-
-    pub(crate) fn tx_drops(&self) -> u64 {
-        self.tx_drops.load(Ordering::Relaxed)
     }
 }
 

@@ -68,6 +68,7 @@ pub mod pcap;
 pub mod port;
 mod port_info;
 pub mod ring;
+mod ring_rx;
 mod soft_offload;
 pub mod spec;
 mod spec_error;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::counters::PortQueueCounters;
+use crate::counters::{PortCounters, PortQueueCounters};
 use crate::device::KernelDevice;
 
 /// The kernel device of a port, as the tier sends by it and counts for it.
@@ -21,6 +21,12 @@ impl TierPort {
     #[must_use]
     pub fn index(&self) -> u32 {
         self.device.index()
+    }
+
+    /// All that was counted here for the tier.
+    #[must_use]
+    pub fn counted(&self) -> PortCounters {
+        self.counters.tier.read()
     }
 
     /// Counts what the tier has received at this port.

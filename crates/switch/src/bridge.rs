@@ -347,8 +347,9 @@ impl Bridge {
         Some(all)
     }
 
-    /// The states of the workers. `None` when one has ended.
+    /// The states of the workers, with the counts of now. `None` when one has ended.
     pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
+        self.flush_counters().await;
         self.ask(|shard| shard.state()).await
     }
 

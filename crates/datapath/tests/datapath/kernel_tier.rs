@@ -123,14 +123,15 @@ impl Rig {
         }
         let mut forwarder = control.forwarder(0, 7);
         let table = Table::default();
-        table.slots.borrow_mut().resize(1_024, TierSlotCounts::default());
+        table.slots.borrow_mut().resize(8_192, TierSlotCounts::default());
         forwarder.set_caches(Caches { kernel: true, ..Caches::default() }, Nanos(0));
         forwarder.set_kernel(table.clone());
         forwarder.enter_tier(PortNo(1));
         forwarder.set_tier_outputs(BTreeSet::from([PortNo(2)]));
         let mut rig = Self { control, forwarder, table, now: Nanos(10_000_000), sent: 0 };
         rig.apply();
-        for _ in 0..4 {
+        // As many frames as show a flow to be worth an entry while many are made.
+        for _ in 0..12 {
             rig.now.0 += 10_000_000;
             rig.send();
         }
@@ -154,7 +155,7 @@ impl Rig {
         }
     }
 
-    /// Sends two packets of each flow, one after the other: the second makes it known.
+    /// Sends two packets of each flow, one after the other.
     fn send(&mut self) {
         for first in (0..FLOWS).step_by(50) {
             let frame = |flow| {
@@ -166,6 +167,7 @@ impl Rig {
             let mut frames: Vec<PacketBuf> = flows.map(frame).collect();
             self.sent += frames.len() as u64;
             self.forwarder.process_batch(&mut frames, PortNo(1), self.now, &mut Nowhere);
+            self.forwarder.make_entries(self.now);
         }
     }
 

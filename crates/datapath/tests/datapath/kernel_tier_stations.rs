@@ -300,6 +300,7 @@ impl Rig {
                 let mut sink = Ports::default();
                 let mut frames = vec![PacketBuf::from_slice(bytes)];
                 shard.forwarder.process_batch(&mut frames, in_port, now, &mut sink);
+                shard.forwarder.make_entries(now);
                 let has_moved = shard.forwarder.has_seen_moves();
                 let is_behind = |shard: &Shard| shard.forwarder.due() == Some(Nanos(0));
                 assert!(has_moved || !self.shards.iter().any(is_behind), "no shard is rung");

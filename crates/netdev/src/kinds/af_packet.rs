@@ -2,36 +2,33 @@
 //!
 //! Frames come out as they would stand on a wire, whatever the sender left to its network card: a
 //! VLAN tag that the kernel took out is put back, a partial checksum is completed, a GSO frame is
-//! cut, unless the receiver asks for it whole ([`RxQueue::keep_offloads`]). Nobody has to switch
-//! offloads off, which on a veth would be needed at the end that lies in another namespace. The
-//! kernel's own stack sees every frame too; give the device no address. In the kernel tier
-//! ([`crate::KernelTier`]) the ring is given up, and the tier's program hands over.
+//! cut, unless the receiver asks for it whole ([`crate::RxQueue::keep_offloads`]). Nobody has to
+//! switch offloads off, which on a veth would be needed at the end that lies in another namespace.
+//! The kernel's own stack sees every frame too; give the device no address. In the kernel tier
+//! ([`crate::KernelTier`]) the ring is given up for that of the device by which the tier's program
+//! hands over.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use packet::{Batch, PacketBuf};
+use packet::PacketBuf;
 
-use crate::counters::{Counted, HandoverLosses, PortCounters, PortQueueCounters, queue_counters};
+use crate::counters::{HandoverLosses, PortCounters, PortQueueCounters, queue_counters};
 use crate::device::{KernelDevice, is_gone};
 use crate::error::PortError;
 use crate::kernel_tx::{FrameSender, KernelTx, TakenFrames};
-use crate::offload::{VNET_LEN, VnetHeader};
-use crate::port::{Port, PortDevice, RxQueue};
+use crate::offload::VNET_LEN;
+use crate::port::{Port, PortDevice};
 use crate::port_info::{LinkNotification, PortInfo};
-use crate::soft_offload::SoftOffload;
+use crate::ring_rx::{self, RingRx};
 use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
-use crate::sys::packet_socket::{RingSlot, RxRing, RxRingDrops, TxSocket};
+use crate::sys::packet_socket::{RxRing, RxRingDrops, TxSocket};
 use crate::tier_port::TierPort;
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
-/// After this number of empty calls of `rx` the socket is asked for errors, since it is only then
-/// that a missing frame can mean a missing device. A worker that sleeps is woken by the error.
-const EMPTY_CALLS: u32 = 32;
 
 /// The row in the table of kinds.
 pub const ROW: KindRow = KindRow {
@@ -64,8 +61,8 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let name = spec.name();
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
-    let frame_len = device.mtu() as usize + 18;
     let (index, slots) = (device.index(), slots as usize);
+    let frame_len = ring_rx::frame_len(&device);
     let rings = match spec.queues()? {
         1 => RxRing::open(index, frame_len, slots).map(|ring| vec![ring]),
         queues => RxRing::open_group(index, frame_len, slots, queues as usize),
@@ -81,15 +78,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     };
     let queue = |(ring, counters): (RxRing, Arc<PortQueueCounters>)| {
         let socket = TxSocket::open(index, bypass, gso).map_err(failed)?;
-        let rx = AfPacketRx {
-            device: Arc::clone(&device),
-            ring,
-            soft_offload: SoftOffload::new(),
-            counters: Arc::clone(&counters),
-            empty_calls: 0,
-            gso,
-            arrivals: None,
-        };
+        let rx = RingRx::new(&device, ring, &counters, gso);
         Ok((rx, KernelTx::new(Arc::clone(&device), socket, counters)))
     };
     Port::with_queues(handle, rings.into_iter().zip(counters).map(queue))
@@ -108,132 +97,6 @@ fn switch_off_lro(name: &str) -> Vec<String> {
     };
     tracing::info!(device = name, "{note}");
     vec![note]
-}
-
-/// The receive queue.
-#[derive(Debug)]
-struct AfPacketRx {
-    device: Arc<KernelDevice>,
-    ring: RxRing,
-    soft_offload: SoftOffload,
-    counters: Arc<PortQueueCounters>,
-    empty_calls: u32,
-    /// Whether super-frames may come whole.
-    gso: bool,
-    /// When the frames of the last call arrived, where somebody wants to know.
-    arrivals: Option<Vec<u64>>,
-}
-
-impl AfPacketRx {
-    /// Forgets the arrivals of the call before; the last of them is that of segments to come.
-    fn begin_arrivals(&mut self) -> u64 {
-        let Some(arrivals) = &mut self.arrivals else { return 0 };
-        let last = arrivals.last().copied().unwrap_or_default();
-        arrivals.clear();
-        last
-    }
-
-    /// Takes the frame of `slot` out of the ring: into the batch, or to be segmented.
-    fn take(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
-        if slot.copied {
-            self.take_whole(slot, batch, counted);
-            return;
-        }
-        if slot.held < slot.len {
-            // The kernel had no room to queue it whole.
-            counted.drops += 1;
-            return;
-        }
-        let header = self.ring.read_vnet(slot);
-        let vnet = VnetHeader::read(&header);
-        if vnet.is_gso() {
-            let end = VNET_LEN + slot.held;
-            let Some(buffer) = self.soft_offload.buffer().get_mut(..end) else {
-                counted.errors += 1;
-                return;
-            };
-            buffer[..VNET_LEN].copy_from_slice(&header);
-            self.ring.read(slot, &mut buffer[VNET_LEN..]);
-            self.soft_offload.process(end, slot.vlan, batch, counted);
-        } else {
-            let mut frame = batch.take_spare();
-            self.ring.read(slot, frame.prepare(slot.held));
-            self.soft_offload.complete_into(frame, &vnet, slot.vlan, batch, counted);
-        }
-    }
-
-    fn take_whole(&mut self, slot: &RingSlot, batch: &mut Batch, counted: &mut Counted) {
-        let mut read = self.ring.read_whole(self.soft_offload.buffer());
-        if read.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::WouldBlock) {
-            // An error of the device stands before the frame; it is reported once.
-            self.empty_calls = EMPTY_CALLS;
-            read = self.ring.read_whole(self.soft_offload.buffer());
-        }
-        match read {
-            Ok(end) => self.soft_offload.process(end, slot.vlan, batch, counted),
-            Err(_) => counted.drops += 1,
-        }
-    }
-
-    /// After enough empty calls: has the socket an error, and is the device still there?
-    fn check_device(&mut self) -> Result<(), PortError> {
-        self.empty_calls += 1;
-        if self.empty_calls < EMPTY_CALLS {
-            return Ok(());
-        }
-        self.empty_calls = 0;
-        match rustix::net::sockopt::socket_error(self.ring.fd()) {
-            Ok(Ok(())) => Ok(()),
-            // "Network is down" comes for both a device set down and one that has gone.
-            Ok(Err(_)) | Err(_) => self.device.ask(),
-        }
-    }
-}
-
-impl RxQueue for AfPacketRx {
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        self.device.check()?;
-        let before = batch.len();
-        let mut counted = Counted::default();
-        let mut arrived_ns = self.begin_arrivals();
-        while batch.len() - before < max {
-            if !self.soft_offload.next_segment(batch, &mut counted) {
-                let Some(slot) = self.ring.peek() else { break };
-                self.take(&slot, batch, &mut counted);
-                self.ring.release();
-                arrived_ns = slot.arrived_ns;
-            }
-            if let Some(arrivals) = &mut self.arrivals {
-                arrivals.resize(batch.len() - before, arrived_ns);
-            }
-        }
-        self.counters.rx.add(&counted);
-        let received = batch.len() - before;
-        if received == 0 {
-            self.check_device()?;
-        }
-        Ok(received)
-    }
-
-    fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.ring.fd())
-    }
-
-    fn keep_arrivals(&mut self) -> bool {
-        self.arrivals = Some(Vec::new());
-        true
-    }
-
-    fn arrivals(&self) -> &[u64] {
-        self.arrivals.as_deref().unwrap_or_default()
-    }
-
-    fn keep_offloads(&mut self) -> bool {
-        if self.gso {
-            self.soft_offload.keep();
-        }
-        self.gso
-    }
 }
 
 /// Reasons why a frame could not be sent, by the treatment that it gets.

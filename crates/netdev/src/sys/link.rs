@@ -18,7 +18,6 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 pub(super) const IFLA_LINK: u16 = 5;
 pub(super) const IFLA_MASTER: u16 = 10;
-const IFLA_TXQLEN: u16 = 13;
 const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
@@ -329,14 +328,6 @@ impl Rtnl {
     /// `EINVAL` when the device cannot carry it.
     pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), LinkError> {
         self.change(name, 0, 0, "setting the MTU", |r| r.attr_u32(IFLA_MTU, mtu))
-    }
-
-    /// Sets the length of the transmit queue in packets, which the default qdiscs obey.
-    ///
-    /// # Errors
-    /// `ENODEV` when there is none.
-    pub fn set_tx_queue_len(&self, name: &str, packets: u32) -> Result<(), LinkError> {
-        self.change(name, 0, 0, "setting the queue length", |r| r.attr_u32(IFLA_TXQLEN, packets))
     }
 
     /// Moves a device into another namespace.

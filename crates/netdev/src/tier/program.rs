@@ -28,13 +28,11 @@ const SHORTEST: usize = 42;
 /// Shorter super-frames are: what is taken off their headers would leave too little.
 const SHORTEST_GSO: usize = 64;
 
-/// Mark that the decision writes on a frame that it hands over: nobody else sends by that TAP
-/// device.
-const HANDED_OVER: i32 = 0x5765;
-
-/// The return values of a TCX program.
-const NEXT: i32 = -1;
+/// The return value of a TCX program for a frame that ends here.
 const DROP: i32 = 2;
+
+/// Flag of a redirection: the frame comes to the device as if it had arrived there.
+const TO_INGRESS: i32 = 1;
 
 /// The key: the device, the shape, and the masked bytes; it lies at the end of the stack.
 const KEY: i16 = -72;
@@ -86,17 +84,12 @@ pub(super) struct Facts {
     pub(super) tap: u32,
 }
 
-/// The guard: only what the decision hands over leaves by the TAP device. The stack sends there of
-/// its own accord (neighbour discovery), and such a frame would seem to come from the port.
+/// The guard of the TAP device: no frame passes it. What the decision hands over is in the ring of
+/// the device's packet socket before its ingress hook; what the stack sends there of its own accord
+/// (neighbour discovery) would wait for a reader that there is not.
 pub(super) fn guard() -> Vec<u64> {
     let mut code = Assembler::default();
-    let ours = code.label();
-    code.load(Size::Word, R1, R1, skb::TC_INDEX);
-    code.jump_if(R1, Cmp::Eq, HANDED_OVER, ours);
     code.alu(Alu::Mov, R0, DROP);
-    code.exit();
-    code.place(ours);
-    code.alu(Alu::Mov, R0, NEXT);
     code.exit();
     code.finish()
 }
@@ -689,10 +682,8 @@ impl Builder {
         code.alu(Alu::Add, R1, number(RUNS_HANDED_OVER));
         code.alu(Alu::Mov, R2, 1);
         code.fetch_add(R1, R2);
-        code.alu(Alu::Mov, R1, HANDED_OVER);
-        code.store(Size::Word, R6, skb::TC_INDEX, R1);
         code.alu(Alu::Mov, R1, tap.cast_signed());
-        code.alu(Alu::Mov, R2, 0);
+        code.alu(Alu::Mov, R2, TO_INGRESS);
         code.call(Helper::Redirect);
         code.alu_reg(Alu::Mov, R8, R0);
         code.place(self.labels.leave);

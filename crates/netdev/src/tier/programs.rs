@@ -26,10 +26,11 @@ pub(super) struct TierMaps {
 pub struct TierPrograms(pub(super) Arc<TierMaps>);
 
 impl TierPrograms {
-    /// Puts the program at a device that hands over to this TAP device.
-    pub(crate) fn place(&self, device: u32, tap: u32) -> io::Result<[Link; 2]> {
-        let guard = Program::load(&program::guard(), Hook::Egress)?.attach(tap)?;
-        Ok([guard, self.load(device, tap)?.attach(device)?])
+    /// Puts the program at a device that hands over to this TAP device; it comes first.
+    pub(crate) fn place(&self, device: u32, tap: u32) -> io::Result<[Link; 3]> {
+        let guard = |hook| Program::load(&program::guard(), hook)?.attach(tap);
+        let (inwards, outwards) = (guard(Hook::Ingress)?, guard(Hook::Egress)?);
+        Ok([self.load(device, tap)?.attach(device)?, inwards, outwards])
     }
 
     pub(super) fn load(&self, device: u32, tap: u32) -> io::Result<Program> {

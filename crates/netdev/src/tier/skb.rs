@@ -5,5 +5,4 @@ pub(super) const LEN: i16 = 0;
 pub(super) const VLAN_PRESENT: i16 = 20;
 pub(super) const VLAN_TCI: i16 = 24;
 pub(super) const VLAN_PROTO: i16 = 28;
-pub(super) const TC_INDEX: i16 = 44;
 pub(super) const GSO_SIZE: i16 = 176;

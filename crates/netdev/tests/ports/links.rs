@@ -60,7 +60,6 @@ fn routes_neighbours_and_changes_are_taken() {
     let routes = routes.unwrap().unwrap();
     assert_eq!(routes.lines().filter(|l| l.starts_with("va")).count(), 3, "{routes}");
     a.rtnl.set_mtu("va", 1_400).unwrap();
-    a.rtnl.set_tx_queue_len("va", 77).unwrap();
     a.rtnl.set_mac("va", [2, 1, 1, 1, 1, 1]).unwrap();
     let link = a.rtnl.link("va").unwrap();
     assert_eq!((link.mtu, link.mac), (1_400, [2, 1, 1, 1, 1, 1]));

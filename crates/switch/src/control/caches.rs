@@ -38,7 +38,7 @@ fn text(worker: usize, set: Caches, figures: &ForwarderFigures) -> String {
         "worker {worker}: caches {}\n  {}{}\n  lines: {} of {} used, {} decisions went for new \
          ones, {} found no place\n  programs: {} kept, {} compiled",
         config::CachesArg(set),
-        hits_text(figures),
+        hits_text(set, figures),
         kernel_text(set, figures),
         figures.lines_used,
         figures.lines,
@@ -55,18 +55,20 @@ fn kernel_text(set: Caches, figures: &ForwarderFigures) -> String {
         return String::new();
     }
     format!(
-        "\n  kernel: {} decided there by {} decisions, {} went for new ones, {} found no place",
-        figures.kernel_hits,
-        figures.kernel_entries,
-        figures.kernel_evictions,
-        figures.kernel_refused,
+        "\n  kernel: {} decisions, {} went for new ones, {} found no place",
+        figures.kernel_entries, figures.kernel_evictions, figures.kernel_refused,
     )
 }
 
 /// The number of frames that each level decided.
-pub(super) fn hits_text(figures: &ForwarderFigures) -> String {
+pub(super) fn hits_text(set: Caches, figures: &ForwarderFigures) -> String {
+    let in_kernel = match set.kernel {
+        true => format!("{} in the kernel, ", figures.kernel_hits),
+        false => String::new(),
+    };
     format!(
-        "decided: {} by port, {} by the frame cache ({}), {} by the key cache ({}), {} by tables",
+        "decided: {in_kernel}{} by port, {} by the frame cache ({}), {} by the key cache ({}), \
+         {} by tables",
         figures.port_hits,
         figures.frame_hits,
         rate(figures.frame_hits, figures.frame_misses),

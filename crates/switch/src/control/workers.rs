@@ -24,6 +24,9 @@ fn record(state: &WorkerState, forward: &str, poll: &str) -> Record {
     }
 }
 
+/// The mean of fewer timed frames is that of single moments: of a worker that was woken.
+const TIMED_LEAST: u64 = 100;
+
 /// Nanoseconds and shares that follow from the figures; `None` where nothing was counted.
 struct Shares {
     batch_size: Option<f64>,
@@ -36,7 +39,8 @@ struct Shares {
 
 impl Shares {
     fn of(figures: &PerfReading) -> Self {
-        let per_frame = |ns| ratio(ns, figures.timed_packets);
+        let is_mean = figures.timed_packets >= TIMED_LEAST;
+        let per_frame = |ns| ratio(ns, figures.timed_packets).filter(|_| is_mean);
         Self {
             batch_size: ratio(figures.packets, figures.batches),
             rx_ns: per_frame(figures.rx_ns),
@@ -78,8 +82,8 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
         shown(shares.tx_ns, 1.0, ""),
         figures.timed_packets,
     );
-    if let Some((_, forwarder)) = &state.forwarder {
-        text += &format!("\n  {}", caches::hits_text(forwarder));
+    if let Some((set, forwarder)) = &state.forwarder {
+        text += &format!("\n  {}", caches::hits_text(*set, forwarder));
     }
     text += &format!(
         "\n  idle {}, asleep {} of the time; {} sleeps, {} commands",
@@ -88,10 +92,10 @@ fn text(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Stri
         figures.sleeps,
         figures.commands,
     );
-    if figures.gave_way_ns > 0 {
-        let gave_way = share(figures.gave_way_ns, figures.lived_ns);
+    if figures.yielded_ns > 0 {
+        let yielded = share(figures.yielded_ns, figures.lived_ns);
         text +=
-            &format!("\n  gave way to other threads {} of the time", shown(gave_way, 100.0, " %"));
+            &format!("\n  yielded to other threads {} of the time", shown(yielded, 100.0, " %"));
     }
     text
 }
@@ -141,7 +145,7 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
         "sleeps": figures.sleeps,
         "asleep_ns": figures.asleep_ns,
         "idle_ns": figures.idle_ns,
-        "gave_way_ns": figures.gave_way_ns,
+        "yielded_ns": figures.yielded_ns,
         "lived_ns": figures.lived_ns,
         "timed_packets": figures.timed_packets,
         "timed_ns": {
@@ -162,7 +166,7 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
 
 #[cfg(test)]
 mod tests {
-    use super::record;
+    use super::{Shares, record};
     use crate::config::Poll;
     use crate::worker::{PerfReading, WorkerState};
 
@@ -196,6 +200,8 @@ mod tests {
         let record = record(&state, "io", "busy");
         assert_eq!(record.value["batch_size"], 32.0);
         assert_eq!(record.value["ns_per_packet"]["rx"], 2.5);
+        let few = PerfReading { timed_packets: 1, rx_ns: 250, ..PerfReading::default() };
+        assert!(Shares::of(&few).rx_ns.is_none(), "of one frame");
         assert_eq!(record.value["idle_share"], 0.5);
         assert!(record.text.starts_with("worker 3: CPU 1, forward io, poll busy"));
     }

@@ -60,8 +60,8 @@ perf_stats! {
     asleep_ns,
     /// Nanoseconds of rounds without work.
     idle_ns,
-    /// Nanoseconds of work in which it left the processor to others that the kernel tier serves.
-    gave_way_ns,
+    /// Nanoseconds of work in which it yielded the processor to others that the kernel tier serves.
+    yielded_ns,
     /// Nanoseconds since the worker began.
     lived_ns,
     /// Frames of the timed rounds.

@@ -7,7 +7,9 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec};
+use netdev::{
+    LinkNotification, Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec, TierPort,
+};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
@@ -158,6 +160,9 @@ pub(crate) struct WorkerPort {
     pub(crate) tx_refused: u64,
     /// The counters of earlier devices of the port.
     earlier: PortCounters,
+    /// The last one of these, by which the kernel tier's counts of it still come, and the tier's
+    /// counts that are in `earlier`.
+    lost: Option<(TierPort, PortCounters)>,
     /// The source of change notifications.
     pub(super) notification: LinkNotification,
     pub(super) member: Membership,
@@ -213,6 +218,7 @@ impl WorkerPort {
             has_queues: false,
             tx_refused: 0,
             earlier: PortCounters::default(),
+            lost: None,
             notification: LinkNotification::Never,
             member: Membership::default(),
             is_set_down: false,
@@ -312,7 +318,9 @@ impl WorkerPort {
         self.note_change();
         self.device = match earlier {
             DeviceState::Open { mut device, .. } => {
-                self.earlier = [self.earlier, device.counters()].into_iter().sum();
+                let lost = device.device.tier_port().map(|port| (port.clone(), port.counted()));
+                self.earlier = [self.counts_of_lost(), device.counters()].into_iter().sum();
+                self.lost = lost;
                 self.unreported = Unreported::Loss;
                 DeviceState::Lost(device, attempt)
             }
@@ -655,7 +663,14 @@ impl WorkerPort {
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
         let device = self.device_mut().map(|device| device.counters());
-        [self.earlier].into_iter().chain(device).sum()
+        [self.counts_of_lost()].into_iter().chain(device).sum()
+    }
+
+    /// The counters of earlier devices, with what the kernel tier has counted for the last of them
+    /// before it was lost, and was asked for later.
+    fn counts_of_lost(&self) -> PortCounters {
+        let late = self.lost.as_ref().map(|(port, at_loss)| port.counted().since(at_loss));
+        [self.earlier].into_iter().chain(late).sum()
     }
 }
 

@@ -338,7 +338,7 @@ impl Worker {
             tier,
         };
         if let Some(yielded) = self.cpu_yield.decide(now, figures) {
-            perf.gave_way_ns.add(nanos(yielded));
+            perf.yielded_ns.add(nanos(yielded));
         }
     }
 

@@ -498,6 +498,7 @@ impl Shard {
             Forwarding::Tables(forwarder) => {
                 let (egress, ports) = (&mut self.egress, &mut self.ports);
                 let mut sink = TxSink { egress, ports, pool, pending: &mut self.pending };
+                forwarder.note_waiting(in_port, count == asked, time);
                 forwarder.process_batch(frames, in_port, time, &mut sink);
                 if forwarder.has_seen_moves() {
                     self.egress.ring_others();
@@ -518,6 +519,9 @@ impl Shard {
         let decided = timer.lap();
         self.info.perf.sent.add(self.egress.flush(&mut self.ports, pool) as u64);
         timer.end(count, received, decided);
+        if let Forwarding::Tables(forwarder) = &mut self.forwarding {
+            forwarder.make_entries(time);
+        }
         self.info.perf.batches.add(1);
         self.info.perf.packets.add(count as u64);
         count

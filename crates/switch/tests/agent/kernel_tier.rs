@@ -397,6 +397,8 @@ fn is_carried_out_in_the_kernel(switch: &Switch) {
     forward_first(switch, &[2]);
     let [mut one, mut two] = hosts();
     until_in_kernel(switch, &mut one, &mut two, &frame(1));
+    let workers = switch.ctl(&["workers"]);
+    assert!(workers.contains(" in the kernel, "), "{workers}");
 }
 
 /// The frames that a port has sent, could not send, and dropped.

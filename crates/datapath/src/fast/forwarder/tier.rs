@@ -15,7 +15,9 @@
 //! there. So neither the other shards nor the agent, which expires entries, see an entry run out
 //! that frames in the kernel still use.
 
+mod admission;
 mod credit;
+mod listed;
 mod stations;
 mod table;
 
@@ -24,7 +26,9 @@ use std::collections::{BTreeSet, HashMap};
 use openflow::PortNo;
 use packet::{PacketBuf, Shape};
 
+use self::admission::Admission;
 use self::credit::{Credit, credits_of};
+use self::listed::Listed;
 pub(super) use self::stations::UsedStation;
 pub use self::table::{
     KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
@@ -37,13 +41,13 @@ use super::tiers::Applied;
 use super::versions::Invalidated;
 use super::{Core, Flush};
 use crate::counter::Counter;
+use crate::fast::classifier::BURST;
 use crate::fast::forwarder::cache::Evicted;
 use crate::fast::ids::EntryId;
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::op::Op;
 use crate::fast::shared::SeenMoves;
-use crate::fast::sys::ShapeMasks;
-use crate::select::mix;
+use crate::fast::sys::{ShapeMasks, digest_frames};
 use crate::time::Nanos;
 
 /// Rest of the tier after a change of the tables: while changes follow each other, making entries
@@ -54,12 +58,6 @@ const REST_NS: u64 = 1_000_000;
 /// timeout.
 const RENEWAL_NS: u64 = 100_000_000;
 
-/// Time until a flow of `NORMAL` that the kernel cannot carry out is tried again.
-const REFUSED_NS: u64 = 10_000_000;
-
-/// Places for flows that were seen once.
-const SEEN: usize = 4_096;
-
 /// Proposals kept at most until the table takes them.
 const PROPOSALS_MAX: usize = 256;
 
@@ -67,6 +65,7 @@ const PROPOSALS_MAX: usize = 256;
 #[derive(Debug)]
 struct Proposal {
     flow: TierFlow,
+    digest: u128,
     /// With one user, the proposal.
     path: PathId,
     verdict: KernelVerdict,
@@ -95,6 +94,7 @@ struct Lease {
 #[derive(Debug)]
 struct Slot {
     flow: TierFlow,
+    digest: u128,
     path: PathId,
     verdict: KernelVerdict,
     lease: Lease,
@@ -110,14 +110,6 @@ struct Slot {
     holds: bool,
 }
 
-/// A flow that was seen, and has no entry.
-#[derive(Clone, Copy, Debug, Default)]
-struct SeenFlow {
-    digest: u64,
-    /// Until then it is not tried again whether the kernel can carry its decision out.
-    rests_until: Nanos,
-}
-
 /// Leases that are being renewed.
 #[derive(Debug, Default)]
 struct Renewal {
@@ -130,8 +122,9 @@ struct Renewal {
 /// The state of the tier.
 #[derive(Debug, Default)]
 pub(super) struct Tier {
-    /// Ports whose frames come by way of the kernel's program.
-    ports: BTreeSet<PortNo>,
+    /// The flows that are worth an entry, and the ports whose frames come by way of the kernel's
+    /// program.
+    admission: Admission,
     /// Ports that the program can send by.
     outputs: BTreeSet<PortNo>,
     is_running: bool,
@@ -154,11 +147,10 @@ pub(super) struct Tier {
     live: Vec<u32>,
     /// Slots that do not any more, and whose counts are not credited yet.
     ended: Vec<u32>,
-    /// Its keys have bytes of packets in them, so its hash has a secret.
-    known: HashMap<TierFlow, u32>,
-    /// Slots and serials of the entries about flows that show a value of an index, or have a
-    /// station of it; some have gone.
-    by_index: HashMap<u16, Vec<(u32, u32)>, BuildMixHasher>,
+    /// The slots of flows by their digests, which are keyed.
+    known: HashMap<u128, u32, BuildMixHasher>,
+    /// The entries about flows that show a value of an index, or have a station of it.
+    by_index: HashMap<u16, Listed, BuildMixHasher>,
     /// The last serial.
     serial: u32,
     /// When the next lease that goes on ends.
@@ -166,35 +158,42 @@ pub(super) struct Tier {
     renewal: Option<Renewal>,
     /// Entries to end, while an op is applied.
     ending: Vec<u32>,
-    /// Flows that were seen once. So a flood of new flows makes no entries.
-    seen: Vec<SeenFlow>,
     /// Index of the slot from which the search for one to give up goes on.
     hand: usize,
 }
 
 impl Core {
+    /// A port's next batch comes, behind which frames wait or do not.
+    pub(super) fn note_waiting(&mut self, port: PortNo, waits: bool, now: Nanos) {
+        self.tier.admission.note_waiting(port, waits, now);
+    }
+
     pub(super) fn set_tier_outputs(&mut self, outputs: BTreeSet<PortNo>) {
         self.tier.outputs = outputs;
     }
 
     pub(super) fn enter_tier(&mut self, port: PortNo) {
-        self.tier.ports.insert(port);
+        self.tier.admission.ports.insert(port, None);
     }
 
     pub(super) fn leave_tier(&mut self, port: PortNo, table: &mut dyn KernelTable, now: Nanos) {
         self.stop_tier(table, now);
-        self.tier.ports.remove(&port);
-        let gone: Vec<(TierFlow, u32)> =
-            self.tier.known.extract_if(|flow, _| flow.in_port == port).collect();
-        self.tier.free.extend(gone.iter().map(|(_, slot)| *slot));
-        let flows: Vec<TierFlow> = gone.into_iter().map(|(flow, _)| flow).collect();
+        let Tier { admission, known, slots, free, .. } = &mut self.tier;
+        admission.ports.remove(&port);
+        let flow_of = |slot: u32| slots.get(slot as usize).map(|slot| slot.flow);
+        let is_of_port = |slot: u32| flow_of(slot).is_some_and(|flow| flow.in_port == port);
+        let gone: Vec<u32> =
+            known.extract_if(|_, slot| is_of_port(*slot)).map(|(_, slot)| slot).collect();
+        let flows: Vec<TierFlow> = gone.iter().filter_map(|slot| flow_of(*slot)).collect();
+        free.extend(gone);
         table.leave(&flows);
     }
 
     /// Whether frames of a port may be decided about in the kernel.
     #[inline]
     pub(super) fn is_in_tier(&self, in_port: PortNo) -> bool {
-        self.caches.kernel && !self.tier.ports.is_empty() && self.tier.ports.contains(&in_port)
+        let ports = &self.tier.admission.ports;
+        self.caches.kernel && !ports.is_empty() && ports.contains_key(&in_port)
     }
 
     /// Ends all entries of the tier. What they have counted is credited by [`Core::credit_ended`].
@@ -287,8 +286,8 @@ impl Core {
     fn end_concerned(&mut self, indices: &[u16], table: &mut dyn KernelTable) {
         let mut ending = std::mem::take(&mut self.tier.ending);
         for index in indices {
-            let concerned = self.tier.by_index.remove(index).unwrap_or_default();
-            ending.extend(concerned.iter().filter(|it| self.tier.has(**it)).map(|it| it.0));
+            let listed = self.tier.by_index.remove(index).unwrap_or_default();
+            ending.extend(listed.entries().filter(|it| self.tier.has(*it)).map(|it| it.0));
         }
         table.end(&ending);
         for slot in ending.drain(..) {
@@ -370,7 +369,7 @@ impl Core {
 
     /// Makes entries of what the last batch has proposed, and begins when the tier has rested.
     pub(super) fn update_tier(&mut self, table: &mut dyn KernelTable, now: Nanos) {
-        if !self.caches.kernel || self.tier.ports.is_empty() {
+        if !self.caches.kernel || self.tier.admission.ports.is_empty() {
             return;
         }
         self.end_moved(table);
@@ -392,6 +391,7 @@ impl Core {
             let moves = self.replica.shared().moves();
             moves.watch();
             self.tier.moves.catch_up(moves);
+            self.tier.admission.begin(table.slots());
             self.tier.is_running = true;
         }
         for proposal in std::mem::take(&mut self.tier.proposals) {
@@ -409,34 +409,46 @@ impl Core {
     ) {
         if !self.tier.is_running
             || self.replica.ports.get(in_port).is_none_or(|port| port.looks_at_frames())
+            || !self.tier.admission.may_make(in_port, now)
         {
             return;
         }
-        for (frame, decided) in frames.iter().zip(decided) {
-            if self.tier.proposals.len() >= PROPOSALS_MAX {
-                return;
+        for (frames, decided) in frames.chunks(BURST).zip(decided.chunks(BURST)) {
+            let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
+            let with = (&self.tier.masks, &self.keys.lines[0]);
+            digest_frames(self.level, frames, with, in_port.0.into(), results, |_| {});
+            for (at, (frame, decided)) in frames.iter().zip(decided).enumerate() {
+                let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
+                if !shape.is_rare() && self.tier.is_wanted(digest, decided.path, now) {
+                    self.propose_one(frame, (shape, digest), *decided, in_port, now);
+                }
             }
-            let shape = Shape::of(frame.bytes());
-            if shape.is_rare() {
-                continue;
-            }
+        }
+    }
+
+    fn propose_one(
+        &mut self,
+        frame: &PacketBuf,
+        (shape, digest): (Shape, u128),
+        decided: Decided,
+        in_port: PortNo,
+        now: Nanos,
+    ) {
+        if self.tier.proposals.len() >= PROPOSALS_MAX {
+            return;
+        }
+        if let Some((verdict, lease)) = self.for_kernel(decided, (frame, shape), in_port, now) {
             let mut bytes = [0; TIER_BYTES];
             let masks = &self.tier.masks.0[shape.index()];
             for ((place, byte), mask) in bytes.iter_mut().zip(frame.bytes()).zip(masks) {
                 *place = byte & mask;
             }
             let flow = TierFlow { in_port, shape, bytes };
-            if !self.tier.is_wanted(&flow, decided.path, now) {
-                continue;
-            }
-            if let Some((verdict, lease)) = self.for_kernel(*decided, (frame, shape), in_port, now)
-            {
-                self.paths.share(decided.path);
-                let path = decided.path;
-                self.tier.proposals.push(Proposal { flow, path, verdict, lease });
-            } else if self.programs.get(decided.program).is_some_and(|it| it.has_normal()) {
-                self.tier.refuse(&flow, now);
-            }
+            self.paths.share(decided.path);
+            let path = decided.path;
+            self.tier.proposals.push(Proposal { flow, digest, path, verdict, lease });
+        } else if self.programs.get(decided.program).is_some_and(|it| it.has_normal()) {
+            self.tier.admission.refuse(digest, now);
         }
     }
 
@@ -487,8 +499,8 @@ impl Core {
     }
 
     fn make_entry(&mut self, proposal: Proposal, table: &mut dyn KernelTable, now: Nanos) {
-        let Proposal { flow, path, verdict, lease } = proposal;
-        let known = self.tier.known.get(&flow).copied();
+        let Proposal { flow, digest, path, verdict, lease } = proposal;
+        let known = self.tier.known.get(&digest).copied();
         // Twice in one batch, or its lease was over.
         let held = known.and_then(|slot| self.tier.slots.get_mut(slot as usize));
         if let (Some(number), Some(slot)) = (known, held.filter(|slot| slot.holds)) {
@@ -521,8 +533,9 @@ impl Core {
         self.tier.serial = self.tier.serial.wrapping_add(1);
         let serial = self.tier.serial;
         let live_at = self.tier.live.len();
+        let (is_used, holds) = (true, true);
         let held =
-            Slot { flow, path, verdict, lease, serial, live_at, seen, is_used: true, holds: true };
+            Slot { flow, digest, path, verdict, lease, serial, live_at, seen, is_used, holds };
         self.tier.note_lease(lease);
         let tier = &mut self.tier;
         self.versions.indices_of_frame(flow.shape, &flow.bytes, |index| {
@@ -535,7 +548,8 @@ impl Core {
             Some(place) => *place = held,
             None => self.tier.slots.push(held),
         }
-        self.tier.known.insert(flow, slot);
+        self.tier.known.insert(digest, slot);
+        self.tier.admission.note_made();
         self.tier.live.push(slot);
         self.figures.kernel_entries = self.tier.live.len() as u64;
     }
@@ -565,7 +579,7 @@ impl Core {
                 }
             }
             table.remove(&slot.flow);
-            self.tier.known.remove(&slot.flow);
+            self.tier.known.remove(&slot.digest);
             if is_live {
                 // With what came between the look and the removal: it is the only one that ended.
                 self.tier.end(number);
@@ -601,14 +615,11 @@ impl Tier {
         found.is_some_and(|slot| slot.serial == serial && slot.holds)
     }
 
-    /// Lists an entry under an index, and clears the list of what has gone whenever it doubles.
+    /// Lists an entry under an index.
     fn list_index(&mut self, index: u16, entry: (u32, u32)) {
-        let mut list = std::mem::take(self.by_index.entry(index).or_default());
-        if list.len() >= 32 && list.len().is_power_of_two() {
-            list.retain(|entry| self.has(*entry));
-        }
-        list.push(entry);
-        self.by_index.insert(index, list);
+        let mut listed = std::mem::take(self.by_index.entry(index).or_default());
+        listed.push(entry, |entry| self.has(entry));
+        self.by_index.insert(index, listed);
     }
 
     /// An entry has this lease from now on.
@@ -621,36 +632,16 @@ impl Tier {
         }
     }
 
-    /// Whether an entry for a flow is wanted: the flow was seen before, and has none, or has one of
-    /// the same path whose lease is over; and it was not refused a moment ago.
-    fn is_wanted(&mut self, flow: &TierFlow, path: PathId, now: Nanos) -> bool {
-        let slot = self.known.get(flow).and_then(|slot| self.slots.get(*slot as usize));
-        let is_known = slot.is_some();
-        if slot.is_some_and(|it| it.holds && (it.path != path || it.lease.until > now)) {
-            return false;
-        }
-        let (place, digest) = self.seen_place(flow);
-        if place.digest != digest {
-            *place = SeenFlow { digest, ..SeenFlow::default() };
-            return is_known;
-        }
-        now >= place.rests_until
-    }
-
-    /// The kernel cannot carry out what a flow needs now. To find that out anew for each of its
-    /// frames would cost more than to forward them.
-    fn refuse(&mut self, flow: &TierFlow, now: Nanos) {
-        let (place, digest) = self.seen_place(flow);
-        *place = SeenFlow { digest, rests_until: Nanos(now.0.saturating_add(REFUSED_NS)) };
-    }
-
-    fn seen_place(&mut self, flow: &TierFlow) -> (&mut SeenFlow, u64) {
-        let mut digest = mix(u64::from(flow.in_port.0) << 8 | flow.shape.index() as u64);
-        for word in flow.bytes.as_chunks::<8>().0 {
-            digest = mix(digest ^ u64::from_ne_bytes(*word));
-        }
-        self.seen.resize(SEEN, SeenFlow::default());
-        (&mut self.seen[digest as usize % SEEN], digest)
+    /// Whether an entry for a flow is wanted: the flow is worth it and has none, or had one before,
+    /// or has one of the same path whose lease is over; and it was not refused a moment ago.
+    fn is_wanted(&mut self, digest: u128, path: PathId, now: Nanos) -> bool {
+        let is_worth = self.admission.is_worth(digest, now);
+        let slot = self.known.get(&digest).and_then(|slot| self.slots.get(*slot as usize));
+        let is_wanted = match slot {
+            Some(slot) => !slot.holds || slot.path == path && slot.lease.until <= now,
+            None => is_worth,
+        };
+        is_wanted && !self.admission.rests(digest, now)
     }
 }
 

@@ -65,7 +65,8 @@ impl<K: KernelTable> Forwarder<K> {
         Applied::Done
     }
 
-    /// Forwards a batch of frames from one port; the list is empty afterwards.
+    /// Forwards a batch of frames from one port; the list is empty afterwards. When these have
+    /// left, [`Forwarder::make_entries`] is to follow.
     pub fn process_batch(
         &mut self,
         frames: &mut Vec<PacketBuf>,
@@ -74,8 +75,21 @@ impl<K: KernelTable> Forwarder<K> {
         sink: &mut impl Sink,
     ) {
         self.core.process_batch(frames, in_port, now, sink);
+    }
+
+    /// Makes entries in the kernel of what the last batch has shown, once its frames have left: the
+    /// next ones of their flows are not to overtake them.
+    pub fn make_entries(&mut self, now: Nanos) {
         if let Some(kernel) = &mut self.kernel {
             self.core.update_tier(kernel, now);
+        }
+    }
+
+    /// Whether frames of a port wait behind its next batch. While they do, it makes no entries,
+    /// which would have others overtake them; but for long it does not hold entries up.
+    pub fn note_waiting(&mut self, port: PortNo, waits: bool, now: Nanos) {
+        if self.kernel.is_some() {
+            self.core.note_waiting(port, waits, now);
         }
     }
 
