@@ -169,7 +169,8 @@ def normal(record, clients):
     for expression, instead in NORMAL + LEFT_OUT + (CLIENTS if clients else []):
         text = re.sub(expression, instead, text, flags=re.M)
     lines = [re.sub(" +", " ", line) for line in text.split("\n") if line.strip()]
-    if re.search("dump-(flows|groups|group-stats|meters)|meter-stats|diff-flows", record["id"]):
+    if re.search("dump-(flows|groups|group-stats|meters)|meter-stats|diff-flows|traffic-",
+                 record["id"]):
         lines.sort()
     return lines + ([] if record["code"] == 0 else [f"exit code {record['code']}"])
 

@@ -158,9 +158,44 @@ mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::text::PortNames;
 
-    use super::flow_mod;
+    use super::{COMMANDS, flow_mod};
     use crate::failure::Failure;
     use crate::messages::Line;
+
+    /// Rows of all words by all commands; see the head of the file.
+    const ENTRY_WORDS: &str = include_str!("../../openflow/tests/data/entry-words.tsv");
+
+    #[test]
+    fn a_line_takes_the_words_of_its_command() {
+        let mut lines = 0;
+        for row in ENTRY_WORDS.lines().filter(|row| !row.starts_with('#')) {
+            let [word, _, taken] = row.split('\t').collect::<Vec<_>>()[..] else { panic!("{row}") };
+            for (name, command) in COMMANDS.iter().filter(|_| !word.is_empty()) {
+                let writes = name.starts_with("add") || name.starts_with("modify");
+                let needs =
+                    if writes && !word.starts_with("actions") { ",actions=drop" } else { "" };
+                let is_taken = taken.split(' ').any(|command| command == *name);
+                // In the line, and by the command of `weir ctl` that reads it.
+                let named = format!("{name} {word}{needs}");
+                let plain = format!("{word}{needs}");
+                for (text, other) in [(&named, &FlowModCommand::Delete), (&plain, command)] {
+                    let line = Line::argument("flow", text);
+                    let read = flow_mod(&line, *other, &PortNames::default());
+                    match read.map_err(Failure::from) {
+                        Ok(flow) => {
+                            assert_eq!((flow.command, is_taken), (*command, true), "{text}")
+                        }
+                        Err(Failure::Refused(why)) => {
+                            assert!(!is_taken && why.contains("has no effect in"), "{text}: {why}");
+                        }
+                        Err(other) => panic!("{text}: {other:?}"),
+                    }
+                    lines += 1;
+                }
+            }
+        }
+        assert!(lines > 150, "{lines}");
+    }
 
     #[test]
     fn a_line_may_begin_with_its_command() {

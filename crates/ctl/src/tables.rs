@@ -5,6 +5,7 @@ use openflow::message::{
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
 use openflow::table::{TableFeatures, TableMod};
+use openflow::text::parse_number;
 use openflow::{Message, TableId, Xid};
 
 use super::context::{CommandContext, Execute};
@@ -97,9 +98,12 @@ impl Execute for ModTable {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let table_id = match self.table.as_str() {
             "ALL" | "all" => TableId::ALL,
-            text => TableId(text.parse().map_err(|_| {
-                Failure::Refused(format!("table: {text:?} is no table: 0 to 254, or ALL"))
-            })?),
+            text => {
+                let number = parse_number(text, 8).ok().and_then(|number| number.try_into().ok());
+                TableId(number.ok_or_else(|| {
+                    Failure::Refused(format!("table: {text:?} is no table: 0 to 254, or ALL"))
+                })?)
+            }
         };
         let config = match self.config {
             Miss::Controller => 0,

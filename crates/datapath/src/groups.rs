@@ -347,6 +347,22 @@ impl Groups {
         places
     }
 
+    /// Why a packet goes to none of a group's buckets, for a trace.
+    pub(crate) fn unused(&self, id: GroupId, ports: &Ports) -> String {
+        let Some(group) = self.get(id) else { return String::new() };
+        let why = |(place, bucket): (usize, &Bucket)| {
+            let watches = bucket.watch_port != PortNo::ANY || bucket.watch_group != GroupId::ANY;
+            let why = match (self.is_usable(group.group_type, bucket, ports), watches) {
+                (true, _) => "has weight 0",
+                (false, true) => "is not live",
+                (false, false) => "watches nothing",
+            };
+            format!("bucket {place} {why}")
+        };
+        let all: Vec<String> = group.buckets.iter().enumerate().map(why).collect();
+        format!("group {} ({}): {}", id.0, group.group_type.text(), all.join(", "))
+    }
+
     /// Counters of a group or of all; `flow_count` says how many entries use a group.
     ///
     /// References between groups are counted in one pass, since the table may be full of groups.

@@ -30,6 +30,15 @@ numbered! {
     }
 }
 
+impl GroupType {
+    /// The weight of a bucket that names none: equal shares in a select group (clause 5.6.1). Other
+    /// types have no weights.
+    #[must_use]
+    pub const fn default_weight(self) -> u16 {
+        if matches!(self, Self::Select) { 1 } else { 0 }
+    }
+}
+
 bitflags::bitflags! {
     /// Capabilities of a switch's groups (`OFPGFC_*`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

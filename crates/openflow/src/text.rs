@@ -15,13 +15,14 @@ mod ports;
 mod reply;
 mod table;
 mod value;
+mod words;
 
 pub use action::{format_actions, format_instructions, parse_actions, parse_instructions};
 pub use flow::{
     format_flow_mod, format_flow_removed, format_flow_stats, parse_flow_filter, parse_flow_mod,
 };
 pub use group::{format_group, parse_group_mod};
-pub use matching::{format_match, parse_match};
+pub use matching::{format_match, match_words, parse_match, protocol_words, unpresent_vid};
 pub use meter::{format_meter, parse_meter_mod};
 pub use notice::format_packet_in;
 pub use ports::PortNames;

@@ -1,18 +1,19 @@
 //! The text syntax against what `ovs-ofctl` prints, and against itself both ways.
 
-use openflow::field::FIELDS;
+use openflow::field::{FIELDS, VID_PRESENT};
 use openflow::flow::{FlowModCommand, FlowModFlags, FlowStats};
 use openflow::group::GroupModCommand;
 use openflow::meter::MeterModCommand;
 use openflow::text::{
     format_actions, format_flow_mod, format_flow_stats, format_group, format_instructions,
     format_match, format_meter, format_value, parse_actions, parse_flow_filter, parse_flow_mod,
-    parse_group_mod, parse_match, parse_meter_mod, parse_value,
+    parse_group_mod, parse_match, parse_meter_mod, parse_number, parse_value,
 };
 use openflow::{Cookie, Field, GroupId, Match, MeterId, PortNo, TableId};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
 
 const FLOWS: &str = include_str!("data/ovs-ofctl-flows.txt");
+const ENTRY_WORDS: &str = include_str!("data/entry-words.tsv");
 
 fn flow_lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     FLOWS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'))
@@ -96,10 +97,27 @@ fn what_is_wrong_is_named_with_its_place() {
         ("actions=bogus", 8, "unknown action `bogus`"),
         ("in_port=1", 9, "actions are missing"),
         ("nw_dst=10.0.0.1,actions=drop", 0, "add ip or arp"),
-        ("tp_dst=80,actions=drop", 0, "add tcp, udp"),
-        ("tcp,udp,actions=drop", 4, "given twice"),
-        ("actions=set_field:6->eth_bogus", 21, "unknown word `eth_bogus`"),
+        ("tp_dst=80,actions=drop", 0, "add tcp, tcp6, udp, udp6, sctp, sctp6, icmp or icmp6"),
+        ("ip,tp_dst=80,actions=drop", 3, "add tcp, udp, sctp or icmp"),
+        ("arp,tp_dst=80,actions=drop", 4, "tp_dst is no field of arp: it goes with tcp, "),
+        ("dl_type=0x88cc,ip_dst=1.2.3.4,actions=drop", 15, "no field of eth_type=0x88cc: it goes"),
+        ("ip,nw_proto=2,tp_src=1,actions=drop", 14, "tp_src is no field of igmp"),
+        ("ip,nw_proto=89,tp_src=1,actions=drop", 15, "no field of ip with nw_proto=89"),
+        (
+            "priority=5,arp,ipv4_dst=1.2.3.4,actions=drop",
+            15,
+            "ipv4_dst is no field of arp: it goes with ip",
+        ),
+        ("ipv4_dst=1.2.3.4,actions=drop", 0, "ipv4_dst needs eth_type=0x0800 beside it: add ip"),
+        ("udp,tcp_dst=80,actions=drop", 4, "tcp_dst is no field of udp: it goes with tcp or tcp6"),
+        ("arp,nw_tos=4,actions=drop", 4, "nw_tos (ip_dscp) is no field of arp"),
+        ("tcp,udp,actions=drop", 4, "udp (ip_proto) is given twice"),
+        ("priority=1,priority=1,actions=drop", 11, "`priority` is given twice"),
+        ("actions=set_field:6->eth_bogus", 21, "unknown field `eth_bogus`"),
         ("actions=set_field:1->in_port", 21, "read-only"),
+        ("actions=set_field:1->tp_dst", 21, "tp_dst is one of tcp_dst, udp_dst, sctp_dst"),
+        ("actions=set_field:100->vlan_vid", 18, "write 4196 (0x1064)"),
+        ("vlan_vid=100,actions=drop", 9, "write 4196 (0x1064)"),
         ("actions=output:1,drop", 17, "must stand alone"),
         ("actions=goto_table:1,goto_table:2", 21, "given twice"),
         ("actions=write_actions(goto_table:1)", 22, "is an instruction"),
@@ -107,17 +125,192 @@ fn what_is_wrong_is_named_with_its_place() {
         ("vlan_pcp=9,actions=drop", 9, "too large"),
         ("dl_type=0x800/0xff00,actions=drop", 14, "takes no mask"),
         ("in_port=1,actions=output:1(", 25, "`(` without `)`"),
-        ("icmp6,nd_sll=00:11:22:33:44:55,actions=drop", 0, "needs icmpv6_type"),
+        (
+            "icmp6,nd_sll=00:11:22:33:44:55,actions=drop",
+            6,
+            "nd_sll (ipv6_nd_sll) needs icmpv6_type",
+        ),
+        ("in_port,actions=drop", 0, "`in_port` needs a value"),
+        ("priority,actions=drop", 0, "`priority` needs a value"),
+        ("tcp=1,actions=drop", 4, "`tcp` takes no value"),
+        ("send_flow_rem=1,actions=drop", 14, "`send_flow_rem` takes no value"),
+        ("in_port=1,actions:drop", 10, "write `actions=...`"),
+        ("proirity=1,actions=drop", 0, "did you mean `priority`"),
+        ("tabel=1,actions=drop", 0, "did you mean `table`"),
+        ("idel_timeout=1,actions=drop", 0, "did you mean `idle_timeout`"),
+        ("cokie=1,actions=drop", 0, "did you mean `cookie`"),
+        ("send_flow_rm,actions=drop", 0, "did you mean `send_flow_rem`"),
+        ("in_prot=1,actions=drop", 0, "did you mean `in_port`"),
+        ("in_port=1,actoins=output:2", 10, "did you mean `actions`"),
+        ("tpc,actions=drop", 0, "did you mean `tcp`"),
+        ("actions=ouput:2", 8, "did you mean `output`"),
+        ("actions=contoller", 8, "did you mean `controller`"),
+        ("actions=mod_dl_scr:00:00:00:00:00:01", 8, "did you mean `mod_dl_src`"),
+        ("actions=set_feild:1->metadata", 8, "did you mean `set_field`"),
+        ("actions=goto_tabel:1", 8, "did you mean `goto_table`"),
+        ("actions=set_field:1->tcp_dts", 21, "did you mean `tcp_dst`"),
+        ("actions=resubmit(,1)", 8, "Open vSwitch's own; OpenFlow 1.3 has goto_table:N"),
+        ("actions=load:1->NXM_NX_REG0[]", 8, "has set_field:VALUE->FIELD"),
+        ("actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", 8, "no action that copies fields"),
+        ("actions=learn(table=1)", 8, "NORMAL, which learns"),
+        ("actions=note:11", 8, "cookie=N"),
+        ("actions=ct(commit)", 8, "no tracking of connections"),
+        ("actions=set_tunnel:5", 8, "set_field:VALUE->tun_id"),
+        ("actions=set_tunnel64:5", 8, "set_field:VALUE->tun_id"),
+        ("actions=set_mpls_label(5)", 8, "set_field:VALUE->mpls_label"),
+        ("actions=pop_queue", 8, "come before set_queue"),
+        ("reg0=1,actions=drop", 0, "write_metadata"),
+        ("reg1[0..7]=1,actions=drop", 0, "write_metadata"),
+        ("actions=set_field:1->reg0", 21, "write_metadata"),
+        ("ct_state=+trk,actions=drop", 0, "no tracking of connections"),
+        ("ip,nw_ttl=64,actions=drop", 3, "mod_nw_ttl"),
+        ("ip,actions=set_field:64->nw_ttl", 25, "mod_nw_ttl"),
     ];
     for (text, at, what) in cases {
         let error = parse_flow_mod(text, FlowModCommand::Add).unwrap_err();
         assert!(error.what.contains(what), "{text}: {error}");
         assert_eq!(error.at, at, "{text}: {error}");
     }
-    let error = parse_flow_mod("in_port=1,actions=drop", FlowModCommand::Delete).unwrap_err();
-    assert!(error.what.contains("takes no actions"), "{error}");
-    let error = parse_flow_filter("priority=5,ip").unwrap_err();
-    assert!(error.what.contains("does not filter"), "{error}");
+    let error = parse_flow_mod("ip,priority=5", FlowModCommand::Delete).unwrap_err();
+    assert!(error.what.contains("--strict") && error.at == 3, "{error}");
+    for command in [FlowModCommand::Add, FlowModCommand::Modify] {
+        let error = parse_flow_mod("out_prot=1,actions=drop", command).unwrap_err();
+        assert_eq!(
+            error.what, "unknown word `out_prot`",
+            "a word that is possible here is offered"
+        );
+    }
+}
+
+#[test]
+fn a_word_without_effect_is_refused_whatever_the_command() {
+    let commands = [
+        ("add", Some(FlowModCommand::Add)),
+        ("modify", Some(FlowModCommand::Modify)),
+        ("modify_strict", Some(FlowModCommand::ModifyStrict)),
+        ("delete", Some(FlowModCommand::Delete)),
+        ("delete_strict", Some(FlowModCommand::DeleteStrict)),
+        ("dump", None),
+    ];
+    let rows = ENTRY_WORDS.lines().filter(|line| !line.starts_with('#'));
+    let mut refused = 0;
+    for row in rows {
+        let [word, _, taken] = row.split('\t').collect::<Vec<_>>()[..] else { panic!("{row}") };
+        for (name, command) in commands.iter().filter(|_| !word.is_empty()) {
+            let writes = name.starts_with("add") || name.starts_with("modify");
+            let needs = if writes && !word.starts_with("actions") { " actions=drop" } else { "" };
+            let text = format!("ip {word}{needs}");
+            let parsed = match command {
+                Some(command) => parse_flow_mod(&text, *command).map(drop),
+                None => parse_flow_filter(&text).map(drop),
+            };
+            if taken.split(' ').any(|command| command == *name) {
+                assert_eq!(parsed, Ok(()), "{name} {text}");
+                continue;
+            }
+            let error = parsed.expect_err(&format!("{name} {text}"));
+            let at = word.find('/').map_or(3, |slash| 3 + slash + 1);
+            assert_eq!(error.at, at, "{name} {text}: {error}");
+            assert!(error.what.contains("has no effect in a"), "{name} {text}: {error}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 40, "{refused}");
+}
+
+#[test]
+fn numbers_with_leading_zeros_are_refused_with_both_readings() {
+    let flows = [
+        "dl_type=0800,actions=drop",
+        "cookie=010,actions=drop",
+        "tcp,tp_dst=0443,actions=drop",
+        "tcp,tcp_dst=0443,actions=drop",
+        "idle_timeout=060,actions=drop",
+        "priority=010,actions=drop",
+        "table=01,actions=drop",
+        "dl_vlan=010,actions=drop",
+        "vlan_tci=010,actions=drop",
+        "ip,nw_tos=040,actions=drop",
+        "in_port=01,actions=drop",
+        "metadata=1/010,actions=drop",
+        "ip,nw_src=10.0.0.0/08,actions=drop",
+        "actions=01",
+        "actions=output:01",
+        "actions=group:01",
+        "actions=set_queue:07",
+        "actions=enqueue:1:07",
+        "actions=CONTROLLER:0128",
+        "actions=controller(max_len=0128)",
+        "actions=push_vlan:08100",
+        "actions=mod_nw_ttl:064",
+        "actions=mod_vlan_vid:05",
+        "actions=set_mpls_ttl(05)",
+        "tcp,actions=set_field:080->tcp_dst",
+        "actions=meter:01",
+        "actions=goto_table:01",
+        "actions=write_metadata:01",
+        "actions=write_metadata:1/01",
+        "actions=00",
+    ];
+    let errors = flows.map(|text| (text, parse_flow_mod(text, FlowModCommand::Add).unwrap_err()));
+    let groups = [
+        "group_id=01,type=all,bucket=output:1",
+        "group_id=1,type=select,bucket=weight:05,output:1",
+        "group_id=1,type=ff,bucket=watch_port:01,output:1",
+        "group_id=1,type=ff,bucket=watch_group:01,output:1",
+    ];
+    let groups =
+        groups.map(|text| (text, parse_group_mod(text, GroupModCommand::Add).unwrap_err()));
+    let meters = [
+        "meter=01,kbps,band=type=drop,rate=5",
+        "meter=1,kbps,band=type=drop,rate=05",
+        "meter=1,kbps,burst,band=type=drop,rate=5,burst_size=05",
+        "meter=1,kbps,band=type=dscp_remark,rate=5,prec_level=01",
+    ];
+    let meters =
+        meters.map(|text| (text, parse_meter_mod(text, MeterModCommand::Add).unwrap_err()));
+    for (text, error) in errors.into_iter().chain(groups).chain(meters) {
+        let digits: String =
+            text[error.at..].chars().take_while(|digit| digit.is_ascii_digit()).collect();
+        let short = digits.trim_start_matches('0');
+        let short = if short.is_empty() { "0" } else { short };
+        let what = format!("`{digits}` begins with a zero: write 0x{digits} or {short}");
+        assert_eq!(error.what, what, "{text}");
+    }
+    assert!(parse_value(Field::EthType, "0800").is_err() && parse_number("007", 8).is_err());
+    for (text, number) in [("0", 0), ("0x0800", 0x800), ("10", 10), ("0x00", 0)] {
+        assert_eq!(parse_number(text, 16), Ok(number));
+    }
+}
+
+#[test]
+fn names_that_fields_share_are_those_of_the_protocol() {
+    let cases = [
+        ("eth_type=2054,ip_dst=10.0.0.1", "arp,arp_tpa=10.0.0.1"),
+        ("arp,ip_src=10.0.0.1,ip_proto=2", "arp,arp_spa=10.0.0.1,arp_op=2"),
+        ("ip_dst=10.0.0.1,ip", "ip,nw_dst=10.0.0.1"),
+        ("ipv6,ip_proto=6", "tcp6"),
+        ("icmp,tp_src=8", "icmp,icmp_type=8"),
+        ("ip,nw_proto=1,tp_src=8,tp_dst=0", "icmp,icmp_type=8,icmp_code=0"),
+        ("icmp6,tp_src=135", "icmp6,icmp_type=135"),
+        ("tp_dst=5,nw_proto=132,ip", "sctp,tp_dst=5"),
+    ];
+    for (given, printed) in cases {
+        assert_eq!(
+            parse_match(given).map(|it| format_match(&it)),
+            Ok(printed.to_owned()),
+            "{given}"
+        );
+    }
+    for protocol in ["tcp", "udp", "sctp", "tcp6"] {
+        let text = format!("{protocol},actions=set_field:80->tp_dst");
+        let flow = parse_flow_mod(&text, FlowModCommand::Add).unwrap();
+        let wanted = format!("set_field:80->{}_dst", protocol.trim_end_matches('6'));
+        assert_eq!(format_instructions(&flow.instructions), wanted);
+        let text = format!("{protocol},actions=write_actions(set_field:80->tp_dst)");
+        let flow = parse_flow_mod(&text, FlowModCommand::Add).unwrap();
+        assert_eq!(format_instructions(&flow.instructions), format!("write_actions({wanted})"));
+    }
 }
 
 #[test]
@@ -130,6 +323,81 @@ fn deletes_and_filters_default_to_everything() {
     assert_eq!((filter.table_id, filter.cookie_mask), (TableId(2), 0xf0));
 }
 
+/// A group as it is printed, for adding and for modifying.
+fn printed(text: &str) -> String {
+    let [added, modified] = [GroupModCommand::Add, GroupModCommand::Modify].map(|command| {
+        let group = parse_group_mod(text, command).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let (group_type, group_id, buckets) = (group.group_type, group.group_id, group.buckets);
+        format_group(&openflow::group::GroupDesc { group_type, group_id, buckets })
+    });
+    assert_eq!(added, modified);
+    added
+}
+
+/// Each printed as `ovs-ofctl -O OpenFlow13 parse-group` of Open vSwitch 3.1.0 prints it.
+#[test]
+fn a_bucket_of_a_select_group_has_weight_1_unless_it_names_one() {
+    let cases = [
+        (
+            "select,bucket=output:2,bucket=output:3",
+            "select,bucket=actions=output:2,bucket=actions=output:3",
+        ),
+        (
+            "select,bucket=output:2,bucket=weight:5,output:3,bucket=drop",
+            "select,bucket=actions=output:2,bucket=weight:5,actions=output:3,bucket=actions=drop",
+        ),
+        ("select,bucket=weight:1,output:2", "select,bucket=actions=output:2"),
+        ("select,bucket=weight:0,output:2", "select,bucket=weight:0,actions=output:2"),
+        ("select,bucket=output:2,weight:5", "select,bucket=weight:5,actions=output:2"),
+        (
+            "select,bucket=actions=output:2,weight:5,output:3",
+            "select,bucket=weight:5,actions=output:2,output:3",
+        ),
+        (
+            "select,bucket=output:2,watch_port:1,bucket=actions=output:3,watch_group:4",
+            "select,bucket=watch_port:1,actions=output:2,bucket=watch_group:4,actions=output:3",
+        ),
+        (
+            "select,bucket=actions=output:1,actions=output:2",
+            "select,bucket=actions=output:1,output:2",
+        ),
+        ("select bucket=weight=5,actions=output:1", "select,bucket=weight:5,actions=output:1"),
+        (
+            "all,bucket=output:2,bucket=weight:0,drop",
+            "all,bucket=actions=output:2,bucket=actions=drop",
+        ),
+        ("all,bucket=actions=", "all,bucket=actions=drop"),
+        ("ff,bucket=watch_port:1,output:1", "ff,bucket=watch_port:1,actions=output:1"),
+        ("indirect,bucket=output:1", "indirect,bucket=actions=output:1"),
+    ];
+    for (given, wanted) in cases {
+        let [given, wanted] = [given, wanted].map(|text| format!("group_id=1,type={text}"));
+        assert_eq!(printed(&given), wanted);
+        assert_eq!(printed(&wanted), wanted);
+    }
+    let errors = [
+        ("group_id=1,type=all,bucket=", 27, "a bucket has actions"),
+        ("group_id=1,type=select,bucket=weight:5", 30, "a bucket has actions"),
+        ("group_id=1,type=select,bucket=output:1,bucket=weight:5", 46, "a bucket has actions"),
+        ("group_id=1,type=select,bucket=weight:5,weight:6,output:1", 39, "given twice"),
+        ("group_id=1,group_id=2,type=all", 11, "given twice"),
+        ("group_id=1,type=all,type=ff", 20, "given twice"),
+        ("group_id=1,typ=all", 11, "did you mean `type`"),
+        ("group_id=1,type=all,bucket=ouput:1", 27, "did you mean `output`"),
+        ("group_id=1,type=all,bucket=bucket_id:1,output:1", 27, "of OpenFlow 1.5"),
+    ];
+    for (text, at, what) in errors {
+        let error = parse_group_mod(text, GroupModCommand::Add).unwrap_err();
+        assert!(error.what.contains(what), "{text}: {error}");
+        assert_eq!(error.at, at, "{text}: {error}");
+    }
+    for (text, at) in [("group_id=1,type=all", 11), ("group_id=1,bucket=output:1", 11)] {
+        let error = parse_group_mod(text, GroupModCommand::Delete).unwrap_err();
+        assert!(error.what.contains("has no effect here"), "{text}: {error}");
+        assert_eq!(error.at, at, "{text}: {error}");
+    }
+}
+
 #[test]
 fn groups_print_as_ovs_ofctl_prints_them() {
     let cases = [
@@ -139,15 +407,11 @@ fn groups_print_as_ovs_ofctl_prints_them() {
         "group_id=4,type=ff,bucket=watch_port:1,actions=output:1,\
          bucket=watch_port:2,watch_group:3,actions=output:2",
         "group_id=6,type=all",
+        "group_id=7,type=select,bucket=actions=output:1,bucket=weight:0,actions=drop",
+        "group_id=8,type=all,bucket=weight:1,actions=output:1",
     ];
     for text in cases {
-        let group = parse_group_mod(text, GroupModCommand::Add).unwrap();
-        let desc = openflow::group::GroupDesc {
-            group_type: group.group_type,
-            group_id: group.group_id,
-            buckets: group.buckets,
-        };
-        assert_eq!(format_group(&desc), text);
+        assert_eq!(printed(text), text);
     }
     let bare =
         parse_group_mod("group_id=5,type=all,bucket=output:1,bucket=2", GroupModCommand::Add);
@@ -189,6 +453,13 @@ fn meters_print_as_ovs_ofctl_prints_them() {
         assert_eq!(parse_meter_mod(printed, MeterModCommand::Add).unwrap(), meter);
     }
     assert_eq!(parse_meter_mod("", MeterModCommand::Delete).unwrap().meter_id, MeterId::ALL);
+    for text in ["meter=1,kbps", "meter=1,band=type=drop,rate=5"] {
+        let error = parse_meter_mod(text, MeterModCommand::Delete).unwrap_err();
+        assert!(error.what.contains("has no effect here"), "{text}: {error}");
+        assert_eq!(error.at, 8, "{text}: {error}");
+    }
+    let error = parse_meter_mod("meter=1,kpbs", MeterModCommand::Add).unwrap_err();
+    assert!(error.what.contains("did you mean `kbps`"), "{error}");
     for text in ["kbps", "meter=1,band=rate=5", "meter=1,band=type=drop", "meter=1,foo"] {
         assert!(parse_meter_mod(text, MeterModCommand::Add).is_err(), "{text}");
     }
@@ -197,7 +468,8 @@ fn meters_print_as_ovs_ofctl_prints_them() {
 #[test]
 fn every_settable_field_has_a_set_field_text() {
     for row in FIELDS.iter().filter(|row| row.settable) {
-        let value = 1 & row.field.full_mask();
+        let tag = if row.field == Field::VlanVid { VID_PRESENT } else { 0 };
+        let value = 1 & row.field.full_mask() | tag;
         let text = format!("set_field:{}->{}", format_value(row.field, value), row.set_text);
         let actions = parse_actions(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(format_actions(&actions), text);
@@ -228,7 +500,7 @@ fn matches() -> impl Strategy<Value = Match> {
 }
 
 fn add_prerequisites(matching: &mut Match, field: Field) -> bool {
-    use openflow::field::{Prereq, VID_PRESENT};
+    use openflow::field::Prereq;
     match field.row().prereq {
         Prereq::None => true,
         Prereq::Present(needed) => {

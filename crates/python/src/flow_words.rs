@@ -1,6 +1,6 @@
 //! The words of a flow-mod: from the text of `weir ctl`, from keywords, or both.
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::text::{self, PortNames};
 use openflow::{BufferId, Cookie, GroupId, PortNo, TableId};
 use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyResult, PyStringMethods};
@@ -28,11 +28,20 @@ pub(crate) struct FlowWords<'a, 'py> {
     pub(crate) out_port: Option<&'a Bound<'py, PyAny>>,
     pub(crate) out_group: Option<u32>,
     pub(crate) fields: Option<&'a Bound<'py, PyDict>>,
+    /// The arguments of the verb beside the fields of the match.
+    pub(crate) verb: &'static str,
 }
 
-/// The arguments of a flow verb beside the fields of the match.
-const FLOW_WORDS: &str = "match, actions, priority, table_id, cookie, cookie_mask, idle_timeout, \
-                          hard_timeout, flags, buffer_id, out_port, out_group; ";
+/// The arguments of additions.
+pub(crate) const ADD: &str = "match, actions, priority, table_id, cookie, idle_timeout, \
+                              hard_timeout, flags, buffer_id; ";
+/// The arguments of modifies.
+pub(crate) const MODIFY: &str = "match, actions, priority, table_id, cookie, cookie_mask, strict; ";
+/// The arguments of deletes.
+pub(crate) const DELETE: &str =
+    "match, priority, table_id, cookie, cookie_mask, out_port, out_group, strict; ";
+/// The arguments of filters of statistics.
+pub(crate) const FILTER: &str = "match, table_id, cookie, cookie_mask, out_port, out_group; ";
 
 impl FlowWords<'_, '_> {
     pub(crate) fn flow_mod(
@@ -40,22 +49,49 @@ impl FlowWords<'_, '_> {
         command: FlowModCommand,
         names: impl FnOnce() -> PortNames,
     ) -> PyResult<FlowMod> {
-        let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-        let mut flow = match self.text {
-            Some(text) => {
-                let has_actions = self.actions.is_some();
-                of_text(text.cast::<PyString>()?.to_str()?, command, has_actions, &names())?
-            }
-            None => FlowMod::new(command),
-        };
-        if deletes && self.text.is_none() {
+        let mut flow = FlowMod::new(command);
+        if let Some(text) = self.text {
+            let has_actions = self.actions.is_some();
+            flow = of_text(text.cast::<PyString>()?.to_str()?, command, has_actions, &names())?;
+        } else if is_delete(command) {
             flow.table_id = TableId::ALL;
         }
+        self.fill(flow)
+    }
+
+    /// A choice of the entries whose statistics are asked for.
+    pub(crate) fn filter(self, names: impl FnOnce() -> PortNames) -> PyResult<FlowStatsRequest> {
+        let mut filter = FlowStatsRequest::all();
+        if let Some(text) = self.text {
+            let text = text.cast::<PyString>()?.to_str()?;
+            let parsed = names().parse_flow_filter(text);
+            filter = parsed.map_err(|error| word(words::bad("flow", text, &error)))?;
+        }
+        // A delete chooses its entries by the same words.
+        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching } =
+            filter;
+        let flow = FlowMod {
+            table_id,
+            out_port,
+            out_group,
+            cookie,
+            cookie_mask,
+            matching,
+            ..FlowMod::new(FlowModCommand::Delete)
+        };
+        let FlowMod { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
+            self.fill(flow)?;
+        Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+    }
+
+    /// What the text has given, with the keywords.
+    fn fill(self, mut flow: FlowMod) -> PyResult<FlowMod> {
+        let deletes = is_delete(flow.command);
         if self.matching.is_some() || self.fields.is_some() {
             if !flow.matching.is_any() {
                 return Err(word("the match is given twice: in the text and beside it"));
             }
-            flow.matching = matching::of(self.matching, self.fields, FLOW_WORDS)?;
+            flow.matching = matching::of(self.matching, self.fields, self.verb)?;
         }
         if let Some(actions) = self.actions {
             if deletes {
@@ -86,6 +122,10 @@ impl FlowWords<'_, '_> {
         flow.out_group = self.out_group.map_or(flow.out_group, GroupId);
         Ok(flow)
     }
+}
+
+fn is_delete(command: FlowModCommand) -> bool {
+    matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict)
 }
 
 /// A flow as text; actions may stand beside it.

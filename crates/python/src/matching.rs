@@ -121,34 +121,20 @@ pub(crate) fn field_of(name: &str) -> Option<Field> {
     NAMES.get(name).copied()
 }
 
-/// Words of the text that mean a field only beside others, or another value than the field's own.
-const WORDS: &[&str] = &[
-    "tp_src",
-    "tp_dst",
-    "nw_src",
-    "nw_dst",
-    "nw_proto",
-    "icmp_type",
-    "icmp_code",
-    "dl_vlan",
-    "vlan_tci",
-    "nw_tos",
-];
-
-/// Words that stand alone.
-const PROTOCOLS: &[&str] = &[
-    "icmp", "igmp", "tcp", "udp", "sctp", "tcp6", "udp6", "sctp6", "icmp6", "ip", "ipv6", "ip6",
-    "arp", "rarp", "mpls", "mplsm",
-];
+/// Words of the text that mean a field only beside others, or another value than the field's own;
+/// those that name one field for the most part are looked at so first.
+fn context_words() -> impl Iterator<Item = &'static str> {
+    text::match_words().filter(|word| FIELDS.iter().all(|row| row.name != *word))
+}
 
 /// The kind of a keyword of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keyword {
     /// A field, whose value follows.
     Field(Field),
-    /// One of [`WORDS`].
+    /// One of [`context_words`].
     Word,
-    /// One of [`PROTOCOLS`].
+    /// A word that stands alone.
     Protocol,
 }
 
@@ -156,8 +142,8 @@ enum Keyword {
 /// once.
 static KEYWORDS: LazyLock<HashMap<&'static str, Keyword>> = LazyLock::new(|| {
     let fields = NAMES.iter().map(|(name, field)| (*name, Keyword::Field(*field)));
-    let words = WORDS.iter().map(|name| (*name, Keyword::Word));
-    let protocols = PROTOCOLS.iter().map(|name| (*name, Keyword::Protocol));
+    let words = context_words().map(|name| (name, Keyword::Word));
+    let protocols = text::protocol_words().map(|name| (name, Keyword::Protocol));
     fields.chain(words).chain(protocols).collect()
 });
 
@@ -173,8 +159,8 @@ fn unknown(name: &str, others: &str) -> PyErr {
         "unknown word `{name}`; allowed are {others}the fields {}; the words {}; and with True \
          the protocols {}",
         fields.join(", "),
-        WORDS.join(", "),
-        PROTOCOLS.join(", "),
+        context_words().collect::<Vec<_>>().join(", "),
+        text::protocol_words().collect::<Vec<_>>().join(", "),
     ))
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::role_name;
 use openflow::action::MAX_LEN_NO_BUFFER;
-use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
 use openflow::message::{ControllerRole, MultipartRequestBody, PacketOut, Role, SwitchConfig};
 use openflow::meter::MeterModCommand;
@@ -25,7 +25,7 @@ use pyo3::types::{PyDict, PyString};
 use wire::EncodeError;
 
 use crate::errors::{Class, exception, word};
-use crate::flow_words::{FlowWords, of_text, port_of};
+use crate::flow_words::{self, FlowWords, of_text, port_of};
 use crate::packet_in::PacketIn;
 use crate::switch_message::Port;
 use crate::transport::{Connection, Question};
@@ -303,6 +303,7 @@ impl Switch {
             flags,
             buffer: buffer_id,
             fields,
+            verb: flow_words::ADD,
             ..FlowWords::default()
         };
         let mut flow = words.flow_mod(FlowModCommand::Add, || self.names())?;
@@ -351,6 +352,7 @@ impl Switch {
             cookie,
             cookie_mask,
             fields,
+            verb: flow_words::MODIFY,
             ..FlowWords::default()
         };
         let command = if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
@@ -391,6 +393,7 @@ impl Switch {
             out_port,
             out_group,
             fields,
+            verb: flow_words::DELETE,
             ..FlowWords::default()
         };
         let command = if strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
@@ -539,9 +542,10 @@ impl Switch {
             out_port,
             out_group,
             fields,
+            verb: flow_words::FILTER,
             ..FlowWords::default()
         };
-        let filter = self.filter(words)?;
+        let filter = words.filter(|| self.names())?;
         self.ask_for(py, MultipartRequestBody::Flow(filter))
     }
 
@@ -570,9 +574,10 @@ impl Switch {
             out_port,
             out_group,
             fields,
+            verb: flow_words::FILTER,
             ..FlowWords::default()
         };
-        let filter = self.filter(words)?;
+        let filter = words.filter(|| self.names())?;
         self.ask_for(py, MultipartRequestBody::Aggregate(filter))
     }
 
@@ -684,18 +689,6 @@ impl Switch {
 }
 
 impl Switch {
-    fn filter(&self, words: FlowWords<'_, '_>) -> PyResult<FlowStatsRequest> {
-        let flow = words.flow_mod(FlowModCommand::Delete, || self.names())?;
-        Ok(FlowStatsRequest {
-            table_id: flow.table_id,
-            out_port: flow.out_port,
-            out_group: flow.out_group,
-            cookie: flow.cookie,
-            cookie_mask: flow.cookie_mask,
-            matching: flow.matching,
-        })
-    }
-
     fn group<'py>(&self, py: Python<'py>, group: &str, command: GroupModCommand) -> Sent<'py> {
         let parsed = self.names().parse_group_mod(group, command);
         let mut parsed = parsed.map_err(|error| word(words::bad("group", group, &error)))?;

@@ -5,6 +5,7 @@
 //! The rows are the only list of keys: what the document announces is what is read.
 
 use crate::problem::Problem;
+use openflow::text::parse_number;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
@@ -295,20 +296,27 @@ pub(crate) fn number(value: &Value) -> Result<u64, String> {
     let no_number = || format!("a number must stand here, not {value}");
     match value {
         Value::Number(number) => number.as_u64().ok_or_else(no_number),
-        Value::String(text) => digits(text).ok_or_else(no_number),
+        Value::String(text) => digits(text),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(no_number()),
     }
 }
 
 /// The number that digits give, in Python's notations: `10`, `0x0a`, `0o12`, `0b1010`.
-pub(crate) fn digits(text: &str) -> Option<u64> {
+///
+/// # Errors
+/// When they give none of at most 64 bits, or begin with a zero as Python's do not.
+pub(crate) fn digits(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
-    let radix = [("0x", 16), ("0o", 8), ("0b", 2)];
+    let radix = [("0o", 8), ("0b", 2)];
     let based =
         radix.iter().find_map(|(prefix, radix)| lower.strip_prefix(prefix).map(|d| (d, *radix)));
-    let (digits, radix) = based.unwrap_or((lower.as_str(), 10));
-    let is_plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    u64::from_str_radix(digits, radix).ok().filter(|_| is_plain)
+    let Some((digits, radix)) = based else {
+        let number = parse_number(&lower, 64).map_err(|error| error.what)?;
+        return u64::try_from(number).map_err(|error| error.to_string());
+    };
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = u64::from_str_radix(digits, radix).ok().filter(|_| is_plain);
+    number.ok_or_else(|| format!("`{text}` is not a number"))
 }
 
 /// A number of 32 bits, or a name of a reserved one.
@@ -404,7 +412,7 @@ fn integer(bits: u16) -> Value {
 
 /// Digits in a string, as [`digits`] takes them; how large they may be stands with the integer.
 fn digits_schema() -> Value {
-    json!({"type": "string", "pattern": "^(0x[0-9a-fA-F]{1,16}|[0-9]{1,20})$"})
+    json!({"type": "string", "pattern": "^(0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,19})$"})
 }
 
 #[cfg(test)]
@@ -448,6 +456,8 @@ mod tests {
             (json!(1.5), None),
             (json!("1.5"), None),
             (json!("+1"), None),
+            (json!("010"), None),
+            (json!("00"), None),
             (json!("0x+1"), None),
             (json!(""), None),
             (json!(true), None),
@@ -458,7 +468,9 @@ mod tests {
             let fields = Fields::of(&value, &THING, "").unwrap();
             assert_eq!(fields.number::<u8>("id").ok().flatten(), expected, "{value}");
         }
-        assert_eq!(digits("18446744073709551616"), None);
+        assert!(digits("18446744073709551616").is_err());
+        let octal = digits("0800").unwrap_err();
+        assert_eq!(octal, "`0800` begins with a zero: write 0x0800 or 800");
     }
 
     #[test]

@@ -1,16 +1,20 @@
 """Apps in the test kit: handlers, verbs, order, exceptions, coroutines, time."""
 
 import asyncio
+import functools
 import importlib.util
+import inspect
 import unittest
 from pathlib import Path
 from types import ModuleType
-from typing import Any, List
+from typing import Any, Dict, List
 
 import weir
 import weir.errors
 from weir.testing import Network, frame
 
+#: All words by all commands; see the head of the file.
+ENTRY_WORDS = Path(__file__).resolve().parents[3] / "crates/openflow/tests/data/entry-words.tsv"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -328,12 +332,15 @@ class CoroutineTest(unittest.TestCase):
 
 
 class VerbsTest(unittest.TestCase):
-    def sent(self, verb: Any, version: str = "OpenFlow13") -> List[str]:
+    def messages(self, verb: Any, version: str = "OpenFlow13") -> List[weir.Message]:
         class Once(weir.App):
             def switch_ready(self, sw: weir.Switch) -> None:
                 verb(sw)
 
-        return [str(message) for message in Network(Once).switch(version=version).sent]
+        return list(Network(Once).switch(version=version).sent)
+
+    def sent(self, verb: Any, version: str = "OpenFlow13") -> List[str]:
+        return [str(message) for message in self.messages(verb, version)]
 
     def test_a_flow_is_text_or_keywords_or_both(self) -> None:
         mac = "02:00:00:00:00:01"
@@ -412,6 +419,59 @@ class VerbsTest(unittest.TestCase):
         ]:
             with self.assertRaisesRegex(weir.WordError, said):
                 self.sent(verb, version)
+
+    def call(self, verb: Any, args: Any, words: Dict[str, Any], sw: weir.Switch) -> None:
+        verb(sw, *args, **words)
+
+    def test_a_word_without_effect_is_refused_by_every_verb(self) -> None:
+        verbs: Dict[str, Any] = {
+            "add": lambda sw, *a, **k: sw.add_flow(*a, **k),
+            "modify": lambda sw, *a, **k: sw.modify_flows(*a, **k),
+            "modify_strict": lambda sw, *a, **k: sw.modify_flows(*a, strict=True, **k),
+            "delete": lambda sw, *a, **k: sw.delete_flows(*a, **k),
+            "delete_strict": lambda sw, *a, **k: sw.delete_flows(*a, strict=True, **k),
+            "dump": lambda sw, *a, **k: sw.flow_stats(*a, **k),
+        }
+        tried = 0
+        for row in ENTRY_WORDS.read_text().splitlines():
+            if row.startswith("#"):
+                continue
+            text, keyword, taken = row.split("\t")
+            for name, verb in verbs.items():
+                writes = name in ("add", "modify", "modify_strict")
+                needs: Dict[str, Any] = {"actions": "drop"} if writes else {}
+                calls: List[Any] = []
+                if text:
+                    calls.append(((text,), {} if text.startswith("actions") else needs))
+                if keyword:
+                    calls.append(((), {**needs, **eval(f"dict({keyword})")}))
+                for args, words in calls:
+                    tried += 1
+                    ask = functools.partial(self.call, verb, args, words)
+                    if name in taken.split():
+                        self.sent(ask)
+                        continue
+                    with self.assertRaises(weir.WordError, msg=f"{name} {args} {words}"):
+                        self.sent(ask)
+        self.assertGreater(tried, 180)
+
+    def test_the_words_that_are_offered_are_those_of_the_verb(self) -> None:
+        for verb in ["add_flow", "modify_flows", "delete_flows", "flow_stats", "aggregate_stats"]:
+            signature = inspect.signature(getattr(weir.Switch, verb))
+            own = [word for word in signature.parameters if word not in ("self", "flow", "fields")]
+            words: Dict[str, Any] = {"actions": "drop"} if "actions" in own else {}
+            with self.assertRaisesRegex(weir.WordError, f"allowed are {', '.join(own)}; the field"):
+                self.sent(lambda sw, verb=verb, words=words: getattr(sw, verb)(colour=1, **words))
+
+    def test_buckets_of_a_select_group_have_equal_shares(self) -> None:
+        equal = "group_id=1,type=select,bucket=weight:1,output:1,bucket=weight:1,output:2"
+        plain = "group_id=1,type=select,bucket=output:1,bucket=output:2"
+        for verb in ["add_group", "modify_group"]:
+            sent = []
+            for text in [equal, plain]:
+                [message] = self.messages(lambda sw, v=verb, text=text: getattr(sw, v)(text))
+                sent.append(message.encode()[8:])
+            self.assertEqual(sent[0], sent[1])
 
     def test_a_packet_that_is_not_whole_cannot_be_flooded(self) -> None:
         sw = Network(example("hub").Hub).switch()

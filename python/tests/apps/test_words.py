@@ -24,9 +24,12 @@ class MatchTest(unittest.TestCase):
                 tcp_dst=80,
             ),
             Match({"in_port": 1, "tcp": True}, ipv4_dst="10.0.0.0/8", tcp_dst=80),
+            Match(in_port=1, tcp=True, ip_dst="10.0.0.0/8", tp_dst=80),
         ]:
             self.assertEqual(same, text, f"{same} {text}")
             self.assertEqual(hash(same), hash(text))
+        arp = Match(eth_type=0x806, ip_proto=1, ip_dst="10.0.0.1")
+        self.assertEqual(str(arp), "arp,arp_tpa=10.0.0.1,arp_op=1")
         self.assertEqual(str(text), "tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80")
         self.assertEqual(Match(str(text)), text)
 
@@ -52,7 +55,10 @@ class MatchTest(unittest.TestCase):
             ({"in_port": -1}, "out of range"),
             ({"in_port": 1 << 32}, "too large"),
             ({"in_port": True}, "a value, not a truth"),
-            ({"ipv4_src": "10.0.0.1"}, "needs eth_type=0x0800"),
+            ({"ipv4_src": "10.0.0.1"}, "needs eth_type=0x0800 beside it: add ip"),
+            ({"eth_type": 0x86DD, "ip_dst": "10.0.0.1"}, "ip_dst is no field of ipv6"),
+            ({"eth_type": "0800"}, "write 0x0800 or 800"),
+            ({"arp": True, "ipv4_dst": "10.0.0.1"}, "ipv4_dst is no field of arp"),
             ({"eth_type": (0x800, 0xFF00)}, "takes no mask"),
             ({"eth_type": 0x800, "ipv4_src": "10.0.0.256"}, "not an IPv4 address"),
             ({"vlan_vid": 5}, "dl_vlan=5 or vlan_vid=0x1005"),
@@ -114,6 +120,8 @@ class ActionTest(unittest.TestCase):
     def test_a_wrong_text_is_refused(self) -> None:
         with self.assertRaisesRegex(WordError, "unknown action `outptu`"):
             Action("outptu:2")
+        with self.assertRaisesRegex(WordError, "write 4196 .0x1064."):
+            ryu.OFPActionSetField(vlan_vid=100)
         with self.assertRaisesRegex(WordError, "takes one field"):
             ryu.OFPActionSetField(eth_src="02:00:00:00:00:01", eth_dst="02:00:00:00:00:02")
 

@@ -381,6 +381,8 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         let is_fragment = group.group_type() == GroupType::Select && packet.is_fragment();
         let chosen = self.around.groups.chosen(id, &packet.key(), is_fragment, ports);
         if chosen.is_empty() {
+            let groups = self.around.groups;
+            self.target.note(|| groups.unused(id, ports));
             self.drop(DropReason::NoLiveBucket);
         }
         for index in chosen {

@@ -32,6 +32,7 @@ impl Run<'_> {
         let is_fragment = layout.is_some_and(|layout| layout.fragment);
         let buckets = dp.groups.chosen(id, &packet.key(), is_fragment, &dp.ports);
         if buckets.is_empty() {
+            self.step(|| dp.groups.unused(id, &dp.ports));
             return self.drop(DropReason::NoLiveBucket);
         }
         for index in buckets {

@@ -375,6 +375,22 @@ fn a_chain_of_groups_is_as_long_as_packets_follow_it() {
 }
 
 #[test]
+fn a_trace_knows_weight_0_from_not_live() {
+    let mut dp = datapath();
+    let select = "type=select,bucket=weight:0,output:2,bucket=watch_port:9,output:3";
+    group(&mut *dp, &format!("group_id=1,{select}"));
+    group(&mut *dp, "group_id=2,type=ff,bucket=output:2,bucket=watch_port:9,output:3");
+    add(&mut *dp, "udp,actions=group:1,group:2");
+    let text = dp.trace(PacketBuf::from_slice(&udp(1)), PortNo(1), Nanos(0)).to_string();
+    for line in [
+        "group 1 (select): bucket 0 has weight 0, bucket 1 is not live",
+        "group 2 (fast_failover): bucket 0 watches nothing, bucket 1 is not live",
+    ] {
+        assert!(text.contains(line), "no `{line}` in\n{text}");
+    }
+}
+
+#[test]
 fn liveness_is_found_however_groups_watch_each_other() {
     let mut dp = datapath();
     let twice = |below| {

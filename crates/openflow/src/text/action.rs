@@ -1,13 +1,14 @@
 //! Actions and instructions in text, as `ovs-ofctl` prints and takes them.
 
 use super::lex::{Pair, Piece, pairs};
-use super::matching::unknown;
+use super::matching::check_vlan_vid;
 use super::value::{format_value, number, port, unsigned, value};
+use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::action::{
     ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
 };
-use crate::field::Field;
+use crate::field::{FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use std::convert::Infallible;
@@ -31,9 +32,16 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, TextError> {
 }
 
 pub(super) fn actions(piece: Piece<'_>) -> Result<Vec<Action>, TextError> {
+    action_list(pairs(piece))
+}
+
+/// Actions by their names and arguments.
+pub(super) fn action_list<'a>(
+    pairs: impl Iterator<Item = Result<Pair<'a>, TextError>>,
+) -> Result<Vec<Action>, TextError> {
     let mut list = Vec::new();
     let mut dropped = None;
-    for pair in pairs(piece) {
+    for pair in pairs {
         let pair = pair?;
         match pair.key.text {
             "drop" if pair.value.is_none() => dropped = Some(pair.key),
@@ -100,6 +108,14 @@ fn action_named(word: &str) -> Option<ActionKind> {
     row.or_else(|| ALIASES.iter().find(|(alias, _)| *alias == word).map(|(_, kind)| *kind))
 }
 
+/// All words of actions and instructions, and those of ports that are actions.
+fn action_words() -> impl Iterator<Item = &'static str> {
+    let instructions = INSTRUCTIONS.iter().map(|row| row.text);
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    let ports = ["drop", "controller", "normal", "flood", "all", "in_port", "local", "table"];
+    ACTIONS.iter().map(|row| row.text).chain(instructions).chain(aliases).chain(ports)
+}
+
 fn instruction(word: &str, pair: Pair<'_>) -> Result<Option<Instruction>, TextError> {
     let Some(kind) = instruction_named(word) else { return Ok(None) };
     arguments(pair, kind.row().syntax, None, |r| Instruction::read(kind, r)).map(Some)
@@ -114,13 +130,10 @@ fn action(pair: Pair<'_>) -> Result<Action, TextError> {
 /// `CONTROLLER:128`, `controller(max_len=128)`, `FLOOD`, or a port's number alone.
 fn bare_port(pair: Pair<'_>) -> Result<Action, TextError> {
     let word = pair.key.text;
-    let number = word.parse::<u32>().is_ok();
-    let numbered = || number.then(|| port(pair.key).ok()).flatten();
-    let reserved = PortNo::from_reserved_name(word).or_else(numbered);
-    let Some(port) = reserved.or_else(|| pair.key.named_port()) else {
-        let mut error = unknown(pair.key).at_port();
-        error.what = error.what.replace("unknown word", "unknown action");
-        return Err(error);
+    let port = match PortNo::from_reserved_name(word).or_else(|| pair.key.named_port()) {
+        Some(port) => port,
+        None if word.starts_with(|c: char| c.is_ascii_digit()) => port(pair.key)?,
+        None => return Err(unknown("action", pair.key, action_words()).at_port()),
     };
     let max_len = match pair.value {
         None => MAX_LEN_NO_BUFFER,
@@ -284,15 +297,39 @@ pub(crate) fn experimenter<T>(piece: Piece<'_>) -> Result<T, TextError> {
 pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
     let (left, right) =
         piece.split_once("->").ok_or_else(|| piece.error("set_field takes VALUE->FIELD"))?;
-    let field = Field::from_name(right.text.trim()).ok_or_else(|| unknown(right))?;
-    if !field.row().settable && field != Field::Metadata {
-        return Err(right.error(format!("{} is read-only", field.row().name)));
+    let right = right.trimmed();
+    let field = field_to_set(right)?;
+    if !is_settable(field) {
+        return Err(right.error(format!("{} is read-only", right.text)));
     }
     let (value, mask) = value(field, left)?;
+    check_vlan_vid(left, field, value, mask)?;
     if mask != field.full_mask() {
         return Err(left.error("set_field takes no mask in OpenFlow 1.3"));
     }
     Ok(Action::SetField { field, value })
+}
+
+fn is_settable(field: Field) -> bool {
+    field.row().settable || field == Field::Metadata
+}
+
+/// The field of a name. A name that several fields share is the one that the packets have.
+fn field_to_set(name: Piece<'_>) -> Result<Field, TextError> {
+    if let Some(field) = Field::from_name(name.text) {
+        return Ok(field);
+    }
+    let shared = FIELDS.iter().filter(|row| row.text == name.text);
+    if let Some(row) = shared.clone().find(|row| name.packets_have(row.field)) {
+        return Ok(row.field);
+    }
+    let names: Vec<&str> = shared.map(|row| row.name).collect();
+    if names.is_empty() {
+        let settable = FIELDS.iter().filter(|row| is_settable(row.field));
+        return Err(unknown("field", name, settable.flat_map(|row| [row.set_text, row.name])));
+    }
+    let (name_text, names) = (name.text, names.join(", "));
+    Err(name.error(format!("{name_text} is one of {names}: write the one that the match asks for")))
 }
 
 /// An action list as `ovs-ofctl` prints it; `drop` when it is empty.

@@ -2,8 +2,9 @@
 
 use super::action::{format_instructions, instructions, instructions_text};
 use super::lex::{Pair, Piece, pairs};
-use super::matching::{MatchBuilder, match_text, unknown};
+use super::matching::{MatchBuilder, match_text, words};
 use super::value::{port, unsigned};
+use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::flow::{
     FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
@@ -25,6 +26,96 @@ const FLAGS: &[(&str, FlowModFlags)] = &[
 /// Words of a dumped flow that say what was counted; read over, so that a dump can be fed back.
 const COUNTED: &[&str] = &["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
 
+/// The use of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Add,
+    Modify,
+    ModifyStrict,
+    Delete,
+    DeleteStrict,
+    /// Choice of the entries whose statistics are asked for.
+    Filter,
+}
+
+use Use::{Add, Delete, DeleteStrict, Filter, Modify, ModifyStrict};
+
+/// All uses in which an entry is written. 1.0 takes what a modify says where nothing matches.
+const WRITES: &[Use] = &[Add, Modify, ModifyStrict];
+/// All uses that name one entry or write it.
+const ENTRIES: &[Use] = &[Add, Modify, ModifyStrict, DeleteStrict];
+const CHOICES: &[Use] = &[Delete, DeleteStrict, Filter];
+const ALL: &[Use] = &[Add, Modify, ModifyStrict, Delete, DeleteStrict, Filter];
+
+/// Words of an entry beside its match, each with the uses in which it has an effect.
+const WORDS: &[(&str, &[Use])] = &[
+    ("table", ALL),
+    ("cookie", ALL),
+    ("priority", ENTRIES),
+    ("idle_timeout", WRITES),
+    ("hard_timeout", WRITES),
+    ("out_port", CHOICES),
+    ("out_group", CHOICES),
+    ("actions", WRITES),
+];
+
+impl Use {
+    const fn of(command: FlowModCommand) -> Self {
+        match command {
+            FlowModCommand::Add | FlowModCommand::Unknown(_) => Add,
+            FlowModCommand::Modify => Modify,
+            FlowModCommand::ModifyStrict => ModifyStrict,
+            FlowModCommand::Delete => Delete,
+            FlowModCommand::DeleteStrict => DeleteStrict,
+        }
+    }
+
+    /// The command whose neutral values the text begins with.
+    const fn command(self) -> FlowModCommand {
+        match self {
+            Add => FlowModCommand::Add,
+            Modify => FlowModCommand::Modify,
+            ModifyStrict => FlowModCommand::ModifyStrict,
+            Delete | Filter => FlowModCommand::Delete,
+            DeleteStrict => FlowModCommand::DeleteStrict,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Add => "an addition",
+            Modify => "a modify",
+            ModifyStrict => "a strict modify",
+            Delete => "a delete that is not strict",
+            DeleteStrict => "a strict delete",
+            Filter => "a filter of statistics",
+        }
+    }
+
+    /// The words that are possible beside the match.
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        let words = WORDS.iter().filter(move |(_, uses)| uses.contains(&self));
+        let flags = FLAGS.iter().filter(move |_| WRITES.contains(&self));
+        words.map(|(word, _)| *word).chain(flags.map(|(word, _)| *word))
+    }
+
+    /// Checks that a word has an effect.
+    fn check(self, key: Piece<'_>, uses: &[Self]) -> Result<(), TextError> {
+        if uses.contains(&self) {
+            return Ok(());
+        }
+        let (word, text) = (key.text, self.text());
+        let words: Vec<&str> = self.words().collect();
+        let words = words.join(", ");
+        let strict = if self == Delete && uses.contains(&DeleteStrict) {
+            "; a strict one takes it: --strict, delete_strict in a file, strict=True in Python"
+        } else {
+            ""
+        };
+        Err(key.error(format!("`{word}` has no effect in {text}, which takes {words}{strict}")))
+    }
+}
+
 /// The priority of a flow whose text names none.
 const DEFAULT_PRIORITY: u16 = 0x8000;
 
@@ -33,53 +124,68 @@ const DEFAULT_PRIORITY: u16 = 0x8000;
 /// an add and a modify and filters a delete.
 ///
 /// # Errors
-/// On an unknown word or a bad value, and when an add or modify has no `actions=`.
+/// On an unknown word or a bad value, on a word that has no effect with the command or is given
+/// twice, and when an add or modify has no `actions=`.
 pub fn parse_flow_mod(text: &str, command: FlowModCommand) -> Result<FlowMod, TextError> {
     flow_mod(Piece::whole(text), command)
 }
 
 pub(super) fn flow_mod(whole: Piece<'_>, command: FlowModCommand) -> Result<FlowMod, TextError> {
+    let flow = entry(whole, Use::of(command))?;
+    Ok(FlowMod { command, ..flow })
+}
+
+fn entry(whole: Piece<'_>, usage: Use) -> Result<FlowMod, TextError> {
     let split = ["actions=", "action="].iter().find_map(|word| whole.split_at_token(word));
     let (left, right) = match split {
         Some((left, right)) => (left, Some(right)),
         None => (whole, None),
     };
-    let mut flow = FlowMod::new(command);
-    let deletes = matches!(command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    if deletes {
+    let mut flow = FlowMod::new(usage.command());
+    if CHOICES.contains(&usage) {
         flow.table_id = TableId::ALL;
     }
     let mut builder = MatchBuilder::default();
+    let mut seen = Vec::new();
     for pair in pairs(left) {
         let pair = pair?;
-        if !entry_word(&mut flow, pair, deletes)? && !builder.take(pair)? {
-            return Err(unknown(pair.key));
+        let word = pair.key.text;
+        if let Some((word, uses)) = WORDS.iter().find(|(known, _)| *known == word) {
+            usage.check(pair.key, uses)?;
+            if seen.contains(word) {
+                return Err(pair.key.error(format!("`{word}` is given twice")));
+            }
+            seen.push(word);
+            entry_word(&mut flow, pair, usage)?;
+        } else if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == word) {
+            usage.check(pair.key, WRITES)?;
+            pair.alone()?;
+            flow.flags |= *flag;
+        } else if COUNTED.contains(&word) {
+            usage.check(pair.key, ENTRIES)?;
+        } else if !builder.take(pair)? {
+            return Err(unknown("word", pair.key, usage.words().chain(words())));
         }
     }
     flow.matching = builder.finish()?;
+    let end = left.at + left.text.len();
     match right {
-        Some(piece) if deletes => return Err(piece.error("a delete takes no actions")),
-        Some(piece) => flow.instructions = instructions(piece)?,
-        None if deletes => {}
-        None => {
-            return Err(TextError::new(whole.text.len(), "actions are missing: add `actions=...`"));
+        Some(piece) => {
+            usage.check(whole.part("actions", end), WRITES)?;
+            flow.instructions = instructions(piece.on_packets(&flow.matching))?;
         }
+        None if WRITES.contains(&usage) => {
+            return Err(TextError::new(end, "actions are missing: add `actions=...`"));
+        }
+        None => {}
     }
     Ok(flow)
 }
 
-/// Takes a word that is not the match's; `false` when it is none of these.
-fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, deletes: bool) -> Result<bool, TextError> {
-    let word = pair.key.text;
-    if pair.value.is_none() {
-        let found = FLAGS.iter().find(|(text, _)| *text == word);
-        if let Some((_, flag)) = found {
-            flow.flags |= *flag;
-        }
-        return Ok(found.is_some());
-    }
+/// Takes a word of [`WORDS`].
+fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, usage: Use) -> Result<(), TextError> {
     let piece = pair.needed()?;
-    match word {
+    match pair.key.text {
         "table" if piece.text.eq_ignore_ascii_case("all") => flow.table_id = TableId::ALL,
         "table" => flow.table_id = TableId(unsigned(piece)?),
         "priority" => flow.priority = unsigned(piece)?,
@@ -88,18 +194,21 @@ fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, deletes: bool) -> Result<bool,
         "out_port" => flow.out_port = port(piece)?,
         "out_group" => flow.out_group = GroupId(unsigned(piece)?),
         "cookie" => match piece.split_once("/") {
+            Some((_, mask)) if usage == Add => {
+                return Err(mask.error("a mask of the cookie has no effect in an addition"));
+            }
             Some((left, right)) => {
                 flow.cookie = Cookie(unsigned(left)?);
                 flow.cookie_mask = if right.text == "-1" { u64::MAX } else { unsigned(right)? };
             }
             None => {
                 flow.cookie = Cookie(unsigned(piece)?);
-                flow.cookie_mask = if deletes { u64::MAX } else { 0 };
+                flow.cookie_mask = if CHOICES.contains(&usage) { u64::MAX } else { 0 };
             }
         },
-        other => return Ok(COUNTED.contains(&other)),
+        word => return Err(pair.key.error(format!("write `{word}=...`"))),
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Reads a filter for `dump-flows` or `dump-aggregate`: `table=0,ip,nw_dst=10.0.0.0/8`.
@@ -111,21 +220,9 @@ pub fn parse_flow_filter(text: &str) -> Result<FlowStatsRequest, TextError> {
 }
 
 pub(super) fn flow_filter(whole: Piece<'_>) -> Result<FlowStatsRequest, TextError> {
-    let flow = flow_mod(whole, FlowModCommand::Delete)?;
-    for word in ["priority", "idle_timeout", "hard_timeout"] {
-        if let Some((left, _)) = whole.split_at_token(word) {
-            let at = left.text.len();
-            return Err(TextError::new(at, format!("`{word}` does not filter statistics")));
-        }
-    }
-    Ok(FlowStatsRequest {
-        table_id: flow.table_id,
-        out_port: flow.out_port,
-        out_group: flow.out_group,
-        cookie: flow.cookie,
-        cookie_mask: flow.cookie_mask,
-        matching: flow.matching,
-    })
+    let FlowMod { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
+        entry(whole, Filter)?;
+    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
 }
 
 /// Priority and match as they stand before ` actions=`.

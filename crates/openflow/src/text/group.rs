@@ -1,52 +1,54 @@
 //! Groups in text: what `add-group` takes and `dump-groups` prints.
 
-use super::action::{actions, actions_text};
+use super::action::{action_list, actions_text};
 use super::lex::{Pair, Piece, pairs};
 use super::value::{port, unsigned};
+use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::group::{Bucket, GroupDesc, GroupMod, GroupModCommand, GroupType};
 use crate::id::{GroupId, PortNo};
 
-/// Reads a group: `group_id=1,type=select,bucket=weight:5,actions=output:1,bucket=output:2`.
+/// Reads a group: `group_id=1,type=select,bucket=weight:5,actions=output:1,bucket=output:2`. A
+/// bucket of a select group without a weight has weight 1 (clause 5.6.1), others have none.
 /// A delete takes `group_id=1`, or nothing for all groups.
 ///
 /// # Errors
-/// On an unknown word or a bad value, and when the type is missing where it is needed.
+/// On an unknown word or a bad value, when a word is given twice, when the type or a bucket's
+/// actions are missing, and on words that have no effect in a delete.
 pub fn parse_group_mod(text: &str, command: GroupModCommand) -> Result<GroupMod, TextError> {
     group_mod(Piece::whole(text), command)
 }
 
 pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<GroupMod, TextError> {
+    let deletes = command == GroupModCommand::Delete;
+    let no_effect = |key: Piece<'_>| {
+        Err(key.error(format!("`{}` has no effect here: group_id chooses the groups", key.text)))
+    };
     let (head, mut rest) = match split_bucket(whole) {
         Some((head, rest)) => (head, Some(rest)),
         None => (whole, None),
     };
-    let mut group_id = None;
-    let mut group_type = None;
+    let (mut group_id, mut group_type) = (None, None);
     for pair in pairs(head) {
         let pair = pair?;
         match pair.key.text {
-            "group_id" => group_id = Some(parse_id(pair.needed()?)?),
-            "type" => group_type = Some(parse_type(pair.needed()?)?),
-            other => {
-                return Err(pair.key.error(format!(
-                    "unknown word `{other}`: group_id, type or bucket is possible here"
-                )));
-            }
+            "group_id" => once(&mut group_id, pair, parse_id)?,
+            "type" if deletes => return no_effect(pair.key),
+            "type" => once(&mut group_type, pair, parse_type)?,
+            _ => return Err(unknown("word", pair.key, ["group_id", "type", "bucket"])),
         }
     }
-    let deletes = command == GroupModCommand::Delete;
+    if let (true, Some(_)) = (deletes, rest) {
+        return no_effect(whole.part("bucket", head.at + head.text.len()));
+    }
     let mut buckets = Vec::new();
     while let Some(piece) = rest {
         let (one, next) = match split_bucket(piece) {
             Some((one, next)) => (one, Some(next)),
             None => (piece, None),
         };
-        buckets.push(parse_bucket(one)?);
+        buckets.push(parse_bucket(one, group_type)?);
         rest = next;
-    }
-    if deletes && (group_type.is_some() || !buckets.is_empty()) {
-        return Err(whole.error("a delete takes group_id only"));
     }
     let group_id = match group_id {
         Some(id) => id,
@@ -59,6 +61,19 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
         None => return Err(whole.error("type is missing: all, select, indirect or ff")),
     };
     Ok(GroupMod { command, group_type, group_id, buckets })
+}
+
+/// Takes the value of a word that may be given once.
+fn once<'a, T>(
+    place: &mut Option<T>,
+    pair: Pair<'a>,
+    read: impl FnOnce(Piece<'a>) -> Result<T, TextError>,
+) -> Result<(), TextError> {
+    let value = read(pair.needed()?)?;
+    match place.replace(value) {
+        Some(_) => Err(pair.key.error(format!("`{}` is given twice", pair.key.text))),
+        None => Ok(()),
+    }
 }
 
 fn split_bucket(piece: Piece<'_>) -> Option<(Piece<'_>, Piece<'_>)> {
@@ -84,43 +99,30 @@ fn parse_type(piece: Piece<'_>) -> Result<GroupType, TextError> {
     })
 }
 
-fn parse_bucket(piece: Piece<'_>) -> Result<Bucket, TextError> {
-    let mut bucket = Bucket {
-        weight: 0,
-        watch_port: PortNo::ANY,
-        watch_group: GroupId::ANY,
-        actions: Vec::new(),
-    };
-    let split = piece.split_at_token("actions=").or_else(|| piece.split_at_token("actions:"));
-    let (head, tail) = match split {
-        Some((head, tail)) => (head, Some(tail)),
-        None => (piece, None),
-    };
-    let mut rest = None;
-    for pair in pairs(head) {
+/// A bucket: its actions, with its other words before, behind or among them.
+fn parse_bucket(piece: Piece<'_>, group_type: Option<GroupType>) -> Result<Bucket, TextError> {
+    let (mut weight, mut watch_port, mut watch_group) = (None, None, None);
+    let mut list: Option<Vec<Pair<'_>>> = None;
+    for pair in pairs(piece) {
         let pair = pair?;
-        if !bucket_word(&mut bucket, pair)? {
-            let end = head.at + head.text.len();
-            let text = &head.text[pair.key.at - head.at..end - head.at];
-            rest = Some(head.part(text, pair.key.at));
-            break;
+        match pair.key.text {
+            "weight" => once(&mut weight, pair, unsigned)?,
+            "watch_port" => once(&mut watch_port, pair, port)?,
+            "watch_group" => once(&mut watch_group, pair, |id| Ok(GroupId(unsigned(id)?)))?,
+            "actions" | "action" => {
+                let named = pairs(pair.needed()?).collect::<Result<Vec<_>, _>>()?;
+                list.get_or_insert_default().extend(named);
+            }
+            _ => list.get_or_insert_default().push(pair),
         }
     }
-    for actions_piece in rest.into_iter().chain(tail) {
-        bucket.actions.extend(actions(actions_piece)?);
-    }
-    Ok(bucket)
-}
-
-/// Takes a word that is not an action; `false` when the actions begin here.
-fn bucket_word(bucket: &mut Bucket, pair: Pair<'_>) -> Result<bool, TextError> {
-    match pair.key.text {
-        "weight" => bucket.weight = unsigned(pair.needed()?)?,
-        "watch_port" => bucket.watch_port = port(pair.needed()?)?,
-        "watch_group" => bucket.watch_group = GroupId(unsigned(pair.needed()?)?),
-        _ => return Ok(false),
-    }
-    Ok(true)
+    let missing = || piece.error("a bucket has actions: actions=output:2, or actions=drop");
+    Ok(Bucket {
+        weight: weight.unwrap_or_else(|| group_type.map_or(0, GroupType::default_weight)),
+        watch_port: watch_port.unwrap_or(PortNo::ANY),
+        watch_group: watch_group.unwrap_or(GroupId::ANY),
+        actions: action_list(list.ok_or_else(missing)?.into_iter().map(Ok))?,
+    })
 }
 
 /// A group as `dump-groups` prints it, without the leading blank.
@@ -136,7 +138,7 @@ pub(super) fn group_text(group: &GroupDesc, names: &PortNames) -> String {
     let mut out = format!("group_id={},type={group_type}", group.group_id.0);
     for bucket in &group.buckets {
         out += ",bucket=";
-        if bucket.weight != 0 {
+        if bucket.weight != group.group_type.default_weight() {
             out += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {

@@ -4,7 +4,9 @@
 //! here knows what a key means.
 
 use super::{PortNames, TextError};
+use crate::field::Field;
 use crate::id::PortNo;
+use crate::matching::Match;
 
 /// A piece of the text, its byte offset, and what the whole text may mean by names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,21 +14,38 @@ pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
     pub(crate) at: usize,
     ports: Option<&'a PortNames>,
+    matching: Option<&'a Match>,
 }
 
 impl<'a> Piece<'a> {
     pub(crate) fn whole(text: &'a str) -> Self {
-        Self { text, at: 0, ports: None }
+        Self { text, at: 0, ports: None, matching: None }
     }
 
     /// A whole text in which ports may have names.
     pub(crate) fn with_ports(text: &'a str, ports: &'a PortNames) -> Self {
-        Self { text, at: 0, ports: Some(ports) }
+        Self { ports: Some(ports), ..Self::whole(text) }
     }
 
     /// A part of this piece: `text`, which begins at `at` of the whole text.
     pub(crate) fn part(self, text: &'a str, at: usize) -> Self {
-        Self { text, at, ports: self.ports }
+        Self { text, at, ..self }
+    }
+
+    /// The same without blanks around it.
+    pub(crate) fn trimmed(self) -> Self {
+        let blank = self.text.len() - self.text.trim_start().len();
+        self.part(self.text.trim(), self.at + blank)
+    }
+
+    /// The same text, of actions on packets that meet a match.
+    pub(crate) fn on_packets(self, matching: &'a Match) -> Self {
+        Self { matching: Some(matching), ..self }
+    }
+
+    /// Whether it is of actions, on packets that have a field for certain.
+    pub(crate) fn packets_have(self, field: Field) -> bool {
+        self.matching.is_some_and(|matching| matching.matches(field.row().prereq))
     }
 
     /// The port that has this piece as its name, in quotes or without.
@@ -80,6 +99,17 @@ impl<'a> Pair<'a> {
         self.value.ok_or_else(|| {
             self.key.error(format!("`{}` needs a value: `{}=...`", self.key.text, self.key.text))
         })
+    }
+
+    /// Checks that the key stands alone.
+    ///
+    /// # Errors
+    /// When it has a value.
+    pub(crate) fn alone(self) -> Result<(), TextError> {
+        match self.value {
+            Some(value) => Err(value.error(format!("`{}` takes no value", self.key.text))),
+            None => Ok(()),
+        }
     }
 }
 

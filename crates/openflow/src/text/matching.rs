@@ -2,8 +2,9 @@
 
 use super::lex::{Pair, Piece, pairs};
 use super::value::{field_text, number, value};
+use super::words::unknown;
 use super::{PortNames, TextError};
-use crate::field::{FIELDS, Field, Prereq, VID_PRESENT};
+use crate::field::{FIELDS, Field, FieldRow, Prereq, VID_PRESENT};
 use crate::matching::Match;
 use std::fmt::Write;
 
@@ -16,6 +17,32 @@ struct Protocol {
 
 const fn protocol(word: &'static str, eth_type: u128, ip_proto: Option<u128>) -> Protocol {
     Protocol { word, eth_type, ip_proto }
+}
+
+impl Protocol {
+    /// The protocol that a match asks for.
+    fn of(matching: &Match) -> Option<&'static Self> {
+        let eth_type = matching.exact(Field::EthType);
+        let ip_proto = matching.exact(Field::IpProto);
+        PROTOCOLS.iter().find(|protocol| {
+            Some(protocol.eth_type) == eth_type
+                && (protocol.ip_proto.is_none() || protocol.ip_proto == ip_proto)
+        })
+    }
+
+    /// Whether the packets have the field, and would not have it if a part of the word were left
+    /// out.
+    fn has(&self, field: Field) -> bool {
+        let link = Match::any().with(Field::EthType, self.eth_type);
+        let whole = self.ip_proto.map(|number| link.clone().with(Field::IpProto, number));
+        let needs = field.row().prereq;
+        let is_twin = self.word == "ip6";
+        match whole {
+            _ if is_twin => false,
+            Some(whole) => !link.matches(needs) && whole.matches(needs),
+            None => needs != Prereq::None && link.matches(needs),
+        }
+    }
 }
 
 /// Words with an IP protocol first: the printer takes the first that fits.
@@ -85,92 +112,99 @@ pub fn parse_match(text: &str) -> Result<Match, TextError> {
     for pair in pairs(Piece::whole(text)) {
         let pair = pair?;
         if !builder.take(pair)? {
-            return Err(unknown(pair.key));
+            return Err(unknown("word", pair.key, words()));
         }
     }
     builder.finish()
 }
 
-pub(super) fn unknown(key: Piece<'_>) -> TextError {
-    let nearest = FIELDS
-        .iter()
-        .flat_map(|row| [row.name, row.text, row.set_text])
-        .min_by_key(|name| distance(name, key.text))
-        .filter(|name| distance(name, key.text) <= 2);
-    match nearest {
-        Some(name) => key.error(format!("unknown word `{}`; did you mean `{name}`?", key.text)),
-        None => key.error(format!("unknown word `{}`", key.text)),
-    }
+/// Words of a match that name a field only beside others, or another value than the field's own.
+pub fn match_words() -> impl Iterator<Item = &'static str> {
+    let shared = SHARED.iter().flat_map(|shared| shared.words.iter().copied());
+    shared.chain(COMPAT.iter().copied())
 }
 
-/// Edits between two words, for the hint of a mistyped one.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, y) in b.bytes().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
+/// Words of a match that stand alone.
+pub fn protocol_words() -> impl Iterator<Item = &'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.word)
+}
+
+/// All words of a match.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    let names = |row: &'static FieldRow| [row.name, row.text, row.set_text];
+    FIELDS.iter().flat_map(names).chain(match_words()).chain(protocol_words())
 }
 
 /// Collects the words of a match; those that need context wait for the end.
 #[derive(Default)]
 pub(super) struct MatchBuilder<'a> {
     matching: Match,
-    waiting: Vec<(Waiting, Pair<'a>)>,
+    /// The words that gave the fields.
+    given: Vec<(Field, Piece<'a>)>,
+    waiting: Vec<(&'static Shared, Pair<'a>)>,
 }
 
-/// A word that names a field only together with the protocol.
-#[derive(Clone, Copy)]
-struct Waiting {
-    word: &'static str,
+/// Words that name a field only together with the protocol.
+struct Shared {
+    words: &'static [&'static str],
     choices: &'static [Field],
 }
 
-const WAITING: &[Waiting] = &[
-    Waiting { word: "tp_src", choices: &[Field::TcpSrc, Field::UdpSrc, Field::SctpSrc] },
-    Waiting { word: "tp_dst", choices: &[Field::TcpDst, Field::UdpDst, Field::SctpDst] },
-    Waiting { word: "nw_src", choices: &[Field::Ipv4Src, Field::ArpSpa] },
-    Waiting { word: "nw_dst", choices: &[Field::Ipv4Dst, Field::ArpTpa] },
-    Waiting { word: "nw_proto", choices: &[Field::IpProto, Field::ArpOp] },
-    Waiting { word: "icmp_type", choices: &[Field::Icmpv4Type, Field::Icmpv6Type] },
-    Waiting { word: "icmp_code", choices: &[Field::Icmpv4Code, Field::Icmpv6Code] },
+const SHARED: &[Shared] = &[
+    Shared { words: &["nw_proto", "ip_proto"], choices: &[Field::IpProto, Field::ArpOp] },
+    Shared { words: &["nw_src", "ip_src"], choices: &[Field::Ipv4Src, Field::ArpSpa] },
+    Shared { words: &["nw_dst", "ip_dst"], choices: &[Field::Ipv4Dst, Field::ArpTpa] },
+    Shared { words: &["icmp_type"], choices: &[Field::Icmpv4Type, Field::Icmpv6Type] },
+    Shared { words: &["icmp_code"], choices: &[Field::Icmpv4Code, Field::Icmpv6Code] },
+    Shared {
+        words: &["tp_src"],
+        choices: &[
+            Field::TcpSrc,
+            Field::UdpSrc,
+            Field::SctpSrc,
+            Field::Icmpv4Type,
+            Field::Icmpv6Type,
+        ],
+    },
+    Shared {
+        words: &["tp_dst"],
+        choices: &[
+            Field::TcpDst,
+            Field::UdpDst,
+            Field::SctpDst,
+            Field::Icmpv4Code,
+            Field::Icmpv6Code,
+        ],
+    },
 ];
+
+/// Words whose value is not the field's own.
+const COMPAT: &[&str] = &["dl_vlan", "vlan_tci", "nw_tos"];
 
 impl<'a> MatchBuilder<'a> {
     /// Takes one word; `false` when it is not a match's.
     pub(super) fn take(&mut self, pair: Pair<'a>) -> Result<bool, TextError> {
         let word = pair.key.text;
-        if pair.value.is_none() {
-            return match PROTOCOLS.iter().find(|protocol| protocol.word == word) {
-                Some(found) => self.protocol(pair.key, found).map(|()| true),
-                None => Ok(false),
-            };
+        if let Some(found) = PROTOCOLS.iter().find(|protocol| protocol.word == word) {
+            pair.alone()?;
+            self.protocol(pair.key, found)?;
+        } else if let Some(shared) = SHARED.iter().find(|shared| shared.words.contains(&word)) {
+            pair.needed()?;
+            self.waiting.push((shared, pair));
+        } else if COMPAT.contains(&word) {
+            self.compat(pair)?;
+        } else if let Some(field) = Field::from_name(word) {
+            let piece = pair.needed()?;
+            let (value, mask) = value(field, piece)?;
+            check_vlan_vid(piece, field, value, mask)?;
+            self.add(pair.key, field, value, mask)?;
+        } else {
+            return Ok(false);
         }
-        if let Some(waiting) = WAITING.iter().find(|waiting| waiting.word == word) {
-            self.waiting.push((*waiting, pair));
-            return Ok(true);
-        }
-        match word {
-            "dl_vlan" | "vlan_tci" | "nw_tos" | "vlan_vid" => self.compat(pair).map(|()| true),
-            other => match Field::from_name(other) {
-                Some(field) => {
-                    let (value, mask) = value(field, pair.needed()?)?;
-                    self.add(pair.key, field, value, mask).map(|()| true)
-                }
-                None => Ok(false),
-            },
-        }
+        Ok(true)
     }
 
-    fn protocol(&mut self, key: Piece<'_>, found: &Protocol) -> Result<(), TextError> {
+    fn protocol(&mut self, key: Piece<'a>, found: &Protocol) -> Result<(), TextError> {
         self.add(key, Field::EthType, found.eth_type, 0xffff)?;
         match found.ip_proto {
             Some(proto) => self.add(key, Field::IpProto, proto, 0xff),
@@ -178,19 +212,20 @@ impl<'a> MatchBuilder<'a> {
         }
     }
 
-    fn add(&mut self, key: Piece<'_>, f: Field, value: u128, mask: u128) -> Result<(), TextError> {
+    fn add(&mut self, key: Piece<'a>, f: Field, value: u128, mask: u128) -> Result<(), TextError> {
         if let Some(held) = self.matching.get(f) {
             if held.value == value && held.mask == mask {
                 return Ok(());
             }
-            return Err(key.error(format!("{} is given twice", f.row().name)));
+            return Err(key.error(format!("{} is given twice", named(key, f))));
         }
+        self.given.push((f, key));
         self.matching.set(f, value, mask);
         Ok(())
     }
 
     /// The words whose value is not the field's own.
-    fn compat(&mut self, pair: Pair<'_>) -> Result<(), TextError> {
+    fn compat(&mut self, pair: Pair<'a>) -> Result<(), TextError> {
         let piece = pair.needed()?;
         match pair.key.text {
             "nw_tos" => {
@@ -207,16 +242,12 @@ impl<'a> MatchBuilder<'a> {
                 let vid = number(piece, 12)?;
                 self.add(pair.key, Field::VlanVid, vid | VID_PRESENT, 0x1fff)
             }
-            "vlan_vid" => {
-                let (vid, mask) = value(Field::VlanVid, piece)?;
-                self.add(pair.key, Field::VlanVid, vid, mask)
-            }
             _ => self.vlan_tci(pair.key, piece),
         }
     }
 
     /// `vlan_tci`: id, priority and presence in one word, as the tag carries them.
-    fn vlan_tci(&mut self, key: Piece<'_>, piece: Piece<'_>) -> Result<(), TextError> {
+    fn vlan_tci(&mut self, key: Piece<'a>, piece: Piece<'_>) -> Result<(), TextError> {
         let (tci, mask) = match piece.split_once("/") {
             Some((left, right)) => (number(left, 16)?, number(right, 16)?),
             None => (number(piece, 16)?, 0xffff),
@@ -240,33 +271,111 @@ impl<'a> MatchBuilder<'a> {
         {
             self.matching.set(Field::VlanVid, VID_PRESENT, VID_PRESENT);
         }
-        // `nw_proto` decides about the ports, so it goes first.
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_by_key(|(waiting, _)| waiting.word != "nw_proto");
-        for (Waiting { word, choices }, pair) in waiting {
+        // The IP protocol decides about the ports, so it goes first.
+        waiting.sort_by_key(|(shared, _)| !shared.choices.contains(&Field::IpProto));
+        for (shared, pair) in waiting {
             let fits = |field: &&Field| self.matching.matches(field.row().prereq);
-            let field = choices.iter().find(fits).copied().ok_or_else(|| needs(pair.key, word))?;
+            let field = shared.choices.iter().find(fits).copied();
+            let field = field.ok_or_else(|| self.unfit(pair.key, shared.choices))?;
             let (value, mask) = value(field, pair.needed()?)?;
             self.add(pair.key, field, value, mask)?;
         }
-        for held in self.matching.fields() {
-            if !self.matching.matches(held.field.row().prereq) {
-                let name = held.field.row().name;
-                return Err(TextError::new(0, missing(name, held.field.row().prereq)));
+        for (field, key) in &self.given {
+            if !self.matching.matches(field.row().prereq) {
+                return Err(self.unfit(*key, &[*field]));
             }
         }
         Ok(self.matching)
     }
+
+    /// The error of a word that means none of these fields in this match.
+    fn unfit(&self, key: Piece<'_>, fields: &[Field]) -> TextError {
+        let of = |field: &Field| {
+            let field = *field;
+            PROTOCOLS.iter().filter(move |protocol| protocol.has(field))
+        };
+        let all: Vec<&Protocol> = fields.iter().flat_map(of).collect();
+        let is_possible = |protocol: &&Protocol| {
+            let may_be = |field, value| self.matching.exact(field).is_none_or(|held| held == value);
+            may_be(Field::EthType, protocol.eth_type)
+                && protocol.ip_proto.is_none_or(|number| may_be(Field::IpProto, number))
+        };
+        let possible: Vec<&Protocol> = all.iter().copied().filter(is_possible).collect();
+        let name = match fields {
+            [only] => named(key, *only),
+            _ => key.text.to_owned(),
+        };
+        let what = match (fields, possible.is_empty(), self.protocol_text()) {
+            (_, true, Some(protocol)) if !all.is_empty() => {
+                format!("{name} is no field of {protocol}: it goes with {}", words_of(&all))
+            }
+            ([only], true, _) => missing(&name, only.row().prereq),
+            ([only], false, _) => {
+                let missing = missing(&name, only.row().prereq);
+                format!("{missing}: add {}", words_of(&possible))
+            }
+            (_, _, _) => {
+                let add = words_of(&possible);
+                format!("{name} says nothing without its protocol: add {add}")
+            }
+        };
+        key.error(what)
+    }
+
+    /// The protocol that the match asks for.
+    fn protocol_text(&self) -> Option<String> {
+        let eth_type = self.matching.exact(Field::EthType)?;
+        let number = format!("eth_type={}", super::format_value(Field::EthType, eth_type));
+        let Some(protocol) = Protocol::of(&self.matching) else { return Some(number) };
+        let word = protocol.word;
+        match self.matching.exact(Field::IpProto).filter(|_| protocol.ip_proto.is_none()) {
+            Some(other) => Some(format!("{word} with nw_proto={other}")),
+            None => Some(word.to_owned()),
+        }
+    }
 }
 
-fn needs(key: Piece<'_>, word: &str) -> TextError {
-    let allowed = match word {
-        "tp_src" | "tp_dst" => "tcp, udp, sctp, tcp6, udp6 or sctp6",
-        "icmp_type" | "icmp_code" => "icmp or icmp6",
-        "nw_proto" => "ip, ipv6 or arp",
-        _ => "ip or arp",
-    };
-    key.error(format!("{word} says nothing without its protocol: add {allowed}"))
+/// A field as an error calls it: by the word that is written, with its name where that is another.
+fn named(key: Piece<'_>, field: Field) -> String {
+    let name = field.row().name;
+    if key.text == name { name.to_owned() } else { format!("{} ({name})", key.text) }
+}
+
+/// Refuses an id that no packet has: without the bit that says that there is a tag.
+pub(super) fn check_vlan_vid(
+    piece: Piece<'_>,
+    field: Field,
+    value: u128,
+    mask: u128,
+) -> Result<(), TextError> {
+    match unpresent_vid(field, value, mask) {
+        Some(why) => Err(piece.error(why)),
+        None => Ok(()),
+    }
+}
+
+/// Why no packet has this VLAN id, if it has none: the bit that says that there is a tag is
+/// missing (clause 7.2.3.8).
+#[must_use]
+pub fn unpresent_vid(field: Field, value: u128, mask: u128) -> Option<String> {
+    let is_whole = mask == field.full_mask() && value != 0;
+    (field == Field::VlanVid && is_whole && value & VID_PRESENT == 0).then(|| {
+        format!(
+            "no packet has the VLAN id {value} without OFPVID_PRESENT (0x1000), which says that \
+             there is a tag: write {} ({:#x})",
+            value | VID_PRESENT,
+            value | VID_PRESENT
+        )
+    })
+}
+
+fn words_of(protocols: &[&Protocol]) -> String {
+    let words: Vec<&str> = protocols.iter().map(|protocol| protocol.word).collect();
+    match words.as_slice() {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        words => words.concat(),
+    }
 }
 
 fn missing(name: &str, prereq: Prereq) -> String {
@@ -291,12 +400,7 @@ pub fn format_match(matching: &Match) -> String {
 /// The same with these names for ports.
 pub(super) fn match_text(matching: &Match, names: &PortNames) -> String {
     let mut out = String::new();
-    let eth_type = matching.exact(Field::EthType);
-    let ip_proto = matching.exact(Field::IpProto);
-    let word = PROTOCOLS.iter().find(|protocol| {
-        Some(protocol.eth_type) == eth_type
-            && (protocol.ip_proto.is_none() || protocol.ip_proto == ip_proto)
-    });
+    let word = Protocol::of(matching);
     if let Some(found) = word {
         push(&mut out, found.word);
     }

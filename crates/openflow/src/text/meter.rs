@@ -3,6 +3,7 @@
 use super::TextError;
 use super::lex::{Piece, pairs};
 use super::value::unsigned;
+use super::words::unknown;
 use crate::id::MeterId;
 use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
 
@@ -21,6 +22,10 @@ const FLAGS: &[(&str, MeterFlags)] = &[
 /// On an unknown word or a bad value, and when the meter's number is missing.
 pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod, TextError> {
     let whole = Piece::whole(text);
+    let deletes = command == MeterModCommand::Delete;
+    let no_effect = |key: Piece<'_>| {
+        Err(key.error(format!("`{}` has no effect here: meter chooses the meters", key.text)))
+    };
     let mut flags = MeterFlags::empty();
     let mut meter_id = None;
     let (head, rest) = match split_band(whole) {
@@ -31,19 +36,18 @@ pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod,
         let pair = pair?;
         match (pair.key.text, FLAGS.iter().find(|(word, _)| *word == pair.key.text)) {
             ("meter", _) => meter_id = Some(parse_id(pair.needed()?)?),
+            (_, Some(_)) if deletes => return no_effect(pair.key),
             (_, Some((_, flag))) => flags |= *flag,
-            (other, None) => {
-                return Err(pair.key.error(format!(
-                    "unknown word `{other}`: meter, kbps, pktps, burst, stats or band is possible"
-                )));
+            (_, None) => {
+                let words = FLAGS.iter().map(|(word, _)| *word).chain(["meter", "band", "bands"]);
+                return Err(unknown("word", pair.key, words));
             }
         }
     }
-    let bands = rest.map_or(Ok(Vec::new()), parse_bands)?;
-    let deletes = command == MeterModCommand::Delete;
-    if deletes && !bands.is_empty() {
-        return Err(whole.error("a delete takes meter only"));
+    if let (true, Some(_)) = (deletes, rest) {
+        return no_effect(whole.part("band", head.at + head.text.len()));
     }
+    let bands = rest.map_or(Ok(Vec::new()), parse_bands)?;
     let meter_id = match meter_id {
         Some(id) => id,
         None if deletes => MeterId::ALL,

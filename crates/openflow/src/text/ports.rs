@@ -156,7 +156,6 @@ mod tests {
                 "actions=write_actions(p1,enqueue:p2:7)",
                 "actions=write_actions(output:1,enqueue:2:7)",
             ),
-            ("out_port=p2,actions=drop", "out_port=2,actions=drop"),
             ("actions=drop", "actions=drop"),
         ];
         for (text, wanted) in cases {

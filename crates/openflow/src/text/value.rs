@@ -16,6 +16,7 @@ pub fn parse_number(text: &str, bits: u16) -> Result<u128, TextError> {
 }
 
 pub(super) fn number(piece: Piece<'_>, bits: u16) -> Result<u128, TextError> {
+    no_leading_zero(piece)?;
     let hex = piece.text.strip_prefix("0x").or_else(|| piece.text.strip_prefix("0X"));
     let parsed = match hex {
         Some(digits) if !digits.starts_with('+') => u128::from_str_radix(digits, 16).ok(),
@@ -29,6 +30,18 @@ pub(super) fn number(piece: Piece<'_>, bits: u16) -> Result<u128, TextError> {
         return Err(piece.error(format!("{} is too large: at most {max} ({max:#x})", piece.text)));
     }
     Ok(value)
+}
+
+/// Refuses a zero before further digits: some read the rest as octal, and some forgot the `x`.
+fn no_leading_zero(piece: Piece<'_>) -> Result<(), TextError> {
+    let digits = piece.text.trim_start_matches('0');
+    let is_plain = piece.text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if piece.text.len() < 2 || digits.len() == piece.text.len() || !is_plain {
+        return Ok(());
+    }
+    let digits = if digits.is_empty() { "0" } else { digits };
+    let or = if digits.parse::<u128>().is_ok() { format!(" or {digits}") } else { String::new() };
+    Err(piece.error(format!("`{0}` begins with a zero: write 0x{0}{or}", piece.text)))
 }
 
 /// A number that the type can hold.
@@ -51,6 +64,7 @@ pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, TextError> {
     if let Some(port) = PortNo::from_reserved_name(piece.text) {
         return Ok(port);
     }
+    no_leading_zero(piece)?;
     let Ok(value) = unsigned::<u32>(piece) else {
         let no_port = || {
             let what = format!(
@@ -78,8 +92,9 @@ pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<(u128, u128), Text
         return Ok((single(field, piece)?, field.full_mask()));
     };
     if !field.row().maskable {
-        return Err(right.error(format!("{} takes no mask", field.row().name)));
+        return Err(right.error("the field takes no mask"));
     }
+    no_leading_zero(right)?;
     let mask = match field.row().format {
         Format::Ipv4 | Format::Ipv6 => match right.text.parse::<u16>() {
             Ok(prefix) if prefix <= field.row().bits => prefix_mask(field, prefix),

@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use openflow::action::{ACTIONS, ArgumentKey, ArgumentType, ReadArguments, WriteArguments};
 use openflow::field::{FIELDS, FieldRow};
 use openflow::instruction::{ActionsRun, INSTRUCTIONS};
+use openflow::text::unpresent_vid;
 use openflow::{Action, ActionKind, Field, Instruction, InstructionKind, MacAddr, PortNo, Version};
 use serde_json::{Value, json};
 use std::convert::Infallible;
@@ -269,6 +270,9 @@ impl ReadArguments for Reading<'_> {
         let (bits, mask) = read.map_err(|problem| problem.at(self.fields.path(key)))?;
         if mask != field.full_mask() {
             return Err(self.fields.problem(key, "set-field takes no mask"));
+        }
+        if let Some(why) = unpresent_vid(field, bits, mask) {
+            return Err(self.fields.problem(key, why));
         }
         Ok(bits)
     }

@@ -182,10 +182,7 @@ fn numbers(field: Field, value: &Value) -> Result<(u128, u128), Problem> {
         }
         Ok(number)
     };
-    let one = |text: &str| {
-        let no_number = || Problem::bad(format!("`{text}` is not a number"));
-        shape::digits(text).ok_or_else(no_number).and_then(fits)
-    };
+    let one = |text: &str| shape::digits(text).map_err(Problem::bad).and_then(fits);
     match value.as_str().and_then(|text| text.split_once('/')) {
         Some(_) if !field.row().maskable => {
             Err(Problem::bad(format!("{} takes no mask", field.row().name)))

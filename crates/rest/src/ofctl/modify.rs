@@ -28,7 +28,11 @@ pub(crate) static FLOW: Shape = Shape {
         key("match", Of::Object(|| &matching::MATCH), "what packets must show; default: nothing"),
         key("actions", Of::Typed(|| &actions::FLOW_ACTIONS), "what happens to them; default: drop"),
         key("instructions", Of::Typed(|| &actions::NAMED_INSTRUCTIONS), "the same as instructions"),
-        key("priority", Of::Number(16), "higher wins; default: 0, in 1.0 32768"),
+        key(
+            "priority",
+            Of::Number(16),
+            "higher wins; default: 0, in 1.0 32768; a delete that is not strict does not look at it",
+        ),
         key("table_id", Of::Named(8, &words::TABLES), "the table; default: 0"),
         key("cookie", Of::Number(64), "kept with the entry"),
         key("cookie_mask", Of::Number(64), "bits of the cookie that filter a modify or delete"),
@@ -92,7 +96,7 @@ static BUCKET: Shape = Shape {
     name: "bucket",
     what: "a bucket",
     keys: &[
-        key("weight", Of::Number(16), "share in a select group; default: 0"),
+        key("weight", Of::Number(16), "share in a select group; default: 1 there, else 0"),
         key("watch_port", Of::Named(32, &words::PORTS), "port that it lives by; default: ANY"),
         key("watch_group", Of::Named(32, &words::GROUPS), "group that it lives by; default: ANY"),
         key("actions", Of::Typed(|| &actions::BUCKET_ACTIONS), "its actions"),
@@ -293,18 +297,24 @@ pub(crate) async fn group(call: Call) -> Answer {
         let group_type = kind.map_or(GroupType::All, |(kind, _)| *kind);
         let group_id = GroupId(fields.named("group_id", &words::GROUPS)?.unwrap_or(0));
         let buckets = fields.list("buckets")?;
-        let one = |(place, value): &(String, &Value)| bucket(value, place, target.version());
+        let one =
+            |(place, value): &(String, &Value)| bucket(value, place, target.version(), group_type);
         let buckets = buckets.iter().map(one).collect::<Result<_, _>>()?;
         (target, GroupMod { command, group_type, group_id, buckets })
     };
     done(&target, Message::GroupMod(group_mod)).await
 }
 
-fn bucket(value: &Value, place: &str, version: Version) -> Result<Bucket, Problem> {
+fn bucket(
+    value: &Value,
+    place: &str,
+    version: Version,
+    group_type: GroupType,
+) -> Result<Bucket, Problem> {
     let fields = Fields::of(value, &BUCKET, place)?;
     let watch_group = fields.named("watch_group", &words::GROUPS)?;
     Ok(Bucket {
-        weight: fields.number("weight")?.unwrap_or(0),
+        weight: fields.number("weight")?.unwrap_or(group_type.default_weight()),
         watch_port: words::port_of(&fields, "watch_port", version)?.unwrap_or(PortNo::ANY),
         watch_group: watch_group.map_or(GroupId::ANY, GroupId),
         actions: actions::applied(&fields, version)?,
@@ -379,4 +389,63 @@ pub(crate) async fn role(call: Call) -> Answer {
     let answer = target.request(Message::RoleRequest(role)).await?;
     let Message::RoleReply(_) = answer else { return Err(odd_answer(&answer)) };
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FLOW, FLOW_COMMANDS, bucket, flow_mod};
+    use crate::shape::Fields;
+    use openflow::Version;
+    use openflow::group::GroupType;
+    use serde_json::json;
+
+    #[test]
+    fn a_bucket_of_a_select_group_has_weight_1_unless_given() {
+        let weight = |value, group_type| {
+            bucket(&value, "buckets[0]", Version::V1_3, group_type).unwrap().weight
+        };
+        for (group_type, default) in [
+            (GroupType::Select, 1),
+            (GroupType::All, 0),
+            (GroupType::Indirect, 0),
+            (GroupType::FastFailover, 0),
+        ] {
+            assert_eq!(weight(json!({"actions": []}), group_type), default, "{group_type:?}");
+            assert_eq!(weight(json!({"actions": [], "weight": 0}), group_type), 0);
+            assert_eq!(weight(json!({"actions": [], "weight": 7}), group_type), 7);
+        }
+    }
+
+    /// As Ryu does, whose documentation gives each command the whole entry.
+    #[test]
+    fn every_command_takes_a_whole_entry() {
+        let entry = json!({
+            "dpid": 1, "match": {"in_port": 1}, "actions": [{"type": "OUTPUT", "port": 2}],
+            "priority": 5, "table_id": 1, "cookie": 5, "cookie_mask": 1, "idle_timeout": 60,
+            "hard_timeout": 60, "buffer_id": 7, "out_port": 2, "out_group": 2, "flags": 1,
+        });
+        for (name, command) in FLOW_COMMANDS {
+            let fields = Fields::of(&entry, &FLOW, "").unwrap();
+            let flow = flow_mod(&fields, Version::V1_3, command).unwrap();
+            assert_eq!((flow.command, flow.priority, flow.out_group.0), (command, 5, 2), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_vlan_id_that_no_packet_has_is_refused_with_the_one_to_write() {
+        for (value, is_taken) in [(json!(100), false), (json!("100"), false), (json!(4196), true)] {
+            let set = json!({"type": "SET_FIELD", "field": "vlan_vid", "value": value});
+            let push = json!({"type": "PUSH_VLAN", "ethertype": 33024});
+            let entry = json!({"dpid": 1, "actions": [push, set]});
+            let fields = Fields::of(&entry, &FLOW, "").unwrap();
+            let read = flow_mod(&fields, Version::V1_3, FLOW_COMMANDS[0].1);
+            let Err(problem) = read else {
+                assert!(is_taken, "{value}");
+                continue;
+            };
+            let shown = problem.to_value();
+            assert_eq!(shown["at"], "actions[1].value");
+            assert!(shown["error"].to_string().contains("write 4196 (0x1064)"), "{shown}");
+        }
+    }
 }
