@@ -92,9 +92,3 @@ impl ClientError {
         }
     }
 }
-
-/// An error message for people: its name, or its numbers where it has none.
-#[must_use]
-pub fn error_name(version: Version, error: &ErrorMessage) -> String {
-    error.name(version)
-}

@@ -81,6 +81,6 @@ mod settings;
 pub use asynchronous::AsyncClient;
 pub use blocking::{Client, Counted};
 pub use encoded::EncodedMessages;
-pub use error::{ClientError, error_name};
+pub use error::ClientError;
 pub use operation::{LoadOutcome, Refusal, RefusalReason};
 pub use settings::ClientSettings;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
-use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome, error_name};
+use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome};
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
@@ -41,7 +41,7 @@ const STORM_STEP: Duration = Duration::from_millis(1);
 pub struct RefusedMessage {
     /// The refused message.
     pub what: String,
-    /// The error's name.
+    /// The error's name and clause.
     pub why: String,
 }
 
@@ -357,7 +357,7 @@ impl SwitchClient {
                 return Ok(Some(packet_in));
             }
             if let Message::Error(error) = message {
-                bail!("the switch refuses: {}", error_name(self.client.version(), &error));
+                bail!("the switch refuses: {}", error.explained(self.client.version()));
             }
         }
     }
@@ -459,7 +459,7 @@ impl SwitchClient {
     fn refused(&mut self) -> Result<()> {
         match self.client.take_error() {
             Some((_, error)) => {
-                bail!("the switch refuses: {}", error_name(self.client.version(), &error))
+                bail!("the switch refuses: {}", error.explained(self.client.version()))
             }
             None => Ok(()),
         }

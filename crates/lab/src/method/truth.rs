@@ -16,7 +16,7 @@ use super::meter::Metered;
 use super::pps::received_pps;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::table_size::{Batch, MISSING, Table, fill, learnt};
+use super::table_size::{Batch, Held, Learner, Station, Table, fill};
 use super::{
     Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544, soak,
 };
@@ -252,63 +252,71 @@ fn packet_ins_and_packet_outs() {
     });
 }
 
-/// A table of known size; one that learns loses frames.
-struct KnownTable<'a> {
+/// A table of known size.
+struct KnownTable {
     size: u64,
     is_lying: bool,
     taken: u64,
-    loss: u64,
-    random: &'a mut Random,
 }
 
-impl Table for KnownTable<'_> {
-    const MISSING: f64 = 0.0;
-
+impl Table for KnownTable {
     fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
         self.taken = to;
         let refused = (to > self.size && !self.is_lying).then(|| "table full".to_owned());
         Ok(Batch { added_ps: None, refused })
     }
 
-    fn held(&mut self, _offered: u64) -> Result<u64, TrialError> {
-        Ok(self.taken.min(self.size))
+    fn held(&mut self, _offered: u64) -> Result<Held, TrialError> {
+        Ok(Held::exactly(self.taken.min(self.size)))
     }
 }
 
-/// The same as a table of learnt addresses.
-struct KnownAddresses<'a>(KnownTable<'a>);
+/// A switch that learns as many addresses, on a machine that loses frames; so many of 10,000, and
+/// of some passes a quarter.
+struct KnownAddresses<'a> {
+    size: u64,
+    loss: u64,
+    taught: u64,
+    random: &'a mut Random,
+}
 
-impl Table for KnownAddresses<'_> {
-    const MISSING: f64 = MISSING;
-
-    fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
-        self.0.taken = to;
-        Ok(Batch::default())
+impl KnownAddresses<'_> {
+    /// Frames of a pass that come to a port.
+    fn come(&mut self, sent: u64, loss: u64) -> u64 {
+        (0..sent).filter(|_| self.random.below(10_000) >= loss).count() as u64
     }
 
-    fn held(&mut self, offered: u64) -> Result<u64, TrialError> {
-        let table = &mut self.0;
-        let mut lost = |count: u64| {
-            (0..count).filter(|_| table.random.below(10_000) < table.loss).count() as u64
-        };
-        let taught = offered - lost(offered);
-        let flooded = offered - taught.min(table.size);
-        let near = offered - lost(offered);
-        Ok(learnt(offered, near, flooded - lost(flooded)).unwrap())
+    /// Loss of a pass.
+    fn pass(&mut self) -> u64 {
+        if self.random.percent(5) { 2_500 } else { self.loss }
+    }
+}
+
+impl Station for KnownAddresses<'_> {
+    fn teach(&mut self, count: u64) -> Result<u64, TrialError> {
+        let loss = self.pass();
+        self.taught = self.come(count, loss);
+        Ok(self.taught)
+    }
+
+    fn look(&mut self, count: u64) -> Result<(u64, u64), TrialError> {
+        let loss = self.pass();
+        let flooded = count - self.taught.min(self.size);
+        Ok((self.come(count, loss), self.come(flooded, loss)))
     }
 }
 
 #[test]
 fn table_sizes() {
     let figures = |found: super::table_size::Filled| {
-        let held = found.held as f64;
+        let held = found.held.count as f64;
         let (low, high) = found.resolution();
         (vec![("table_entries", held)], vec![Resolution::new("table_entries", low, high)])
     };
     judge("flow table", |random| {
         let (size, is_lying) = (1 + random.below(60_000), random.percent(50));
-        let repeat = move |random: &mut Random| {
-            let mut table = KnownTable { size, is_lying, taken: 0, loss: 0, random };
+        let repeat = move |_: &mut Random| {
+            let mut table = KnownTable { size, is_lying, taken: 0 };
             figures(fill(&mut table, 100_000).unwrap())
         };
         Known { truths: vec![("table_entries", size as f64)], repeat: Box::new(repeat) }
@@ -316,8 +324,8 @@ fn table_sizes() {
     judge("learnt addresses", |random| {
         let (size, loss) = (1 + random.below(30_000), random.below(30));
         let repeat = move |random: &mut Random| {
-            let table = KnownTable { size, is_lying: true, taken: 0, loss, random };
-            figures(fill(&mut KnownAddresses(table), 1 << 15).unwrap())
+            let addresses = KnownAddresses { size, loss, taught: 0, random };
+            figures(fill(&mut Learner(addresses), 1 << 15).unwrap())
         };
         Known { truths: vec![("table_entries", size as f64)], repeat: Box::new(repeat) }
     });

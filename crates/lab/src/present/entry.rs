@@ -2,8 +2,11 @@
 //!
 //! It must never be blank, and never show an interval that so few samples do not carry.
 
+use std::collections::BTreeMap;
+
+use crate::campaign::stall;
 use crate::limit::Limit;
-use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, UpperLimit};
+use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
 use crate::stats::{Reported, reported_mean_within, summarise};
 
 use super::number::number;
@@ -40,6 +43,9 @@ pub(crate) struct ShownFigure<'a> {
     pub(crate) interval: Option<(f64, f64)>,
     /// Repeats needed until its interval is no wider than itself, where that is known.
     needed: Option<usize>,
+    /// Repeats that the machine spoiled in every attempt. What spoiled them may have spoiled the
+    /// others less visibly, so no interval is claimed.
+    spoilt: usize,
     /// Whether it is not above the lab's own floor.
     pub(crate) is_below_floor: bool,
     /// The part that limited the trials of its method.
@@ -90,6 +96,9 @@ impl ShownFigure<'_> {
         if let Some(error) = self.exceeding_clock_error() {
             // More repeats would not narrow it.
             remarks.push(format!("clock error of {error:.1} µs exceeds it"));
+        } else if self.spoilt > 0 {
+            let (spoilt, all) = (self.spoilt, self.spoilt + self.row.samples.len());
+            remarks.push(format!("doubtful: the machine stalled in {spoilt} of {all} repeats"));
         } else if self.interval.is_none() {
             let needed = self.needed.map_or(String::new(), |n| format!(", needs {n}"));
             remarks.push(format!("too few repeats: {}{needed}", self.row.samples.len()));
@@ -125,12 +134,14 @@ impl<'a> TableEntry<'a> {
         let Some(Printable { value, interval, needed }) = printable(row) else {
             return Self::NotMeasured;
         };
+        let spoilt = spoilt_repeats(cell, method);
         Self::Figure(Box::new(ShownFigure {
             cell,
             row,
             value,
-            interval,
+            interval: interval.filter(|_| spoilt == 0),
             needed,
+            spoilt,
             is_below_floor: row.floor.is_some_and(|floor| value <= floor),
             limit: method.and_then(|method| cell.limit(method)),
             bound: bound(cell, metric),
@@ -189,6 +200,17 @@ fn printable(row: &ResultRow) -> Option<Printable> {
     })
 }
 
+/// Number of the method's repeats that stalls of the machine spoiled in every attempt.
+fn spoilt_repeats(cell: &CellResults, method: Option<&str>) -> usize {
+    let of_method = |trial: &&TrialRecord| method.is_none_or(|method| method == trial.method);
+    let mut repeats: BTreeMap<usize, bool> = BTreeMap::new();
+    for trial in cell.trials.iter().filter(of_method) {
+        let is_stalled = trial.error.as_deref().is_some_and(stall::is_error);
+        *repeats.entry(trial.repeat).or_insert(true) &= is_stalled;
+    }
+    repeats.values().filter(|is_spoilt| **is_spoilt).count()
+}
+
 /// Why no trial of the method gave a value.
 fn error_of<'a>(cell: &'a CellResults, method: Option<&str>) -> Option<&'a str> {
     let of_method = |name: &str| method.is_none_or(|method| method == name);
@@ -201,4 +223,43 @@ pub(crate) fn method_of<'a>(scenario: &'a ScenarioResults, metric: &str) -> Opti
     let trials = scenario.cells.iter().flat_map(|cell| &cell.trials);
     let mut yielding = trials.filter(|trial| trial.values.contains_key(metric));
     yielding.next().map(|trial| trial.method.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{add, empty};
+    use super::TableEntry;
+    use crate::results::{CellState, Coordinates};
+
+    const STALLED: &str = "the machine stalled for 60 ms";
+
+    #[test]
+    fn a_repeat_that_stalls_spoiled_casts_doubt_on_the_others() {
+        let shown = |spoilt: usize| {
+            let mut cell = empty("weir", &Coordinates::new(), CellState::Measured);
+            add(&mut cell, "entries", None, &[8_190.0, 8_191.0, 8_192.0]);
+            for attempt in 0..3 {
+                for repeat in 0..spoilt {
+                    let mut trial = cell.trials[0].clone();
+                    trial.values.clear();
+                    (trial.repeat, trial.attempt) = (3 + repeat, attempt);
+                    trial.error = Some(STALLED.to_owned());
+                    cell.trials.push(trial);
+                }
+            }
+            // An attempt that is made again and succeeds spoils nothing.
+            let mut again = cell.trials[0].clone();
+            again.error = Some(STALLED.to_owned());
+            cell.trials.insert(0, again);
+            let entry = TableEntry::new(Some(&cell), "entries", Some("method-entries"));
+            let figure = entry.figure().unwrap();
+            (figure.interval.is_some(), figure.text(0), figure.remarks())
+        };
+        let (has_interval, text, remarks) = shown(0);
+        assert!(has_interval && remarks.is_empty(), "{text} {remarks:?}");
+        let (has_interval, text, remarks) = shown(1);
+        assert!(!has_interval && text.contains('…'), "{text}");
+        assert_eq!(remarks, ["doubtful: the machine stalled in 1 of 4 repeats"]);
+        assert_eq!(shown(2).2, ["doubtful: the machine stalled in 2 of 5 repeats"]);
+    }
 }

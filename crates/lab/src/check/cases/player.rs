@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use ::cases::{Case, Step, hex};
-use client::error_name;
 use openflow::flow::{FlowMod, FlowModCommand, FlowRemoved};
 use openflow::group::GroupModCommand;
 use openflow::message::{
@@ -423,7 +422,7 @@ impl<'a> Player<'a> {
     fn command_in(&mut self, version: Version, message: &Message) -> Result<(), End> {
         let Answered { refused, came } = self.switch.carry_out(version, message)?;
         self.is_fresh = true;
-        self.refused = refused.map(|error| error_name(version, &error));
+        self.refused = refused.map(|error| error.name(version));
         came.into_iter().for_each(|message| self.keep(version, message));
         Ok(())
     }
