@@ -228,7 +228,7 @@ impl Admission {
         let HalfOpen { source, .. } = self.half_open.remove(&id).ok_or(NotServed::Evicted)?;
         self.half_open_by_source.remove(source);
         let mut evicted = None;
-        if self.up.len() >= self.limits.up {
+        if self.is_full() {
             let id = self.evictable_for(source, now).ok_or(NotServed::Full(self.up.len()))?;
             self.remove(id);
             evicted = Some(id);
@@ -285,6 +285,16 @@ impl Admission {
         if let Some(peer) = self.up.remove(&id) {
             self.up_by_source.remove(peer.source);
         }
+    }
+
+    /// Sets other limits; connections beyond them stay until others come.
+    pub(crate) fn set_limits(&mut self, limits: AdmissionLimits) {
+        self.limits = limits;
+    }
+
+    /// Whether a newcomer that is up takes the place of another, or none.
+    pub(crate) fn is_full(&self) -> bool {
+        self.up.len() >= self.limits.up
     }
 
     /// The numbers of half-open connections and of those that are up.

@@ -19,6 +19,7 @@ use crate::admission::{
 };
 use crate::connection::Connection;
 use crate::driver::now;
+use crate::transport::Incoming;
 
 /// Decides which connections a listener serves.
 #[derive(Debug)]
@@ -85,8 +86,13 @@ impl ConnectionGate {
     }
 
     /// Admits a connection, at once or as soon as there is room; a half-open one may be evicted
-    /// for it.
-    pub async fn admit(self: &Arc<Self>, source: Source) -> AcceptedConnection {
+    /// for it. While descriptors are scarce, no more are served at once than are served now.
+    pub async fn admit(self: &Arc<Self>, incoming: &Incoming) -> AcceptedConnection {
+        self.admit_from(incoming.source(), incoming.is_last_descriptor()).await
+    }
+
+    async fn admit_from(self: &Arc<Self>, source: Source, is_scarce: bool) -> AcceptedConnection {
+        self.set_limits(is_scarce);
         loop {
             let decision = lock(&self.places).admission.admit(source, now());
             match decision {
@@ -97,6 +103,16 @@ impl ConnectionGate {
                 },
             }
         }
+    }
+
+    /// Bounds the listener to its limits, or to what it serves now.
+    fn set_limits(&self, is_scarce: bool) {
+        let AdmissionLimits { half_open, up } = self.limits;
+        let admission = &mut lock(&self.places).admission;
+        let now = if is_scarce { admission.open() } else { (half_open, up) };
+        let bound = |now: usize, most: usize| now.max(1).min(most);
+        let (half_open, up) = (bound(now.0, half_open), bound(now.1, up));
+        admission.set_limits(AdmissionLimits { half_open, up });
     }
 
     fn accept(
@@ -183,7 +199,7 @@ impl ConnectionGate {
     fn mark_up(&self, id: AdmissionId, at: Instant) -> Result<Option<AdmissionId>, NotServed> {
         let mut places = lock(&self.places);
         let Places { admission, by_id } = &mut *places;
-        if admission.open().1 >= self.limits.up {
+        if admission.is_full() {
             for (id, place) in by_id {
                 if let Some(progress) = *lock(&place.progress) {
                     admission.report(*id, progress);
@@ -301,7 +317,7 @@ mod tests {
         runtime.block_on(async {
             let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 1 }, usize::MAX);
             let mut connection = half_a_message();
-            let accepted = gate.admit(Source::Local).await;
+            let accepted = gate.admit_from(Source::Local, false).await;
             accepted.mark_up().unwrap();
             connection.hold_input(true, now());
             accepted.report(&connection, false, 0);
@@ -320,7 +336,7 @@ mod tests {
             let connection = Connection::new(ConnectionSettings::new(Side::Controller), now());
             let mut peers = Vec::new();
             for host in [1, 1, 1, 2] {
-                let peer = gate.admit(Source::Address([192, 0, 2, host].into())).await;
+                let peer = gate.admit_from(Source::Address([192, 0, 2, host].into()), false).await;
                 peer.mark_up().unwrap();
                 peers.push(peer);
             }
@@ -345,16 +361,35 @@ mod tests {
     }
 
     #[test]
+    fn few_descriptors_bound_a_listener_to_those_that_it_has() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let gate = ConnectionGate::new(AdmissionLimits { half_open: 9, up: 9 }, usize::MAX);
+            let up = [
+                gate.admit_from(Source::Local, false).await,
+                gate.admit_from(Source::Local, false).await,
+            ];
+            up.iter().for_each(|accepted| accepted.mark_up().unwrap());
+            let late = gate.admit_from(Source::Local, true).await;
+            assert_eq!(late.mark_up(), Err(NotServed::Full(2)), "none of them is idle yet");
+            let silent = gate.admit_from(Source::Local, true).await;
+            let _next = gate.admit_from(Source::Local, true).await;
+            assert!(silent.is_evicted(), "one may be half open");
+            assert_eq!(gate.admit_from(Source::Local, false).await.mark_up(), Ok(()));
+        });
+    }
+
+    #[test]
     fn places_come_back_however_a_connection_ends() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let gate = ConnectionGate::new(AdmissionLimits { half_open: 2, up: 2 }, usize::MAX);
             for _ in 0..3 {
-                let up = gate.admit(Source::Local).await;
+                let up = gate.admit_from(Source::Local, false).await;
                 up.mark_up().unwrap();
-                let _silent = gate.admit(Source::Local).await;
-                let _another = gate.admit(Source::Local).await;
-                let _waits_for_the_silent = gate.admit(Source::Local).await;
+                let _silent = gate.admit_from(Source::Local, false).await;
+                let _another = gate.admit_from(Source::Local, false).await;
+                let _waits_for_the_silent = gate.admit_from(Source::Local, false).await;
             }
             let places = super::lock(&gate.places);
             assert_eq!((places.admission.open(), gate.evicted()), ((0, 0), 3));

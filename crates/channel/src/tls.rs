@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use files::ReadError;
+use files::{ReadError, fault_of_secret};
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -111,6 +111,9 @@ impl Tls {
         // Before they are read: what is written meanwhile is seen at the next look.
         let stamps = stamps(&files);
         let loaded = Loaded::read(&files, checks_name)?;
+        if let Some(fault) = fault_of_secret(&files.private_key) {
+            tracing::warn!("--private-key: {fault}");
+        }
         let state = Arc::new(Mutex::new(State { loaded, stamps }));
         Ok(Self { files: Arc::new(files), checks_name, state })
     }

@@ -6,9 +6,15 @@ use crate::admission::Source;
 use crate::endpoint::Endpoint;
 use crate::socket::Socket;
 use crate::tls::{Tls, TlsFiles, explain};
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+use rustix::process::{Resource, getrlimit};
 use rustls::pki_types::ServerName;
 use rustls::server::Acceptor;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,6 +33,9 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 /// Peers that may wait to be accepted; the system has a limit of its own (`net.core.somaxconn`).
 /// With the usual 1,024, of ten thousand switches that come at once many try again a second later.
 const BACKLOG: u32 = 8192;
+
+/// Descriptors of a process that connections of listeners do not take, but for half of a low limit.
+const DESCRIPTORS_KEPT: u64 = 64;
 
 /// Why a stream or a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -416,6 +425,20 @@ impl Incoming {
         self.source
     }
 
+    /// Whether only those descriptors are left that a process keeps for other than connections of
+    /// its listeners: its control socket, files and devices. A descriptor has the lowest number
+    /// that is free.
+    pub(crate) fn is_last_descriptor(&self) -> bool {
+        let number = match &self.raw {
+            Raw::Ready(Stream::Tcp(stream)) | Raw::Tls(stream, _) => stream.as_raw_fd(),
+            Raw::Ready(Stream::Unix(stream)) => stream.as_raw_fd(),
+            // One that was accepted becomes this after its handshake only.
+            Raw::Ready(Stream::Tls(_)) => return false,
+        };
+        let Some(limit) = getrlimit(Resource::Nofile).current else { return false };
+        u64::try_from(number).unwrap_or(0) + DESCRIPTORS_KEPT.min(limit / 2) >= limit
+    }
+
     /// The stream, after the TLS handshake, which may take 10 s. `has_begun` is called when the
     /// peer has begun one.
     ///
@@ -458,13 +481,24 @@ async fn bind_tcp(host: &str, port: u16) -> io::Result<TcpListener> {
 }
 
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
+    match listen_unix(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
             std::fs::remove_file(path)?;
-            UnixListener::bind(path)
+            listen_unix(path)
         }
         outcome => outcome,
     }
+}
+
+/// Listens on a socket that only its owner may connect to, whatever the umask: the file gets the
+/// mode that the socket has when it is bound (unix(7)), so that there is no moment without it.
+fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    listen(&socket, BACKLOG.cast_signed())?;
+    UnixListener::from_std(socket.into())
 }
 
 /// Whether the path is a socket on which nobody listens.

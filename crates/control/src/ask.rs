@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with, sockopt};
 
+use crate::place::fault_of;
 use crate::{ControlCommand, ControlLine, ControlRequest};
 
 /// Longest silence of the switch.
@@ -25,6 +26,14 @@ pub enum AskError {
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
+    },
+    /// It could be another user's.
+    #[error("the control socket {path} is not asked: {fault}; name your switch's by --control")]
+    NotOurs {
+        /// The socket.
+        path: PathBuf,
+        /// The fault of its place.
+        fault: String,
     },
     /// It listens and does not accept, or accepts and says nothing: stopped, or too busy.
     #[error("no answer from {path} after {seconds} s", seconds = after.as_secs())]
@@ -140,6 +149,10 @@ fn open(
 ) -> Result<UnixStream, AskError> {
     let failed = |what| move |error| broken(what, socket, error, silence_max);
     let path = || socket.to_owned();
+    // A place that cannot be looked at cannot be connected to either.
+    if let Ok(Some(fault)) = fault_of(socket) {
+        return Err(AskError::NotOurs { path: path(), fault });
+    }
     let mut stream = connect(silence_max, socket).map_err(|source| {
         if source.kind() == io::ErrorKind::TimedOut {
             AskError::Silent { path: path(), after: silence_max }
@@ -232,6 +245,18 @@ mod tests {
         assert!(matches!(ask(&path, &request), Err(AskError::Odd { .. })));
         assert!(matches!(ask(&path, &request), Err(AskError::Closed)));
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_socket_where_others_may_write_is_not_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), all).unwrap();
+        let path = folder.path().join("s");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let request = ControlRequest { json: false, bridge: None, command: ControlCommand::Show };
+        let error = ask(&path, &request).unwrap_err();
+        assert!(matches!(error, AskError::NotOurs { .. }), "{error}");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use crate::place::fault_of;
+
 /// Error of the socket's place.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
@@ -16,6 +18,14 @@ pub enum SocketError {
     /// Something else stands there.
     #[error("control socket {0}: there is a file that is no socket; remove it or name another")]
     NotASocket(PathBuf),
+    /// Others could put a socket of theirs in its place.
+    #[error("control socket {path}: {fault}; name another place by --control, or none")]
+    NotOurs {
+        /// The socket.
+        path: PathBuf,
+        /// The fault of its place.
+        fault: String,
+    },
     /// A system call failed.
     #[error("control socket {path}: {what}: {source}; name another place by --control, or none")]
     Io {
@@ -46,6 +56,9 @@ impl ControlSocket {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             let mut builder = fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(folder).map_err(io("making its folder"))?;
+        }
+        if let Some(fault) = fault_of(path).map_err(io("looking at its place"))? {
+            return Err(SocketError::NotOurs { path: path.to_owned(), fault });
         }
         check_place(path)?;
         // Bound under another name, closed to others, then renamed: at no moment can anybody
@@ -155,6 +168,15 @@ mod tests {
         let message = ControlSocket::bind(&file.join("switch.sock")).unwrap_err().to_string();
         assert!(message.contains("making its folder"), "{message}");
         assert!(message.ends_with("name another place by --control, or none"), "{message}");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let message = ControlSocket::bind(&folder.path().join("s")).unwrap_err().to_string();
+        assert!(message.contains("chmod go-w") && message.contains("--control"), "{message}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

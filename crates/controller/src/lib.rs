@@ -77,7 +77,7 @@ pub use events::{
     ControllerEvent, HostEvent, LinkEvent, RoleChange, RoleReason, SwitchPort, TopologyHost,
     TopologyLink, role_name,
 };
-pub use files::raise_open_files;
+pub use files::{fault_of_secret, raise_open_files};
 pub use handle::Handle;
 pub use info::SwitchInfo;
 pub use openflow::message::PacketIn;

@@ -76,6 +76,7 @@ impl From<AskError> for Failure {
             AskError::Refused(why) => Self::Refused(why),
             AskError::Odd { .. } => Self::Refused(error.to_string()),
             AskError::Unreached { .. }
+            | AskError::NotOurs { .. }
             | AskError::Silent { .. }
             | AskError::Broken { .. }
             | AskError::Closed => Self::Unreached(error.to_string()),

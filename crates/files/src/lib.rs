@@ -21,7 +21,7 @@ pub use memory::release_free_memory;
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 const MIB: u64 = 1 << 20;
@@ -103,6 +103,16 @@ pub fn read_text_from(stream: impl Read, limit: u64) -> Result<String, ReadError
     text(bytes)
 }
 
+/// What is to be reported of the file of a secret that all users of the machine may read; `None`
+/// for one that they may not.
+#[must_use]
+pub fn fault_of_secret(path: &Path) -> Option<String> {
+    let facts = path.metadata().ok()?;
+    let is_open = facts.is_file() && facts.mode() & 0o004 != 0;
+    let name = path.display();
+    is_open.then(|| format!("{name}: every user may read this secret; chmod o-r {name} ends that"))
+}
+
 fn fill(stream: impl Read, limit: u64, bytes: &mut Vec<u8>) -> Result<(), ReadError> {
     stream.take(limit.saturating_add(1)).read_to_end(bytes)?;
     if bytes.len() as u64 > limit { Err(ReadError::TooLong(limit)) } else { Ok(()) }
@@ -161,8 +171,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CONFIG_MAX, ReadError, read, read_text, read_text_from, replace};
+    use super::{CONFIG_MAX, ReadError, fault_of_secret, read, read_text, read_text_from, replace};
     use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_is_replaced_whole_or_stays_as_it_was() {
@@ -195,6 +206,16 @@ mod tests {
         assert_eq!(error.to_string(), "is a socket; give a regular file");
         assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_secret_that_all_may_read_is_reported() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, is_fine) in [(0o600, true), (0o640, true), (0o644, false), (0o604, false)] {
+            file.as_file().set_permissions(PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(fault_of_secret(file.path()).is_none(), is_fine, "{mode:o}");
+        }
+        assert_eq!(fault_of_secret("/none".as_ref()), None, "reading it has an error of its own");
     }
 
     #[test]

@@ -316,7 +316,7 @@ impl Session {
             return Err(SessionError::NoPort { port: *port, count });
         }
         let (mut devices, mut senders, mut queues) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, Port { device, rx, tx, more }) in ports.into_iter().enumerate() {
+        for (index, Port { device, rx, tx, more, .. }) in ports.into_iter().enumerate() {
             let (more_rx, more_tx): (Vec<_>, Vec<_>) =
                 more.into_iter().map(|queue| (queue.rx, queue.tx)).unzip();
             let tx = std::iter::once(tx).chain(more_tx);

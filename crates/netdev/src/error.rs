@@ -34,6 +34,14 @@ pub enum PortError {
     /// Somebody else holds what the port needs for itself alone.
     #[error("{0} is in use already")]
     InUse(String),
+    /// A device can be a port of one switch only.
+    #[error("{port} is a port of another switch, {process}: end that one, or take another device")]
+    OtherSwitch {
+        /// The port's spec.
+        port: String,
+        /// The other switch's process.
+        process: String,
+    },
     /// A file or a ring does not hold what it should.
     #[error("{name}: {reason} (at byte {offset})")]
     Format {

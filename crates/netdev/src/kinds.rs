@@ -14,8 +14,10 @@ use std::str::FromStr;
 
 use crate::error::PortError;
 use crate::port::Port;
+use crate::port_info::LinkNotification;
 use crate::spec::{KindRow, PortSpec, QUEUES};
 use crate::spec_error::SpecError;
+use crate::sys::claim::DeviceClaim;
 
 /// The rows of all kinds, in the order of help texts.
 pub const KINDS: &[KindRow] =
@@ -47,6 +49,18 @@ pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
 /// Those of the kind.
 pub fn open_queues(spec: &PortSpec) -> Result<Port, PortError> {
     (spec.kind().open)(spec)
+}
+
+/// Opens the port that `spec` names with all its queues, for a switch, which claims its device.
+///
+/// # Errors
+/// Those of the kind; [`PortError::OtherSwitch`] where another switch has the device.
+pub fn open_claimed(spec: &PortSpec) -> Result<Port, PortError> {
+    let mut port = open_queues(spec)?;
+    if let LinkNotification::Netlink(index) = port.link_notification() {
+        port.claim = DeviceClaim::take(&spec.to_string(), index)?;
+    }
+    Ok(port)
 }
 
 /// Parses `text` and opens the port.

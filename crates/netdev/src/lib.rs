@@ -78,7 +78,7 @@ mod tier_port;
 
 pub use counters::{HandoverLosses, PortCounters};
 pub use error::PortError;
-pub use kinds::{KINDS, open, open_queues, open_text};
+pub use kinds::{KINDS, open, open_claimed, open_queues, open_text};
 pub use port::{Port, PortDevice, PortQueue, RxQueue, TxQueue};
 pub use port_info::{LinkNotification, PortInfo};
 pub use spec::{FileUse, KindRow, PortSpec, QUEUES_MAX};

@@ -14,6 +14,7 @@ use packet::{Batch, PacketBuf, Pool};
 use crate::counters::{Counted, HandoverLosses, PortCounters, PortQueueCounters};
 use crate::error::PortError;
 use crate::port_info::{LinkNotification, PortInfo};
+use crate::sys::claim::DeviceClaim;
 use crate::tier_port::TierPort;
 
 /// A receive queue. Frames carry no FCS.
@@ -163,6 +164,8 @@ pub struct Port {
     pub tx: Box<dyn TxQueue>,
     /// Further queues, where [`crate::open_queues`] was asked for them.
     pub more: Vec<PortQueue>,
+    /// The claim of a switch to the device.
+    pub claim: Option<DeviceClaim>,
 }
 
 impl Port {
@@ -172,7 +175,7 @@ impl Port {
         tx: impl TxQueue + 'static,
     ) -> Self {
         let (rx, tx) = (Box::new(rx), Box::new(tx));
-        Self { device: Box::new(device), rx, tx, more: Vec::new() }
+        Self { device: Box::new(device), rx, tx, more: Vec::new(), claim: None }
     }
 
     /// A port with these queues.
@@ -200,7 +203,7 @@ impl Port {
     ) -> Option<Self> {
         let mut queues = queues.into_iter();
         let PortQueue { rx, tx } = queues.next()?;
-        Some(Self { device, rx, tx, more: queues.collect() })
+        Some(Self { device, rx, tx, more: queues.collect(), claim: None })
     }
 
     /// See [`RxQueue::rx`].

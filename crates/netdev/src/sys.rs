@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod bare_sender;
 pub(crate) mod bpf;
+pub(crate) mod claim;
 pub mod cpu;
 #[cfg(feature = "dpdk")]
 pub(crate) mod dpdk;
@@ -22,6 +23,7 @@ pub mod packet_tap;
 pub mod qdisc;
 pub mod realtime;
 pub(crate) mod shm;
+mod sigbus;
 pub mod spawn;
 pub(crate) mod tun;
 pub mod udp;

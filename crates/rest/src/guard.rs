@@ -56,6 +56,9 @@ impl Token {
         let mut bounded = std::io::Read::take(file, TOKEN_FILE_MAX);
         std::io::Read::read_to_string(&mut bounded, &mut text)
             .map_err(|error| named(error.to_string()))?;
+        if let Some(fault) = controller::fault_of_secret(path) {
+            tracing::warn!("--rest-token-file: {fault}");
+        }
         Self::new(&text).map_err(named)
     }
 

@@ -220,6 +220,12 @@ pub struct SwitchArgs {
     pub check_config: bool,
 }
 
+/// The configuration file as it was read.
+pub(crate) struct FileText {
+    path: PathBuf,
+    text: String,
+}
+
 /// The kinds of port with their options, and what a file looks like, for `--help`.
 #[must_use]
 pub fn help() -> String {
@@ -277,22 +283,29 @@ impl SwitchArgs {
         self.over_text(&path, &text)
     }
 
-    /// Reads the file again: the configuration that it gives now, and what differs in it from an
-    /// earlier one.
+    /// The text of the file, to be read again.
     ///
     /// # Errors
-    /// As [`SwitchArgs::with_file`]; there is no file; or something has changed that a running
-    /// switch cannot change.
+    /// It cannot be read, or there is none.
+    pub(crate) fn read_again(&self) -> Result<FileText, ConfigError> {
+        let none = || ConfigError::plain(None, "the switch was started without --config".into());
+        let path = self.config.clone().ok_or_else(none)?;
+        Ok(FileText { text: read(&path)?, path })
+    }
+
+    /// The configuration that this text of the file gives, and what differs in it from an earlier
+    /// one.
+    ///
+    /// # Errors
+    /// As [`SwitchArgs::with_file`]; or something has changed that a running switch cannot change.
     pub(crate) fn changed_since(
         &self,
         earlier: &Config,
+        FileText { path, text }: &FileText,
     ) -> Result<(Config, Difference), ConfigError> {
-        let none = || ConfigError::plain(None, "the switch was started without --config".into());
-        let path = self.config.as_deref().ok_or_else(none)?;
-        let text = read(path)?;
-        let mut config = self.clone().over_text(path, &text)?.resolve()?;
+        let mut config = self.clone().over_text(path, text)?.resolve()?;
         let found = difference::difference(earlier, &config);
-        let found = found.map_err(|problem| file::locate(&text, &problem).in_file(path))?;
+        let found = found.map_err(|problem| file::locate(text, &problem).in_file(path))?;
         // What was asked for at the start holds again where the kernel tier is used again.
         for bridge in config.bridges.iter_mut().filter(|bridge| !bridge.caches.0.kernel) {
             let before = earlier.bridges.iter().find(|before| before.name == bridge.name);

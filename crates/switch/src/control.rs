@@ -4,6 +4,7 @@
 //! for; and on request OpenFlow itself, from then on. Its words are the crate `control`'s.
 
 mod answer;
+mod beside;
 mod bridges;
 mod caches;
 mod ports;

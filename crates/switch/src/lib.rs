@@ -10,6 +10,7 @@
 mod agent;
 mod assemble;
 mod bridge;
+mod capabilities;
 pub mod config;
 pub mod control;
 pub mod counters;

@@ -18,6 +18,7 @@ use tokio::task::LocalSet;
 
 use crate::agent::Bridges;
 use crate::assemble::{Assembled, assemble};
+use crate::capabilities::give_up_capabilities;
 use crate::config::{BridgeConfig, Config, SwitchArgs};
 use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
@@ -25,8 +26,8 @@ use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
 /// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
-/// the kernel tier a TAP device, two programs, promiscuity and a netlink socket.
-const FILES_PER_PORT: usize = 8;
+/// the kernel tier a TAP device, two programs, promiscuity and a netlink socket; and its claim.
+const FILES_PER_PORT: usize = 9;
 /// Maps of a kernel tier; there is one for each worker of a bridge.
 const FILES_PER_TIER: usize = 4;
 /// Files of a worker: doorbell, watch, and the link monitor's three sockets and watch.
@@ -37,7 +38,8 @@ const FILES_OF_PROCESS: usize = 64;
 /// Listeners that the line names which says that the switch is ready; more are counted.
 const LISTENERS_LOGGED: usize = 4;
 
-/// Runs the switch until SIGTERM or Ctrl-C; checks the configuration only, where that is asked.
+/// Runs the switch until SIGTERM or Ctrl-C; checks the configuration only, where that is asked. The
+/// calling thread and those that it starts have only the capabilities that a switch needs then.
 ///
 /// # Errors
 /// A part that could not be opened, or the end of forwarding by itself.
@@ -47,6 +49,7 @@ pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
         eprintln!("configuration is fine: {}", size_of(&config.bridges));
         return Ok(());
     }
+    give_up_capabilities().map_err(failed("giving up capabilities"))?;
     run_args_until(args, stop_signal)
 }
 
@@ -270,9 +273,9 @@ mod tests {
         let files = |text: &str| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
         let none = files("");
         let two = "port = [\"null:x\", \"null:y\"]\n";
-        assert_eq!(files(two), none + 20);
-        assert_eq!(files(&format!("{two}workers = 5")), none + 16 + 2 * 4 + 4 * 6);
-        assert_eq!(files(&format!("{two}caches = \"frame\"")), none + 16);
+        assert_eq!(files(two), none + 22);
+        assert_eq!(files(&format!("{two}workers = 5")), none + 18 + 2 * 4 + 4 * 6);
+        assert_eq!(files(&format!("{two}caches = \"frame\"")), none + 18);
         assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
     }
 }

@@ -6,6 +6,7 @@ use channel::{
 };
 use openflow::{Message, Version, Xid};
 use std::future::Future;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// Runs a test with a deadline far above what a stalled machine needs.
@@ -107,6 +108,8 @@ fn an_address_in_use_is_named_and_a_stale_socket_file_replaced() {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let endpoint: Endpoint = format!("punix:{path}").parse().unwrap();
         let listener = Listener::bind(&endpoint, None).await.unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "only its owner may connect, whatever the umask");
         let error = Listener::bind(&endpoint, None).await.unwrap_err();
         assert!(matches!(error, TransportError::AddressInUse(_)), "somebody listens there now");
         drop(listener);

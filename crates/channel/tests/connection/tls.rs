@@ -278,7 +278,7 @@ fn many_peers_at_once_are_served_with_few_half_open_places() {
         tasks.spawn_local(async move {
             loop {
                 let incoming = listener.accept().await.unwrap();
-                let accepted = gate.admit(incoming.source()).await;
+                let accepted = gate.admit(&incoming).await;
                 tokio::task::spawn_local(async move {
                     let stream = incoming.open(|| accepted.handshake_begun()).await.unwrap();
                     first(Ok(stream), Side::Controller).await.unwrap();

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 const WORDS: &str = r#"
 set -eu
 mount -t tmpfs none /run
+mount -t proc none /proc
 ip link set lo up
 host() { # name, address
     ip netns add "$1"
@@ -32,7 +33,7 @@ within() { # seconds, command: until it succeeds
 }
 "#;
 
-fn run(script: &str) -> String {
+pub(crate) fn run(script: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_weir")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let Output { status, stdout, stderr } = Command::new("timeout")

@@ -5,6 +5,7 @@ use super::process::{DEADLINE, Running, until, weir};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 /// A controller with REST on free ports: the program, its OpenFlow endpoint, REST's address.
@@ -160,7 +161,9 @@ fn a_token_is_demanded_and_for_other_addresses_required() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
     std::fs::write(&file, "0123456789abcdef\n").unwrap();
-    let (_controller, _, rest) = controller(&["--rest-token-file", file.to_str().unwrap()]);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let (program, _, rest) = controller(&["--rest-token-file", file.to_str().unwrap()]);
+    program.says("every user may read this secret; chmod o-r");
     assert_eq!(ask(&rest, "GET", "/stats/switches", "", "").0, 401);
     let right = "Authorization: Bearer 0123456789abcdef\r\n";
     assert_eq!(ask(&rest, "GET", "/stats/switches", "", right), (200, json!([])));

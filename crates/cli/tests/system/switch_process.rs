@@ -1,7 +1,7 @@
 //! `weir switch` and `weir ctl` as programs: the ready line, exit codes, signals, and a restart
 //! after a kill.
 
-use super::process::{signal, weir};
+use super::process::{Running, signal, text, until, weir};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -132,6 +132,139 @@ fn bridges_that_come_and_go_leave_nothing_behind() {
         assert!(gone.status.success(), "{gone:?}");
     });
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "its sockets are gone");
+}
+
+#[test]
+fn a_reload_from_a_pipe_without_a_writer_stops_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let toml = dir.path().join("toml");
+    let control = dir.path().join("ctl");
+    let config = format!("control = \"{}\"\nport = [\"1=null:a\"]\n", control.display());
+    std::fs::write(&toml, &config).unwrap();
+    let mut switch = Running::start(weir(&["switch", "--config"]).arg(&toml));
+    switch.says("ready");
+    let make_pipe = || {
+        std::fs::remove_file(&toml).unwrap();
+        assert!(Command::new("mkfifo").arg(&toml).status().unwrap().success());
+    };
+    make_pipe();
+    let mut reload = weir(&["ctl", "--control"]);
+    reload.arg(&control).arg("reload").stderr(Stdio::piped());
+    let mut hangs = reload.spawn().unwrap();
+    while hangs.try_wait().unwrap().is_none() {
+        for command in [&["add-port", "br0", "2=null:b"][..], &["del-port", "br0", "2"]] {
+            let output = ctl(dir.path(), command);
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+    let printed = text(&hangs.wait_with_output().unwrap());
+    assert!(printed.contains("not opened within 3 s; is it a pipe"), "{printed}");
+    let printed = text(&reload.output().unwrap());
+    assert!(printed.contains("an earlier attempt to open it still hangs"), "{printed}");
+    // It ends when somebody writes, and then the file can be read again.
+    std::fs::write(&toml, "").unwrap();
+    std::fs::remove_file(&toml).unwrap();
+    std::fs::write(&toml, &config).unwrap();
+    until("a reload", || reload.output().unwrap().status.success().then_some(()));
+    make_pipe();
+    let mut hangs = reload.spawn().unwrap();
+    signal(&switch.child, "TERM");
+    assert_eq!(switch.child.wait().unwrap().code(), Some(0));
+    hangs.wait().unwrap();
+}
+
+#[test]
+fn clients_that_come_and_go_are_there_at_debug_level() {
+    let dir = tempfile::tempdir().unwrap();
+    let endpoint = format!("{}/of", dir.path().display());
+    let listen = format!("punix:{endpoint}");
+    let words = ["--log", "debug", "switch", "--control", "none", "--port", "null:a", "--listen"];
+    let switch = Running::start(weir(&words).arg(listen));
+    switch.says("ready");
+    let asked = weir(&["ctl", "--switch"]).arg(format!("unix:{endpoint}")).arg("show").output();
+    assert!(asked.unwrap().status.success());
+    switch.says("disconnected");
+    let lines = switch.lines();
+    let about: Vec<_> = lines.iter().filter(|line| line.contains("connected")).collect();
+    let is_fine = |line: &&String| line.contains("DEBUG") && line.contains("client=");
+    assert!(about.len() == 2 && about.iter().all(|line| is_fine(line)), "{lines:?}");
+}
+
+/// Controllers that say hello and nothing more, as many as the kernel takes.
+#[test]
+fn idle_controllers_leave_descriptors_for_ctl() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().display();
+    let start = format!(
+        "ulimit -n 160; exec \"$0\" switch --port null:a --control {place}/ctl \
+         --listen punix:{place}/of"
+    );
+    let mut command = Command::new("sh");
+    let switch = Running::start(command.args(["-c", &start, env!("CARGO_BIN_EXE_weir")]));
+    switch.says("ready");
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        let mut stream = UnixStream::connect(dir.path().join("of")).unwrap();
+        // It may have been closed already.
+        let _ = stream.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]);
+        idle.push(stream);
+    }
+    for command in ["show", "dump-flows", "counters"] {
+        let output = ctl(dir.path(), &[command]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let added = ctl(dir.path(), &["add-port", "br0", "2=null:b"]);
+    assert!(added.status.success(), "{added:?}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_second_switch_on_the_same_device_is_refused() {
+    super::controller_apps::run(
+        r#"
+        cable v0 v1
+        weir switch --port 1=af_packet:v0 --control /run/a 2>/run/first & first=$!
+        within 30 grep -q ready /run/first
+        refused() { if timeout 60 "$@" 2>/run/refused; then return 1; fi; }
+        refused weir switch --port 7=af_packet:v0 --control /run/b
+        grep "port 7: af_packet:v0 is a port of another switch" /run/refused
+        grep "process $first (weir switch --port" /run/refused
+        # What does not forward may look.
+        weir gen capture --port af_packet:v0 --duration 1 /run/some.pcap
+        weir switch --port 1=af_packet:v1 --control /run/b 2>/run/second &
+        within 30 grep -q ready /run/second
+        refused weir ctl --control /run/b add-port br0 af_packet:v0
+        grep "process $first (weir switch --port" /run/refused
+        kill -KILL $first
+        within 30 weir ctl --control /run/b add-port br0 af_packet:v0
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_switch_of_root_keeps_few_capabilities() {
+    super::controller_apps::run(
+        r#"
+        cable v0 v1
+        cable w0 w1
+        weir switch --port 1=af_packet:v0 --control /run/a 2>/run/log & switch=$!
+        within 30 grep -q ready /run/log
+        # What comes later has what it needs.
+        weir ctl --control /run/a add-port br0 2=af_packet:w0
+        weir ctl --control /run/a add-port br0 3=tap:later
+        weir ctl --control /run/a add-bridge more dpid=2 listen=ptcp:653 port=tap:more
+        weir ctl --control /run/a --bridge br0 ports >/run/ports
+        if grep -E "no kernel tier|cannot" /run/ports /run/log | grep -v "not tap"; then exit 1; fi
+        # NET_RAW, NET_ADMIN, BPF, PERFMON, NET_BIND_SERVICE, SYS_NICE, DAC_OVERRIDE.
+        for status in /proc/$switch/task/*/status; do
+            [ "$(sed -n 's/^CapEff:	//p' $status)" = 000000c000803402 ]
+            [ "$(sed -n 's/^CapPrm:	//p' $status)" = 000000c000803402 ]
+            [ "$(sed -n 's/^CapInh:	//p' $status)" = 0000000000000000 ]
+            [ "$(sed -n 's/^NoNewPrivs:	//p' $status)" = 1 ]
+        done
+        "#,
+    );
 }
 
 #[test]

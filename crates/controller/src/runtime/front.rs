@@ -97,7 +97,7 @@ async fn release_memory(gate: Arc<ConnectionGate>) {
 
 /// Serves a connection, unless it is evicted for another before its hello exchange is done.
 async fn admit(front: &Front, gate: &Arc<ConnectionGate>, incoming: Incoming) {
-    let accepted = gate.admit(incoming.source()).await;
+    let accepted = gate.admit(&incoming).await;
     let front = front.clone();
     spawn_local(async move {
         let peer: Arc<str> = Arc::from(incoming.name());

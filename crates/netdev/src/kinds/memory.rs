@@ -4,11 +4,12 @@
 //! of which each joins two queues of the same number; `memory:/a/path` joins two processes by a
 //! file that both map, with a FIFO beside it for each end (`PATH.a`, `PATH.b`) as its doorbell. The
 //! first end creates these files and the last one removes them. Each end holds a lock on its FIFO
-//! while it exists, so files that a killed process left behind are taken over.
+//! while it exists, so files that a killed process left behind are taken over. The file has all its
+//! room from the start, and a port whose file is shortened by somebody has lost its device.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use packet::{Batch, PacketBuf};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
@@ -315,17 +318,33 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port,
         // New, or left behind by a killed process.
         None => {
             let geometry = requested.geometry();
-            let len = geometry.mapping_len() as u64;
-            let emptied = attachment.main.set_len(0).and_then(|()| attachment.main.set_len(len));
-            emptied.map_err(failed(name))?;
+            reserve(&attachment.main, geometry.mapping_len() as u64).map_err(failed(name))?;
             geometry
         }
     };
-    let mapping = Mapping::file(&attachment.main, geometry.mapping_len()).map_err(failed(name))?;
+    let mapping = Mapping::shared_file(&attachment.main, geometry.mapping_len());
+    let mapping = mapping.map_err(failed(name))?;
     geometry.write(&mapping);
     attachment.main.unlock().map_err(failed(name))?;
     let doorbells = vec![(own_doorbell, peer_doorbell)];
     attach_rings(name, end, (geometry, Arc::new(mapping)), doorbells, Attachment::File(attachment))
+}
+
+/// Empties a file and gives it room for `len` zero bytes, so that a full disk shows here and not
+/// when a page is first used.
+fn reserve(mut file: &File, len: u64) -> io::Result<()> {
+    let no_room = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{error}; it needs {len} bytes: give fewer slots"))
+    };
+    file.set_len(0)?;
+    match fallocate(file, FallocateFlags::empty(), 0, len) {
+        // Not every file system can.
+        Err(Errno::OPNOTSUPP) => {
+            let written = io::copy(&mut io::repeat(0).take(len), &mut file);
+            written.map(drop).map_err(no_room)
+        }
+        reserved => reserved.map_err(|error| no_room(error.into())),
+    }
 }
 
 /// The geometry of a file that is there already; `None` for an empty file, and an error for one
@@ -367,6 +386,8 @@ fn attach_rings(
         name: name.to_owned(),
         end,
         geometry,
+        mapping: Arc::clone(&mapping),
+        is_loss_logged: AtomicBool::new(false),
         attachment,
         counters: counters.clone(),
     });
@@ -402,9 +423,26 @@ struct Shared {
     name: String,
     end: End,
     geometry: Geometry,
+    mapping: Arc<Mapping>,
+    is_loss_logged: AtomicBool,
     attachment: Attachment,
     /// Those of each queue.
     counters: Vec<Arc<PortQueueCounters>>,
+}
+
+impl Shared {
+    /// Whether the file is as long as it was made. What was read or written before the answer is
+    /// no good otherwise.
+    fn check_file(&self) -> Result<(), PortError> {
+        if !self.mapping.is_lost() {
+            return Ok(());
+        }
+        let port = format!("memory:{}", self.name);
+        if !self.is_loss_logged.swap(true, Ordering::Relaxed) {
+            tracing::warn!(port, "another program has shortened the file, or its disk is full");
+        }
+        Err(PortError::Gone(port))
+    }
 }
 
 fn corrupt(name: &str, corrupt: CorruptIndex) -> PortError {
@@ -428,6 +466,7 @@ impl RxQueue for MemoryRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         let Self { consumer, doorbell, shared, counters } = self;
         let mut counted = Counted::default();
+        let earlier = batch.len();
         let mut receive = || {
             let received = consumer.receive(batch, max, &mut counted)?;
             if received > 0 || !consumer.request_doorbell(|| doorbell.drain())? {
@@ -436,6 +475,10 @@ impl RxQueue for MemoryRx {
             consumer.receive(batch, max, &mut counted)
         };
         let received = receive();
+        if let Err(lost) = shared.check_file() {
+            batch.parts_mut().0.truncate(earlier);
+            return Err(lost);
+        }
         counters.rx.add(&counted);
         received.map_err(|c| corrupt(&shared.name, c))
     }
@@ -459,6 +502,7 @@ impl TxQueue for MemoryTx {
     fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
         let mut counted = Counted::default();
         let sent = self.producer.send(frames, &mut counted);
+        self.shared.check_file()?;
         self.counters.tx.add(&counted);
         let (taken, wanted) = sent.map_err(|c| corrupt(&self.shared.name, c))?;
         if wanted {

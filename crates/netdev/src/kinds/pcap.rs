@@ -83,6 +83,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         rx,
         tx: Box::new(DroppingTx { counters: Arc::clone(&counters) }),
         more: Vec::new(),
+        claim: None,
     };
     if !repeat {
         return Ok(port(Box::new(PcapReader::new(capture, end, Arc::clone(&counters)))));

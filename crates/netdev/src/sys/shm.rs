@@ -11,11 +11,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
+use super::sigbus::Watched;
+
 /// A shared mapping, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    /// Of a file that others may shorten.
+    watched: Option<&'static Watched>,
 }
 
 // SAFETY: the mapping is plain memory, and every access below is an atomic or a copy.
@@ -33,7 +37,7 @@ impl Mapping {
         Self::at(base.cast(), len)
     }
 
-    /// The first `len` bytes of a file. The file must not be shortened while it is mapped: the
+    /// The first `len` bytes of a file that nobody can shorten, such as a ring of the kernel's: the
     /// kernel would end the process that touches what is gone.
     pub(crate) fn file(file: &impl AsFd, len: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -43,9 +47,22 @@ impl Mapping {
         Self::at(base.cast(), len)
     }
 
+    /// The first `len` bytes of a file that others may shorten; see [`Mapping::is_lost`].
+    pub(crate) fn shared_file(file: &impl AsFd, len: usize) -> io::Result<Self> {
+        let mut mapping = Self::file(file, len)?;
+        mapping.watched = Some(Watched::begin(mapping.base.as_ptr() as usize, len));
+        Ok(mapping)
+    }
+
     fn at(base: *mut u8, len: usize) -> io::Result<Self> {
         let base = NonNull::new(base).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len })
+        Ok(Self { base, len, watched: None })
+    }
+
+    /// Whether the file was shortened, or has no room for a page, so that bytes were read or
+    /// written which are not its own.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watched.is_some_and(Watched::is_lost)
     }
 
     /// The number at `offset`.
@@ -102,6 +119,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.watched.iter().for_each(|watched| watched.end());
         // SAFETY: the range was mapped by us, whole, and no reference outlives `self`.
         // A failure would mean a broken range; there is nothing to do about it then.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };

@@ -2,6 +2,7 @@
 //! ends, and the same checks over all. A kind that carries nothing from end to end (null, pcap) has
 //! its own checks below; a test makes sure that no kind is left out.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -397,6 +398,7 @@ fn pcap_gives_back_what_it_was_given() {
     let path = path.to_str().unwrap();
     let frames: Vec<PacketBuf> = (14..1_514).map(|len| frame(len, len)).collect();
     let mut writer = open_text(&format!("pcap:{path}?write=true")).unwrap();
+    assert!(!writer.info().receives && writer.info().link_up);
     assert_nothing_waits(&mut writer);
     send_all(&mut writer, &frames);
     assert_eq!(writer.counters().tx_packets, 1_500);
@@ -601,6 +603,61 @@ fn a_memory_file_spoilt_while_in_use_is_refused() {
     let sending = a.tx(&[frame(60, 1)]);
     assert!(matches!(sending, Err(PortError::Format { .. })), "{sending:?}");
     assert!(sending.unwrap_err().to_string().contains("impossible index"));
+}
+
+#[test]
+fn a_memory_file_that_is_shortened_is_a_lost_device() {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("wire");
+    let open = |end: &str| open_text(&format!("memory:{}?end={end}", path.display()));
+    for len in [0, 4_096, 100_000] {
+        let (mut a, mut b) = (open("a").unwrap(), open("b").unwrap());
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        // All its room is there before a page is used.
+        let facts = file.metadata().unwrap();
+        assert!(facts.blocks() * 512 >= facts.len(), "{facts:?}");
+        send_all(&mut a, &[frame(60, 1), frame(60, 2)]);
+        file.set_len(len).unwrap();
+        // The first slots may be there still; those of the other direction are not.
+        let burst = [frame(60, 2)];
+        until("the first loss", || matches!(a.tx(&burst), Err(PortError::Gone(_))));
+        let mut batch = Batch::default();
+        until("the second loss", || {
+            let received = b.rx(&mut batch, 1);
+            [received, b.tx(&burst)].iter().any(|done| matches!(done, Err(PortError::Gone(_))))
+        });
+        assert!(batch.frames().iter().all(|got| *got == frame(60, 1) || *got == frame(60, 2)));
+        // Once both have closed it, it is made anew.
+        drop((a, b));
+        assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 0);
+    }
+}
+
+/// The process of the test below, with a file system of 1 MiB of its own; by itself it does
+/// nothing.
+#[test]
+fn memory_port_on_a_small_file_system() {
+    let Ok(folder) = std::env::var("WEIR_TEST_SMALL_FOLDER") else { return };
+    let error = open_text(&format!("memory:{folder}/wire")).map(drop).unwrap_err().to_string();
+    assert!(error.contains("No space left on device"), "{error}");
+    assert!(error.ends_with("give fewer slots"), "{error}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+    open_text(&format!("memory:{folder}/wire?slots=64")).unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_memory_file_without_room_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new("unshare");
+    let mount = "mount -t tmpfs -o size=1m none \"$WEIR_TEST_SMALL_FOLDER\" && exec \"$0\" \"$@\"";
+    command.args(["--mount", "sh", "-c", mount]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "contract::memory_port_on_a_small_file_system"]);
+    command.env("WEIR_TEST_SMALL_FOLDER", folder.path());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
 }
 
 const FULL_DISK_FILE: &str = "WEIR_TEST_FULL_DISK_FILE";

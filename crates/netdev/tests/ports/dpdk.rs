@@ -193,7 +193,7 @@ mod with_dpdk {
 
     /// A port of several queues, and all of them.
     fn open_all(text: &str) -> (Box<dyn netdev::PortDevice>, Vec<PortQueue>) {
-        let Port { device, rx, tx, more } = open_queues(&text.parse().unwrap()).unwrap();
+        let Port { device, rx, tx, more, .. } = open_queues(&text.parse().unwrap()).unwrap();
         (device, std::iter::once(PortQueue { rx, tx }).chain(more).collect())
     }
 

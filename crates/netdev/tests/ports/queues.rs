@@ -117,7 +117,7 @@ fn take(queues: &mut [PortQueue], got: &mut [Vec<(u8, u16)>]) {
 pub(crate) fn flows_are_shared_out(near: &str, far: &str) {
     const FLOWS: u8 = 64;
     const EACH: u16 = 40;
-    let Port { mut device, rx, tx, more } = open(near).unwrap();
+    let Port { mut device, rx, tx, more, .. } = open(near).unwrap();
     let mut queues: Vec<_> = std::iter::once(PortQueue { rx, tx }).chain(more).collect();
     let mut other = open_text(far).unwrap();
     assert_eq!(queues.len(), 4, "{near}");

@@ -80,7 +80,11 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
     match body {
         MultipartReplyBody::Desc(desc) => format!(
             "\nManufacturer: {}\nHardware: {}\nSoftware: {}\nSerial Num: {}\nDP Description: {}",
-            desc.mfr_desc, desc.hw_desc, desc.sw_desc, desc.serial_num, desc.dp_desc
+            printable(&desc.mfr_desc),
+            printable(&desc.hw_desc),
+            printable(&desc.sw_desc),
+            printable(&desc.serial_num),
+            printable(&desc.dp_desc)
         ),
         MultipartReplyBody::Flow(flows) => {
             lines(flows, |flow| format!(" {}", format_flow_stats(version, flow)))
@@ -126,6 +130,18 @@ fn lines<T>(list: &[T], format: impl Fn(&T) -> String) -> String {
 
 fn paragraphs(list: Vec<String>) -> String {
     if list.is_empty() { String::new() } else { "\n".to_owned() + &list.join("\n\n") }
+}
+
+/// A text that a switch chose: its control characters, which a terminal would obey, are escaped as
+/// in JSON.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |out, letter| match letter {
+        '\n' => out + "\\n",
+        '\r' => out + "\\r",
+        '\t' => out + "\\t",
+        letter if letter.is_control() => out + &format!("\\u{:04x}", u32::from(letter)),
+        letter => out + letter.encode_utf8(&mut [0; 4]),
+    })
 }
 
 /// The words of the set bits, blank separated; `0` when there are none.
@@ -253,7 +269,7 @@ pub fn format_port_desc(version: Version, port: &PortDesc) -> String {
         vec![down, (PortState::BLOCKED.bits(), "BLOCKED"), live]
     };
     let number = port_text(version, port.port_no);
-    let mut out = format!(" {number}({}): addr:{}", port.name, port.hw_addr);
+    let mut out = format!(" {number}({}): addr:{}", printable(&port.name), port.hw_addr);
     out += &format!("\n     config:     {config}");
     out += &format!("\n     state:      {}", words(port.state.bits(), &states));
     for (name, features) in [
@@ -514,4 +530,18 @@ fn field_words(list: &[OxmId]) -> String {
         OxmId::Experimenter { experimenter, .. } => format!("experimenter({experimenter:#x})"),
     };
     list.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::format_port_desc;
+    use crate::port::PortDesc;
+    use crate::version::Version;
+
+    #[test]
+    fn control_characters_of_a_name_are_escaped() {
+        let port = PortDesc { name: "a\u{1b}[2J\n\u{9b}é".to_owned(), ..PortDesc::default() };
+        let text = format_port_desc(Version::V1_3, &port);
+        assert!(text.contains("(a\\u001b[2J\\n\\u009bé):"), "{text}");
+    }
 }

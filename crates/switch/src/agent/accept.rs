@@ -31,7 +31,7 @@ pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok(incoming) => {
-                let accepted = Rc::new(gate.admit(incoming.source()).await);
+                let accepted = Rc::new(gate.admit(&incoming).await);
                 let agent = Rc::clone(&agent);
                 tokio::task::spawn_local(async move {
                     storm::begin();
@@ -104,9 +104,7 @@ async fn serve_accepted(
     let served = serve(Rc::clone(agent), stream, name, kind).await;
     let (bridge, reason) = (agent.log_name(), served.reason);
     if served.up_since.is_some() {
-        if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Disconnected) {
-            tracing::info!(bridge, controller = name, %reason, suppressed, bridges, "disconnected");
-        }
+        tracing::debug!(bridge, client = name, %reason, "disconnected");
     } else if !is_mistake(&reason) {
         tracing::debug!(bridge, peer = name, %reason, "connection failed");
     } else if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Failed) {

@@ -22,6 +22,8 @@ pub(crate) struct Bridges {
     assembly: RefCell<Assembly>,
     /// Held while ports or bridges change: one change at a time.
     changing: Mutex<()>,
+    /// Held while the file is read again and applied.
+    reloading: Mutex<()>,
     last_serial: Cell<u64>,
     /// The arguments that the switch was started with, and the configuration that they gave last.
     loaded: RefCell<Option<(SwitchArgs, Config)>>,
@@ -38,6 +40,7 @@ impl Bridges {
             others: RefCell::new(all),
             assembly: RefCell::new(assembly),
             changing: Mutex::new(()),
+            reloading: Mutex::new(()),
             last_serial: Cell::new(0),
             loaded: RefCell::default(),
         })
@@ -46,6 +49,11 @@ impl Bridges {
     /// Waits until nobody else changes ports or bridges.
     pub(crate) async fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().await
+    }
+
+    /// Waits until nobody else reloads.
+    pub(crate) async fn reload(&self) -> MutexGuard<'_, ()> {
+        self.reloading.lock().await
     }
 
     /// The maker of further bridges.

@@ -263,13 +263,16 @@ impl ConnectionTask {
     fn join(&mut self, version: Version) {
         let agent = Rc::clone(&self.agent);
         match &self.kind {
-            ConnectionKind::Main(_)
-            | ConnectionKind::Auxiliary(..)
-            | ConnectionKind::Accepted(_) => {
+            ConnectionKind::Main(_) | ConnectionKind::Auxiliary(..) => {
                 if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Connected) {
                     let (bridge, controller) = (agent.log_name(), &self.name);
                     tracing::info!(bridge, controller, %version, suppressed, bridges, "connected");
                 }
+            }
+            // Mostly tools that ask once: controllers are those that the switch connects to.
+            ConnectionKind::Accepted(_) => {
+                let (bridge, client) = (agent.log_name(), &self.name);
+                tracing::debug!(bridge, client, %version, "connected");
             }
             ConnectionKind::ControlSocket => {}
         }

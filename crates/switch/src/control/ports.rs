@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::answer::{Record, Records, gone, no_tables};
+use super::beside::{DEVICE, beside};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::queues_of;
 use crate::bridge::{BridgeQueues, PortView, WorkerGone};
@@ -162,8 +163,8 @@ pub(super) async fn open(
     spec: PortSpec,
 ) -> Result<WorkerPort, String> {
     let name = spec.to_string();
-    let opened = spawn_blocking(move || WorkerPort::open(number, serial, spec)).await;
-    let opened = opened.map_err(|error| format!("port {name}: its driver failed: {error}"))?;
+    let open = move || WorkerPort::open(number, serial, spec);
+    let opened = beside(DEVICE, format_args!("port {name}"), open).await?;
     opened.map_err(|error| error.to_string())
 }
 

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
+use super::beside::{CONFIG, beside};
 use super::bridges::{NewBridge, end};
 use super::ports::{Settings, add_port, close, may_change_ports, open, remove_port, set_port};
 use crate::agent::{Agent, Bridges};
@@ -36,10 +37,16 @@ pub(crate) async fn reload_on_hangup(all: Rc<Bridges>, mut hangup: Signal) {
 
 /// Reloads; a record for each change.
 pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
+    let _alone = all.reload().await;
+    let (args, _) = all.loaded().ok_or("the switch was started without a file to read")?;
+    let file = args.config.clone().unwrap_or_default();
+    // Ports and bridges may change meanwhile.
+    let text = beside(CONFIG, file.display(), move || args.read_again()).await?;
+    let text = text.map_err(|error| error.to_string())?;
     let _alone = all.change().await;
     let (args, before) = all.loaded().ok_or("the switch was started without a file to read")?;
-    let (mut config, difference) =
-        args.changed_since(&before).map_err(|error| error.to_string())?;
+    let changed = args.changed_since(&before, &text);
+    let (mut config, difference) = changed.map_err(|error| error.to_string())?;
     let (mut plans, mut coming) = (Vec::new(), Vec::new());
     let leaving = match prepare(all, difference, &mut plans, &mut coming).await {
         Ok(leaving) => leaving,

@@ -244,8 +244,8 @@ mod tests {
     fn devices_are_closed_side_by_side() {
         let closing = Arc::new(AtomicUsize::new(0));
         let device = |_| {
-            let Port { device, rx, tx, more } = netdev::open_text("null:x").unwrap();
-            Port { device: Box::new(Together(device, Arc::clone(&closing))), rx, tx, more }
+            let port = netdev::open_text("null:x").unwrap();
+            Port { device: Box::new(Together(port.device, Arc::clone(&closing))), ..port }
         };
         close_all((0..DEVICES).map(device).collect());
         assert_eq!(closing.load(Ordering::SeqCst), DEVICES);
@@ -273,8 +273,8 @@ mod tests {
 
     fn open_or_panic(spec: &PortSpec) -> Result<Port, PortError> {
         assert!(spec.name() != "broken", "no room in the ring");
-        let Port { device, rx, tx, more } = netdev::open(spec)?;
-        Ok(Port { device: Box::new(Brittle(device)), rx, tx, more })
+        let port = netdev::open(spec)?;
+        Ok(Port { device: Box::new(Brittle(port.device)), ..port })
     }
 
     fn opened_next(devices: &DeviceThread) -> Opened {

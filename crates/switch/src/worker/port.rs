@@ -182,7 +182,7 @@ impl WorkerPort {
         serial: PortSerial,
         spec: PortSpec,
     ) -> Result<Self, PortError> {
-        Ok(Self::of_device(number, serial, netdev::open_queues(&spec)?, spec))
+        Ok(Self::of_device(number, serial, netdev::open_claimed(&spec)?, spec))
     }
 
     /// The port of a device that is open already.
@@ -300,6 +300,8 @@ impl WorkerPort {
         watch: &Watch,
     ) -> Option<Port> {
         let earlier = self.take_watched(watch);
+        // The home knows of the loss of the earlier one: this report would be about the new one.
+        self.unreported = Unreported::Nothing;
         self.devices = opening.devices;
         self.info.exists = true;
         self.device = DeviceState::open(port_of_queue(queue, self.info.clone()));
@@ -714,6 +716,24 @@ mod tests {
         assert_eq!(port.transmit(&mut frames, &mut pool, &counters), 1);
         assert_eq!(port.counters().tx_packets, 2);
         assert!(port.info.exists);
+    }
+
+    #[test]
+    fn a_queue_handed_out_anew_reports_no_loss_of_the_earlier_one() {
+        let queue = || {
+            let Port { rx, tx, .. } = netdev::open_text("null:x").unwrap();
+            PortQueue { rx, tx }
+        };
+        let spec = "null:x?queues=2".parse().unwrap();
+        let home = WorkerPort::open(PortNo(3), PortSerial(0), spec).unwrap();
+        let mut port = home.further_queue((1, 2), PortLocation { worker: 0, index: 0 });
+        let watch = Watch::new().unwrap();
+        let opening = |devices| Opening { serial: PortSerial(0), devices };
+        assert!(port.take_queue(queue(), opening(0), &watch).is_none());
+        port.lose(Instant::now());
+        assert!(port.unreported == Unreported::Loss);
+        assert!(port.take_queue(queue(), opening(1), &watch).is_some(), "the earlier one");
+        assert!(!port.is_changed() && port.opening() == opening(1));
     }
 
     /// A device of which the kernel does not report what the host uses it for.

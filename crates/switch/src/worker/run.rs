@@ -99,7 +99,7 @@ impl Worker {
     /// # Errors
     /// When no descriptor is left for the watch, or no thread for opening devices.
     pub(crate) fn new(parts: WorkerParts) -> io::Result<Self> {
-        Self::with_open(parts, netdev::open_queues)
+        Self::with_open(parts, netdev::open_claimed)
     }
 
     fn with_open(parts: WorkerParts, open: Open) -> io::Result<Self> {

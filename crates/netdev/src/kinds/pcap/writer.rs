@@ -176,7 +176,8 @@ impl PortDevice for WriterDevice {
         let mut file = lock(&self.file);
         file.probe();
         let note = file.fault.as_ref().map(|fault| format!("cannot be written: {}", fault.reason));
-        info_of(&file.name, note.is_none(), note.into_iter().collect())
+        let info = info_of(&file.name, note.is_none(), note.into_iter().collect());
+        PortInfo { receives: false, ..info }
     }
 
     fn counters(&mut self) -> PortCounters {
