@@ -332,8 +332,10 @@ mod tests {
     fn memory_is_bounded_over_all_and_the_greediest_ends() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let gate = ConnectionGate::new(AdmissionLimits { half_open: 9, up: 9 }, 1_000_000);
             let connection = Connection::new(ConnectionSettings::new(Side::Controller), now());
+            let own = connection.buffer_bytes();
+            let limits = AdmissionLimits { half_open: 9, up: 9 };
+            let gate = ConnectionGate::new(limits, 1_000_000 + 4 * own);
             let mut peers = Vec::new();
             for host in [1, 1, 1, 2] {
                 let peer = gate.admit_from(Source::Address([192, 0, 2, host].into()), false).await;
@@ -346,15 +348,15 @@ mod tests {
             for (peer, bytes) in peers.iter().zip([200_000, 300_000, 100_000, 400_000]) {
                 peer.report(&connection, true, bytes);
             }
-            assert_eq!((evicted(&peers), gate.bytes()), (vec![false; 4], 1_000_000));
+            assert_eq!((evicted(&peers), gate.bytes()), (vec![false; 4], 1_000_000 + 4 * own));
             peers[3].report(&connection, true, 450_000);
             let expected = [false, true, false, false];
             assert_eq!(evicted(&peers), expected, "the largest of those that take the most");
-            assert_eq!(gate.bytes(), 750_000);
+            assert_eq!(gate.bytes(), 750_000 + 3 * own);
             peers[1].report(&connection, true, 900_000);
-            assert_eq!(gate.bytes(), 750_000, "it is on its way out");
+            assert_eq!(gate.bytes(), 750_000 + 3 * own, "it is on its way out");
             peers.pop();
-            assert_eq!(gate.bytes(), 300_000);
+            assert_eq!(gate.bytes(), 300_000 + 2 * own);
             peers.clear();
             assert_eq!(gate.bytes(), 0);
         });
