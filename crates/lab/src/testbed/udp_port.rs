@@ -65,7 +65,8 @@ pub(super) fn open(own: UdpEnd, other: UdpEnd) -> io::Result<Port> {
     let rx = UdpRx { socket: socket.try_clone()?, frame, counts: Arc::clone(&counts) };
     let tx = UdpTx { socket, counts: Arc::clone(&counts) };
     let device = UdpDevice { mac: own.mac, name: own.address.to_string(), counts };
-    Ok(Port { device: Box::new(device), rx: Box::new(rx), tx: Box::new(tx), more: Vec::new() })
+    let (device, rx, tx) = (Box::new(device), Box::new(rx), Box::new(tx));
+    Ok(Port { device, rx, tx, more: Vec::new(), claim: None })
 }
 
 /// Counters of the port.
