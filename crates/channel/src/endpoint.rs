@@ -116,11 +116,11 @@ impl FromStr for Endpoint {
         };
         match kind {
             "tcp" => {
-                let (host, port) = host_and_port(rest).map_err(refuse)?;
+                let (host, port) = host_and_port(kind, rest).map_err(refuse)?;
                 Ok(Self::Tcp { host, port })
             }
             "ssl" => {
-                let (host, port) = host_and_port(rest).map_err(refuse)?;
+                let (host, port) = host_and_port(kind, rest).map_err(refuse)?;
                 Ok(Self::Ssl { host, port })
             }
             "ptcp" => {
@@ -142,7 +142,7 @@ impl FromStr for Endpoint {
 }
 
 /// `HOST`, `HOST:PORT`, `[V6]`, `[V6]:PORT`.
-fn host_and_port(text: &str) -> Result<(String, u16), String> {
+fn host_and_port(kind: &str, text: &str) -> Result<(String, u16), String> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, behind) = rest.split_once(']').ok_or("`[` without `]`")?;
@@ -155,10 +155,10 @@ fn host_and_port(text: &str) -> Result<(String, u16), String> {
     };
     let port = port.ok_or("behind `]` only :PORT may stand")?;
     if host.is_empty() {
-        return Err("the host is missing: tcp:HOST:PORT".into());
+        return Err(format!("the host is missing: {kind}:HOST:PORT"));
     }
     if port.contains(':') {
-        return Err("an IPv6 address stands in brackets: tcp:[::1]:6653".into());
+        return Err(format!("an IPv6 address stands in brackets: {kind}:[::1]:6653"));
     }
     let port = if port.is_empty() { DEFAULT_PORT } else { number(port)? };
     Ok((host.to_owned(), port))
@@ -248,7 +248,8 @@ mod tests {
     #[test]
     fn a_refusal_names_the_fault_and_the_remedy() {
         assert!(refused("10.0.0.1").contains("use tcp:HOST[:PORT]"));
-        assert!(refused("ssl:").contains("the host is missing"));
+        assert!(refused("ssl:").contains("the host is missing: ssl:HOST:PORT"));
+        assert!(refused("ssl:fe80::1:6653").contains("brackets: ssl:[::1]"));
         assert!(refused("tls:10.0.0.1").contains("ssl:HOST[:PORT]"));
         assert!(refused("udp:10.0.0.1").contains("`udp` is no kind of transport"));
         assert!(refused("tcp:10.0.0.1:x").contains("`x` is no TCP port"));

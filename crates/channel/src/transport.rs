@@ -68,9 +68,6 @@ pub enum TransportError {
     /// A passive endpoint where one to connect to is needed.
     #[error("{0} is a place to accept connections, not to connect to; use tcp:, ssl: or unix:")]
     NotActive(Endpoint),
-    /// An active endpoint where one to accept on is needed.
-    #[error("{0} is a place to connect to, not to accept connections; use ptcp:, pssl: or punix:")]
-    NotPassive(Endpoint),
     /// TLS without certificates.
     #[error("{0} needs --private-key, --certificate and --ca-cert; weir pki makes them")]
     NoCertificates(Endpoint),
@@ -301,11 +298,12 @@ impl Drop for SocketFile {
 }
 
 impl Listener {
-    /// Listens on a passive endpoint. A socket file that nobody listens on any more is replaced.
+    /// Listens at an endpoint, of either direction. A socket file that nobody listens on any more
+    /// is replaced.
     ///
     /// # Errors
-    /// When the address is in use or not ours, or the endpoint is active, or it is one for TLS and
-    /// `tls` does not say who we are.
+    /// When the address is in use or not ours, or the endpoint is one for TLS and `tls` does not
+    /// say who we are. They name the endpoint as it was given.
     pub async fn bind(endpoint: &Endpoint, tls: Option<&Tls>) -> Result<Self, TransportError> {
         #[expect(
             clippy::wildcard_enum_match_arm,
@@ -318,26 +316,23 @@ impl Listener {
             _ => TransportError::Listen(endpoint.clone(), error),
         };
         match endpoint {
-            Endpoint::PassiveTcp { host, port } => {
+            Endpoint::PassiveTcp { host, port } | Endpoint::Tcp { host, port } => {
                 let listener = bind_tcp(host, *port).await.map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let endpoint = Endpoint::PassiveTcp { host: host.clone(), port };
                 Ok(Self { kind: Kind::Tcp(listener), endpoint })
             }
-            Endpoint::PassiveSsl { host, port } => {
+            Endpoint::PassiveSsl { host, port } | Endpoint::Ssl { host, port } => {
                 let tls = tls.ok_or_else(|| TransportError::NoCertificates(endpoint.clone()))?;
                 let listener = bind_tcp(host, *port).await.map_err(failed)?;
                 let port = listener.local_addr().map_err(failed)?.port();
                 let endpoint = Endpoint::PassiveSsl { host: host.clone(), port };
                 Ok(Self { kind: Kind::Tls(listener, tls.clone()), endpoint })
             }
-            Endpoint::PassiveUnix(path) => {
+            Endpoint::PassiveUnix(path) | Endpoint::Unix(path) => {
                 let listener = bind_unix(path).map_err(failed)?;
                 let kind = Kind::Unix(listener, SocketFile(path.clone()));
-                Ok(Self { kind, endpoint: endpoint.clone() })
-            }
-            Endpoint::Tcp { .. } | Endpoint::Ssl { .. } | Endpoint::Unix(_) => {
-                Err(TransportError::NotPassive(endpoint.clone()))
+                Ok(Self { kind, endpoint: Endpoint::PassiveUnix(path.clone()) })
             }
         }
     }

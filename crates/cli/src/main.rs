@@ -3,16 +3,23 @@
 //! Each program is a crate that offers its arguments and a function to run them; this file only
 //! sends the arguments there.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod completion;
+mod flow_language;
+mod help;
 mod log;
 mod pki;
 mod python;
 mod shell;
 
-use std::io::{IsTerminal, Write};
+use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use ctl::CtlLine;
 
 /// An OpenFlow switch, a controller framework, a generator and a lab in one program.
 #[derive(Parser)]
@@ -34,6 +41,7 @@ enum Program {
     Switch(Box<switch::SwitchArgs>),
     /// Ask a running switch, or change its flow entries: the commands of ovs-ofctl and some more
     #[command(after_help = CTL_EXAMPLES)]
+    #[command(after_long_help = format!("{}\n\n{CTL_EXAMPLES}", ctl::EXIT_CODES))]
     Ctl(ctl::CtlArgs),
     /// Run a controller: an app that decides what switches do with packets
     Controller(Box<ControllerCommand>),
@@ -58,7 +66,7 @@ enum Program {
     #[command(hide = true)]
     FlowLoad(controller::cli::flow_load::FlowLoadArgs),
     /// Print what makes a shell complete the commands and options of weir
-    Completions(shell::CompletionsArgs),
+    Completions(completion::CompletionsArgs),
     /// Print the manual page of weir, or write those of all commands
     Man(shell::ManArgs),
     /// Print version and build
@@ -89,6 +97,9 @@ impl ControllerCommand {
     }
 }
 
+/// The exit code of wrong usage.
+const EXIT_USAGE: u8 = 2;
+
 const EXAMPLES: &str = "\
 Examples:
   weir demo
@@ -111,25 +122,35 @@ Examples:
   weir ctl --json counters";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| shell::best_first(error).exit());
+    if completion::answer(Arguments::command) {
+        return ExitCode::SUCCESS;
+    }
+    let (words, tip) = as_meant(std::env::args_os().collect());
+    let arguments = match Arguments::try_parse_from(&words) {
+        Ok(arguments) => arguments,
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            return help::print(Arguments::command(), &words, error);
+        }
+        Err(error) => return shell::print(shell::with_tips(error, tip)),
+    };
     let _log = match log::start(arguments.log.as_deref()) {
         Ok(log) => log,
         Err(error) => {
             print_line(format_args!("weir: --log: {error}"));
-            return ExitCode::from(2);
+            return ExitCode::from(EXIT_USAGE);
         }
     };
+    let out = &mut files::stdout();
     match arguments.program {
         Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
         Program::Ctl(arguments) => {
-            let mut out = std::io::stdout().lock();
-            let is_terminal = out.is_terminal();
-            ctl::run(&arguments, &mut out, is_terminal, &mut std::io::stderr())
+            let is_terminal = std::io::stdout().is_terminal();
+            ctl::run(&arguments, tip.as_ref(), out, is_terminal, &mut std::io::stderr())
         }
         Program::Controller(arguments) => ended("controller", arguments.run()),
         Program::Run(arguments) => ended("run", python::become_python(arguments).map(drop)),
         Program::Net(arguments) => exited("net", arguments.run()),
-        Program::Pki(arguments) => ended("pki", pki::run(arguments, &mut std::io::stdout().lock())),
+        Program::Pki(arguments) => ended("pki", pki::run(arguments, out)),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
@@ -138,18 +159,10 @@ fn main() -> ExitCode {
             ended("flow-load", controller::cli::flow_load::run(&arguments))
         }
         Program::Completions(arguments) => {
-            let out = &mut std::io::stdout().lock();
-            ended("completions", shell::completions(Arguments::command(), &arguments, out))
+            ended("completions", completion::script(&arguments, out))
         }
-        Program::Man(arguments) => {
-            let out = &mut std::io::stdout().lock();
-            ended("man", shell::man(Arguments::command(), &arguments, out))
-        }
-        Program::Version => {
-            // Who does not read it does not miss it.
-            let _ = writeln!(std::io::stdout(), "{}", version());
-            ExitCode::SUCCESS
-        }
+        Program::Man(arguments) => ended("man", shell::man(Arguments::command(), &arguments, out)),
+        Program::Version => ended("version", files::print(&format!("{}\n", version()))),
     }
 }
 
@@ -159,22 +172,43 @@ fn print_line(line: std::fmt::Arguments<'_>) {
     channel::flush_log(log::END_WITHIN);
 }
 
-/// Exit code 0, or the error on standard error and exit code 1.
-fn ended<E: std::fmt::Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print_line(format_args!("weir {program}: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+/// The words as they are meant: those of `weir ctl` may be in the manner of `ovs-ofctl`.
+fn as_meant(words: Vec<OsString>) -> (Vec<OsString>, Option<ctl::CtlTip>) {
+    let is_ctl = |word: &OsString| word == "ctl";
+    let strings = words.iter().skip(2).map(|word| word.to_str().map(str::to_owned)).collect();
+    let (true, Some(behind)) = (words.get(1).is_some_and(is_ctl), strings) else {
+        return (words, None);
+    };
+    let command = Arguments::command();
+    let Some(ctl) = command.find_subcommand("ctl") else { return (words, None) };
+    let ctl = ctl.clone().args(command.get_arguments().cloned());
+    let CtlLine { words: meant, tip } = ctl::as_meant(behind, &ctl);
+    (words.into_iter().take(2).chain(meant.into_iter().map(OsString::from)).collect(), tip)
 }
 
-/// The exit code that the program chose, or the error on standard error and exit code 1.
+/// Exit code 0, or that of the error.
+fn ended<E: Into<anyhow::Error>>(program: &str, outcome: Result<(), E>) -> ExitCode {
+    exited(program, outcome.map(|()| ExitCode::SUCCESS).map_err(Into::into))
+}
+
+/// The exit code that the program chose, or the error on standard error and exit code 1. A reader
+/// of the output who has gone, as `head` does, is no error to report.
 fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
     outcome.unwrap_or_else(|error| {
-        print_line(format_args!("weir {program}: {error:#}"));
+        if files::is_reader_gone(error.as_ref()) {
+            return ExitCode::from(files::EXIT_READER_GONE);
+        }
+        print_line(format_args!("weir {program}: {}", with_sources(&error)));
         ExitCode::FAILURE
+    })
+}
+
+/// An error and its sources, without those that the text before them ends with already.
+fn with_sources(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, source| match text.as_str() {
+        "" => source,
+        known if known.ends_with(&source) => text,
+        known => format!("{known}: {source}"),
     })
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use channel::pki::{CertificateRequest, PkiError, init, issue};
+use channel::pki::{CertificateRequest, init, issue};
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 
@@ -56,7 +56,7 @@ fn days() -> RangedU64ValueParser<u32> {
 ///
 /// # Errors
 /// Those of `channel::pki`, or of writing to `out`.
-pub(crate) fn run(arguments: PkiArgs, out: &mut dyn Write) -> Result<(), PkiError> {
+pub(crate) fn run(arguments: PkiArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let now = SystemTime::now();
     let written = match arguments.command {
         PkiCommand::Init => init(&arguments.dir, now)?,
@@ -65,8 +65,7 @@ pub(crate) fn run(arguments: PkiArgs, out: &mut dyn Write) -> Result<(), PkiErro
         }
     };
     for path in written {
-        writeln!(out, "{}", path.display())
-            .map_err(|error| PkiError::File { path: "standard output".into(), error })?;
+        writeln!(out, "{}", path.display())?;
     }
     Ok(())
 }

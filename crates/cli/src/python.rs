@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 
 pub(crate) const USAGE: &str = "weir run [--python PROGRAM] FILE [OPTIONS]";
@@ -52,30 +53,6 @@ pub(crate) struct PythonArgs {
     arguments: Vec<OsString>,
 }
 
-/// Why the interpreter does not run.
-#[derive(Debug)]
-pub(crate) enum NoPython {
-    /// The file with the apps is not there.
-    NoFile(OsString, std::io::Error),
-    /// The interpreter is not.
-    NoProgram(OsString, std::io::Error),
-}
-
-impl std::fmt::Display for NoPython {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NoFile(file, error) => write!(f, "{}: {error}", file.to_string_lossy()),
-            Self::NoProgram(program, error) => {
-                let program = program.to_string_lossy();
-                write!(
-                    f,
-                    "{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON"
-                )
-            }
-        }
-    }
-}
-
 /// Imports the package and says what is missing, in one start of the interpreter.
 const START: &str = "\
 import sys
@@ -95,13 +72,11 @@ sys.exit(main())
 ///
 /// # Errors
 /// When there is no such file, or the interpreter cannot be started.
-pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPython> {
+pub(crate) fn become_python(arguments: PythonArgs) -> anyhow::Result<Infallible> {
     // Before the interpreter looks for its package: a wrong file is the likelier mistake.
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
-    if let Some(file) = arguments.arguments.first().filter(|word| !is_option(word))
-        && let Err(error) = std::fs::metadata(file)
-    {
-        return Err(NoPython::NoFile(file.clone(), error));
+    if let Some(file) = arguments.arguments.first().filter(|word| !is_option(word)) {
+        std::fs::metadata(file).with_context(|| file.to_string_lossy().into_owned())?;
     }
     let mut command = Command::new(&arguments.python);
     // With --network the interpreter starts this program again.
@@ -109,6 +84,6 @@ pub(crate) fn become_python(arguments: PythonArgs) -> Result<Infallible, NoPytho
         command.env("WEIR", program);
     }
     command.arg("-c").arg(START).arg("run").args(arguments.arguments);
-    let error = command.exec();
-    Err(NoPython::NoProgram(arguments.python, error))
+    let (error, program) = (command.exec(), arguments.python.to_string_lossy());
+    Err(anyhow!("{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON"))
 }

@@ -1,44 +1,34 @@
-//! For shells and `man`: completions and manual pages, made of the
-//! same tree of commands as the help.
+//! Manual pages, made of the same tree of commands as the help, and refusals of the command line.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Command};
-use clap_complete::Shell;
+use ctl::CtlTip;
 
-/// Arguments of `weir completions`.
-#[derive(Args)]
-#[command(after_help = "Examples:
-  weir completions bash > /usr/share/bash-completion/completions/weir
-  weir completions zsh > ~/.zfunc/_weir")]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    shell: Shell,
-}
+use crate::flow_language;
 
 /// Arguments of `weir man`.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  weir man | man -l -\n  weir man /usr/local/share/man/man1")]
+#[command(after_help = "Examples:
+  weir man | man -l -
+  weir man --flows | man -l -
+  weir man /usr/local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// The folder for the pages of all commands, a file each; without it the page of weir itself
-    /// goes to the standard output
+    /// goes to the standard output. The page of the flow language goes to a folder man7 beside a
+    /// folder man1
     dir: Option<PathBuf>,
-}
-
-/// Writes the completions of the whole tree of commands.
-///
-/// # Errors
-/// When the output cannot be written.
-pub(crate) fn completions(
-    mut command: Command,
-    arguments: &CompletionsArgs,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, "weir", &mut script);
-    out.write_all(&script)
+    /// Print the page of the flow language, weir-flows(7)
+    #[arg(long, conflicts_with = "dir")]
+    flows: bool,
+    /// Print it as Markdown
+    #[arg(long, requires = "flows")]
+    markdown: bool,
 }
 
 /// Writes the manual page of the program, or those of all commands to a folder.
@@ -48,6 +38,8 @@ pub(crate) fn completions(
 pub(crate) fn man(command: Command, arguments: &ManArgs, out: &mut dyn Write) -> io::Result<()> {
     match &arguments.dir {
         Some(dir) => pages(command, dir),
+        None if arguments.markdown => out.write_all(flow_language::markdown().as_bytes()),
+        None if arguments.flows => out.write_all(flow_language::manual().as_bytes()),
         None => clap_mangen::Man::new(command).render(out),
     }
 }
@@ -56,13 +48,36 @@ fn pages(command: Command, dir: &Path) -> io::Result<()> {
     let place =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
     fs::create_dir_all(dir).map_err(place)?;
-    clap_mangen::generate_to(command, dir).map_err(place)
+    clap_mangen::generate_to(command, dir).map_err(place)?;
+    let of_commands = dir.file_name().is_some_and(|name| name == "man1");
+    let beside = if of_commands { dir.with_file_name("man7") } else { dir.to_owned() };
+    fs::create_dir_all(&beside).map_err(place)?;
+    fs::write(beside.join("weir-flows.7"), flow_language::manual()).map_err(place)
 }
 
-/// An error of the command line whose suggestions stand best first.
-pub(crate) fn best_first(mut error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue};
-
+/// An error of the command line with what helps: the suggestions best first, why a word was not
+/// taken for a bridge, and why there is no such word of `ovs-ofctl`.
+pub(crate) fn with_tips(mut error: clap::Error, tip: Option<CtlTip>) -> clap::Error {
+    let unknown = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let absent = unknown.into_iter().find_map(|kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => ctl::absent(word),
+        Some(_) | None => None,
+    });
+    let tips: Vec<StyledStr> = [absent.map(str::to_owned), tip.map(|tip| tip.text)]
+        .into_iter()
+        .flatten()
+        .map(Into::into)
+        .collect();
+    if !tips.is_empty() {
+        let similar = [
+            ContextKind::SuggestedArg,
+            ContextKind::SuggestedSubcommand,
+            ContextKind::SuggestedValue,
+        ];
+        similar.into_iter().for_each(|kind| drop(error.remove(kind)));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        return error;
+    }
     let kinds =
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     for kind in kinds {
@@ -75,41 +90,34 @@ pub(crate) fn best_first(mut error: clap::Error) -> clap::Error {
     error
 }
 
+/// Prints a help text or a mistake in the arguments, and gives the exit code.
+pub(crate) fn print(error: clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| io::stdout().flush()).map_err(files::output_error);
+    match (error.use_stderr(), printed) {
+        (true, _) => ExitCode::from(crate::EXIT_USAGE),
+        (false, printed) => crate::ended("help", printed),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::io::Write;
-    use std::process::{Command as Process, Stdio};
 
-    use clap::{CommandFactory, Parser, ValueEnum};
-    use clap_complete::Shell;
+    use clap::{CommandFactory, Parser};
 
-    use super::{Command, CompletionsArgs, ManArgs, best_first, completions, man};
+    use super::{Command, ManArgs, man, with_tips};
     use crate::Arguments;
-
-    #[test]
-    fn completions_know_every_command_and_bash_reads_them() {
-        for &shell in Shell::value_variants() {
-            let mut script = Vec::new();
-            completions(Arguments::command(), &CompletionsArgs { shell }, &mut script).unwrap();
-            let text = String::from_utf8(script).unwrap();
-            for word in ["dump-flows", "switch", "completions", "add-meters"] {
-                assert!(text.contains(word), "{shell}: {word} is missing");
-            }
-            if shell == Shell::Bash {
-                let mut bash =
-                    Process::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
-                bash.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-                assert!(bash.wait().unwrap().success(), "bash does not read the script");
-            }
-        }
-    }
 
     #[test]
     fn there_is_a_page_for_every_command() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("man1");
-        man(Arguments::command(), &ManArgs { dir: Some(dir.clone()) }, &mut Vec::new()).unwrap();
+        man(
+            Arguments::command(),
+            &ManArgs { dir: Some(dir.clone()), flows: false, markdown: false },
+            &mut Vec::new(),
+        )
+        .unwrap();
         let files = std::fs::read_dir(&dir).unwrap();
         let names: BTreeSet<String> =
             files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
@@ -124,8 +132,14 @@ mod tests {
         let page = std::fs::read_to_string(dir.join("weir-ctl-add-flow.1")).unwrap();
         assert!(page.contains(".TH weir-ctl-add-flow 1"), "{page}");
         assert!(page.contains("Add a flow entry"), "{page}");
+        assert!(folder.path().join("man7/weir-flows.7").is_file());
         let mut whole = Vec::new();
-        man(Arguments::command(), &ManArgs { dir: None }, &mut whole).unwrap();
+        man(
+            Arguments::command(),
+            &ManArgs { dir: None, flows: false, markdown: false },
+            &mut whole,
+        )
+        .unwrap();
         assert!(String::from_utf8(whole).unwrap().contains(".TH weir 1"));
     }
 
@@ -133,7 +147,7 @@ mod tests {
     fn the_likest_word_is_suggested_first() {
         let error = |words: &[&str]| {
             let error = Arguments::try_parse_from(words).err().unwrap();
-            best_first(error).to_string()
+            with_tips(error, None).to_string()
         };
         let tip = error(&["weir", "ctl", "dump-flow"]);
         let first = tip.split('\'').nth(3).unwrap_or_default();

@@ -111,7 +111,7 @@ impl ConsoleArgs {
             files.add(&name, file, FileUse::Read).map_err(UsageError::from)?;
         }
         let runner = Runner::new(Console::new(self.ports.open()?), is_interrupted);
-        let out = &mut std::io::stdout();
+        let out = &mut files::stdout();
         if let Some(ended) = self.scripts(&runner, out)? {
             return Ok(ended);
         }

@@ -99,7 +99,7 @@ impl CaptureArgs {
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
         let mut station = Station::new(open_port(&self.port)?, None, Vec::new());
         let out: Box<dyn Write> = if to_stdout {
-            Box::new(std::io::stdout().lock())
+            Box::new(files::stdout())
         } else {
             let made = File::create(&self.file);
             Box::new(made.with_context(|| format!("cannot write {}", self.file.display()))?)
@@ -174,7 +174,7 @@ impl CaptureArgs {
         if to_stderr {
             writeln!(std::io::stderr(), "{text}")
         } else {
-            writeln!(std::io::stdout(), "{text}")
+            writeln!(files::stdout(), "{text}")
         }
     }
 }

@@ -5,6 +5,7 @@
 //! counts. A terminal gets a live page above a line with history and completion, a pipe gets plain
 //! lines. Scripts are checked as a whole before their first line takes effect.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
 mod arp;

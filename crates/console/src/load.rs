@@ -94,7 +94,7 @@ impl LoadArgs {
         let statistics = session.statistics();
         let sending_s = sending_s(&statistics).unwrap_or(took);
         let report = RunReport { statistics: &statistics, sending_s, interrupted };
-        let out = &mut std::io::stdout().lock();
+        let out = &mut files::stdout();
         if self.json {
             writeln!(out, "{}", report.json())?;
         } else {

@@ -101,7 +101,7 @@ impl PingArgs {
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
         let port = open_port(&self.port)?;
         let mut station = Station::new(port, self.src_mac, vec![self.src]);
-        let out = &mut std::io::stdout().lock();
+        let out = &mut files::stdout();
         let start = Instant::now();
         let next_hop = self.gateway.unwrap_or(self.dst);
         let dst_mac = match self.dst_mac {

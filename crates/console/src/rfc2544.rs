@@ -254,7 +254,7 @@ impl Rfc2544Args {
         floor: Option<&DelayFloor>,
         answer: MethodAnswer,
     ) -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
+        let mut out = files::stdout();
         if self.json {
             let method = self.method.to_possible_value();
             let value = json!({

@@ -86,7 +86,11 @@ pub fn ask(socket: &Path, request: &ControlRequest) -> Result<Vec<ControlLine>, 
     ask_within(SILENCE_MAX, socket, request)
 }
 
-fn ask_within(
+/// The records that the switch at `socket` answers, where it is silent for no longer than a time.
+///
+/// # Errors
+/// [`AskError`].
+pub fn ask_within(
     silence_max: Duration,
     socket: &Path,
     request: &ControlRequest,

@@ -25,7 +25,7 @@ mod place;
 mod socket;
 mod words;
 
-pub use ask::{AskError, SILENCE_MAX, ask, openflow};
+pub use ask::{AskError, SILENCE_MAX, ask, ask_within, openflow};
 pub use hex::{hex, unhex};
 pub use place::default_path;
 pub use socket::{ControlSocket, SocketError};

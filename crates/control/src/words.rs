@@ -68,6 +68,8 @@ pub enum ControlCommand {
     },
     /// Every counter and drop reason by name.
     Counters,
+    /// The addresses that `NORMAL` has learnt.
+    Macs,
 }
 
 /// Settings of a port beside its device. Absent ones stay as they are.

@@ -50,7 +50,7 @@ use crate::topology::Topology;
 use std::sync::Arc;
 
 macro_rules! ready_apps {
-    ($($(#[doc = $doc:literal])+ $name:ident $text:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $text:literal $(settings $file:literal)?;)+) => {
         /// A ready app by its name on the command line.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
@@ -69,6 +69,15 @@ macro_rules! ready_apps {
                     $(Self::$name => $text,)+
                 }
             }
+
+            /// A file with all settings of the app, if it has any.
+            #[must_use]
+            pub fn settings(self) -> Option<&'static str> {
+                let files: &[&'static str] = match self {
+                    $(Self::$name => &[$(include_str!(concat!("apps/", $file)))?],)+
+                };
+                files.first().copied()
+            }
         }
     };
 }
@@ -80,28 +89,28 @@ ready_apps! {
     Idle "idle";
     /// One flow entry floods every packet, so that none comes to the controller
     Repeater "repeater";
-    /// Joins pairs of ports as by cables; settings: patch-panel
-    PatchPanel "patch-panel";
+    /// Joins pairs of ports as by cables
+    PatchPanel "patch-panel" settings "settings/patch-panel.toml";
     /// Learns where addresses are and installs flow entries, so that few packets come
     LearningSwitch "learning-switch";
     /// The learning switch in two tables: two entries an address, not one a pair (1.3)
     MultiTableSwitch "multi-table-switch";
     /// Finds links by LLDP, and hosts; forwards nothing and stands before apps that do
-    Discovery "discovery";
+    Discovery "discovery" settings "settings/discovery.toml";
     /// Many switches without loops: shortest paths, and a tree for what goes everywhere
     ShortestPath "shortest-path";
     /// Prints rates of ports and the busiest flow entries; stands beside an app that forwards
-    TrafficMonitor "traffic-monitor";
-    /// A list of rules before a learning switch; settings: firewall
-    Firewall "firewall";
-    /// IPv4 between interfaces: ARP, ICMP, static routes; settings: router
-    Router "router";
-    /// One address for many servers, by a select group (1.3); settings: load-balancer
-    LoadBalancer "load-balancer";
-    /// Queues, meters and DSCP by rules, before a learning switch; settings: qos
-    Qos "qos";
+    TrafficMonitor "traffic-monitor" settings "settings/traffic-monitor.toml";
+    /// A list of rules before a learning switch
+    Firewall "firewall" settings "settings/firewall.toml";
+    /// IPv4 between interfaces: ARP, ICMP, static routes
+    Router "router" settings "settings/router.toml";
+    /// One address for many servers, by a select group (1.3)
+    LoadBalancer "load-balancer" settings "settings/load-balancer.toml";
+    /// Queues, meters and DSCP by rules, before a learning switch
+    Qos "qos" settings "settings/qos.toml";
     /// Counters of ports, tables and flow entries for Prometheus, at /metrics over HTTP
-    FlowExporter "flow-exporter";
+    FlowExporter "flow-exporter" settings "settings/flow-exporter.toml";
 }
 
 /// Why apps could not be made.

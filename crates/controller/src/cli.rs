@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::runtime::{Controller, Error, SHARDS_MAX, StatusWriter};
 use crate::topology::Topology;
 use channel::{Endpoint, TlsFiles};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cluster::{ClusterSettings, Sharing};
 use openflow::Version;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ Examples:
   weir controller discovery,learning-switch,flow-exporter
       several apps; the first sees an event first
   weir controller router --app-config router.toml
-      an app with settings (docs/apps.md has those of every app)
+      an app with settings (weir controller APP --help has those of an app)
   weir controller hub --connect tcp:192.0.2.7:6653 --stats-interval 1
       a switch that listens itself; rates every second
   weir controller hub --listen ssl:0.0.0.0:6653 --private-key ctl-privkey.pem \
@@ -129,6 +129,27 @@ pub struct ControllerArgs {
     /// A cluster, if it is in one.
     #[command(flatten)]
     pub membership: MembershipArgs,
+}
+
+/// The help of one app: what it does, and a file with its settings.
+#[must_use]
+pub fn app_help(app: AppName) -> String {
+    let value = app.to_possible_value();
+    let about = value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string);
+    let (name, about) = (app.text(), about.unwrap_or_default());
+    let (settings, example) = match app.settings() {
+        Some(file) => {
+            let file = file.lines().map(|line| format!("  {line}")).collect::<Vec<_>>();
+            let file = file.join("\n").replace("  \n", "\n");
+            let settings = format!("Settings, for example in {name}.toml:\n{file}\n");
+            (settings, format!("weir controller {name} --app-config {name}.toml"))
+        }
+        None => ("It has no settings.\n".to_owned(), format!("weir controller {name}")),
+    };
+    format!(
+        "{about}\n\nUsage: weir controller {name} [OPTIONS]; weir controller --help has the \
+         options\n\n{settings}\nExample:\n  {example}\n"
+    )
 }
 
 fn parse_version(text: &str) -> Result<Version, String> {
@@ -333,6 +354,34 @@ mod tests {
         let expected = format!("{}:2:1: ", file.display());
         assert!(wrong.to_string().starts_with(&expected), "{wrong}");
         assert!(wrong.to_string().contains("`interface`"), "{wrong}");
+    }
+
+    /// The keys that a section of settings may have, as serde names them when there is another.
+    fn keys(file: &str, header: &str) -> Vec<String> {
+        let odd = file.replacen(header, &format!("{header}\nodd = 1"), 1);
+        let error = AppConfig::parse(&odd).unwrap_err().to_string();
+        let (_, expected) = error.split_once("expected").unwrap();
+        expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_help_of_an_app_has_every_setting() {
+        for app in AppName::ALL {
+            let help = app_help(*app);
+            assert!(help.contains(&format!("weir controller {}", app.text())), "{help}");
+            let Some(file) = app.settings() else { continue };
+            AppConfig::parse(file).unwrap_or_else(|error| panic!("{}: {error}", app.text()));
+            for header in file.lines().filter(|line| line.starts_with('[')) {
+                for key in keys(file, header) {
+                    let is_there = help.lines().any(|line| {
+                        let line = line.trim_start_matches([' ', '[']);
+                        let tables = line.split_once('.').map_or(line, |(_, table)| table);
+                        line.starts_with(&format!("{key} =")) || tables.starts_with(&key)
+                    });
+                    assert!(is_there, "{header}: {key} is missing in\n{help}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Controller {
         let ended = End(Arc::clone(&shared));
         let mut listeners = Vec::new();
         for endpoint in &options.listen {
-            listeners.push(Listener::bind(&endpoint.clone().into_passive(), tls.as_ref()).await?);
+            listeners.push(Listener::bind(endpoint, tls.as_ref()).await?);
         }
         let cluster = options.cluster.clone().map(Mastership::start).transpose()?;
         let cluster = cluster.map(|(cluster, mastership)| {

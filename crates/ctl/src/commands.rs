@@ -1,4 +1,4 @@
-//! The commands of `weir ctl`, in the order of the help: a row each.
+//! The commands of `weir ctl`, in the groups and the order of the help: a row each.
 //!
 //! A row names a type in the file of its family. The type's documentation is the command's help,
 //! its fields are the arguments, and its `execute` is what the command does; nothing else is to be
@@ -13,12 +13,15 @@ use super::{
 };
 
 macro_rules! commands {
-    ($($family:ident::$name:ident,)+) => {
+    ($($title:literal: $($family:ident::$name:ident),+;)+) => {
         /// The commands.
         #[derive(Clone, Debug, Subcommand)]
         pub(super) enum Command {
-            $($name($family::$name),)+
+            $($($name($family::$name),)+)+
         }
+
+        /// The groups of the help, with the number of their commands.
+        const GROUPS: &[(&str, usize)] = &[$(($title, [$(stringify!($name)),+].len()),)+];
 
         impl Command {
             /// Carries the command out.
@@ -27,7 +30,7 @@ macro_rules! commands {
                 context: &mut CommandContext<'_>,
             ) -> Result<(), Failure> {
                 match self {
-                    $(Self::$name(command) => command.execute(context).await,)+
+                    $($(Self::$name(command) => command.execute(context).await,)+)+
                 }
             }
         }
@@ -35,30 +38,21 @@ macro_rules! commands {
 }
 
 commands! {
-    own::ListBridges,
+    "Switch":
     own::Show,
+    own::ListBridges,
     settings::DumpDesc,
+    settings::GetConfig,
+    settings::SetConfig,
+    settings::GetFrags,
+    settings::SetFrags,
+    settings::GetAsync,
     tables::DumpTables,
     tables::DumpTableFeatures,
     tables::ModTable,
-    tables::ModTableFeatures,
-    ports::DumpPorts,
-    ports::DumpPortsDesc,
-    ports::ModPort,
-    replug::AddBridge,
-    replug::DelBridge,
-    replug::Ports,
-    replug::AddPort,
-    replug::SetPort,
-    replug::DelPort,
-    replug::Reload,
-    ports::QueueStats,
-    ports::QueueGetConfig,
-    settings::GetFrags,
-    settings::SetFrags,
-    settings::GetConfig,
-    settings::SetConfig,
-    settings::GetAsync,
+    tables::ModTableFeatures;
+
+    "Flow entries":
     flows::DumpFlows,
     flows::DumpAggregate,
     flows::AddFlow,
@@ -66,30 +60,69 @@ commands! {
     flows::ModFlows,
     flows::DelFlows,
     flow_sets::ReplaceFlows,
-    flow_sets::DiffFlows,
-    packet::PacketOut,
-    monitor::Monitor,
+    flow_sets::DiffFlows;
+
+    "Groups":
     groups::DumpGroups,
     groups::DumpGroupStats,
     groups::DumpGroupFeatures,
     groups::AddGroup,
     groups::AddGroups,
     groups::ModGroup,
-    groups::DelGroups,
+    groups::DelGroups;
+
+    "Meters":
     meters::DumpMeters,
     meters::MeterStats,
     meters::MeterFeatures,
     meters::AddMeter,
     meters::AddMeters,
     meters::ModMeter,
-    meters::DelMeters,
+    meters::DelMeters;
+
+    "Ports and queues":
+    ports::DumpPorts,
+    ports::DumpPortsDesc,
+    ports::ModPort,
+    ports::QueueStats,
+    ports::QueueGetConfig;
+
+    "Packets and connection":
+    packet::PacketOut,
+    monitor::Monitor,
     echo::Probe,
     echo::Ping,
-    echo::Benchmark,
+    echo::Benchmark;
+
+    "Weir's own switch":
     own::Trace,
+    own::DumpMacs,
+    own::Counters,
     own::Workers,
     own::Caches,
-    own::Counters,
+    replug::Ports,
+    replug::AddPort,
+    replug::SetPort,
+    replug::DelPort,
+    replug::AddBridge,
+    replug::DelBridge,
+    replug::Reload;
+}
+
+/// The template of the help: the commands by their groups, which clap does not know.
+pub(super) fn help_template() -> String {
+    let all = Command::augment_subcommands(clap::Command::new("ctl"));
+    let mut commands = all.get_subcommands();
+    let mut text = String::new();
+    for (title, count) in GROUPS {
+        text += &format!("\n{title}:\n");
+        for command in commands.by_ref().take(*count) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {:20} {about}\n", command.get_name());
+        }
+    }
+    let head = "{about-with-newline}\n{usage-heading} {usage}\n";
+    format!("{head}{text}\nOptions, of every command:\n{{options}}{{after-help}}")
 }
 
 #[cfg(test)]

@@ -19,13 +19,14 @@ pub(super) enum Failure {
 }
 
 /// The exit codes, for the help.
-pub(super) const EXIT_CODES: &str = "\
+pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  refused by the switch, or not understood
   2  wrong usage; of diff-flows: there are differences
   3  no switch was reached, or it has gone
-  4  the time of --timeout is over";
+  4  the time of --timeout is over
+  141  the reader of the output has gone";
 
 impl Failure {
     pub(super) fn refused(why: impl Into<String>) -> Self {
@@ -43,10 +44,11 @@ impl Failure {
 
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Refused(_) | Self::Pipe => 1,
+            Self::Refused(_) => 1,
             Self::Differs => 2,
             Self::Unreached(_) => 3,
             Self::TimedOut => 4,
+            Self::Pipe => files::EXIT_READER_GONE,
         })
     }
 }
@@ -57,7 +59,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::Pipe
         } else {
-            Self::Refused(format!("writing the answer: {error}"))
+            Self::Refused(error.to_string())
         }
     }
 }

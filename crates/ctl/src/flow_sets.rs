@@ -195,8 +195,10 @@ Examples:
   weir ctl diff-flows tcp:192.0.2.1:6634 tcp:192.0.2.2:6634")]
 pub(super) struct DiffFlows {
     /// A file or a switch
+    #[arg(value_name = "SOURCE")]
     first: String,
-    /// A file or a switch [default: the switch; FIRST is compared with it]
+    /// A file or a switch [default: the switch, with which the file is compared]
+    #[arg(value_name = "SOURCE2")]
     second: Option<String>,
 }
 

@@ -19,7 +19,8 @@ use super::value;
   weir ctl dump-flows
   weir ctl dump-flows table=0,ip,nw_dst=10.0.0.0/8
   weir ctl dump-flows --rsort=n_packets out_port=2
-  weir ctl dump-flows --names")]
+  weir ctl dump-flows --names
+  weir ctl dump-flows --no-stats")]
 pub(super) struct DumpFlows {
     /// A match with table, cookie/mask, out_port, out_group: table=0,ip,nw_dst=10.0.0.0/8
     flow: Option<String>,
@@ -27,6 +28,15 @@ pub(super) struct DumpFlows {
     order: Order,
     #[command(flatten)]
     naming: Naming,
+    /// Leave out durations and counts, and cookies and tables that are zero; not with --json
+    #[arg(long)]
+    no_stats: bool,
+}
+
+/// The way in which flow entries are printed.
+struct Form {
+    names: PortNames,
+    no_stats: bool,
 }
 
 impl Execute for DumpFlows {
@@ -34,14 +44,15 @@ impl Execute for DumpFlows {
         let body = MultipartRequestBody::Flow(filter(context, self.flow.as_deref()).await?);
         let order = self.order.parsed()?;
         let names = self.naming.port_names(context).await?;
-        let Some(order) = order else { return list(context, body, &names).await };
+        let form = Form { names, no_stats: self.no_stats };
+        let Some(order) = order else { return list(context, body, &form).await };
         let MultipartReplyBody::Flow(mut flows) = context.statistics(body).await? else {
             return Err(Failure::refused("the switch gave another answer than asked"));
         };
         order.sort(&mut flows);
         let (session, out) = context.connected().await?;
         for flow in &flows {
-            print(out, session.version, &names, flow)?;
+            print(out, session.version, &form, flow)?;
         }
         Ok(())
     }
@@ -50,17 +61,21 @@ impl Execute for DumpFlows {
 fn print(
     out: &mut Out<'_>,
     version: Version,
-    names: &PortNames,
+    form: &Form,
     flow: &FlowStats,
 ) -> Result<(), Failure> {
-    out.record(format!(" {}", names.format_flow_stats(version, flow)), || value::flow(flow))
+    let text = match form.no_stats {
+        true => form.names.format_flow_entry(version, flow),
+        false => form.names.format_flow_stats(version, flow),
+    };
+    out.record(format!(" {text}"), || value::flow(flow))
 }
 
 /// Prints each part as it comes, so that no list is too long.
 async fn list(
     context: &mut CommandContext<'_>,
     body: MultipartRequestBody,
-    names: &PortNames,
+    form: &Form,
 ) -> Result<(), Failure> {
     let (session, out) = context.connected().await?;
     let version = session.version;
@@ -75,7 +90,7 @@ async fn list(
             let reply = Message::MultipartReply(MultipartReply { more: false, body });
             out.reply(version, xid, &reply)?;
         }
-        flows.iter().try_for_each(|flow| print(out, version, names, flow))
+        flows.iter().try_for_each(|flow| print(out, version, form, flow))
     };
     session.each_part(body, each).await
 }

@@ -16,9 +16,8 @@ use super::value;
 /// Reads the argument of a command that shows groups: `7`, `group_id=7`, `all` or nothing.
 fn which(group: Option<&str>) -> Result<GroupId, Failure> {
     let Some(text) = group else { return Ok(GroupId::ALL) };
-    let whole = if text.contains('=') { text.to_owned() } else { format!("group_id={text}") };
-    let line = Line { place: "group".to_owned(), text: whole };
-    Ok(line.read(|text| parse_group_mod(text, GroupModCommand::Delete))?.group_id)
+    let line = Line::argument("group", text);
+    Ok(line.read_id("group_id", |text| parse_group_mod(text, GroupModCommand::Delete))?.group_id)
 }
 
 /// Groups with their buckets, all or one

@@ -5,6 +5,7 @@
 //! any switch, and with ours over the control socket; the commands of Weir's own (`trace`,
 //! `workers`, ..) ask that socket directly.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod address;
 mod commands;
@@ -19,6 +20,7 @@ mod groups;
 mod messages;
 mod meters;
 mod monitor;
+mod muscle_memory;
 mod own;
 mod packet;
 mod port_names;
@@ -32,4 +34,7 @@ mod switch;
 mod tables;
 mod value;
 
+pub use failure::EXIT_CODES;
+pub use muscle_memory::{CtlLine, CtlTip, absent, as_meant, running_bridges, running_ports};
+pub use ports::port_settings;
 pub use run::{CtlArgs, run};

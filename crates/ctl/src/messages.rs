@@ -55,6 +55,23 @@ impl Line {
     }
 }
 
+impl Line {
+    /// The text as what `parse` makes of it, where the key before a number alone may be left out.
+    /// An error is about the text as it was written.
+    pub(super) fn read_id<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, TextError>,
+    ) -> Result<T, LineError> {
+        if self.text.contains('=') {
+            return self.read(parse);
+        }
+        let added = key.len() + 1;
+        parse(&format!("{key}={}", self.text))
+            .map_err(|error| self.error(&TextError { at: error.at.saturating_sub(added), ..error }))
+    }
+}
+
 /// Reads all of `lines`. Where a word may be the name of a port, the switch is asked for its ports
 /// once. Where it cannot be asked, the word stays unknown: the failure has the text's own error and
 /// why the switch was of no help.

@@ -13,9 +13,8 @@ use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
 /// Reads the argument of a command that shows meters: `7`, `meter=7`, `all` or nothing.
 fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
     let Some(text) = meter else { return Ok(MeterId::ALL) };
-    let whole = if text.contains('=') { text.to_owned() } else { format!("meter={text}") };
-    let line = Line { place: "meter".to_owned(), text: whole };
-    Ok(line.read(|text| parse_meter_mod(text, MeterModCommand::Delete))?.meter_id)
+    let line = Line::argument("meter", text);
+    Ok(line.read_id("meter", |text| parse_meter_mod(text, MeterModCommand::Delete))?.meter_id)
 }
 
 /// Meters with their bands, all or one

@@ -136,6 +136,23 @@ impl Execute for Caches {
     }
 }
 
+/// The addresses that NORMAL has learnt: port, VLAN, address, seconds since it was last seen
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "fdb/show",
+    after_help = "Examples:\n  weir ctl dump-macs\n  weir ctl --json dump-macs"
+)]
+pub(super) struct DumpMacs {}
+
+impl Execute for DumpMacs {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        if !context.out.is_json() {
+            context.out.record(" port  VLAN  MAC                Age", || Value::Null)?;
+        }
+        socket::ask(context, ControlCommand::Macs).await
+    }
+}
+
 /// Every counter and drop reason by name
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  weir ctl --json counters")]

@@ -108,6 +108,14 @@ impl Execute for ModPort {
     }
 }
 
+/// All settings of `mod-port`.
+#[must_use]
+pub fn port_settings() -> Vec<String> {
+    let both =
+        SETTINGS.iter().flat_map(|(name, _)| [name, name.strip_prefix("no-").unwrap_or("up")]);
+    both.map(str::to_owned).collect()
+}
+
 /// The bit that a setting is about, and its value.
 fn setting_of(setting: &str) -> Result<(PortConfig, PortConfig), Failure> {
     for (name, bit) in SETTINGS {

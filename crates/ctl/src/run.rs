@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::address::SwitchAddress;
-use super::commands::Command;
+use super::commands::{Command, help_template};
 use super::context::{CommandContext, Out};
-use super::failure::{EXIT_CODES, Failure};
+use super::failure::Failure;
+use super::muscle_memory::CtlTip;
 
 /// Arguments of `weir ctl`.
 #[derive(Args, Clone, Debug)]
-#[command(after_long_help = EXIT_CODES)]
+#[command(help_template = help_template())]
 pub struct CtlArgs {
     #[command(flatten)]
     pub(super) place: SwitchAddress,
@@ -34,9 +35,11 @@ pub struct CtlArgs {
     command: Command,
 }
 
-/// Asks the switch and prints its answer on `out`, which may be a terminal, errors on `err`.
+/// Asks the switch and prints its answer on `out`, which may be a terminal, errors on `err`; with
+/// the tip where they are about its word.
 pub fn run(
     args: &CtlArgs,
+    tip: Option<&CtlTip>,
     out: &mut dyn Write,
     is_terminal: bool,
     err: &mut dyn Write,
@@ -56,6 +59,9 @@ pub fn run(
     if let Some(message) = failure.message() {
         // Where even the error stream is closed, the exit code is what is left to say.
         let _ = writeln!(err, "weir ctl: {message}");
+        if let Some(tip) = tip.filter(|tip| message.contains(&tip.word)) {
+            let _ = writeln!(err, "tip: {}", tip.text);
+        }
     }
     failure.exit_code()
 }

@@ -61,6 +61,7 @@ mod vlans;
 pub use config::{DatapathConfig, Fragments, Miss, Settings};
 pub use counter::{Counter, DatapathCounters, DropReason};
 pub use features::{action_bits, capabilities};
+pub use macs::LearntAddress;
 pub use memory::{MemoryBudget, MemoryNeed};
 pub use queues::{BadQueues, QueueRates, QueueTally, Scheduler, check_queues};
 pub use reference::Reference;

@@ -15,6 +15,19 @@ use crate::time::{NS_PER_S, Nanos};
 /// A VLAN id (zero for none) and an address.
 pub(crate) type Station = (u16, MacAddr);
 
+/// An address that `NORMAL` has learnt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearntAddress {
+    /// The port at which it was last seen.
+    pub port: PortNo,
+    /// Its VLAN id; zero for none.
+    pub vlan: u16,
+    /// The address.
+    pub address: MacAddr,
+    /// Seconds since it was last seen.
+    pub age_s: u64,
+}
+
 /// Port and time at which an address was last seen.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -58,6 +71,21 @@ impl Macs {
         }
         let before = self.seen.insert(station, Seen { port, at: now });
         before.is_some_and(|before| before.port != port)
+    }
+
+    /// The stations that are known and not too old, by VLAN and address.
+    pub(crate) fn known(
+        &self,
+        config: &DatapathConfig,
+        now: Nanos,
+    ) -> impl Iterator<Item = LearntAddress> {
+        let fresh = self.seen.iter().filter(move |(_, seen)| !is_old(seen, config, now));
+        fresh.map(move |(&(vlan, address), seen)| LearntAddress {
+            port: seen.port,
+            vlan,
+            address,
+            age_s: now.since(seen.at) / NS_PER_S,
+        })
     }
 
     /// When a station was last seen behind a port; none where it is not any more.
@@ -116,6 +144,20 @@ mod tests {
         assert_eq!(macs.port((7, MacAddr::from_u64(1)), &config, Nanos(0)), None);
         macs.forget_port(PortNo(2));
         assert_eq!(at(&macs, 11), None);
+    }
+
+    #[test]
+    fn the_known_addresses_are_listed_with_their_ages() {
+        let config = DatapathConfig::default();
+        let mut macs = Macs::default();
+        macs.learn((7, MacAddr::from_u64(2)), PortNo(1), &config, Nanos::from_s(100));
+        macs.learn(station(1), PortNo(3), &config, Nanos(0));
+        let listed = |s| {
+            let known = macs.known(&config, Nanos::from_s(s));
+            known.map(|one| (one.port.0, one.vlan, one.age_s)).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(130), [(3, 0, 130), (1, 7, 30)]);
+        assert_eq!(listed(300), [(1, 7, 200)]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]);
-//! raises the process's limit of open files, and gives its free memory back.
+//! raises the process's limit of open files, gives its free memory back, and prints.
 //!
 //! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
 //! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
@@ -14,10 +14,14 @@
 
 mod limits;
 mod memory;
+mod output;
 pub mod proc;
 
 pub use limits::raise_open_files;
 pub use memory::release_free_memory;
+pub use output::{
+    EXIT_READER_GONE, StandardOutput, eprint_line, is_reader_gone, output_error, print, stdout,
+};
 
 use std::fs::{File, FileType};
 use std::io::{self, Read};

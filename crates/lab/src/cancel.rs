@@ -53,7 +53,9 @@ impl Cancel {
                     None => {
                         first = Some(Instant::now());
                         flag.store(true, Ordering::SeqCst);
-                        eprintln!("\ninterrupted: taking everything down (again to end at once)");
+                        files::eprint_line(format_args!(
+                            "\ninterrupted: taking everything down (again to end at once)"
+                        ));
                     }
                     Some(at) if at.elapsed() < SAME_WISH => {}
                     Some(_) => std::process::exit(i32::from(EXIT_INTERRUPTED)),

@@ -152,7 +152,7 @@ impl LabArgs {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             LabCommand::List => {
-                print!("{}", list());
+                files::print(&list())?;
                 Ok(ExitCode::SUCCESS)
             }
             LabCommand::Run(args) => args.run(),
@@ -237,10 +237,10 @@ fn testbed_kind(wish: TestbedArg) -> anyhow::Result<TestbedKind> {
             bail!("network namespaces need root (or use --testbed memory): {error}")
         }
         (TestbedArg::Auto, Err(error)) => {
-            eprintln!(
+            files::eprint_line(format_args!(
                 "no network namespaces ({error}): in-memory ports and Weir's own traffic instead; \
                  run as root for real hosts"
-            );
+            ));
             Ok(TestbedKind::Memory)
         }
     }

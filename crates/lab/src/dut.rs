@@ -23,6 +23,7 @@ use std::time::Duration;
 use channel::{Endpoint, Tls};
 
 use crate::keys::ChannelKeys;
+use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::Testbed;
@@ -265,6 +266,15 @@ use crate::campaign::fake::DUTS as FAKES;
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
     let known = ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name);
     known.or_else(|| weir::other_build(name))
+}
+
+/// The switch of that name, of which there must be one.
+///
+/// # Errors
+/// Names those that there are.
+pub fn named(name: &str) -> anyhow::Result<&'static dyn Dut> {
+    let known = ALL.iter().map(|dut| dut.name());
+    find(name).ok_or_else(|| anyhow::Error::msg(names::unknown("switch under test", name, known)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Every switch and controller, Weir's own included, is a process that is started and measured
 //! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
 #[cfg(feature = "cli")]
@@ -29,6 +30,7 @@ pub mod keys;
 pub mod limit;
 pub mod load;
 pub mod method;
+mod names;
 pub mod present;
 pub mod process;
 pub mod progress;

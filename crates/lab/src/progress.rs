@@ -47,7 +47,7 @@ impl RunProgress {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
         } else if !self.quiet {
-            eprintln!("[{:>3}/{}] {what}", self.done + 1, self.total);
+            files::eprint_line(format_args!("[{:>3}/{}] {what}", self.done + 1, self.total));
         }
     }
 
@@ -67,9 +67,10 @@ impl RunProgress {
 
     /// Something that the user should see at once.
     pub fn say(&self, line: &str) {
+        let print = || files::eprint_line(format_args!("{line}"));
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{line}")),
-            None if !self.quiet => eprintln!("{line}"),
+            Some(bar) => bar.suspend(print),
+            None if !self.quiet => print(),
             None => {}
         }
     }

@@ -159,7 +159,7 @@ impl NetArgs {
         value: &Value,
         people: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut out = std::io::stdout().lock();
+        let mut out = files::stdout();
         if self.json {
             show::line(&mut out, value)?
         } else {

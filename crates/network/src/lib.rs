@@ -6,6 +6,7 @@
 //! finds. The crate must never touch a device of the namespace that it was started in, nor a
 //! process that it has not started.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
 mod description;

@@ -6,6 +6,7 @@
 
 pub(crate) mod action;
 mod flow;
+mod forms;
 mod group;
 pub(crate) mod lex;
 mod matching;
@@ -21,6 +22,7 @@ pub use action::{format_actions, format_instructions, parse_actions, parse_instr
 pub use flow::{
     format_flow_mod, format_flow_removed, format_flow_stats, parse_flow_filter, parse_flow_mod,
 };
+pub use forms::{action_form, instruction_form, other_names};
 pub use group::{format_group, parse_group_mod};
 pub use matching::{format_match, match_words, parse_match, protocol_words, unpresent_vid};
 pub use meter::{format_meter, parse_meter_mod};

@@ -4,7 +4,8 @@
 //! A part stands between `<!-- output of: COMMAND -->` and `<!-- end of output -->`, so that help
 //! texts, tables of rows, examples and the crate graph in the documentation are the real ones. The
 //! book is made by MkDocs, which fails on a link or an anchor that leads nowhere. It must never run
-//! anything but `weir ... --help` and `list`, the drawings of the graph, print files, and MkDocs.
+//! anything but `weir ... --help`, `list` and `--markdown`, the drawings of the graph, print files,
+//! and MkDocs.
 
 use std::path::Path;
 use std::process::Command;
@@ -138,8 +139,13 @@ fn renew(text: &str, output_of: &dyn Fn(&str) -> Result<String>) -> Result<Strin
         }
         let printed = output_of(command)?;
         let printed = printed.trim_end();
-        let language = if command.ends_with(".patch") { "diff" } else { "text" };
-        if printed.starts_with('|') || command.ends_with(OF_ALL) {
+        let language = match command.rsplit_once('.') {
+            Some((_, "patch")) => "diff",
+            Some((_, "toml")) => "toml",
+            Some(_) | None => "text",
+        };
+        if command.ends_with("--markdown") || printed.starts_with('|') || command.ends_with(OF_ALL)
+        {
             out.push_str(&format!("{printed}\n{END}\n"));
         } else {
             out.push_str(&format!("```{language}\n{printed}\n```\n{END}\n"));
@@ -155,13 +161,13 @@ fn output_of(root: &Path, command: &str) -> Result<String> {
             bail!("`{command}` is no `weir .. --help`");
         };
         let mut text = String::new();
-        help_of_all(&shell::debug_weir(root)?, words, &[], &mut text)?;
+        help_of_all(&shell::debug_weir(root)?, words, &mut text)?;
         return Ok(text);
     }
     match command.split_whitespace().collect::<Vec<_>>().as_slice() {
         ["cargo", "xtask", "graph"] => Ok(graph::text(&graph_of(root)?)),
         ["cargo", "xtask", "graph", "--markdown"] => Ok(graph::markdown(&graph_of(root)?)),
-        ["weir", words @ .., last @ ("--help" | "list")] => {
+        ["weir", words @ .., last @ ("--help" | "list" | "--markdown")] => {
             printed(&shell::debug_weir(root)?, &[words, &[*last]].concat())
         }
         ["rows", "of", name, "in", path] => {
@@ -172,8 +178,8 @@ fn output_of(root: &Path, command: &str) -> Result<String> {
             std::fs::read_to_string(root.join(path)).with_context(|| (*path).to_owned())
         }
         _ => bail!(
-            "`{command}` is none of: cargo xtask graph, weir .. --help, weir .. list, rows of .. \
-             in .., cat"
+            "`{command}` is none of: cargo xtask graph, weir .. --help, list, --markdown, rows of \
+             .. in .., cat"
         ),
     }
 }
@@ -184,61 +190,28 @@ fn printed(weir: &Path, words: &[&str]) -> Result<String> {
     Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
 }
 
-/// Adds the help of a command and of all its subcommands, each under a heading. Options that are
-/// those of the command above are left out.
-fn help_of_all(weir: &Path, words: &[&str], known: &[String], text: &mut String) -> Result<()> {
+/// Adds the help of a command and of all its subcommands, each under a heading.
+fn help_of_all(weir: &Path, words: &[&str], text: &mut String) -> Result<()> {
     let help = printed(weir, &[words, &["--help"]].concat())?;
     let title = [&["weir"], words].concat().join(" ");
-    let own = without_options(&help, known);
-    text.push_str(&format!("## {title}\n\n```text\n{}\n```\n\n", own.trim_end()));
-    let known: Vec<String> = help.lines().filter_map(option).map(str::to_owned).collect();
+    text.push_str(&format!("## {title}\n\n```text\n{}\n```\n\n", help.trim_end()));
     for name in commands(&help) {
-        help_of_all(weir, &[words, &[name]].concat(), &known, text)?;
+        help_of_all(weir, &[words, &[name]].concat(), text)?;
     }
     Ok(())
 }
 
-/// The long name of the option that a line of a help text begins.
-fn option(line: &str) -> Option<&str> {
-    let is_first = line.starts_with("  ") && line.trim_start().starts_with('-');
-    let name = line.split(|c: char| c.is_whitespace() || c == ',' || c == '=');
-    name.into_iter().find(|word| word.starts_with("--")).filter(|_| is_first)
-}
-
-/// A help text without the options of these names, and without a heading over none.
-fn without_options(help: &str, known: &[String]) -> String {
-    let (before, rest) = match help.split_once("\nOptions:\n") {
-        Some(parts) if !known.is_empty() => parts,
-        _ => return help.to_owned(),
-    };
-    let mut own = String::new();
-    let mut after = String::new();
-    let (mut is_kept, mut is_over) = (true, false);
-    for line in rest.lines() {
-        is_over |= !line.is_empty() && !line.starts_with(' ');
-        if let Some(name) = option(line) {
-            is_kept = !known.iter().any(|one| one == name);
-        }
-        match (is_over, is_kept) {
-            (true, _) => after.push_str(&format!("{line}\n")),
-            (false, true) => own.push_str(&format!("{line}\n")),
-            (false, false) => {}
-        }
-    }
-    let options = match own.trim_end() {
-        "" => String::new(),
-        own => format!("\nOptions:\n{own}\n"),
-    };
-    let after = if after.is_empty() { after } else { format!("\n{after}") };
-    format!("{}\n{options}{after}", before.trim_end())
-}
-
-/// The subcommands that a help text lists, but `help` itself.
+/// The subcommands that a help text lists before its options, but `help` itself.
 fn commands(help: &str) -> impl Iterator<Item = &str> {
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty());
-    // Lines that go on with the text above are indented further.
-    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split_once(' '));
+    let listed = help.lines().take_while(|line| !line.starts_with("Options"));
+    let mut are_listed = false;
+    let names = listed.filter_map(move |line| {
+        if line.ends_with(':') && !line.starts_with(' ') {
+            are_listed = line != "Arguments:";
+        }
+        // Lines that go on with the text above are indented further.
+        line.strip_prefix("  ").filter(|_| are_listed)?.split_once(' ')
+    });
     names.map(|(name, _)| name).filter(|name| !name.is_empty() && *name != "help")
 }
 
@@ -276,7 +249,7 @@ fn graph_of(root: &Path) -> Result<Graph> {
 
 #[cfg(test)]
 mod tests {
-    use super::{commands, renew, rows, without_options};
+    use super::{commands, renew, rows};
     use anyhow::Result;
 
     fn echo(command: &str) -> Result<String> {
@@ -311,7 +284,11 @@ mod tests {
         let help = "Ask\n\nCommands:\n  show   Ports\n         and more\n  help   Print\n\n\
                     Options:\n  -h  x\n";
         assert_eq!(commands(help).collect::<Vec<_>>(), ["show"]);
-        assert_eq!(commands("Options:\n  -h  x\n").count(), 0);
+        let groups = "Ask\n\nFlow entries:\n  add  One\n\nGroups:\n  del  One\n\nOptions, of every \
+                      command:\n  -h  x\n";
+        assert_eq!(commands(groups).collect::<Vec<_>>(), ["add", "del"]);
+        let arguments = "Arguments:\n  [X]  One\n\nOptions:\n  -h  x\n";
+        assert_eq!(commands(arguments).count(), 0);
     }
 
     #[test]
@@ -324,18 +301,5 @@ mod tests {
                     \x20   B \"b\";\n}\n";
         assert_eq!(rows(text, "all!").unwrap(), table);
         assert!(rows(text, "Other").is_err());
-    }
-
-    #[test]
-    fn options_of_the_command_above_are_left_out() {
-        let help = "Ask\n\nUsage: x\n\nOptions:\n      --json\n          Lines\n\n  -a, --all\n\
-                    \x20         All\n\n  -h, --help\n          Help\n\nExamples:\n  x --all\n";
-        let known = ["--json".to_owned(), "--help".to_owned()];
-        let own =
-            "Ask\n\nUsage: x\n\nOptions:\n  -a, --all\n          All\n\nExamples:\n  x --all\n";
-        assert_eq!(without_options(help, &known), own);
-        assert_eq!(without_options(help, &[]), help);
-        let all = [&known[..], &["--all".to_owned()]].concat();
-        assert_eq!(without_options(help, &all), "Ask\n\nUsage: x\n\nExamples:\n  x --all\n");
     }
 }

@@ -55,7 +55,8 @@ const FORBID: Unsafe = Unsafe::Forbid;
 #[rustfmt::skip]
 pub(crate) const CRATES: &[CrateRow] = &[
     row("cli", 6, FORBID, "arguments in, exit code out",
-        &["lab", "switch", "controller", "rest", "ctl", "console", "channel", "network"]),
+        &["lab", "switch", "controller", "rest", "ctl", "console", "channel", "network", "files",
+            "netdev", "openflow"]),
     row("network", 5, FORBID, "hosts in namespaces and real switches, from a description",
         &["openflow", "packet", "netdev", "files", "lab"]),
     row("python", 5, FORBID, "the Python package's compiled part: apps in Python",
@@ -126,11 +127,8 @@ const FOR_TESTS: &[(&str, &str)] = &[
     // The switch's tests ask it as people do.
     ("switch", "ctl"),
     ("switch", "client"),
-    // What the kernel says of a process is read in one place.
-    ("cli", "files"),
     // The test of the cluster is a controller of no cluster, too.
     ("cli", "client"),
-    ("cli", "openflow"),
 ];
 
 /// Whether an arrow holds for the crate or only for its tests.

@@ -125,8 +125,18 @@ fn the_wrong_direction_is_refused() {
         let passive = "ptcp:0:127.0.0.1".parse().unwrap();
         let error = Stream::connect(&passive, None).await.unwrap_err();
         assert!(error.to_string().contains("use tcp:, ssl: or unix:"));
-        let error = Listener::bind(&"tcp:127.0.0.1:1".parse().unwrap(), None).await.unwrap_err();
-        assert!(error.to_string().contains("use ptcp:, pssl: or punix:"));
+    });
+}
+
+#[test]
+fn an_error_of_listening_names_the_endpoint_as_written() {
+    run(async {
+        let taken = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+        let (passive, active) = (taken.endpoint().clone(), taken.endpoint().clone().into_active());
+        for place in [passive, active] {
+            let error = Listener::bind(&place, None).await.unwrap_err().to_string();
+            assert!(error.contains(&place.to_string()), "{place}: {error}");
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod bench_ports;
+mod command_line;
 mod controller_apps;
 mod gen_console;
 mod gen_rfc2544;

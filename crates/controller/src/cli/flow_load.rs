@@ -104,7 +104,7 @@ pub fn run(args: &FlowLoadArgs) -> Result<(), FlowLoadError> {
     let (seconds, used) = (begun.elapsed().as_secs_f64(), cpu_s()? - used_before);
     let loaded = each * args.switches;
     writeln!(
-        io::stdout(),
+        files::stdout(),
         "{{\"entries\":{loaded},\"switches\":{},\"seconds\":{seconds:.6},\
          \"controller_core\":{:.6}}}",
         args.switches,

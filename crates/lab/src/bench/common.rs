@@ -4,7 +4,6 @@
 //! says that everything was measured and nothing was lost where nothing may be; 1 that something
 //! was lost or could not be measured; 130 that a signal came.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -88,8 +87,7 @@ impl Run {
         } else {
             row.text()
         };
-        // The reader may have gone, which is no reason to panic.
-        std::io::stdout().write_all(text.as_bytes()).context("writing a row")
+        Ok(files::print(&text)?)
     }
 }
 

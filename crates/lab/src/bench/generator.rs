@@ -37,8 +37,8 @@ Examples:
   weir bench generator --no-peers
   weir bench generator --tx af_packet:veth0 --rx af_packet:veth1 --json
 
-testpmd is measured in turns with Weir (apt-get install dpdk-dev; two cores). Debian has no package
-of Pktgen. The row veth needs root: it makes a network namespace of its own.";
+testpmd is measured in turns with Weir where it can be (apt-get install dpdk-dev; two cores). Debian
+has no package of Pktgen. The row veth needs root: it makes a network namespace of its own.";
 
 /// Time that frames have to come after the last has left.
 const QUIET: Duration = Duration::from_millis(100);
@@ -212,11 +212,12 @@ impl GeneratorArgs {
 
     fn print(&self, figures: Vec<Figure>) -> Result<()> {
         for figure in figures {
-            if self.json {
-                println!("{}", serde_json::to_string(&figure).context("writing JSON")?);
+            let text = if self.json {
+                serde_json::to_string(&figure).context("writing JSON")?
             } else {
-                println!("{}", figure.text());
-            }
+                figure.text()
+            };
+            files::print(&(text + "\n"))?;
         }
         Ok(())
     }
@@ -232,7 +233,9 @@ impl Bench {
             cores => cores.to_vec(),
         };
         let peers = match cores.first() {
-            Some(core) if !args.no_peers && args.tx.is_none() => Some(Peers::new(*core)?),
+            Some(core) if !args.no_peers && args.tx.is_none() => {
+                Peers::new(*core).map_err(|error| left_out(&error)).ok()
+            }
             Some(_) | None => None,
         };
         Ok(Self { args: args.clone(), cores, peers, cancel })
@@ -293,15 +296,26 @@ impl Bench {
         measure: impl Fn(&Self) -> Result<f64>,
     ) -> Result<Figure> {
         let count = usize::from(self.args.repeats);
-        let Some((mode, mut peers)) = peer.and_then(|mode| Some((mode, self.peers.take()?))) else {
-            let values: Result<Vec<f64>> = (0..count).map(|_| measure(self)).collect();
-            return Ok(Figure::of_runs(row, &values?, "Mpps"));
-        };
-        let how = (count, self.args.seconds);
-        let pairs = peers.beside(mode, how, &self.cancel, || measure(self));
-        self.peers = Some(peers);
-        Ok(Figure::of_pairs(row, &pairs?, "Mpps", mode.name()))
+        if let Some((mode, mut peers)) = peer.and_then(|mode| Some((mode, self.peers.take()?))) {
+            match peers.peer(mode, &self.cancel) {
+                Ok(peer) => {
+                    let how = (count, self.args.seconds);
+                    let pairs = peer.beside(how, &self.cancel, || measure(self))?;
+                    self.peers = Some(peers);
+                    return Ok(Figure::of_pairs(row, &pairs, "Mpps", mode.name()));
+                }
+                Err(error) => left_out(&error),
+            }
+            self.cancel.check()?;
+        }
+        let values: Result<Vec<f64>> = (0..count).map(|_| measure(self)).collect();
+        Ok(Figure::of_runs(row, &values?, "Mpps"))
     }
+}
+
+/// Reports why the peer is not measured. Weir is, without it.
+fn left_out(why: &anyhow::Error) {
+    files::eprint_line(format_args!("testpmd is left out: {why:#}"));
 }
 
 /// A stream as fast as it goes, of the shortest frames.

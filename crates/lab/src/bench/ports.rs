@@ -203,7 +203,8 @@ impl PortsArgs {
                 run.row(&line)?;
             }
             if !self.quiet {
-                row.remarks(&found.cells).iter().for_each(|remark| eprintln!("{remark}"));
+                let remarks = row.remarks(&found.cells);
+                remarks.iter().for_each(|remark| files::eprint_line(format_args!("{remark}")));
             }
         }
         Ok(())

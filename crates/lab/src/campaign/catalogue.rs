@@ -3,6 +3,7 @@
 //! `weir lab show NAME` prints the file of one, to be copied and changed.
 
 use super::scenario::{Scenario, ScenarioError};
+use crate::names;
 
 /// The files, in the order of the evaluations.
 const FILES: &[&str] = &[
@@ -72,12 +73,10 @@ pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
         scenario.id == name || of.eq_ignore_ascii_case(name)
     });
     if all.is_empty() {
-        let what = format!(
-            "no scenario {name:?}: there is {}, and E1 to E5 for all of an evaluation; or give the \
-             path of a scenario file",
-            known.join(", ")
-        );
-        return Err(ScenarioError::Wrong(what));
+        let unknown = names::unknown("scenario", name, known.iter().map(String::as_str));
+        return Err(ScenarioError::Wrong(format!(
+            "{unknown}, and E1 to E5 for all of an evaluation; or give the path of a scenario file"
+        )));
     }
     Ok(all)
 }
@@ -96,5 +95,7 @@ mod tests {
         }
         assert!(find("e4").unwrap().iter().all(|s| s.evaluation.as_deref() == Some("E4")));
         assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));
+        let slip = find("cachd-forwarding").unwrap_err().to_string();
+        assert!(slip.contains("did you mean cached-forwarding?"), "{slip}");
     }
 }

@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::method::{self, Method};
+use crate::names;
 use crate::results::{AxisInfo, Coordinates, Plot, Published};
 use crate::settings::Settings;
 
@@ -236,7 +237,7 @@ impl Scenario {
         if let Some(metric) =
             named.by_ref().chain(plotted).find(|id| !metrics.contains(&id.as_str()))
         {
-            return wrong(format!("no metric {metric:?}: there is {}", metrics.join(", ")));
+            return wrong(names::unknown("metric", metric, metrics));
         }
         for (name, table) in self.of_methods.iter().chain(&self.quick.of_methods) {
             if let Err(why) = self.check_table(name, table) {

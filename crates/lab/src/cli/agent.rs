@@ -72,11 +72,12 @@ impl AgentArgs {
         let shown = interfaces.join(", ");
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let way = if tls.is_some() { "TLS" } else { "no TLS" };
-        let say = Arc::new(|line: &str| eprintln!("{line}"));
+        let say = Arc::new(|line: &str| files::eprint_line(format_args!("{line}")));
         let executor = Executor::new(interfaces).with_hosts(self.hosts);
         let agent = Agent::bind(self.listen, tls, executor, (cancel, say))
             .with_context(|| format!("cannot listen at {}", self.listen))?;
-        eprintln!("ready at {} ({way}) with {shown}; Ctrl-C ends it", agent.address()?);
+        let address = agent.address()?;
+        files::eprint_line(format_args!("ready at {address} ({way}) with {shown}; Ctrl-C ends it"));
         agent.serve().context("the agent")?;
         Ok(super::interrupted())
     }

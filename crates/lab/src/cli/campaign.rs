@@ -97,9 +97,8 @@ pub(super) struct ShowArgs {
 
 impl ShowArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
-        for scenario in catalogue::find(&self.scenario)? {
-            print!("{}", scenario.source);
-        }
+        let found = catalogue::find(&self.scenario)?;
+        files::print(&found.into_iter().map(|scenario| scenario.source).collect::<String>())?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -120,10 +119,7 @@ fn scenarios(name: &str) -> Result<Vec<Scenario>> {
 fn duts(names: &[String]) -> Result<Vec<&'static dyn Dut>> {
     let mut duts: Vec<&'static dyn Dut> = Vec::new();
     for name in names {
-        let Some(dut) = dut::find(name) else {
-            let known: Vec<&str> = dut::ALL.iter().map(|dut| dut.name()).collect();
-            bail!("no switch under test {name:?}: there is {}", known.join(", "));
-        };
+        let dut = dut::named(name)?;
         if duts.iter().any(|other| other.name() == dut.name()) {
             bail!("the switch under test {name:?} is named twice");
         }
@@ -196,14 +192,14 @@ impl CampaignArgs {
         let (paths, out) = (self.paths.resolve()?, self.output.out.clone());
         let mut campaign = self.selection.campaign(paths, out)?;
         if self.dry {
-            print!("{}", plan(&estimate(&campaign)?));
+            files::print(&plan(&estimate(&campaign)?))?;
             return Ok(ExitCode::SUCCESS);
         }
         campaign.limit = self.budget.map(Duration::from_secs);
         (campaign.is_resumed, campaign.quiet) = (self.resume, self.output.quiet);
         if self.install_peers {
             let folder = &campaign.paths.os_ken_dir;
-            eprintln!("installing os-ken into {}", folder.display());
+            files::eprint_line(format_args!("installing os-ken into {}", folder.display()));
             if let Err(error) = tools::install_os_ken(folder, &cancel) {
                 return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
             }
@@ -235,13 +231,16 @@ pub(super) fn carry_out(
     let _lock = FolderLock::take(&output.out)?;
     let server = serve.map(|listen| super::serve::start(&output.out, listen)).transpose()?;
     if let Some(server) = &server {
-        eprintln!("http://{}/ shows the campaign until it ends", server.address());
+        let address = server.address();
+        files::eprint_line(format_args!("http://{address}/ shows the campaign until it ends"));
     }
     let results = match execute(campaign, cancel) {
         Ok(results) => results,
         Err(CampaignError::Stopped(_)) => {
             let folder = shown(&output.out);
-            eprintln!("interrupted; its trials are in {folder}; --resume goes on behind them");
+            files::eprint_line(format_args!(
+                "interrupted; its trials are in {folder}; --resume goes on behind them"
+            ));
             return Ok(interrupted());
         }
         Err(error) => return Err(error.into()),
@@ -250,19 +249,23 @@ pub(super) fn carry_out(
     Ok(if results.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Shows the results, then writes them: what was measured is seen even when the disk is full.
+/// Shows the results, then writes them: what was measured is seen even when the disk is full, and
+/// written even when nobody reads it.
 pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let json = serde_json::to_string(results).context("cannot write the results as JSON")?;
-    if output.json {
-        println!("{json}");
+    let shown_text = if output.json {
+        format!("{json}\n")
     } else {
-        println!("{}", render(results, ResultsForm::Terminal(terminal_width().unwrap_or(100))));
-    }
+        let columns = terminal_width().unwrap_or(100);
+        render(results, ResultsForm::Terminal(columns)) + "\n"
+    };
+    let printed = files::print(&shown_text);
     let json_path = write_whole(&output.out, results::NAME, &json)?;
     let page = render(results, ResultsForm::Html);
     let html_path = write_whole(&output.out, "report.html", &page)?;
+    printed?;
     if !output.json {
-        println!("{}\n{}", shown(&html_path), shown(&json_path));
+        files::print(&format!("{}\n{}\n", shown(&html_path), shown(&json_path)))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `weir lab cells`, `weir lab cell` and `weir lab gather`: a campaign as single commands, for
 //! whatever runs commands on many machines.
 
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -85,7 +85,7 @@ impl CellArgs {
         };
         print(&measured.lines)?;
         if let Some(error) = measured.error {
-            eprintln!("{error}");
+            files::eprint_line(format_args!("{error}"));
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
@@ -102,7 +102,10 @@ impl GatherArgs {
         let _lock = FolderLock::take(out)?;
         publish(&gathered.results, &self.output)?;
         if gathered.missing > 0 {
-            eprintln!("{} cells have no good result; the notes name them", gathered.missing);
+            let missing = gathered.missing;
+            files::eprint_line(format_args!(
+                "{missing} cells have no good result; the notes name them"
+            ));
         }
         let is_whole = gathered.missing == 0 && gathered.results.is_whole();
         Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -114,11 +117,6 @@ fn read(path: &Path) -> Result<String> {
     String::from_utf8(bytes).with_context(|| path.display().to_string())
 }
 
-/// Prints lines; a reader that has seen enough, such as `head`, is no error.
-fn print(lines: &[String]) -> Result<()> {
-    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write on standard output"),
-    }
+fn print(lines: &[String]) -> std::io::Result<()> {
+    files::print(&lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>())
 }

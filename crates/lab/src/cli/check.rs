@@ -75,21 +75,18 @@ fn version_finding(of: &str, verdict: Truth, note: String) -> Finding {
 impl CheckArgs {
     pub(super) fn run(self) -> Result<ExitCode> {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
-        let Some(dut) = dut::find(&self.dut) else {
-            let known: Vec<&str> = dut::ALL.iter().map(|dut| dut.name()).collect();
-            bail!("no switch under test {:?}: there is {}", self.dut, known.join(", "));
-        };
+        let dut = dut::named(&self.dut)?;
         let cases = match (self.skip_cases, self.cases.as_deref()) {
             (true, _) => Vec::new(),
             (false, path) => cases::load(path)?,
         };
         let reports = self.of.iter().map(|of| self.report(dut, of, &cases, &cancel));
         let reports = reports.collect::<Result<Vec<CheckReport>>>()?;
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(&reports)?);
+        files::print(&if self.json {
+            serde_json::to_string_pretty(&reports)? + "\n"
         } else {
-            reports.iter().for_each(print);
-        }
+            reports.iter().map(report_text).collect()
+        })?;
         let is_good = reports.iter().all(CheckReport::is_good);
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -157,9 +154,9 @@ fn is_terminal() -> bool {
 
 /// The cases: how many came to what in each file's folder, those that fail, and why others are not
 /// supported or not played.
-fn print_cases(report: &CheckReport) {
+fn cases_text(report: &CheckReport) -> String {
     if report.cases.is_empty() {
-        return;
+        return String::new();
     }
     let mut areas: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     let mut reasons: BTreeMap<(CaseVerdict, &str), Vec<&CaseFinding>> = BTreeMap::new();
@@ -170,16 +167,18 @@ fn print_cases(report: &CheckReport) {
     }
     let width = areas.keys().map(|area| area.len()).max().unwrap_or(0);
     let titles = CaseVerdict::ALL.map(CaseVerdict::text);
-    println!("  {:width$}  {}", "cases", titles.map(|title| format!("{title:>15}")).concat());
+    let titles = titles.map(|title| format!("{title:>15}")).concat();
+    let mut text = format!("  {:width$}  {titles}\n", "cases");
     for (area, counts) in &areas {
-        println!("  {area:width$}  {}", counts.map(|count| format!("{count:>15}")).concat());
+        let counts = counts.map(|count| format!("{count:>15}")).concat();
+        text += &format!("  {area:width$}  {counts}\n");
     }
     for ((verdict, note), found) in &reasons {
         match verdict {
             CaseVerdict::Passed => {}
             CaseVerdict::Failed => {
                 for CaseFinding { file, line, case, .. } in found {
-                    println!("  FAILED {file}:{line} ({case}): {note}");
+                    text += &format!("  FAILED {file}:{line} ({case}): {note}\n");
                 }
             }
             CaseVerdict::NotSupported | CaseVerdict::NotPlayed => {
@@ -187,18 +186,21 @@ fn print_cases(report: &CheckReport) {
                 let first = found.first().map_or("", |found| found.case.as_str());
                 let more =
                     if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-                println!("  {}: {note}: {first}{more}", verdict.text());
+                text += &format!("  {}: {note}: {first}{more}\n", verdict.text());
             }
         }
     }
+    text
 }
 
-fn print(report: &CheckReport) {
-    println!("{}, OpenFlow {}", report.dut, report.version);
-    print_cases(report);
+/// The report, for people.
+fn report_text(report: &CheckReport) -> String {
+    let mut text = format!("{}, OpenFlow {}\n", report.dut, report.version);
+    text += &cases_text(report);
     let width = report.findings.iter().map(|finding| finding.feature.len()).max().unwrap_or(0);
     for Finding { area, feature, verdict, note } in &report.findings {
         let line = format!("  {area:8} {feature:width$}  {:7}  {note}", verdict.text());
-        println!("{}", line.trim_end());
+        text += &format!("{}\n", line.trim_end());
     }
+    text
 }

@@ -25,12 +25,11 @@ impl CleanArgs {
             let groups = clean_groups(folder);
             found.extend(groups.with_context(|| format!("cleaning {}", folder.display()))?);
         }
-        for leftover in &found {
-            println!("{leftover}");
-        }
+        let mut text: String = found.iter().map(|leftover| format!("{leftover}\n")).collect();
         if found.is_empty() {
-            println!("nothing was left in {}", temporary.display());
+            text = format!("nothing was left in {}\n", temporary.display());
         }
+        files::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -11,7 +11,7 @@ use clap::Args;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 
-use super::results::{load, print};
+use super::results::load;
 use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
 use crate::history::{History, HistoryChange, HistoryRow, history};
 use crate::present::{count, number, times};
@@ -62,10 +62,10 @@ impl CompareArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let found = compare(&load(&self.first)?, &load(&self.second)?);
         if self.json {
-            print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
+            files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
         } else {
             let width = super::terminal_width().unwrap_or(100);
-            print(&compared(&found, self.all, width))?;
+            files::print(&compared(&found, self.all, width))?;
         }
         let is_failure = self.fail_on_worse && found.is_worse();
         Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -191,9 +191,9 @@ impl HistoryArgs {
         }
         let found = history(runs);
         if self.json {
-            print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
+            files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
         } else {
-            print(&history_text(&found, super::terminal_width().unwrap_or(100)))?;
+            files::print(&history_text(&found, super::terminal_width().unwrap_or(100)))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -224,7 +224,7 @@ fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
         };
         match load(&file) {
             Ok(results) => runs.push(results),
-            Err(error) => eprintln!("left out: {error:#}"),
+            Err(error) => files::eprint_line(format_args!("left out: {error:#}")),
         }
     }
     Ok(runs)

@@ -2,7 +2,7 @@
 //!
 //! It must never measure, and never write into the results.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -64,7 +64,7 @@ impl ReportArgs {
         };
         let text = render(&results, form);
         match &self.out {
-            None => print(&text)?,
+            None => files::print(&text)?,
             Some(path) => {
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
                 let name = path.file_name().and_then(|name| name.to_str());
@@ -83,14 +83,6 @@ fn format_of(out: Option<&Path>) -> FormatArg {
         Some("md") => FormatArg::Markdown,
         Some("csv") => FormatArg::Csv,
         Some(_) | None => FormatArg::Terminal,
-    }
-}
-
-/// Prints the text; a reader that has seen enough, such as `head`, is no error.
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write on standard output"),
     }
 }
 

@@ -1,6 +1,5 @@
 //! `weir lab serve`: a campaign in a browser.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -45,8 +44,9 @@ impl ServeArgs {
         let cancel = Cancel::on_signals().context("cannot catch signals")?;
         let server = start(folder, self.listen)?;
         let (address, shown) = (server.address(), folder.display());
-        println!("http://{address}/ shows the campaign in {shown}; Ctrl-C ends it");
-        std::io::stdout().flush().context("cannot write on standard output")?;
+        files::print(&format!(
+            "http://{address}/ shows the campaign in {shown}; Ctrl-C ends it\n"
+        ))?;
         while cancel.sleep(LOOK).is_ok() {}
         Ok(ExitCode::SUCCESS)
     }
@@ -57,7 +57,9 @@ pub(super) fn start(folder: &Path, listen: String) -> Result<LabServer> {
     let server = serve::start(&ServeOptions { folder: folder.to_owned(), listen })?;
     let address = server.address();
     if !address.ip().is_loopback() {
-        eprintln!("{address} can be reached, and the page read, by other machines");
+        files::eprint_line(format_args!(
+            "{address} can be reached, and the page read, by other machines"
+        ));
     }
     Ok(server)
 }

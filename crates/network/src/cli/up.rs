@@ -121,7 +121,7 @@ fn end_with_input(cancel: Cancel) -> anyhow::Result<()> {
 
 fn print_made(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
     let state = keeper.state();
-    let mut out = std::io::stdout().lock();
+    let mut out = files::stdout();
     if is_json {
         let cleaned = keeper.cleaned();
         let made = json!({"event": "made", "name": state.name, "cleaned": cleaned,
@@ -142,7 +142,7 @@ fn print_made(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
 
 fn print_ready(keeper: &NetworkKeeper, is_json: bool) -> anyhow::Result<()> {
     let state = keeper.state();
-    let mut out = std::io::stdout().lock();
+    let mut out = files::stdout();
     if is_json {
         writeln!(out, "{}", json!({"event": "ready", "name": state.name}))?;
     } else {

@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
 /// Words of actions that are not the row's own.
-const ALIASES: &[(&str, ActionKind)] = &[
+pub(super) const ALIASES: &[(&str, ActionKind)] = &[
     ("set_nw_ttl", ActionKind::SetNwTtl),
     ("dec_nw_ttl", ActionKind::DecNwTtl),
     ("mod_vlan_id", ActionKind::SetVlanVid),
@@ -388,13 +388,18 @@ fn text<T>(
         Ok(()) => {}
         Err(never) => match never {},
     }
-    match (syntax, words.words.as_slice()) {
+    written(name, syntax, &words.words, words.number)
+}
+
+/// A name and the words of its arguments, of which `number` is the last number.
+pub(super) fn written<T>(name: &str, syntax: Syntax<T>, words: &[String], number: u64) -> String {
+    match (syntax, words) {
         (Syntax::Own { format, .. }, words) => format(words),
         (Syntax::Nameless, words) => words.join(","),
         (Syntax::Value | Syntax::Parenthesized | Syntax::EthType, []) => name.to_owned(),
         (Syntax::Value, words) => format!("{name}:{}", words.join(":")),
         (Syntax::Parenthesized, words) => format!("{name}({})", words.join(",")),
-        (Syntax::EthType, _) => format!("{name}:0x{:04x}", words.number),
+        (Syntax::EthType, _) => format!("{name}:0x{number:04x}"),
     }
 }
 

@@ -248,19 +248,26 @@ fn format_flags(flags: FlowModFlags) -> String {
 /// A flow entry as `dump-flows` prints it, without the leading blank.
 #[must_use]
 pub fn format_flow_stats(version: Version, flow: &FlowStats) -> String {
-    flow_stats_text(version, flow, &PortNames::default())
+    flow_stats_text(version, flow, &PortNames::default(), true)
 }
 
-/// The same with these names for ports.
-pub(super) fn flow_stats_text(version: Version, flow: &FlowStats, names: &PortNames) -> String {
-    let mut out = format!(
-        "cookie={:#x}, duration={}s, table={}, n_packets={}, n_bytes={}, ",
-        flow.cookie.0,
-        format_duration(flow.duration_s, flow.duration_ns),
-        flow.table_id.0,
-        format_count(flow.packet_count),
-        format_count(flow.byte_count),
-    );
+/// The same with these names for ports; without statistics as with `--no-stats`, which leaves out a
+/// cookie and a table of zero too.
+pub(super) fn flow_stats_text(
+    version: Version,
+    flow: &FlowStats,
+    names: &PortNames,
+    with_stats: bool,
+) -> String {
+    let number = |is_shown: bool, text: String| if is_shown { text } else { String::new() };
+    let mut out =
+        number(with_stats || flow.cookie.0 != 0, format!("cookie={:#x}, ", flow.cookie.0));
+    let duration = format_duration(flow.duration_s, flow.duration_ns);
+    out += &number(with_stats, format!("duration={duration}s, "));
+    let table = flow.table_id.0;
+    out += &number(with_stats || table != 0, format!("table={table}, "));
+    let (packets, bytes) = (format_count(flow.packet_count), format_count(flow.byte_count));
+    out += &number(with_stats, format!("n_packets={packets}, n_bytes={bytes}, "));
     format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
     out += &format_flags(flow.flags);
     let rule = in_words_of(version, format_rule(flow.priority, &flow.matching, names));

@@ -54,7 +54,13 @@ impl PortNames {
     /// As [`super::format_flow_stats`].
     #[must_use]
     pub fn format_flow_stats(&self, version: Version, flow: &FlowStats) -> String {
-        flow_stats_text(version, flow, self)
+        flow_stats_text(version, flow, self, true)
+    }
+
+    /// The same without statistics, as `ovs-ofctl --no-stats` prints it.
+    #[must_use]
+    pub fn format_flow_entry(&self, version: Version, flow: &FlowStats) -> String {
+        flow_stats_text(version, flow, self, false)
     }
 
     /// As [`super::format_group`].

@@ -374,7 +374,7 @@ impl SwitchArgs {
             device_queues: self.device_queues(),
             vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
             controllers: self.controllers().iter().map(|endpoint| endpoint.0.clone()).collect(),
-            listeners: self.listen.iter().map(|place| place.0.clone().into_passive()).collect(),
+            listeners: self.listen.iter().map(|place| place.0.clone()).collect(),
             tls: self.tls_files(),
             check_peer_name: self.check_peer_name.unwrap_or(false),
             auxiliary: self.auxiliary.unwrap_or(0),

@@ -70,6 +70,7 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
+        ControlCommand::Macs => show::macs(agent).await,
         ControlCommand::Counters => {
             Ok(show::counters(agent).await.iter().map(show::counter).collect())
         }

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use control::{hex, unhex};
+use datapath::LearntAddress;
 use openflow::PortNo;
 use openflow::text::parse_match;
 use packet::PacketBuf;
 use serde_json::{Value, json};
 
-use super::answer::{Record, no_tables};
+use super::answer::{Record, Records, no_tables};
 use super::sample;
 use crate::agent::Agent;
 
@@ -109,6 +110,25 @@ pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<
         trace.steps.iter().map(|step| json!({ "depth": step.depth, "text": step.text })).collect();
     let text = text.trim_end().to_owned();
     Ok(Record { text, value: json!({ "steps": steps, "verdicts": verdicts }) })
+}
+
+/// The addresses that `NORMAL` has learnt, a record each, as `ovs-appctl fdb/show` prints them.
+pub(super) async fn macs(agent: &Agent) -> Result<Records, String> {
+    agent.bridge.flush_counters().await;
+    let now = agent.bridge.clock.now();
+    let learnt = agent.bridge.with_control(|control| control.learnt_addresses(now));
+    let record = |one: LearntAddress| {
+        let LearntAddress { port, vlan, address, age_s } = one;
+        // As a string, so that it is padded.
+        let shown = port.to_string();
+        Record {
+            text: format!("{shown:>5}  {vlan:>4}  {address}  {age_s:>3}"),
+            value: json!({
+                "port": port.0, "vlan": vlan, "mac": address.to_string(), "age_s": age_s,
+            }),
+        }
+    };
+    Ok(learnt.ok_or_else(no_tables)?.into_iter().map(record).collect())
 }
 
 /// Every counter by name.

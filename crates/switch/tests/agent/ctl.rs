@@ -384,7 +384,7 @@ fn groups_and_meters_are_shown_one_by_one() {
     for (arguments, why) in [
         (&["add-groups", &bad][..], "bad:2: column 17"),
         (&["add-groups", &groups], "groups:1: the switch refuses it: OFPGMFC_GROUP_EXISTS"),
-        (&["dump-groups", "x"], "group: column 10"),
+        (&["dump-groups", "x"], "group: column 1"),
         (&["dump-meters", "1"], "OFPMMFC_UNKNOWN_METER"),
         (&["del-meters", "meter=x"], "meter: column 7"),
         (&["add-group", "group_id=4,type=all,bucket=mod_tp_dst:80"], "match tcp, udp or sctp"),

@@ -259,7 +259,7 @@ pub(crate) fn ctl(arguments: &[&str]) -> (String, String, String) {
     let words = std::iter::once("ctl").chain(arguments.iter().copied());
     let parsed = <Parsed as clap::Parser>::try_parse_from(words).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let code = ctl::run(&parsed.ctl, &mut out, false, &mut err);
+    let code = ctl::run(&parsed.ctl, None, &mut out, false, &mut err);
     (format!("{code:?}"), String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 

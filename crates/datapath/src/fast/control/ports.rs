@@ -10,6 +10,7 @@ use openflow::{Error, PortNo, QueueId};
 use super::Control;
 use crate::fast::op::{Change, PortReplica};
 use crate::fast::shared::PortCounters;
+use crate::macs::LearntAddress;
 use crate::time::Nanos;
 use crate::vlans::PortVlans;
 
@@ -52,6 +53,12 @@ impl Control {
             self.shared.with_macs(|macs| macs.forget_port(port));
             self.emit_port(port);
         }
+    }
+
+    /// The addresses that `NORMAL` has learnt, by VLAN and address.
+    #[must_use]
+    pub fn learnt_addresses(&self, now: Nanos) -> Vec<LearntAddress> {
+        self.shared.with_macs(|macs| macs.known(&self.config, now).collect())
     }
 
     /// The part in VLANs of the port of a number when `NORMAL` forwards.

@@ -19,6 +19,7 @@ use crate::held::Held;
 use crate::method::replay::{ForwardingSample, RUN_IN, Window};
 use crate::process::Process;
 use crate::testbed::replay::await_steady_rate;
+use crate::tools::Tool;
 
 /// Longest time until its rate is steady.
 const STEADY_LIMIT: Duration = Duration::from_secs(20);
@@ -51,7 +52,7 @@ impl PeerMode {
 
 /// A running peer, held still.
 #[derive(Debug)]
-struct Peer {
+pub(super) struct Peer {
     mode: PeerMode,
     // Dropped in this order: a stopped process does not end, and the folder is its own.
     held: Option<Held>,
@@ -71,25 +72,26 @@ impl Peers {
     /// Peers that will send from `core`, with all else on another core.
     ///
     /// # Errors
-    /// There is no other core.
+    /// testpmd is not installed, or there is no other core.
     pub(super) fn new(core: usize) -> Result<Self> {
+        Tool::Testpmd.find()?;
         let cores = allowed_cpus().context("asking for the cores")?;
         let other = cores.iter().find(|other| **other != core);
-        let other = other.context(
-            "one core is not enough for testpmd: one sends, one does everything else; leave it \
-             out with --no-peers",
-        )?;
+        let other = other.context("one core is not enough: one sends, one does everything else")?;
         Ok(Self { cores: (*other, core), running: Vec::new() })
     }
 
-    fn peer(&mut self, mode: PeerMode, cancel: &Cancel) -> Result<&mut Peer> {
+    /// The peer of this mode, started where it does not run yet.
+    ///
+    /// # Errors
+    /// testpmd does not start; the run was interrupted.
+    pub(super) fn peer(&mut self, mode: PeerMode, cancel: &Cancel) -> Result<&mut Peer> {
         let at = match self.running.iter().position(|peer| peer.mode == mode) {
             Some(at) => at,
             None => {
                 let folder = scratch()?;
-                let started = start_sender(mode.word(), self.cores, folder.path(), cancel);
                 let (testpmd, telemetry) =
-                    started.context("testpmd is the peer; leave it out with --no-peers")?;
+                    start_sender(mode.word(), self.cores, folder.path(), cancel)?;
                 await_steady_rate(|| telemetry.counts(), STEADY_LIMIT, cancel)?;
                 let held = Some(Held::hold(testpmd.pid())?);
                 self.running.push(Peer { mode, held, testpmd, telemetry, _folder: folder });
@@ -98,25 +100,25 @@ impl Peers {
         };
         Ok(&mut self.running[at])
     }
+}
 
-    /// Measures `ours` in turns with a peer, both in millions of frames a second.
+impl Peer {
+    /// Measures `ours` in turns with this peer, both in millions of frames a second.
     ///
     /// # Errors
-    /// testpmd is missing or ends; of `ours`; the run was interrupted.
+    /// testpmd ends; of `ours`; the run was interrupted.
     pub(super) fn beside(
         &mut self,
-        mode: PeerMode,
         (count, seconds): (usize, f64),
         cancel: &Cancel,
         mut ours: impl FnMut() -> Result<f64>,
     ) -> Result<Pairs> {
-        let peer = self.peer(mode, cancel)?;
         let window = Window { seconds, is_core_time: false };
         let mut pairs = Pairs::default();
         let mut again = 0;
         for round in 0..count {
             let mut theirs = || loop {
-                let sample = peer.measure(window, cancel)?;
+                let sample = self.measure(window, cancel)?;
                 if !sample.is_stalled || again >= 2 * count {
                     return anyhow::Ok(sample.mpps);
                 }
@@ -129,7 +131,7 @@ impl Peers {
                 let first = theirs()?;
                 (ours()?, first)
             };
-            ensure!(their_mpps > 0.0, "{} sent nothing", mode.name());
+            ensure!(their_mpps > 0.0, "{} sent nothing", self.mode.name());
             pairs.ours.push(our_mpps);
             pairs.theirs.push(their_mpps);
             cancel.check()?;
@@ -137,9 +139,7 @@ impl Peers {
         pairs.again = again;
         Ok(pairs)
     }
-}
 
-impl Peer {
     /// Lets it go on for one measurement.
     fn measure(&mut self, window: Window, cancel: &Cancel) -> Result<ForwardingSample> {
         self.held = None;

@@ -20,6 +20,7 @@ use crate::controller::{self, ControllerProgram};
 use crate::dut::Dut;
 use crate::held::Held;
 use crate::method::{Method, MethodContext, Trial};
+use crate::names;
 use crate::results::{CellState, Coordinates, TrialRecord};
 use crate::scratch;
 use crate::settings::{ChannelTransport, Forwarding, Settings};
@@ -400,8 +401,8 @@ pub(super) fn controller_of(
     }
     let name = settings.controller.as_deref().unwrap_or("weir");
     Some(controller::find(name).ok_or_else(|| {
-        let known: Vec<&str> = controller::ALL.iter().map(|one| one.name()).collect();
-        CellState::Failed(format!("no controller {name:?}: there is {}", known.join(", ")))
+        let known = controller::ALL.iter().map(|one| one.name());
+        CellState::Failed(names::unknown("controller", name, known))
     }))
 }
 

@@ -1,0 +1,221 @@
+//! Completion: shells call the program itself, so that they know values too, also those that only a
+//! running switch has.
+//!
+//! An argument whose values are an enum has them from there; the others have a row here.
+
+use std::io::{self, Write};
+
+use clap::{Arg, Args, Command};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+use lab::campaign::catalogue;
+
+/// Variable by which a shell's script asks for completions.
+const VARIABLE: &str = "_WEIR_COMPLETE";
+
+/// Arguments of `weir completions`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  weir completions bash > /usr/share/bash-completion/completions/weir
+  weir completions zsh > ~/.zfunc/_weir")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_parser = ["bash", "zsh", "fish", "elvish", "powershell"])]
+    shell: String,
+}
+
+/// Gives values for an argument.
+type Values = fn() -> Vec<String>;
+
+/// Arguments by the command, the name of the option or of the value, and their values.
+const ROWS: &[(&str, &str, Values)] = &[
+    ("ctl", "bridge", ctl::running_bridges),
+    ("ctl", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
+    ("ctl", "BRIDGE", ctl::running_bridges),
+    ("ctl add-port", "PORT", port_kinds),
+    ("ctl", "PORT", ctl::running_ports),
+    ("ctl set-frags", "MODE", || strings(FRAGMENTS)),
+    ("ctl set-config", "frags", || strings(FRAGMENTS)),
+    ("ctl mod-port", "SETTING", ctl::port_settings),
+    ("ctl caches", "SET", || strings(CACHES)),
+    ("switch", "port", port_kinds),
+    ("switch", "local", port_kinds),
+    ("switch", "caches", || strings(CACHES)),
+    ("switch", "fail-mode", || strings(["secure", "standalone"])),
+    ("switch", "forward", || strings(["openflow", "io", "mac", "macswap"])),
+    ("switch", "poll", || strings(["adaptive", "busy"])),
+    ("switch", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
+    ("controller", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
+    ("gen", "port", port_kinds),
+    ("lab", "SCENARIO", scenarios),
+    ("lab", "dut", duts),
+];
+
+const FRAGMENTS: [&str; 3] = ["normal", "drop", "reassemble"];
+const CACHES: [&str; 5] = ["off", "frame", "key", "frame,key", "frame,key,kernel"];
+
+fn strings<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
+fn port_kinds() -> Vec<String> {
+    netdev::KINDS.iter().map(|kind| format!("{}:", kind.word)).collect()
+}
+
+fn scenarios() -> Vec<String> {
+    let all = catalogue::all().unwrap_or_default();
+    let evaluations = all.iter().filter_map(|scenario| scenario.evaluation.clone());
+    let mut names: Vec<String> = evaluations.chain(all.iter().map(|one| one.id.clone())).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn duts() -> Vec<String> {
+    lab::dut::ALL.iter().map(|dut| dut.name().to_owned()).collect()
+}
+
+/// Answers a shell that asks for completions. It is done then.
+pub(crate) fn answer(command: fn() -> Command) -> bool {
+    let words = std::env::args_os();
+    let folder = std::env::current_dir().ok();
+    let engine = CompleteEnv::with_factory(|| with_values(command())).var(VARIABLE);
+    match engine.try_complete(words, folder.as_deref()) {
+        Ok(is_done) => is_done,
+        // A shell shows nothing of it.
+        Err(_) => true,
+    }
+}
+
+/// Writes what makes a shell ask for completions.
+///
+/// # Errors
+/// When the output cannot be written.
+pub(crate) fn script(arguments: &CompletionsArgs, out: &mut dyn Write) -> io::Result<()> {
+    let mut script = Vec::new();
+    if let Some(shell) = Shells::builtins().completer(&arguments.shell) {
+        shell.write_registration(VARIABLE, "weir", "weir", "weir", &mut script)?;
+    }
+    out.write_all(&script)
+}
+
+/// The tree of commands, whose arguments know their values.
+fn with_values(command: Command) -> Command {
+    valued(command, "")
+}
+
+fn valued(command: Command, words: &str) -> Command {
+    let command = command.mut_args(|arg| match row_of(&arg, words) {
+        Some(row) => {
+            let (_, _, values) = ROWS[row];
+            let found =
+                move || values().into_iter().map(CompletionCandidate::new).collect::<Vec<_>>();
+            arg.add(ArgValueCandidates::new(found))
+        }
+        None => arg,
+    });
+    command.mut_subcommands(|sub| {
+        let words = format!("{words} {}", sub.get_name());
+        valued(sub, words.trim_start())
+    })
+}
+
+/// The row of an argument of the command of these words.
+fn row_of(arg: &Arg, words: &str) -> Option<usize> {
+    let is_of =
+        |of: &str| words == of || words.strip_prefix(of).is_some_and(|w| w.starts_with(' '));
+    let value = arg.get_value_names().and_then(|names| names.first()).map(|name| name.as_str());
+    let is_named = |name: &str| match arg.get_long() {
+        Some(long) => long == name,
+        None => value.map_or_else(|| arg.get_id().as_str().to_uppercase(), str::to_owned) == name,
+    };
+    ROWS.iter().position(|(of, name, _)| is_of(of) && is_named(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::io::Write;
+    use std::process::{Command as Process, Stdio};
+
+    use clap::{Command, CommandFactory, Parser};
+
+    use super::{CompletionsArgs, ROWS, row_of, script, with_values};
+    use crate::Arguments;
+
+    /// The candidates behind a line, the last word of which is begun.
+    fn candidates(line: &str) -> Vec<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let (at, mut command) = (words.len() - 1, with_values(Arguments::command()));
+        let found = clap_complete::engine::complete(&mut command, words, at, None).unwrap();
+        found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn values_are_completed_beside_commands_and_options() {
+        for (line, expected) in [
+            ("weir ctl dump-fl", "dump-flows"),
+            ("weir ctl --js", "--json"),
+            ("weir lab run cached-f", "cached-forwarding"),
+            ("weir lab show ports-t", "ports-tcp"),
+            ("weir lab run E", "E4"),
+            ("weir lab run E4 --dut linux-b", "linux-bridge"),
+            ("weir switch --port af_", "af_packet:"),
+            ("weir gen --port pc", "pcap:"),
+            ("weir switch --fail-mode st", "standalone"),
+            ("weir ctl set-frags re", "reassemble"),
+            ("weir ctl -O OpenFlow1", "OpenFlow13"),
+            ("weir ctl mod-port 1 no-fl", "no-flood"),
+            ("weir controller rou", "router"),
+            ("weir completions ba", "bash"),
+            ("weir lab run E4 --testbed mem", "memory"),
+        ] {
+            let found = candidates(line);
+            assert!(found.iter().any(|one| one == expected), "{line}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_of_an_argument() {
+        fn walk(command: &Command, words: &str, found: &mut Vec<usize>) {
+            let rows = command.get_arguments().filter_map(|arg| row_of(arg, words));
+            found.extend(rows);
+            for sub in command.get_subcommands() {
+                walk(sub, format!("{words} {}", sub.get_name()).trim_start(), found);
+            }
+        }
+        let mut found = Vec::new();
+        walk(&Arguments::command(), "", &mut found);
+        let missing = ROWS.iter().enumerate().filter(|(row, _)| !found.contains(row));
+        let missing: Vec<_> = missing.map(|(_, (of, name, _))| format!("{of} {name}")).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn values_of_options_are_taken() {
+        for (of, name, values) in ROWS.iter().filter(|(of, ..)| ["switch", "ctl"].contains(of)) {
+            let is_begun = |value: &String| value.ends_with(':');
+            for value in values().into_iter().filter(|value| !is_begun(value)) {
+                let line = ["weir", of, &format!("--{name}"), &value, "show"].map(str::to_owned);
+                let behind = if *of == "ctl" { 5 } else { 4 };
+                let outcome = Arguments::try_parse_from(&line[..behind]);
+                assert!(outcome.is_ok(), "{line:?}: {:?}", outcome.err());
+            }
+        }
+    }
+
+    #[test]
+    fn bash_reads_the_script_and_every_shell_has_one() {
+        for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+            let mut text = Vec::new();
+            script(&CompletionsArgs { shell: shell.to_owned() }, &mut text).unwrap();
+            assert!(String::from_utf8_lossy(&text).contains("_WEIR_COMPLETE"), "{shell}");
+            if shell == "bash" {
+                let mut bash =
+                    Process::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+                bash.stdin.take().unwrap().write_all(&text).unwrap();
+                assert!(bash.wait().unwrap().success(), "bash does not read the script");
+            }
+        }
+    }
+}
