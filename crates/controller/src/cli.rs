@@ -280,7 +280,7 @@ fn run_until_signal(controller: Controller, report: StatusWriter) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use super::{ControllerArgs, StatusWriter};
+    use super::{AppConfig, ControllerArgs, StatusWriter, app_help};
     use crate::apps::AppName;
     use clap::Parser;
     use cluster::Sharing;
