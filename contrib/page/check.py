@@ -9,6 +9,7 @@ Each check prints a line; the last line has the totals.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,8 +55,9 @@ class Net:
             self.close()
             raise
 
-    def ping(self):
-        words = ["ip", "netns", "exec", self.names[0], "ping", "-c", "2", "-W", "2", "10.99.0.2"]
+    def ping(self, every_s=1):
+        words = ["ip", "netns", "exec", self.names[0], "ping", "-c", "2" if every_s == 1 else "200",
+                 "-i", str(every_s), "-W", "2", "10.99.0.2"]
         return subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def close(self):
@@ -74,6 +76,7 @@ class Run:
 
     def __init__(self, weir, folder, config):
         self.processes = []
+        self.weir, self.folder = weir, folder
         self.page = free_port()
         openflow = free_port()
         log = open(os.path.join(folder, "controller.log"), "wb")
@@ -97,6 +100,10 @@ class Run:
     def json(self, path):
         with urllib.request.urlopen(self.address + path, timeout=20) as reply:
             return json.load(reply)
+
+    def ctl(self, bridge, *words):
+        line = [self.weir, "ctl", "--control", f"{self.folder}/switch.ctl", "--bridge", bridge]
+        return subprocess.run([*line, *words], check=True, capture_output=True, text=True).stdout
 
     def close(self):
         for process in reversed(self.processes):
@@ -135,14 +142,21 @@ def small(checks, browser, weir, folder, pictures):
         checks.check("hosts that speak show", lambda: wait(
             "hosts", lambda: net.ping() and browser.run(
                 "return document.querySelectorAll('#nodes .host').length === 2")))
+        checks.check("links show the ports at their ends and their load", lambda: _loads(browser, net))
+        checks.check("a link that fails stays, in red, and comes back", lambda: _fails(browser, run))
         checks.check("a click on a switch shows its ports", lambda: _ports(browser))
+        checks.check("two ports need no scroll bar", lambda: _fits(browser))
         checks.check("the flow table has what REST says", lambda: _flows(browser, run))
+        checks.check("flow entries read as weir ctl prints them", lambda: _texts(browser, run))
         checks.check("a flow entry is added, and its packets count", lambda: _add(browser, net))
         checks.check("the search narrows", lambda: _search(browser))
         checks.check("a refused entry says the switch's error", lambda: _refused(browser))
         checks.check("a flow entry is deleted", lambda: _delete(browser, run))
         checks.check("a link that goes down is an event", lambda: _down(browser, net))
         checks.check("nothing is wider than the screen", lambda: _narrow(browser))
+        checks.check("a page that is opened late has the last events",
+                     lambda: _late(browser, run, net))
+        checks.check("a switch has one name", lambda: _named(browser))
         checks.check("the page complains of nothing", lambda: _quiet(browser))
         if pictures:
             wait("hosts", lambda: net.ping() and browser.run(
@@ -166,6 +180,54 @@ def _ports(browser):
         "node.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true}))")
     wait("ports of switch 2", lambda: browser.run("return state.selected").endswith("2")
          and browser.run("return document.querySelectorAll('#table tbody tr').length") == 2)
+
+
+def _loads(browser, net):
+    texts = lambda kind: browser.run(
+        f"return [...document.querySelectorAll('#edges text.{kind}')].map((one) => one.textContent)")
+    ports = sorted(texts("port"))
+    assert ports == ["1", "1", "2", "2"], f"the ports of the links are {ports}"
+    wait("a load", lambda: net.ping(0.01) and all("b/s" in text for text in texts("load")))
+
+
+def _fails(browser, run):
+    failed = lambda: browser.run("return document.querySelectorAll('#edges line.failed').length")
+    run.ctl("s2", "mod-port", "1", "down")
+    wait("a link in red", lambda: failed() == 1)
+    colour = browser.run("return getComputedStyle(document.querySelector('line.failed')).stroke")
+    assert colour == "rgb(179, 38, 30)", colour
+    run.ctl("s2", "mod-port", "1", "up")
+    wait("the link again", lambda: failed() == 0 and browser.run(
+        "return document.querySelectorAll('#edges line:not(.to-host)').length === 2"))
+
+
+def _fits(browser):
+    wide = browser.run("const table = document.getElementById('table');"
+                       "return table.scrollWidth - table.clientWidth")
+    assert wide == 0, f"the table is {wide} pixels wider than its place"
+
+
+def _texts(browser, run):
+    lines = [line for line in run.ctl("s2", "dump-flows").splitlines() if "n_packets=" in line]
+    rules = sorted(line.rsplit(" ", 2)[-2:] for line in lines)
+    rules = [(re.sub(r"^priority=\d+,?", "", rule) or "any", does.removeprefix("actions=")) for rule, does in rules]
+    cells = browser.run(
+        "return [...document.querySelectorAll('#table tbody tr')].map((row) =>"
+        " [...row.querySelectorAll('.code')].map((cell) => cell.innerText.replace(/\\s/g, '')))")
+    shown = sorted(tuple(row) for row in cells)
+    assert shown == sorted(rules), f"{shown} in place of {sorted(rules)}"
+
+
+def _late(browser, run, net):
+    wait("page", lambda: _opened(browser, run.address))
+    wait("events", lambda: "switch 1 is ready" in browser.text("#events")
+         and f"({net.devices[1]}) is down" in browser.text("#events"))
+
+
+def _named(browser):
+    wait("names", lambda: browser.run("return document.body.innerText").count("switch 2") > 0)
+    shown = browser.run("return document.body.innerText.match(/\\b0{8}[0-9a-f]{8}\\b/g)")
+    assert not shown, f"datapath ids {shown}"
 
 
 def _tab(browser, name):

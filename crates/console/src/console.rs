@@ -99,11 +99,6 @@ impl Console {
         self.state.is_screen_on
     }
 
-    /// Switches the live page on or off.
-    pub(crate) fn set_screen(&mut self, is_on: bool) {
-        self.state.is_screen_on = is_on;
-    }
-
     /// The commands of a script, all known to be right.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ impl LoadArgs {
         if self.json {
             writeln!(out, "{}", report.json())?;
         } else {
-            write!(out, "{}", report.text())?;
+            write!(out, "{}", report.text(::terminal::width()))?;
         }
         Ok(exit_code(load, &report))
     }

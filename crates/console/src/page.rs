@@ -13,11 +13,11 @@ mod range;
 mod sequence;
 mod stats;
 mod streams;
-mod table;
 mod xstats;
 
 use std::collections::VecDeque;
 
+use ::terminal::{Table, wrap};
 use generator::statistics::{PortStatistics, SessionStatistics};
 
 use netdev::{PortCounters, PortInfo};
@@ -87,47 +87,37 @@ const LOG_LINES: usize = 19;
 
 fn log(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Log")];
-    let log: Vec<String> = input.log.iter().flat_map(|line| wrapped(line, input.width)).collect();
+    let log: Vec<String> = input.log.iter().flat_map(|line| wrap(line, input.width, "")).collect();
     let skipped = log.len().saturating_sub(LOG_LINES);
     lines.extend(log.into_iter().skip(skipped));
     if input.log.is_empty() {
-        lines.push("nothing was told".to_owned());
+        lines.push("no messages yet".to_owned());
     }
     lines
-}
-
-/// A line in pieces of at most `width` columns, broken at blanks where there are some.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut pieces = vec![String::new()];
-    let mut taken = 0;
-    for word in line.split_inclusive(' ') {
-        let len = word.chars().count();
-        if taken > 0 && taken + word.trim_end().chars().count() > width {
-            pieces.push(String::new());
-            taken = 0;
-        }
-        let mut rest: Vec<char> = word.chars().collect();
-        while rest.len() > width {
-            let more = rest.split_off(width);
-            pieces.push(rest.into_iter().collect());
-            pieces.push(String::new());
-            rest = more;
-        }
-        taken = if len > width { rest.len() } else { taken + len };
-        if let Some(last) = pieces.last_mut() {
-            last.extend(rest);
-        }
-    }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
 }
 
 fn threads(input: &PageInput<'_>) -> Vec<String> {
-    let mut lines = vec![title(input, "CPU"), format!("{:24} {:>8}", "Thread", "% of core")];
-    let line = |thread: &ThreadUse| format!("{:24} {:>8.1}", thread.name, thread.percent);
-    lines.extend(input.threads.iter().map(line));
+    let row = |thread: &ThreadUse| [thread.name.clone(), format!("{:.1}", thread.percent)];
+    let mut lines = vec![title(input, "CPU")];
+    lines.extend(table(input, ["Thread", "% of core"], input.threads.iter().map(row)));
     lines
+}
+
+/// The lines of a table, whose first column names the row.
+fn table<C: Into<String>>(
+    input: &PageInput<'_>,
+    heads: impl IntoIterator<Item = impl Into<String>>,
+    rows: impl IntoIterator<Item = impl IntoIterator<Item = C>>,
+) -> Vec<String> {
+    let mut table = Table::new(heads);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.plain(input.width)
+}
+
+/// The heads of a table with a column for each port.
+fn port_heads(input: &PageInput<'_>) -> Vec<String> {
+    let ports = (0..input.state.ports.len()).map(|port| format!("Port {port}"));
+    [String::new()].into_iter().chain(ports).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,7 @@
 //! Functions from statistics to text. Rates of the tables are means over the run, not those of its
 //! last second.
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, Table};
-use generator::probe::PROBE_LEN;
+use ::terminal::Table;
 use generator::profile::LAYER_1_OVERHEAD;
 use generator::receiver::StreamReport;
 use generator::statistics::{
@@ -75,11 +73,11 @@ impl RunReport<'_> {
         })
     }
 
-    /// The tables for people.
-    pub(crate) fn text(&self) -> String {
-        let mut text = self.port_table();
+    /// The tables for people, `width` columns wide.
+    pub(crate) fn text(&self, width: usize) -> String {
+        let mut text = self.port_table(width);
         if self.statistics.streams.iter().any(|stream| stream.probes > 0) {
-            text += &stream_table(&self.statistics.streams, self.statistics.floor.as_ref());
+            text += &stream_table(&self.statistics, width);
             text += &self.statistics.floor.as_ref().map(floor_text).unwrap_or_default();
         }
         for port in &self.statistics.ports {
@@ -106,11 +104,11 @@ impl RunReport<'_> {
         let mut text = String::new();
         let streams = &self.statistics.streams;
         for stream in streams.iter().filter(|stream| stream.unnumbered > 0) {
-            let StreamStatistics { port, name, unnumbered, sent, .. } = stream;
+            let StreamStatistics { port, name, unnumbered, sent, probe_size, .. } = stream;
             text += &format!(
                 "{unnumbered} of {sent} frames of stream {port} {name} had no room for number and \
-                 time stamp ({PROBE_LEN} bytes behind the headers): their loss, order and delay \
-                 are not known\n"
+                 time stamp: their loss, order and delay are not known; frames of {probe_size} \
+                 bytes have room\n"
             );
         }
         let is_idle = |port: &PortStatistics| port.tx.traffic.packets + port.tx.unsent == 0;
@@ -129,10 +127,10 @@ impl RunReport<'_> {
         text
     }
 
-    fn port_table(&self) -> String {
+    fn port_table(&self, width: usize) -> String {
         const HEADER: [&str; 8] =
             ["port", "", "packets", "Mpps", "Gbit/s, L1", "unsent", "late", "lost by port"];
-        let mut table = table(&HEADER);
+        let mut table = Table::new(HEADER).keys(2).left([0]);
         for port in &self.statistics.ports {
             let PortStatistics { port: number, name, tx, rx, .. } = port;
             let nothing = String::new;
@@ -148,10 +146,10 @@ impl RunReport<'_> {
                 let mut row = vec![name, side.to_owned()];
                 row.extend(self.traffic(traffic));
                 row.extend(counts);
-                table.add_row(row);
+                table.row(row);
             }
         }
-        format!("{table}\n")
+        format!("{}\n", table.boxed(width))
     }
 
     /// Packets, Mpps and Gbit/s at layer 1.
@@ -166,7 +164,7 @@ impl RunReport<'_> {
 }
 
 /// A row for each port at which a stream arrived, or one where it arrived nowhere.
-fn stream_table(streams: &[StreamStatistics], floor: Option<&DelayFloor>) -> String {
+fn stream_table(statistics: &SessionStatistics, width: usize) -> String {
     const HEADER: [&str; 12] = [
         "stream",
         "sent",
@@ -181,8 +179,8 @@ fn stream_table(streams: &[StreamStatistics], floor: Option<&DelayFloor>) -> Str
         "max, us",
         "jitter, us",
     ];
-    let mut table = table(&HEADER);
-    for stream in streams {
+    let mut table = Table::new(HEADER);
+    for stream in &statistics.streams {
         let lost = stream.lost.map_or_else(absent, |lost| lost.to_string());
         let share = stream.lost.filter(|_| stream.probes > 0);
         let share = share.map_or_else(absent, |lost| figure(percent(lost, stream.probes)));
@@ -190,15 +188,15 @@ fn stream_table(streams: &[StreamStatistics], floor: Option<&DelayFloor>) -> Str
         let mut own = [format!("{} {}", stream.port, stream.name), sent, lost, share].to_vec();
         for arrival in &stream.arrivals {
             own.push(arrival.port.to_string());
-            own.extend(delays(&arrival.report, floor));
-            table.add_row(std::mem::replace(&mut own, vec![String::new(); 4]));
+            own.extend(delays(&arrival.report, statistics.floor.as_ref()));
+            table.row(std::mem::replace(&mut own, vec![String::new(); 4]));
         }
         if stream.arrivals.is_empty() {
             own.resize_with(HEADER.len(), absent);
-            table.add_row(own);
+            table.row(own);
         }
     }
-    format!("{table}\n")
+    format!("{}\n", table.boxed(width))
 }
 
 /// A delay in microseconds with one decimal, marked where it is below the floor.
@@ -249,16 +247,6 @@ fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// A table whose first column is on the left and all others on the right.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(header.to_vec());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use generator::statistics::{
@@ -285,7 +273,7 @@ mod tests {
             assert_eq!(port[side]["l2_bps"], 1_024_000.0);
             assert_eq!(port[side]["l1_bps"], 1_344_000.0);
         }
-        assert!(report.text().contains("port 0 is down"), "{}", report.text());
+        assert!(report.text(80).contains("port 0 is down"), "{}", report.text(80));
     }
 
     #[test]
@@ -307,7 +295,7 @@ mod tests {
         let report = RunReport { statistics: &statistics, sending_s: 1.0, interrupted: None };
         let expected = "own floor 1.2 us (p50 of 1000 probes over a wire in memory; least 0.9 us), \
                     resolution 17 ns; * is below the floor\n";
-        assert!(report.text().contains(expected), "{}", report.text());
+        assert!(report.text(80).contains(expected), "{}", report.text(80));
         assert_eq!(report.json()["statistics"]["floor"]["resolution_ns"], 17.0);
     }
 
@@ -336,7 +324,7 @@ mod tests {
             let ports = vec![PortStatistics { tx, link_up: true, ..PortStatistics::default() }];
             let statistics =
                 SessionStatistics { ports, streams: vec![stream], ..SessionStatistics::default() };
-            RunReport { statistics: &statistics, sending_s: 1.0, interrupted }.text()
+            RunReport { statistics: &statistics, sending_s: 1.0, interrupted }.text(80)
         };
         assert!(text(9, 7, None).contains("7 of 9 frames"), "{}", text(9, 7, None));
         assert!(!text(9, 0, None).contains("room") && !text(9, 0, None).contains("nothing"));

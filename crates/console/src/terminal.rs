@@ -4,7 +4,7 @@
 //! The lowest rows are a scrolling region of their own (DECSTBM, ECMA-48 and DEC STD 070), in which
 //! the line editor and all messages stay; a thread draws the page above it between saving and
 //! restoring the cursor, each time in one write. So neither knows of the other. Text that does not
-//! fit below the page switches the page off, as in Pktgen.
+//! fit below the page has the whole terminal until the next line.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,6 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use signal_hook::consts::{SIGHUP, SIGTERM};
-use terminal_size::{Height, Width, terminal_size};
 
 use crate::console::Console;
 use crate::page::WIDTH;
@@ -40,10 +39,8 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// Columns and rows of the terminal.
 fn size() -> (usize, u16) {
-    match terminal_size() {
-        Some((Width(width), Height(height))) => (width.into(), height),
-        None => (WIDTH, 24),
-    }
+    let (width, rows) = ::terminal::size().unwrap_or((WIDTH, 24));
+    (width, u16::try_from(rows).unwrap_or(u16::MAX))
 }
 
 /// One write of all bytes, so that it cannot mix with what the line editor writes. A terminal that
@@ -58,16 +55,21 @@ struct Screen {
     /// Rows of the terminal for which the scrolling region was set; 0 where there is none.
     rows: u16,
     has_colour: bool,
+    /// Whether a long text has the terminal, until the next line.
+    is_paused: bool,
 }
 
 impl Screen {
     fn new() -> Self {
         let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { rows: 0, has_colour }
+        Self { rows: 0, has_colour, is_paused: false }
     }
 
     /// Draws the page, or takes the screen down where it is off.
     fn draw(&mut self, console: &mut Console) {
+        if self.is_paused {
+            return;
+        }
         let (width, rows) = size();
         if !console.is_screen_on() || rows <= ROWS_BELOW + 1 {
             self.leave();
@@ -93,6 +95,21 @@ impl Screen {
         }
         text += "\x1b8";
         write(&text);
+    }
+
+    /// Leaves the terminal to a long text; whether the page was there.
+    fn pause(&mut self) -> bool {
+        let was_there = self.rows != 0;
+        self.leave();
+        self.is_paused |= was_there;
+        was_there
+    }
+
+    /// Draws the page again after a long text.
+    fn resume(&mut self, console: &mut Console) {
+        if std::mem::take(&mut self.is_paused) {
+            self.draw(console);
+        }
     }
 
     /// Gives the whole terminal back to the line editor.
@@ -171,7 +188,6 @@ impl Drop for Painter {
 
 struct TerminalOutput<'a> {
     painter: &'a Painter,
-    runner: &'a Runner,
 }
 
 impl Output for TerminalOutput<'_> {
@@ -180,11 +196,10 @@ impl Output for TerminalOutput<'_> {
             write(&format!("{text}\n"));
             return;
         }
-        let mut console = self.runner.console();
-        let was_on = console.is_screen_on();
-        console.set_screen(false);
-        lock(&self.painter.screen).leave();
-        let hint = if was_on { "(the page is off; on shows it again)\n" } else { "" };
+        let hint = match lock(&self.painter.screen).pause() {
+            true => "(the page comes back with the next line, also an empty one)\n",
+            false => "",
+        };
         write(&format!("{text}\n{hint}"));
     }
 
@@ -218,6 +233,7 @@ impl Output for TerminalOutput<'_> {
 /// Completion for the line editor: the words that fit in place of the one before the cursor.
 struct WordHelper {
     ports: usize,
+    screen: Arc<Mutex<Screen>>,
 }
 
 impl Completer for WordHelper {
@@ -234,6 +250,12 @@ impl Completer for WordHelper {
         if let [only] = &mut found[..] {
             only.push(' ');
         }
+        // The editor lists them, each in as many columns as the longest.
+        let longest = found.iter().map(String::len).max().unwrap_or(0) + 2;
+        let in_a_row = (size().0 / longest).max(1);
+        if found.len() > 1 && found.len().div_ceil(in_a_row) >= usize::from(ROWS_BELOW) {
+            lock(&self.screen).pause();
+        }
         Ok((start, found))
     }
 }
@@ -248,14 +270,15 @@ impl Helper for WordHelper {}
 
 type LineEditor = Editor<WordHelper, DefaultHistory>;
 
-fn editor(ports: usize) -> rustyline::Result<LineEditor> {
+fn editor(ports: usize, screen: Arc<Mutex<Screen>>) -> rustyline::Result<LineEditor> {
     let config = Config::builder()
         .completion_type(CompletionType::List)
+        .completion_show_all_if_ambiguous(true)
         .auto_add_history(true)
         .max_history_size(1_000)?
         .build();
     let mut editor = Editor::with_config(config)?;
-    editor.set_helper(Some(WordHelper { ports }));
+    editor.set_helper(Some(WordHelper { ports, screen }));
     Ok(editor)
 }
 
@@ -265,16 +288,20 @@ fn editor(ports: usize) -> rustyline::Result<LineEditor> {
 /// # Errors
 /// When the terminal cannot be used or no thread can be started.
 pub(crate) fn run(runner: &Runner) -> anyhow::Result<()> {
-    let mut editor = editor(runner.console().count())?;
     {
         let painter = Painter::start(runner)?;
-        let mut output = TerminalOutput { painter: &painter, runner };
+        let mut editor = editor(runner.console().count(), Arc::clone(&painter.screen))?;
+        let mut output = TerminalOutput { painter: &painter };
         loop {
             // The terminal sends a signal where Ctrl-C comes between two lines.
             let line = match runner.take_interrupt() {
                 true => Err(ReadlineError::Interrupted),
                 false => editor.readline("weir gen> "),
             };
+            if line.is_ok() {
+                let mut console = runner.console();
+                lock(&painter.screen).resume(&mut console);
+            }
             let next = match line {
                 Ok(line) => runner.line(&line, &mut output).0,
                 Err(ReadlineError::Interrupted) => Next::Interrupted,

@@ -14,6 +14,8 @@ mod sequence;
 
 use std::collections::BTreeSet;
 
+use openflow::text::nearest;
+
 use self::row::WordRow;
 use crate::effect::{Effect, Values};
 use crate::form::{self, FormValue, Mismatch, Token};
@@ -138,24 +140,23 @@ fn error(line: &str, tokens: &[Token<'_>], mismatches: &[Mismatch]) -> LineError
         (Some(token), _) => format!("{:?} cannot stand here", token.text),
     };
     let list: Vec<&str> = allowed.into_iter().collect();
+    // The nearest word comes first: a terminal has room for little more.
+    let near = token.and_then(|token| similar(token.text, &list));
+    let hint = near.map_or("; ".to_owned(), |word| format!("; did you mean {word}? "));
     reason += &match (list.is_empty(), depth) {
         (true, _) => "; the line ends before it".to_owned(),
         // There are too many commands for one line.
-        (false, 0) => format!("; {}", nearest(tokens.first().map_or("", |t| t.text), &list)),
-        (false, _) => format!("; allowed: {}", list.join(", ")),
+        (false, 0) => hint + "help lists all commands",
+        (false, _) => format!("{hint}allowed: {}", list.join(", ")),
     };
     LineError { column, reason }
 }
 
-/// The words that look most like the one that was written, or the way to the list of all.
-fn nearest(text: &str, words: &[&str]) -> String {
-    let head: String = text.chars().take(2).collect();
-    let near: Vec<&str> =
-        words.iter().copied().filter(|word| !head.is_empty() && word.starts_with(&head)).collect();
-    match near.is_empty() {
-        true => format!("allowed: {}", words.join(", ")),
-        false => format!("perhaps {}; help lists all commands", near.join(", ")),
-    }
+/// The word that was probably meant: the nearest by its letters, or the first that begins alike.
+fn similar<'w>(text: &str, words: &[&'w str]) -> Option<&'w str> {
+    // Kinds of values are described in several words.
+    let words = || words.iter().copied().filter(|word| !word.contains(' '));
+    nearest(text, words()).or_else(|| words().find(|word| word.starts_with(text)))
 }
 
 /// The words that may stand in place of the last word of `line`, which may be a part of a word or

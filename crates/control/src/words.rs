@@ -25,10 +25,12 @@ pub enum ControlCommand {
     Openflow,
     /// The way of one packet through the tables.
     Trace {
-        /// The port that the packet comes in by.
-        in_port: u32,
-        /// The frame in hex digits, or a match that it is to meet.
-        frame: String,
+        /// A match that the packet is to meet, with `in_port`; or its port alone, by number or
+        /// name.
+        packet: String,
+        /// The frame in hex digits, or a match without `in_port`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        frame: Option<String>,
     },
     /// The ports of the bridge: their devices, places and remarks.
     Ports,
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn requests_read_as_they_are_written() {
-        let command = ControlCommand::Trace { in_port: 7, frame: "ip".into() };
+        let command = ControlCommand::Trace { packet: "7".into(), frame: Some("ip".into()) };
         let request = ControlRequest { json: true, bridge: Some("br1".into()), command };
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(serde_json::from_str::<ControlRequest>(&text).unwrap(), request);

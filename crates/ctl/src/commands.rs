@@ -9,7 +9,8 @@ use clap::Subcommand;
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::{
-    echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug, settings, tables,
+    counters, echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug,
+    settings, tables,
 };
 
 macro_rules! commands {
@@ -97,7 +98,7 @@ commands! {
     "Weir's own switch":
     own::Trace,
     own::DumpMacs,
-    own::Counters,
+    counters::Counters,
     own::Workers,
     own::Caches,
     replug::Ports,

@@ -32,6 +32,11 @@ impl<'a> Out<'a> {
         self.is_terminal && !self.json
     }
 
+    /// Columns of a text: those of the terminal; others get lines as long as they are.
+    pub(super) fn width(&self) -> usize {
+        if self.is_terminal { terminal::width() } else { usize::MAX }
+    }
+
     pub(super) fn is_json(&self) -> bool {
         self.json
     }

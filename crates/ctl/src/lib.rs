@@ -10,7 +10,7 @@
 mod address;
 mod commands;
 mod context;
-mod describe;
+mod counters;
 mod echo;
 mod failure;
 mod flow_file;

@@ -4,10 +4,10 @@ use clap::Args;
 use openflow::message::{AsyncConfig, SwitchConfig};
 use openflow::text::format_packet_in;
 use openflow::{Message, Version, Xid};
+use packet::describe;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::context::{CommandContext, Execute, Out};
-use super::describe::describe;
 use super::failure::Failure;
 use super::session::{Session, odd, refusal};
 use super::value;

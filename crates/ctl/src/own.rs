@@ -92,19 +92,20 @@ impl Execute for ListBridges {
 /// The way of one packet through the tables; nothing is sent and nothing is counted
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
+  weir ctl trace in_port=eth1,tcp,nw_dst=10.0.0.1,tp_dst=80
   weir ctl trace 1 tcp,nw_dst=10.0.0.1,tp_dst=80
-  weir ctl trace 1 ffffffffffff02000000001188b50001")]
+  weir ctl trace eth1 ffffffffffff02000000001188b50001")]
 pub(super) struct Trace {
-    /// The port that the packet comes in by
-    in_port: u32,
-    /// The frame in hex digits, or a match that it is to meet, for example tcp,tp_dst=80
-    frame: String,
+    /// A match that the packet is to meet, with in_port=PORT; or the port alone, by number or name
+    packet: String,
+    /// After a port: the packet as a match, for example tcp,tp_dst=80, or in hex digits
+    frame: Option<String>,
 }
 
 impl Execute for Trace {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
-        let Self { in_port, frame } = self;
-        socket::ask(context, ControlCommand::Trace { in_port, frame }).await
+        let Self { packet, frame } = self;
+        socket::ask(context, ControlCommand::Trace { packet, frame }).await
     }
 }
 
@@ -150,16 +151,5 @@ impl Execute for DumpMacs {
             context.out.record(" port  VLAN  MAC                Age", || Value::Null)?;
         }
         socket::ask(context, ControlCommand::Macs).await
-    }
-}
-
-/// Every counter and drop reason by name
-#[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  weir ctl --json counters")]
-pub(super) struct Counters {}
-
-impl Execute for Counters {
-    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
-        socket::ask(context, ControlCommand::Counters).await
     }
 }

@@ -25,6 +25,19 @@ pub struct Trace {
     pub verdicts: Vec<Verdict>,
 }
 
+impl Trace {
+    /// Whether the last entry on the way has no actions, as one with `actions=drop`: then the
+    /// packet is dropped on purpose, and not for want of an output.
+    #[must_use]
+    pub fn ends_in_drop_entry(&self) -> bool {
+        let entries = self.steps.iter().filter(|step| step.text.starts_with("table "));
+        let ends = |step: &TraceStep| {
+            [" drop", " clear_actions"].iter().any(|end| step.text.ends_with(end))
+        };
+        entries.last().is_some_and(ends)
+    }
+}
+
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.steps {

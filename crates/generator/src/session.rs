@@ -246,6 +246,8 @@ struct LoadedStream {
     has_probes: bool,
     /// Whether each frame that has room carries one.
     wants_probes: bool,
+    /// The shortest frame with room for one, FCS included.
+    probe_size: u32,
     /// Whether nothing ever starts it: neither its port nor a stream before it.
     never_starts: bool,
     /// Options of the account of its frames where they arrive.

@@ -170,6 +170,8 @@ pub struct StreamStatistics {
     /// Frames that left without them, though the stream has them: they were too
     /// short. Their loss, order and delay are not known.
     pub unnumbered: u64,
+    /// The size from which on its frames have room for them, FCS included.
+    pub probe_size: u32,
     /// Frames that were due and never left.
     pub unsent: u64,
     /// Those of them that were due while the port's link was down, where its streams outlast that.

@@ -411,6 +411,14 @@ fn least_size(stack: &HeaderStack) -> u32 {
     stack.headers_len() as u32 + FCS_LEN
 }
 
+/// The shortest frame of a stream that has room for number and time stamp, FCS included.
+///
+/// # Errors
+/// The stream's headers are wrong.
+pub(crate) fn probe_size(spec: &StreamSpec) -> Result<u32, StackError> {
+    Ok(least_size(&headers(spec, [0; 6])?) + PROBE_LEN as u32)
+}
+
 /// Whether frames of a size have number and time stamp.
 fn has_room(spec: &StreamSpec, least: u32, size: u32) -> bool {
     spec.probe && (size - least) as usize >= PROBE_LEN

@@ -269,13 +269,6 @@ fn shown(path: &Path) -> String {
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
 
-/// Columns of the terminal; a pipe gets a fixed width.
-fn terminal_width() -> Option<u16> {
-    const PIPE: u16 = 180;
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    Some(size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(PIPE))
-}
-
 #[cfg(test)]
 mod tests {
     use super::write_whole;

@@ -29,7 +29,7 @@ use crate::results::Results;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultsForm {
     /// Tables for a terminal of that many columns.
-    Terminal(u16),
+    Terminal(usize),
     /// Tables for a README or an issue.
     Markdown,
     /// A line for each sample, with its conditions.

@@ -2,20 +2,17 @@
 
 use std::io::{self, Write};
 
-use comfy_table::Table;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
 use openflow::{DatapathId, MacAddr};
 use serde_json::{Value, json};
+use terminal::Table;
 
 use crate::echo::EchoCount;
 use crate::plan::PlannedEnd;
 use crate::state::NetworkState;
 
-/// A table with these columns.
-pub(crate) fn table(columns: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(columns.to_vec());
-    table
+/// A table of texts, for the terminal.
+pub(crate) fn table(table: &Table) -> String {
+    table.boxed(terminal::width())
 }
 
 /// One JSON value on a line.
@@ -61,16 +58,16 @@ pub(crate) fn network(out: &mut dyn Write, network: &NetworkState) -> io::Result
         });
         links.collect::<Vec<_>>().join(", ")
     };
-    let mut nodes = table(&["name", "what", "address", "links"]);
+    let mut nodes = Table::new(["name", "what", "address", "links"]).left(0..4);
     for switch in &plan.switches {
         let dpid = DatapathId(switch.dpid).to_string();
-        nodes.add_row([switch.name.clone(), "switch".into(), dpid, links_of(&switch.name)]);
+        nodes.row([switch.name.clone(), "switch".to_owned(), dpid, links_of(&switch.name)]);
     }
     for host in &plan.hosts {
         let address = format!("{} {}", host.address(), MacAddr(host.mac));
-        nodes.add_row([host.name.clone(), "host".into(), address, links_of(&host.name)]);
+        nodes.row([host.name.clone(), "host".to_owned(), address, links_of(&host.name)]);
     }
-    writeln!(out, "{nodes}")?;
+    writeln!(out, "{}", table(&nodes))?;
     writeln!(out, "weir ctl --control {} --bridge SWITCH", network.control.display())
 }
 
@@ -82,7 +79,7 @@ pub(crate) fn pings(
 ) -> io::Result<()> {
     let mut columns = vec!["from \\ to"];
     columns.extend(names.iter().map(String::as_str));
-    let mut cells = table(&columns);
+    let mut cells = Table::new(columns);
     for (name, row) in names.iter().zip(rows) {
         let cell = |cell: &Option<EchoCount>| match cell {
             None => String::new(),
@@ -93,10 +90,10 @@ pub(crate) fn pings(
         };
         let mut line = vec![name.clone()];
         line.extend(row.iter().map(cell));
-        cells.add_row(line);
+        cells.row(line);
     }
     let (sent, received) = total(rows);
-    writeln!(out, "{cells}\n{received} of {sent} echo requests were answered")
+    writeln!(out, "{}\n{received} of {sent} echo requests were answered", table(&cells))
 }
 
 /// The hosts that reached each other, as JSON.

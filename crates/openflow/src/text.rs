@@ -30,6 +30,7 @@ pub use notice::format_packet_in;
 pub use ports::PortNames;
 pub use reply::{format_port_desc, format_property, format_reply};
 pub use value::{format_field, format_value, parse_number, parse_port, parse_value};
+pub use words::nearest;
 
 use std::fmt;
 

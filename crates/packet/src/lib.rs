@@ -34,6 +34,7 @@
 mod buf;
 pub mod build;
 pub mod checksum;
+mod describe;
 mod extract;
 mod frame_checksums;
 pub mod header;
@@ -48,6 +49,7 @@ mod view;
 pub use buf::{
     Batch, Block, ExternalBuf, ExternalOwner, FRAME_CAPACITY, HEADROOM, PacketBuf, Pool,
 };
+pub use describe::describe;
 pub use extract::{Meta, extract};
 pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use key::{FlowKey, KeySlot, WORDS};

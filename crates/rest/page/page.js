@@ -5,6 +5,8 @@
 
 const POLL_PORTS_MS = 1000, POLL_FLOWS_MS = 2000, POLL_NETWORK_MS = 5000;
 const SPARK_POINTS = 60, ROWS_MAX = 500, EVENTS_MAX = 300, MANY_NODES = 60;
+// So long a link that has failed is shown in red.
+const FAILED_MS = 30000;
 // Below this scale of the map its nodes do not become smaller any more.
 const LEAST_SCALE = 0.34;
 // So far from a node a finger still means it, in pixels.
@@ -18,7 +20,7 @@ const state = {
   selected: null, tab: "ports",
   history: new Map(),       // "dpid/port" -> {at, rx, tx, points: [[rx_bps, tx_bps]..]}
   counts: new Map(),        // key of a flow entry -> {at, packets, rate}
-  flows: [], token: sessionStorage.getItem("weir-token"),
+  flows: [], seen: new Set(), token: sessionStorage.getItem("weir-token"),
 };
 
 // ---- asking -------------------------------------------------------------------------------------
@@ -86,6 +88,8 @@ function svg(name, attributes = {}) {
 }
 
 const short = (dpid) => dpid.replace(/^0+(?=.)/, "");
+// A text in which each switch has the name that it has everywhere on the page.
+const named = (text) => text.replace(/\b[0-9a-f]{16}\b/g, short);
 const whole = new Intl.NumberFormat("en");
 
 function rate(value, unit) {
@@ -95,10 +99,9 @@ function rate(value, unit) {
   return `${(value / size).toFixed(size === 1 ? 0 : 2)} ${prefix}${unit}`;
 }
 
-const fields = (match) => Object.entries(match || {}).map(([key, value]) => `${key}=${value}`);
-
-// Words that stay whole where the line is long enough.
-function words(list, nothing) {
+// A text of words with commas between, which stay whole where the line is long enough.
+function words(text, nothing) {
+  const list = text ? text.split(",") : [];
   const parts = document.createDocumentFragment();
   list.forEach((word, index) => {
     parts.append(element("span", { class: "word" }, index + 1 < list.length ? `${word},` : word), " ");
@@ -129,14 +132,28 @@ async function refreshNetwork() {
   state.links = links;
   state.hosts = hosts;
   $("total-switches").textContent = whole.format(switches.length);
-  $("total-links").textContent = whole.format(graph.both(links).length);
+  $("total-links").textContent = whole.format(graph.both(links).size);
   $("total-hosts").textContent = whole.format(hosts.length);
   $("nothing").hidden = switches.length > 0;
   listSwitches();
   graph.update();
+  refreshLoads();
   if (!state.switches.has(state.selected)) {
     select(state.switches.keys().next().value || null);
   }
+}
+
+// The rates of the links, where the network is small enough to ask all its switches.
+async function refreshLoads() {
+  if (state.switches.size > MANY_NODES) return;
+  const linked = new Set(state.links.map((link) => link.src.dpid));
+  if (state.tab === "ports") linked.delete(state.selected);
+  await Promise.all([...linked].map(async (dpid) => {
+    const counted = await stats("port", dpid).catch(() => []);
+    const now = performance.now();
+    for (const count of counted) remember(dpid, count, count, now);
+  }));
+  graph.loads();
 }
 
 function listSwitches() {
@@ -169,15 +186,32 @@ function select(dpid) {
 
 // The map: nodes repel each other, edges pull, until it is at rest; people move and zoom it.
 const graph = {
-  nodes: new Map(), edges: [], heat: 0, view: { x: 0, y: 0, k: 1 }, touched: false,
+  nodes: new Map(), edges: [], known: new Map(), failed: new Map(), heat: 0, view: { x: 0, y: 0, k: 1 }, touched: false,
 
+  // Each link once, whichever of its directions is known.
   both(links) {
     const seen = new Map();
     for (const { src, dst } of links) {
-      const ends = [`${src.dpid}/${src.port_no}`, `${dst.dpid}/${dst.port_no}`].sort();
-      seen.set(ends.join("-"), [src.dpid, dst.dpid, `${src.name} - ${dst.name}`]);
+      const ends = [src, dst].map((end) => ({ dpid: end.dpid, port: parseInt(end.port_no, 16), name: end.name }));
+      ends.sort((a, b) => `${a.dpid}/${a.port}` < `${b.dpid}/${b.port}` ? -1 : 1);
+      const key = ends.map((end) => `${end.dpid}/${end.port}`).join("-");
+      seen.set(key, { key, from: ends[0].dpid, to: ends[1].dpid, ends });
     }
-    return [...seen.values()];
+    return seen;
+  },
+
+  // The links, with those that have failed a short time ago.
+  links() {
+    const [now, links] = [performance.now(), this.both(state.links)];
+    for (const [key, link] of this.known) {
+      if (!links.has(key) && !this.failed.has(key)) this.failed.set(key, { ...link, failed: true, at: now });
+    }
+    this.known = links;
+    for (const [key, link] of this.failed) {
+      if (links.has(key) || now - link.at > FAILED_MS) this.failed.delete(key);
+    }
+    const both = [...links.values(), ...this.failed.values()];
+    return both.filter(({ from, to }) => this.nodes.has(from) && this.nodes.has(to));
   },
 
   update() {
@@ -203,12 +237,18 @@ const graph = {
       this.nodes.set(id, { ...what, id, x, y, dx: 0, dy: 0 });
       changed = true;
     }
-    const edges = this.both(state.links).filter(([a, b]) => this.nodes.has(a) && this.nodes.has(b));
-    for (const node of this.nodes.values()) if (node.near) edges.push([node.near, node.id, ""]);
-    const key = edges.map((edge) => edge.join()).join(";");
-    if (key !== this.edgeKey) { this.edgeKey = key; changed = true; }
+    const edges = this.links();
+    for (const node of this.nodes.values()) {
+      if (node.near) edges.push({ key: node.id, from: node.near, to: node.id, ends: [] });
+    }
+    const key = (list) => list.map((edge) => `${edge.key}${edge.failed ? "!" : ""}`).sort().join(";");
+    const [before, now] = [key(this.edges), key(edges)];
+    if (!changed && before === now) return this.names();
     this.edges = edges;
-    if (changed) { this.draw(); this.warm(1); } else this.names();
+    this.draw();
+    // A link that fails or comes back leaves the nodes where they are.
+    if (changed || before.replaceAll("!", "") !== now.replaceAll("!", "")) this.warm(1);
+    else this.place();
   },
 
   draw() {
@@ -222,13 +262,17 @@ const graph = {
       return group;
     });
     $("nodes").replaceChildren(...made);
-    this.lines = this.edges.map(([a, b, name]) => {
-      const line = svg("line", { class: this.nodes.get(b).kind === "host" ? "to-host" : "" });
-      line.append(svg("title"));
-      line.firstChild.textContent = name;
-      return line;
-    });
-    $("edges").replaceChildren(...this.lines);
+    for (const edge of this.edges) {
+      const kind = this.nodes.get(edge.to).kind === "host" ? "to-host" : edge.failed ? "failed" : "";
+      edge.line = svg("line", { class: kind });
+      edge.line.append(svg("title"));
+      // The ports at its ends, and its load between them.
+      edge.texts = edge.ends.map(() => svg("text", { class: "port" }));
+      edge.ends.forEach((end, index) => { edge.texts[index].textContent = end.port; });
+      if (edge.ends.length) edge.texts.push(svg("text", { class: edge.failed ? "load failed" : "load" }));
+    }
+    $("edges").replaceChildren(...this.edges.flatMap((edge) => [edge.line, ...edge.texts]));
+    this.loads();
     $("map").classList.toggle("many", this.nodes.size > MANY_NODES);
     this.names();
     this.mark();
@@ -237,9 +281,25 @@ const graph = {
   names() {
     for (const node of this.nodes.values()) {
       const [title, text] = [node.group.querySelector("title"), node.group.querySelector("text")];
-      const long = node.kind === "switch" ? `switch ${node.id}` : `host ${node.id} ${node.name}`;
+      const long = node.kind === "switch" ? `switch ${node.name}` : `host ${node.id} ${node.name}`;
       if (title.textContent !== long) title.textContent = long;
       if (text.textContent !== node.name) text.textContent = node.name;
+    }
+  },
+
+  // Writes the rate of each link at it: that of its busier direction.
+  loads() {
+    for (const { line, texts, ends, failed } of this.edges) {
+      if (!line || !ends.length) continue;
+      const rates = ends.map((end) => sent(end.dpid, end.port));
+      const most = Math.max(0, ...rates.filter((one) => one !== undefined));
+      const load = failed ? "failed" : most >= 1000 ? rate(most, "b/s") : "";
+      const ways = ends.map((end, index) =>
+        `switch ${short(end.dpid)} port ${end.port} (${end.name}) sends ${rate(rates[index], "b/s") || "nothing known"}`);
+      texts[2].textContent = load;
+      line.firstChild.textContent = (failed ? ["failed", ...ways] : ways).join("\n");
+      // From 10 kb/s on a tenfold load is one pixel more.
+      line.style.strokeWidth = failed ? "" : Math.min(6, 1 + Math.max(0, Math.log10(most / 1e4))).toFixed(1);
     }
   },
 
@@ -279,10 +339,11 @@ const graph = {
       }
       a.dx -= a.x * 0.012; a.dy -= a.y * 0.012;
     }
-    for (const [from, to] of this.edges) {
+    for (const { from, to } of this.edges) {
       const a = this.nodes.get(from), b = this.nodes.get(to);
       const x = b.x - a.x, y = b.y - a.y, long = Math.hypot(x, y) + 0.01;
-      const force = 0.08 * (long - (b.kind === "host" ? 34 : 62)) / long;
+      const rest = b.kind === "host" ? 34 : this.nodes.size > MANY_NODES ? 62 : 96;
+      const force = 0.08 * (long - rest) / long;
       a.dx += x * force; a.dy += y * force; b.dx -= x * force; b.dy -= y * force;
     }
     for (const node of nodes) {
@@ -298,11 +359,18 @@ const graph = {
     for (const node of this.nodes.values()) {
       node.group.setAttribute("transform", `translate(${node.x.toFixed(1)} ${node.y.toFixed(1)})`);
     }
-    this.edges.forEach(([from, to], index) => {
-      const a = this.nodes.get(from), b = this.nodes.get(to), line = this.lines[index];
+    for (const { from, to, line, texts } of this.edges) {
+      const a = this.nodes.get(from), b = this.nodes.get(to);
       line.setAttribute("x1", a.x.toFixed(1)); line.setAttribute("y1", a.y.toFixed(1));
       line.setAttribute("x2", b.x.toFixed(1)); line.setAttribute("y2", b.y.toFixed(1));
-    });
+      // Ports stand beside the line, just off the switches; the load is in the middle.
+      const x = b.x - a.x, y = b.y - a.y, long = Math.hypot(x, y) + 0.01;
+      [28 / long, 1 - 28 / long, 0.5].forEach((share, index) => {
+        if (!texts[index]) return;
+        texts[index].setAttribute("x", (a.x + share * x - 6 * y / long).toFixed(1));
+        texts[index].setAttribute("y", (a.y + share * y + 6 * x / long + 3).toFixed(1));
+      });
+    }
   },
 
   fit() {
@@ -436,8 +504,8 @@ function table(columns, rows, nothing) {
   }
   const head = element("tr", {}, ...columns.map(([name, kind]) => element("th", { class: kind || "" }, name)));
   const body = rows.map((row) => {
-    const cells = columns.map(([, kind, value]) => {
-      const cell = element("td", { class: kind || "" });
+    const cells = columns.map(([name, kind, value]) => {
+      const cell = element("td", { class: kind || "", "data-label": name });
       cell.append(value(row));
       return cell;
     });
@@ -475,10 +543,10 @@ async function askPorts(dpid) {
     ["Rates", "", ({ port }) => spark(state.history.get(`${dpid}/${port.port_no}`))],
     ["In", "number rx-word", ({ port }) => lastRate(dpid, port, 0)],
     ["Out", "number tx-word", ({ port }) => lastRate(dpid, port, 1)],
-    ["Packets in", "number wide-only", ({ count }) => whole.format(count.rx_packets || 0)],
-    ["Packets out", "number wide-only", ({ count }) => whole.format(count.tx_packets || 0)],
-    ["Dropped", "number wide-only", ({ count }) => whole.format((count.rx_dropped || 0) + (count.tx_dropped || 0))],
-    ["Errors", "number wide-only", ({ count }) => whole.format((count.rx_errors || 0) + (count.tx_errors || 0))],
+    ["Packets in", "number", ({ count }) => whole.format(count.rx_packets || 0)],
+    ["Packets out", "number", ({ count }) => whole.format(count.tx_packets || 0)],
+    ["Drops", "number", ({ count }) => whole.format((count.rx_dropped || 0) + (count.tx_dropped || 0))],
+    ["Errors", "number", ({ count }) => whole.format((count.rx_errors || 0) + (count.tx_errors || 0))],
   ], rows, "The switch has no ports.");
 }
 
@@ -502,6 +570,12 @@ function lastRate(dpid, port, side) {
   return point ? rate(point[side], "b/s") : "";
 }
 
+// Bits a second that leave by a port, where they are known.
+function sent(dpid, port) {
+  const point = (state.history.get(`${dpid}/${port}`) || { points: [] }).points.at(-1);
+  return point && point[1];
+}
+
 function spark(history) {
   const made = svg("svg", { class: "spark", viewBox: `0 0 ${SPARK_POINTS} 20`, preserveAspectRatio: "none" });
   const points = history ? history.points : [];
@@ -517,7 +591,7 @@ function spark(history) {
 }
 
 async function askFlows(dpid) {
-  const rows = await stats("flow", dpid);
+  const rows = await stats("flowtext", dpid);
   const now = performance.now();
   for (const row of rows) countFlow(dpid, row, now);
   state.flows = rows;
@@ -538,7 +612,7 @@ function countFlow(dpid, row, now) {
 
 function showFlows() {
   const wanted = $("search").value.trim().toLowerCase();
-  const text = (row) => `table=${row.table_id} priority=${row.priority} ${fields(row.match).join(" ")} ${row.actions.join(" ")} cookie=0x${Number(row.cookie).toString(16)}`;
+  const text = (row) => `table=${row.table_id} priority=${row.priority} ${row.text.match} ${row.text.actions} cookie=0x${Number(row.cookie).toString(16)}`;
   const found = state.flows.filter((row) => text(row).toLowerCase().includes(wanted));
   const rows = found.slice(0, ROWS_MAX);
   $("shown").textContent = rows.length < state.flows.length
@@ -547,12 +621,12 @@ function showFlows() {
   table([
     ["Table", "number", (row) => String(row.table_id)],
     ["Priority", "number", (row) => String(row.priority)],
-    ["Match", "code", (row) => words(fields(row.match), "any")],
-    ["Actions", "code", (row) => words(row.actions, "drop")],
+    ["Match", "code", (row) => words(row.text.match, "any")],
+    ["Actions", "code", (row) => words(row.text.actions, "drop")],
     ["Packets", "number", (row) => whole.format(row.packet_count)],
     ["Rate", "number", (row) => rate(row.rate, "pps")],
-    ["Bytes", "number wide-only", (row) => whole.format(row.byte_count)],
-    ["Age", "number wide-only", (row) => `${whole.format(row.duration_sec)} s`],
+    ["Bytes", "number", (row) => whole.format(row.byte_count)],
+    ["Age", "number", (row) => `${whole.format(row.duration_sec)} s`],
     ["", "", (row) => element("button", {
       class: "remove", type: "button", title: "Delete this entry", onclick: () => removeFlow(row),
     }, "×")],
@@ -561,12 +635,12 @@ function showFlows() {
 }
 
 async function askGroups(dpid) {
-  const [described, counted] = await Promise.all([stats("groupdesc", dpid), stats("group", dpid)]);
+  const [described, counted] = await Promise.all([stats("grouptext", dpid), stats("group", dpid)]);
   const counts = new Map(counted.map((row) => [row.group_id, row]));
   return () => table([
     ["Group", "number", (row) => String(row.group_id)],
     ["Type", "", (row) => row.type],
-    ["Buckets", "code", (row) => row.buckets.map((bucket) => bucket.actions.join(", ") || "drop").join(" | ")],
+    ["Buckets", "code", (row) => row.text.join(" | ")],
     ["Packets", "number", (row) => whole.format((counts.get(row.group_id) || {}).packet_count || 0)],
     ["Bytes", "number", (row) => whole.format((counts.get(row.group_id) || {}).byte_count || 0)],
   ], described, "The switch has no groups.");
@@ -664,11 +738,16 @@ function live(on, text) {
   $("live").textContent = text || (on ? "live" : "no answer from the controller");
 }
 
-function log({ kind, text }) {
-  const time = new Date();
+function log({ kind, text, at_ms }) {
+  // A new connection brings the last events again.
+  const key = `${at_ms} ${text}`;
+  if (state.seen.has(key)) return;
+  state.seen.add(key);
+  if (state.seen.size > 2 * EVENTS_MAX) state.seen.delete(state.seen.values().next().value);
+  const time = new Date(at_ms);
   const line = element("li", { class: /down|error|gone/.test(kind) ? "bad" : "" },
     element("time", { datetime: time.toISOString() }, time.toTimeString().slice(0, 8)),
-    element("span", {}, text));
+    element("span", {}, named(text)));
   $("events").prepend(line);
   while ($("events").childElementCount > EVENTS_MAX) $("events").lastChild.remove();
 }

@@ -1,8 +1,8 @@
 //! The options of `weir controller` that are REST's.
 
+use crate::events::NetworkEvents;
 use crate::guard::Token;
 use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
-use crate::services::NetworkEvents;
 use crate::services::RestNetwork;
 use clap::Args;
 use controller::apps::{ManagedRouter, ManagedRouters};

@@ -1,10 +1,10 @@
 //! A controller's events as the page's: a kind, a switch, a line for people.
 
-use crate::services::{EventFeed, NetworkEvents, SeenEvent};
+use crate::events::{EventFeed, NetworkEvents, SeenEvent};
 use controller::{ControllerEvent, EventError, EventReceiver, Handle, HostEvent, LinkEvent};
 use controller::{SwitchPort, TopologyHost, TopologyLink};
 use openflow::PortNo;
-use openflow::port::{PortReason, PortState, PortStatus};
+use openflow::port::{PortConfig, PortReason, PortState, PortStatus};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -111,7 +111,9 @@ fn of_event(handle: &Handle, event: &ControllerEvent) -> Option<SeenEvent> {
 }
 
 fn is_down(status: &PortStatus) -> bool {
-    status.reason == PortReason::Delete || status.desc.state.contains(PortState::LINK_DOWN)
+    let port = &status.desc;
+    let is_off = port.config.contains(PortConfig::PORT_DOWN);
+    status.reason == PortReason::Delete || port.state.contains(PortState::LINK_DOWN) || is_off
 }
 
 fn of_port(status: &PortStatus) -> String {
@@ -127,7 +129,7 @@ fn of_port(status: &PortStatus) -> String {
 
 fn at(place: SwitchPort) -> String {
     let SwitchPort { dpid, port: PortNo(port) } = place;
-    format!("{dpid} port {port}")
+    format!("switch {dpid} port {port}")
 }
 
 fn of_link(link: &TopologyLink) -> String {

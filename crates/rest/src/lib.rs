@@ -17,6 +17,7 @@ pub mod cli;
 mod controller_events;
 mod controller_switches;
 mod datapath;
+mod events;
 mod firewall;
 mod guard;
 mod literal;
@@ -37,9 +38,8 @@ mod topology;
 mod words;
 
 pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
+pub use events::{EventFeed, NetworkEvents, SeenEvent};
 pub use guard::Token;
 pub use problem::Problem;
 pub use server::{Error, RestLimits, RestOptions, RestServer, start};
-pub use services::{
-    EventFeed, LinkEnd, NetworkEvents, NetworkMap, RestNetwork, SeenEvent, SeenHost,
-};
+pub use services::{LinkEnd, NetworkMap, RestNetwork, SeenHost};

@@ -19,7 +19,7 @@ pub(crate) fn rows() -> Vec<Row> {
     all
 }
 
-fn of_statistics() -> [Row; 19] {
+fn of_statistics() -> [Row; 21] {
     endpoints! {
         GET "/stats/switches" "Datapath ids of all switches" Body::None, true => stats::switches;
         GET "/stats/desc/{dpid}" "A switch's description" Body::None, true => stats::desc;
@@ -45,6 +45,10 @@ fn of_statistics() -> [Row; 19] {
         GET "/stats/group/{dpid}" "Counters of groups" Body::None, true => stats::group;
         GET "/stats/group/{dpid}/{group_id}" "Counters of a group" Body::None, true
             => stats::group;
+        GET "/stats/flowtext/{dpid}" "Flow entries, with `text` as `weir ctl` prints it" Body::None,
+            true => stats::flow_text;
+        GET "/stats/grouptext/{dpid}" "Groups, with `text` as `weir ctl` prints it" Body::None, true
+            => stats::group_text;
         GET "/stats/role/{dpid}" "This controller's role" Body::None, true => stats::role;
     }
 }

@@ -1,11 +1,12 @@
 //! The page for people: its files, which are part of the program, and the events that it follows.
 //!
 //! The page asks the endpoints that scripts ask too; only `/events` is its own, a stream of
-//! server-sent events (WHATWG HTML, section 9.2) with one JSON object each: `kind`, `dpid` (16 hex
-//! digits, or null) and `text` for people. It must never load anything from another host.
+//! server-sent events (WHATWG HTML, section 9.2) with one JSON object each: `at_ms` since 1970, `kind`,
+//! `dpid` (16 hex digits, or null) and `text` for people; the last ones come first. It must never load anything from another host.
 
+use crate::events::TimedEvent;
 use crate::problem::Problem;
-use crate::services::{SeenEvent, Services};
+use crate::services::Services;
 use axum::Router;
 use axum::extract::Extension;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -63,7 +64,7 @@ pub(crate) fn events(services: &Arc<Services>) -> Router {
 
 fn stream_events(services: &Services, client: &Client) -> Result<Response, Problem> {
     let Some(events) = &services.events else {
-        return Err(Problem::not_found("this controller tells no events"));
+        return Err(Problem::not_found("this controller has no events"));
     };
     if !client.may_stream(FOLLOWERS_MAX) {
         let words = format!("{FOLLOWERS_MAX} pages follow the events already");
@@ -80,15 +81,16 @@ fn stream_events(services: &Services, client: &Client) -> Result<Response, Probl
     Ok(Sse::new(events).into_response())
 }
 
-fn written(event: &SeenEvent) -> Event {
+fn written(TimedEvent { at_ms, event }: &TimedEvent) -> Event {
     let dpid = event.dpid.map(|dpid| dpid.to_string());
-    let body = json!({ "kind": event.kind, "dpid": dpid, "text": event.text });
+    let body = json!({ "at_ms": at_ms, "kind": event.kind, "dpid": dpid, "text": event.text });
     Event::default().data(body.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SeenEvent, files, written};
+    use super::{TimedEvent, files, written};
+    use crate::events::SeenEvent;
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
     use openflow::DatapathId;
@@ -123,7 +125,8 @@ mod tests {
     #[test]
     fn an_event_is_one_json_object() {
         let (dpid, text) = (Some(DatapathId(0x1f)), "port 3 \"eth0\"\nis down".to_owned());
-        let event = written(&SeenEvent { kind: "port-status", dpid, text });
+        let event = SeenEvent { kind: "port-status", dpid, text };
+        let event = written(&TimedEvent { at_ms: 7, event });
         let printed = format!("{event:?}");
         assert!(printed.contains(r"000000000000001f"), "{printed}");
         assert!(printed.contains(r"port-status"), "{printed}");

@@ -7,6 +7,7 @@
 
 use crate::body;
 use crate::datapath::RestFuture;
+use crate::events::EventHistory;
 use crate::guard::{Guard, Token};
 use crate::openapi;
 use crate::page;
@@ -267,11 +268,14 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     let listener = listen(options)?;
     let listening = |error| Error::Listen { address: options.listen.clone(), error };
     let address = listener.local_addr().map_err(listening)?;
+    let history = services.events.as_ref().map(|_| Arc::new(EventHistory::default()));
+    let feed = services.events.map(|events| events.follow());
+    let recorded = history.clone().zip(feed);
     let document = openapi::document(&all_rows(), options.token.is_some());
     let services = Arc::new(Services {
         datapaths: services.datapaths,
         map: services.map,
-        events: services.events,
+        events: history,
         routers: services.routers,
         router_turn: tokio::sync::Mutex::new(()),
         document: Arc::new(document),
@@ -285,7 +289,12 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
         head_bytes: HEAD_MAX,
         patience: options.limits.patience,
     };
-    let serve = move |listener| web::serve(listener, limits, TowerToHyperService::new(router));
+    let serve = move |listener| async move {
+        if let Some((history, feed)) = recorded {
+            tokio::spawn(async move { history.record(feed).await });
+        }
+        web::serve(listener, limits, TowerToHyperService::new(router)).await
+    };
     RestServer::start("rest", listener, serve).map_err(Error::Start)
 }
 

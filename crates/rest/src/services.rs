@@ -1,12 +1,12 @@
 //! Services that the endpoints share: the controller's switches and the map of its network.
 
 use crate::datapath::ServedSwitches;
+use crate::events::{EventHistory, NetworkEvents};
 use crate::rule_numbers::RuleNumbers;
 use controller::apps::ManagedRouters;
 use openflow::{DatapathId, MacAddr, PortNo};
 use serde_json::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::pin::Pin;
 use std::sync::Arc;
 
 /// A port of a switch.
@@ -39,29 +39,6 @@ pub trait NetworkMap: Send + Sync + 'static {
     fn hosts(&self) -> Vec<SeenHost>;
 }
 
-/// Something that has happened in the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenEvent {
-    /// Its kind, in lower case with hyphens: `switch-ready`, `port-status` and so on.
-    pub kind: &'static str,
-    /// The switch that it is about.
-    pub dpid: Option<DatapathId>,
-    /// Its line for people.
-    pub text: String,
-}
-
-/// The events of the network, from now on.
-pub trait NetworkEvents: Send + Sync + 'static {
-    /// A follower of its own, which never holds anything back.
-    fn follow(&self) -> Box<dyn EventFeed>;
-}
-
-/// One follower's events.
-pub trait EventFeed: Send {
-    /// The next one; none when the controller has ended. Dropping the wait loses no event.
-    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>>;
-}
-
 /// The network that is served.
 #[derive(Clone)]
 pub struct RestNetwork {
@@ -82,7 +59,7 @@ pub(crate) struct Services {
     /// The map, when something discovers the network.
     pub(crate) map: Option<Arc<dyn NetworkMap>>,
     /// The events, when there is a source of them.
-    pub(crate) events: Option<Arc<dyn NetworkEvents>>,
+    pub(crate) events: Option<Arc<EventHistory>>,
     /// The routers, when the controller has them.
     pub(crate) routers: Option<Arc<ManagedRouters>>,
     /// Held during a change of a router, so that changes come one after the other.

@@ -12,6 +12,7 @@ mod reload;
 mod sample;
 mod server;
 mod show;
+mod trace;
 mod workers;
 
 pub(crate) use reload::reload_on_hangup;

@@ -14,8 +14,9 @@ macro_rules! counters {
             $($(#[doc = $doc])+ $variant,)+
         }
 
-        /// Every row: the counter and its name.
-        pub const COUNTERS: &[(Counter, &str)] = &[$((Counter::$variant, $name),)+];
+        /// Every row: the counter, its name, and its meaning in a sentence.
+        pub const COUNTERS: &[(Counter, &str, &str)] =
+            &[$((Counter::$variant, $name, concat!($($doc),+)),)+];
     };
 }
 
@@ -122,9 +123,9 @@ impl Counters {
         self.values.get(counter as usize).map_or(0, |value| value.load(Ordering::Relaxed))
     }
 
-    /// Every counter by name, in the order of the rows.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        COUNTERS.iter().map(|(counter, name)| (*name, self.get(*counter)))
+    /// Every counter's name, value and meaning, in the order of the rows.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, u64, &'static str)> {
+        COUNTERS.iter().map(|(counter, name, help)| (*name, self.get(*counter), help.trim_start()))
     }
 }
 
@@ -137,9 +138,9 @@ mod tests {
     #[test]
     fn rows_stand_in_order_and_names_differ() {
         let mut names = HashSet::new();
-        for (index, (counter, name)) in COUNTERS.iter().enumerate() {
+        for (index, (counter, name, help)) in COUNTERS.iter().enumerate() {
             assert_eq!(*counter as usize, index);
-            assert!(names.insert(name));
+            assert!(names.insert(name) && help.ends_with('.'), "{name}: {help}");
         }
     }
 
@@ -149,6 +150,6 @@ mod tests {
         counters.add(Counter::PacketOut, 3);
         counters.bump(Counter::PacketOut);
         assert_eq!(counters.get(Counter::PacketOut), 4);
-        assert_eq!(counters.all().map(|(_, value)| value).sum::<u64>(), 4);
+        assert_eq!(counters.all().map(|(_, value, _)| value).sum::<u64>(), 4);
     }
 }

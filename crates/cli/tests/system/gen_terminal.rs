@@ -119,13 +119,20 @@ fn a_live_page_stands_above_the_line_that_is_edited() {
     console.line("\x1b[A\x1b[A\r");
     console.wait_for("<Range Page>");
     console.line("set all rat 7\r");
-    console.wait_for("error: column 9: \"rat\" cannot stand here");
-    // The help is longer than the rows below the page, so the page is switched off.
+    console.wait_for("error: column 9: \"rat\" cannot stand here; did you mean rate?");
+    // The help is longer than the rows below the page, and has the terminal until the next line.
     console.line("help\r");
     console.wait_for("\x1b[r");
-    console.wait_for("the page is off");
-    console.line("on\r");
+    console.wait_for("the page comes back with the next line");
+    console.line("\r");
     console.wait_for("\x1b[22;24r");
+    // So are all words that may follow; one tabulator lists them.
+    console.line("set all \t");
+    console.wait_for("\x1b[r");
+    console.wait_for("late_after");
+    console.press("rate 7\r");
+    console.wait_for("\x1b[22;24r");
+    console.wait_for("Forever /7%");
     console.line("quit\r");
     console.wait_for("\x1b[r");
     console.wait_for("<Stats Page>");
@@ -140,7 +147,7 @@ fn ctrl_c_stops_the_ports_with_a_report_and_then_ends() {
     console.wait_for("TL Single:0");
     console.line("\x03");
     console.wait_for("<Stats Page>");
-    console.wait_for("the page is off");
+    console.wait_for("the page comes back");
     console.line("\x03");
     console.wait_for("<Stats Page>");
     assert_eq!(console.child.wait().unwrap().code(), Some(0));

@@ -2,7 +2,7 @@
 
 use netdev::PortInfo;
 
-use super::{PageInput, table, title};
+use super::{PageInput, port_heads, table, title};
 use crate::state::packet::mac_text;
 use crate::state::{PortSettings, SendMode};
 
@@ -41,16 +41,13 @@ fn on(is_on: bool) -> String {
 
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Config")];
-    let names: Vec<String> =
-        (0..input.state.ports.len()).map(|port| format!("Port {port}")).collect();
-    let heads: Vec<&str> = [""].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let heads = port_heads(input);
     let row = |(label, value): &Row| {
         let ports = input.infos.iter().zip(&input.state.ports).zip(&input.statistics.ports);
         let cells = ports.map(|((info, settings), port)| value(info, settings, port.line_rate_bps));
-        std::iter::once((*label).to_owned()).chain(cells).collect()
+        std::iter::once((*label).to_owned()).chain(cells).collect::<Vec<_>>()
     };
-    let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
-    lines.extend(table::fitting(&heads, &rows, input.width));
+    lines.extend(table(input, heads, ROWS.iter().map(row)));
     for (port, info) in input.infos.iter().enumerate() {
         lines.extend(info.notes.iter().map(|note| format!("Port {port}: {note}")));
     }

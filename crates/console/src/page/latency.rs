@@ -22,10 +22,13 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         stream.arrivals.iter().filter_map(|arrival| row(stream, arrival, floor)).collect()
     };
     let rows: Vec<Vec<String>> = streams.iter().flat_map(arrivals).collect();
-    lines.extend(table::fitting(&HEADS, &rows, input.width));
-    let unnumbered: u64 = streams.iter().map(|stream| stream.unnumbered).sum();
-    if unnumbered > 0 {
-        lines.push(format!("{unnumbered} frames had no room for number and time stamp"));
+    lines.extend(table(input, HEADS, rows));
+    let short = streams.iter().filter(|stream| stream.unnumbered > 0);
+    let unnumbered: u64 = short.clone().map(|stream| stream.unnumbered).sum();
+    if let Some(size) = short.map(|stream| stream.probe_size).max() {
+        lines.push(format!(
+            "{unnumbered} frames had no room for number and time stamp; {size} bytes have"
+        ));
     }
     let without = streams.iter().filter(|stream| stream.lost.is_none()).count();
     if without > 0 {

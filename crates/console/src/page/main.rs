@@ -66,6 +66,8 @@ const ROWS: [Row; 20] = [
 
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let fitting = input.width.saturating_sub(LABEL + COLUMN) / COLUMN;
+    // The sum is what a narrow screen does without first.
+    let has_sum = fitting > 0;
     let shown = input.state.ports.iter().enumerate().skip(input.state.first_port);
     let columns: Vec<Column<'_>> = shown
         .take(fitting.max(1))
@@ -90,7 +92,7 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         for column in &columns {
             line += &format!("{:>COLUMN$}", value(column));
         }
-        if let Some(all) = all {
+        if let Some(all) = all.filter(|_| has_sum) {
             line += &format!("{:>COLUMN$}", all(&total));
         }
         lines.push(line);

@@ -15,7 +15,7 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         })
         .collect();
     if !rows.is_empty() {
-        lines.extend(table::fitting(&HEADS, &rows, input.width));
+        lines.extend(table(input, HEADS, rows));
     }
     for (port, settings) in ports() {
         let is_on = if settings.is_random_on { "on" } else { "off" };

@@ -30,13 +30,13 @@ pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
         })
         .collect();
     let heads = ["Seq", "Dst IP", "Src IP", "Port S/D", "Type", "VLAN", "Size"];
-    lines.extend(table::lines(&heads, &rows));
+    lines.extend(table(input, heads, rows));
     let macs: Vec<Vec<String>> = shown
         .map(|(slot, packet)| {
             let teid = if packet.has_gtpu() { packet.teid.to_string() } else { "-".to_owned() };
             vec![slot.to_string(), mac_text(packet.dst_mac), mac_text(packet.src_mac), teid]
         })
         .collect();
-    lines.extend(table::lines(&["Seq", "Dst MAC", "Src MAC", "GTP-U TEID"], &macs));
+    lines.extend(table(input, ["Seq", "Dst MAC", "Src MAC", "GTP-U TEID"], macs));
     lines
 }

@@ -2,7 +2,7 @@
 
 use generator::statistics::PortStatistics;
 
-use super::{PageInput, table, title};
+use super::{PageInput, port_heads, table, title};
 
 /// A row of the table: its label and the value of a port.
 type Row = (&'static str, fn(&PortStatistics) -> String);
@@ -33,14 +33,12 @@ fn microseconds(ns: u64) -> String {
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Stats")];
     let ports = &input.statistics.ports;
-    let names: Vec<String> = ports.iter().map(|port| format!("Port {}", port.port)).collect();
-    let heads: Vec<&str> = [""].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let heads = port_heads(input);
     let row = |(label, value): &Row| {
         let cells = ports.iter().map(value);
-        std::iter::once((*label).to_owned()).chain(cells).collect()
+        std::iter::once((*label).to_owned()).chain(cells).collect::<Vec<_>>()
     };
-    let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
-    lines.extend(table::fitting(&heads, &rows, input.width));
+    lines.extend(table(input, heads, ROWS.iter().map(row)));
     for port in ports {
         if let Some(stop) = &port.stopped {
             let (at_s, reason) = (stop.at_ns as f64 / 1e9, &stop.reason);

@@ -11,8 +11,7 @@ const HEADS: [&str; 9] =
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Streams")];
     let streams = &input.statistics.streams;
-    let rows: Vec<Vec<String>> = streams.iter().map(row).collect();
-    lines.extend(table::fitting(&HEADS, &rows, input.width));
+    lines.extend(table(input, HEADS, streams.iter().map(row)));
     if streams.iter().any(|stream| stream.lost.is_none()) {
         lines.push("- : frames without a sequence number (latency off, or no room)".to_owned());
     }

@@ -111,16 +111,6 @@ fn every_page_is_as_it_was() {
 }
 
 #[test]
-fn a_long_line_of_the_log_goes_on_below_and_is_not_cut() {
-    let line = format!("one {} two, three", "x".repeat(25));
-    let pieces = super::wrapped(&line, 10);
-    assert!(pieces.iter().all(|piece| piece.trim_end().chars().count() <= 10), "{pieces:?}");
-    assert_eq!(pieces.concat(), line);
-    assert_eq!(super::wrapped("one two", 80), ["one two"]);
-    assert!(super::wrapped("", 80).is_empty());
-}
-
-#[test]
 fn pages_of_two_ports_fit_a_terminal_of_80_by_24() {
     for name in PageName::ALL {
         let mut state = state(&[]);
@@ -149,15 +139,14 @@ fn a_narrow_screen_cuts_and_a_wide_one_has_more_ports() {
 #[test]
 fn the_latency_page_says_which_frames_are_not_in_it() {
     let line = |unnumbered| {
-        let stream =
-            StreamStatistics { unnumbered, lost: Some(0), sent: 9, ..StreamStatistics::default() };
+        let stream = StreamStatistics { unnumbered, probe_size: 72, ..StreamStatistics::default() };
         let statistics = SessionStatistics { streams: vec![stream], ..statistics() };
         let mut state = state(&[]);
         state.page = PageName::Latency;
         let lines = page(&state, &statistics, WIDTH);
         lines.into_iter().find(|line| line.contains("had no room"))
     };
-    let remark = "5 frames had no room for number and time stamp";
+    let remark = "5 frames had no room for number and time stamp; 72 bytes have";
     assert_eq!((line(5).as_deref(), line(0)), (Some(remark), None));
 }
 

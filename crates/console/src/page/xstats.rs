@@ -4,7 +4,7 @@
 use generator::statistics::PortStatistics;
 use netdev::PortCounters;
 
-use super::{PageInput, table, title};
+use super::{PageInput, port_heads, table, title};
 
 /// A row: its label, and the value of a port.
 type Row = (&'static str, fn(&PortCounters, &PortStatistics) -> u64);
@@ -26,14 +26,12 @@ const ROWS: [Row; 11] = [
 pub(super) fn lines(input: &PageInput<'_>) -> Vec<String> {
     let mut lines = vec![title(input, "Xstats")];
     let ports = &input.statistics.ports;
-    let names: Vec<String> = ports.iter().map(|port| format!("Port {}", port.port)).collect();
-    let heads: Vec<&str> = [""].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let heads = port_heads(input);
     let row = |(label, value): &Row| {
         let cells = input.counters.iter().zip(ports).map(|(counters, port)| value(counters, port));
         let cells = cells.map(|count| count.to_string());
-        std::iter::once((*label).to_owned()).chain(cells).collect()
+        std::iter::once((*label).to_owned()).chain(cells).collect::<Vec<_>>()
     };
-    let rows: Vec<Vec<String>> = ROWS.iter().map(row).collect();
-    lines.extend(table::fitting(&heads, &rows, input.width));
+    lines.extend(table(input, heads, ROWS.iter().map(row)));
     lines
 }

@@ -21,7 +21,7 @@ use crate::profile::{
 };
 use crate::receiver::ReceiverOptions;
 use crate::schedule::StreamSchedule;
-use crate::template::FrameMaker;
+use crate::template::{FrameMaker, probe_size};
 use crate::transmit::PortStream;
 
 impl Session {
@@ -212,6 +212,7 @@ pub(super) fn build(
             name: spec.name.clone(),
             has_probes: maker.has_probes(),
             wants_probes: is_recognised(spec),
+            probe_size: probe_size(spec).unwrap_or_default(),
             never_starts: !starting.contains(&loaded.len()),
             arrival: ReceiverOptions {
                 late_after_ns: spec.late_after_us.map_or(u64::MAX, |us| (us * 1e3) as u64),

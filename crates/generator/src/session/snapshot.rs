@@ -169,6 +169,7 @@ fn stream_statistics(
                 true => counts.sent.saturating_sub(counts.probes),
                 false => 0,
             },
+            probe_size: stream.probe_size,
             unsent: counts.unsent,
             unsent_down: counts.unsent_down,
             late: counts.late,

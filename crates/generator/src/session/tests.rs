@@ -547,6 +547,8 @@ fn frames_without_room_for_a_number_are_counted() {
     let streams = finish(&mut session).streams;
     let counts: Vec<_> = streams.iter().map(|s| (s.probes, s.unnumbered, s.lost)).collect();
     assert_eq!(counts, [(0, 30, None), (20, 10, Some(0)), (0, 0, None)]);
+    // Ethernet, IPv4, TCP, FCS, and the 14 bytes of a probe.
+    assert!(streams.iter().all(|stream| stream.probe_size == 14 + 20 + 20 + 4 + 14));
 }
 
 /// The defect of records that were cut by a snap length and sent as short frames.

@@ -8,9 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::{
-    OutputArgs, PathArgs, TestbedArg, interrupted, shown, terminal_width, testbed_kind, write_whole,
-};
+use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, CampaignError, ScenarioCost, estimate, execute};
 use crate::campaign::scenario::Scenario;
@@ -256,8 +254,7 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let shown_text = if output.json {
         format!("{json}\n")
     } else {
-        let columns = terminal_width().unwrap_or(100);
-        render(results, ResultsForm::Terminal(columns)) + "\n"
+        render(results, ResultsForm::Terminal(terminal::width())) + "\n"
     };
     let printed = files::print(&shown_text);
     let json_path = write_whole(&output.out, results::NAME, &json)?;

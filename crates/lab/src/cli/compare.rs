@@ -8,8 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{ContentArrangement, Table};
+use terminal::Table;
 
 use super::results::load;
 use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
@@ -64,8 +63,7 @@ impl CompareArgs {
         if self.json {
             files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
         } else {
-            let width = super::terminal_width().unwrap_or(100);
-            files::print(&compared(&found, self.all, width))?;
+            files::print(&compared(&found, self.all, terminal::width()))?;
         }
         let is_failure = self.fail_on_worse && found.is_worse();
         Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -73,7 +71,7 @@ impl CompareArgs {
 }
 
 /// The comparison for a terminal.
-fn compared(found: &RunComparison, all: bool, width: u16) -> String {
+fn compared(found: &RunComparison, all: bool, width: usize) -> String {
     let mut out = String::new();
     if !found.differences.is_empty() {
         out += "The runs differ in more than their figures:\n";
@@ -91,12 +89,12 @@ fn compared(found: &RunComparison, all: bool, width: u16) -> String {
     let mut rows: Vec<&RowChange> = found.rows.iter().filter(is_shown).collect();
     rows.sort_by_key(|row| order(row.verdict));
     if !rows.is_empty() {
-        let mut table = table(width);
-        table.set_header(["scenario", "where", "switch", "metric", "first", "second", "×", "is"]);
+        let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
+        let mut table = Table::new(heads).keys(4);
         for row in rows {
-            table.add_row(line(row));
+            table.row(line(row));
         }
-        let _ = writeln!(out, "{table}");
+        let _ = writeln!(out, "{}", table.boxed(width));
     }
     for (name, only) in [("first", &found.only_first), ("second", &found.only_second)] {
         if !only.is_empty() {
@@ -193,7 +191,7 @@ impl HistoryArgs {
         if self.json {
             files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
         } else {
-            files::print(&history_text(&found, super::terminal_width().unwrap_or(100)))?;
+            files::print(&history_text(&found, terminal::width()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -231,7 +229,7 @@ fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
 }
 
 /// The history for a terminal.
-fn history_text(found: &History, width: u16) -> String {
+fn history_text(found: &History, width: usize) -> String {
     let (first, last) = (found.runs.first(), found.runs.last());
     let mut out = format!(
         "{} from {} to {}, {}.\n",
@@ -250,12 +248,12 @@ fn history_text(found: &History, width: u16) -> String {
     if changes.is_empty() {
         out += "No change point was found.\n";
     } else {
-        let mut table = table(width);
-        table.set_header(["since", "row", "before", "after", "by", "is", "p", "what else changed"]);
+        let heads = ["since", "row", "before", "after", "by", "is", "p", "what else changed"];
+        let mut table = Table::new(heads).keys(2);
         for (row, change) in changes {
-            table.add_row(history_line(row, change));
+            table.row(history_line(row, change));
         }
-        let _ = writeln!(out, "{table}");
+        let _ = writeln!(out, "{}", table.boxed(width));
     }
     if short > 0 {
         let _ = writeln!(
@@ -293,13 +291,6 @@ fn place(at: &Coordinates) -> String {
     one_line(&words.collect::<Vec<_>>().join(", "))
 }
 
-fn table(width: u16) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width);
-    table
-}
-
 /// A text in one line, without what moves a terminal's cursor.
 fn one_line(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -330,7 +321,7 @@ mod tests {
             assert!(
                 text.lines()
                     .filter(|l| l.starts_with(['│', '┌']))
-                    .all(|l| { l.chars().count() <= usize::from(width) })
+                    .all(|l| { l.chars().count() <= width })
             );
         }
         assert!(found.is_worse());

@@ -57,7 +57,7 @@ impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = load(&self.results)?;
         let form = match self.format.unwrap_or_else(|| format_of(self.out.as_deref())) {
-            FormatArg::Terminal => ResultsForm::Terminal(super::terminal_width().unwrap_or(100)),
+            FormatArg::Terminal => ResultsForm::Terminal(terminal::width()),
             FormatArg::Markdown => ResultsForm::Markdown,
             FormatArg::Csv => ResultsForm::Csv,
             FormatArg::Html => ResultsForm::Html,

@@ -2,8 +2,7 @@
 //!
 //! No line is wider than the terminal, and all reasons and remarks are in words.
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use ::terminal::Table;
 
 use super::claims::{Claim, claims, overall};
 use super::grid::{TextGrid, grids};
@@ -13,7 +12,7 @@ use crate::results::Results;
 
 /// The text, `width` columns wide.
 #[must_use]
-pub(crate) fn render(results: &Results, width: u16) -> String {
+pub(crate) fn render(results: &Results, width: usize) -> String {
     let width = width.max(20);
     let sections = sections(results);
     let mut out = String::new();
@@ -37,7 +36,7 @@ pub(crate) fn render(results: &Results, width: u16) -> String {
     out
 }
 
-fn one(out: &mut String, section: &Section<'_>, width: u16) {
+fn one(out: &mut String, section: &Section<'_>, width: usize) {
     out.push('\n');
     wrap(out, &plain(&section.heading()), "", width);
     wrap(out, &plain(&section.scenario.question), "", width);
@@ -58,7 +57,7 @@ fn one(out: &mut String, section: &Section<'_>, width: u16) {
     list(out, "What the rows say:", &claims(section), width);
 }
 
-fn list(out: &mut String, heading: &str, claims: &[Claim], width: u16) {
+fn list(out: &mut String, heading: &str, claims: &[Claim], width: usize) {
     if claims.is_empty() {
         return;
     }
@@ -68,19 +67,11 @@ fn list(out: &mut String, heading: &str, claims: &[Claim], width: u16) {
     }
 }
 
-fn table(grid: &TextGrid, width: u16) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width);
-    let plain_all = |texts: &[String]| -> Vec<String> { texts.iter().map(|t| lines(t)).collect() };
-    table.set_header(plain_all(&grid.header));
-    for row in &grid.rows {
-        table.add_row(plain_all(&row.texts));
-    }
-    for column in table.column_iter_mut().skip(grid.names) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.to_string()
+fn table(grid: &TextGrid, width: usize) -> String {
+    let plain_all = |texts: &[String]| texts.iter().map(|text| lines(text)).collect::<Vec<_>>();
+    let mut table = Table::new(plain_all(&grid.header)).keys(grid.names);
+    grid.rows.iter().for_each(|row| table.row(plain_all(&row.texts)));
+    table.boxed(width)
 }
 
 /// A text in one line, without what moves a terminal's cursor.
@@ -99,34 +90,11 @@ fn lines(text: &str) -> String {
 }
 
 /// Adds the text in lines of at most `width` columns; those after the first begin with `indent`.
-fn wrap(out: &mut String, text: &str, indent: &str, width: u16) {
-    let width = usize::from(width);
-    let mut line = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let mut word: Vec<char> = word.chars().collect();
-        if used > 0 && used + 1 + word.len() > width {
-            *out += line.trim_end();
-            out.push('\n');
-            line = indent.to_owned();
-            used = indent.len();
-        } else if !line.is_empty() && !line.ends_with(' ') {
-            line.push(' ');
-            used += 1;
-        }
-        // A word that is longer than a line is cut.
-        while used + word.len() > width {
-            let rest = word.split_off(width - used);
-            line.extend(word);
-            *out += &line;
-            out.push('\n');
-            (line, used, word) = (String::new(), 0, rest);
-        }
-        used += word.len();
-        line.extend(word);
+fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
+    for line in ::terminal::wrap(text, width, indent) {
+        *out += &line;
+        out.push('\n');
     }
-    *out += line.trim_end();
-    out.push('\n');
 }
 
 #[cfg(test)]
@@ -169,7 +137,7 @@ mod tests {
         for results in [results(), hostile()] {
             for width in [80, 100, 140, 220] {
                 let text = render(&results, width);
-                assert!(widest(&text) <= usize::from(width), "{} in {width}", widest(&text));
+                assert!(widest(&text) <= width, "{} in {width}", widest(&text));
                 assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
             }
         }

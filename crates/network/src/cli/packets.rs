@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use lab::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde_json::{Value, json};
+use terminal::Table;
 
 use super::NetArgs;
 use crate::error::Error;
@@ -156,15 +157,16 @@ impl StatsArgs {
         let mut stats = tap::ask(&network.stats, &StatsRequest::Show(place))?;
         stats.rows.retain(|row| if row.is_sent { !self.rx } else { !self.tx });
         net.print(&json(&self.host, &stats), |out| {
-            let mut table = show::table(&["", "protocol", "from", "to", "packets", "bytes"]);
+            let heads = ["", "protocol", "from", "to", "packets", "bytes"];
+            let mut table = Table::new(heads).keys(4);
             for row in &stats.rows {
                 let way = if row.is_sent { "sent" } else { "received" };
                 let (from, to) = ends(row);
                 let protocol = protocol(row.protocol);
                 let (packets, bytes) = (row.packets.to_string(), row.bytes.to_string());
-                table.add_row([way.to_owned(), protocol, from, to, packets, bytes]);
+                table.row([way.to_owned(), protocol, from, to, packets, bytes]);
             }
-            writeln!(out, "{table}")?;
+            writeln!(out, "{}", show::table(&table))?;
             for (count, what) in [
                 (stats.others, "packets of other protocols than IPv4, such as ARP"),
                 (stats.beyond, "packets of further flows"),

@@ -108,8 +108,12 @@ const ORDER: &[Field] = &[
 /// # Errors
 /// On an unknown word, a bad value, a field given twice, or a field whose prerequisite is missing.
 pub fn parse_match(text: &str) -> Result<Match, TextError> {
+    matching(Piece::whole(text))
+}
+
+pub(super) fn matching(text: Piece<'_>) -> Result<Match, TextError> {
     let mut builder = MatchBuilder::default();
-    for pair in pairs(Piece::whole(text)) {
+    for pair in pairs(text) {
         let pair = pair?;
         if !builder.take(pair)? {
             return Err(unknown("word", pair.key, words()));

@@ -9,11 +9,13 @@ use super::action::actions;
 use super::flow::{flow_filter, flow_mod, flow_stats_text};
 use super::group::{group_mod, group_text};
 use super::lex::Piece;
+use super::matching::matching;
 use super::value::port;
 use crate::action::Action;
 use crate::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use crate::group::{GroupDesc, GroupMod, GroupModCommand};
 use crate::id::PortNo;
+use crate::matching::Match;
 use crate::version::Version;
 use std::collections::BTreeMap;
 
@@ -111,6 +113,14 @@ impl PortNames {
     /// As there.
     pub fn parse_actions(&self, text: &str) -> Result<Vec<Action>, TextError> {
         actions(Piece::with_ports(text, self))
+    }
+
+    /// As [`super::parse_match`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_match(&self, text: &str) -> Result<Match, TextError> {
+        matching(Piece::with_ports(text, self))
     }
 
     /// As [`super::parse_port`].

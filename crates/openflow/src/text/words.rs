@@ -57,7 +57,8 @@ pub(super) fn unknown<'w>(
 
 /// The one of these words that a mistyped one most likely stands for: two letters away at most, or
 /// one where it is short.
-fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+#[must_use]
+pub fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let far = if word.chars().count() < 4 { 1 } else { 2 };
     let away = words.into_iter().map(|known| (strsim::osa_distance(word, known), known));
     let near = away.filter(|(distance, _)| (1..=far).contains(distance));

@@ -11,6 +11,7 @@ use crate::words;
 use axum::http::StatusCode;
 use openflow::flow::FlowStatsRequest;
 use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
+use openflow::text::{format_actions, format_instructions, format_match};
 use openflow::{Cookie, DatapathId, GroupId, Message, MeterId, PortNo, QueueId, TableId};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -123,6 +124,23 @@ pub(crate) async fn flow(call: Call) -> Listed {
     let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
     let wanted = flows.into_iter().filter(|flow| priority.is_none_or(|it| it == flow.priority));
     list(&call, &target, wanted.map(|flow| render::flow(target.version(), flow))).await
+}
+
+/// The same with the text of each entry as `ovs-ofctl` and `weir ctl` print it.
+pub(crate) async fn flow_text(call: Call) -> Listed {
+    let target = call.target()?;
+    let reply = target.ask(MultipartRequestBody::Flow(FlowStatsRequest::all())).await?;
+    let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
+    let flows = flows.into_iter().map(|flow| {
+        let text = json!({
+            "match": format_match(&flow.matching),
+            "actions": format_instructions(&flow.instructions),
+        });
+        let mut value = render::flow(target.version(), flow);
+        value["text"] = text;
+        value
+    });
+    list(&call, &target, flows).await
 }
 
 pub(crate) async fn aggregate(call: Call) -> Listed {
@@ -289,6 +307,22 @@ pub(crate) async fn group_desc(call: Call) -> Listed {
     let MultipartReplyBody::GroupDesc(groups) = reply else { return Err(odd()) };
     let groups = groups.into_iter().filter(|group| wanted.is_none_or(|id| id == group.group_id.0));
     list(&call, &target, groups.map(|group| render::group_desc(target.version(), &group))).await
+}
+
+/// The same with the actions of each bucket as `weir ctl` prints them.
+pub(crate) async fn group_text(call: Call) -> Listed {
+    let target = call.target()?;
+    needs_groups(&target)?;
+    let reply = target.ask(MultipartRequestBody::GroupDesc).await?;
+    let MultipartReplyBody::GroupDesc(groups) = reply else { return Err(odd()) };
+    let groups = groups.into_iter().map(|group| {
+        let texts: Vec<String> =
+            group.buckets.iter().map(|bucket| format_actions(&bucket.actions)).collect();
+        let mut value = render::group_desc(target.version(), &group);
+        value["text"] = texts.into();
+        value
+    });
+    list(&call, &target, groups).await
 }
 
 pub(crate) async fn group_features(call: Call) -> Listed {

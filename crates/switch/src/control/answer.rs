@@ -6,7 +6,7 @@ use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
 use super::server::Lines;
-use super::{bridges, caches, ports, reload, show, workers};
+use super::{bridges, caches, ports, reload, show, trace, workers};
 use crate::agent::{Agent, Bridges};
 
 /// A record of an answer, in both forms; the request chooses one.
@@ -54,8 +54,8 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::Openflow => Ok(Vec::new()),
         // `answer` lists all bridges; here it is one.
         ControlCommand::ListBridges => Ok(vec![bridges::record(agent)]),
-        ControlCommand::Trace { in_port, frame } => {
-            Ok(vec![show::trace(agent, in_port, frame).await?])
+        ControlCommand::Trace { packet, frame } => {
+            Ok(vec![trace::trace(agent, &packet, frame.as_deref()).await?])
         }
         ControlCommand::Ports => Ok(ports::ports(agent)),
         ControlCommand::AddPort { port, settings } => {
@@ -71,9 +71,7 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
         ControlCommand::Macs => show::macs(agent).await,
-        ControlCommand::Counters => {
-            Ok(show::counters(agent).await.iter().map(show::counter).collect())
-        }
+        ControlCommand::Counters => Ok(show::counters(agent).await),
     }
 }
 

@@ -1,16 +1,9 @@
-//! The commands that OpenFlow has no message for: show, trace, counters.
+//! The commands that OpenFlow has no message for: show, counters.
 
-use std::fmt::Write;
-
-use control::{hex, unhex};
 use datapath::LearntAddress;
-use openflow::PortNo;
-use openflow::text::parse_match;
-use packet::PacketBuf;
 use serde_json::{Value, json};
 
 use super::answer::{Record, Records, no_tables};
-use super::sample;
 use crate::agent::Agent;
 
 /// The configuration of the switch, its controllers, and remarks about its ports.
@@ -69,49 +62,6 @@ fn push_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// The path of a frame through the tables.
-pub(super) async fn trace(agent: &Agent, in_port: u32, frame: String) -> Result<Record, String> {
-    let is_hex = |reply: char| reply.is_ascii_hexdigit() || reply.is_whitespace();
-    let frame = if frame.chars().all(is_hex) {
-        unhex(&frame, packet::FRAME_CAPACITY)?
-    } else {
-        let matching = parse_match(&frame).map_err(|error| format!("frame: {error}"))?;
-        sample::frame_of(&matching)?
-    };
-    let in_port = PortNo(in_port);
-    // The flush brings the addresses that `NORMAL` has learnt, and the state of meters.
-    agent.bridge.flush_counters().await;
-    let now = agent.bridge.clock.now();
-    let trace = agent
-        .bridge
-        .with_control(|control| control.trace(PacketBuf::from_slice(&frame), in_port, now))
-        .ok_or_else(no_tables)?;
-    let mut text = trace.to_string();
-    let mut verdicts = Vec::new();
-    for verdict in &trace.verdicts {
-        let line = match verdict {
-            datapath::Verdict::Output { port, queue, frame } => {
-                let queue = queue.map_or(String::new(), |queue| format!(" queue {}", queue.0));
-                format!("output {port}{queue}: {}", hex(frame.bytes()))
-            }
-            datapath::Verdict::PacketIn { message, .. } => {
-                format!("packet-in {}: {}", message.reason.text(), hex(&message.data))
-            }
-            datapath::Verdict::Held => "held until the other fragments have come".to_owned(),
-            datapath::Verdict::Drop { reason } => {
-                format!("drop {}: {}", reason.name(), reason.help())
-            }
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{line}");
-        verdicts.push(line);
-    }
-    let steps: Vec<Value> =
-        trace.steps.iter().map(|step| json!({ "depth": step.depth, "text": step.text })).collect();
-    let text = text.trim_end().to_owned();
-    Ok(Record { text, value: json!({ "steps": steps, "verdicts": verdicts }) })
-}
-
 /// The addresses that `NORMAL` has learnt, a record each, as `ovs-appctl fdb/show` prints them.
 pub(super) async fn macs(agent: &Agent) -> Result<Records, String> {
     agent.bridge.flush_counters().await;
@@ -131,21 +81,21 @@ pub(super) async fn macs(agent: &Agent) -> Result<Records, String> {
     Ok(learnt.ok_or_else(no_tables)?.into_iter().map(record).collect())
 }
 
-/// Every counter by name.
-pub(super) async fn counters(agent: &Agent) -> Vec<(String, u64)> {
+/// Every counter: name, value and meaning.
+pub(super) async fn counters(agent: &Agent) -> Records {
     agent.bridge.flush_counters().await;
     let counted = agent.bridge.with_control(|control| control.counters()).unwrap_or_default();
-    let own = agent.counters.all().map(|(name, value)| (name.to_owned(), value));
+    let own = agent.counters.all().map(|(name, value, help)| counter(name.to_owned(), value, help));
     let whole = datapath::Counter::ALL
         .iter()
-        .map(|counter| (format!("datapath_{}", counter.name()), counted.get(*counter)));
+        .map(|row| counter(format!("datapath_{}", row.name()), counted.get(*row), row.help()));
     let drops = datapath::DropReason::ALL
         .iter()
-        .map(|reason| (format!("drop_{}", reason.name()), counted.drops(*reason)));
+        .map(|row| counter(format!("drop_{}", row.name()), counted.drops(*row), row.help()));
     own.chain(whole).chain(drops).collect()
 }
 
-/// One counter's record.
-pub(super) fn counter((name, value): &(String, u64)) -> Record {
-    Record { text: format!("{name} {value}"), value: json!({ "name": name, "value": value }) }
+fn counter(name: String, value: u64, help: &str) -> Record {
+    let text = format!("{name} {value}");
+    Record { text, value: json!({ "name": name, "value": value, "help": help }) }
 }

@@ -106,12 +106,83 @@ fn a_trace_says_where_a_packet_would_go_and_counts_nothing() {
     let switch = Switch::start(2, "");
     switch.ctl(&["add-flow", "in_port=1,actions=output:2"]);
     let hex = testkit::hex::digits(&frame(0));
-    let out = switch.ctl(&["trace", "1", &hex]);
-    assert!(out.contains(&format!("output 2: {hex}")), "{out}");
-    let out = switch.ctl(&["trace", "1", "tcp,nw_dst=10.0.0.1,tp_dst=80"]);
-    assert!(out.contains("output 2: "), "{out}");
+    let desc = &switch.records(&["dump-ports-desc"])[0];
+    let name = desc["name"].as_str().unwrap();
+    let with_name = format!("in_port={name},tcp,nw_dst=10.0.0.1,tp_dst=80");
+    let packet = "tcp,nw_dst=10.0.0.1,tp_dst=80";
+    for (words, start) in [
+        (&["trace", "1", &hex][..], "packet: in_port=1,"),
+        (&["trace", name, &hex], "packet: in_port=1,"),
+        (&["trace", "in_port=1", &hex], "packet: in_port=1,"),
+        (&["trace", "1", packet], "packet: in_port=1,tcp,vlan_tci=0x0000,dl_src="),
+        (&["trace", name, packet], "packet: in_port=1,tcp,vlan_tci=0x0000,dl_src="),
+        (&["trace", &with_name], "packet: in_port=1,tcp,vlan_tci=0x0000,dl_src="),
+    ] {
+        let out = switch.ctl(words);
+        assert!(
+            out.starts_with(start) && out.contains("\noutput 2: unchanged"),
+            "{words:?}: {out}"
+        );
+    }
+    let value = &switch.records(&["trace", "1", &hex])[0];
+    assert_eq!(value["verdicts"][0], format!("output 2: {hex}"));
+    assert_eq!(value["frame"], *hex);
     let out = switch.ctl(&["dump-flows"]);
     assert!(out.contains("n_packets=0"), "{out}");
+}
+
+#[test]
+fn a_trace_shows_what_changed_and_whether_a_drop_is_meant() {
+    let switch = Switch::start(2, "");
+    for entry in [
+        "priority=3,in_port=1,tcp,actions=set_field:8080->tcp_dst,output:2",
+        "priority=3,in_port=1,udp,actions=drop",
+        "priority=3,in_port=1,icmp,actions=mod_nw_tos:4",
+        "priority=3,in_port=1,sctp,actions=clear_actions",
+    ] {
+        switch.ctl(&["add-flow", entry]);
+    }
+    let meant = "drop no_output: The last entry has no actions: the drop is meant.";
+    for (packet, end) in [
+        ("tcp,tp_dst=80", "tp_dst=8080,"),
+        ("udp", meant),
+        ("sctp", meant),
+        ("icmp", "drop no_output: Its entries and its action set sent it nowhere."),
+        ("arp", "drop no_match: No entry of a table matched"),
+    ] {
+        let out = switch.ctl(&["trace", &format!("in_port=1,{packet}")]);
+        assert!(out.lines().last().unwrap().contains(end), "{packet}: {out}");
+    }
+    for (words, why) in [
+        (&["trace", "tcp"][..], "write in_port=PORT in front of it"),
+        (&["trace", "nosuch", "tcp"], "in_port: column 1"),
+    ] {
+        let (_, err) = switch.ctl_fails(words);
+        assert!(err.contains(why), "{words:?}: {err}");
+    }
+}
+
+#[test]
+fn counters_are_those_that_count_each_with_its_meaning() {
+    let switch = Switch::start(1, "");
+    switch.ctl(&["add-flow", "actions=drop"]);
+    let out = switch.ctl(&["counters"]);
+    let line = out.lines().find(|line| line.starts_with("datapath_flows_added")).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("1"));
+    assert!(line.ends_with("Flow entries added."), "{line}");
+    let counts = |text: &str| -> Vec<u64> {
+        let count = |line: &str| line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        text.lines().skip(1).map(count).collect()
+    };
+    assert!(counts(&out).iter().all(|count| *count > 0), "{out}");
+    let all = switch.ctl(&["counters", "--all"]);
+    assert!(counts(&all).contains(&0) && counts(&all).len() > counts(&out).len(), "{all}");
+    let records = switch.records(&["counters"]);
+    assert_eq!(records.len(), counts(&all).len());
+    assert!(records.iter().all(|record| record["help"].as_str().is_some_and(|it| !it.is_empty())));
+    // The wait is ended by --timeout, whose exit code is 4.
+    let (out, _) = switch.ctl_ends(4, &["--timeout", "3", "counters", "--watch"]);
+    assert!(out.contains("per second") && out.contains("control_request"), "{out}");
 }
 
 #[test]

@@ -227,18 +227,17 @@ impl Switch {
 
     /// A counter by name.
     pub(crate) fn counter(&self, name: &str) -> u64 {
-        self.counter_by(&["counters"], name)
+        self.counter_by(&[], name)
     }
 
     /// A counter of a bridge by name.
     pub(crate) fn counter_of(&self, bridge: &str, name: &str) -> u64 {
-        self.counter_by(&["--bridge", bridge, "counters"], name)
+        self.counter_by(&["--bridge", bridge], name)
     }
 
-    fn counter_by(&self, command: &[&str], name: &str) -> u64 {
-        let out = self.ctl(command);
-        let line = out.lines().find(|line| line.split(' ').next() == Some(name));
-        line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()
+    fn counter_by(&self, bridge: &[&str], name: &str) -> u64 {
+        let records = self.records(&[bridge, &["counters"]].concat());
+        records.iter().find(|record| record["name"] == name).unwrap()["value"].as_u64().unwrap()
     }
 
     /// Ends the switch; it must end well.

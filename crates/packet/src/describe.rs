@@ -3,13 +3,15 @@
 use openflow::field::{FIELDS, Header};
 use openflow::text::format_match;
 use openflow::{Field, Match, PortNo};
-use packet::{Layout, Meta, Network, Transport, extract};
+
+use crate::{Layout, Meta, Network, Transport, extract};
 
 /// The flags of TCP by bit, from the lowest.
 const TCP_FLAGS: [&str; 9] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns"];
 
 /// The fields of a frame; those that are not match fields too: TTL, fragment, flags, checksum.
-pub(super) fn describe(frame: &[u8]) -> String {
+#[must_use]
+pub fn describe(frame: &[u8]) -> String {
     let Some(layout) = Layout::of(frame) else { return format!("{} bytes", frame.len()) };
     let fields = fields(frame);
     // The protocol's word stands before the tag, everything else behind it.
@@ -116,7 +118,7 @@ fn flags(word: Option<u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::describe;
-    use control::unhex;
+    use testkit::hex;
 
     /// Each line is what Open vSwitch 3.1's `ovs-ofctl ofp-print` makes of a packet-in with it.
     #[test]
@@ -161,16 +163,15 @@ mod tests {
                  mpls_label=16,mpls_tc=0,mpls_ttl=64,mpls_bos=1",
             ),
         ] {
-            assert_eq!(describe(&unhex(frame, 4_096).unwrap()), expected, "{frame}");
+            assert_eq!(describe(&hex::parse(frame).unwrap()), expected, "{frame}");
         }
     }
 
     #[test]
     fn every_prefix_of_a_frame_is_described() {
-        let frame = unhex(
+        let frame = hex::parse(
             "ffffffffffff 020000000011 8100 0005 0800 4500 0028 0001 0000 4006 0000 0a000001 \
              0a000002 0400 0050 00000001 00000000 5002 ffff 1234 0000",
-            4_096,
         );
         let frame = frame.unwrap();
         for len in 0..=frame.len() {
