@@ -115,8 +115,9 @@ fn fitting(text: &str, columns: usize) -> String {
     if text.len() <= columns {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(columns.saturating_sub(REST.len()));
-    let kept = text.get(..end).unwrap_or(text);
+    let room = columns.saturating_sub(REST.len());
+    let end = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= room).last();
+    let kept = text.get(..end.unwrap_or_default()).unwrap_or(text);
     match (kept.rsplit_once(", "), kept.rsplit_once(' ')) {
         (Some((clause, _)), _) if clause.len() > columns / 2 => clause.to_owned(),
         (_, Some((words, _))) => words.to_owned() + REST,
@@ -126,7 +127,7 @@ fn fitting(text: &str, columns: usize) -> String {
 
 /// The text up to the end of its first clause. The default stays behind it.
 fn first_clause(text: &str) -> &str {
-    /// What stands before an earlier end is a title, such as `TLS: `.
+    /// A title, such as `TLS: `, ends before this.
     const TITLE: usize = 14;
     let ends = ["; ", ": ", ". ", ", for example ", ", such as ", " (", " [default"];
     let behind = |end: &str| text.match_indices(end).map(|(at, _)| at).find(|at| *at >= TITLE);

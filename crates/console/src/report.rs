@@ -77,7 +77,7 @@ impl RunReport<'_> {
     pub(crate) fn text(&self, width: usize) -> String {
         let mut text = self.port_table(width);
         if self.statistics.streams.iter().any(|stream| stream.probes > 0) {
-            text += &stream_table(&self.statistics, width);
+            text += &stream_table(self.statistics, width);
             text += &self.statistics.floor.as_ref().map(floor_text).unwrap_or_default();
         }
         for port in &self.statistics.ports {

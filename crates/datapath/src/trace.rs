@@ -30,11 +30,11 @@ impl Trace {
     /// packet is dropped on purpose, and not for want of an output.
     #[must_use]
     pub fn ends_in_drop_entry(&self) -> bool {
-        let entries = self.steps.iter().filter(|step| step.text.starts_with("table "));
+        let mut entries = self.steps.iter().filter(|step| step.text.starts_with("table "));
         let ends = |step: &TraceStep| {
             [" drop", " clear_actions"].iter().any(|end| step.text.ends_with(end))
         };
-        entries.last().is_some_and(ends)
+        entries.next_back().is_some_and(ends)
     }
 }
 

@@ -175,7 +175,7 @@ mod tests {
         );
         let frame = frame.unwrap();
         for len in 0..=frame.len() {
-            describe(&frame[..len]);
+            let _ = describe(&frame[..len]);
         }
     }
 }

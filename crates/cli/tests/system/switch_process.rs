@@ -187,7 +187,7 @@ fn clients_that_come_and_go_are_there_at_debug_level() {
     let lines = switch.lines();
     let about: Vec<_> = lines.iter().filter(|line| line.contains("connected")).collect();
     let is_fine = |line: &&String| line.contains("DEBUG") && line.contains("client=");
-    assert!(about.len() == 2 && about.iter().all(|line| is_fine(line)), "{lines:?}");
+    assert!(about.len() == 2 && about.iter().all(is_fine), "{lines:?}");
 }
 
 /// Controllers that say hello and nothing more, as many as the kernel takes.
