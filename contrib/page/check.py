@@ -142,8 +142,10 @@ def small(checks, browser, weir, folder, pictures):
         checks.check("hosts that speak show", lambda: wait(
             "hosts", lambda: net.ping() and browser.run(
                 "return document.querySelectorAll('#nodes .host').length === 2")))
-        checks.check("links show the ports at their ends and their load", lambda: _loads(browser, net))
-        checks.check("a link that fails stays, in red, and comes back", lambda: _fails(browser, run))
+        checks.check(
+            "links show the ports at their ends and their load", lambda: _loads(browser, net))
+        checks.check(
+            "a link that fails stays, in red, and comes back", lambda: _fails(browser, run))
         checks.check("a click on a switch shows its ports", lambda: _ports(browser))
         checks.check("two ports need no scroll bar", lambda: _fits(browser))
         checks.check("the flow table has what REST says", lambda: _flows(browser, run))
@@ -184,7 +186,8 @@ def _ports(browser):
 
 def _loads(browser, net):
     texts = lambda kind: browser.run(
-        f"return [...document.querySelectorAll('#edges text.{kind}')].map((one) => one.textContent)")
+        f"return [...document.querySelectorAll('#edges text.{kind}')]"
+        ".map((one) => one.textContent)")
     ports = sorted(texts("port"))
     assert ports == ["1", "1", "2", "2"], f"the ports of the links are {ports}"
     wait("a load", lambda: net.ping(0.01) and all("b/s" in text for text in texts("load")))
@@ -210,7 +213,9 @@ def _fits(browser):
 def _texts(browser, run):
     lines = [line for line in run.ctl("s2", "dump-flows").splitlines() if "n_packets=" in line]
     rules = sorted(line.rsplit(" ", 2)[-2:] for line in lines)
-    rules = [(re.sub(r"^priority=\d+,?", "", rule) or "any", does.removeprefix("actions=")) for rule, does in rules]
+    rules = [
+        (re.sub(r"^priority=\d+,?", "", rule) or "any", does.removeprefix("actions="))
+        for rule, does in rules]
     cells = browser.run(
         "return [...document.querySelectorAll('#table tbody tr')].map((row) =>"
         " [...row.querySelectorAll('.code')].map((cell) => cell.innerText.replace(/\\s/g, '')))")

@@ -99,14 +99,7 @@ pub(crate) async fn run(
         let due = tokio::time::Instant::from_std(member.next_timeout(now));
         tokio::select! {
             input = inputs.recv() => {
-                // Many switches that come together are told to etcd together.
-                let mut next = input;
-                let mut goes_on = next.is_some();
-                while let Some(input) = next {
-                    goes_on &= take_input(&mut member, input);
-                    next = inputs.try_recv().ok();
-                }
-                if !goes_on {
+                if !take_inputs(&mut member, input, &mut inputs) {
                     break;
                 }
             }
@@ -126,6 +119,22 @@ pub(crate) async fn run(
     if let Some(lease) = lease {
         end_lease(&task.servers, lease).await;
     }
+}
+
+/// Takes an input and those that wait behind it: many switches that come together reach etcd
+/// together. Returns whether the member goes on.
+fn take_inputs(
+    member: &mut Member,
+    first: Option<Input>,
+    inputs: &mut mpsc::UnboundedReceiver<Input>,
+) -> bool {
+    let mut goes_on = first.is_some();
+    let mut next = first;
+    while let Some(input) = next {
+        goes_on &= take_input(member, input);
+        next = inputs.try_recv().ok();
+    }
+    goes_on
 }
 
 /// Ends the lease, so that the node that waits for our switches need not wait for it to end by

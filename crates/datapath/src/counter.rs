@@ -69,7 +69,7 @@ rows! {
         NoFwd "no_fwd" "It would have left by a port that sends nothing (`NO_FWD`).";
         NoPortLeft "no_port_left" "It was to be flooded and no other port can send.";
         NoPacketIn "no_packet_in" "It missed, on a port without packet-ins (`NO_PACKET_IN`).";
-        NoLiveBucket "no_live_bucket" "No bucket of its group is live, or those that are have weight 0.";
+        NoLiveBucket "no_live_bucket" "No bucket of its group is live, or they have weight 0.";
         NoBucket "no_bucket" "Its group has no bucket.";
         TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
         ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";

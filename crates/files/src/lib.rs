@@ -107,8 +107,8 @@ pub fn read_text_from(stream: impl Read, limit: u64) -> Result<String, ReadError
     text(bytes)
 }
 
-/// What is to be reported of the file of a secret that all users of the machine may read; `None`
-/// for one that they may not.
+/// The warning about the file of a secret that all users of the machine may read; `None` for one
+/// that they may not.
 #[must_use]
 pub fn fault_of_secret(path: &Path) -> Option<String> {
     let facts = path.metadata().ok()?;

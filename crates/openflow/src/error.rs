@@ -1,5 +1,5 @@
-//! The protocol's errors, one row each: name, type and code since a version, and a clause for people
-//! that says why and what to do.
+//! The protocol's errors, one row each: name, type and code since a version, and a clause for
+//! people that says why and what to do.
 //!
 //! A decode error or a refused command *is* one of these values, so a bad message becomes its
 //! `OFPT_ERROR` without translation. 1.0 knows fewer codes: for the others its number is that of

@@ -84,7 +84,7 @@ impl FlowWords<'_, '_> {
         Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
     }
 
-    /// What the text has given, with the keywords.
+    /// The entry of the text, with the keywords.
     fn fill(self, mut flow: FlowMod) -> PyResult<FlowMod> {
         let deletes = is_delete(flow.command);
         if self.matching.is_some() || self.fields.is_some() {

@@ -1,8 +1,9 @@
 //! The page for people: its files, which are part of the program, and the events that it follows.
 //!
 //! The page asks the endpoints that scripts ask too; only `/events` is its own, a stream of
-//! server-sent events (WHATWG HTML, section 9.2) with one JSON object each: `at_ms` since 1970, `kind`,
-//! `dpid` (16 hex digits, or null) and `text` for people; the last ones come first. It must never load anything from another host.
+//! server-sent events (WHATWG HTML, section 9.2) with one JSON object each: `at_ms` since 1970,
+//! `kind`, `dpid` (16 hex digits, or null) and `text` for people; the last ones come first. It must
+//! never load anything from another host.
 
 use crate::events::TimedEvent;
 use crate::problem::Problem;
@@ -18,7 +19,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use web::Client;
+use web::ClientPlace;
 
 /// Pages that follow the events at a time.
 const FOLLOWERS_MAX: usize = 32;
@@ -55,14 +56,14 @@ fn of(kind: &'static str, text: &'static str) -> Response {
 /// The events.
 pub(crate) fn events(services: &Arc<Services>) -> Router {
     let services = Arc::clone(services);
-    let follow = move |Extension(client): Extension<Client>| {
+    let follow = move |Extension(client): Extension<ClientPlace>| {
         let services = Arc::clone(&services);
         async move { stream_events(&services, &client) }
     };
     Router::new().route("/events", get(follow))
 }
 
-fn stream_events(services: &Services, client: &Client) -> Result<Response, Problem> {
+fn stream_events(services: &Services, client: &ClientPlace) -> Result<Response, Problem> {
     let Some(events) = &services.events else {
         return Err(Problem::not_found("this controller has no events"));
     };

@@ -53,8 +53,8 @@ counters! {
     Barrier "barrier";
     /// Requests that were answered by an error message.
     ErrorSent "error_sent";
-    /// Messages and entries that a controller's version cannot say, and that were left out: an entry
-    /// that 1.0 lacks is missing in `dump-flows` by 1.0, and counted in `dump-aggregate` all the same.
+    /// Messages and entries that a controller's version cannot say, and that were left out: an
+    /// entry that 1.0 lacks is missing in `dump-flows` by 1.0, and counted in `dump-aggregate`.
     Unsayable "unsayable";
     /// Flow-removed messages made.
     FlowRemoved "flow_removed";

@@ -1,8 +1,8 @@
 //! A table that is never wider than it may be, and never breaks a number.
 //!
-//! Where the columns do not fit, texts are wrapped at their blanks. Where that is not enough, the
-//! columns that are left over make a further part below, after the columns that name the row. Where
-//! not even one column fits beside those, each row becomes a list of its cells.
+//! If the columns do not fit, texts are wrapped at their blanks. If that is not enough, the columns
+//! that are left over make a further part below, after the columns that name the row. If not even
+//! one column fits beside those, each row becomes a list of its cells.
 
 use unicode_width::UnicodeWidthStr as _;
 

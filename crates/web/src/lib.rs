@@ -7,7 +7,7 @@
 
 mod places;
 
-pub use places::Client;
+pub use places::ClientPlace;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -120,7 +120,7 @@ where
         let place = Arc::new(places.take(peer.ip()).await);
         // An answer leaves in one piece; waiting for more would only delay it.
         drop(stream.set_nodelay(true));
-        let (service, client) = (service.clone(), Client::new(&place));
+        let (service, client) = (service.clone(), ClientPlace::new(&place));
         let service = service_fn(move |mut request: Request<Incoming>| {
             let answering = Answering::new(client.clone());
             request.extensions_mut().insert(client.clone());

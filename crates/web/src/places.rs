@@ -6,7 +6,7 @@
 //! 2. a reader of a stream of events;
 //! 3. a connection whose request takes longer than the server's patience.
 //!
-//! Where there is none the newcomer waits. Streams have a bound of their own: a further one gets
+//! If there is none, the newcomer waits. Streams have a bound of their own: a further one gets
 //! the place of a stream of an address that holds more of them. An IPv6 address counts by its first
 //! 64 bits, of which one host may use the rest freely.
 
@@ -68,11 +68,11 @@ pub(crate) struct Place {
 
 /// The client of a request, among the request's extensions.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Place>);
+pub struct ClientPlace(Arc<Place>);
 
 /// A request that is being answered, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Answering(Client);
+pub(crate) struct Answering(ClientPlace);
 
 impl Places {
     pub(crate) fn new(most: usize, patience: Duration) -> Arc<Self> {
@@ -180,7 +180,7 @@ impl Drop for Place {
     }
 }
 
-impl Client {
+impl ClientPlace {
     pub(crate) fn new(place: &Arc<Place>) -> Self {
         Self(Arc::clone(place))
     }
@@ -198,7 +198,7 @@ impl Client {
 }
 
 impl Answering {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: ClientPlace) -> Self {
         client.is_now(Use::Answering);
         Self(client)
     }

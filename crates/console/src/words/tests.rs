@@ -132,9 +132,9 @@ fn both_grammars_set_the_same() {
 fn wrong_words_get_their_place_and_what_is_allowed() {
     assert_eq!(
         error("set all rat 80"),
-        "column 9: \"rat\" cannot stand here; did you mean rate? allowed: burst, cos, count, dport, dst, late_after, \
-         pattern, prime, prio, proto, random, rate, seqCnt, seq_cnt, seqcnt, size, sport, src, \
-         tcp, tos, ttl, txburst, type, vlan, vlanid"
+        "column 9: \"rat\" cannot stand here; did you mean rate? allowed: burst, cos, count, \
+         dport, dst, late_after, pattern, prime, prio, proto, random, rate, seqCnt, seq_cnt, \
+         seqcnt, size, sport, src, tcp, tos, ttl, txburst, type, vlan, vlanid"
     );
     assert_eq!(
         error("start 7"),

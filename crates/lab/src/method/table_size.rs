@@ -174,18 +174,18 @@ pub(super) trait Table {
     fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError>;
 
     /// The first `offered` entries that it holds.
-    fn held(&mut self, offered: u64) -> Result<Held, TrialError>;
+    fn held(&mut self, offered: u64) -> Result<HeldCount, TrialError>;
 }
 
 /// Number of entries that are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldCount {
     pub(super) count: u64,
     /// By how much it may be wrong, either way.
     pub(super) error: u64,
 }
 
-impl Held {
+impl HeldCount {
     /// A number that the switch itself counts.
     pub(super) fn exactly(count: u64) -> Self {
         Self { count, error: 0 }
@@ -204,7 +204,7 @@ pub(super) struct Batch {
 /// The largest table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Filled {
-    pub(super) held: Held,
+    pub(super) held: HeldCount,
     offered: u64,
     is_bound: bool,
     added_ps: Option<f64>,
@@ -214,7 +214,7 @@ pub(super) struct Filled {
 impl Filled {
     /// The least and the most that it may hold.
     pub(super) fn resolution(&self) -> (f64, f64) {
-        let Held { count, error } = self.held;
+        let HeldCount { count, error } = self.held;
         (count.saturating_sub(error) as f64, (count + error) as f64)
     }
 }
@@ -269,7 +269,7 @@ impl Table for FlowTable<'_, '_> {
         }
     }
 
-    fn held(&mut self, _offered: u64) -> Result<Held, TrialError> {
+    fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
         let body = MultipartRequestBody::Aggregate(FlowStatsRequest::all());
         let answer = self.client.multipart(body);
         let answer = answer.map_err(|error| channel_error(&error, self.context))?;
@@ -279,7 +279,7 @@ impl Table for FlowTable<'_, '_> {
         };
         // The entries of the setup are no part of what was added.
         let count = u64::from(sums.flow_count).saturating_sub(self.context.settings.flow_count());
-        Ok(Held::exactly(count))
+        Ok(HeldCount::exactly(count))
     }
 }
 
@@ -303,7 +303,7 @@ impl<S: Station> Table for Learner<S> {
         Ok(Batch::default())
     }
 
-    fn held(&mut self, offered: u64) -> Result<Held, TrialError> {
+    fn held(&mut self, offered: u64) -> Result<HeldCount, TrialError> {
         let (near, flooded) = pass(offered, "to learnt addresses", || self.0.look(offered))?;
         Ok(learnt(offered, near, flooded))
     }
@@ -388,16 +388,16 @@ impl Station for WiredStation<'_, '_> {
 
 /// Number of addresses that a switch has learnt: frames to those come to the hosts' port and, not
 /// being flooded, to no other.
-fn learnt(offered: u64, near: u64, flooded: u64) -> Held {
+fn learnt(offered: u64, near: u64, flooded: u64) -> HeldCount {
     let count = near.saturating_sub(flooded);
     let missing = |frames: u64| (MISSING * frames as f64).ceil() as u64;
     // As many may not have been taught, and as many may not have been found.
     let lost = 2 * missing(offered);
     if offered.saturating_sub(count) <= lost {
-        return Held { count: offered, error: lost };
+        return HeldCount { count: offered, error: lost };
     }
     // About as many flooded frames are lost as frames to the hosts.
-    Held { count, error: missing(count) + 2 * offered.saturating_sub(near) }
+    HeldCount { count, error: missing(count) + 2 * offered.saturating_sub(near) }
 }
 
 #[cfg(test)]
@@ -406,8 +406,8 @@ mod tests {
     use openflow::{Cookie, Version};
 
     use super::{
-        Batch, Filled, Held, Learner, Station, Table, TrialError, deletions, entries, fill, host,
-        learnt,
+        Batch, Filled, HeldCount, Learner, Station, Table, TrialError, deletions, entries, fill,
+        host, learnt,
     };
 
     /// A table of known size, which may take more than it holds.
@@ -425,8 +425,8 @@ mod tests {
             Ok(Batch { added_ps: Some(1.0), refused })
         }
 
-        fn held(&mut self, _offered: u64) -> Result<Held, TrialError> {
-            Ok(Held::exactly(self.taken.min(self.size)))
+        fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
+            Ok(HeldCount::exactly(self.taken.min(self.size)))
         }
     }
 
@@ -441,14 +441,14 @@ mod tests {
                 let filled = found(size, is_lying);
                 assert_eq!(
                     (filled.held, filled.is_bound),
-                    (Held::exactly(size), false),
+                    (HeldCount::exactly(size), false),
                     "{size} {is_lying}"
                 );
                 assert_eq!(filled.refused.is_some(), !is_lying);
             }
         }
         let larger = found(1_000_000, false);
-        let held = Held::exactly(100_000);
+        let held = HeldCount::exactly(100_000);
         assert_eq!((larger.held, larger.offered, larger.is_bound), (held, 100_000, true));
     }
 
@@ -530,7 +530,7 @@ mod tests {
 
     #[test]
     fn flooded_frames_are_no_learnt_addresses() {
-        let held = |count, error| Held { count, error };
+        let held = |count, error| HeldCount { count, error };
         assert_eq!(learnt(4_000, 4_000, 0), held(4_000, 80));
         assert_eq!(learnt(4_000, 3_990, 5), held(4_000, 80), "a few frames are lost");
         assert_eq!(learnt(4_000, 4_000, 1_000), held(3_000, 30));

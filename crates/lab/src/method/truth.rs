@@ -16,7 +16,7 @@ use super::meter::Metered;
 use super::pps::received_pps;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::table_size::{Batch, Held, Learner, Station, Table, fill};
+use super::table_size::{Batch, HeldCount, Learner, Station, Table, fill};
 use super::{
     Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544, soak,
 };
@@ -266,8 +266,8 @@ impl Table for KnownTable {
         Ok(Batch { added_ps: None, refused })
     }
 
-    fn held(&mut self, _offered: u64) -> Result<Held, TrialError> {
-        Ok(Held::exactly(self.taken.min(self.size)))
+    fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
+        Ok(HeldCount::exactly(self.taken.min(self.size)))
     }
 }
 

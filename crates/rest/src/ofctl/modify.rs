@@ -31,7 +31,7 @@ pub(crate) static FLOW: Shape = Shape {
         key(
             "priority",
             Of::Number(16),
-            "higher wins; default: 0, in 1.0 32768; a delete that is not strict does not look at it",
+            "higher wins; default: 0, in 1.0 32768; a delete looks at it only when it is strict",
         ),
         key("table_id", Of::Named(8, &words::TABLES), "the table; default: 0"),
         key("cookie", Of::Number(64), "kept with the entry"),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vlan_id_that_no_packet_has_is_refused_with_the_one_to_write() {
+    fn a_vlan_id_without_present_bit_is_refused_with_advice() {
         for (value, is_taken) in [(json!(100), false), (json!("100"), false), (json!(4196), true)] {
             let set = json!({"type": "SET_FIELD", "field": "vlan_vid", "value": value});
             let push = json!({"type": "PUSH_VLAN", "ethertype": 33024});

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A thing to be opened: its bounds.
-pub(super) struct Opening {
+pub(super) struct OpeningLimits {
     /// The time that it may take. `weir ctl` waits 5 s for an answer.
     time_max: Duration,
     /// The number of threads that may be under way.
@@ -28,23 +28,23 @@ thread_local! {
 }
 
 /// The configuration file. Two readers of one FIFO would take each other's lines.
-pub(super) const CONFIG: Opening =
-    Opening { time_max: Duration::from_secs(3), threads_max: 1, under_way: &CONFIGS };
+pub(super) const CONFIG: OpeningLimits =
+    OpeningLimits { time_max: Duration::from_secs(3), threads_max: 1, under_way: &CONFIGS };
 
 /// Keys and certificates.
-pub(super) const KEY: Opening =
-    Opening { time_max: Duration::from_secs(3), threads_max: 4, under_way: &KEYS };
+pub(super) const KEY: OpeningLimits =
+    OpeningLimits { time_max: Duration::from_secs(3), threads_max: 4, under_way: &KEYS };
 
 /// A port's device, or its file.
-pub(super) const DEVICE: Opening =
-    Opening { time_max: Duration::from_secs(30), threads_max: 4, under_way: &DEVICES };
+pub(super) const DEVICE: OpeningLimits =
+    OpeningLimits { time_max: Duration::from_secs(30), threads_max: 4, under_way: &DEVICES };
 
 /// Runs a function that opens `what`, and may hang.
 ///
 /// # Errors
 /// It is not done in time, it has panicked, or others hang already.
 pub(super) async fn beside<T: Send + 'static>(
-    Opening { time_max, threads_max, under_way }: Opening,
+    OpeningLimits { time_max, threads_max, under_way }: OpeningLimits,
     what: impl Display,
     open: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {

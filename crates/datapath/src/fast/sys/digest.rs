@@ -78,8 +78,8 @@ pub(crate) fn digest_frames(
     found: impl FnMut(u64),
 ) {
     assert!(shapes.len() >= frames.len() && out.len() >= frames.len(), "no room for the results");
-    // Frames of a burst are mostly of one kind, and the quick way of each kind in one loop costs the
-    // other some registers. The shapes come before the digests, because a call in between would
+    // Frames of a burst are mostly of one kind, and the quick way of each kind in one loop costs
+    // the other some registers. The shapes come before the digests, because a call in between would
     // take the keys out of their registers for each frame.
     if frames.first().is_some_and(|it| Shape::begins_tagged(it.bytes())) {
         for (frame, shape) in frames.iter().zip(&mut *shapes) {

@@ -1,6 +1,6 @@
 //! The flows that are worth an entry in the kernel, and the order of their frames.
 //!
-//! An entry costs the worker as much as some ten frames do: a system call to make it, one to give
+//! An entry costs the worker as much as several frames do: a system call to make it, one to give
 //! another up, and the look at the counts of both. A flow that ends before costs less without. So a
 //! flow gets its entry with its second frame while few entries are made, and else when it has shown
 //! [`FRAMES`] of them. They are counted in sets of four flows; a flow that comes new to a set takes
@@ -16,15 +16,14 @@ use openflow::PortNo;
 
 use crate::time::Nanos;
 
-/// Frames that show a flow to be worth an entry: with 30,000 flows a second of ten frames each, as
-/// many as a web page takes, the tier then costs nothing; a flow of a hundred frames has 88 % of
-/// them in the kernel.
+/// Frames that show a flow to be worth an entry: more than the ten that a short exchange takes, and
+/// a flow of a hundred still has 88 % of its frames in the kernel.
 const FRAMES: u32 = 12;
 
 /// The same while few entries are made.
 const FRAMES_EARLY: u32 = 2;
 
-/// Entries in [`WINDOW_NS`] that are few: making them takes one percent of a processor.
+/// Entries in [`WINDOW_NS`] that are few, so that making them costs little.
 const FEW: u32 = 128;
 const WINDOW_NS: u64 = 100_000_000;
 
