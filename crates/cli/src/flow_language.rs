@@ -1,7 +1,7 @@
 //! The flow language on a page: each field, action and instruction with its names in Weir, Open
 //! vSwitch and Ryu, from the rows by which texts are read; as a manual page and as Markdown.
 //!
-//! No word of the language stands here: a new row is on the page by itself.
+//! No row is written here: a new one is on the page by itself.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,9 @@ use openflow::field::{FIELDS, FieldRow, Format, Prereq, RyuName};
 use openflow::instruction::INSTRUCTIONS;
 use openflow::text::{
     action_form, format_match, instruction_form, other_names, parse_match, protocol_words,
+    shared_words,
 };
-use openflow::{Match, Version};
+use openflow::{Field, Match, Version};
 
 /// A table of the page.
 struct Table {
@@ -23,19 +24,27 @@ struct Table {
 
 const HEAD: &str = "A flow entry is a text such as `priority=10,tcp,nw_dst=10.0.0.0/8,\
 actions=dec_ttl,output:2`: words of the entry (`table`, `priority`, `cookie`, `idle_timeout`, \
-`hard_timeout`, `send_flow_rem`, `check_overlap` and others), a match, and after `actions=` its \
+`hard_timeout`, `send_flow_rem`, `check_overlap`, `reset_counts`, `no_packet_counts`, \
+`no_byte_counts`, `out_port`, `out_group`), a match, and after `actions=` its \
 instructions. `weir ctl`, the Python package and the files of `add-flows` take it; `weir ctl \
 dump-flows` prints it as `ovs-ofctl` does.";
 
-fn tables() -> [Table; 4] {
+fn tables() -> [Table; 5] {
     [
         Table {
             title: "Match fields",
             text: "Weir takes all names of the first two columns and prints the first of the \
-                   second. A field of which another is needed is refused without it. With `set` a \
+                   second; it prints the VLAN id as `dl_vlan=ID` or `vlan_tci=VALUE/MASK`, and \
+                   the DSCP as `nw_tos=TOS`, and takes these too. A field of which another is needed is refused without it. With `set` a \
                    field may be written by `set_field`; with `mask` it takes VALUE/MASK.",
             columns: &["specification", "Open vSwitch", "Ryu", "value", "needs", "since", "is"],
             rows: FIELDS.iter().map(field).collect(),
+        },
+        Table {
+            title: "Words of several fields",
+            text: "Each is the field that the protocol beside it has.",
+            columns: &["word", "one of"],
+            rows: shared_words().map(|(word, fields)| vec![code(word), choices(fields)]).collect(),
         },
         Table {
             title: "Protocol words",
@@ -46,7 +55,8 @@ fn tables() -> [Table; 4] {
         Table {
             title: "Actions",
             text: "After `actions=`, joined by commas, in the order of their execution; `drop` \
-                   alone is no action. An action that only 1.0 has is translated for 1.3, and the \
+                   stands alone: no actions. `NORMAL`, `FLOOD`, `ALL`, `IN_PORT`, `LOCAL`, \
+                   `TABLE`, `CONTROLLER:MAX_LEN` and a port's number alone are outputs. An action that only 1.0 has is translated for 1.3, and the \
                    other way round.",
             columns: &["Weir and Open vSwitch", "other names", "Ryu", "versions", "does"],
             rows: ACTIONS
@@ -74,6 +84,10 @@ fn tables() -> [Table; 4] {
                 .collect(),
         },
     ]
+}
+
+fn choices(fields: &[Field]) -> String {
+    fields.iter().map(|field| code(field.row().name)).collect::<Vec<_>>().join(", ")
 }
 
 fn code(word: &str) -> String {

@@ -26,9 +26,10 @@ pub(crate) fn print(command: Command, words: &[OsString], error: clap::Error) ->
 
 /// The one app of `weir controller APP --help`.
 fn app_of(words: &[OsString]) -> Option<AppName> {
-    let [_, program, rest @ ..] = words else { return None };
-    let mut apps = rest.iter().filter_map(|word| AppName::from_str(word.to_str()?, false).ok());
-    apps.next().filter(|_| program == "controller")
+    let end = words.iter().position(|word| word == "-h" || word == "--help")?;
+    let [.., program, app] = words.get(..end)? else { return None };
+    let app = AppName::from_str(app.to_str()?, false).ok();
+    app.filter(|_| program == "controller")
 }
 
 /// The tree of commands as help shows it: options that belong to every command once, with the

@@ -55,6 +55,10 @@ fn pages(command: Command, dir: &Path) -> io::Result<()> {
     fs::write(beside.join("weir-flows.7"), flow_language::manual()).map_err(place)
 }
 
+/// Kinds of suggestions that clap makes.
+const SUGGESTED: [ContextKind; 3] =
+    [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+
 /// An error of the command line with what helps: the suggestions best first, why a word was not
 /// taken for a bridge, and why there is no such word of `ovs-ofctl`.
 pub(crate) fn with_tips(mut error: clap::Error, tip: Option<CtlTip>) -> clap::Error {
@@ -63,24 +67,18 @@ pub(crate) fn with_tips(mut error: clap::Error, tip: Option<CtlTip>) -> clap::Er
         Some(ContextValue::String(word)) => ctl::absent(word),
         Some(_) | None => None,
     });
-    let tips: Vec<StyledStr> = [absent.map(str::to_owned), tip.map(|tip| tip.text)]
-        .into_iter()
-        .flatten()
-        .map(Into::into)
-        .collect();
+    // The tip is about a word too many, where the first one was to be a bridge.
+    let has_surplus = matches!(error.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(word)) if !word.starts_with('-'));
+    let tip = tip.filter(|_| has_surplus).map(|tip| tip.text);
+    let tips = [absent.map(str::to_owned), tip].into_iter().flatten();
+    let tips: Vec<StyledStr> = tips.map(Into::into).collect();
     if !tips.is_empty() {
-        let similar = [
-            ContextKind::SuggestedArg,
-            ContextKind::SuggestedSubcommand,
-            ContextKind::SuggestedValue,
-        ];
-        similar.into_iter().for_each(|kind| drop(error.remove(kind)));
+        SUGGESTED.into_iter().for_each(|kind| drop(error.remove(kind)));
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
         return error;
     }
-    let kinds =
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    for kind in kinds {
+    for kind in SUGGESTED {
         // clap sorts them by likeness, the least alike first.
         if let Some(ContextValue::Strings(names)) = error.get(kind) {
             let best_first = names.iter().rev().cloned().collect();

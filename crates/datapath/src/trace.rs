@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use openflow::Instruction;
+
 use crate::verdict::Verdict;
 
 /// One step of the way.
@@ -14,6 +16,16 @@ pub struct TraceStep {
     pub depth: usize,
     /// The event, in one line.
     pub text: String,
+    /// Of the match of an entry: whether it has no actions, so that a drop is meant.
+    pub is_drop_entry: Option<bool>,
+}
+
+impl TraceStep {
+    /// The match of an entry with these instructions.
+    pub(crate) fn entry(depth: usize, text: String, instructions: &[Instruction]) -> Self {
+        let is_nothing = |one: &Instruction| matches!(one, Instruction::ClearActions);
+        Self { depth, text, is_drop_entry: Some(instructions.iter().all(is_nothing)) }
+    }
 }
 
 /// One packet's way.
@@ -30,11 +42,7 @@ impl Trace {
     /// packet is dropped on purpose, and not for want of an output.
     #[must_use]
     pub fn ends_in_drop_entry(&self) -> bool {
-        let mut entries = self.steps.iter().filter(|step| step.text.starts_with("table "));
-        let ends = |step: &TraceStep| {
-            [" drop", " clear_actions"].iter().any(|end| step.text.ends_with(end))
-        };
-        entries.next_back().is_some_and(ends)
+        self.steps.iter().rev().find_map(|step| step.is_drop_entry) == Some(true)
     }
 }
 

@@ -24,7 +24,9 @@ pub use flow::{
 };
 pub use forms::{action_form, instruction_form, other_names};
 pub use group::{format_group, parse_group_mod};
-pub use matching::{format_match, match_words, parse_match, protocol_words, unpresent_vid};
+pub use matching::{
+    format_match, match_words, parse_match, protocol_words, shared_words, unpresent_vid,
+};
 pub use meter::{format_meter, parse_meter_mod};
 pub use notice::format_packet_in;
 pub use ports::PortNames;

@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
     /// Lists a step, if steps are wanted.
     pub(super) fn step(&mut self, text: impl FnOnce() -> String) {
         if let Some(steps) = &mut self.steps {
-            steps.push(TraceStep { depth: self.depth, text: text() });
+            steps.push(TraceStep { depth: self.depth, text: text(), is_drop_entry: None });
         }
     }
 
@@ -170,7 +170,10 @@ impl<'a> Run<'a> {
             else {
                 return self.no_match(&packet, table_id);
             };
-            self.step(|| describe(table_id, entry));
+            if let Some(steps) = &mut self.steps {
+                let text = describe(table_id, entry);
+                steps.push(TraceStep::entry(self.depth, text, &entry.instructions));
+            }
             self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
             let Some((left, next)) = self.entry(packet, &mut set, entry, entry.origin(table_id))
             else {

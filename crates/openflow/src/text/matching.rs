@@ -124,8 +124,12 @@ pub(super) fn matching(text: Piece<'_>) -> Result<Match, TextError> {
 
 /// Words of a match that name a field only beside others, or another value than the field's own.
 pub fn match_words() -> impl Iterator<Item = &'static str> {
-    let shared = SHARED.iter().flat_map(|shared| shared.words.iter().copied());
-    shared.chain(COMPAT.iter().copied())
+    shared_words().map(|(word, _)| word).chain(COMPAT.iter().copied())
+}
+
+/// Words that name one of several fields, by the protocol beside them.
+pub fn shared_words() -> impl Iterator<Item = (&'static str, &'static [Field])> {
+    SHARED.iter().flat_map(|shared| shared.words.iter().map(|word| (*word, shared.choices)))
 }
 
 /// Words of a match that stand alone.

@@ -81,7 +81,7 @@ fn verdicts(trace: &Trace, show: impl Fn(&[u8]) -> String) -> Vec<String> {
         }
         Verdict::Held => "held until the other fragments have come".to_owned(),
         Verdict::Drop { reason: reason @ DropReason::NoOutput } if trace.ends_in_drop_entry() => {
-            format!("drop {}: The last entry has no actions: the drop is meant.", reason.name())
+            format!("drop {}: The last entry sends it nowhere: the drop is meant.", reason.name())
         }
         Verdict::Drop { reason } => format!("drop {}: {}", reason.name(), reason.help()),
     };

@@ -142,7 +142,7 @@ fn a_trace_shows_what_changed_and_whether_a_drop_is_meant() {
     ] {
         switch.ctl(&["add-flow", entry]);
     }
-    let meant = "drop no_output: The last entry has no actions: the drop is meant.";
+    let meant = "drop no_output: The last entry sends it nowhere: the drop is meant.";
     for (packet, end) in [
         ("tcp,tp_dst=80", "tp_dst=8080,"),
         ("udp", meant),

@@ -119,7 +119,7 @@ impl<'a> Tracer<'a> {
     }
 
     fn write(&mut self, text: String) {
-        self.trace.steps.push(TraceStep { depth: self.depth, text });
+        self.trace.steps.push(TraceStep { depth: self.depth, text, is_drop_entry: None });
     }
 }
 
@@ -136,7 +136,8 @@ impl<'a> Target<'a> for Tracer<'a> {
         let compiled = store.tuple(entry).compiled(entry.at);
         let origin = entry.origin(table, compiled.is_any());
         let instructions = &*store.instruction_lists.get(entry.instruction_list).instructions;
-        self.write(describe(entry.priority, &compiled, origin, instructions));
+        let text = describe(entry.priority, &compiled, origin, instructions);
+        self.trace.steps.push(TraceStep::entry(self.depth, text, instructions));
         Some(MatchedEntry { instructions, origin })
     }
 
