@@ -194,12 +194,12 @@ mod tests {
     #[test]
     fn values_of_options_are_taken() {
         // Bridges and ports are those of a switch that runs.
-        let is_fixed = |(of, name, _): &&(&str, &str, Values)| {
-            ["switch", "ctl"].contains(of)
-                && *name != "bridge"
+        let is_fixed = |of: &str, name: &str| {
+            ["switch", "ctl"].contains(&of)
+                && name != "bridge"
                 && name.bytes().all(|byte| !byte.is_ascii_uppercase())
         };
-        for (of, name, values) in ROWS.iter().filter(is_fixed) {
+        for (of, name, values) in ROWS.iter().filter(|(of, name, _)| is_fixed(of, name)) {
             let is_begun = |value: &String| value.ends_with(':');
             for value in values().into_iter().filter(|value| !is_begun(value)) {
                 let line = ["weir", of, &format!("--{name}"), &value, "show"].map(str::to_owned);
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn bash_reads_the_script_and_every_shell_has_one() {
-        for shell in Shells::builtins().names() {
+        for shell in super::Shells::builtins().names() {
             let mut text = Vec::new();
             script(&CompletionsArgs { shell: shell.to_owned() }, &mut text).unwrap();
             assert!(String::from_utf8_lossy(&text).contains("_WEIR_COMPLETE"), "{shell}");

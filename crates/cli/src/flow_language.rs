@@ -35,8 +35,9 @@ fn tables() -> [Table; 5] {
             title: "Match fields",
             text: "Weir takes all names of the first two columns and prints the first of the \
                    second; it prints the VLAN id as `dl_vlan=ID` or `vlan_tci=VALUE/MASK`, and \
-                   the DSCP as `nw_tos=TOS`, and takes these too. A field of which another is needed is refused without it. With `set` a \
-                   field may be written by `set_field`; with `mask` it takes VALUE/MASK.",
+                   the DSCP as `nw_tos=TOS`, and takes these too. A field of which another is \
+                   needed is refused without it. With `set` a field may be written by \
+                   `set_field`; with `mask` it takes VALUE/MASK.",
             columns: &["specification", "Open vSwitch", "Ryu", "value", "needs", "since", "is"],
             rows: FIELDS.iter().map(field).collect(),
         },
@@ -56,8 +57,8 @@ fn tables() -> [Table; 5] {
             title: "Actions",
             text: "After `actions=`, joined by commas, in the order of their execution; `drop` \
                    stands alone: no actions. `NORMAL`, `FLOOD`, `ALL`, `IN_PORT`, `LOCAL`, \
-                   `TABLE`, `CONTROLLER:MAX_LEN` and a port's number alone are outputs. An action that only 1.0 has is translated for 1.3, and the \
-                   other way round.",
+                   `TABLE`, `CONTROLLER:MAX_LEN` and a port's number alone are outputs. An \
+                   action that only 1.0 has is translated for 1.3, and the other way round.",
             columns: &["Weir and Open vSwitch", "other names", "Ryu", "versions", "does"],
             rows: ACTIONS
                 .iter()
