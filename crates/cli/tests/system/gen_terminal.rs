@@ -132,6 +132,7 @@ fn a_live_page_stands_above_the_line_that_is_edited() {
     console.wait_for("late_after");
     console.press("rate 7\r");
     console.wait_for("\x1b[22;24r");
+    console.line("page main\r");
     console.wait_for("Forever /7%");
     console.line("quit\r");
     console.wait_for("\x1b[r");

@@ -87,7 +87,9 @@ fn a_flow_beside_new_ones_has_a_share_and_needs_four_ports() {
 #[test]
 #[ignore = "needs root"]
 fn short_flows_have_loss_cost_and_delay() {
-    let settings = "flows = [\"in_port=1,actions=output:2\", \"in_port=3,actions=output:4\"]\n\
+    // The last entry looks at addresses, so that each flow is new to what keeps decisions.
+    let settings = "flows = [\"in_port=1,actions=output:2\", \"in_port=3,actions=output:4\", \
+        \"priority=32769,in_port=2,udp,nw_src=10.9.0.1,nw_dst=10.9.1.0,tp_src=1,actions=drop\"]\n\
         ports = 4\nduration_s = 0.2\nrate_pps = 3000.0\ncount = 3";
     for dut in ["weir-user", "weir"] {
         let cell = cell(dut, "short-flows", settings);

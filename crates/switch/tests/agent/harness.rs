@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use client::{Client, ClientSettings};
 use netdev::Port;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
-use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut};
+use openflow::message::{
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, PacketOut,
+};
 use openflow::port::{PortDesc, PortStats};
 use openflow::table::TableStats;
 use openflow::{Action, Error, Field, Instruction, Match, Message, PortNo, Version, Xid};
@@ -419,6 +421,25 @@ impl Controller {
         match self.multipart(MultipartRequestBody::PortStats(port)) {
             MultipartReplyBody::PortStats(ports) => ports,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// The statistics of all ports, while ports change.
+    pub(crate) fn port_stats_amid_changes(&mut self) -> Vec<PortStats> {
+        let body = MultipartRequestBody::PortStats(PortNo::ANY);
+        let asked = self.send(&Message::MultipartRequest(MultipartRequest { more: false, body }));
+        loop {
+            match self.next() {
+                (_, Message::PortStatus(_)) => {}
+                (
+                    xid,
+                    Message::MultipartReply(MultipartReply {
+                        body: MultipartReplyBody::PortStats(ports),
+                        ..
+                    }),
+                ) if xid == asked => return ports,
+                other => panic!("{other:?}"),
+            }
         }
     }
 

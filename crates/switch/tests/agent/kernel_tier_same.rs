@@ -350,7 +350,7 @@ fn change_learning(random: &mut Random, pair: &mut TierPair) {
             let vlan = ["access:10", "trunk", "trunk:10,20", "native-untagged:10"];
             return pair.set_vlans(port, vlan[random.index(4)]);
         }
-        9 => return pair.change(&[flow("priority=2", FlowModCommand::Delete)]),
+        9 => return pair.change(&[flow("", FlowModCommand::Delete)]),
         _ => return,
     };
     pair.change(&[flow(&text, FlowModCommand::Add)]);
