@@ -146,7 +146,6 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=set_field:1->tcp_dts", 21, "did you mean `tcp_dst`"),
     ("actions=resubmit(,1)", 8, "Open vSwitch's own; OpenFlow 1.3 has goto_table:N"),
     ("actions=load:1->NXM_NX_REG0[]", 8, "has set_field:VALUE->FIELD"),
-    ("actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]", 8, "no action that copies fields"),
     ("actions=learn(table=1)", 8, "NORMAL, which learns"),
     ("actions=note:11", 8, "cookie=N"),
     ("actions=ct(commit)", 8, "no tracking of connections"),
