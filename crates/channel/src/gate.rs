@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -27,8 +27,8 @@ pub struct ConnectionGate {
     limits: AdmissionLimits,
     /// Memory of all connections, at most.
     bytes_max: usize,
-    /// Their memory, as of their latest reports.
-    bytes: AtomicUsize,
+    /// Their memory, as of their latest reports; less than nothing between two threads' changes.
+    bytes: AtomicIsize,
     places: Mutex<Places>,
     evicted_count: AtomicU64,
     /// Notified when a half-open place has become free.
@@ -57,6 +57,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A sum of memory that another thread may not have completed yet.
+fn at_least_nothing(sum: isize) -> usize {
+    usize::try_from(sum).unwrap_or(0)
+}
+
 /// An admitted connection.
 #[derive(Debug)]
 pub struct AcceptedConnection {
@@ -78,7 +83,7 @@ impl ConnectionGate {
         Arc::new(Self {
             limits,
             bytes_max,
-            bytes: AtomicUsize::new(0),
+            bytes: AtomicIsize::new(0),
             places: Mutex::new(places),
             evicted_count: AtomicU64::new(0),
             freed: Notify::new(),
@@ -155,15 +160,15 @@ impl ConnectionGate {
     /// The memory of all connections in bytes, as of their latest reports.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        at_least_nothing(self.bytes.load(Ordering::Relaxed))
     }
 
     /// Takes note of the memory of a connection; gives that of all.
     fn note_bytes(&self, place: &Place, bytes: usize) -> usize {
         let before = place.bytes.swap(bytes, Ordering::Relaxed);
-        // In this order no other thread finds less than nothing.
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes.fetch_sub(before, Ordering::Relaxed) - before
+        let change = bytes.cast_signed().wrapping_sub(before.cast_signed());
+        let sum = self.bytes.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
+        at_least_nothing(sum)
     }
 
     /// Ends the largest connection of the address whose connections take the most memory.

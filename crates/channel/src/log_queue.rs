@@ -81,9 +81,11 @@ impl LogQueue {
     }
 }
 
-/// The queue of standard error; nothing where the system gives no thread for it.
+/// That of standard error, once there was a line for it; nothing where the system gives no thread.
+static QUEUE: OnceLock<Option<Arc<LogQueue>>> = OnceLock::new();
+
+/// The queue of standard error.
 fn standard_error() -> Option<&'static LogQueue> {
-    static QUEUE: OnceLock<Option<Arc<LogQueue>>> = OnceLock::new();
     QUEUE.get_or_init(|| LogQueue::start(std::io::stderr()).ok()).as_deref()
 }
 
@@ -97,7 +99,7 @@ pub fn log_line(line: &str) {
 
 /// Waits until the lines so far are written, but no longer than `within`: for the end of a program.
 pub fn flush_log(within: Duration) {
-    if let Some(queue) = standard_error() {
+    if let Some(Some(queue)) = QUEUE.get() {
         queue.flush(within);
     }
 }

@@ -26,6 +26,9 @@ const KEPT: CapabilitySet = CapabilitySet::NET_RAW
     .union(CapabilitySet::SYS_NICE)
     .union(CapabilitySet::DAC_OVERRIDE);
 
+/// Taken by a thread only while it asks for a TAP device in another network namespace.
+const ON_DEMAND: CapabilitySet = CapabilitySet::SYS_ADMIN;
+
 /// Those of DPDK's drivers: locked memory, its physical addresses, registers of devices.
 #[cfg(feature = "dpdk")]
 const OF_DRIVERS: CapabilitySet =
@@ -40,9 +43,11 @@ const OF_DRIVERS: CapabilitySet = CapabilitySet::empty();
 /// # Errors
 /// The kernel's.
 pub(crate) fn give_up_capabilities() -> io::Result<()> {
-    let kept = capabilities(None)?.permitted & (KEPT | OF_DRIVERS);
+    let had = capabilities(None)?.permitted;
+    let effective = had & (KEPT | OF_DRIVERS);
+    let permitted = effective | (had & ON_DEMAND);
     set_no_new_privs(true)?;
     let inheritable = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })?;
+    set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?;
     Ok(())
 }

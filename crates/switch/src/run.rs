@@ -26,8 +26,8 @@ use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
 /// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
-/// the kernel tier a TAP device, two programs, promiscuity and a netlink socket; and its claim.
-const FILES_PER_PORT: usize = 9;
+/// the kernel tier a TAP device, three links, promiscuity, a ring and a netlink socket; and its claim.
+const FILES_PER_PORT: usize = 11;
 /// Maps of a kernel tier; there is one for each worker of a bridge.
 const FILES_PER_TIER: usize = 4;
 /// Files of a worker: doorbell, watch, and the link monitor's three sockets and watch.
@@ -273,9 +273,9 @@ mod tests {
         let files = |text: &str| open_files_of(&parse_config(text).unwrap().resolve().unwrap());
         let none = files("");
         let two = "port = [\"null:x\", \"null:y\"]\n";
-        assert_eq!(files(two), none + 22);
-        assert_eq!(files(&format!("{two}workers = 5")), none + 18 + 2 * 4 + 4 * 6);
-        assert_eq!(files(&format!("{two}caches = \"frame\"")), none + 18);
+        assert_eq!(files(two), none + 26);
+        assert_eq!(files(&format!("{two}workers = 5")), none + 22 + 2 * 4 + 4 * 6);
+        assert_eq!(files(&format!("{two}caches = \"frame\"")), none + 22);
         assert_eq!(files("controller = [\"tcp:127.0.0.1\"]\nlisten = [\"ptcp:\"]"), none + 2);
     }
 }

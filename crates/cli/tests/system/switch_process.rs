@@ -256,13 +256,22 @@ fn a_switch_of_root_keeps_few_capabilities() {
         weir ctl --control /run/a add-bridge more dpid=2 listen=ptcp:653 port=tap:more
         weir ctl --control /run/a --bridge br0 ports >/run/ports
         if grep -E "no kernel tier|cannot" /run/ports /run/log | grep -v "not tap"; then exit 1; fi
-        # NET_RAW, NET_ADMIN, BPF, PERFMON, NET_BIND_SERVICE, SYS_NICE, DAC_OVERRIDE.
+        # NET_RAW, NET_ADMIN, BPF, PERFMON, NET_BIND_SERVICE, SYS_NICE, DAC_OVERRIDE; SYS_ADMIN on
+        # demand.
         for status in /proc/$switch/task/*/status; do
             [ "$(sed -n 's/^CapEff:	//p' $status)" = 000000c000803402 ]
-            [ "$(sed -n 's/^CapPrm:	//p' $status)" = 000000c000803402 ]
+            [ "$(sed -n 's/^CapPrm:	//p' $status)" = 000000c000a03402 ]
             [ "$(sed -n 's/^CapInh:	//p' $status)" = 0000000000000000 ]
             [ "$(sed -n 's/^NoNewPrivs:	//p' $status)" = 1 ]
         done
+        # A device that moves away is the same port there.
+        ip netns add there
+        ip link set later netns there
+        ip -n there link set later up
+        is_up() {
+            weir ctl --control /run/a --bridge br0 --json ports | grep later | grep -q '"link_up":true'
+        }
+        within 30 is_up
         "#,
     );
 }

@@ -3,8 +3,8 @@
 //!
 //! A cache, or a tier in the kernel, that makes an entry for each of them pays for entries that
 //! nothing uses. What is asked is how many frames are lost, what processor time the switch takes
-//! for each, and how long those of host 3 wait. The same flows are never begun twice, and before it
-//! counts, others have filled what the switch keeps.
+//! for each, and how long those of host 3 wait. Other flows fill what the switch keeps before it
+//! counts; only an attempt that a stall has spoiled begins its flows once more.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use packet::{Batch, PacketBuf};
 use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters, queue_counters};
 use crate::error::PortError;
@@ -333,18 +333,20 @@ fn open_file(name: &str, end: End, requested: RequestedGeometry) -> Result<Port,
 /// Empties a file and gives it room for `len` zero bytes, so that a full disk shows here and not
 /// when a page is first used.
 fn reserve(mut file: &File, len: u64) -> io::Result<()> {
-    let no_room = |error: io::Error| {
-        io::Error::new(error.kind(), format!("{error}; it needs {len} bytes: give fewer slots"))
-    };
     file.set_len(0)?;
-    match fallocate(file, FallocateFlags::empty(), 0, len) {
+    let reserved = match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len)) {
         // Not every file system can.
-        Err(Errno::OPNOTSUPP) => {
-            let written = io::copy(&mut io::repeat(0).take(len), &mut file);
-            written.map(drop).map_err(no_room)
+        Err(Errno::OPNOTSUPP) => io::copy(&mut io::repeat(0).take(len), &mut file).map(drop),
+        reserved => reserved.map_err(io::Error::from),
+    };
+    reserved.map_err(|error| {
+        let kind = error.kind();
+        let full = [ErrorKind::StorageFull, ErrorKind::FileTooLarge, ErrorKind::QuotaExceeded];
+        if !full.contains(&kind) {
+            return error;
         }
-        reserved => reserved.map_err(|error| no_room(error.into())),
-    }
+        io::Error::new(kind, format!("{error}; it needs {len} bytes: give fewer slots"))
+    })
 }
 
 /// The geometry of a file that is there already; `None` for an empty file, and an error for one

@@ -41,16 +41,25 @@ impl DeviceClaim {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
             Err(error) => return Err(failed(error)),
         };
-        let holder = Holder::of(&name).map_err(|_| failed(error))?;
+        let other = |process| PortError::OtherSwitch { port: port.to_owned(), process };
+        let holder = match Holder::of(&name) {
+            Ok(holder) => holder,
+            // Each who is refused waits in the holder's queue for ever, and it is full.
+            Err(full) if full.kind() == io::ErrorKind::WouldBlock => {
+                return Err(other("which has been asked too often to be named".to_owned()));
+            }
+            Err(_) => return Err(failed(error)),
+        };
         if holder.pid.cast_unsigned() == std::process::id() {
             return Ok(None);
         }
         if holder.uid != 0 && holder.uid != geteuid().as_raw() {
-            // Anybody may make the name, but a switch of that user could not open the device.
+            // Anybody may make the name, and is not to keep a switch from its device by it. A switch
+            // of that user, with capabilities of its own, is not told from such a one.
             tracing::warn!(port, uid = holder.uid, "another user claims the device in vain");
             return Ok(None);
         }
-        Err(PortError::OtherSwitch { port: port.to_owned(), process: holder.describe() })
+        Err(other(holder.describe()))
     }
 }
 
@@ -107,8 +116,9 @@ mod tests {
 
     #[test]
     fn a_claim_names_its_holder_and_ends_with_it() {
-        // No interface of this machine has such an index.
-        let (index, name) = (u32::MAX, format!("weir/device/{}", u32::MAX));
+        // No interface of this machine has such an index, and no other run of the test takes it.
+        let index = u32::MAX - std::process::id();
+        let name = format!("weir/device/{index}");
         let claim = DeviceClaim::take("af_packet:x", index).unwrap();
         assert!(claim.is_some());
         assert!(DeviceClaim::take("af_packet:x", index).unwrap().is_none(), "our own");

@@ -11,7 +11,9 @@ use std::panic::resume_unwind;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, capabilities, move_into_link_name_space, set_capabilities,
+};
 
 use super::unshare::unshare_network;
 
@@ -64,6 +66,7 @@ impl Namespace {
     /// When the thread cannot be started or may not enter.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         on_fresh_thread(|| {
+            take_sys_admin()?;
             move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network))?;
             Ok(work())
         })?
@@ -98,6 +101,13 @@ impl Namespace {
         use std::os::unix::fs::MetadataExt;
         Ok(File::from(self.fd.try_clone()?).metadata()?.ino())
     }
+}
+
+/// Takes `CAP_SYS_ADMIN` for the calling thread, where its process keeps it for this.
+fn take_sys_admin() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.effective |= sets.permitted & CapabilitySet::SYS_ADMIN;
+    Ok(set_capabilities(None, sets)?)
 }
 
 fn on_fresh_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {

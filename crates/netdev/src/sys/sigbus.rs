@@ -74,16 +74,14 @@ impl Watched {
         if base == 0 || address.wrapping_sub(base) >= len {
             return false;
         }
+        // Before the bytes are there: another thread must not take them for frames.
+        self.is_lost.store(true, Ordering::Release);
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
         // SAFETY: the range is that of a mapping of ours, which stays while a thread reads or
         // writes in it, as the one that was interrupted here does. No byte is invalid as `u8`.
         let replaced = unsafe { libc::mmap(base as *mut c_void, len, access, flags, -1, 0) };
-        let is_replaced = replaced != libc::MAP_FAILED;
-        if is_replaced {
-            self.is_lost.store(true, Ordering::Release);
-        }
-        is_replaced
+        replaced != libc::MAP_FAILED
     }
 }
 

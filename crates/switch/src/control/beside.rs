@@ -2,7 +2,8 @@
 //!
 //! Opening a FIFO waits for its writer, and a file system of the network may wait for ever. So that
 //! is done on a thread of its own, which is left alone when its time is over: neither controllers
-//! nor other changes nor the end of the switch wait for it.
+//! nor the end of the switch wait for it. Other changes of ports and bridges do, but for that of a
+//! configuration file.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -51,7 +52,10 @@ pub(super) async fn beside<T: Send + 'static>(
     let under_way = under_way.with(Arc::clone);
     // One is of the agent's thread, one is ours.
     if Arc::strong_count(&under_way) - 2 >= threads_max {
-        return Err(format!("{what}: an earlier attempt to open it still hangs"));
+        return Err(format!(
+            "{what}: an earlier attempt to open it still hangs; write to the pipe, or start the \
+             switch anew if it is gone"
+        ));
     }
     let (done, is_done) = oneshot::channel();
     let thread = Builder::new().name("beside".to_owned()).spawn(move || {

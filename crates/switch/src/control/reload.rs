@@ -39,7 +39,7 @@ pub(crate) async fn reload_on_hangup(all: Rc<Bridges>, mut hangup: Signal) {
 pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
     let _alone = all.reload().await;
     let (args, _) = all.loaded().ok_or("the switch was started without a file to read")?;
-    let file = args.config.clone().unwrap_or_default();
+    let file = args.config.clone().ok_or("the switch was started without --config")?;
     // Ports and bridges may change meanwhile.
     let text = beside(CONFIG, file.display(), move || args.read_again()).await?;
     let text = text.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The commands that OpenFlow has no message for: show, counters.
+//! The commands that OpenFlow has no message for: show, learnt addresses, counters.
 
 use datapath::LearntAddress;
 use serde_json::{Value, json};

@@ -24,6 +24,9 @@ use crate::counters::{Counter, Counters};
 const REOPEN_FIRST: Duration = Duration::from_millis(200);
 const REOPEN_LAST: Duration = Duration::from_secs(2);
 
+/// Further readings of a lost device's counters, until none is counted meanwhile.
+const LOSS_READINGS_MAX: usize = 8;
+
 /// A port whose system call failed is left alone for this time.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -320,9 +323,19 @@ impl WorkerPort {
         self.note_change();
         self.device = match earlier {
             DeviceState::Open { mut device, .. } => {
-                let lost = device.device.tier_port().map(|port| (port.clone(), port.counted()));
-                self.earlier = [self.counts_of_lost(), device.counters()].into_iter().sum();
-                self.lost = lost;
+                let tier_port = device.device.tier_port();
+                let counted = || tier_port.as_ref().map(TierPort::counted);
+                let (mut at_loss, mut counts) = (counted(), device.counters());
+                // Another worker may count for the tier while the device is asked.
+                for _ in 0..LOSS_READINGS_MAX {
+                    let before = std::mem::replace(&mut at_loss, counted());
+                    if before == at_loss {
+                        break;
+                    }
+                    counts = device.counters();
+                }
+                self.earlier = [self.counts_of_lost(), counts].into_iter().sum();
+                self.lost = tier_port.zip(at_loss);
                 self.unreported = Unreported::Loss;
                 DeviceState::Lost(device, attempt)
             }
