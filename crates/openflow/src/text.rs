@@ -18,9 +18,12 @@ mod table;
 mod value;
 mod words;
 
-pub use action::{format_actions, format_instructions, parse_actions, parse_instructions};
+pub use action::{
+    format_actions, format_instructions, parse_actions, parse_instructions, parse_instructions_on,
+};
 pub use flow::{
-    format_flow_mod, format_flow_removed, format_flow_stats, parse_flow_filter, parse_flow_mod,
+    format_flow_match, format_flow_mod, format_flow_removed, format_flow_stats, parse_flow_filter,
+    parse_flow_mod,
 };
 pub use forms::{action_form, instruction_form, other_names};
 pub use group::{format_group, parse_group_mod};

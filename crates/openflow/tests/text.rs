@@ -90,6 +90,7 @@ fn a_dumped_line_is_the_one_of_ovs_ofctl_and_can_be_fed_back() {
 
 /// Text, column of the error, and a part of its words.
 const WRONG: &[(&str, usize, &str)] = &[
+    ("send_flow_rem,send_flow_rem,actions=drop", 14, "`send_flow_rem` is given twice"),
     ("bogus=1,actions=drop", 0, "unknown word `bogus`"),
     ("nw_dts=10.0.0.1,actions=drop", 0, "did you mean `nw_dst`"),
     ("ip,nw_src=10.0.0.300,actions=drop", 10, "not an IPv4 address"),
@@ -459,6 +460,26 @@ fn meters_print_as_ovs_ofctl_prints_them() {
     assert!(error.what.contains("did you mean `kbps`"), "{error}");
     for text in ["kbps", "meter=1,band=rate=5", "meter=1,band=type=drop", "meter=1,foo"] {
         assert!(parse_meter_mod(text, MeterModCommand::Add).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn no_word_of_a_meter_is_taken_and_lost() {
+    let twice = "is given twice";
+    let cases = [
+        ("meter=1,pktps,burst=100,band=type=drop,rate=5", "`burst` takes no value"),
+        ("meter=1,kbps=5", "`kbps` takes no value"),
+        ("meter=1,kbps,kbps", twice),
+        ("meter=1,meter=2", twice),
+        ("meter=1,band=type=drop,rate=5,rate=6", twice),
+        ("meter=1,burst,band=type=drop,rate=5,burst_size=1,burst_size=2", twice),
+        ("meter=1,band=type=dscp_remark,rate=5,prec_level=1,prec_level=2", twice),
+        ("meter=1,band=type=drop,rate=5,burst_size=100", "only with the flag burst"),
+        ("meter=1,band=type=drop,rate=5,brust_size=100", "did you mean `burst_size`"),
+    ];
+    for (text, part) in cases {
+        let error = parse_meter_mod(text, MeterModCommand::Add).unwrap_err();
+        assert!(error.what.contains(part), "{text}: {error}");
     }
 }
 

@@ -11,6 +11,7 @@ use crate::action::{
 use crate::field::{FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
+use crate::matching::Match;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -65,6 +66,14 @@ pub(super) fn action_list<'a>(
 /// On an unknown word, a bad argument, or an instruction given twice.
 pub fn parse_instructions(text: &str) -> Result<Vec<Instruction>, TextError> {
     instructions(Piece::whole(text))
+}
+
+/// The same of an entry with this match, which says what its fields' common names (`tp_dst`) are.
+///
+/// # Errors
+/// As [`parse_instructions`].
+pub fn parse_instructions_on(text: &str, matching: &Match) -> Result<Vec<Instruction>, TextError> {
+    instructions(Piece::whole(text).on_packets(matching))
 }
 
 pub(super) fn instructions(piece: Piece<'_>) -> Result<Vec<Instruction>, TextError> {

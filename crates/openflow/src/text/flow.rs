@@ -160,6 +160,9 @@ fn entry(whole: Piece<'_>, usage: Use) -> Result<FlowMod, TextError> {
         } else if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == word) {
             usage.check(pair.key, WRITES)?;
             pair.alone()?;
+            if flow.flags.contains(*flag) {
+                return Err(pair.key.error(format!("`{word}` is given twice")));
+            }
             flow.flags |= *flag;
         } else if COUNTED.contains(&word) {
             usage.check(pair.key, ENTRIES)?;
@@ -240,6 +243,12 @@ fn in_words_of(version: Version, rule: String) -> String {
     if version.has_oxm() { rule } else { rule.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000") }
 }
 
+/// The match of a flow entry as `dump-flows` prints it.
+#[must_use]
+pub fn format_flow_match(version: Version, matching: &Match) -> String {
+    in_words_of(version, match_text(matching, &PortNames::default()))
+}
+
 fn format_flags(flags: FlowModFlags) -> String {
     let words = FLAGS.iter().filter(|(_, flag)| flags.contains(*flag));
     words.fold(String::new(), |text, (word, _)| text + word + " ")
@@ -259,15 +268,14 @@ pub(super) fn flow_stats_text(
     names: &PortNames,
     with_stats: bool,
 ) -> String {
-    let number = |is_shown: bool, text: String| if is_shown { text } else { String::new() };
-    let mut out =
-        number(with_stats || flow.cookie.0 != 0, format!("cookie={:#x}, ", flow.cookie.0));
+    let shown = |is_shown: bool, text: String| if is_shown { text } else { String::new() };
+    let mut out = shown(with_stats || flow.cookie.0 != 0, format!("cookie={:#x}, ", flow.cookie.0));
     let duration = format_duration(flow.duration_s, flow.duration_ns);
-    out += &number(with_stats, format!("duration={duration}s, "));
+    out += &shown(with_stats, format!("duration={duration}s, "));
     let table = flow.table_id.0;
-    out += &number(with_stats || table != 0, format!("table={table}, "));
+    out += &shown(with_stats || table != 0, format!("table={table}, "));
     let (packets, bytes) = (format_count(flow.packet_count), format_count(flow.byte_count));
-    out += &number(with_stats, format!("n_packets={packets}, n_bytes={bytes}, "));
+    out += &shown(with_stats, format!("n_packets={packets}, n_bytes={bytes}, "));
     format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
     out += &format_flags(flow.flags);
     let rule = in_words_of(version, format_rule(flow.priority, &flow.matching, names));

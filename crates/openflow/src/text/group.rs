@@ -64,7 +64,7 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
 }
 
 /// Takes the value of a word that may be given once.
-fn once<'a, T>(
+pub(super) fn once<'a, T>(
     place: &mut Option<T>,
     pair: Pair<'a>,
     read: impl FnOnce(Piece<'a>) -> Result<T, TextError>,

@@ -36,12 +36,12 @@ impl Protocol {
         let link = Match::any().with(Field::EthType, self.eth_type);
         let whole = self.ip_proto.map(|number| link.clone().with(Field::IpProto, number));
         let needs = field.row().prereq;
-        let is_twin = self.word == "ip6";
-        match whole {
-            _ if is_twin => false,
-            Some(whole) => !link.matches(needs) && whole.matches(needs),
-            None => needs != Prereq::None && link.matches(needs),
-        }
+        // `ip6` is `ipv6` once more.
+        self.word != "ip6"
+            && match whole {
+                Some(whole) => !link.matches(needs) && whole.matches(needs),
+                None => needs != Prereq::None && link.matches(needs),
+            }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Meters in text: what `add-meter` takes and `dump-meters` prints.
 
 use super::TextError;
+use super::group::once;
 use super::lex::{Piece, pairs};
 use super::value::unsigned;
 use super::words::unknown;
@@ -19,7 +20,8 @@ const FLAGS: &[(&str, MeterFlags)] = &[
 /// `meter=1`, or nothing for all meters.
 ///
 /// # Errors
-/// On an unknown word or a bad value, and when the meter's number is missing.
+/// On an unknown word or a bad value, on a word that has no effect or is given twice, and when the
+/// meter's number is missing.
 pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod, TextError> {
     let whole = Piece::whole(text);
     let deletes = command == MeterModCommand::Delete;
@@ -35,9 +37,15 @@ pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod,
     for pair in pairs(head) {
         let pair = pair?;
         match (pair.key.text, FLAGS.iter().find(|(word, _)| *word == pair.key.text)) {
-            ("meter", _) => meter_id = Some(parse_id(pair.needed()?)?),
+            ("meter", _) => once(&mut meter_id, pair, parse_id)?,
             (_, Some(_)) if deletes => return no_effect(pair.key),
-            (_, Some((_, flag))) => flags |= *flag,
+            (_, Some((_, flag))) => {
+                pair.alone()?;
+                if flags.contains(*flag) {
+                    return Err(pair.key.error(format!("`{}` is given twice", pair.key.text)));
+                }
+                flags |= *flag;
+            }
             (_, None) => {
                 let words = FLAGS.iter().map(|(word, _)| *word).chain(["meter", "band", "bands"]);
                 return Err(unknown("word", pair.key, words));
@@ -47,7 +55,7 @@ pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod,
     if let (true, Some(_)) = (deletes, rest) {
         return no_effect(whole.part("band", head.at + head.text.len()));
     }
-    let bands = rest.map_or(Ok(Vec::new()), parse_bands)?;
+    let bands = rest.map_or(Ok(Vec::new()), |bands| parse_bands(bands, flags))?;
     let meter_id = match meter_id {
         Some(id) => id,
         None if deletes => MeterId::ALL,
@@ -74,12 +82,12 @@ fn parse_id(piece: Piece<'_>) -> Result<MeterId, TextError> {
 struct Unfinished<'a> {
     kind: Piece<'a>,
     rate: Option<u32>,
-    burst_size: u32,
+    burst_size: Option<u32>,
     prec_level: Option<u8>,
 }
 
 /// Bands one behind the other: each begins with `type=` (and may stand behind a `band=`).
-fn parse_bands(piece: Piece<'_>) -> Result<Vec<Band>, TextError> {
+fn parse_bands(piece: Piece<'_>, flags: MeterFlags) -> Result<Vec<Band>, TextError> {
     let mut bands = Vec::new();
     let mut open: Option<Unfinished<'_>> = None;
     let mut rest = Some(piece);
@@ -90,23 +98,26 @@ fn parse_bands(piece: Piece<'_>) -> Result<Vec<Band>, TextError> {
         };
         for pair in pairs(one) {
             let pair = pair?;
-            let value = pair.needed()?;
             match (pair.key.text, open.as_mut()) {
                 ("type", _) => {
-                    let band =
-                        Unfinished { kind: value, rate: None, burst_size: 0, prec_level: None };
+                    let kind = pair.needed()?;
+                    let band = Unfinished { kind, rate: None, burst_size: None, prec_level: None };
                     bands.extend(open.replace(band).map(finish_band).transpose()?);
                 }
-                ("rate", Some(band)) => band.rate = Some(unsigned(value)?),
-                ("burst_size", Some(band)) => band.burst_size = unsigned(value)?,
-                ("prec_level", Some(band)) => band.prec_level = Some(unsigned(value)?),
+                ("burst_size", Some(_)) if !flags.contains(MeterFlags::BURST) => {
+                    return Err(pair.key.error(
+                        "burst_size has an effect only with the flag burst: meter=1,kbps,burst,..",
+                    ));
+                }
+                ("rate", Some(band)) => once(&mut band.rate, pair, unsigned)?,
+                ("burst_size", Some(band)) => once(&mut band.burst_size, pair, unsigned)?,
+                ("prec_level", Some(band)) => once(&mut band.prec_level, pair, unsigned)?,
                 ("rate" | "burst_size" | "prec_level", None) => {
                     return Err(pair.key.error("a band begins with its type: type=drop"));
                 }
-                (other, _) => {
-                    return Err(pair.key.error(format!(
-                        "unknown word `{other}`: type, rate, burst_size or prec_level is possible"
-                    )));
+                (_, _) => {
+                    let words = ["type", "rate", "burst_size", "prec_level"];
+                    return Err(unknown("word", pair.key, words));
                 }
             }
         }
@@ -124,7 +135,8 @@ fn finish_band(band: Unfinished<'_>) -> Result<Band, TextError> {
         (other, _) => return Err(band.kind.error(format!("`{other}`: drop or dscp_remark"))),
     };
     let missing = || band.kind.error("the band's rate is missing: rate=1000");
-    Ok(Band { kind, rate: band.rate.ok_or_else(missing)?, burst_size: band.burst_size })
+    let burst_size = band.burst_size.unwrap_or(0);
+    Ok(Band { kind, rate: band.rate.ok_or_else(missing)?, burst_size })
 }
 
 /// A meter as `dump-meters` prints it: the bands on lines of their own.

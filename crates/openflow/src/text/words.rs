@@ -59,8 +59,11 @@ pub(super) fn unknown<'w>(
 /// one where it is short.
 #[must_use]
 pub fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
-    let far = if word.chars().count() < 4 { 1 } else { 2 };
-    let away = words.into_iter().map(|known| (strsim::osa_distance(word, known), known));
+    let len = word.chars().count();
+    let far = if len < 4 { 1 } else { 2 };
+    // The distance of a long text would take seconds, and is at least the difference of lengths.
+    let similar = words.into_iter().filter(|known| known.chars().count().abs_diff(len) <= far);
+    let away = similar.map(|known| (strsim::osa_distance(word, known), known));
     let near = away.filter(|(distance, _)| (1..=far).contains(distance));
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
