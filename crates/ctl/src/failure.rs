@@ -6,7 +6,9 @@ use std::process::ExitCode;
 /// Why a command ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The command is not understood or not possible; or the switch refuses it.
+    /// A word of the command or of its texts is not understood.
+    NotUnderstood(String),
+    /// The command is not possible, or the switch refuses it.
     Refused(String),
     /// The sides of a comparison differ; the output has the differences.
     Differs,
@@ -36,7 +38,7 @@ impl Failure {
     /// Message of the failure, if it has one.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
-            Self::Refused(why) | Self::Unreached(why) => Some(why),
+            Self::NotUnderstood(why) | Self::Refused(why) | Self::Unreached(why) => Some(why),
             Self::TimedOut => Some("the time is over"),
             Self::Differs | Self::Pipe => None,
         }
@@ -44,7 +46,7 @@ impl Failure {
 
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Refused(_) => 1,
+            Self::NotUnderstood(_) | Self::Refused(_) => 1,
             Self::Differs => 2,
             Self::Unreached(_) => 3,
             Self::TimedOut => 4,

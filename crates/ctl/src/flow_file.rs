@@ -185,7 +185,7 @@ mod tests {
                         Ok(flow) => {
                             assert_eq!((flow.command, is_taken), (*command, true), "{text}")
                         }
-                        Err(Failure::Refused(why)) => {
+                        Err(Failure::NotUnderstood(why)) => {
                             assert!(!is_taken && why.contains("has no effect in"), "{text}: {why}");
                         }
                         Err(other) => panic!("{text}: {other:?}"),
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(read("delete in_port=1").unwrap().command, FlowModCommand::Delete);
         let strict = read(" modify_strict, in_port=1,actions=drop").unwrap();
         assert_eq!(strict.command, FlowModCommand::ModifyStrict);
-        let Err(Failure::Refused(why)) = read("delete colour=1") else { panic!("read") };
+        let Err(Failure::NotUnderstood(why)) = read("delete colour=1") else { panic!("read") };
         assert!(why.contains("column 8") && why.contains("\n  delete colour=1\n"), "{why}");
     }
 }

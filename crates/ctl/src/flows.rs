@@ -41,6 +41,9 @@ struct Form {
 
 impl Execute for DumpFlows {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        if self.no_stats && context.out.is_json() {
+            return Err(Failure::refused("--no-stats: --json has all values of an entry"));
+        }
         let body = MultipartRequestBody::Flow(filter(context, self.flow.as_deref()).await?);
         let order = self.order.parsed()?;
         let names = self.naming.port_names(context).await?;

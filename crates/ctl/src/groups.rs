@@ -5,12 +5,13 @@ use openflow::group::{GroupMod, GroupModCommand};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::text::{PortNames, parse_group_mod};
 use openflow::translate::{Untranslatable, actions_in};
-use openflow::{GroupId, Match, Message, Version, Xid};
+use openflow::{Error, GroupId, Match, Message, Version, Xid};
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
 use super::port_names::Naming;
+use super::session::Refusal;
 use super::value;
 
 /// Reads the argument of a command that shows groups: `7`, `group_id=7`, `all` or nothing.
@@ -137,11 +138,14 @@ async fn add_or_modify(context: &mut CommandContext<'_>, lines: &[Line]) -> Resu
     let mut refused = Vec::new();
     for (line, group) in lines.iter().zip(groups) {
         let add = GroupMod { command: GroupModCommand::Add, ..group.clone() };
-        let outcome = match context.change(Message::GroupMod(group)).await {
-            Err(Failure::Refused(why)) if why.contains("UNKNOWN_GROUP") => {
+        let modify = vec![Message::GroupMod(group)];
+        let refusals = context.session().await?.carry_out(modify).await?;
+        let outcome = match refusals.listed.into_iter().next() {
+            Some(Refusal { error: Some(Error::GroupModUnknownGroup), .. }) => {
                 context.change(Message::GroupMod(add)).await
             }
-            other => other,
+            Some(Refusal { why, .. }) => Err(Failure::Refused(why)),
+            None => Ok(()),
         };
         match outcome {
             Err(Failure::Refused(why)) if lines.len() > 1 => {

@@ -43,7 +43,7 @@ impl Line {
     pub(super) fn error(&self, error: &TextError) -> LineError {
         let caret = " ".repeat(self.text.get(..error.at).map_or(0, |left| left.chars().count()));
         let why = format!("{}: {error}\n  {}\n  {caret}^", self.place, self.text);
-        LineError { failure: Failure::Refused(why), may_be_port: error.may_be_port }
+        LineError { failure: Failure::NotUnderstood(why), may_be_port: error.may_be_port }
     }
 
     /// The text as what `parse` makes of it.
@@ -111,7 +111,7 @@ fn without_names(text: &Failure, unasked: Failure) -> Failure {
         format!("{text}\nthe switch could not be asked for its ports: {why}")
     };
     match unasked {
-        Failure::Refused(why) => Failure::Refused(both(&why)),
+        Failure::NotUnderstood(why) | Failure::Refused(why) => Failure::NotUnderstood(both(&why)),
         Failure::Unreached(why) => Failure::Unreached(both(&why)),
         Failure::Differs | Failure::TimedOut | Failure::Pipe => unasked,
     }
@@ -160,7 +160,7 @@ pub(super) async fn carry_out(
     if refused == 0 {
         return Ok(());
     }
-    let text = |Refusal { index, why }: &Refusal| match lines.get(*index) {
+    let text = |Refusal { index, why, .. }: &Refusal| match lines.get(*index) {
         Some(line) if lines.len() > 1 => format!("{}: {why}", line.place),
         Some(_) | None => why.clone(),
     };
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_caret_stands_below_what_is_wrong() {
         let line = Line { place: "f:3".into(), text: "ip,colour=red".into() };
-        let Err(Failure::Refused(why)) = line.read(parse_match).map_err(Failure::from) else {
+        let Err(Failure::NotUnderstood(why)) = line.read(parse_match).map_err(Failure::from) else {
             panic!("read")
         };
         let why: Vec<&str> = why.lines().collect();

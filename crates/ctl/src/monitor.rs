@@ -2,13 +2,14 @@
 
 use clap::Args;
 use openflow::message::{AsyncConfig, SwitchConfig};
-use openflow::text::format_packet_in;
+use openflow::text::{format_packet_in, parse_number};
 use openflow::{Message, Version, Xid};
 use packet::describe;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::context::{CommandContext, Execute, Out};
 use super::failure::Failure;
+use super::messages::Line;
 use super::session::{Session, odd, refusal};
 use super::value;
 
@@ -44,8 +45,8 @@ impl Wanted {
     fn read(words: &[String]) -> Result<Self, Failure> {
         let mut wanted = Self::default();
         for word in words {
-            if let Ok(bytes) = word.parse() {
-                wanted.miss_send_len = Some(bytes);
+            if word.starts_with(|c: char| c.is_ascii_digit()) {
+                wanted.miss_send_len = Some(Line::argument("MISS_LEN", word).read(parse_number)?);
             } else if word == "invalid_ttl" {
                 wanted.invalid_ttl = true;
             } else if word.starts_with("watch:") {
@@ -54,7 +55,7 @@ impl Wanted {
                      report removed entries with send_flow_rem",
                 ));
             } else {
-                return Err(Failure::Refused(format!(
+                return Err(Failure::NotUnderstood(format!(
                     "unknown word `{word}`: a number of bytes, or invalid_ttl"
                 )));
             }

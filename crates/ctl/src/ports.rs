@@ -3,7 +3,7 @@
 use clap::Args;
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortMod};
-use openflow::text::parse_port;
+use openflow::text::{parse_number, parse_port};
 use openflow::{Message, PortNo, QueueId, Xid};
 
 use super::context::{CommandContext, Execute};
@@ -17,18 +17,27 @@ async fn number_of(
     port: Option<&str>,
 ) -> Result<PortNo, Failure> {
     let Some(text) = port else { return Ok(PortNo::ANY) };
+    match numbered(text)? {
+        Some(number) => Ok(number),
+        None => Ok(described(context, text).await?.port_no),
+    }
+}
+
+/// The number in a text that is no name of a port.
+fn numbered(text: &str) -> Result<Option<PortNo>, Failure> {
     match parse_port(text) {
-        Ok(number) => Ok(number),
-        Err(_) => Ok(described(context, text).await?.port_no),
+        Ok(number) => Ok(Some(number)),
+        Err(error) if error.may_be_port => Ok(None),
+        Err(error) => Err(Line::argument("port", text).error(&error).failure),
     }
 }
 
 /// The description of a port by its number or its name.
 async fn described(context: &mut CommandContext<'_>, text: &str) -> Result<PortDesc, Failure> {
-    let number = parse_port(text).ok();
+    let number = numbered(text)?;
     let ports = descriptions(context).await?;
     let found = ports.into_iter().find(|port| Some(port.port_no) == number || port.name == text);
-    found.ok_or_else(|| Failure::Refused(format!("port: there is no port {text}")))
+    found.ok_or_else(|| Failure::NotUnderstood(format!("port: there is no port {text}")))
 }
 
 /// Counters of ports, all or of one
@@ -128,7 +137,7 @@ fn setting_of(setting: &str) -> Result<(PortConfig, PortConfig), Failure> {
     }
     let names = SETTINGS.map(|(name, _)| name).join(", ");
     let remedy = "use up, or with or without no-";
-    Err(Failure::Refused(format!("setting: unknown {setting:?}; {remedy}: {names}")))
+    Err(Failure::NotUnderstood(format!("setting: unknown {setting:?}; {remedy}: {names}")))
 }
 
 /// Counters of queues, all, of one port or one
@@ -148,11 +157,7 @@ impl Execute for QueueStats {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let queue = match self.queue.as_deref() {
             None | Some("ALL" | "all") => QueueId::ALL,
-            Some(text) => {
-                let number = |text: &str| openflow::text::parse_number(text, 32);
-                let number = Line::argument("queue", text).read(number)?;
-                QueueId(u32::try_from(number).unwrap_or(u32::MAX))
-            }
+            Some(text) => QueueId(Line::argument("queue", text).read(parse_number)?),
         };
         let port = number_of(context, self.port.as_deref()).await?;
         context.describe(MultipartRequestBody::Queue { port, queue }).await

@@ -36,7 +36,7 @@ pub struct CtlArgs {
 }
 
 /// Asks the switch and prints its answer on `out`, which may be a terminal, errors on `err`; with
-/// the tip where they are about its word.
+/// the tip where its word is not understood.
 pub fn run(
     args: &CtlArgs,
     tip: Option<&CtlTip>,
@@ -59,7 +59,10 @@ pub fn run(
     if let Some(message) = failure.message() {
         // Where even the error stream is closed, the exit code is what is left to say.
         let _ = writeln!(err, "weir ctl: {message}");
-        if let Some(tip) = tip.filter(|tip| message.contains(&tip.word)) {
+        let is_about = |tip: &&CtlTip| {
+            matches!(failure, Failure::NotUnderstood(_)) && message.contains(&tip.word)
+        };
+        if let Some(tip) = tip.filter(is_about) {
             let _ = writeln!(err, "tip: {}", tip.text);
         }
     }

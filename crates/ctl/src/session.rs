@@ -3,7 +3,7 @@
 
 use client::{AsyncClient, ClientError, ClientSettings, LoadOutcome, RefusalReason};
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
-use openflow::{Message, Version, Xid};
+use openflow::{Error, Message, Version, Xid};
 
 use super::failure::Failure;
 
@@ -34,6 +34,8 @@ pub(super) struct Refusals {
 pub(super) struct Refusal {
     /// Number of the message, from 0.
     pub(super) index: usize,
+    /// The error that the switch answers, where OpenFlow has it.
+    pub(super) error: Option<Error>,
     /// Why, for people.
     pub(super) why: String,
 }
@@ -95,12 +97,14 @@ impl Session {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Refusals, Failure> {
         let LoadOutcome { messages, refused, refusals } = self.client.load(messages).await?;
-        let listed = refusals.into_iter().map(|refused| Refusal {
-            index: usize::try_from(refused.index).unwrap_or(usize::MAX),
-            why: match refused.why {
-                RefusalReason::Error(version, error) => refusal(version, &error),
-                RefusalReason::NotEncodable(why) => why,
-            },
+        let listed = refusals.into_iter().map(|refused| {
+            let (error, why) = match refused.why {
+                RefusalReason::Error(version, error) => {
+                    (error.error(version), refusal(version, &error))
+                }
+                RefusalReason::NotEncodable(why) => (None, why),
+            };
+            Refusal { index: usize::try_from(refused.index).unwrap_or(usize::MAX), error, why }
         });
         Ok(Refusals { messages, refused, listed: listed.collect() })
     }

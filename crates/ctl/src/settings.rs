@@ -52,7 +52,7 @@ async fn set(context: &mut CommandContext<'_>, wanted: SwitchConfig) -> Result<(
 fn fragments(text: &str) -> Result<u16, Failure> {
     let place = MODES.iter().position(|mode| *mode == text);
     place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| {
-        Failure::Refused(format!("unknown mode {text:?}; use normal, drop or reassemble"))
+        Failure::NotUnderstood(format!("unknown mode {text:?}; use normal, drop or reassemble"))
     })
 }
 

@@ -10,6 +10,7 @@ use openflow::{Message, TableId, Xid};
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
+use super::messages::Line;
 
 /// Counters of the tables
 #[derive(Args, Clone, Debug)]
@@ -98,12 +99,7 @@ impl Execute for ModTable {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let table_id = match self.table.as_str() {
             "ALL" | "all" => TableId::ALL,
-            text => {
-                let number = parse_number(text, 8).ok().and_then(|number| number.try_into().ok());
-                TableId(number.ok_or_else(|| {
-                    Failure::Refused(format!("table: {text:?} is no table: 0 to 254, or ALL"))
-                })?)
-            }
+            text => TableId(Line::argument("table", text).read(parse_number)?),
         };
         let config = match self.config {
             Miss::Controller => 0,

@@ -1,9 +1,6 @@
 //! The refusal of a name that there is not: with the nearest name that there is, and all of them.
 
-use strsim::damerau_levenshtein;
-
-/// Most letters that may differ, of a name of any length.
-const SLIPS_MAX: usize = 3;
+use openflow::text::nearest;
 
 /// `no scenario "grops": did you mean groups? there is ...`
 pub(crate) fn unknown<'a>(
@@ -12,13 +9,8 @@ pub(crate) fn unknown<'a>(
     known: impl IntoIterator<Item = &'a str>,
 ) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let nearest = known.iter().min_by_key(|one| damerau_levenshtein(one, name));
-    let hint = match nearest {
-        Some(nearest) if damerau_levenshtein(nearest, name) <= SLIPS_MAX.min(name.len() / 2) => {
-            format!("did you mean {nearest}? ")
-        }
-        Some(_) | None => String::new(),
-    };
+    let near = nearest(name, known.iter().copied());
+    let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
     format!("no {what} {name:?}: {hint}there is {}", known.join(", "))
 }
 

@@ -275,9 +275,9 @@ fn numbers_with_leading_zeros_are_refused_with_both_readings() {
         let what = format!("`{digits}` begins with a zero: write 0x{digits} or {short}");
         assert_eq!(error.what, what, "{text}");
     }
-    assert!(parse_value(Field::EthType, "0800").is_err() && parse_number("007", 8).is_err());
+    assert!(parse_value(Field::EthType, "0800").is_err() && parse_number::<u8>("007").is_err());
     for (text, number) in [("0", 0), ("0x0800", 0x800), ("10", 10), ("0x00", 0)] {
-        assert_eq!(parse_number(text, 16), Ok(number));
+        assert_eq!(parse_number::<u16>(text), Ok(number));
     }
 }
 

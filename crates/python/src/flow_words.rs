@@ -28,8 +28,8 @@ pub(crate) struct FlowWords<'a, 'py> {
     pub(crate) out_port: Option<&'a Bound<'py, PyAny>>,
     pub(crate) out_group: Option<u32>,
     pub(crate) fields: Option<&'a Bound<'py, PyDict>>,
-    /// The arguments of the verb beside the fields of the match.
-    pub(crate) verb: &'static str,
+    /// The arguments that are possible beside the fields of the match.
+    pub(crate) allowed: &'static str,
 }
 
 /// The arguments of additions.
@@ -91,16 +91,17 @@ impl FlowWords<'_, '_> {
             if !flow.matching.is_any() {
                 return Err(word("the match is given twice: in the text and beside it"));
             }
-            flow.matching = matching::of(self.matching, self.fields, self.verb)?;
+            flow.matching = matching::of(self.matching, self.fields, self.allowed)?;
         }
         if let Some(actions) = self.actions {
             if deletes {
                 return Err(word("a delete takes no actions"));
             }
-            flow.instructions = words::instructions(actions)?;
+            flow.instructions = words::instructions(actions, &flow.matching)?;
         } else if self.text.is_none() && !deletes {
             return Err(word("actions are missing: actions=\"output:2\", or \"drop\""));
         }
+        self.check_once(&flow)?;
         flow.priority = self.priority.unwrap_or(flow.priority);
         flow.table_id = self.table_id.map_or(flow.table_id, TableId);
         flow.idle_timeout_s = self.idle_timeout.unwrap_or(flow.idle_timeout_s);
@@ -121,6 +122,31 @@ impl FlowWords<'_, '_> {
         }
         flow.out_group = self.out_group.map_or(flow.out_group, GroupId);
         Ok(flow)
+    }
+
+    /// Checks that no value of the text is also given beside it.
+    fn check_once(&self, in_text: &FlowMod) -> PyResult<()> {
+        let new = FlowMod::new(in_text.command);
+        let table_id = if is_delete(in_text.command) { TableId::ALL } else { new.table_id };
+        // A cookie alone has one of these masks, and its own may stand beside it.
+        let has_mask = ![0, u64::MAX].contains(&in_text.cookie_mask);
+        let has_cookie = in_text.cookie != new.cookie || in_text.cookie_mask != 0;
+        let both = [
+            ("table_id", in_text.table_id != table_id && self.table_id.is_some()),
+            ("priority", in_text.priority != new.priority && self.priority.is_some()),
+            ("idle_timeout", in_text.idle_timeout_s != 0 && self.idle_timeout.is_some()),
+            ("hard_timeout", in_text.hard_timeout_s != 0 && self.hard_timeout.is_some()),
+            ("cookie", has_cookie && self.cookie.is_some()),
+            ("cookie_mask", has_mask && self.cookie_mask.is_some()),
+            ("out_port", in_text.out_port != new.out_port && self.out_port.is_some()),
+            ("out_group", in_text.out_group != new.out_group && self.out_group.is_some()),
+        ];
+        match both.iter().find(|(_, is_twice)| *is_twice) {
+            Some((name, _)) => {
+                Err(word(format!("{name} is given twice: in the text and beside it")))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -303,7 +303,7 @@ impl Switch {
             flags,
             buffer: buffer_id,
             fields,
-            verb: flow_words::ADD,
+            allowed: flow_words::ADD,
             ..FlowWords::default()
         };
         let mut flow = words.flow_mod(FlowModCommand::Add, || self.names())?;
@@ -352,7 +352,7 @@ impl Switch {
             cookie,
             cookie_mask,
             fields,
-            verb: flow_words::MODIFY,
+            allowed: flow_words::MODIFY,
             ..FlowWords::default()
         };
         let command = if strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
@@ -393,7 +393,7 @@ impl Switch {
             out_port,
             out_group,
             fields,
-            verb: flow_words::DELETE,
+            allowed: flow_words::DELETE,
             ..FlowWords::default()
         };
         let command = if strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
@@ -542,7 +542,7 @@ impl Switch {
             out_port,
             out_group,
             fields,
-            verb: flow_words::FILTER,
+            allowed: flow_words::FILTER,
             ..FlowWords::default()
         };
         let filter = words.filter(|| self.names())?;
@@ -574,7 +574,7 @@ impl Switch {
             out_port,
             out_group,
             fields,
-            verb: flow_words::FILTER,
+            allowed: flow_words::FILTER,
             ..FlowWords::default()
         };
         let filter = words.filter(|| self.names())?;

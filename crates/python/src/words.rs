@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use openflow::text;
+use openflow::{Match, text};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::{
     Bound, PyAny, PyAnyMethods, PyResult, PyStringMethods, PyTypeMethods, pyclass, pymethods,
@@ -124,17 +124,25 @@ pub(crate) fn actions(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Action
 
 /// Instructions from the actions of a flow entry, which may be a text with instructions too, from
 /// an [`Instruction`], or from a list of all of them. Actions that stand alone are applied.
-pub(crate) fn instructions(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Instruction>> {
+/// Names that fields share are those of the match.
+pub(crate) fn instructions(
+    given: &Bound<'_, PyAny>,
+    matching: &Match,
+) -> PyResult<Vec<openflow::Instruction>> {
     if let Ok(text) = given.cast::<PyString>() {
         // What most apps give is kept in the form in which it is sent.
-        return WHOLE.get(text.to_str()?, |_| gathered(given));
+        let kept = WHOLE.get(text.to_str()?, |_| gathered(given, None));
+        return kept.or_else(|_| gathered(given, Some(matching)));
     }
-    gathered(given)
+    gathered(given, Some(matching))
 }
 
-fn gathered(given: &Bound<'_, PyAny>) -> PyResult<Vec<openflow::Instruction>> {
+fn gathered(
+    given: &Bound<'_, PyAny>,
+    matching: Option<&Match>,
+) -> PyResult<Vec<openflow::Instruction>> {
     let mut gathered = Gathered::default();
-    gathered.take(given)?;
+    gathered.take(given, matching)?;
     let mut list = gathered.list;
     if !gathered.applied.is_empty() {
         list.push(openflow::Instruction::ApplyActions(gathered.applied));
@@ -150,9 +158,17 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn take(&mut self, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn take(&mut self, given: &Bound<'_, PyAny>, matching: Option<&Match>) -> PyResult<()> {
         if let Ok(text) = given.cast::<PyString>() {
-            let read = INSTRUCTIONS.get(text.to_str()?, |text| Ok(Instruction::new(text)?.list))?;
+            let text = text.to_str()?;
+            let kept = INSTRUCTIONS.get(text, |text| Ok(Instruction::new(text)?.list));
+            let read = match matching {
+                Some(matching) => kept.or_else(|_| {
+                    let read = text::parse_instructions_on(text, matching);
+                    read.map_err(|error| word(bad("instructions", text, &error)))
+                })?,
+                None => kept?,
+            };
             return self.add(read);
         }
         if let Ok(instruction) = given.cast::<Instruction>() {
@@ -160,7 +176,7 @@ impl Gathered {
         }
         if is_list(given) {
             for item in given.try_iter()? {
-                self.take(&item?)?;
+                self.take(&item?, matching)?;
             }
             return Ok(());
         }

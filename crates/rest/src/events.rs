@@ -92,7 +92,7 @@ impl EventHistory {
 }
 
 impl PageEvents {
-    /// The next event; none when the controller has ended. Dropping the wait loses no event.
+    /// The next event; none when REST has ended. Dropping the wait loses no event.
     pub(crate) async fn next(&mut self) -> Option<TimedEvent> {
         if let Some(event) = self.before.pop_front() {
             return Some(event);
@@ -141,5 +141,6 @@ mod tests {
         assert_eq!((lagged.kind, &lagged.text[..2]), ("lagged", "5 "));
         assert_eq!(page.next().await.unwrap().event, event(5));
         drop(history);
+        while page.next().await.is_some() {}
     }
 }

@@ -45,10 +45,12 @@ fn of_statistics() -> [Row; 21] {
         GET "/stats/group/{dpid}" "Counters of groups" Body::None, true => stats::group;
         GET "/stats/group/{dpid}/{group_id}" "Counters of a group" Body::None, true
             => stats::group;
-        GET "/stats/flowtext/{dpid}" "Flow entries, with `text` as `weir ctl` prints it" Body::None,
-            true => stats::flow_text;
-        GET "/stats/grouptext/{dpid}" "Groups, with `text` as `weir ctl` prints it" Body::None, true
-            => stats::group_text;
+        GET "/stats/flowtext/{dpid}"
+            "Flow entries; `text` has match and actions as `weir ctl` prints them"
+            Body::None, true => stats::flow_text;
+        GET "/stats/grouptext/{dpid}"
+            "Groups; `text` has the actions of each bucket as `weir ctl` prints them"
+            Body::None, true => stats::group_text;
         GET "/stats/role/{dpid}" "This controller's role" Body::None, true => stats::role;
     }
 }

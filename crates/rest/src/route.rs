@@ -112,7 +112,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("dpid", "^(0x[0-9a-fA-F]{1,16}|0|[1-9][0-9]{0,19})$", "1", "datapath id"),
     part("hex_dpid", "^[0-9a-fA-F]{16}$", "0000000000000001", "datapath id, 16 hex digits"),
     part("switch", "^([0-9a-fA-F]{16}|all)$", "all", "datapath id, 16 hex digits, or `all`"),
-    part("vlan", "^([0-9]{1,4}|all)$", "2", "VLAN id, 2 to 4094, or `all`"),
+    part("vlan", "^(0|[1-9][0-9]{0,3}|all)$", "2", "VLAN id, 2 to 4094, or `all`"),
     part("port", NUMBER, "1", "port number; ALL is every port"),
     part("queue_id", NUMBER, "1", "queue id; ALL is every queue"),
     part("meter_id", NUMBER, "1", "meter id; ALL is every meter"),
@@ -144,7 +144,7 @@ impl Call {
     /// When it names none, or one that is not connected.
     pub(crate) fn target(&self) -> Result<Target, Problem> {
         let text = self.part("dpid").unwrap_or_default();
-        let no_dpid = |_| Problem::bad(format!("`{text}` is no datapath id")).at("dpid");
+        let no_dpid = |why| Problem::bad(format!("no datapath id: {why}")).at("dpid");
         let dpid = shape::digits(text).map_err(no_dpid)?;
         Target::of(&self.services.datapaths, DatapathId(dpid))
     }
@@ -155,9 +155,11 @@ impl Call {
     /// When it is no number of 32 bits.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u32>, Problem> {
         let Some(text) = self.part(name).filter(|text| *text != "ALL") else { return Ok(None) };
-        let number = shape::digits(text).ok().and_then(|number| u32::try_from(number).ok());
-        let no_number = || Problem::bad(format!("`{text}` is no number and not ALL")).at(name);
-        number.ok_or_else(no_number).map(Some)
+        let number = shape::digits(text).and_then(|number| {
+            u32::try_from(number).map_err(|_| format!("{text} has more than 32 bits"))
+        });
+        let no_number = |why| Problem::bad(format!("neither a number nor ALL: {why}")).at(name);
+        number.map_err(no_number).map(Some)
     }
 
     /// The command in the path.

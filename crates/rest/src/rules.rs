@@ -17,6 +17,7 @@ use crate::topology::hex_dpid;
 use futures_util::{StreamExt as _, stream};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStats, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
+use openflow::text::parse_number;
 use openflow::{Cookie, DatapathId, Field, Match, Message, TableId, Version};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -72,10 +73,13 @@ impl Vlan {
             None => Ok(Self::One(NO_VLAN)),
             Some("all") => Ok(Self::All),
             Some(text) => {
-                let number =
-                    text.parse::<u16>().ok().filter(|id| *id == 0 || (2..=4094).contains(id));
-                let no_vlan = || Problem::bad("a VLAN id is 2 to 4094, or `all`").at("vlan");
-                number.map(Self::One).ok_or_else(no_vlan)
+                let no_vlan = |why: &str| {
+                    Problem::bad(format!("a VLAN id is 2 to 4094, or `all`{why}")).at("vlan")
+                };
+                let number = parse_number(text);
+                let number = number.map_err(|error| no_vlan(&format!("; {}", error.what)))?;
+                let is_id = number == 0 || (2..=4094).contains(&number);
+                is_id.then_some(Self::One(number)).ok_or_else(|| no_vlan(""))
             }
         }
     }

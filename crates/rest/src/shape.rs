@@ -311,8 +311,7 @@ pub(crate) fn digits(text: &str) -> Result<u64, String> {
     let based =
         radix.iter().find_map(|(prefix, radix)| lower.strip_prefix(prefix).map(|d| (d, *radix)));
     let Some((digits, radix)) = based else {
-        let number = parse_number(&lower, 64).map_err(|error| error.what)?;
-        return u64::try_from(number).map_err(|error| error.to_string());
+        return parse_number(&lower).map_err(|error| error.what);
     };
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let number = u64::from_str_radix(digits, radix).ok().filter(|_| is_plain);

@@ -238,6 +238,8 @@ fn what_is_wrong_is_refused_before_the_switch_hears_of_it() {
         ("GET", "/stats/desc/3", "", 404),
         ("GET", "/stats/desc/2", "", 504),
         ("GET", "/stats/port/1/two", "", 400),
+        ("GET", "/stats/port/1/02", "", 400),
+        ("GET", "/firewall/rules/all/02", "", 400),
         ("GET", "/stats/meter/2", "", 501),
         ("GET", "/stats/port/1", "", 502),
         ("GET", "/no/such/path", "", 404),

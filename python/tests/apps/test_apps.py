@@ -398,6 +398,15 @@ class VerbsTest(unittest.TestCase):
         self.assertIn("mod_dl_src", old)
         self.assertIn("set_field:02:00:00:00:00:01->eth_src", new)
 
+    def test_names_that_fields_share_are_those_of_the_match(self) -> None:
+        for verb in [
+            lambda sw: sw.add_flow("tcp", actions="set_field:80->tp_dst"),
+            lambda sw: sw.add_flow(tcp=True, actions="set_field:80->tp_dst"),
+            lambda sw: sw.add_flow(tcp=True, actions=["set_field:80->tp_dst"]),
+        ]:
+            [flow] = self.sent(verb)
+            self.assertIn("set_field:80->tcp_dst", flow)
+
     def test_what_cannot_be_sent_is_an_exception_at_once(self) -> None:
         for verb, said, version in [
             (lambda sw: sw.add_flow(in_port=1), "actions are missing", "OpenFlow13"),
@@ -405,6 +414,21 @@ class VerbsTest(unittest.TestCase):
             (lambda sw: sw.add_flow("in_port=1,colour=2,actions=1"), "unknown word", "OpenFlow13"),
             (lambda sw: sw.add_flow("in_port=1,actions=1", in_port=2), "given twice", "OpenFlow13"),
             (lambda sw: sw.add_flow("actions=1", actions="2"), "given twice", "OpenFlow13"),
+            (
+                lambda sw: sw.add_flow("priority=5,in_port=1,actions=1", priority=6),
+                "priority is given twice",
+                "OpenFlow13",
+            ),
+            (
+                lambda sw: sw.delete_flows("cookie=5", cookie=6),
+                "cookie is given twice",
+                "OpenFlow13",
+            ),
+            (
+                lambda sw: sw.flow_stats("table=1", table_id=2),
+                "table_id is given twice",
+                "OpenFlow13",
+            ),
             (lambda sw: sw.add_flow(actions="1", flags="often"), "unknown flag", "OpenFlow13"),
             (lambda sw: sw.delete_flows(priority=1), "strict=True", "OpenFlow13"),
             (lambda sw: sw.set_port(99, up=True), "no port 99", "OpenFlow13"),

@@ -1,7 +1,7 @@
 //! Values of the apps' settings file: datapath ids, matches, addresses, networks; and the fault
 //! that the check of a section finds.
 
-use openflow::text::parse_match;
+use openflow::text::{parse_match, parse_number};
 use openflow::{DatapathId, MacAddr, Match};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -137,7 +137,10 @@ impl TryFrom<String> for NetworkPrefix {
         let wrong = || format!("{text:?}: an IPv4 address and a length, as in 10.1.0.1/16");
         let (address, len) = text.split_once('/').ok_or_else(wrong)?;
         let address = address.parse().map_err(|_| wrong())?;
-        let len = len.parse().ok().filter(|len| *len <= 32).ok_or_else(wrong)?;
+        let len = parse_number(len).map_err(|error| format!("{}; {}", wrong(), error.what))?;
+        if len > 32 {
+            return Err(wrong());
+        }
         Ok(Self { address, len })
     }
 }

@@ -17,6 +17,7 @@ use openflow::flow::FlowMod;
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::port::PortStatus;
+use openflow::text::parse_number;
 use openflow::{
     Action, DatapathId, Field, GroupId, Instruction, MacAddr, Match, Message, PortNo, TableId,
 };
@@ -89,7 +90,7 @@ impl TryFrom<String> for BalancedService {
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || format!("{text:?}: tcp:PORT or udp:PORT");
         let (protocol, port) = text.split_once(':').ok_or_else(wrong)?;
-        let port = port.parse().map_err(|_| wrong())?;
+        let port = parse_number(port).map_err(|error| format!("{}; {}", wrong(), error.what))?;
         match protocol {
             "tcp" => Ok(Self { protocol: ipv4::PROTO_TCP, port }),
             "udp" => Ok(Self { protocol: ipv4::PROTO_UDP, port }),

@@ -7,12 +7,12 @@ use crate::id::{MacAddr, PortNo};
 use crate::matching::MatchField;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A decimal number, or a hexadecimal one with `0x`, of at most `bits` bits.
+/// A decimal number, or a hexadecimal one with `0x`, that the type can hold.
 ///
 /// # Errors
-/// When it is no number or too large.
-pub fn parse_number(text: &str, bits: u16) -> Result<u128, TextError> {
-    number(Piece::whole(text), bits)
+/// When it is no number, begins with a zero as those of other notations do, or is too large.
+pub fn parse_number<T: TryFrom<u128>>(text: &str) -> Result<T, TextError> {
+    unsigned(Piece::whole(text))
 }
 
 pub(super) fn number(piece: Piece<'_>, bits: u16) -> Result<u128, TextError> {

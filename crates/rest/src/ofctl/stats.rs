@@ -11,7 +11,7 @@ use crate::words;
 use axum::http::StatusCode;
 use openflow::flow::FlowStatsRequest;
 use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
-use openflow::text::{format_actions, format_instructions, format_match};
+use openflow::text::{format_actions, format_flow_match, format_instructions};
 use openflow::{Cookie, DatapathId, GroupId, Message, MeterId, PortNo, QueueId, TableId};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -126,14 +126,14 @@ pub(crate) async fn flow(call: Call) -> Listed {
     list(&call, &target, wanted.map(|flow| render::flow(target.version(), flow))).await
 }
 
-/// The same with the text of each entry as `ovs-ofctl` and `weir ctl` print it.
+/// The same with match and actions of each entry as `ovs-ofctl` and `weir ctl` print them.
 pub(crate) async fn flow_text(call: Call) -> Listed {
     let target = call.target()?;
     let reply = target.ask(MultipartRequestBody::Flow(FlowStatsRequest::all())).await?;
     let MultipartReplyBody::Flow(flows) = reply else { return Err(odd()) };
     let flows = flows.into_iter().map(|flow| {
         let text = json!({
-            "match": format_match(&flow.matching),
+            "match": format_flow_match(target.version(), &flow.matching),
             "actions": format_instructions(&flow.instructions),
         });
         let mut value = render::flow(target.version(), flow);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
+use openflow::text::nearest;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -221,11 +222,8 @@ fn unknown_key(text: &str, document: &DeTable<'_>, keys: &[String]) -> Result<()
         if keys.iter().any(|known| known == name) {
             continue;
         }
-        let nearest = keys.iter().min_by_key(|known| distance(known, name));
-        let hint = match nearest {
-            Some(nearest) if distance(nearest, name) <= 3 => format!("did you mean {nearest}? "),
-            _ => String::new(),
-        };
+        let near = nearest(name, keys.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
         let message = format!("unknown key; {hint}allowed are: {}", keys.join(", "));
         let place = Some(line_column(text, key.span().start));
         return Err(ConfigError { place, ..ConfigError::plain(Some(name), message) });
@@ -281,40 +279,9 @@ fn one_line(message: &str) -> String {
     message.trim().replace('\n', ", ")
 }
 
-/// The number of letters that must change to make one word the other (Levenshtein). Long words are
-/// not compared: they are no slip of the pen.
-fn distance(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 64;
-    if a.len() > LONGEST || b.len() > LONGEST {
-        return usize::MAX;
-    }
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let best = (before + usize::from(x != y)).min(left + 1).min(*cell + 1);
-            before = std::mem::replace(cell, best);
-            left = best;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(usize::MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{allowed, distance, keys, parse_config};
-
-    #[test]
-    fn distances_count_changed_letters() {
-        assert_eq!(distance("port", "port"), 0);
-        assert_eq!(distance("port", "prot"), 2);
-        assert_eq!(distance("ports", "port"), 1);
-        assert_eq!(distance("", "abc"), 3);
-    }
+    use super::{allowed, keys, parse_config};
 
     #[test]
     fn every_key_says_what_it_takes() {

@@ -1,6 +1,7 @@
 //! The number of a port in the text of an option. It must never take a reserved number but `LOCAL`.
 
 use openflow::PortNo;
+use openflow::text::parse_number;
 
 /// A port's number, or `LOCAL`.
 pub(super) fn port_name(text: &str) -> Result<PortNo, String> {
@@ -12,8 +13,10 @@ pub(super) fn port_name(text: &str) -> Result<PortNo, String> {
 
 /// A port's number.
 pub(super) fn port_number(digits: &str) -> Result<PortNo, String> {
-    match digits.parse().map(PortNo) {
-        Ok(port) if port.0 >= 1 && port <= PortNo::MAX => Ok(port),
-        _ => Err(format!("port number {digits:?} must be 1 to {}", PortNo::MAX.0)),
+    let port =
+        PortNo(parse_number(digits).map_err(|error| format!("port number: {}", error.what))?);
+    if port.0 >= 1 && port <= PortNo::MAX {
+        return Ok(port);
     }
+    Err(format!("port number {digits:?} must be 1 to {}", PortNo::MAX.0))
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use datapath::QueueRates;
+use openflow::text::parse_number;
 use openflow::{PortNo, QueueId};
 
 use super::port_number::port_name;
@@ -22,7 +23,7 @@ const QUEUE_FORM: &str = "N:ID[,min=PERCENT][,max=PERCENT][,frames=COUNT]";
 fn tenths(text: &str) -> Option<u16> {
     let number = text.strip_suffix('%')?;
     let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
-    let (whole, tenth): (u16, u16) = (whole.parse().ok()?, tenth.parse().ok()?);
+    let (whole, tenth): (u16, u16) = (parse_number(whole).ok()?, parse_number(tenth).ok()?);
     (whole <= 100 && tenth <= 9).then_some(whole * 10 + tenth)
 }
 
@@ -34,14 +35,14 @@ impl FromStr for QueueArg {
         let head = parts.next().unwrap_or_default();
         let form = || format!("{text:?} is no queue; write {QUEUE_FORM}, for example 1:5,min=30%");
         let (port, id) = head.split_once(':').ok_or_else(form)?;
-        let id: u32 = id.parse().map_err(|_| form())?;
+        let id = parse_number(id).map_err(|error| format!("{}; {}", form(), error.what))?;
         let mut queue = QueueRates::new(QueueId(id));
         for part in parts {
             let (key, value) = part.split_once('=').ok_or_else(form)?;
             match key {
                 "min" => queue.min_rate = Some(tenths(value).ok_or_else(form)?),
                 "max" => queue.max_rate = Some(tenths(value).ok_or_else(form)?),
-                "frames" => queue.frames_max = value.parse().map_err(|_| form())?,
+                "frames" => queue.frames_max = parse_number(value).map_err(|_| form())?,
                 _ => return Err(form()),
             }
         }
@@ -72,7 +73,7 @@ impl FromStr for RateArg {
             Some("G") => 1_000_000_000,
             Some(_) | None => return Err(form()),
         };
-        let rate_bps = digits.parse::<u64>().ok().and_then(|digits| digits.checked_mul(unit));
+        let rate_bps = parse_number::<u64>(digits).ok().and_then(|digits| digits.checked_mul(unit));
         let rate_bps = rate_bps.filter(|rate| *rate > 0).ok_or_else(form)?;
         Ok(Self { port: port_name(port)?, rate_bps })
     }
@@ -92,10 +93,23 @@ mod tests {
         assert_eq!((plain.queue.min_rate, plain.queue.max_rate), (None, None));
         let rate = |text: &str| text.parse::<RateArg>().unwrap().rate_bps;
         assert_eq!((rate("1=100M"), rate("2=9"), rate("3=1G")), (100_000_000, 9, 1_000_000_000));
-        for bad in ["1", "1:x", "x:1", "1:1,min=5", "1:1,min=101%", "1:1,min=1.55%", "1:1,a=5%"] {
+        for bad in [
+            "1",
+            "1:x",
+            "x:1",
+            "1:1,min=5",
+            "1:1,min=101%",
+            "1:1,min=1.55%",
+            "1:1,a=5%",
+            "1:01",
+            "01:1",
+            "1:1,min=05%",
+            "1:1,min=1.05%",
+            "1:1,frames=07",
+        ] {
             assert!(bad.parse::<QueueArg>().is_err(), "{bad}");
         }
-        for bad in ["1", "1=", "1=0", "1=5T", "1=5MM", "0=5"] {
+        for bad in ["1", "1=", "1=0", "1=5T", "1=5MM", "0=5", "1=05", "01=5"] {
             assert!(bad.parse::<RateArg>().is_err(), "{bad}");
         }
     }

@@ -350,8 +350,13 @@ fn tables_are_shown_and_set() {
         (&["mod-table-features", "7", "--name", "x"], "no table 7"),
         (&["mod-table-features", "0", "--max-entries", "4000000000"], "OFPTFFC_BAD_ARGUMENT"),
         (&["mod-table", "9", "drop"], "OFPTMFC_BAD_TABLE"),
-        (&["mod-table", "x", "drop"], "is no table"),
+        (&["mod-table", "x", "drop"], "table: column 1: `x` is not a number"),
         (&["dump-flows", "--sort=colour"], "cannot sort by"),
+        (&["--json", "dump-flows", "--no-stats"], "--json has all values"),
+        (&["dump-ports", "01"], "`01` begins with a zero: write 0x01 or 1"),
+        (&["mod-port", "01", "down"], "`01` begins with a zero"),
+        (&["queue-stats", "1", "05"], "`05` begins with a zero"),
+        (&["monitor", "0128"], "`0128` begins with a zero"),
     ] {
         assert!(switch.ctl_ends(1, arguments).1.contains(why), "{arguments:?}");
     }

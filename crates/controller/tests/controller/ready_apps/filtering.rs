@@ -188,6 +188,7 @@ fn faults_in_the_settings_are_named_with_line_key_and_remedy() {
         ("[[patch-panel.patch]]\nswitch = \"xyz\"\nports = [1, 2]\n", &["2:", "hexadecimal"]),
         ("[[patch-panel.patch]]\nswitch = 1\nports = [1, 1]\n", &["1:", "in a patch already"]),
         ("[[patch-panel.patch]]\nswitch = 1\nports = [1, 2, 3]\n", &["1:", "ports", "two"]),
+        ("[load-balancer]\nservice = \"tcp:0443\"\n", &["2:", "service", "tcp:PORT", "or 443"]),
         ("[firewall\n", &["1:"]),
     ] {
         let error = AppConfig::parse(text).unwrap_err().to_string();

@@ -277,6 +277,7 @@ fn settings_that_make_no_network_are_refused() {
         (interface("10.0.1.0/24"), &["1:", "router.interface: address", "host"]),
         (interface("10.0.1.255/24"), &["1:", "host"]),
         (interface("10.0.1.1/33"), &["4:"]),
+        (interface("10.0.1.1/08"), &["4:", "`08` begins with a zero"]),
         (two("10.0.0.1/16"), &["5:", "overlaps"]),
         (two("10.0.2.1/24").replace("port = 2", "port = 1"), &["5:", "port 1"]),
         (route("10.1.1.1/16", "10.0.1.2"), &["5:", "10.1.0.0/16"]),
