@@ -25,8 +25,9 @@ use crate::error::{SwitchError, failed};
 use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
-/// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, and in
-/// the kernel tier a TAP device, three links, promiscuity, a ring and a netlink socket; and its claim.
+/// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, its
+/// claim, and in the kernel tier a TAP device, three links, promiscuity, a ring and a netlink
+/// socket.
 const FILES_PER_PORT: usize = 11;
 /// Maps of a kernel tier; there is one for each worker of a bridge.
 const FILES_PER_TIER: usize = 4;

@@ -269,7 +269,8 @@ fn a_switch_of_root_keeps_few_capabilities() {
         ip link set later netns there
         ip -n there link set later up
         is_up() {
-            weir ctl --control /run/a --bridge br0 --json ports | grep later | grep -q '"link_up":true'
+            weir ctl --control /run/a --bridge br0 --json ports | grep later |
+                grep -q '"link_up":true'
         }
         within 30 is_up
         "#,

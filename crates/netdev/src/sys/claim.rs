@@ -54,8 +54,8 @@ impl DeviceClaim {
             return Ok(None);
         }
         if holder.uid != 0 && holder.uid != geteuid().as_raw() {
-            // Anybody may make the name, and is not to keep a switch from its device by it. A switch
-            // of that user, with capabilities of its own, is not told from such a one.
+            // Anybody may make the name, and is not to keep a switch from its device by it. A
+            // switch of that user, with capabilities of its own, is not told from such a one.
             tracing::warn!(port, uid = holder.uid, "another user claims the device in vain");
             return Ok(None);
         }
