@@ -40,7 +40,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("ofp-print", "it speaks to no switch"),
     ("queue-mod", QUEUES),
     ("queue-del", QUEUES),
-    ("set-desc", "it is an extension of one switch; `weir switch --mfr-desc`, `--hw-desc` and so on set descriptions"),
+    ("set-desc", "an extension; `weir switch --dp-desc` and its like set texts"),
     ("--flow-format", "leave it out: -O chooses the version, which has one format"),
     ("-F", "leave it out: -O chooses the version, which has one format"),
 ];

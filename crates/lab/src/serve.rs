@@ -7,11 +7,10 @@
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -19,10 +18,9 @@ use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
-use tokio_io_timeout::TimeoutStream;
+use tokio::sync::watch;
+use web::{ClientPlace, Limits};
 
 use crate::campaign::ledger;
 use crate::campaign::run::{CampaignState, Follower, Seen};
@@ -38,17 +36,12 @@ const ALIVE: Duration = Duration::from_secs(5);
 /// While a run goes on its page is drawn no more often: each of its lines makes it another.
 const DRAWN_LEAST: Duration = Duration::from_secs(2);
 
-/// Connections at a time; further ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 128;
-
 /// Pages that follow at a time.
 const FOLLOWERS_MAX: usize = 64;
 
-/// Bytes of a request's head.
-const HEAD_MAX: usize = 64 << 10;
-
-/// Longest time for a client's request, and for it to read on.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The bounds on the cost of clients.
+const LIMITS: Limits =
+    Limits { connections: 128, head_bytes: 64 << 10, patience: Duration::from_secs(10) };
 
 /// Niceness of the server, for measurements on the same machine.
 const NICE: i32 = 10;
@@ -100,7 +93,6 @@ struct Shown {
     follower: Mutex<Follower>,
     seen: watch::Receiver<Seen>,
     drawn: Mutex<Option<Drawn>>,
-    places: Arc<Semaphore>,
     is_loopback: bool,
 }
 
@@ -130,30 +122,7 @@ impl Drawn {
 }
 
 /// A server, until it is dropped.
-#[derive(Debug)]
-pub struct LabServer {
-    address: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LabServer {
-    /// Address of the server.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-}
-
-impl Drop for LabServer {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed and concerns nobody else.
-            drop(thread.join());
-        }
-    }
-}
+pub type LabServer = web::Server;
 
 /// Listens, and serves on a thread of its own.
 ///
@@ -166,10 +135,7 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
         Err(_) => return Err(ServeError::Address(options.listen.clone())),
     };
     let listener = TcpListener::bind(addresses.as_slice()).map_err(listen)?;
-    listener.set_nonblocking(true).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(ServeError::Start)?;
     let mut follower = Follower::new(&options.folder);
     let (sender, seen) = watch::channel(look(&mut follower, &options.folder));
     let shown = Arc::new(Shown {
@@ -177,29 +143,20 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
         follower: Mutex::new(follower),
         seen,
         drawn: Mutex::new(None),
-        places: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
         is_loopback: address.ip().is_loopback(),
     });
-    let (stop, stopped) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("lab-serve".into()).spawn(move || {
+    LabServer::start("lab-serve", listener, move |listener| async move {
         // Of this thread, and of those that it starts for reading and drawing.
         if let Err(error) = rustix::process::nice(NICE) {
             tracing::warn!(%error, "the page does not give way to what is measured");
         }
-        let served = async {
-            tokio::select! {
-                // An error here is the end of the sender, which asks for the same.
-                _ = stopped => {}
-                () = follow(Arc::clone(&shown), sender) => {}
-                () = accept(listener, router(&shown)) => {}
-            }
-        };
-        runtime.block_on(served);
-        // Pages that follow would be waited for without end.
-        runtime.shutdown_background();
-    });
-    let thread = Some(thread.map_err(ServeError::Start)?);
-    Ok(LabServer { address, stop: Some(stop), thread })
+        let router = TowerToHyperService::new(router(&shown));
+        tokio::select! {
+            () = follow(shown, sender) => {}
+            () = web::serve(listener, LIMITS, router) => {}
+        }
+    })
+    .map_err(ServeError::Start)
 }
 
 /// Reads what is new, and says how the campaign stands.
@@ -360,28 +317,27 @@ async fn json(State(shown): State<Arc<Shown>>) -> Response {
 
 /// State of the campaign at each change: server-sent events (WHATWG HTML, section 9.2) with a JSON
 /// object each.
-async fn events(State(shown): State<Arc<Shown>>) -> Response {
-    let Ok(place) = Arc::clone(&shown.places).try_acquire_owned() else {
+async fn events(
+    State(shown): State<Arc<Shown>>,
+    Extension(client): Extension<ClientPlace>,
+) -> Response {
+    if !client.may_stream(FOLLOWERS_MAX) {
         let words = format!("{FOLLOWERS_MAX} pages follow already\n");
         return text(StatusCode::SERVICE_UNAVAILABLE, words);
-    };
-    struct Follows(
-        watch::Receiver<Seen>,
-        #[expect(dead_code, reason = "held")] OwnedSemaphorePermit,
-    );
+    }
     let mut seen = shown.seen.clone();
     // The first event is how it stands now.
     seen.mark_changed();
-    let events = stream::unfold(Follows(seen, place), |mut follows| async move {
-        let event = match tokio::time::timeout(ALIVE, follows.0.changed()).await {
+    let events = stream::unfold(seen, |mut seen| async move {
+        let event = match tokio::time::timeout(ALIVE, seen.changed()).await {
             Ok(changed) => {
                 changed.ok()?;
-                Event::default().data(json_text(&*follows.0.borrow_and_update()))
+                Event::default().data(json_text(&*seen.borrow_and_update()))
             }
             // A comment, which finds out whether the reader is still there.
             Err(_) => Event::default().comment("alive"),
         };
-        Some((Ok::<_, std::convert::Infallible>(event), follows))
+        Some((Ok::<_, std::convert::Infallible>(event), seen))
     });
     guarded(Sse::new(events).into_response())
 }
@@ -409,37 +365,6 @@ fn guarded(mut response: Response) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
-}
-
-async fn accept(listener: TcpListener, router: Router) {
-    let listener = match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "the campaign is not served"),
-    };
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, say: others are to end theirs.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let router = router.clone();
-        tokio::spawn(async move {
-            let mut stream = TimeoutStream::new(stream);
-            stream.set_write_timeout(Some(PATIENCE));
-            let connection = hyper::server::conn::http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(PATIENCE)
-                .max_buf_size(HEAD_MAX)
-                .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
-            // What goes wrong on a connection is its client's business.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
-            }
-            drop(place);
-        });
-    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(crate) const CRATES: &[CrateRow] = &[
     row("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
         &[
             "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
-            "generator", "files", "cases", "terminal",
+            "generator", "files", "cases", "terminal", "web",
         ]),
     row("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
         &["openflow", "packet", "netdev", "generator", "control", "files", "terminal"]),

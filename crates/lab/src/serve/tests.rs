@@ -232,6 +232,28 @@ fn clients_that_are_many_slow_or_lost_cost_little() {
     assert!(ended.is_err() || !rest.contains("data: "), "{rest}");
 }
 
+#[test]
+fn readers_of_events_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let head = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let readers: Vec<TcpStream> = (0..200).map(|_| ask(address, head)).collect();
+    assert_eq!(get(address, "/status").0, 200);
+    // Of another address they get the places of streams, and the page is followed.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let other = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        socket.connect(address).await.unwrap().into_std().unwrap()
+    });
+    other.set_nonblocking(false).unwrap();
+    other.set_read_timeout(Some(LIMIT)).unwrap();
+    (&other).write_all(head.as_bytes()).unwrap();
+    Events(BufReader::new(other)).standing("waiting");
+    drop(readers);
+}
+
 /// The status of a request to follow.
 fn ask_status(address: SocketAddr) -> u16 {
     let stream = ask(address, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
