@@ -26,7 +26,7 @@ const PORT_BYTES: usize = 512;
 const ANSWER_FACTOR: usize = 3;
 
 /// Most that a switch with many ports waits until handles see a change of them.
-const PORTS_SHOWN_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const PORTS_SHOWN_EVERY: Duration = Duration::from_millis(500);
 
 /// Ports of a switch whose handles see each change at once.
 const PORTS_SHOWN_AT_ONCE: usize = 1_024;

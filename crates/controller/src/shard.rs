@@ -17,7 +17,9 @@ use crate::events::{ControllerEvent, RoleReason};
 use crate::handle::Handle;
 use crate::info::SwitchInfo;
 use crate::options::Options;
-use crate::session::{Counted, Outcome, Phase, READY_DEADLINE, Session, may_show_ports};
+use crate::session::{
+    Counted, Outcome, PORTS_SHOWN_EVERY, Phase, READY_DEADLINE, Session, may_show_ports,
+};
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::switch::Switch;
@@ -436,7 +438,10 @@ impl Shard {
             Phase::Unknown | Phase::Ports(_) => Some(session.opened + READY_DEADLINE),
             Phase::Ready(switch) => {
                 let timer = switch.next_timer().map(|due| self.started + due);
-                [session.next_tick, timer].into_iter().flatten().min()
+                // Those of an auxiliary connection are not shown.
+                let has_new_ports = switch.has_new_ports() && !session.is_auxiliary;
+                let ports = has_new_ports.then(|| session.ports_shown + PORTS_SHOWN_EVERY);
+                [session.next_tick, timer, ports].into_iter().flatten().min()
             }
             Phase::Migrating(_) | Phase::Standby(_) | Phase::Over => None,
         }

@@ -22,10 +22,10 @@ const HALF_OPEN_MAX: usize = 256;
 /// Wait of a listener that could not accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
 
-/// Memory of all connections of a listener: buffers, ports, answers.
+/// Memory of all accepted connections: buffers, ports, answers.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Memory whose end is worth to give it back to the system.
+/// Memory that must have become free before it is given back to the system.
 const RELEASED_MIN: usize = 32 << 20;
 
 /// Interval between two looks at the memory of connections.
@@ -51,8 +51,9 @@ pub(super) fn spawn(
     let settings = Arc::new(options.connection());
     let switches_max = options.switches_max;
     let front = Front { context: context.clone(), settings, tls, switches_max };
+    let bytes_max = BYTES_MAX / listeners.len().max(1);
     for listener in listeners {
-        tasks.spawn_local(accept(front.clone(), listener));
+        tasks.spawn_local(accept(front.clone(), listener, bytes_max));
     }
     for endpoint in &options.connect {
         tasks.spawn_local(connect(front.clone(), endpoint.clone()));
@@ -62,9 +63,9 @@ pub(super) fn spawn(
     }
 }
 
-async fn accept(front: Front, listener: Listener) {
+async fn accept(front: Front, listener: Listener, bytes_max: usize) {
     let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: front.switches_max };
-    let gate = ConnectionGate::new(limits, BYTES_MAX);
+    let gate = ConnectionGate::new(limits, bytes_max);
     spawn_local(release_memory(Arc::clone(&gate)));
     loop {
         match listener.accept().await {

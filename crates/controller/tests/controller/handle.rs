@@ -580,6 +580,24 @@ fn every_kind_of_event_can_be_raised() {
     assert_eq!(network.stats().switches, 1, "it was told as gone, and stayed");
 }
 
+#[test]
+fn the_last_change_of_many_ports_is_shown_in_time() {
+    let (apps, _) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let dpid = network.add_switch(TestSwitch::new(1, 1_023));
+    let handle = network.handle();
+    for port in 1_024..1_030 {
+        let desc = PortDesc { port_no: PortNo(port), ..handle_port(&handle, dpid, 1) };
+        let status = PortStatus { reason: PortReason::Add, desc };
+        network.send(dpid, Xid(0), &Message::PortStatus(status));
+    }
+    network.advance(Duration::ZERO);
+    network.set_port_up(dpid, 7, false);
+    // Before the tick of a second.
+    network.advance(Duration::from_millis(600));
+    assert_eq!(handle_port(&handle, dpid, 7).state, PortState::LINK_DOWN);
+}
+
 fn handle_port(handle: &Handle, dpid: DatapathId, port: u32) -> PortDesc {
     handle.switch(dpid).unwrap().ports[&PortNo(port)].clone()
 }

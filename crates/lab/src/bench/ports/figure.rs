@@ -85,6 +85,23 @@ fn unanswered(trial: &TrialRecord) -> Option<f64> {
     Some(sent - answered as f64)
 }
 
+/// Points of the measurement of short flows.
+const SHORT_5K: &[(&str, &str)] = &[("flows", "5,000/s of 10 frames")];
+const SHORT_10K: &[(&str, &str)] = &[("flows", "10,000/s of 3 frames")];
+const SHORT_30K: &[(&str, &str)] = &[("flows", "30,000/s of 2 frames")];
+
+fn short_lost(trial: &TrialRecord) -> Option<f64> {
+    scaled(trial, "short_flows_lost_pct", 1.0)
+}
+
+fn short_cpu(trial: &TrialRecord) -> Option<f64> {
+    scaled(trial, "short_flows_cpu_us", 1.0)
+}
+
+fn short_delay(trial: &TrialRecord) -> Option<f64> {
+    scaled(trial, "short_flows_delay_us", 1.0)
+}
+
 /// All rows; those of the same scenario stand together.
 pub(super) const ROWS: &[RowKind] = &[
     tcp("tcp_1", &[figure("tcp_1", "Gb/s", &[("streams", "1"), ("direction", "there")], tcp_gbps)]),
@@ -147,42 +164,15 @@ pub(super) const ROWS: &[RowKind] = &[
         "short_flows",
         "ports-short-flows",
         &[
-            shown("short_flows_lost_5k_x10", "%", &[("flows", "5,000/s of 10 frames")], |trial| {
-                scaled(trial, "short_flows_lost_pct", 1.0)
-            }),
-            shown("short_flows_cpu_5k_x10", "us", &[("flows", "5,000/s of 10 frames")], |trial| {
-                scaled(trial, "short_flows_cpu_us", 1.0)
-            }),
-            shown(
-                "short_flows_delay_5k_x10",
-                "us",
-                &[("flows", "5,000/s of 10 frames")],
-                |trial| scaled(trial, "short_flows_delay_us", 1.0),
-            ),
-            shown("short_flows_lost_10k_x3", "%", &[("flows", "10,000/s of 3 frames")], |trial| {
-                scaled(trial, "short_flows_lost_pct", 1.0)
-            }),
-            shown("short_flows_cpu_10k_x3", "us", &[("flows", "10,000/s of 3 frames")], |trial| {
-                scaled(trial, "short_flows_cpu_us", 1.0)
-            }),
-            shown(
-                "short_flows_delay_10k_x3",
-                "us",
-                &[("flows", "10,000/s of 3 frames")],
-                |trial| scaled(trial, "short_flows_delay_us", 1.0),
-            ),
-            shown("short_flows_lost_30k_x2", "%", &[("flows", "30,000/s of 2 frames")], |trial| {
-                scaled(trial, "short_flows_lost_pct", 1.0)
-            }),
-            shown("short_flows_cpu_30k_x2", "us", &[("flows", "30,000/s of 2 frames")], |trial| {
-                scaled(trial, "short_flows_cpu_us", 1.0)
-            }),
-            shown(
-                "short_flows_delay_30k_x2",
-                "us",
-                &[("flows", "30,000/s of 2 frames")],
-                |trial| scaled(trial, "short_flows_delay_us", 1.0),
-            ),
+            shown("short_flows_lost_5k_x10", "%", SHORT_5K, short_lost),
+            shown("short_flows_cpu_5k_x10", "us", SHORT_5K, short_cpu),
+            shown("short_flows_delay_5k_x10", "us", SHORT_5K, short_delay),
+            shown("short_flows_lost_10k_x3", "%", SHORT_10K, short_lost),
+            shown("short_flows_cpu_10k_x3", "us", SHORT_10K, short_cpu),
+            shown("short_flows_delay_10k_x3", "us", SHORT_10K, short_delay),
+            shown("short_flows_lost_30k_x2", "%", SHORT_30K, short_lost),
+            shown("short_flows_cpu_30k_x2", "us", SHORT_30K, short_cpu),
+            shown("short_flows_delay_30k_x2", "us", SHORT_30K, short_delay),
         ],
     ),
     row(
