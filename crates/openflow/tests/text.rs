@@ -113,6 +113,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("arp,nw_tos=4,actions=drop", 4, "nw_tos (ip_dscp) is no field of arp"),
     ("tcp,udp,actions=drop", 4, "udp (ip_proto) is given twice"),
     ("priority=1,priority=1,actions=drop", 11, "`priority` is given twice"),
+    ("actions=mod_nw_tos:253", 19, "a multiple of 4"),
     ("actions=set_field:6->eth_bogus", 21, "unknown field `eth_bogus`"),
     ("actions=set_field:1->in_port", 21, "read-only"),
     ("actions=set_field:1->tp_dst", 21, "tp_dst is one of tcp_dst, udp_dst, sctp_dst"),

@@ -251,7 +251,7 @@ Two hosts in network namespaces, joined to the switch by veth pairs (as root):
     ip link set veth$n up
   done
   weir switch --port 1=af_packet:veth0 --port 2=af_packet:veth1 --fail-mode standalone &
-  until weir ctl show >/dev/null 2>&1; do sleep 0.1; done  # it is ready
+  until weir ctl show >/dev/null 2>&1 || ! kill -0 $!; do sleep 0.1; done  # it is ready
   ip netns exec host0 ping -c 3 -w 30 10.0.0.2
 ";
 

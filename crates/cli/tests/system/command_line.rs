@@ -58,6 +58,16 @@ fn a_full_disk_is_an_error_and_a_gone_reader_is_none() {
 }
 
 #[test]
+fn the_generator_is_measured_where_its_peer_is_missing() {
+    let words = "bench generator --rows null_one_stream --seconds 0.1 --repeats 1";
+    let mut line = weir(&words.split(' ').collect::<Vec<_>>());
+    let output = line.env("PATH", "/nowhere").output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("testpmd is left out: "), "{}", text(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("null_one_stream"));
+}
+
+#[test]
 fn a_missing_file_is_named_once() {
     for line in ["lab run nosuch.toml", "net up nosuch.toml", "switch --config nosuch.toml"] {
         let output = weir(&line.split(' ').collect::<Vec<_>>()).output().unwrap();

@@ -133,7 +133,13 @@ fn instruction(word: &str, pair: Pair<'_>) -> Result<Option<Instruction>, TextEr
 fn action(pair: Pair<'_>) -> Result<Action, TextError> {
     let Some(kind) = action_named(pair.key.text) else { return bare_port(pair) };
     let row = kind.row();
-    arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))
+    let action = arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))?;
+    match (action, pair.value) {
+        (Action::SetNwTos(tos), Some(value)) if tos & 3 != 0 => {
+            Err(value.error("mod_nw_tos takes no ECN bits: a multiple of 4"))
+        }
+        (action, _) => Ok(action),
+    }
 }
 
 /// `CONTROLLER:128`, `controller(max_len=128)`, `FLOOD`, or a port's number alone.

@@ -243,6 +243,8 @@ mod tests {
         };
         let cases = [
             (two("", "tabels = 3"), "5:1: bridge x: tabels: unknown key; did you mean tables?"),
+            (two("name = \"tcp\"", ""), "2:8: bridge tcp: name: `tcp` is a word of flow entries"),
+            (two("name = \"a b\"", ""), "2:8: bridge a b: name: must be letters"),
             (two("", "tables = 0"), "5:10: bridge x: tables: must be 1 to 254"),
             (two("", "tables = \"a\""), "5:10: bridge x: tables: invalid type"),
             (two("", "port = [\n\"null:a\",\n\"nul:b\"\n]"), "7:1: bridge x: port: unknown port"),

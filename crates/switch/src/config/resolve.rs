@@ -147,9 +147,24 @@ pub struct PortQueues {
     pub queues: Vec<QueueRates>,
 }
 
+/// A bridge's name stands in front of flow entries (`weir ctl del-flows br0 tcp`) and in lines of
+/// output, so it is no word of an entry and breaks no line.
+fn check_name(name: &str) -> Result<(), Problem> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_.@+".contains(letter);
+    if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
+        return Err(Problem::new("name", "must be letters, digits and any of -_.@+"));
+    }
+    if openflow::text::parse_match(name).is_ok() {
+        let message = format!("`{name}` is a word of flow entries; choose another");
+        return Err(Problem::new("name", message));
+    }
+    Ok(())
+}
+
 impl SwitchArgs {
     /// Checks what the types alone do not: ranges, and values against each other.
     pub(super) fn check_one(&self) -> Result<(), Problem> {
+        self.name.as_deref().map_or(Ok(()), check_name)?;
         if self.tables.is_some_and(|tables| !(1..=254).contains(&tables)) {
             return Err(Problem::new("tables", "must be 1 to 254"));
         }

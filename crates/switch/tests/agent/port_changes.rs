@@ -171,7 +171,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
         (&["add-port", "br0", "1=null:x"], "port number 1 is taken"),
         (&["add-port", "br0", "0=null:x"], "port number \"0\" must be 1 to"),
         (&["add-port", "br0", "65281=null:x"], "highest that OpenFlow10 can say"),
-        (&["add-port", "br0", "99999999999999999999=null:x"], "must be 1 to"),
+        (&["add-port", "br0", "99999999999999999999=null:x"], "too large"),
         (&["add-port", "br1", "null:x"], "there is no bridge \"br1\": br0"),
         (&["add-port", "br0", "null:x?queues=nine"], "queues=\"nine\""),
         (&["add-port", "br0", "pcap:/no/such/file"], "/no/such/file"),
