@@ -1,12 +1,12 @@
 //! The flows that are worth an entry in the kernel, and the order of their frames.
 //!
-//! An entry takes the worker a system call to make it, one to give another up, and the look at the
-//! counts of both, which a flow that ends soon does not give back. So a flow gets its entry with
-//! its second frame while few entries are made, and else when it has shown [`FRAMES`] of them. They
-//! are counted in sets of four flows; a flow that comes new to a set takes the place of the one with
-//! the fewest, and ages the others by a frame. So a flood of new flows can neither fill the kernel's
-//! table nor hide a flow that lasts, and one whose frames are rarer than new flows are in its set is
-//! not worth an entry.
+//! An entry takes the worker a system call to make it, one to give another up, and the look at
+//! the counts of both, which a flow that ends soon does not give back. So a flow gets its entry
+//! with its second frame while few entries are made, and else when it has shown [`FRAMES`] of
+//! them. They are counted in sets of four flows; a flow that comes new to a set takes the place
+//! of the one with the fewest, and ages the others by a frame. So a flood of new flows can
+//! neither fill the kernel's table nor hide a flow that lasts, and one whose frames are rarer
+//! than new flows are in its set is not worth an entry.
 //!
 //! It decides about speed alone, never about a verdict.
 
