@@ -88,7 +88,7 @@ pub(super) fn instructions(piece: Piece<'_>) -> Result<Vec<Instruction>, TextErr
                 Some(Instruction::ApplyActions(actions)) => applied.extend(actions),
                 Some(found) => {
                     if list.iter().any(|held| held.kind() == found.kind()) {
-                        return Err(pair.key.error(format!("`{word}` is given twice")));
+                        return Err(pair.twice());
                     }
                     list.push(found);
                 }

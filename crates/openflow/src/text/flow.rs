@@ -153,17 +153,13 @@ fn entry(whole: Piece<'_>, usage: Use) -> Result<FlowMod, TextError> {
         if let Some((word, uses)) = WORDS.iter().find(|(known, _)| *known == word) {
             usage.check(pair.key, uses)?;
             if seen.contains(word) {
-                return Err(pair.key.error(format!("`{word}` is given twice")));
+                return Err(pair.twice());
             }
             seen.push(word);
             entry_word(&mut flow, pair, usage)?;
         } else if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == word) {
             usage.check(pair.key, WRITES)?;
-            pair.alone()?;
-            if flow.flags.contains(*flag) {
-                return Err(pair.key.error(format!("`{word}` is given twice")));
-            }
-            flow.flags |= *flag;
+            pair.flag(&mut flow.flags, *flag)?;
         } else if COUNTED.contains(&word) {
             usage.check(pair.key, ENTRIES)?;
         } else if !builder.take(pair)? {

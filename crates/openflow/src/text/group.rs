@@ -32,9 +32,9 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
     for pair in pairs(head) {
         let pair = pair?;
         match pair.key.text {
-            "group_id" => once(&mut group_id, pair, parse_id)?,
+            "group_id" => pair.once(&mut group_id, parse_id)?,
             "type" if deletes => return no_effect(pair.key),
-            "type" => once(&mut group_type, pair, parse_type)?,
+            "type" => pair.once(&mut group_type, parse_type)?,
             _ => return Err(unknown("word", pair.key, ["group_id", "type", "bucket"])),
         }
     }
@@ -61,19 +61,6 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
         None => return Err(whole.error("type is missing: all, select, indirect or ff")),
     };
     Ok(GroupMod { command, group_type, group_id, buckets })
-}
-
-/// Takes the value of a word that may be given once.
-pub(super) fn once<'a, T>(
-    place: &mut Option<T>,
-    pair: Pair<'a>,
-    read: impl FnOnce(Piece<'a>) -> Result<T, TextError>,
-) -> Result<(), TextError> {
-    let value = read(pair.needed()?)?;
-    match place.replace(value) {
-        Some(_) => Err(pair.key.error(format!("`{}` is given twice", pair.key.text))),
-        None => Ok(()),
-    }
 }
 
 fn split_bucket(piece: Piece<'_>) -> Option<(Piece<'_>, Piece<'_>)> {
@@ -106,9 +93,9 @@ fn parse_bucket(piece: Piece<'_>, group_type: Option<GroupType>) -> Result<Bucke
     for pair in pairs(piece) {
         let pair = pair?;
         match pair.key.text {
-            "weight" => once(&mut weight, pair, unsigned)?,
-            "watch_port" => once(&mut watch_port, pair, port)?,
-            "watch_group" => once(&mut watch_group, pair, |id| Ok(GroupId(unsigned(id)?)))?,
+            "weight" => pair.once(&mut weight, unsigned)?,
+            "watch_port" => pair.once(&mut watch_port, port)?,
+            "watch_group" => pair.once(&mut watch_group, |id| Ok(GroupId(unsigned(id)?)))?,
             "actions" | "action" => {
                 let named = pairs(pair.needed()?).collect::<Result<Vec<_>, _>>()?;
                 list.get_or_insert_default().extend(named);

@@ -7,6 +7,7 @@ use super::{PortNames, TextError};
 use crate::field::Field;
 use crate::id::PortNo;
 use crate::matching::Match;
+use bitflags::Flags;
 
 /// A piece of the text, its byte offset, and what the whole text may mean by names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,40 @@ impl<'a> Pair<'a> {
             Some(value) => Err(value.error(format!("`{}` takes no value", self.key.text))),
             None => Ok(()),
         }
+    }
+
+    /// The error of a key that may be given once.
+    pub(crate) fn twice(self) -> TextError {
+        self.key.error(format!("`{}` is given twice", self.key.text))
+    }
+
+    /// Takes the value of a key that may be given once.
+    ///
+    /// # Errors
+    /// When it is given twice, or the value is wrong.
+    pub(crate) fn once<T>(
+        self,
+        place: &mut Option<T>,
+        read: impl FnOnce(Piece<'a>) -> Result<T, TextError>,
+    ) -> Result<(), TextError> {
+        let value = read(self.needed()?)?;
+        match place.replace(value) {
+            Some(_) => Err(self.twice()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a flag, whose key stands alone and may be given once.
+    ///
+    /// # Errors
+    /// When it has a value or is given twice.
+    pub(crate) fn flag<F: Flags + Copy>(self, flags: &mut F, flag: F) -> Result<(), TextError> {
+        self.alone()?;
+        if flags.contains(flag) {
+            return Err(self.twice());
+        }
+        flags.insert(flag);
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! Meters in text: what `add-meter` takes and `dump-meters` prints.
 
 use super::TextError;
-use super::group::once;
 use super::lex::{Piece, pairs};
 use super::value::unsigned;
 use super::words::unknown;
@@ -37,15 +36,9 @@ pub fn parse_meter_mod(text: &str, command: MeterModCommand) -> Result<MeterMod,
     for pair in pairs(head) {
         let pair = pair?;
         match (pair.key.text, FLAGS.iter().find(|(word, _)| *word == pair.key.text)) {
-            ("meter", _) => once(&mut meter_id, pair, parse_id)?,
+            ("meter", _) => pair.once(&mut meter_id, parse_id)?,
             (_, Some(_)) if deletes => return no_effect(pair.key),
-            (_, Some((_, flag))) => {
-                pair.alone()?;
-                if flags.contains(*flag) {
-                    return Err(pair.key.error(format!("`{}` is given twice", pair.key.text)));
-                }
-                flags |= *flag;
-            }
+            (_, Some((_, flag))) => pair.flag(&mut flags, *flag)?,
             (_, None) => {
                 let words = FLAGS.iter().map(|(word, _)| *word).chain(["meter", "band", "bands"]);
                 return Err(unknown("word", pair.key, words));
@@ -109,9 +102,9 @@ fn parse_bands(piece: Piece<'_>, flags: MeterFlags) -> Result<Vec<Band>, TextErr
                         "burst_size has an effect only with the flag burst: meter=1,kbps,burst,..",
                     ));
                 }
-                ("rate", Some(band)) => once(&mut band.rate, pair, unsigned)?,
-                ("burst_size", Some(band)) => once(&mut band.burst_size, pair, unsigned)?,
-                ("prec_level", Some(band)) => once(&mut band.prec_level, pair, unsigned)?,
+                ("rate", Some(band)) => pair.once(&mut band.rate, unsigned)?,
+                ("burst_size", Some(band)) => pair.once(&mut band.burst_size, unsigned)?,
+                ("prec_level", Some(band)) => pair.once(&mut band.prec_level, unsigned)?,
                 ("rate" | "burst_size" | "prec_level", None) => {
                     return Err(pair.key.error("a band begins with its type: type=drop"));
                 }
