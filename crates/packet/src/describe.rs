@@ -4,6 +4,7 @@ use openflow::field::{FIELDS, Header};
 use openflow::text::format_match;
 use openflow::{Field, Match, PortNo};
 
+use crate::header::{be16, icmpv4, icmpv6, ipv4, ipv6, mpls, number, sctp, tcp, udp, vlan};
 use crate::{Layout, Meta, Network, Transport, extract};
 
 /// The flags of TCP by bit, from the lowest.
@@ -23,7 +24,7 @@ pub fn describe(frame: &[u8]) -> String {
     if let Some(ip) = ip(frame, &layout) {
         text = behind(&text, "nw_ecn=", &ip);
     }
-    if let (Network::Mpls, Some(ttl)) = (layout.network, frame.get(layout.l3 + 3)) {
+    if let (Network::Mpls, Some(ttl)) = (layout.network, frame.get(layout.l3 + mpls::TTL)) {
         text = behind(&text, "mpls_tc=", &format!(",mpls_ttl={ttl}"));
     }
     text + &transport(frame, &layout)
@@ -60,17 +61,18 @@ fn behind(text: &str, key: &str, more: &str) -> String {
 }
 
 fn tag(frame: &[u8], layout: &Layout) -> String {
-    let tci = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
-    match layout.at(Header::Vlan).and_then(tci) {
-        Some(tci) => format!("dl_vlan={},dl_vlan_pcp={},vlan_tci1=0x0000", tci & 0xfff, tci >> 13),
+    match layout.at(Header::Vlan).and_then(|at| be16(frame, at)) {
+        Some(tci) => {
+            format!("dl_vlan={},dl_vlan_pcp={},vlan_tci1=0x0000", vlan::vid(tci), vlan::pcp(tci))
+        }
         None => "vlan_tci=0x0000".to_owned(),
     }
 }
 
 fn ip(frame: &[u8], layout: &Layout) -> Option<String> {
     let ttl = match layout.network {
-        Network::Ipv4 => frame.get(layout.l3 + 8)?,
-        Network::Ipv6 => frame.get(layout.l3 + 7)?,
+        Network::Ipv4 => frame.get(layout.l3 + ipv4::TTL)?,
+        Network::Ipv6 => frame.get(layout.l3 + ipv6::HOP_LIMIT)?,
         Network::Other | Network::Mpls | Network::Pbb | Network::Arp => return None,
     };
     let fragment = match (layout.fragment, layout.later_fragment) {
@@ -82,36 +84,23 @@ fn ip(frame: &[u8], layout: &Layout) -> Option<String> {
 }
 
 fn transport(frame: &[u8], layout: &Layout) -> String {
-    let short = |at: usize| {
-        let two = [frame.get(layout.l4 + at), frame.get(layout.l4 + at + 1)];
-        two.iter().try_fold(0_u16, |sum, byte| byte.map(|byte| sum << 8 | u16::from(*byte)))
+    let l4 = frame.get(layout.l4..).unwrap_or_default();
+    let (word, flags, checksum) = match layout.transport {
+        Transport::Tcp => ("tcp", flags(l4), tcp::CHECKSUM),
+        Transport::Udp => ("udp", String::new(), udp::CHECKSUM),
+        Transport::Icmpv4 => ("icmp", String::new(), icmpv4::CHECKSUM),
+        Transport::Icmpv6 => ("icmp6", String::new(), icmpv6::CHECKSUM),
+        Transport::Sctp => ("sctp", String::new(), sctp::CHECKSUM),
+        Transport::Other => return String::new(),
     };
-    let checksum = |word: &str, at: usize| {
-        short(at).map_or(String::new(), |sum| format!(" {word}_csum:{sum:x}"))
-    };
-    match layout.transport {
-        Transport::Tcp => flags(short(12)) + &checksum("tcp", 16),
-        Transport::Udp => checksum("udp", 6),
-        Transport::Icmpv4 => checksum("icmp", 2),
-        Transport::Icmpv6 => checksum("icmp6", 2),
-        Transport::Sctp => match (short(8), short(10)) {
-            (Some(high), Some(low)) => {
-                format!(" sctp_csum:{:x}", u32::from(high) << 16 | u32::from(low))
-            }
-            (_, _) => String::new(),
-        },
-        Transport::Other => String::new(),
-    }
+    let sum = l4.get(checksum).map(|sum| format!(" {word}_csum:{:x}", number(sum)));
+    flags + &sum.unwrap_or_default()
 }
 
-fn flags(word: Option<u16>) -> String {
-    let bits = word.unwrap_or(0);
-    let set: Vec<&str> = TCP_FLAGS
-        .iter()
-        .enumerate()
-        .filter(|(bit, _)| bits >> bit & 1 != 0)
-        .map(|(_, name)| *name)
-        .collect();
+fn flags(l4: &[u8]) -> String {
+    let bits = be16(l4, tcp::DATA_OFFSET).unwrap_or(0);
+    let names = TCP_FLAGS.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
+    let set: Vec<&str> = names.map(|(_, name)| *name).collect();
     if set.is_empty() { ",tcp_flags=0".to_owned() } else { format!(",tcp_flags={}", set.join("|")) }
 }
 
