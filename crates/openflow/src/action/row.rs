@@ -196,7 +196,7 @@ impl Accepts {
     }
 
     /// Number of low bits that are not written.
-    pub(super) const fn unwritten_bits(self) -> u32 {
+    pub(crate) const fn unwritten_bits(self) -> u32 {
         match self {
             Self::Bits(bits) => bits.trailing_zeros(),
             Self::Any | Self::OneOf(_) => 0,

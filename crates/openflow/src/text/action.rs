@@ -134,11 +134,14 @@ fn action(pair: Pair<'_>) -> Result<Action, TextError> {
     let Some(kind) = action_named(pair.key.text) else { return bare_port(pair) };
     let row = kind.row();
     let action = arguments(pair, row.syntax, row.bits, |r| Action::read(kind, r))?;
-    match (action, pair.value) {
-        (Action::SetNwTos(tos), Some(value)) if tos & 3 != 0 => {
-            Err(value.error("mod_nw_tos takes no ECN bits: a multiple of 4"))
+    let unit = 1_u64 << row.accepts.unwritten_bits();
+    match (action.number(), pair.value) {
+        (Some(number), Some(value)) if !number.is_multiple_of(unit) => {
+            let word = pair.key.text;
+            Err(value
+                .error(format!("`{word}` does not write the lowest bits: a multiple of {unit}")))
         }
-        (action, _) => Ok(action),
+        (_, _) => Ok(action),
     }
 }
 

@@ -299,10 +299,7 @@ impl<'a> MatchBuilder<'a> {
 
     /// The error of a word that means none of these fields in this match.
     fn unfit(&self, key: Piece<'_>, fields: &[Field]) -> TextError {
-        let of = |field: &Field| {
-            let field = *field;
-            PROTOCOLS.iter().filter(move |protocol| protocol.has(field))
-        };
+        let of = |&field| PROTOCOLS.iter().filter(move |protocol| protocol.has(field));
         let all: Vec<&Protocol> = fields.iter().flat_map(of).collect();
         let is_possible = |protocol: &&Protocol| {
             let may_be = |field, value| self.matching.exact(field).is_none_or(|held| held == value);
