@@ -85,8 +85,8 @@ impl<K: KernelTable> Forwarder<K> {
         }
     }
 
-    /// Whether frames of a port wait behind its next batch. While they do, it makes no entries,
-    /// which would have others overtake them; but for long it does not hold entries up.
+    /// Whether frames of a port wait behind its next batch. While they do, flows of the port get no
+    /// entries, by which later frames would overtake these; after 10 ms without a break they do.
     pub fn note_waiting(&mut self, port: PortNo, waits: bool, now: Nanos) {
         if self.kernel.is_some() {
             self.core.note_waiting(port, waits, now);

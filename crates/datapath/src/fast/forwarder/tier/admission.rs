@@ -30,7 +30,7 @@ const WINDOW_NS: u64 = 100_000_000;
 /// Flows in a set, of which there are as many as the table has slots.
 const WAYS: usize = 4;
 
-/// A place of a set: the highest bits of a flow's digest, and above all others its frames.
+/// The bits of a place in a set that count a flow's frames; those below are of its digest.
 const COUNT: u32 = 0xff00_0000;
 const ONE: u32 = 0x0100_0000;
 
@@ -40,8 +40,8 @@ const REFUSED_NS: u64 = 10_000_000;
 /// Places for flows that were refused.
 const REFUSED: usize = 1_024;
 
-/// A port whose queue was not empty for so long has entries made all the same: frames that wait
-/// are overtaken then, but the tier takes over from a worker that cannot keep up.
+/// Time after which the flows of a port whose queue was never empty get entries all the same:
+/// frames that wait are overtaken then, but the tier takes over from a worker that cannot keep up.
 const WAITING_NS: u64 = 10_000_000;
 
 /// See the module.
@@ -59,9 +59,10 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Begins with a table of so many slots, and with what was counted before.
+    /// Begins with a table of this number of slots, and with what was counted before.
     pub(super) fn begin(&mut self, slots: usize) {
         self.sets.resize(slots.next_power_of_two(), [0; WAYS]);
+        self.refused.resize(REFUSED, (0, Nanos(0)));
     }
 
     /// Counts a frame of a flow; whether the flow is worth an entry now.
@@ -98,7 +99,6 @@ impl Admission {
     /// The kernel cannot carry out what a flow needs now. To find that out anew for each of its
     /// frames would cost more than to forward them.
     pub(super) fn refuse(&mut self, digest: u128, now: Nanos) {
-        self.refused.resize(REFUSED, (0, Nanos(0)));
         let until = Nanos(now.0.saturating_add(REFUSED_NS));
         if let Some(place) = self.refused.get_mut(digest as usize % REFUSED) {
             *place = (digest, until);
@@ -135,7 +135,7 @@ mod tests {
 
     const NOW: Nanos = Nanos(7);
 
-    /// The number of flows of these that are ever worth an entry, with so many frames each.
+    /// The number of these flows that are ever worth an entry, each with this number of frames.
     fn worth(admission: &mut Admission, flows: std::ops::Range<u64>, frames: u32) -> usize {
         let is_worth = |flow| {
             let mut any = false;
