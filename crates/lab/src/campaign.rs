@@ -10,4 +10,3 @@ pub mod ledger;
 mod order;
 pub mod run;
 pub mod scenario;
-pub(crate) mod stall;

@@ -10,15 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use openflow::Version;
 
-use crate::controller::AppKind;
+use crate::rate::{LINE_MINIMUM, LINE_OVERHEAD, line_bytes};
 use crate::results::UpperLimit;
-use crate::settings::{Forwarding, Settings};
-
-/// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
-pub const LINE_OVERHEAD: u64 = 24;
-
-/// The shortest line time of a frame in bytes: 64, preamble and gap.
-pub const LINE_MINIMUM: u64 = 84;
+use crate::settings::{AppKind, Forwarding, Settings};
 
 /// Payload of E1's UDP datagrams in bytes.
 pub const UDP_PAYLOAD: u64 = 1470;
@@ -31,12 +25,6 @@ const UDP_HEADERS: u64 = 14 + 20 + 8;
 
 /// Headers that Linux counts around a TCP payload: Ethernet, IPv4, TCP with timestamps.
 const TCP_HEADERS: u64 = 14 + 20 + 32;
-
-/// Bytes of line time that `packets` frames with `bytes` bytes (without FCS) take at least.
-#[must_use]
-pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
-    (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
-}
 
 /// Bits of line time that a frame of that length takes; `frame_size` is in bytes, FCS included.
 #[must_use]

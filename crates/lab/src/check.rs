@@ -14,10 +14,28 @@ mod under_test;
 use serde::{Deserialize, Serialize};
 
 use self::cases::{CaseFinding, CaseVerdict};
+use crate::cancel::Stopped;
 
 pub use features::probe_features;
 pub use truth::{barrier, table};
-pub use under_test::{CheckError, CheckedSwitch, SwitchAtPorts};
+pub use under_test::{CheckedSwitch, SwitchAtPorts};
+
+/// Why a check ended.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The switch refuses a question.
+    #[error("{0}")]
+    Refused(String),
+    /// The version cannot say it.
+    #[error("{0}")]
+    Unsaid(String),
+    /// The channel or a port failed.
+    #[error("{0}")]
+    Broken(String),
+    /// It was interrupted.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
 
 /// Finding about one feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

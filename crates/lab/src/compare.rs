@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::facts::Machine;
-use crate::method::Better;
+use crate::results::Better;
 use crate::results::{CellState, Coordinates, ResultRow, Results, ScenarioResults};
 use crate::stats::{CONFIDENCE, Interval, holm, mann_whitney, quantile, unpaired_ratio};
 

@@ -7,59 +7,18 @@ mod os_ken;
 mod testcontroller;
 mod weir;
 
-use std::fmt;
 use std::net::Ipv4Addr;
-use std::str::FromStr;
 use std::time::Duration;
 
 use files::proc::ProcFolder;
 use netdev::sys::netns::Namespace;
-use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::keys::ChannelKeys;
 use crate::process::{self, Process};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
+use crate::settings::AppKind;
 use crate::tools::{Missing, Program};
-
-/// Work of a controller with packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AppKind {
-    /// Answers every packet-in with a packet-out FLOOD and installs nothing.
-    Hub,
-    /// Learns addresses and installs flow entries.
-    LearningSwitch,
-}
-
-impl AppKind {
-    /// Its name, as `weir controller` takes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hub => "hub",
-            Self::LearningSwitch => "learning-switch",
-        }
-    }
-}
-
-impl fmt::Display for AppKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for AppKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "hub" => Ok(Self::Hub),
-            "learning-switch" => Ok(Self::LearningSwitch),
-            other => Err(format!("{other:?} is no application of the lab: hub or learning-switch")),
-        }
-    }
-}
 
 /// The settings of a controller.
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ mod linux_bridge;
 mod linux_router;
 pub(crate) mod ovs;
 mod ovs_dpdk;
+pub(crate) mod telemetry;
 pub(crate) mod testpmd;
 mod weir;
 mod wire;
@@ -26,9 +27,9 @@ use crate::keys::ChannelKeys;
 use crate::names;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
-use crate::testbed::Testbed;
 use crate::testbed::agents::Wiring;
 use crate::testbed::netns::{Joined, Offloads};
+use crate::testbed::{PortName, Testbed};
 use crate::tools::{Missing, Program};
 pub use counters::DutCounters;
 
@@ -49,17 +50,6 @@ pub struct DutPlan<'a> {
     pub keys: Option<&'a ChannelKeys>,
     /// Settings of the run.
     pub settings: &'a Settings,
-}
-
-/// A port as a testbed names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortName {
-    /// A network device in the switch's namespace.
-    Device(String),
-    /// An in-memory port of Weir's, in the text that `weir switch --port` takes.
-    Memory(String),
-    /// A virtual device of DPDK's, in the words of its option `--vdev`.
-    Dpdk(String),
 }
 
 /// A switch that runs.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::compare::differences;
-use crate::method::Better;
+use crate::results::Better;
 use crate::results::{Coordinates, Results};
 use crate::stats::{ChangeSettings, change_points, quantile};
 

@@ -11,8 +11,8 @@ use files::proc;
 use netdev::sys::cpu;
 use serde::{Deserialize, Serialize};
 
-use crate::ceilings::line_bytes;
 use crate::process;
+use crate::rate::line_bytes;
 
 /// Time between two samples.
 const PERIOD: Duration = Duration::from_millis(100);

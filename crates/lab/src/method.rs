@@ -52,25 +52,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use generator::receiver::Distribution;
-use serde::{Deserialize, Serialize};
 
 use crate::cancel::Cancel;
 use crate::load::{Load, Observer, Watched};
+use crate::results::Better;
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
 use crate::tools::Tool;
 use crate::trial_error::TrialError;
-
-/// The good direction of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-}
 
 /// A figure that a method yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

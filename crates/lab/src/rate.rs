@@ -1,4 +1,5 @@
-//! Link rates as people write them: `100M`, `1G`, `none`; and the releases of OpenFlow.
+//! Link rates as people write them, `100M`, `1G`, `none`, and the line time of frames; and the
+//! releases of OpenFlow.
 //!
 //! Decimal prefixes, bit/s. Must never guess: a number without a unit is bit/s, anything else is
 //! an error that says what is allowed.
@@ -11,6 +12,18 @@ use serde::{Deserialize, Serialize};
 /// The rate of a link in bit/s, or no shaping at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkRate(pub Option<u64>);
+
+/// FCS, preamble and gap: what the line carries beside the bytes that Linux counts.
+pub const LINE_OVERHEAD: u64 = 24;
+
+/// The shortest line time of a frame in bytes: 64, preamble and gap.
+pub const LINE_MINIMUM: u64 = 84;
+
+/// Bytes of line time that `packets` frames with `bytes` bytes (without FCS) take at least.
+#[must_use]
+pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
+    (bytes + LINE_OVERHEAD * packets).max(LINE_MINIMUM * packets)
+}
 
 /// A rate that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Machine;
 use crate::limit::{Limit, Part};
 use crate::load::Load;
-use crate::method::Better;
 use crate::tools::Program;
 
 /// Version of the JSON form.
@@ -19,6 +18,16 @@ pub const FORMAT: u32 = 2;
 
 /// The name of the file.
 pub const NAME: &str = "results.json";
+
+/// The good direction of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
 
 /// The values of a cell on the axes of its scenario, by the axes' names.
 pub type Coordinates = BTreeMap<String, String>;

@@ -7,6 +7,9 @@
 mod replay;
 mod series;
 
+use std::fmt;
+use std::str::FromStr;
+
 use generator::profile::Modifier;
 use openflow::Version;
 use openflow::flow::{FlowMod, FlowModCommand};
@@ -15,7 +18,6 @@ use openflow::meter::{MeterMod, MeterModCommand};
 use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
 use serde::{Deserialize, Serialize};
 
-use crate::controller::AppKind;
 use crate::cpu_share::CpuShare;
 use crate::rate::LinkRate;
 pub use replay::{BesidePackets, Replay, ReplayBeside, ReplayDevices, ReplaySource};
@@ -86,6 +88,45 @@ pub enum CacheSet {
     Key,
     /// None: each packet is looked up in the flow tables.
     None,
+}
+
+/// Work of a controller with packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AppKind {
+    /// Answers every packet-in with a packet-out FLOOD and installs nothing.
+    Hub,
+    /// Learns addresses and installs flow entries.
+    LearningSwitch,
+}
+
+impl AppKind {
+    /// Its name, as `weir controller` takes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hub => "hub",
+            Self::LearningSwitch => "learning-switch",
+        }
+    }
+}
+
+impl fmt::Display for AppKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for AppKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "hub" => Ok(Self::Hub),
+            "learning-switch" => Ok(Self::LearningSwitch),
+            other => Err(format!("{other:?} is no application of the lab: hub or learning-switch")),
+        }
+    }
 }
 
 /// Carrier of the OpenFlow channel.

@@ -16,23 +16,23 @@ use openflow::message::MultipartRequestBody;
 use openflow::{Message, PortNo, Version};
 use serde::{Deserialize, Serialize};
 
-use crate::campaign::stall::Watcher;
 use crate::cancel::{Cancel, Stopped};
-use crate::controller::{AppKind, ControllerPlan, ControllerProgram};
+use crate::controller::{ControllerPlan, ControllerProgram};
 use crate::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
 use crate::dut::counters::ask;
-use crate::dut::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_socket};
+use crate::dut::{Dut, DutCounters, DutPlan, StartedDut, bridge_socket};
 use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
 use crate::process;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
+use crate::settings::AppKind;
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
+use crate::stall::Watcher;
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
+use crate::testbed::PortName;
 use crate::testbed::agents::{AgentsTestbed, Wiring};
 use crate::testbed::memory::MemoryTestbed;
-use crate::testbed::netns::{
-    self, CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP,
-};
+use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
 use crate::testbed::wired::WiredTestbed;
 use crate::testbed::{CONTROLLER_PORT, LinkShape, Testbed};
@@ -62,7 +62,7 @@ pub enum SetupError {
     Stopped(#[from] Stopped),
     /// The testbed.
     #[error(transparent)]
-    Netns(#[from] netns::NetnsError),
+    Netns(#[from] crate::hosts::HostError),
     /// The in-memory testbed, or a scratch folder.
     #[error("cannot make the testbed: {0}")]
     Io(#[from] std::io::Error),

@@ -10,13 +10,12 @@
 pub mod agents;
 pub mod memory;
 pub mod netns;
-pub(crate) mod reflector;
 pub mod replay;
 mod udp_port;
 pub mod wired;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -30,10 +29,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockComparison;
-use crate::campaign::stall::Stall;
 use crate::cancel::{Cancel, Stopped};
+use crate::hosts::{HOSTS, HostAddress, reflect};
 use crate::load::LinkSample;
 use crate::rate::LinkRate;
+use crate::stall::Stall;
 use crate::trial_error::TrialError;
 use agents::{AgentMeasurer, AgentsTestbed};
 use memory::MemoryTestbed;
@@ -48,6 +48,17 @@ pub const CONTROLLER_PORT: u16 = 6653;
 /// The datapath id of every switch under test, sixteen hex digits.
 pub const DPID: &str = "0000000000000001";
 
+/// A port as a testbed names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortName {
+    /// A network device in the switch's namespace.
+    Device(String),
+    /// An in-memory port of Weir's, in the text that `weir switch --port` takes.
+    Memory(String),
+    /// A virtual device of DPDK's, in the words of its option `--vdev`.
+    Dpdk(String),
+}
+
 /// The links' parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkShape {
@@ -55,28 +66,6 @@ pub struct LinkShape {
     pub port_rate: LinkRate,
     /// Rate of the link between switch and controller, both directions.
     pub control_rate: LinkRate,
-}
-
-/// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostAddress {
-    /// IPv4 address.
-    pub ip: Ipv4Addr,
-    /// Ethernet address.
-    pub mac: [u8; 6],
-}
-
-/// The hosts, one behind each port of the switch.
-pub const HOSTS: [HostAddress; 2] = [
-    HostAddress { ip: Ipv4Addr::new(10, 0, 0, 1), mac: [2, 0, 0, 0, 0, 1] },
-    HostAddress { ip: Ipv4Addr::new(10, 0, 0, 2), mac: [2, 0, 0, 0, 0, 2] },
-];
-
-/// The address of a host, which is counted from 0: the first two are [`HOSTS`].
-#[must_use]
-pub fn host_address(host: usize) -> HostAddress {
-    let number = u8::try_from(host + 1).unwrap_or(u8::MAX);
-    HostAddress { ip: Ipv4Addr::new(10, 0, 0, number), mac: [2, 0, 0, 0, 0, number] }
 }
 
 /// Silence after which nothing is on its way any more between the hosts: a controller that every
@@ -381,7 +370,7 @@ impl Testbed {
         let [near, mut far] = self.take_ports()?;
         let (done, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let (outcome, reflected, mut ports) = std::thread::scope(|scope| {
-            let reflector = scope.spawn(|| reflector::reflect(&mut far, &HOSTS[1], &done, &count));
+            let reflector = scope.spawn(|| reflect(&mut far, &HOSTS[1], &done, &count));
             let (outcome, ports) = self.carry(vec![near], (0, 0), input, cancel);
             done.store(true, Ordering::Relaxed);
             let reflected =

@@ -20,10 +20,10 @@ use super::host::BoxHost;
 use super::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
-use crate::campaign::stall::{Nap, Watcher};
 use crate::host_program::HostProgram;
-use crate::testbed::HostAddress;
-use crate::testbed::reflector::reflect;
+use crate::hosts::HostAddress;
+use crate::hosts::reflect;
+use crate::stall::{Nap, Watcher};
 
 /// Streams of a program, at most: as many phases a trial has.
 const STREAMS_MAX: usize = 256;

@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use super::protocol::{EndHost, OutputPart, ProgramSeen};
 use crate::host_program::HostProgram;
+use crate::hosts::{HOST_DEVICE, NamespaceContext};
 use crate::process::{Process, ProcessError};
 use crate::scratch;
-use crate::testbed::netns::{HOST_DEVICE, NamespaceContext};
 
 /// A host. Its program goes first; of its device the line is free at once, and not when the kernel
 /// comes to take the namespace down: the next host there has the same address.

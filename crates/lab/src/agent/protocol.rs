@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Machine;
 use crate::host_program::HostProgram;
-use crate::testbed::HostAddress;
+use crate::hosts::HostAddress;
 
 /// The version of the messages: that of both sides has to be this one.
 pub const VERSION: u32 = 4;

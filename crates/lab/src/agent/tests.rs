@@ -312,7 +312,7 @@ mod testbed {
     use generator::session::Waiting;
 
     use super::{AtomicBool, Duration, Executor, Running, StreamSpec, TrafficBox};
-    use crate::campaign::stall::Stall;
+    use crate::stall::Stall;
     use crate::testbed::MeasurerPlan;
     use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
 

@@ -40,14 +40,15 @@ use netdev::sys::affinity;
 use openflow::Version;
 
 use super::common::{Common, Run};
-use crate::controller::AppKind;
+use crate::cancel::Cancel;
 use crate::rate;
 use crate::service::ProgramPaths;
+use crate::settings::AppKind;
 use crate::tools;
 use contenders::{Contender, NamedCommand};
 use fleet::FleetPlan;
 use rows::FigureRow;
-use trial::{Mode, TrialPlan, measure};
+use trial::{Measured, Mode, TrialPlan};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -346,6 +347,21 @@ struct Setup {
     app: AppKind,
     controller_cores: Vec<usize>,
     paths: ProgramPaths,
+}
+
+/// Measures the controller that the plan names.
+///
+/// # Errors
+/// It does not serve all switches, connections end, or the run is interrupted.
+fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+    match plan.mode {
+        Mode::Storm => trial::storm(plan, fleet, cancel),
+        Mode::Throughput | Mode::Latency | Mode::OpenLoop => trial::load(plan, fleet, cancel),
+        Mode::Topology => topology::measure(&fleet, cancel),
+        Mode::DiscoverySize => topology::measure_size(&fleet, cancel),
+        Mode::Proactive => proactive::measure(plan, &fleet, cancel),
+        Mode::Reprovisioning => reprovisioning::measure(&fleet, cancel),
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use super::ledger::{
 };
 use super::order::groups;
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
-use super::stall;
 use crate::cancel::{Budget, Cancel, Stopped};
 use crate::dut::Dut;
 use crate::facts::{Machine, now_utc};
@@ -21,6 +20,7 @@ use crate::progress::RunProgress;
 use crate::results::{MeasuredDistribution, PartEnd, Results, TrialRecord};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
+use crate::stall;
 
 mod assemble;
 mod cells;
@@ -45,10 +45,10 @@ pub use gather::{GatherError, Gathered, gather};
 use assemble::Provenance;
 use conditions::difference;
 use floor::FLOOR_DUT;
-use part::{CampaignPart, parts, turns};
+use part::{CampaignPart, controller_of, parts, turns};
 use plan::{BED_COST, Plan, group_cost};
 use record::{PartRecord, Place, Record};
-use turn::{HeldDut, Round, check_fit, controller_of};
+use turn::{HeldDut, Round, check_fit};
 
 /// Order for a campaign.
 pub struct Campaign {

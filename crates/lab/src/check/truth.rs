@@ -12,7 +12,7 @@ use openflow::text::parse_flow_mod;
 use packet::build::{FrameBuilder, Ipv4};
 
 use super::{CheckError, CheckedSwitch, Finding, Truth};
-use crate::testbed::HOSTS;
+use crate::hosts::HOSTS;
 
 /// Sendings of a frame that does not come, before its entry counts as not in force.
 const TRIES: usize = 4;

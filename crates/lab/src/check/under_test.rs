@@ -8,6 +8,7 @@ use openflow::Version;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
 
+use super::CheckError;
 use super::cases::{Answered, PlayedSwitch};
 use crate::cancel::{Cancel, Stopped};
 use crate::setup::Setup;
@@ -19,23 +20,6 @@ const CROSSING: Duration = Duration::from_millis(150);
 
 /// Frames taken at once.
 const RX_BURST: usize = 64;
-
-/// Why a check ended.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    /// The switch refuses a question.
-    #[error("{0}")]
-    Refused(String),
-    /// The version cannot say it.
-    #[error("{0}")]
-    Unsaid(String),
-    /// The channel or a port failed.
-    #[error("{0}")]
-    Broken(String),
-    /// It was interrupted.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
 
 /// A switch that can be checked. Every call fails when its channel or a port does.
 #[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]

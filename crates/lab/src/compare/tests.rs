@@ -3,8 +3,8 @@
 use testkit::Random;
 
 use super::{RowVerdict, compare, differences};
-use crate::method::Better;
 use crate::present::sample;
+use crate::results::Better;
 use crate::results::{CellState, Results};
 use crate::stats::distributions::normal;
 

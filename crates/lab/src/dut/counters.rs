@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
-use super::testpmd::PortTelemetry;
+use super::telemetry::PortTelemetry;
 use crate::cancel::Cancel;
 use crate::process;
 use crate::testbed::replay::Counts;

@@ -5,9 +5,9 @@
 //! sends to, and each host is a network of its own.
 
 use super::{Dut, DutPlan, StartedDut};
+use crate::hosts::HOSTS;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
-use crate::testbed::HOSTS;
 use crate::testbed::netns::Offloads;
 use crate::tools::{Missing, Program};
 

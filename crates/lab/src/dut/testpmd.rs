@@ -5,19 +5,14 @@
 //! generator. Its counters are read over DPDK's telemetry socket, which lies in the scratch folder
 //! with all its other files.
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use netdev::sys::netns::Namespace;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send, socket,
-    sockopt,
-};
-use serde_json::Value;
 
+use super::telemetry::{PortTelemetry, open_telemetry};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
 use crate::cancel::Cancel;
 use crate::huge_pages::{self, HUGE_MB};
@@ -26,13 +21,9 @@ use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
 use crate::testbed::Testbed;
-use crate::testbed::replay::Counts;
 use crate::tools::{Missing, Program, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// Longest answer of the telemetry socket.
-const ANSWER_MAX: usize = 16 * 1024;
 
 /// `dpdk-testpmd` between the devices of a replay.
 pub(super) struct Testpmd;
@@ -100,39 +91,6 @@ impl Dut for Testpmd {
     }
 }
 
-/// Testpmd's telemetry, which has the counts of its ports.
-#[derive(Debug)]
-pub struct PortTelemetry {
-    socket: OwnedFd,
-    /// The ports where packets come in and go out.
-    ports: (u16, u16),
-}
-
-impl PortTelemetry {
-    /// Counts of both ports.
-    ///
-    /// # Errors
-    /// testpmd does not answer.
-    pub(crate) fn counts(&self) -> Result<Counts> {
-        let received = self.ask(self.ports.0, "ipackets")?;
-        let before = Instant::now();
-        let sent = self.ask(self.ports.1, "opackets")?;
-        Ok(Counts { at: before + before.elapsed() / 2, received, first: received, sent, missed: 0 })
-    }
-
-    fn ask(&self, port: u16, counter: &str) -> Result<u64> {
-        let question = format!("/ethdev/stats,{port}");
-        send(&self.socket, question.as_bytes(), SendFlags::empty())?;
-        let mut buffer = vec![0; ANSWER_MAX];
-        let (count, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
-        let answer: Value = serde_json::from_slice(buffer.get(..count).unwrap_or_default())?;
-        let Some(value) = answer["/ethdev/stats"][counter].as_u64() else {
-            bail!("testpmd shows no {counter} of port {port}: {answer}")
-        };
-        Ok(value)
-    }
-}
-
 /// Starts a testpmd that makes packets in its forward mode `mode` (`txonly`, `flowgen`) on the
 /// core `core`, for a device that takes all of them. It needs no huge pages.
 ///
@@ -172,13 +130,4 @@ fn launch(
         telemetry.counts().is_ok_and(|counts| counts.sent > 0)
     })?;
     Ok((process, telemetry))
-}
-
-fn open_telemetry(path: &Path) -> Result<OwnedFd> {
-    let fd = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
-    sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(ANSWER_LIMIT))?;
-    connect(&fd, &SocketAddrUnix::new(path)?)?;
-    let mut greeting = vec![0; ANSWER_MAX];
-    recv(&fd, &mut greeting[..], RecvFlags::empty())?;
-    Ok(fd)
 }

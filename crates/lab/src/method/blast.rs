@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{MethodContext, TrialError};
 use crate::cancel::Cancel;
-use crate::testbed::HOSTS;
+use crate::hosts::HOSTS;
 
 const PORT: u16 = 5202;
 const CHUNK: usize = 128 << 10;

@@ -9,13 +9,30 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, sockopt};
 
-use super::ping::{self, EchoReplies};
 use super::{MethodContext, TrialError};
 use crate::host_program::ECHO_INTERVAL;
+use crate::settings::Settings;
 
 const HEADER: usize = 8;
 const PAYLOAD: usize = 56;
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
+
+/// Echo requests, where the cell does not count them.
+const REQUESTS: u32 = 100;
+
+/// Outcome of one run of echo requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EchoReplies {
+    /// Requests sent.
+    pub(super) sent: u32,
+    /// Round-trip times of those that were answered, milliseconds.
+    pub(super) rtt_ms: Vec<f64>,
+}
+
+/// Number of echo requests.
+pub(super) fn requests(settings: &Settings) -> u32 {
+    settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
+}
 
 /// Sends the cell's echo requests to `target`.
 pub(super) fn run(
@@ -33,7 +50,7 @@ pub(super) fn run(
     let identifier = std::process::id().to_le_bytes();
     let identifier = [identifier[0], identifier[1]];
     let mut rtt_ms = Vec::new();
-    let requests = ping::requests(context.settings);
+    let requests = requests(context.settings);
     for sequence in 0..requests {
         context.cancel.check()?;
         let [.., high, low] = sequence.to_be_bytes();
@@ -62,21 +79,9 @@ fn request(identifier: [u8; 2], sequence: [u8; 2]) -> [u8; HEADER + PAYLOAD] {
     for (index, byte) in request[HEADER..].iter_mut().enumerate() {
         *byte = index as u8;
     }
-    let sum = checksum(&request);
-    request[2..4].copy_from_slice(&sum);
+    let sum = packet::checksum::ones_complement(&request);
+    request[2..4].copy_from_slice(&sum.to_be_bytes());
     request
-}
-
-/// RFC 1071.
-fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let mut sum: u32 = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)))
-        .sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    (!(sum as u16)).to_be_bytes()
 }
 
 /// Whether the answer to `request` came; other ICMP packets are passed over.
@@ -103,12 +108,12 @@ fn is_answer(packet: &[u8], request: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{checksum, is_answer, request};
+    use super::{is_answer, request};
 
     #[test]
     fn a_request_has_a_right_checksum() {
         let request = request([1, 2], [0, 9]);
-        assert_eq!(checksum(&request), [0, 0]);
+        assert_eq!(packet::checksum::ones_complement(&request), 0);
         assert_eq!((request[0], &request[4..8]), (8, &[1, 2, 0, 9][..]));
     }
 

@@ -9,7 +9,7 @@ use generator::profile::{FrameSize, Rate, StreamSpec};
 use generator::session::{Session, SessionOptions, StartOptions};
 
 use super::{MethodContext, TrialError, traffic};
-use crate::testbed::host_address;
+use crate::hosts::host_address;
 use crate::testbed::netns::NetnsTestbed;
 
 /// Load before what is measured: caches are filled, and a tier in the kernel has its decisions.

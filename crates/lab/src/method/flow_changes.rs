@@ -18,10 +18,11 @@ use packet::{Batch, PacketBuf};
 
 use super::flood::{Flood, WARM_UP, device_error};
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error};
+use crate::hosts::{HOST_DEVICE, HostAddress, host_address};
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
-use crate::testbed::netns::{HOST_DEVICE, NetnsTestbed};
-use crate::testbed::{HostAddress, Testbed, host_address};
+use crate::testbed::Testbed;
+use crate::testbed::netns::NetnsTestbed;
 
 /// The method.
 pub(super) struct FlowChanges;

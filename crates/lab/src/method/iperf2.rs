@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::{MethodContext, TrialError};
 use crate::host_program::HostProgram;
+use crate::hosts::HOSTS;
 use crate::load::Load;
-use crate::testbed::HOSTS;
 
 const SLACK: Duration = Duration::from_secs(30);
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::{MethodContext, TrialError};
 use crate::host_program::{HostProgram, Iperf3Payload};
+use crate::hosts::HOSTS;
 use crate::load::Load;
-use crate::testbed::HOSTS;
 
 /// A start on a busy machine, and the exchange of results at the end through a jammed path.
 const SLACK: Duration = Duration::from_secs(30);

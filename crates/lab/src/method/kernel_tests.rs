@@ -12,9 +12,10 @@ use packet::Batch;
 
 use super::{Method, MethodContext, blast, echo};
 use crate::cancel::Cancel;
+use crate::hosts::HOSTS;
 use crate::settings::Settings;
 use crate::testbed::netns::{NetnsShape, NetnsTestbed, port_name};
-use crate::testbed::{HOSTS, LinkShape, Testbed};
+use crate::testbed::{LinkShape, Testbed};
 
 /// The methods of two hosts and a controller.
 const METHODS: &[&dyn Method] = &[

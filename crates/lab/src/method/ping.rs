@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError, echo};
+use super::echo::{self, EchoReplies, requests};
+use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::host_program::{ECHO_INTERVAL, HostProgram};
+use crate::hosts::HOSTS;
 use crate::load::Load;
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
-use crate::testbed::HOSTS;
 use crate::testbed::Testbed;
 use crate::tools::Tool;
 
 /// The method.
 pub(super) struct Ping;
-
-/// Echo requests, where the cell does not count them.
-const REQUESTS: u32 = 100;
 
 const METRICS: &[Metric] = &[
     Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
@@ -24,15 +22,6 @@ const METRICS: &[Metric] = &[
     Metric::lower("ping_mdev_ms", "ping mdev", "ms", 3),
     Metric::lower("ping_loss_pct", "ping loss", "%", 1),
 ];
-
-/// Outcome of one run of echo requests.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct EchoReplies {
-    /// Requests sent.
-    pub(crate) sent: u32,
-    /// Round-trip times of those that were answered, milliseconds.
-    pub(crate) rtt_ms: Vec<f64>,
-}
 
 impl Method for Ping {
     fn id(&self) -> &'static str {
@@ -121,16 +110,11 @@ fn values(echoes: &EchoReplies, summary: &Summary) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// Number of echo requests.
-pub(super) fn requests(settings: &Settings) -> u32 {
-    settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
-}
-
 /// Reads the output of iputils' `ping`. Its own summary is not used: the samples are all there.
 ///
 /// # Errors
 /// [`TrialError::Output`] where it is none.
-pub(crate) fn parse(text: &str) -> Result<EchoReplies, TrialError> {
+fn parse(text: &str) -> Result<EchoReplies, TrialError> {
     let no_result = |what: &str| TrialError::Output {
         program: "ping",
         what: format!("{what}: {}", text.trim_end()),

@@ -11,9 +11,10 @@ use generator::statistics::{SessionStatistics, StreamStatistics};
 
 use super::{MethodContext, TrialError};
 use crate::ceilings::frame_line_bits;
+use crate::hosts::HOSTS;
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::agents::{AgentsTestbed, ExchangePlan};
-use crate::testbed::{HOSTS, MeasurerPlan, Testbed, method_error};
+use crate::testbed::{MeasurerPlan, Testbed, method_error};
 
 /// The name of the program in results.
 pub(super) const TOOL: &str = "Weir's open-loop generator";

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::campaign::stall;
 use crate::limit::Limit;
 use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
+use crate::stall;
 use crate::stats::{Reported, reported_mean_within, summarise};
 
 use super::number::number;

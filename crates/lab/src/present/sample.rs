@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::Machine;
 use crate::limit::{Limit, Part, RULE};
-use crate::method::Better;
+use crate::results::Better;
 use crate::results::{
     AxisInfo, CellResults, CellState, Coordinates, DutInfo, FORMAT, MeasuredDistribution,
     MetricInfo, Plot, PlotKind, Published, ResultRow, Results, ScenarioResults, TrialRecord,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::method::Better;
+use crate::results::Better;
 use crate::results::{
     AxisInfo, CellResults, CellState, Coordinates, MetricInfo, Published, Results, ScenarioResults,
 };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::method::Better;
+use crate::results::Better;
 use crate::results::CellResults;
 use crate::stats::{CONFIDENCE, holm, paired_ratio};
 

@@ -23,15 +23,16 @@ use generator::receiver::{Distribution, StreamReport};
 
 pub(crate) use exchange::ExchangePlan;
 
-use super::{HOSTS, QUIET, next_stream};
+use super::{QUIET, next_stream};
 use crate::agent::client::{AgentError, AgentLink, BoxFacts, TrafficBox};
 use crate::agent::clock::{ClockComparison, ClockLine, ClockReading, Exchange};
 use crate::agent::executor::Executor;
 use crate::agent::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
-use crate::campaign::stall::Stall;
 use crate::facts;
+use crate::hosts::HOSTS;
+use crate::stall::Stall;
 
 /// Time between two looks at what a box has sent or counted: each is an exchange on the network.
 const LOOK: Duration = Duration::from_millis(10);

@@ -10,12 +10,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netdev::Port;
-use netdev::sys::ethtool::Ethtool;
-use netdev::sys::link::{LinkError, LinkStats, Rtnl, VethEnd, VethPair, disable_ipv6};
+use netdev::sys::link::{LinkStats, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
 use netdev::sys::qdisc::Tbf;
 
-use super::{LinkShape, host_address};
+use super::LinkShape;
+use crate::hosts::{HOST_DEVICE, HostError, NamespaceContext, host_address};
 use crate::load::{LinkCount, LinkId, LinkSample};
 
 /// The name of the switch's interface towards a host, which is counted from 0.
@@ -23,9 +23,6 @@ use crate::load::{LinkCount, LinkId, LinkSample};
 pub fn port_name(host: usize) -> String {
     format!("sw-h{}", host + 1)
 }
-
-/// The name of a host's interface.
-pub const HOST_DEVICE: &str = "eth0";
 
 const CONTROL_DEVICE: &str = "ctl0";
 /// The switch's address on the link to its controller.
@@ -36,13 +33,6 @@ pub const CONTROLLER_IP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 2);
 
 /// Queue of a shaped link, in milliseconds of its rate.
 pub const QUEUE_MS: u32 = 20;
-
-/// A namespace and the way to give orders in it.
-#[derive(Debug)]
-pub(crate) struct NamespaceContext {
-    pub(crate) ns: Namespace,
-    pub(crate) rtnl: Rtnl,
-}
 
 /// Work that the hosts' devices leave to others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,85 +84,20 @@ pub struct NetnsTestbed {
     shape: NetnsShape,
 }
 
-/// Why there is no testbed.
-#[derive(Debug, thiserror::Error)]
-pub enum NetnsError {
-    /// A namespace could not be made or set up.
-    #[error("cannot make a network namespace: {0}")]
-    Namespace(#[from] io::Error),
-    /// The kernel refused a device, an address or a rate.
-    #[error("cannot make the testbed: {0}")]
-    Link(#[from] LinkError),
+/// Counters of the sending end of a link.
+fn count(context: &NamespaceContext, device: &str) -> LinkCount {
+    let stats = context.rtnl.link(device).map(|link| link.stats).unwrap_or_default();
+    let drops = context.rtnl.root_qdisc(device).map_or(0, |qdisc| u64::from(qdisc.drops));
+    LinkCount { bytes: stats.tx_bytes, packets: stats.tx_packets, drops }
 }
-
-impl NamespaceContext {
-    /// A namespace without IPv6, with its loopback device up and TCP as in every run.
-    ///
-    /// # Errors
-    /// Without root.
-    pub(crate) fn new() -> Result<Self, NetnsError> {
-        let ns = Namespace::new()?;
-        ns.enter(|| {
-            disable_ipv6("all")?;
-            disable_ipv6("default")?;
-            set_tcp()
-        })??;
-        let rtnl = Rtnl::open_in(&ns)?;
-        rtnl.set_up("lo", true)?;
-        Ok(Self { ns, rtnl })
-    }
-
-    fn offloads_off(&self, device: &str) -> Result<(), NetnsError> {
-        Ethtool::open_in(&self.ns)?.switch_off_offloads(device)?;
-        Ok(())
-    }
-
-    /// Sets a device up, with an address in a network of 24 bits.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub(crate) fn bring_up(
-        &self,
-        device: &str,
-        address: Option<Ipv4Addr>,
-    ) -> Result<(), NetnsError> {
-        if let Some(address) = address {
-            self.rtnl.add_address(device, IpAddr::V4(address), 24)?;
-        }
-        Ok(self.rtnl.set_up(device, true)?)
-    }
-
-    fn count(&self, device: &str) -> LinkCount {
-        let stats = self.rtnl.link(device).map(|link| link.stats).unwrap_or_default();
-        let drops = self.rtnl.root_qdisc(device).map_or(0, |qdisc| u64::from(qdisc.drops));
-        LinkCount { bytes: stats.tx_bytes, packets: stats.tx_packets, drops }
-    }
-}
-
-/// Makes TCP behave alike in every run: the first of these congestion controls that the kernel
-/// lets a namespace have, and nothing remembered from the run before. Runs inside the namespace.
-///
-/// # Errors
-/// When `/proc/sys` is not writable.
-fn set_tcp() -> io::Result<()> {
-    let ipv4 = "/proc/sys/net/ipv4";
-    let refused = |algorithm: &&str| {
-        std::fs::write(format!("{ipv4}/tcp_congestion_control"), algorithm).is_err()
-    };
-    // Where all are refused the system's default stays; the report reads back which it is.
-    let _ = TCP_ALGORITHMS.iter().find(|algorithm| !refused(algorithm));
-    std::fs::write(format!("{ipv4}/tcp_no_metrics_save"), "1")
-}
-
-const TCP_ALGORITHMS: [&str; 2] = ["cubic", "reno"];
 
 impl NetnsTestbed {
     /// Makes the testbed. Needs root.
     ///
     /// # Errors
-    /// [`NetnsError::Namespace`] without the right to make namespaces; [`NetnsError::Link`] when
+    /// [`HostError::Namespace`] without the right to make namespaces; [`HostError::Link`] when
     /// the kernel lacks veth or the token bucket.
-    pub fn new(shape: NetnsShape) -> Result<Self, NetnsError> {
+    pub fn new(shape: NetnsShape) -> Result<Self, HostError> {
         let hosts = (0..shape.hosts.max(2)).map(|_| NamespaceContext::new());
         let bed = Self {
             hosts: hosts.collect::<Result<_, _>>()?,
@@ -188,7 +113,7 @@ impl NetnsTestbed {
         Ok(bed)
     }
 
-    fn add_host(&self, index: usize) -> Result<(), NetnsError> {
+    fn add_host(&self, index: usize) -> Result<(), HostError> {
         let (host, port) = (&self.hosts[index], port_name(index));
         let pair = VethPair {
             here: VethEnd::new(&port),
@@ -207,14 +132,14 @@ impl NetnsTestbed {
         Ok(())
     }
 
-    fn join_directly(&self) -> Result<(), NetnsError> {
+    fn join_directly(&self) -> Result<(), HostError> {
         let (near, far) = (&self.hosts[0], &self.hosts[1]);
         let pair = VethPair { here: host_end(0), there: host_end(1), there_in: Some(&far.ns) };
         near.rtnl.add_veth(&pair)?;
         [0, 1].into_iter().try_for_each(|host| self.bring_host_up(host))
     }
 
-    fn bring_host_up(&self, index: usize) -> Result<(), NetnsError> {
+    fn bring_host_up(&self, index: usize) -> Result<(), HostError> {
         let host = &self.hosts[index];
         if self.shape.offloads == Offloads::Off {
             host.offloads_off(HOST_DEVICE)?;
@@ -230,7 +155,7 @@ impl NetnsTestbed {
         Ok(())
     }
 
-    fn add_control_link(&self) -> Result<(), NetnsError> {
+    fn add_control_link(&self) -> Result<(), HostError> {
         let pair = VethPair {
             here: VethEnd::new(CONTROL_DEVICE),
             there: VethEnd::new(CONTROL_DEVICE),
@@ -284,7 +209,7 @@ impl NetnsTestbed {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn host_stats(&self, host: usize) -> Result<LinkStats, NetnsError> {
+    pub fn host_stats(&self, host: usize) -> Result<LinkStats, HostError> {
         Ok(self.hosts[host].rtnl.link(HOST_DEVICE)?.stats)
     }
 
@@ -292,7 +217,7 @@ impl NetnsTestbed {
     ///
     /// # Errors
     /// The kernel has no bridges.
-    pub fn add_bridge(&self) -> Result<(), NetnsError> {
+    pub fn add_bridge(&self) -> Result<(), HostError> {
         const BRIDGE: &str = "br0";
         self.switch.rtnl.add_bridge(BRIDGE)?;
         for port in self.ports() {
@@ -308,7 +233,7 @@ impl NetnsTestbed {
     ///
     /// # Errors
     /// The kernel does not forward IPv4.
-    pub fn add_router(&self) -> Result<(), NetnsError> {
+    pub fn add_router(&self) -> Result<(), HostError> {
         self.switch.ns.enter(|| -> io::Result<()> {
             std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
             for device in ["all", "default", &port_name(0), &port_name(1)] {
@@ -335,7 +260,7 @@ impl NetnsTestbed {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn silence_hosts(&self) -> Result<(), NetnsError> {
+    pub fn silence_hosts(&self) -> Result<(), HostError> {
         for (host, number) in self.hosts.iter().zip(1..) {
             host.rtnl.set_mac(HOST_DEVICE, [2, 0xff, 0xff, 0xff, 0xff, number])?;
             host.ns.enter(|| -> io::Result<()> {
@@ -351,7 +276,7 @@ impl NetnsTestbed {
     ///
     /// # Errors
     /// The kernel's.
-    pub fn set_link(&self, host: usize, is_up: bool) -> Result<(), NetnsError> {
+    pub fn set_link(&self, host: usize, is_up: bool) -> Result<(), HostError> {
         Ok(self.hosts[host].rtnl.set_up(HOST_DEVICE, is_up)?)
     }
 
@@ -382,7 +307,7 @@ impl NetnsTestbed {
         let sample = |id, context: &NamespaceContext, device: &str, rate_bps| LinkSample {
             id,
             rate_bps,
-            count: context.count(device),
+            count: count(context, device),
         };
         let mut links = vec![
             sample(LinkId::Port1In, first, HOST_DEVICE, ports),
@@ -431,10 +356,11 @@ fn host_end(host: usize) -> VethEnd<'static> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HOST_DEVICE, Joined, NetnsShape, NetnsTestbed};
+    use super::{Joined, NetnsShape, NetnsTestbed};
+    use crate::hosts::{HOST_DEVICE, HOSTS};
     use crate::load::LinkId;
     use crate::rate::LinkRate;
-    use crate::testbed::{HOSTS, LinkShape};
+    use crate::testbed::LinkShape;
     use netdev::sys::link::Rtnl;
     use std::net::UdpSocket;
 

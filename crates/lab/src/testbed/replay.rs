@@ -15,11 +15,11 @@ use openflow::PortNo;
 use openflow::flow::FlowMod;
 use openflow::port::PortStats;
 
-use crate::campaign::stall::Stall;
 use crate::cancel::Cancel;
-use crate::dut::PortName;
 use crate::service::ServiceError;
 use crate::settings::{BesidePackets, Replay, ReplayDevices, Settings};
+use crate::stall::Stall;
+use crate::testbed::PortName;
 use crate::testbed::memory::MemoryTestbed;
 use crate::workload::{Workload, spread};
 
@@ -414,8 +414,8 @@ mod tests {
 
     use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
     use crate::cancel::Cancel;
-    use crate::dut::PortName;
     use crate::settings::{BesidePackets, Replay, ReplayBeside, ReplayDevices, Settings};
+    use crate::testbed::PortName;
     use crate::workload::{Entries, Workload};
 
     #[test]

@@ -20,8 +20,7 @@ use packet::{Batch, PacketBuf};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 
-/// Bytes before the payload: Ethernet 14, IPv4 20, UDP 8.
-pub(super) const HEADERS_LEN: usize = 42;
+use crate::hosts::HEADERS_LEN;
 
 /// The longest frame: a datagram that fits the MTU of Ethernet.
 const FRAME_MAX: usize = 1514;

@@ -19,7 +19,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/datapath/src/fast/classifier/group.rs", "a group looks up in the table of masks"),
     ("crates/datapath/src/fast/forwarder/program.rs", "a program is made by its passes"),
     ("crates/datapath/src/fast/forwarder/tier/stations.rs", "a tier's program is compiled too"),
-    ("crates/lab/src/", "methods, testbeds and agents are to be divided with the crate itself"),
     ("crates/openflow/src/text/ports.rs", "the names of ports are read by every text"),
     ("crates/openflow/src/text/reply.rs", "the table of replies names the texts of their parts"),
     ("crates/packet/src/offload.rs", "a buffer carries its offload, which writes into the buffer"),

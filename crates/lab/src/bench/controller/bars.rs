@@ -15,7 +15,7 @@ use super::flow_entries;
 use super::rows::FigureRow;
 use super::trial::Mode;
 use super::turns::in_turns;
-use crate::controller::AppKind;
+use crate::settings::AppKind;
 
 /// Bar of the figure with this suffix.
 type Ask = (&'static str, ThresholdOf, f64);

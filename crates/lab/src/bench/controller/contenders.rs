@@ -18,11 +18,12 @@ use openflow::Version;
 
 use super::super::scratch;
 use crate::cancel::Cancel;
-use crate::controller::{self, AppKind, ControllerPlan, wait_until_listening};
+use crate::controller::{self, ControllerPlan, wait_until_listening};
 use crate::held::Held;
 use crate::load::ProcessRole;
 use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};
+use crate::settings::AppKind;
 
 /// Longest time until Weir listens.
 const START_LIMIT: Duration = Duration::from_secs(30);

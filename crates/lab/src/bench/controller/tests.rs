@@ -9,8 +9,9 @@ use std::time::Duration;
 use openflow::Version;
 
 use super::fleet::{Fleet, FleetPlan};
+use super::measure;
 use super::mock::{Behaviour, Mock};
-use super::trial::{Measured, Mode, TrialPlan, measure};
+use super::trial::{Measured, Mode, TrialPlan};
 use crate::cancel::Cancel;
 use emulator::Buffering;
 use emulator::FRAME_MIN;

@@ -13,7 +13,6 @@ use super::super::outcome::rounded;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;
-use super::{proactive, reprovisioning, topology};
 use crate::cancel::Cancel;
 use emulator::Pace;
 use emulator::{Oddities, Tally, Times};
@@ -192,22 +191,8 @@ impl Measured {
     }
 }
 
-/// Measures the controller that the plan names.
-///
-/// # Errors
-/// It does not serve all switches, connections end, or the run is interrupted.
-pub(super) fn measure(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
-    match plan.mode {
-        Mode::Storm => storm(plan, fleet, cancel),
-        Mode::Throughput | Mode::Latency | Mode::OpenLoop => load(plan, fleet, cancel),
-        Mode::Topology => topology::measure(&fleet, cancel),
-        Mode::DiscoverySize => topology::measure_size(&fleet, cancel),
-        Mode::Proactive => proactive::measure(plan, &fleet, cancel),
-        Mode::Reprovisioning => reprovisioning::measure(&fleet, cancel),
-    }
-}
-
-fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+/// Packet-ins for a while, and the answers.
+pub(super) fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
     let (target, version, cores) = (fleet.target.clone(), fleet.version, fleet.cores.clone());
     let mut fleet = Fleet::start(fleet)?;
     fleet.await_served(cancel)?;
@@ -270,7 +255,8 @@ pub(super) fn percentiles(times: &Times) -> Vec<TrialFigure> {
     shares.map(|(suffix, share)| figure(suffix, times.at_us(share), "us")).to_vec()
 }
 
-fn storm(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
+/// All switches connect at once, and then are silent.
+pub(super) fn storm(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Result<Measured> {
     let (pid, switches) = (fleet.pid, fleet.switches);
     let before = CpuReading::now(pid);
     let mut fleet = Fleet::start(fleet)?;

@@ -7,11 +7,11 @@
 use anyhow::{Context, Result, ensure};
 
 use super::super::common::Run;
-use super::Setup;
 use super::contenders::{Contender, LaunchPlan, Running};
 use super::fleet::FleetPlan;
 use super::rows::FigureRow;
-use super::trial::{Measured, Mode, measure};
+use super::trial::{Measured, Mode};
+use super::{Setup, measure};
 
 /// Measures each, and compares the first with the others. One that serves fewer switches than are
 /// asked for is measured with as many as it serves, and is called so.

@@ -5,9 +5,12 @@ use std::time::Duration;
 use super::Campaign;
 use crate::campaign::order::Group;
 use crate::campaign::scenario::{Scenario, ScenarioCell, ScenarioError};
+use crate::controller::{self, ControllerProgram};
 use crate::dut::Dut;
 use crate::method::Method;
-use crate::settings::Settings;
+use crate::names;
+use crate::results::CellState;
+use crate::settings::{Forwarding, Settings};
 use crate::setup::TestbedKind;
 
 /// A scenario with its cells.
@@ -42,6 +45,20 @@ fn cells(scenario: &Scenario, campaign: &Campaign) -> Result<Vec<ScenarioCell>, 
         }
     }
     Ok(cells)
+}
+
+/// The controller that decides, where one does.
+pub(super) fn controller_of(
+    settings: &Settings,
+) -> Option<Result<&'static dyn ControllerProgram, CellState>> {
+    if settings.forwarding() != Forwarding::Controller {
+        return None;
+    }
+    let name = settings.controller.as_deref().unwrap_or("weir");
+    Some(controller::find(name).ok_or_else(|| {
+        let known = controller::ALL.iter().map(|one| one.name());
+        CellState::Failed(names::unknown("controller", name, known))
+    }))
 }
 
 impl CampaignPart<'_> {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::part::CampaignPart;
+use super::part::{CampaignPart, controller_of};
 use super::plan::{group_cost, start_cost};
 use super::record::{NOT_SUPPORTED, Place, START};
 use super::trial::{NoTrial, commands, failed, hits_between, record};
@@ -14,17 +14,15 @@ use super::{Campaign, CampaignError, Run};
 use crate::campaign::ledger::LedgerLine;
 use crate::campaign::order::Group;
 use crate::campaign::scenario::ScenarioCell;
-use crate::campaign::stall::Stall;
 use crate::cancel::Stopped;
-use crate::controller::{self, ControllerProgram};
 use crate::dut::Dut;
 use crate::held::Held;
 use crate::method::{Method, MethodContext, Trial};
-use crate::names;
 use crate::results::{CellState, Coordinates, TrialRecord};
 use crate::scratch;
-use crate::settings::{ChannelTransport, Forwarding, Settings};
+use crate::settings::{ChannelTransport, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
+use crate::stall::Stall;
 use crate::trial_error::TrialError;
 
 /// Attempts at a trial when the machine stalls meanwhile.
@@ -390,20 +388,6 @@ impl Run<'_> {
             self.held.insert(place, HeldDut { _held: held, started });
         }
     }
-}
-
-/// The controller that decides, where one does.
-pub(super) fn controller_of(
-    settings: &Settings,
-) -> Option<Result<&'static dyn ControllerProgram, CellState>> {
-    if settings.forwarding() != Forwarding::Controller {
-        return None;
-    }
-    let name = settings.controller.as_deref().unwrap_or("weir");
-    Some(controller::find(name).ok_or_else(|| {
-        let known = controller::ALL.iter().map(|one| one.name());
-        CellState::Failed(names::unknown("controller", name, known))
-    }))
 }
 
 /// Whether a switch can run with these settings at all, whatever is installed.

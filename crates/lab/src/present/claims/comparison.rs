@@ -2,10 +2,10 @@
 //!
 //! It must never call a switch ahead at a point where no difference was seen.
 
-use crate::method::Better;
 use crate::present::number::{capital, times};
 use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
+use crate::results::Better;
 
 use super::{Claim, Tone, in_place};
 

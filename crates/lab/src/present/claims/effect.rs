@@ -3,11 +3,11 @@
 //!
 //! It must never compare rows that differ on two axes.
 
-use crate::method::Better;
 use crate::present::entry::ShownFigure;
 use crate::present::number::{axis_value, times};
 use crate::present::section::{MetricTable, Section, TableRow};
 use crate::present::switch_ratio::SwitchRatio;
+use crate::results::Better;
 use crate::results::{AxisInfo, Coordinates};
 
 use super::{Claim, Tone};

@@ -2,10 +2,10 @@
 
 use super::{Claim, ClaimPart, claims, overall};
 use crate::limit::Part;
-use crate::method::Better;
 use crate::present::claims::Tone;
 use crate::present::sample::{self, add, at, empty};
 use crate::present::section::sections;
+use crate::results::Better;
 use crate::results::{CellState, Results};
 
 /// One scenario, one metric, two switches with these samples at two points.

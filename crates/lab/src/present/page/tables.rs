@@ -7,12 +7,12 @@ use std::fmt::Write;
 use super::data::all_duts;
 use super::escape::escape;
 use super::parts::{state_class, swatch};
-use crate::method::Better;
 use crate::present::entry::TableEntry;
 use crate::present::limit_label;
 use crate::present::number::{axis_value, number};
 use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
+use crate::results::Better;
 use crate::results::Results;
 
 /// A table of more rows than this is folded, unless it is the first.

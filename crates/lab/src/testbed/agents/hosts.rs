@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use generator::method::on_ports::PortTrialError;
 
 use super::super::netns::NetnsTestbed;
-use super::super::{NO_HOSTS, Testbed, host_address, traffic_error};
+use super::super::{NO_HOSTS, Testbed, traffic_error};
 use super::AgentsTestbed;
 use crate::agent::protocol::{
     AgentAnswer, AgentRequest, EndHost, EndTask, OutputPart, ProgramSeen,
 };
 use crate::cancel::Cancel;
 use crate::host_program::HostProgram;
+use crate::hosts::host_address;
 use crate::process::{Output, Process, ProcessError, tail_of};
 use crate::trial_error::TrialError;
 

@@ -29,7 +29,7 @@ pub(crate) struct Stall {
 
 impl Stall {
     /// On the lab's own machine.
-    pub(super) fn here(ms: f64) -> Self {
+    pub(crate) fn here(ms: f64) -> Self {
         Self { ms, at: None }
     }
 
@@ -39,12 +39,12 @@ impl Stall {
     }
 
     /// Whether a trial with it is repeated.
-    pub(super) fn is_long(&self) -> bool {
+    pub(crate) fn is_long(&self) -> bool {
         self.ms >= STALL_MS
     }
 
     /// The error of a trial that is left out for it.
-    pub(super) fn error(&self) -> String {
+    pub(crate) fn error(&self) -> String {
         let at = self.at.as_ref().map_or_else(String::new, |at| format!(", seen at {at}"));
         format!("{WORDS} for {:.0} ms{at}", self.ms)
     }
@@ -136,7 +136,7 @@ impl Drop for Watcher {
 }
 
 /// Does `work`, and says by how many milliseconds the watcher woke up too late at most.
-pub(super) fn watch(work: &mut dyn FnMut()) -> f64 {
+pub(crate) fn watch(work: &mut dyn FnMut()) -> f64 {
     watch_napping(work, &std::thread::sleep)
 }
 

@@ -10,8 +10,7 @@ use netdev::sys::event::wait;
 use netdev::{Port, PortError};
 use packet::{Batch, PacketBuf};
 
-use super::HostAddress;
-use super::udp_port::HEADERS_LEN;
+use super::{HEADERS_LEN, HostAddress};
 
 /// Frames taken at once.
 const BURST: usize = 64;
@@ -75,7 +74,7 @@ mod tests {
     use packet::build::{FrameBuilder, Ipv4};
 
     use super::turn_round;
-    use crate::testbed::HOSTS;
+    use crate::hosts::HOSTS;
 
     fn datagram(from: usize, to: usize) -> Vec<u8> {
         let (from, to) = (HOSTS[from], HOSTS[to]);
