@@ -26,20 +26,8 @@ use crate::switch_client::{RefusedMessage, SwitchClient};
 pub(super) struct TableSize;
 
 const METRICS: &[Metric] = &[
-    Metric {
-        id: "table_entries",
-        label: "entries held, up to the bound",
-        unit: "entries",
-        better: Better::Higher,
-        decimals: 0,
-    },
-    Metric {
-        id: "table_add_ps",
-        label: "flow entries added, last batch",
-        unit: "entries/s",
-        better: Better::Higher,
-        decimals: 0,
-    },
+    Metric::new("table_entries", "entries held, up to the bound", "entries", Better::Higher, 0),
+    Metric::new("table_add_ps", "flow entries added, last batch", "entries/s", Better::Higher, 0),
 ];
 
 /// The bound, where the cell says nothing else.
@@ -104,7 +92,7 @@ impl Method for TableSize {
         if bound == 0 {
             return Err(TrialError::Unfit("no entry is asked for: set count = 1 or more"));
         }
-        let found = match context.settings.forwarding() {
+        let (found, tool, commands) = match context.settings.forwarding() {
             Forwarding::Flows => {
                 let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
                     return Err(TrialError::Unfit("has no flow entries"));
@@ -115,7 +103,8 @@ impl Method for TableSize {
                 let cleaned = table.empty();
                 let filled = filled?;
                 cleaned?;
-                filled
+                let adds = format!("add-flow {} times {ENTRY}", filled.offered);
+                (filled, "the lab's OpenFlow client", vec![adds])
             }
             Forwarding::Learning => {
                 if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
@@ -123,7 +112,8 @@ impl Method for TableSize {
                         "flooding is seen at a third port: set ports = 3",
                     ));
                 }
-                fill(&mut Learner(WiredStation { context }), bound.min(LEARNT_BOUND))?
+                let mut table = Learner(WiredStation { context });
+                (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL, Vec::new())
             }
             Forwarding::Controller | Forwarding::Io => {
                 return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
@@ -134,8 +124,8 @@ impl Method for TableSize {
         values.extend(found.added_ps.map(|rate| ("table_add_ps", rate)));
         Ok(Trial {
             values,
-            tool: "the lab's OpenFlow client".into(),
-            commands: vec![format!("add-flow {} times {ENTRY}", found.offered)],
+            tool: tool.into(),
+            commands,
             resolutions: vec![Resolution::new("table_entries", least, most)],
             raw: serde_json::json!({
                 "bound": bound,
@@ -401,7 +391,7 @@ fn learnt(offered: u64, near: u64, flooded: u64) -> HeldCount {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use openflow::flow::FlowModCommand;
     use openflow::{Cookie, Version};
 
@@ -411,13 +401,19 @@ mod tests {
     };
 
     /// A table of known size, which may take more than it holds.
-    struct Known {
+    pub(in super::super) struct KnownTable {
         size: u64,
         is_lying: bool,
         taken: u64,
     }
 
-    impl Table for Known {
+    impl KnownTable {
+        pub(in super::super) fn new(size: u64, is_lying: bool) -> Self {
+            Self { size, is_lying, taken: 0 }
+        }
+    }
+
+    impl Table for KnownTable {
         fn add(&mut self, from: u64, to: u64) -> Result<Batch, TrialError> {
             assert_eq!(from, self.taken, "no entry is added twice");
             self.taken = to;
@@ -431,7 +427,7 @@ mod tests {
     }
 
     fn found(size: u64, is_lying: bool) -> Filled {
-        fill(&mut Known { size, is_lying, taken: 0 }, 100_000).unwrap()
+        fill(&mut KnownTable::new(size, is_lying), 100_000).unwrap()
     }
 
     #[test]

@@ -16,7 +16,8 @@ use super::meter::Metered;
 use super::pps::received_pps;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
-use super::table_size::{Batch, HeldCount, Learner, Station, Table, fill};
+use super::table_size::tests::KnownTable;
+use super::table_size::{Learner, Station, fill};
 use super::{
     Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544, soak,
 };
@@ -252,29 +253,10 @@ fn packet_ins_and_packet_outs() {
     });
 }
 
-/// A table of known size.
-struct KnownTable {
-    size: u64,
-    is_lying: bool,
-    taken: u64,
-}
-
-impl Table for KnownTable {
-    fn add(&mut self, _from: u64, to: u64) -> Result<Batch, TrialError> {
-        self.taken = to;
-        let refused = (to > self.size && !self.is_lying).then(|| "table full".to_owned());
-        Ok(Batch { added_ps: None, refused })
-    }
-
-    fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
-        Ok(HeldCount::exactly(self.taken.min(self.size)))
-    }
-}
-
-/// A switch that learns as many addresses, on a machine that loses frames; so many of 10,000, and
-/// of some passes a quarter.
+/// A switch that learns addresses, on a machine that loses frames, and of some passes a quarter.
 struct KnownAddresses<'a> {
     size: u64,
+    /// Of 10,000 frames.
     loss: u64,
     taught: u64,
     random: &'a mut Random,
@@ -316,8 +298,7 @@ fn table_sizes() {
     judge("flow table", |random| {
         let (size, is_lying) = (1 + random.below(60_000), random.percent(50));
         let repeat = move |_: &mut Random| {
-            let mut table = KnownTable { size, is_lying, taken: 0 };
-            figures(fill(&mut table, 100_000).unwrap())
+            figures(fill(&mut KnownTable::new(size, is_lying), 100_000).unwrap())
         };
         Known { truths: vec![("table_entries", size as f64)], repeat: Box::new(repeat) }
     });
