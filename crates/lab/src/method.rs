@@ -310,6 +310,15 @@ pub fn find(id: &str) -> Option<&'static dyn Method> {
     ALL.iter().chain(FAKES).copied().find(|method| method.id() == id)
 }
 
+/// Whether a testbed has the four hosts that a method needs, or why not.
+fn four_hosts(bed: &Testbed) -> Result<(), &'static str> {
+    match bed.kernel() {
+        Some(kernel) if kernel.host_count() >= 4 => Ok(()),
+        Some(_) => Err("needs four ports: set ports = 4"),
+        None => Err("in-memory ports are two"),
+    }
+}
+
 /// Error of the lab's OpenFlow connection.
 fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialError {
     match context.cancel.check() {

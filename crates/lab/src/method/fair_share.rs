@@ -9,7 +9,7 @@ use std::time::Duration;
 use generator::profile::{FieldModifier, Modifier, ModifierOp, StreamSpec};
 
 use super::flood::{self, Flood, WARM_UP};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, four_hosts};
 use crate::settings::Settings;
 use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
@@ -55,11 +55,7 @@ impl Method for FairShare {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed.kernel() {
-            Some(kernel) if kernel.host_count() >= 4 => Ok(()),
-            Some(_) => Err("needs four ports: set ports = 4"),
-            None => Err("in-memory ports are two"),
-        }
+        four_hosts(bed)
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

@@ -17,7 +17,7 @@ use packet::build::{FrameBuilder, Ipv4};
 use packet::{Batch, PacketBuf};
 
 use super::flood::{Flood, WARM_UP, device_error};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error};
+use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error, four_hosts};
 use crate::hosts::{HOST_DEVICE, HostAddress, host_address};
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
@@ -107,11 +107,7 @@ impl Method for FlowChanges {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed.kernel() {
-            Some(kernel) if kernel.host_count() > OUTPUTS => Ok(()),
-            Some(_) => Err("needs four ports: set ports = 4"),
-            None => Err("in-memory ports are two"),
-        }
+        four_hosts(bed)
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {

@@ -14,7 +14,8 @@ use generator::session::{Session, Waiting};
 use super::delay::quantile_us;
 use super::traffic::Exchanged;
 use super::{
-    Method, MethodContext, Metric, Resolution, Trial, TrialError, flood, idle_cpu, traffic,
+    Method, MethodContext, Metric, Resolution, Trial, TrialError, flood, four_hosts, idle_cpu,
+    traffic,
 };
 use crate::load::ProcessRole;
 use crate::settings::Settings;
@@ -65,11 +66,7 @@ impl Method for ShortFlows {
     }
 
     fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed.kernel() {
-            Some(kernel) if kernel.host_count() >= 4 => Ok(()),
-            Some(_) => Err("needs four ports: set ports = 4"),
-            None => Err("in-memory ports are two"),
-        }
+        four_hosts(bed)
     }
 
     fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
