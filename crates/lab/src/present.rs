@@ -18,6 +18,8 @@ mod switch_ratio;
 mod terminal;
 
 #[cfg(feature = "cli")]
+pub(crate) use self::terminal::one_line;
+#[cfg(feature = "cli")]
 pub(crate) use number::{count, number, times};
 
 #[cfg(feature = "cli")]

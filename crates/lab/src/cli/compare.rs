@@ -13,7 +13,7 @@ use terminal::Table;
 use super::results::load;
 use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
 use crate::history::{History, HistoryChange, HistoryRow, history};
-use crate::present::{count, number, times};
+use crate::present::{count, number, one_line, times};
 use crate::results::{Coordinates, Results};
 
 const COMPARE_EXAMPLES: &str = "\
@@ -289,12 +289,6 @@ fn history_line(row: &HistoryRow, change: &HistoryChange) -> [String; 8] {
 fn place(at: &Coordinates) -> String {
     let words = at.iter().map(|(axis, value)| format!("{axis}={value}"));
     one_line(&words.collect::<Vec<_>>().join(", "))
-}
-
-/// A text in one line, without what moves a terminal's cursor.
-fn one_line(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.chars().filter(|letter| !letter.is_control()).collect()
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ pub(crate) fn render(results: &Results, width: usize) -> String {
     let quick = if results.is_quick { ", quick" } else { "" };
     let head = format!(
         "weir lab, {} ({}{quick}), {} with {} cores",
-        plain(&results.started),
+        one_line(&results.started),
         duration(results.duration_s),
-        plain(&results.machine.cpu),
+        one_line(&results.machine.cpu),
         results.machine.cores,
     );
     wrap(&mut out, &head, "", width);
@@ -31,28 +31,28 @@ pub(crate) fn render(results: &Results, width: usize) -> String {
     let overall = overall(results, &sections);
     list(&mut out, "\nThe run:", &overall, width);
     for note in &results.notes {
-        wrap(&mut out, &plain(note), "  ", width);
+        wrap(&mut out, &one_line(note), "  ", width);
     }
     out
 }
 
 fn one(out: &mut String, section: &Section<'_>, width: usize) {
     out.push('\n');
-    wrap(out, &plain(&section.heading()), "", width);
-    wrap(out, &plain(&section.scenario.question), "", width);
+    wrap(out, &one_line(&section.heading()), "", width);
+    wrap(out, &one_line(&section.scenario.question), "", width);
     let fixed = section.fixed_text();
     if !fixed.is_empty() {
-        wrap(out, &plain(&format!("Everywhere: {fixed}.")), "", width);
+        wrap(out, &one_line(&format!("Everywhere: {fixed}.")), "", width);
     }
     for grid in grids(section) {
         if !grid.title.is_empty() {
-            wrap(out, &plain(&grid.title), "", width);
+            wrap(out, &one_line(&grid.title), "", width);
         }
         *out += &table(&grid, width);
         out.push('\n');
     }
     for absence in section.absences() {
-        wrap(out, &plain(&absence.sentence()), "  ", width);
+        wrap(out, &one_line(&absence.sentence()), "  ", width);
     }
     list(out, "What the rows say:", &claims(section), width);
 }
@@ -63,7 +63,7 @@ fn list(out: &mut String, heading: &str, claims: &[Claim], width: usize) {
     }
     wrap(out, heading, "", width);
     for claim in claims {
-        wrap(out, &format!("- {}", plain(&claim.text())), "  ", width);
+        wrap(out, &format!("- {}", one_line(&claim.text())), "  ", width);
     }
 }
 
@@ -75,7 +75,7 @@ fn table(grid: &TextGrid, width: usize) -> String {
 }
 
 /// A text in one line, without what moves a terminal's cursor.
-fn plain(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
@@ -86,7 +86,7 @@ fn plain(text: &str) -> String {
 
 /// The same, with its line ends.
 fn lines(text: &str) -> String {
-    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+    text.lines().map(one_line).collect::<Vec<_>>().join("\n")
 }
 
 /// Adds the text in lines of at most `width` columns; those after the first begin with `indent`.

@@ -15,6 +15,7 @@ use super::flow_entries;
 use super::rows::FigureRow;
 use super::trial::Mode;
 use super::turns::in_turns;
+use crate::names;
 use crate::settings::AppKind;
 
 /// Bar of the figure with this suffix.
@@ -172,10 +173,9 @@ const fn storm(name: &'static str, subject: Subject, asks: &'static [Ask]) -> Ba
 /// # Errors
 /// There is none of that name; which there are.
 pub(super) fn wanted(names: &[String]) -> Result<Vec<BarScenario>> {
-    let known = || ALL.iter().map(|bar| bar.name).collect::<Vec<_>>().join(", ");
     let unknown = names.iter().find(|name| ALL.iter().all(|bar| bar.name != name.as_str()));
     if let Some(name) = unknown {
-        bail!("no bar {name:?}: there is {}", known());
+        bail!(names::unknown("bar", name, ALL.iter().map(|bar| bar.name)));
     }
     let is_wanted =
         |bar: &&BarScenario| names.is_empty() || names.iter().any(|name| name == bar.name);
