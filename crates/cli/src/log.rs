@@ -1,5 +1,5 @@
 //! Logging to standard error, filtered by `--log` or `RUST_LOG`. No thread waits until its line is
-//! read (`channel::log_line`), and a panic's report is such a line too.
+//! read (`files::log_line`), and a panic's report is such a line too.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::IsTerminal;
@@ -17,7 +17,7 @@ pub(crate) struct Log;
 
 impl Drop for Log {
     fn drop(&mut self) {
-        channel::flush_log(END_WITHIN);
+        files::flush_log(END_WITHIN);
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn start(filter: Option<&str>) -> Result<Log, ParseError> {
     let filter = EnvFilter::builder().parse(text)?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| channel::LogWriter)
+        .with_writer(|| files::LogWriter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
@@ -47,5 +47,5 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     if trace.status() == BacktraceStatus::Captured {
         text += &format!("\n{trace}");
     }
-    channel::log_line(&text);
+    files::log_line(&text);
 }

@@ -90,7 +90,7 @@ impl ControllerCommand {
         controller::cli::run_beside(&self.controller, before, |handle, topology| {
             let server = self.rest.start(handle, topology, Some(routers))?;
             if let Some(server) = &server {
-                channel::log_line(&format!("REST on http://{}", server.address()));
+                files::log_line(&format!("REST on http://{}", server.address()));
             }
             anyhow::Ok(server)
         })
@@ -168,8 +168,8 @@ fn main() -> ExitCode {
 
 /// A line on standard error, after those of the log. It waits for its reader for a moment only.
 fn print_line(line: std::fmt::Arguments<'_>) {
-    channel::log_line(&line.to_string());
-    channel::flush_log(log::END_WITHIN);
+    files::log_line(&line.to_string());
+    files::flush_log(log::END_WITHIN);
 }
 
 /// The words as they are meant: those of `weir ctl` may be in the manner of `ovs-ofctl`.

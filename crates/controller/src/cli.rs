@@ -247,7 +247,7 @@ pub fn run_beside<T, E: From<Error>>(
     if let Err(error) = files::raise_open_files() {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
-    let report: StatusWriter = Arc::new(channel::log_line);
+    let report: StatusWriter = Arc::new(files::log_line);
     let apps = args.ready_apps(&report).map_err(Error::from)?;
     let list = match before {
         Some(before) => before.then(apps.list),

@@ -1,5 +1,6 @@
 //! Reads whole files, within a bound, replaces whole ones, and reads `/proc` (module [`proc`]);
-//! raises the process's limit of open files, gives its free memory back, and prints.
+//! raises the process's limit of open files, gives its free memory back, and writes to its
+//! standard output and standard error.
 //!
 //! A configuration that names `/dev/urandom` by mistake must not take all memory. Whatever is read
 //! whole is a regular file or a pipe, and no longer than a limit; everything else is an error with
@@ -13,11 +14,13 @@
 //! ```
 
 mod limits;
+mod log_queue;
 mod memory;
 mod output;
 pub mod proc;
 
 pub use limits::raise_open_files;
+pub use log_queue::{LogWriter, flush_log, log_line};
 pub use memory::release_free_memory;
 pub use output::{
     EXIT_READER_GONE, StandardOutput, eprint_line, is_reader_gone, output_error, print, stdout,

@@ -179,7 +179,7 @@ fn log_ready(bridges: &Bridges, config: &Config) {
     if let Some(path) = &config.control {
         line += &format!(", control socket {}", path.display());
     }
-    channel::log_line(&line);
+    files::log_line(&line);
     for bridge in without_ports(&config.bridges) {
         tracing::warn!(bridge = bridge.name, "no ports: nothing is forwarded; add --port DEVICE");
     }
