@@ -57,11 +57,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A sum of memory that another thread may not have completed yet.
-fn at_least_nothing(sum: isize) -> usize {
-    usize::try_from(sum).unwrap_or(0)
-}
-
 /// An admitted connection.
 #[derive(Debug)]
 pub struct AcceptedConnection {
@@ -160,15 +155,14 @@ impl ConnectionGate {
     /// The memory of all connections in bytes, as of their latest reports.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        at_least_nothing(self.bytes.load(Ordering::Relaxed))
+        usize::try_from(self.bytes.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Takes note of the memory of a connection; gives that of all.
-    fn note_bytes(&self, place: &Place, bytes: usize) -> usize {
+    /// Takes note of the memory of a connection.
+    fn note_bytes(&self, place: &Place, bytes: usize) {
         let before = place.bytes.swap(bytes, Ordering::Relaxed);
         let change = bytes.cast_signed().wrapping_sub(before.cast_signed());
-        let sum = self.bytes.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
-        at_least_nothing(sum)
+        self.bytes.fetch_add(change, Ordering::Relaxed);
     }
 
     /// Ends the largest connection of the address whose connections take the most memory.
@@ -247,7 +241,8 @@ impl AcceptedConnection {
             return;
         }
         let bytes = connection.buffer_bytes().saturating_add(bytes_beside);
-        if self.gate.note_bytes(&self.place, bytes) > self.gate.bytes_max {
+        self.gate.note_bytes(&self.place, bytes);
+        if self.gate.bytes() > self.gate.bytes_max {
             self.gate.evict_largest();
         }
         let count = connection.counters().messages_received;
