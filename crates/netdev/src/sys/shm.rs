@@ -119,7 +119,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        self.watched.iter().for_each(|watched| watched.end());
+        if let Some(watched) = self.watched {
+            watched.end();
+        }
         // SAFETY: the range was mapped by us, whole, and no reference outlives `self`.
         // A failure would mean a broken range; there is nothing to do about it then.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };

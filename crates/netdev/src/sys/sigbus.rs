@@ -21,13 +21,8 @@ pub(crate) struct Watched {
     base: AtomicUsize,
     len: AtomicUsize,
     is_lost: AtomicBool,
-    next: *const Watched,
+    next: Option<&'static Watched>,
 }
-
-// SAFETY: `next` is written before the value is shared, and leads to one that lives for ever.
-unsafe impl Sync for Watched {}
-// SAFETY: as above.
-unsafe impl Send for Watched {}
 
 static ALL: AtomicPtr<Watched> = AtomicPtr::new(null_mut());
 
@@ -46,7 +41,7 @@ impl Watched {
                 base: AtomicUsize::new(0),
                 len: AtomicUsize::new(0),
                 is_lost: AtomicBool::new(false),
-                next: ALL.load(Ordering::Acquire),
+                next: first(),
             }));
             ALL.store(fresh, Ordering::Release);
             fresh
@@ -85,10 +80,13 @@ impl Watched {
     }
 }
 
+fn first() -> Option<&'static Watched> {
+    // SAFETY: the pointer is null or leads to a value that lives for ever.
+    unsafe { ALL.load(Ordering::Acquire).as_ref() }
+}
+
 fn all() -> impl Iterator<Item = &'static Watched> {
-    // SAFETY: a pointer of the list is null or leads to a value that lives for ever.
-    let each = |at: *const Watched| unsafe { at.as_ref() };
-    std::iter::successors(each(ALL.load(Ordering::Acquire)), move |watched| each(watched.next))
+    std::iter::successors(first(), |watched| watched.next)
 }
 
 /// Installs the handler, once.
