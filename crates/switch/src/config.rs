@@ -13,7 +13,7 @@ mod queues;
 mod resolve;
 mod values;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use netdev::PortSpec;
@@ -273,6 +273,19 @@ Several bridges in one process, each with what its table says and else what stan
   dpid = \"a2\"
   port = [\"af_packet:eth3\", \"af_packet:eth4\"]";
 
+impl FileText {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read(path: PathBuf) -> Result<Self, ConfigError> {
+        match files::read_text(&path, files::CONFIG_MAX) {
+            Ok(text) => Ok(Self { path, text }),
+            Err(error) => Err(ConfigError::plain(None, error.to_string()).in_file(&path)),
+        }
+    }
+}
+
 impl SwitchArgs {
     /// Reads the file of `--config`, if there is one, and lays the flags over it.
     ///
@@ -280,18 +293,7 @@ impl SwitchArgs {
     /// The file cannot be read, or is wrong: then with file, line, column and key.
     pub fn with_file(self) -> Result<Self, ConfigError> {
         let Some(path) = self.config.clone() else { return Ok(self) };
-        let text = read(&path)?;
-        self.over_text(&path, &text)
-    }
-
-    /// The text of the file, to be read again.
-    ///
-    /// # Errors
-    /// It cannot be read, or there is none.
-    pub(crate) fn read_again(&self) -> Result<FileText, ConfigError> {
-        let none = || ConfigError::plain(None, "the switch was started without --config".into());
-        let path = self.config.clone().ok_or_else(none)?;
-        Ok(FileText { text: read(&path)?, path })
+        self.over_text(&FileText::read(path)?)
     }
 
     /// The configuration that this text of the file gives, and what differs in it from an earlier
@@ -302,11 +304,12 @@ impl SwitchArgs {
     pub(crate) fn changed_since(
         &self,
         earlier: &Config,
-        FileText { path, text }: &FileText,
+        file: &FileText,
     ) -> Result<(Config, Difference), ConfigError> {
-        let mut config = self.clone().over_text(path, text)?.resolve()?;
+        let mut config = self.clone().over_text(file)?.resolve()?;
         let found = difference::difference(earlier, &config);
-        let found = found.map_err(|problem| file::locate(text, &problem).in_file(path))?;
+        let found =
+            found.map_err(|problem| file::locate(&file.text, &problem).in_file(&file.path))?;
         // What was asked for at the start holds again where the kernel tier is used again.
         for bridge in config.bridges.iter_mut().filter(|bridge| !bridge.caches.0.kernel) {
             let before = earlier.bridges.iter().find(|before| before.name == bridge.name);
@@ -316,7 +319,7 @@ impl SwitchArgs {
     }
 
     /// These flags over what the text of a file says.
-    fn over_text(self, path: &Path, text: &str) -> Result<Self, ConfigError> {
+    fn over_text(self, FileText { path, text }: &FileText) -> Result<Self, ConfigError> {
         let file = parse_config(text).map_err(|error| error.in_file(path))?;
         if let Some(key) = self.key_of_one_bridge().filter(|_| !file.bridge.is_empty()) {
             let message = format!("is for one bridge; {} has several", path.display());
@@ -369,11 +372,6 @@ impl SwitchArgs {
             check_config: self.check_config,
         }
     }
-}
-
-fn read(path: &Path) -> Result<String, ConfigError> {
-    let text = files::read_text(path, files::CONFIG_MAX);
-    text.map_err(|error| ConfigError::plain(None, error.to_string()).in_file(path))
 }
 
 /// For lists that one table alone may have: what is empty is not given.

@@ -4,9 +4,9 @@
 //! for; and on request OpenFlow itself, from then on. Its words are the crate `control`'s.
 
 mod answer;
-mod beside;
 mod bridges;
 mod caches;
+mod opening;
 mod ports;
 mod reload;
 mod sample;

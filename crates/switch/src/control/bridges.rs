@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use super::answer::{Record, Records, gone};
-use super::beside::{KEY, beside};
+use super::opening::{KEY, open_within};
 use super::ports::{Settings, add_port, check_device, close, open};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::{made_dpid, tls_of};
@@ -108,7 +108,7 @@ impl NewBridge {
             return Err(format!("{dpid} is the datapath id of bridge {other}; give another dpid"));
         }
         let of = config.clone();
-        let tls = beside(KEY, "keys and certificates", move || tls_of(&of)).await?;
+        let tls = open_within(KEY, "keys and certificates", move || tls_of(&of)).await?;
         let tls = tls.map_err(|error| error.to_string())?;
         let listeners = listen(&config, tls.as_ref()).await.map_err(|error| error.to_string())?;
         Ok((config, tls, listeners))

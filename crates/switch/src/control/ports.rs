@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::spawn_blocking;
 
 use super::answer::{Record, Records, gone, no_tables};
-use super::beside::{DEVICE, beside};
+use super::opening::{DEVICE, open_within};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::queues_of;
 use crate::bridge::{BridgeQueues, PortView, WorkerGone};
@@ -164,7 +164,7 @@ pub(super) async fn open(
 ) -> Result<WorkerPort, String> {
     let name = spec.to_string();
     let open = move || WorkerPort::open(number, serial, spec);
-    let opened = beside(DEVICE, format_args!("port {name}"), open).await?;
+    let opened = open_within(DEVICE, format_args!("port {name}"), open).await?;
     opened.map_err(|error| error.to_string())
 }
 

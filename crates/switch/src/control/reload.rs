@@ -13,11 +13,11 @@ use serde_json::json;
 use tokio::signal::unix::Signal;
 
 use super::answer::{Record, Records, gone};
-use super::beside::{CONFIG, beside};
 use super::bridges::{NewBridge, end};
+use super::opening::{CONFIG, open_within};
 use super::ports::{Settings, add_port, close, may_change_ports, open, remove_port, set_port};
 use crate::agent::{Agent, Bridges};
-use crate::config::{BridgeDifference, Difference, PortConfig};
+use crate::config::{BridgeDifference, Difference, FileText, PortConfig};
 use crate::worker::WorkerPort;
 
 /// Reloads on every SIGHUP, for ever.
@@ -38,13 +38,13 @@ pub(crate) async fn reload_on_hangup(all: Rc<Bridges>, mut hangup: Signal) {
 /// Reloads; a record for each change.
 pub(super) async fn reload(all: &Bridges) -> Result<Records, String> {
     let _alone = all.reload().await;
-    let (args, _) = all.loaded().ok_or("the switch was started without a file to read")?;
+    let (args, before) = all.loaded().ok_or("the switch was started without a file to read")?;
     let file = args.config.clone().ok_or("the switch was started without --config")?;
     // Ports and bridges may change meanwhile.
-    let text = beside(CONFIG, file.display(), move || args.read_again()).await?;
+    let name = file.display().to_string();
+    let text = open_within(CONFIG, name, move || FileText::read(file)).await?;
     let text = text.map_err(|error| error.to_string())?;
-    let _alone = all.change().await;
-    let (args, before) = all.loaded().ok_or("the switch was started without a file to read")?;
+    let _unchanged = all.change().await;
     let changed = args.changed_since(&before, &text);
     let (mut config, difference) = changed.map_err(|error| error.to_string())?;
     let (mut plans, mut coming) = (Vec::new(), Vec::new());

@@ -1,9 +1,9 @@
-//! Files and devices that are opened beside the agent.
+//! Opening files and devices while the switch runs, on a thread for each.
 //!
-//! Opening a FIFO waits for its writer, and a file system of the network may wait for ever. So that
-//! is done on a thread of its own, which is left alone when its time is over: neither controllers
-//! nor the end of the switch wait for it. Other changes of ports and bridges do, but for that of a
-//! configuration file.
+//! Opening a FIFO waits for its writer, and a file system of the network may wait for ever. When
+//! its time is over the thread is left alone: neither controllers nor the end of the switch wait
+//! for it. Other changes of ports and bridges wait while a device or a key is opened, and not while
+//! the configuration file is.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// A thing to be opened: its bounds.
+/// The limits of opening a kind of thing.
 pub(super) struct OpeningLimits {
     /// The time that it may take. `weir ctl` waits 5 s for an answer.
     time_max: Duration,
@@ -40,11 +40,11 @@ pub(super) const KEY: OpeningLimits =
 pub(super) const DEVICE: OpeningLimits =
     OpeningLimits { time_max: Duration::from_secs(30), threads_max: 4, under_way: &DEVICES };
 
-/// Runs a function that opens `what`, and may hang.
+/// Runs a function that opens `what` and may hang, within these limits.
 ///
 /// # Errors
 /// It is not done in time, it has panicked, or others hang already.
-pub(super) async fn beside<T: Send + 'static>(
+pub(super) async fn open_within<T: Send + 'static>(
     OpeningLimits { time_max, threads_max, under_way }: OpeningLimits,
     what: impl Display,
     open: impl FnOnce() -> T + Send + 'static,
@@ -58,7 +58,7 @@ pub(super) async fn beside<T: Send + 'static>(
         ));
     }
     let (done, is_done) = oneshot::channel();
-    let thread = Builder::new().name("beside".to_owned()).spawn(move || {
+    let thread = Builder::new().name("opening".to_owned()).spawn(move || {
         let opened = open();
         drop(under_way);
         // Nobody may wait any more.
