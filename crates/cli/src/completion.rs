@@ -1,5 +1,5 @@
 //! Completion: shells call the program itself, so that they know values too, also those that only a
-//! running switch has.
+//! running switch has: that of the usual control socket.
 //!
 //! An argument whose values are an enum has them from there; the others have a row here.
 
@@ -10,6 +10,8 @@ use clap::{Arg, Args, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use lab::campaign::catalogue;
+use openflow::Version;
+use switch::config::{CachesArg, FailMode, Forward, Poll};
 
 /// Variable by which a shell's script asks for completions.
 const VARIABLE: &str = "_WEIR_COMPLETE";
@@ -31,32 +33,41 @@ type Values = fn() -> Vec<String>;
 /// Arguments by the command, the name of the option or of the value, and their values.
 const ROWS: &[(&str, &str, Values)] = &[
     ("ctl", "bridge", ctl::running_bridges),
-    ("ctl", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
+    ("ctl", "protocols", versions),
     ("ctl", "BRIDGE", ctl::running_bridges),
     ("ctl add-port", "PORT", port_kinds),
     ("ctl", "PORT", ctl::running_ports),
-    ("ctl set-frags", "MODE", || strings(FRAGMENTS)),
-    ("ctl set-config", "frags", || strings(FRAGMENTS)),
+    ("ctl set-frags", "MODE", || strings(ctl::FRAGMENT_MODES)),
+    ("ctl set-config", "frags", || strings(ctl::FRAGMENT_MODES)),
     ("ctl mod-port", "SETTING", ctl::port_settings),
-    ("ctl caches", "SET", || strings(CACHES)),
+    ("ctl caches", "SET", caches),
     ("switch", "port", port_kinds),
     ("switch", "local", port_kinds),
-    ("switch", "caches", || strings(CACHES)),
-    ("switch", "fail-mode", || strings(["secure", "standalone"])),
-    ("switch", "forward", || strings(["openflow", "io", "mac", "macswap"])),
-    ("switch", "poll", || strings(["adaptive", "busy"])),
-    ("switch", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
-    ("controller", "protocols", || strings(["OpenFlow10", "OpenFlow13"])),
+    ("switch", "caches", caches),
+    ("switch", "fail-mode", || names(FailMode::NAMES)),
+    ("switch", "forward", || names(Forward::NAMES)),
+    ("switch", "poll", || names(Poll::NAMES)),
+    ("switch", "protocols", versions),
+    ("controller", "protocols", versions),
     ("gen", "port", port_kinds),
     ("lab", "SCENARIO", scenarios),
     ("lab", "dut", duts),
 ];
 
-const FRAGMENTS: [&str; 3] = ["normal", "drop", "reassemble"];
-const CACHES: [&str; 5] = ["off", "frame", "key", "frame,key", "frame,key,kernel"];
+fn strings(words: impl IntoIterator<Item = &'static str>) -> Vec<String> {
+    words.into_iter().map(str::to_owned).collect()
+}
 
-fn strings<const N: usize>(words: [&str; N]) -> Vec<String> {
-    words.map(str::to_owned).to_vec()
+fn names<T, const N: usize>(rows: [(&'static str, T); N]) -> Vec<String> {
+    strings(rows.map(|(name, _)| name))
+}
+
+fn versions() -> Vec<String> {
+    strings(Version::ALL.iter().map(|version| version.name()))
+}
+
+fn caches() -> Vec<String> {
+    CachesArg::all().map(|set| set.to_string()).collect()
 }
 
 fn port_kinds() -> Vec<String> {
@@ -73,14 +84,14 @@ fn scenarios() -> Vec<String> {
 }
 
 fn duts() -> Vec<String> {
-    lab::dut::ALL.iter().map(|dut| dut.name().to_owned()).collect()
+    strings(lab::dut::ALL.iter().map(|dut| dut.name()))
 }
 
 /// Answers a shell that asks for completions. It is done then.
 pub(crate) fn answer(command: fn() -> Command) -> bool {
     let words = std::env::args_os();
     let folder = std::env::current_dir().ok();
-    let engine = CompleteEnv::with_factory(|| with_values(command())).var(VARIABLE);
+    let engine = CompleteEnv::with_factory(|| with_values(command(), "")).var(VARIABLE);
     // A shell shows nothing of an error.
     engine.try_complete(words, folder.as_deref()).unwrap_or(true)
 }
@@ -99,12 +110,8 @@ pub(crate) fn script(arguments: &CompletionsArgs, out: &mut dyn Write) -> io::Re
     out.write_all(&script)
 }
 
-/// The tree of commands, whose arguments know their values.
-fn with_values(command: Command) -> Command {
-    valued(command, "")
-}
-
-fn valued(command: Command, words: &str) -> Command {
+/// The tree of commands below these words, whose arguments know their values.
+fn with_values(command: Command, words: &str) -> Command {
     let command = command.mut_args(|arg| match row_of(&arg, words) {
         Some(row) => {
             let (_, _, values) = ROWS[row];
@@ -116,7 +123,7 @@ fn valued(command: Command, words: &str) -> Command {
     });
     command.mut_subcommands(|sub| {
         let words = format!("{words} {}", sub.get_name());
-        valued(sub, words.trim_start())
+        with_values(sub, words.trim_start())
     })
 }
 
@@ -146,7 +153,7 @@ mod tests {
     /// The candidates behind a line, the last word of which is begun.
     fn candidates(line: &str) -> Vec<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let (at, mut command) = (words.len() - 1, with_values(Arguments::command()));
+        let (at, mut command) = (words.len() - 1, with_values(Arguments::command(), ""));
         let found = clap_complete::engine::complete(&mut command, words, at, None).unwrap();
         found.iter().map(|one| one.get_value().to_string_lossy().into_owned()).collect()
     }

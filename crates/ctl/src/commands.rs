@@ -128,20 +128,15 @@ pub(super) fn help_template() -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::{Args, Command};
 
     use crate::CtlArgs;
 
-    #[derive(Parser)]
-    struct Parsed {
-        #[command(flatten)]
-        ctl: CtlArgs,
-    }
-
     #[test]
     fn every_command_has_examples_that_are_taken() {
-        Parsed::command().debug_assert();
-        for command in Parsed::command().get_subcommands() {
+        let ctl = CtlArgs::augment_args(Command::new("ctl"));
+        ctl.clone().debug_assert();
+        for command in ctl.get_subcommands() {
             let name = command.get_name();
             let about = command.get_about().map(ToString::to_string).unwrap_or_default();
             assert!(!about.is_empty(), "{name} says nothing");
@@ -153,7 +148,7 @@ mod tests {
             for call in calls {
                 // The words after a redirection are the shell's.
                 let words = call.split(" < ").next().unwrap().split_whitespace();
-                if let Err(error) = Parsed::try_parse_from(words) {
+                if let Err(error) = ctl.clone().try_get_matches_from(words) {
                     panic!("{name}: weir {call}: {error}");
                 }
                 let names = |word| word == name || command.get_all_aliases().any(|a| a == word);

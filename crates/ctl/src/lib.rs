@@ -20,7 +20,7 @@ mod groups;
 mod messages;
 mod meters;
 mod monitor;
-mod muscle_memory;
+mod ovs_ofctl;
 mod own;
 mod packet;
 mod port_names;
@@ -35,6 +35,7 @@ mod tables;
 mod value;
 
 pub use failure::EXIT_CODES;
-pub use muscle_memory::{CtlLine, CtlTip, absent, as_meant, running_bridges, running_ports};
+pub use ovs_ofctl::{CtlLine, CtlTip, absent, as_meant, running_bridges, running_ports};
 pub use ports::port_settings;
 pub use run::{CtlArgs, run};
+pub use settings::FRAGMENT_MODES;

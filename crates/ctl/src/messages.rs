@@ -53,9 +53,7 @@ impl Line {
     ) -> Result<T, LineError> {
         parse(&self.text).map_err(|error| self.error(&error))
     }
-}
 
-impl Line {
     /// The text as what `parse` makes of it, where the key before a number alone may be left out.
     /// An error is about the text as it was written.
     pub(super) fn read_id<T>(

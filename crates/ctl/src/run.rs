@@ -10,7 +10,7 @@ use super::address::SwitchAddress;
 use super::commands::{Command, help_template};
 use super::context::{CommandContext, Out};
 use super::failure::Failure;
-use super::muscle_memory::CtlTip;
+use super::ovs_ofctl::CtlTip;
 
 /// Arguments of `weir ctl`.
 #[derive(Args, Clone, Debug)]

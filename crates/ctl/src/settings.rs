@@ -23,7 +23,7 @@ impl Execute for DumpDesc {
 const FRAGMENTS: u16 = 3;
 
 /// Treatments of IP fragments, by the number of the flags.
-const MODES: [&str; 3] = ["normal", "drop", "reassemble"];
+pub const FRAGMENT_MODES: [&str; 3] = ["normal", "drop", "reassemble"];
 
 /// Settings of the switch.
 async fn config(context: &mut CommandContext<'_>) -> Result<SwitchConfig, Failure> {
@@ -35,7 +35,8 @@ async fn config(context: &mut CommandContext<'_>) -> Result<SwitchConfig, Failur
 
 fn mode(config: SwitchConfig) -> String {
     let number = config.flags & FRAGMENTS;
-    MODES.get(usize::from(number)).map_or_else(|| number.to_string(), ToString::to_string)
+    let mode = FRAGMENT_MODES.get(usize::from(number));
+    mode.map_or_else(|| number.to_string(), ToString::to_string)
 }
 
 /// Sets the switch, and looks whether it did: some switches take it and do nothing.
@@ -50,7 +51,7 @@ async fn set(context: &mut CommandContext<'_>, wanted: SwitchConfig) -> Result<(
 }
 
 fn fragments(text: &str) -> Result<u16, Failure> {
-    let place = MODES.iter().position(|mode| *mode == text);
+    let place = FRAGMENT_MODES.iter().position(|mode| *mode == text);
     place.and_then(|place| u16::try_from(place).ok()).ok_or_else(|| {
         Failure::NotUnderstood(format!("unknown mode {text:?}; use normal, drop or reassemble"))
     })

@@ -233,6 +233,10 @@ pub enum FailMode {
 }
 
 impl FailMode {
+    /// The modes by their names.
+    pub const NAMES: [(&'static str, Self); 2] =
+        [("secure", Self::Secure), ("standalone", Self::Standalone)];
+
     /// The name that the configuration has for it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -247,11 +251,7 @@ impl FromStr for FailMode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "secure" => Ok(Self::Secure),
-            "standalone" => Ok(Self::Standalone),
-            other => Err(format!("unknown fail mode {other:?}; use secure or standalone")),
-        }
+        named(text, "fail mode", &Self::NAMES)
     }
 }
 
@@ -277,7 +277,8 @@ pub enum Wire {
 }
 
 impl Forward {
-    const NAMES: [(&'static str, Self); 4] = [
+    /// The modes by their names.
+    pub const NAMES: [(&'static str, Self); 4] = [
         ("openflow", Self::Openflow),
         ("io", Self::Wire(Wire::Io)),
         ("mac", Self::Wire(Wire::Mac)),
@@ -311,6 +312,19 @@ pub struct CachesArg(pub datapath::fast::Caches);
 impl Default for CachesArg {
     fn default() -> Self {
         Self(datapath::fast::Caches { kernel: true, ..datapath::fast::Caches::default() })
+    }
+}
+
+impl CachesArg {
+    /// Every set of caches, that of none first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let sets = (0..8).map(|bits| datapath::fast::Caches {
+            frame: bits & 1 != 0,
+            key: bits & 2 != 0,
+            kernel: bits & 4 != 0,
+        });
+        // The kernel carries out what the frame cache would.
+        sets.filter(|set| set.frame || !set.kernel).map(Self)
     }
 }
 
@@ -363,7 +377,9 @@ pub enum Poll {
 }
 
 impl Poll {
-    const NAMES: [(&'static str, Self); 2] = [("adaptive", Self::Adaptive), ("busy", Self::Busy)];
+    /// The policies by their names.
+    pub const NAMES: [(&'static str, Self); 2] =
+        [("adaptive", Self::Adaptive), ("busy", Self::Busy)];
 
     /// The name that the configuration has for it.
     #[must_use]
@@ -393,7 +409,7 @@ fn named<T: Copy>(text: &str, what: &str, names: &[(&str, T)]) -> Result<T, Stri
 
 #[cfg(test)]
 mod tests {
-    use super::{CachesArg, Forward, MemorySize, Poll};
+    use super::{CachesArg, FailMode, Forward, MemorySize, Poll};
 
     #[test]
     fn amounts_of_memory_have_units() {
@@ -414,8 +430,13 @@ mod tests {
         for (name, value) in Poll::NAMES {
             assert_eq!((value.name(), name.parse()), (name, Ok(value)));
         }
-        for name in ["frame,key", "frame", "key", "off"] {
-            assert_eq!(name.parse::<CachesArg>().unwrap().to_string(), name);
+        for (name, value) in FailMode::NAMES {
+            assert_eq!((value.name(), name.parse()), (name, Ok(value)));
+        }
+        let all: Vec<String> = CachesArg::all().map(|set| set.to_string()).collect();
+        assert_eq!(all.join(" "), "off frame key frame,key frame,kernel frame,key,kernel");
+        for (name, set) in all.iter().zip(CachesArg::all()) {
+            assert_eq!(name.parse(), Ok(set));
         }
         assert_eq!("exact,flow".parse::<CachesArg>(), "frame,key".parse::<CachesArg>());
         let message = "frame,off".parse::<CachesArg>().unwrap_err();

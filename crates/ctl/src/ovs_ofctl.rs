@@ -153,13 +153,13 @@ fn name(record: &Value) -> Option<String> {
     record["name"].as_str().map(str::to_owned)
 }
 
-/// The names of the running switch's bridges; none where no switch answers.
+/// The names of the bridges of the switch at the usual control socket; none where none answers.
 #[must_use]
 pub fn running_bridges() -> Vec<String> {
     bridges(None).unwrap_or_default()
 }
 
-/// The names of the running switch's ports; none where no switch answers.
+/// The names of the ports of the switch at the usual control socket; none where none answers.
 #[must_use]
 pub fn running_ports() -> Vec<String> {
     let bridges = listed(None).unwrap_or_default();
@@ -227,15 +227,13 @@ fn value_of(words: &[String], ctl: &Command, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::{Args, Command};
 
     use super::{ABSENT, as_meant_by};
     use crate::CtlArgs;
 
-    #[derive(Parser)]
-    struct Parsed {
-        #[command(flatten)]
-        ctl: CtlArgs,
+    fn ctl() -> Command {
+        CtlArgs::augment_args(Command::new("ctl"))
     }
 
     fn meant(line: &str) -> (String, Option<String>) {
@@ -244,7 +242,7 @@ mod tests {
             None => Ok(vec!["br0".to_owned(), "ip".to_owned()]),
             Some(other) => Err(format!("nobody at {other}")),
         };
-        let line = as_meant_by(words, &Parsed::command(), &asked);
+        let line = as_meant_by(words, &ctl(), &asked);
         (line.words.join(" "), line.tip.map(|tip| tip.text))
     }
 
@@ -298,7 +296,7 @@ mod tests {
     #[test]
     fn words_that_are_absent_are_in_the_guide() {
         let guide = include_str!("../../../docs/switch.md");
-        let command = Parsed::command();
+        let command = ctl();
         for (word, _) in ABSENT {
             assert!(command.find_subcommand(word).is_none(), "{word}");
             assert!(guide.contains(&format!("`{word}`")), "{word} is missing in docs/switch.md");
