@@ -1,5 +1,5 @@
-//! The flow language on a page: each field, action and instruction with its names in Weir, Open
-//! vSwitch and Ryu, from the rows by which texts are read; as a manual page and as Markdown.
+//! The flow language on a page: each field, action and instruction with its names in texts and in
+//! Ryu, from the rows by which texts are read; as a manual page and as Markdown.
 //!
 //! No row is written here: a new one is on the page by itself.
 
@@ -34,11 +34,12 @@ fn tables() -> [Table; 5] {
         Table {
             title: "Match fields",
             text: "Weir takes all names of the first two columns and prints the first of the \
-                   second; it prints the VLAN id as `dl_vlan=ID` or `vlan_tci=VALUE/MASK`, and \
-                   the DSCP as `nw_tos=TOS`, and takes these too. A field of which another is \
-                   needed is refused without it. With `set` a field may be written by \
-                   `set_field`; with `mask` it takes VALUE/MASK.",
-            columns: &["specification", "Open vSwitch", "Ryu", "value", "needs", "since", "is"],
+                   second, which is Open vSwitch's where that has the field; it prints the VLAN \
+                   id as `dl_vlan=ID` or `vlan_tci=VALUE/MASK`, and the DSCP as `nw_tos=TOS`, and \
+                   takes these too. A field of which another is needed is refused without it. \
+                   With `set` a field may be written by `set_field`; with `mask` it takes \
+                   VALUE/MASK.",
+            columns: &["specification", "in text", "Ryu", "value", "needs", "since", "is"],
             rows: FIELDS.iter().map(field).collect(),
         },
         Table {
@@ -56,10 +57,11 @@ fn tables() -> [Table; 5] {
         Table {
             title: "Actions",
             text: "After `actions=`, joined by commas, in the order of their execution; `drop` \
-                   stands alone: no actions. `NORMAL`, `FLOOD`, `ALL`, `IN_PORT`, `LOCAL`, \
-                   `TABLE`, `CONTROLLER:MAX_LEN` and a port's number alone are outputs. An \
-                   action that only 1.0 has is translated for 1.3, and the other way round.",
-            columns: &["Weir and Open vSwitch", "other names", "Ryu", "versions", "does"],
+                   stands alone: no actions. The words are Open vSwitch's where that has the \
+                   action. `NORMAL`, `FLOOD`, `ALL`, `IN_PORT`, `LOCAL`, `TABLE`, \
+                   `CONTROLLER:MAX_LEN` and a port's number alone are outputs. An action that \
+                   only 1.0 has is translated for 1.3, and the other way round.",
+            columns: &["in text", "other names", "Ryu", "versions", "does"],
             rows: ACTIONS
                 .iter()
                 .filter_map(|row| {
@@ -74,7 +76,7 @@ fn tables() -> [Table; 5] {
             title: "Instructions",
             text: "Among the actions. Actions without an instruction are those of \
                    `apply_actions`.",
-            columns: &["Weir and Open vSwitch", "Ryu", "versions", "does"],
+            columns: &["in text", "Ryu", "versions", "does"],
             rows: INSTRUCTIONS
                 .iter()
                 .filter_map(|row| {
@@ -102,12 +104,7 @@ fn sentence(doc: &str) -> String {
 /// The versions that have something, of all that Weir speaks.
 fn versions(has: impl Fn(Version) -> bool) -> String {
     let names = Version::ALL.iter().filter(|version| has(**version));
-    names.map(|version| number(*version)).collect::<Vec<_>>().join(", ")
-}
-
-fn number(version: Version) -> String {
-    let digits = version.name().trim_start_matches("OpenFlow");
-    digits.split_at_checked(1).map_or(digits.to_owned(), |(high, low)| format!("{high}.{low}"))
+    names.map(|version| version.row().release).collect::<Vec<_>>().join(", ")
 }
 
 fn field(row: &FieldRow) -> Vec<String> {
@@ -137,7 +134,7 @@ fn field(row: &FieldRow) -> Vec<String> {
             values.iter().map(|value| needed(field.row(), *value)).collect::<Vec<_>>().join(" or ")
         }
     };
-    let (value, since) = (format!("{kind}{mask}{set}"), number(row.since));
+    let (value, since) = (format!("{kind}{mask}{set}"), row.since.row().release.to_owned());
     vec![code(row.name), names.join(", "), ryu, value, needs, since, sentence(row.doc)]
 }
 
