@@ -62,7 +62,7 @@ fn shown(command: Command, is_short: bool, known: &[String]) -> Command {
     if left_out {
         let above = command.get_bin_name().and_then(|name| name.rsplit_once(' '));
         let above = above.map_or("weir", |(above, _)| above);
-        let note = format!("{above} --help has the options of every command.");
+        let note = format!("{above} --help has the options that every command takes.");
         let after = command.get_after_help().map_or(String::new(), |text| format!("{text}\n\n"));
         command = command.after_help(after + &note);
     }
@@ -182,7 +182,10 @@ mod tests {
         }
         let show = ctl.find_subcommand_mut("dump-flows").unwrap().render_long_help().to_string();
         assert!(!has(&show) && show.contains("--rsort"), "{show}");
-        assert!(show.contains("weir ctl --help has the options of every command"), "{show}");
+        assert!(
+            show.contains("weir ctl --help has the options that every command takes"),
+            "{show}"
+        );
     }
 
     #[test]
