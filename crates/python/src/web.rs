@@ -10,7 +10,7 @@ use std::sync::Arc;
 use controller::apps::{ManagedRouter, ManagedRouters};
 use controller::topology::Topology;
 use controller::{AppList, Handle};
-use rest::{NetworkEvents, RestLimits, RestNetwork, RestOptions, RestServer, Token};
+use rest::{ControllerEvents, RestLimits, RestNetwork, RestOptions, RestServer, Token};
 
 /// The REST service, and the routers that `/router` sets.
 pub(crate) struct Web {
@@ -44,10 +44,11 @@ impl Web {
         handle: Handle,
         topology: Option<&Arc<Topology>>,
     ) -> Result<RestServer, String> {
-        let events = Some(Arc::new(handle.clone()) as Arc<dyn NetworkEvents>);
+        let events = Box::new(ControllerEvents::from(&handle));
         let map = Some(topology.cloned().unwrap_or_default() as Arc<dyn rest::NetworkMap>);
         let routers = Some(Arc::clone(&self.routers));
-        let network = RestNetwork { datapaths: Arc::new(handle), map, events, routers };
+        let network =
+            RestNetwork { datapaths: Arc::new(handle), map, events: Some(events), routers };
         rest::start(&self.options, network).map_err(|error| error.to_string())
     }
 }

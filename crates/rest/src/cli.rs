@@ -1,9 +1,9 @@
 //! The options of `weir controller` that are REST's.
 
-use crate::events::NetworkEvents;
+use crate::controller_events::ControllerEvents;
 use crate::guard::Token;
 use crate::server::{Error, RestLimits, RestOptions, RestServer, start};
-use crate::services::RestNetwork;
+use crate::services::{NetworkMap, RestNetwork};
 use clap::Args;
 use controller::apps::{ManagedRouter, ManagedRouters};
 use controller::topology::Topology;
@@ -50,9 +50,9 @@ impl RestArgs {
         let token = self.rest_token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Error::Token)?;
         let options = RestOptions { listen, token, limits: RestLimits::default() };
-        let events = Some(Arc::new(handle.clone()) as Arc<dyn NetworkEvents>);
-        let network =
-            RestNetwork { datapaths: Arc::new(handle), map: Some(topology), events, routers };
+        let events = Box::new(ControllerEvents::from(&handle));
+        let (datapaths, map) = (Arc::new(handle), Some(topology as Arc<dyn NetworkMap>));
+        let network = RestNetwork { datapaths, map, events: Some(events), routers };
         start(&options, network).map(Some)
     }
 }

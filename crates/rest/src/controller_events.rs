@@ -1,6 +1,6 @@
 //! A controller's events as the page's: a kind, a switch, a line for people.
 
-use crate::events::{EventFeed, NetworkEvents, SeenEvent};
+use crate::events::{NetworkEvents, SeenEvent};
 use controller::{ControllerEvent, EventError, EventReceiver, Handle, HostEvent, LinkEvent};
 use controller::{SwitchPort, TopologyHost, TopologyLink};
 use openflow::PortNo;
@@ -8,27 +8,25 @@ use openflow::port::{PortConfig, PortReason, PortState, PortStatus};
 use std::future::Future;
 use std::pin::Pin;
 
-impl NetworkEvents for Handle {
-    fn follow(&self) -> Box<dyn EventFeed> {
-        Box::new(Feed { handle: self.clone(), events: self.events_but_packet_ins() })
-    }
-}
-
-struct Feed {
+/// The events of a controller.
+pub struct ControllerEvents {
     handle: Handle,
     events: EventReceiver,
 }
 
-impl EventFeed for Feed {
+impl From<&Handle> for ControllerEvents {
+    fn from(handle: &Handle) -> Self {
+        Self { handle: handle.clone(), events: handle.events_but_packet_ins() }
+    }
+}
+
+impl NetworkEvents for ControllerEvents {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>> {
         Box::pin(async move {
             loop {
                 let seen = match self.events.recv().await {
                     Ok(event) => of_event(&self.handle, &event),
-                    Err(EventError::Lagged(count)) => {
-                        let text = format!("{count} events are not shown: they came too fast");
-                        Some(SeenEvent { kind: "lagged", dpid: None, text })
-                    }
+                    Err(EventError::Lagged(count)) => Some(SeenEvent::lagged(count)),
                     Err(EventError::Ended | EventError::WouldBlock) => return None,
                 };
                 if seen.is_some() {

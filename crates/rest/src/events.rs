@@ -29,15 +29,17 @@ pub struct SeenEvent {
 }
 
 /// The events of the network, from now on.
-pub trait NetworkEvents: Send + Sync + 'static {
-    /// A follower of its own, which never holds anything back.
-    fn follow(&self) -> Box<dyn EventFeed>;
-}
-
-/// One follower's events.
-pub trait EventFeed: Send {
+pub trait NetworkEvents: Send + 'static {
     /// The next one; none when the controller has ended. Dropping the wait loses no event.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<SeenEvent>> + Send + '_>>;
+}
+
+impl SeenEvent {
+    /// In place of this number of events, which came too fast.
+    pub(crate) fn lagged(count: u64) -> Self {
+        let text = format!("{count} events are not shown: they came too fast");
+        Self { kind: "lagged", dpid: None, text }
+    }
 }
 
 /// An event with its time, in milliseconds since 1970.
@@ -68,8 +70,8 @@ impl Default for EventHistory {
 
 impl EventHistory {
     /// Takes all events, until the controller ends.
-    pub(crate) async fn record(&self, mut feed: Box<dyn EventFeed>) {
-        while let Some(event) = feed.next().await {
+    pub(crate) async fn record(&self, mut events: Box<dyn NetworkEvents>) {
+        while let Some(event) = events.next().await {
             self.add(now(event));
         }
     }
@@ -99,10 +101,7 @@ impl PageEvents {
         }
         match self.receiver.recv().await {
             Ok(event) => Some(event),
-            Err(RecvError::Lagged(count)) => {
-                let text = format!("{count} events are not shown: they came too fast");
-                Some(now(SeenEvent { kind: "lagged", dpid: None, text }))
-            }
+            Err(RecvError::Lagged(count)) => Some(now(SeenEvent::lagged(count))),
             Err(RecvError::Closed) => None,
         }
     }

@@ -37,8 +37,9 @@ mod shape;
 mod topology;
 mod words;
 
+pub use controller_events::ControllerEvents;
 pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
-pub use events::{EventFeed, NetworkEvents, SeenEvent};
+pub use events::{NetworkEvents, SeenEvent};
 pub use guard::Token;
 pub use problem::Problem;
 pub use server::{Error, RestLimits, RestOptions, RestServer, start};

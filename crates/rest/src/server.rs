@@ -268,14 +268,12 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     let listener = listen(options)?;
     let listening = |error| Error::Listen { address: options.listen.clone(), error };
     let address = listener.local_addr().map_err(listening)?;
-    let history = services.events.as_ref().map(|_| Arc::new(EventHistory::default()));
-    let feed = services.events.map(|events| events.follow());
-    let recorded = history.clone().zip(feed);
+    let recorded = services.events.map(|events| (Arc::new(EventHistory::default()), events));
     let document = openapi::document(&all_rows(), options.token.is_some());
     let services = Arc::new(Services {
         datapaths: services.datapaths,
         map: services.map,
-        events: history,
+        events: recorded.as_ref().map(|(history, _)| Arc::clone(history)),
         routers: services.routers,
         router_turn: tokio::sync::Mutex::new(()),
         document: Arc::new(document),
@@ -290,8 +288,8 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
         patience: options.limits.patience,
     };
     let serve = move |listener| async move {
-        if let Some((history, feed)) = recorded {
-            tokio::spawn(async move { history.record(feed).await });
+        if let Some((history, events)) = recorded {
+            tokio::spawn(async move { history.record(events).await });
         }
         web::serve(listener, limits, TowerToHyperService::new(router)).await
     };

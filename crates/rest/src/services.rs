@@ -40,14 +40,13 @@ pub trait NetworkMap: Send + Sync + 'static {
 }
 
 /// The network that is served.
-#[derive(Clone)]
 pub struct RestNetwork {
     /// The switches.
     pub datapaths: Arc<dyn ServedSwitches>,
     /// The map, when something discovers the network.
     pub map: Option<Arc<dyn NetworkMap>>,
     /// The events, for the page, when there is a source of them.
-    pub events: Option<Arc<dyn NetworkEvents>>,
+    pub events: Option<Box<dyn NetworkEvents>>,
     /// The routers, when the controller has the app that serves them.
     pub routers: Option<Arc<ManagedRouters>>,
 }

@@ -298,16 +298,14 @@ fn a_token_is_demanded_of_everyone_where_there_is_one() {
 #[test]
 fn an_address_that_others_reach_needs_a_token() {
     let datapaths: Arc<dyn ServedSwitches> = Arc::new(scripted(Mood::Obeys));
-    let network = RestNetwork { datapaths, map: None, events: None, routers: None };
-    let options = |listen: &str| RestOptions {
-        listen: listen.into(),
-        token: None,
-        limits: RestLimits::default(),
-    };
-    let refused = rest::start(&options("0.0.0.0:0"), network.clone()).unwrap_err().to_string();
-    assert!(refused.contains("--rest-token-file"), "{refused}");
-    let refused = rest::start(&options("8080"), network).unwrap_err().to_string();
-    assert!(refused.contains("HOST:PORT"), "{refused}");
+    for (listen, advice) in [("0.0.0.0:0", "--rest-token-file"), ("8080", "HOST:PORT")] {
+        let datapaths = Arc::clone(&datapaths);
+        let network = RestNetwork { datapaths, map: None, events: None, routers: None };
+        let (listen, limits) = (listen.into(), RestLimits::default());
+        let options = RestOptions { listen, token: None, limits };
+        let refused = rest::start(&options, network).unwrap_err().to_string();
+        assert!(refused.contains(advice), "{refused}");
+    }
 }
 
 #[test]

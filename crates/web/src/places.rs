@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 /// served one after the other.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// The use that a connection is of.
+/// The present use of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     /// It has no request.
