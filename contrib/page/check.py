@@ -55,9 +55,9 @@ class Net:
             self.close()
             raise
 
-    def ping(self, every_s=1):
-        words = ["ip", "netns", "exec", self.names[0], "ping", "-c", "2" if every_s == 1 else "200",
-                 "-i", str(every_s), "-W", "2", "10.99.0.2"]
+    def ping(self, count=2, every_s=1):
+        words = ["ip", "netns", "exec", self.names[0], "ping", "-c", str(count), "-i", str(every_s),
+                 "-W", "2", "10.99.0.2"]
         return subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def close(self):
@@ -190,7 +190,7 @@ def _loads(browser, net):
         ".map((one) => one.textContent)")
     ports = sorted(texts("port"))
     assert ports == ["1", "1", "1", "2"], f"the ports of the links are {ports}"
-    wait("a load", lambda: net.ping(0.01) and all("b/s" in text for text in texts("load")))
+    wait("a load", lambda: net.ping(200, 0.01) and all("b/s" in text for text in texts("load")))
 
 
 def _fails(browser, run):

@@ -291,7 +291,7 @@ const graph = {
   loads() {
     for (const { line, texts, ends, failed } of this.edges) {
       if (!line || !ends.length) continue;
-      const rates = ends.map((end) => sent(end.dpid, end.port));
+      const rates = ends.map((end) => lastRate(end.dpid, end.port, 1));
       const most = Math.max(0, ...rates.filter((one) => one !== undefined));
       const load = failed ? "failed" : most >= 1000 ? rate(most, "b/s") : "";
       const ways = ends.map((end, index) =>
@@ -541,8 +541,8 @@ async function askPorts(dpid) {
     ["Name", "code", ({ port }) => port.name],
     ["State", "", ({ port }) => isDown(port) ? element("span", { class: "down" }, "down") : "up"],
     ["Rates", "", ({ port }) => spark(state.history.get(`${dpid}/${port.port_no}`))],
-    ["In", "number rx-word", ({ port }) => lastRate(dpid, port, 0)],
-    ["Out", "number tx-word", ({ port }) => lastRate(dpid, port, 1)],
+    ["In", "number rx-word", ({ port }) => rate(lastRate(dpid, port.port_no, 0), "b/s")],
+    ["Out", "number tx-word", ({ port }) => rate(lastRate(dpid, port.port_no, 1), "b/s")],
     ["Packets in", "number", ({ count }) => whole.format(count.rx_packets || 0)],
     ["Packets out", "number", ({ count }) => whole.format(count.tx_packets || 0)],
     ["Drops", "number", ({ count }) => whole.format((count.rx_dropped || 0) + (count.tx_dropped || 0))],
@@ -565,16 +565,8 @@ function remember(dpid, port, count, now) {
   state.history.set(key, last);
 }
 
-function lastRate(dpid, port, side) {
-  const point = (state.history.get(`${dpid}/${port.port_no}`) || { points: [] }).points.at(-1);
-  return point ? rate(point[side], "b/s") : "";
-}
-
-// Bits a second that leave by a port, where they are known.
-function sent(dpid, port) {
-  const point = (state.history.get(`${dpid}/${port}`) || { points: [] }).points.at(-1);
-  return point && point[1];
-}
+// Bits a second that come in by a port (side 0) or leave by it (side 1), where they are known.
+const lastRate = (dpid, port, side) => state.history.get(`${dpid}/${port}`)?.points.at(-1)?.[side];
 
 function spark(history) {
   const made = svg("svg", { class: "spark", viewBox: `0 0 ${SPARK_POINTS} 20`, preserveAspectRatio: "none" });
