@@ -66,7 +66,7 @@ impl Run<'_> {
             running: None,
         };
         self.until_done(&mut [of(Lane::First)], VecDeque::new(), steps, report)?;
-        let LaneState { queue: either, .. } = of(Lane::Either);
+        let either = of(Lane::Either).queue;
         self.until_done(&mut [of(Lane::Wait), of(Lane::Compute)], either, steps, report)
     }
 

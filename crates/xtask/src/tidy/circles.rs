@@ -185,14 +185,14 @@ impl<'f> Crate<'f> {
             rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
         let mut problems = Vec::new();
-        for (from, to, line) in
-            arrows.iter().flat_map(|(from, to)| to.iter().map(move |(to, line)| (*from, *to, line)))
-        {
-            for (own, others) in LAYERS.iter().filter(|(own, _)| is_in(from, own)) {
-                let (folder, _) = own.rsplit_once('/').unwrap_or_default();
-                if others.iter().any(|other| is_in(to, &format!("{folder}/{other}"))) {
-                    let what = format!("`{own}` must not import {}", self.files[to].path);
-                    problems.push(Problem::error(&self.files[from].path, *line, what));
+        for (own, others) in LAYERS {
+            let (folder, _) = own.rsplit_once('/').unwrap_or_default();
+            let others: Vec<_> = others.iter().map(|other| format!("{folder}/{other}")).collect();
+            for (from, ends) in arrows.iter().filter(|(from, _)| is_in(**from, own)) {
+                let is_refused = |to: usize| others.iter().any(|other| is_in(to, other));
+                for (to, line) in ends.iter().filter(|(to, _)| is_refused(**to)) {
+                    let what = format!("`{own}` must not import {}", self.files[*to].path);
+                    problems.push(Problem::error(&self.files[*from].path, *line, what));
                 }
             }
         }
