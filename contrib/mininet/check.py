@@ -139,8 +139,8 @@ def a_ring_without_a_controller_is_still():
         try:
             for n, switch in enumerate(switches_of):
                 for to in range(3):
-                    port = {0: 1, 1: 2, 2: 3}[(to - n) % 3]
-                    entry = f"dl_dst=02:00:00:00:00:0{to + 1},actions=output:{port}"
+                    entry = (f"dl_dst=02:00:00:00:00:0{to + 1},"
+                             f"actions=output:{(to - n) % 3 + 1}")
                     assert switch.dpctl("add-flow", entry) == ""
             net.staticArp()
             assert net.pingAll() == 0

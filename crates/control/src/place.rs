@@ -31,7 +31,7 @@ pub fn default_path() -> PathBuf {
 }
 
 /// The fault of a socket's place, by which it could be another user's; `None` where there is none.
-/// As root we trust every folder that we are told, and a socket in it of root or its owner.
+/// As root we trust every folder that is given, and a socket in it of root or its owner.
 ///
 /// # Errors
 /// The folder cannot be looked at, or there is a socket that cannot.
@@ -93,7 +93,7 @@ mod tests {
         chown(&socket, Some(65_534), None).unwrap();
         let fault = fault_of(&socket).unwrap().unwrap();
         assert_eq!(fault, "it belongs to the user with the number 65534");
-        // Root is told the place: a folder of a user may have that user's socket.
+        // Root trusts the place that it is given: a folder of a user may have that user's socket.
         chown(folder.path(), Some(65_534), None).unwrap();
         assert_eq!(fault_of(&socket).unwrap(), None);
     }

@@ -214,8 +214,8 @@ impl Session {
     }
 }
 
-/// Whether it is time to show handles the changed ports of a switch that has so many: all that they
-/// see is copied at the next change. `shown` is the time of the last time.
+/// Whether it is time to show handles the changed ports of a switch with this number of them: all
+/// that they see is copied at the next change. `shown` is the time when they saw the ports last.
 pub(crate) fn may_show_ports(shown: &mut Instant, ports: usize, now: Instant) -> bool {
     let may = ports <= PORTS_SHOWN_AT_ONCE || now >= *shown + PORTS_SHOWN_EVERY;
     if may {

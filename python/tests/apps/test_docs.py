@@ -3,8 +3,8 @@
 An example that is added and not run here fails: the blocks are counted.
 """
 
-import contextlib
 import ast
+import contextlib
 import os
 import re
 import shlex
