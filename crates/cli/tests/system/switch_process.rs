@@ -349,7 +349,7 @@ fn exit_codes_of_refusal_and_of_wrong_usage_differ() {
     signal(&child, "TERM");
     child.wait().unwrap();
     for (arguments, code, reason) in [
-        (&["switch", "--fail-mode", "alone"][..], 2, "secure or standalone"),
+        (&["switch", "--fail-mode", "alone"][..], 2, "secure, standalone"),
         (&["switch", "--port", "nul:x"], 2, "unknown port kind"),
         (&["switch", "--port", "1=null:a", "--port", "1=null:b"], 1, "given twice"),
         (&["switch", "--tables", "255"], 1, "1 to 254"),

@@ -363,7 +363,7 @@ mod tests {
             ("controller = [\"ptcp:6653\"]\n", &["1:15: controller: ", "listen"]),
             ("listen = [\"udp:1\"]\n", &["1:11: listen: ", "ptcp:"]),
             ("protocols = []\n", &[]),
-            ("fail-mode = \"alone\"\n", &["1:13: fail-mode: ", "secure or standalone"]),
+            ("fail-mode = \"alone\"\n", &["1:13: fail-mode: ", "secure, standalone"]),
             ("fail-mode = \"open\"\n", &["1:13: fail-mode: ", "use secure"]),
             ("dpid = \"1\"\ndpid = \"2\"\n", &["2:1: ", "duplicate key"]),
             ("dpid = \n", &["1:"]),
