@@ -89,5 +89,5 @@ impl BenchArgs {
 
 /// A scratch folder; its path is short, since a socket's path may have 107 bytes only.
 fn scratch() -> Result<tempfile::TempDir> {
-    crate::scratch::make(crate::scratch::BENCH).context("making a scratch folder")
+    programs::scratch::make(programs::scratch::BENCH).context("making a scratch folder")
 }

@@ -11,10 +11,10 @@ mod features;
 mod truth;
 mod under_test;
 
+use programs::cancel::Stopped;
 use serde::{Deserialize, Serialize};
 
 use self::cases::{CaseFinding, CaseVerdict};
-use crate::cancel::Stopped;
 
 pub use features::probe_features;
 pub use truth::{barrier, table};

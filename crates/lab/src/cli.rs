@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
+use programs::cancel::{Cancel, EXIT_INTERRUPTED};
+use programs::tools;
 
 use crate::campaign::catalogue;
 use crate::campaign::run::Campaign;
-use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::{controller, demo, dut, method, settings, tools};
+use crate::{controller, demo, dut, method, settings};
 
 mod agent;
 mod campaign;

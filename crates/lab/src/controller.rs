@@ -10,15 +10,16 @@ mod weir;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use files::proc::ProcFolder;
-use netdev::sys::netns::Namespace;
+use programs::cancel::Cancel;
+use programs::listening::is_listened_on;
+use programs::process::{self, Process};
+use programs::tools::{Missing, Program};
 
-use crate::cancel::Cancel;
 use crate::keys::ChannelKeys;
-use crate::process::{self, Process};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::AppKind;
-use crate::tools::{Missing, Program};
+#[cfg(feature = "cli")]
+pub(crate) use weir::start_weir;
 
 /// The settings of a controller.
 #[derive(Clone, Copy, Debug)]
@@ -91,48 +92,9 @@ pub(crate) fn wait_until_listening(
     })
 }
 
-/// Whether somebody listens on each of these TCP ports in the namespace.
-pub(crate) fn is_listened_on(namespace: Option<&Namespace>, ports: &[u16]) -> bool {
-    let read = || ProcFolder::own_thread().read("net/tcp").unwrap_or_default();
-    let sockets = match namespace {
-        Some(namespace) => namespace.enter(read).unwrap_or_default(),
-        None => read(),
-    };
-    ports.iter().all(|port| has_listener(&sockets, *port))
-}
-
-/// Whether `/proc/net/tcp` lists a socket that listens on `port`: local address and port in
-/// hexadecimal digits in the second column, state 0A in the fourth.
-fn has_listener(sockets: &str, port: u16) -> bool {
-    let ending = format!(":{port:04X}");
-    sockets.lines().skip(1).any(|line| {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        let local = words.next().is_some_and(|local| local.ends_with(&ending));
-        local && words.nth(1) == Some("0A")
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ALL, ProcFolder, find, has_listener};
-
-    #[test]
-    fn a_listener_is_found_in_the_kernels_list() {
-        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt\n\
-            0: 0200FF0A:19FD 00000000:0000 0A 00000000:00000000 00:00000000 00000000\n\
-            1: 0200FF0A:1F90 0100FF0A:C350 01 00000000:00000000 00:00000000 00000000\n";
-        assert!(has_listener(text, 0x19fd));
-        assert!(!has_listener(text, 0x1f90), "connected, not listening");
-        assert!(!has_listener(text, 0xc350) && !has_listener("", 1));
-    }
-
-    #[test]
-    fn this_process_is_found_listening() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let text = ProcFolder::own_thread().read("net/tcp").unwrap();
-        assert!(has_listener(&text, port));
-    }
+    use super::{ALL, find};
 
     #[test]
     fn names_are_found() {

@@ -3,12 +3,13 @@
 //! Weir's switch with Weir's hub, then with the learning switch, and, where Open vSwitch and os-ken
 //! are installed and time is left, that pair's hub as a comparison. It installs nothing.
 
+use programs::tools::Missing;
+
 use crate::campaign::scenario::{Scenario, ScenarioError};
 use crate::controller;
 use crate::dut::{self, Dut};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::tools::Missing;
 
 /// The demo's scenario.
 ///

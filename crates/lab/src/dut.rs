@@ -22,6 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::{Endpoint, Tls};
+use programs::tools::{Missing, Program};
 
 use crate::keys::ChannelKeys;
 use crate::names;
@@ -30,7 +31,6 @@ use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::agents::Wiring;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::testbed::{PortName, Testbed};
-use crate::tools::{Missing, Program};
 pub use counters::DutCounters;
 
 /// The settings of a switch under test.

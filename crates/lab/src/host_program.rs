@@ -8,9 +8,8 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 
+use programs::tools::{Missing, Tool};
 use serde::{Deserialize, Serialize};
-
-use crate::tools::{Missing, Tool};
 
 /// Time between two echo requests of `ping`.
 pub const ECHO_INTERVAL: Duration = Duration::from_millis(10);

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use files::proc;
 use netdev::sys::cpu;
+use programs::process;
 use serde::{Deserialize, Serialize};
 
-use crate::process;
 use crate::rate::line_bytes;
 
 /// Time between two samples.

@@ -52,14 +52,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use generator::receiver::Distribution;
+use programs::cancel::Cancel;
+use programs::tools::Tool;
 
-use crate::cancel::Cancel;
 use crate::load::{Load, Observer, Watched};
 use crate::results::Better;
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
-use crate::tools::Tool;
 use crate::trial_error::TrialError;
 
 /// A figure that a method yields.

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use programs::tools::Program;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Machine;
 use crate::limit::{Limit, Part};
 use crate::load::Load;
-use crate::tools::Program;
 
 /// Version of the JSON form.
 pub const FORMAT: u32 = 2;

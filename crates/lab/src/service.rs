@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use netdev::sys::netns::Namespace;
 use openflow::Version;
+use programs::cancel::Cancel;
+use programs::cpu_share::{CpuGroup, GroupError};
+use programs::process::{self, Process};
 
-use crate::cancel::Cancel;
-use crate::cpu_share::{CpuGroup, GroupError};
 use crate::load::{ProcessRole, Watched};
-use crate::process::{self, Process};
 
 /// Paths of programs that are not found in `PATH`.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub enum ServiceError {
     Process(#[from] process::ProcessError),
     /// A program of others is missing.
     #[error(transparent)]
-    Missing(#[from] crate::tools::Missing),
+    Missing(#[from] programs::tools::Missing),
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
     File {

@@ -16,9 +16,9 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::{GroupMod, GroupModCommand};
 use openflow::meter::{MeterMod, MeterModCommand};
 use openflow::text::{parse_flow_mod, parse_group_mod, parse_meter_mod};
+use programs::cpu_share::CpuShare;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu_share::CpuShare;
 use crate::rate::LinkRate;
 pub use replay::{BesidePackets, Replay, ReplayBeside, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;

@@ -1,6 +1,6 @@
 //! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,16 +14,17 @@ use netdev::sys::netns::Namespace;
 use openflow::flow::{FlowMod, FlowStatsRequest};
 use openflow::message::MultipartRequestBody;
 use openflow::{Message, PortNo, Version};
+use programs::cancel::{Cancel, Stopped};
+use programs::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
+use programs::listening::free_ports;
+use programs::process;
 use serde::{Deserialize, Serialize};
 
-use crate::cancel::{Cancel, Stopped};
 use crate::controller::{ControllerPlan, ControllerProgram};
-use crate::cpu_share::{CpuGroup, CpuShare, GroupError, Hierarchy};
 use crate::dut::counters::ask;
 use crate::dut::{Dut, DutCounters, DutPlan, StartedDut, bridge_socket};
 use crate::keys::ChannelKeys;
 use crate::load::{ProcessRole, Watched};
-use crate::process;
 use crate::service::{self, ProgramPaths, Service, ServiceContext};
 use crate::settings::AppKind;
 use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
@@ -305,14 +306,6 @@ fn load(client: &mut SwitchClient, bed: &Testbed, settings: &Settings) -> anyhow
     let watcher = Watcher::start(std::thread::sleep).context("watching for stalls")?;
     let loaded = client.load(bed.flow_mods(given)?)?;
     Ok(Loaded { stall_ms: watcher.longest_ms(), ..loaded })
-}
-
-/// Free TCP ports of the loopback interface. The listeners are closed again: the switch binds the
-/// ports a moment later.
-fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
-    let bind = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let listeners = (0..count).map(bind).collect::<Result<Vec<TcpListener>, _>>()?;
-    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 impl Setup {

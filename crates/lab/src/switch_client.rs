@@ -20,8 +20,7 @@ use openflow::message::{
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::port::{PortConfig, PortFeatures, PortMod, PortStats};
 use openflow::{GroupId, MeterId, PortNo, TableId, Version, Xid};
-
-use crate::cancel::Cancel;
+use programs::cancel::Cancel;
 
 /// Longest time for one answer: a barrier after a million flow entries takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_secs(300);
@@ -136,7 +135,7 @@ fn accept(host: &str, port: u16, cancel: &Cancel) -> Result<TcpStream> {
 /// An interrupted wait ends as every other of the lab.
 fn lab_error(error: ClientError) -> anyhow::Error {
     if matches!(error, ClientError::Cancelled) {
-        crate::cancel::Stopped.into()
+        programs::cancel::Stopped.into()
     } else {
         error.into()
     }
@@ -480,7 +479,7 @@ mod tests {
     use openflow::{Error, TableId, Version};
 
     use super::SwitchClient;
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     const VERSION: Version = Version::V1_3;
 

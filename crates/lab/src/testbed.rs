@@ -25,11 +25,11 @@ use generator::profile::StreamSpec;
 use generator::session::{Session, SessionOptions, Waiting};
 use netdev::Port;
 use openflow::MacAddr;
+use programs::cancel::{Cancel, Stopped};
 use serde::{Deserialize, Serialize};
 
 use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockComparison;
-use crate::cancel::{Cancel, Stopped};
 use crate::hosts::{HOSTS, HostAddress, reflect};
 use crate::load::LinkSample;
 use crate::rate::LinkRate;
@@ -489,7 +489,7 @@ mod tests {
 
     use super::Testbed;
     use super::memory::MemoryTestbed;
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     const INPUT: TrialInput =
         TrialInput { frame_size: 64, rate_pps: 500.0, duration_s: 0.1, grace_s: 30.0 };

@@ -1,10 +1,9 @@
 //! Why a trial yields nothing: below testbeds and methods, which both end with it.
 
 use generator::method::on_ports::PortTrialError;
-
-use crate::cancel::Stopped;
-use crate::process;
-use crate::tools::Missing;
+use programs::cancel::Stopped;
+use programs::process;
+use programs::tools::Missing;
 
 /// Why a measurement yields nothing.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use lab::process::ProcessError;
 use netdev::sys::link::LinkError;
+use programs::process::ProcessError;
 
 /// Why a network is not made, not found or not changed.
 #[derive(Debug, thiserror::Error)]

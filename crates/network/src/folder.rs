@@ -3,19 +3,18 @@
 //! A keeper holds the lock of its folder as long as it lives; the kernel lets go of it whatever
 //! ends the keeper. So a folder whose lock can be had is what a killed keeper has left. Folders are
 //! made and removed under one lock for all, so that nobody takes a new one for an old one. Nothing
-//! is removed here but folders that have such a lock file.
+//! is removed here but folders with the mark of a network.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use programs::scratch::FolderLock;
 
 use crate::error::Error;
 
-const LOCK: &str = "lock";
+const MARK: &str = "network";
 /// Longest name of a network; sockets below the folder have at most 108 bytes of path.
 const NAME_MAX: usize = 32;
 /// So many networks of one name may run.
@@ -27,7 +26,7 @@ pub struct NetworkFolder {
     root: PathBuf,
     path: PathBuf,
     name: String,
-    _lock: File,
+    _lock: FolderLock,
 }
 
 impl NetworkFolder {
@@ -54,11 +53,10 @@ impl NetworkFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(Error::at("making the folder", &path)(error)),
             }
-            let file = open_lock(&path.join(LOCK)).map_err(Error::at("locking", &path))?;
-            flock(&file, FlockOperation::NonBlockingLockExclusive)
-                .map_err(|error| Error::at("locking", &path)(error.into()))?;
+            let lock = FolderLock::take(&path).map_err(Error::at("locking", &path))?;
+            File::create(path.join(MARK)).map_err(Error::at("marking", &path))?;
             let root = root.to_owned();
-            return Ok((Self { root, path, name, _lock: file }, cleaned));
+            return Ok((Self { root, path, name, _lock: lock }, cleaned));
         }
         Err(Error::Description(format!("{SAME_MAX} networks of the name {name:?} run already")))
     }
@@ -119,17 +117,12 @@ fn scan(root: &Path) -> Result<Vec<(String, bool)>, Error> {
     for entry in fs::read_dir(root).map_err(Error::at("reading", root))? {
         let entry = entry.map_err(Error::at("reading", root))?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        let lock = entry.path().join(LOCK);
-        // A folder without a lock file is somebody else's.
-        if check(&name).is_err() || !lock.is_file() {
+        let path = entry.path();
+        // A folder without a mark is somebody else's.
+        if check(&name).is_err() || !path.join(MARK).is_file() {
             continue;
         }
-        let file = open_lock(&lock).map_err(Error::at("opening", &lock))?;
-        let lives = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => false,
-            Err(Errno::WOULDBLOCK) => true,
-            Err(error) => return Err(Error::at("locking", &lock)(error.into())),
-        };
+        let lives = FolderLock::is_taken(&path).map_err(Error::at("locking", &path))?;
         found.push((name, lives));
     }
     found.sort();
@@ -138,16 +131,8 @@ fn scan(root: &Path) -> Result<Vec<(String, bool)>, Error> {
 
 /// The lock for all folders below `root`, held for moments only.
 fn lock_all(root: &Path) -> Result<File, Error> {
-    let path = root.join(".lock");
-    let file = open_lock(&path).map_err(Error::at("opening", &path))?;
-    flock(&file, FlockOperation::LockExclusive)
-        .map_err(|error| Error::at("locking", &path)(error.into()))?;
-    Ok(file)
-}
-
-fn open_lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let locked = File::open(root).and_then(|folder| folder.lock().map(|()| folder));
+    locked.map_err(Error::at("locking", root))
 }
 
 fn check(name: &str) -> Result<(), Error> {
@@ -164,7 +149,7 @@ fn check(name: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOCK, NetworkFolder, clean, living};
+    use super::{MARK, NetworkFolder, clean, living};
 
     #[test]
     fn two_of_one_name_do_not_collide_and_go_when_dropped() {
@@ -186,7 +171,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let left = root.path().join("gone");
         std::fs::create_dir(&left).unwrap();
-        std::fs::write(left.join(LOCK), "").unwrap();
+        std::fs::write(left.join(MARK), "").unwrap();
         std::fs::write(left.join("switch.sock"), "").unwrap();
         let foreign = root.path().join("foreign");
         std::fs::create_dir(&foreign).unwrap();

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lab::cancel::Cancel;
-use lab::process::Process;
 use netdev::sys::link::{Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::netns::Namespace;
 use openflow::DatapathId;
+use programs::cancel::Cancel;
+use programs::process::Process;
 use serde::Serialize;
 
 use crate::error::Error;

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
-use lab::cancel::Cancel;
+use programs::cancel::Cancel;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, sockopt};
 

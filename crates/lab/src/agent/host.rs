@@ -7,13 +7,13 @@ use std::net::IpAddr;
 use std::os::unix::process::ExitStatusExt as _;
 
 use netdev::sys::link::{Macvlan, Rtnl};
+use programs::process::{Process, ProcessError};
+use programs::scratch;
 use tempfile::TempDir;
 
 use super::protocol::{EndHost, OutputPart, ProgramSeen};
 use crate::host_program::HostProgram;
 use crate::hosts::{HOST_DEVICE, NamespaceContext};
-use crate::process::{Process, ProcessError};
-use crate::scratch;
 
 /// A host. Its program goes first; of its device the line is free at once, and not when the kernel
 /// comes to take the namespace down: the next host there has the same address.

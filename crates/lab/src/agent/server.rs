@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use channel::{BlockingStream, Tls};
 use netdev::sys::event::wait;
+use programs::cancel::Cancel;
 
 use super::executor::Executor;
 use super::protocol::{self, AgentHello, AgentRequest, VERSION, Welcome};
 use super::stream::{MessageStream, StreamError, watch_over};
-use crate::cancel::Cancel;
 use crate::facts::{self, Machine};
 
 /// Longest time for a new peer's first request, and for an answer to leave.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use channel::pki::{self, CertificateRequest};
 use channel::{Endpoint, Tls, TlsFiles};
 use generator::profile::{CaptureReplay, CaptureTiming, StreamSpec};
+use programs::cancel::Cancel;
 
 use super::client::{AgentError, AgentLink, TrafficBox};
 use super::executor::Executor;
@@ -17,7 +18,6 @@ use super::protocol::{
     self, AgentAnswer, AgentHello, AgentRequest, EndProgram, EndTask, Traffic, VERSION, Welcome,
 };
 use super::server::Agent;
-use crate::cancel::Cancel;
 
 /// The machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);

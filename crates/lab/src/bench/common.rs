@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
-use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use crate::method::replay::Window;
 use crate::progress::RunProgress;
 

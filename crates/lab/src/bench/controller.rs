@@ -38,13 +38,13 @@ use clap::Args;
 use emulator::{Buffering, FRAME_MIN, HOSTS_MAX, SWITCHES_MAX};
 use netdev::sys::affinity;
 use openflow::Version;
+use programs::cancel::Cancel;
+use programs::tools;
 
 use super::common::{Common, Run};
-use crate::cancel::Cancel;
 use crate::rate;
 use crate::service::ProgramPaths;
 use crate::settings::AppKind;
-use crate::tools;
 use contenders::{Contender, NamedCommand};
 use fleet::FleetPlan;
 use rows::FigureRow;

@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
+use programs::huge_pages;
 
 use super::common::{Common, Run, seconds};
 use super::measure::{Pairs, median};
 use super::outcome::{Outcome, UpperBound, rounded};
 use super::replay::{ReplayPlan, Replayed, of_workload, weir};
 use crate::dut::{self, Dut};
-use crate::huge_pages;
 use crate::method::replay::Window;
 use crate::settings::{CacheSet, Forwarding, IoMode, ReplayDevices, Settings};
 use crate::workload::Workload;

@@ -21,12 +21,12 @@ use generator::session::{Session, SessionOptions, StartOptions};
 use generator::statistics::{SessionStatistics, TxStatistics};
 use netdev::PortSpec;
 use netdev::sys::affinity::allowed_cpus;
+use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
 use super::common::seconds;
 use super::measure::{Pairs, median};
 use super::outcome::rounded;
-use crate::cancel::{Cancel, EXIT_INTERRUPTED};
 use peers::{PeerMode, Peers};
 
 const EXAMPLES: &str = "\
@@ -341,7 +341,7 @@ mod tests {
 
     use super::{Bench, Figure, GeneratorArgs, ROWS};
     use crate::bench::measure::Pairs;
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     #[derive(Parser)]
     struct Line {

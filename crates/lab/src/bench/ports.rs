@@ -18,6 +18,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use netdev::sys::affinity::allowed_cpus;
 use netdev::sys::netns::Namespace;
+use programs::tools;
 
 use super::bar::AbsentRow;
 use super::common::{Common, Run};
@@ -31,7 +32,6 @@ use crate::results::{CellResults, CellState, ScenarioResults};
 use crate::service::ProgramPaths;
 use crate::settings::{Forwarding, Settings};
 use crate::setup::TestbedKind;
-use crate::tools;
 use figure::{Figure, ROWS, RowKind, values_of_repeats};
 use rows::Samples;
 

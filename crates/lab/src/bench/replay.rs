@@ -4,6 +4,7 @@
 //! A switch that could not be measured ends the command with the reason; no figure stands in.
 
 use anyhow::{Context, Result, bail};
+use programs::tools;
 use serde::de::DeserializeOwned;
 
 use super::common::Run;
@@ -18,7 +19,6 @@ use crate::results::{CellResults, CellState, ScenarioResults, TrialRecord};
 use crate::service::ProgramPaths;
 use crate::settings::{Replay, Settings};
 use crate::setup::TestbedKind;
-use crate::tools;
 use crate::workload::Workload;
 
 /// Weir in user space, never asleep.

@@ -10,6 +10,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
+use programs::process::Process;
+use programs::tools::{Missing, Program, Tool};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::campaign::run::Campaign;
@@ -17,12 +19,10 @@ use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut, DutPlan, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Method, MethodContext, Metric, Trial};
-use crate::process::Process;
 use crate::results::Better;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::setup::TestbedKind;
-use crate::tools::{Missing, Program, Tool};
 use crate::trial_error::TrialError;
 
 /// The methods.

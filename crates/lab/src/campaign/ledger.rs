@@ -11,13 +11,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use programs::tools::Program;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::client::BoxFacts;
 use crate::facts::Machine;
 use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
 use crate::setup::TestbedKind;
-use crate::tools::Program;
 
 /// Its name, beside the results.
 pub const NAME: &str = "trials.jsonl";

@@ -13,7 +13,6 @@ use super::ledger::{
 };
 use super::order::groups;
 use super::scenario::{Scenario, ScenarioCell, ScenarioError};
-use crate::cancel::{Budget, Cancel, Stopped};
 use crate::dut::Dut;
 use crate::facts::{Machine, now_utc};
 use crate::progress::RunProgress;
@@ -47,6 +46,7 @@ use conditions::difference;
 use floor::FLOOR_DUT;
 use part::{CampaignPart, controller_of, parts, turns};
 use plan::{BED_COST, Plan, group_cost};
+use programs::cancel::{Budget, Cancel, Stopped};
 use record::{PartRecord, Place, Record};
 use turn::{HeldDut, Round, check_fit};
 

@@ -7,10 +7,10 @@ use netdev::Port;
 use openflow::Version;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
+use programs::cancel::{Cancel, Stopped};
 
 use super::CheckError;
 use super::cases::{Answered, PlayedSwitch};
-use crate::cancel::{Cancel, Stopped};
 use crate::setup::Setup;
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::netns::{Joined, NetnsTestbed};

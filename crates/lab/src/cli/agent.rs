@@ -8,10 +8,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use channel::{Tls, TlsFiles};
 use clap::Args;
+use programs::cancel::Cancel;
 
 use crate::agent::executor::Executor;
 use crate::agent::server::Agent;
-use crate::cancel::Cancel;
 use crate::testbed::wired::WiredTestbed;
 
 const EXAMPLES: &str = "\

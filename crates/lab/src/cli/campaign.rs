@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use programs::cancel::Cancel;
+use programs::scratch::FolderLock;
+use programs::tools;
 
 use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, CampaignError, ScenarioCost, estimate, execute};
 use crate::campaign::scenario::Scenario;
-use crate::cancel::Cancel;
 use crate::dut::{self, Dut};
 use crate::present::{ResultsForm, render};
 use crate::results::{self, Results};
-use crate::scratch::FolderLock;
 use crate::serve::LISTEN;
 use crate::service::ProgramPaths;
-use crate::tools;
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use programs::cancel::Cancel;
+use programs::scratch::FolderLock;
 
 use super::campaign::{SelectionArgs, publish};
 use super::{OutputArgs, PathArgs, interrupted};
 use crate::campaign::run::{CampaignError, CellSpec, cell_specs, gather, measure};
-use crate::cancel::Cancel;
-use crate::scratch::FolderLock;
 use crate::service::ProgramPaths;
 
 const CELLS_EXAMPLES: &str = "\

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use ::cases::Case;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use programs::cancel::Cancel;
+use programs::scratch;
 
 use super::{PathArgs, TestbedArg, testbed_kind};
-use crate::cancel::Cancel;
 use crate::check::cases::{self, CaseFinding, CaseVerdict, PlayPace, obedience, play_all};
 use crate::check::{CheckReport, Finding, SwitchAtPorts, Truth, barrier, probe_features, table};
 use crate::dut::{self, Dut};
 use crate::progress::RunProgress;
-use crate::scratch;
 use crate::settings::Settings;
 use crate::setup::{Setup, SetupParts};
 

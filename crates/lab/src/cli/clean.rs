@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-
-use crate::clean::{clean, clean_groups};
-use crate::cpu_share::Hierarchy;
+use programs::clean::{clean, clean_groups};
+use programs::cpu_share::Hierarchy;
 
 /// Removes the programs, the scratch folders and the control groups of runs that were killed; what
 /// belongs to a run that lives stays.

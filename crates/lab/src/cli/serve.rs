@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use programs::cancel::Cancel;
 
-use crate::cancel::Cancel;
 use crate::serve::{self, LISTEN, LabServer, ServeOptions};
 
 const SERVE_EXAMPLES: &str = "\

@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
+use programs::process::Process;
+use programs::tools::{self, Missing, Program};
+
 use super::{ControllerPlan, ControllerProgram, wait_until_listening};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::tools::{self, Missing, Program};
 
 /// The applications; the file's name is the module's name, which it needs to import itself.
 const SCRIPT: &str = include_str!("osken_app.py");

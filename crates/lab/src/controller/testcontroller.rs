@@ -4,11 +4,12 @@
 
 use std::process::Command;
 
+use programs::process::Process;
+use programs::tools::{Missing, Program, Tool};
+
 use super::{AppKind, ControllerPlan, ControllerProgram, wait_until_listening};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
-use crate::tools::{Missing, Program, Tool};
 
 /// `ovs-testcontroller`.
 pub(super) struct OvsTestcontroller;

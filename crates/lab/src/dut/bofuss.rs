@@ -5,13 +5,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use channel::Endpoint;
+use programs::process::Process;
+use programs::tools::{Missing, Program};
 
 use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
-use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 

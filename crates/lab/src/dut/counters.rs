@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use control::{ControlCommand, ControlLine, ControlRequest};
+use programs::cancel::Cancel;
+use programs::process;
+use programs::tools::Tool;
 use serde_json::Value;
 
 use super::telemetry::PortTelemetry;
-use crate::cancel::Cancel;
-use crate::process;
 use crate::testbed::replay::Counts;
-use crate::tools::Tool;
 
 /// Longest time for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);

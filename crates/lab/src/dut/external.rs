@@ -5,13 +5,13 @@
 //! switch are deleted before those of a cell are loaded.
 
 use channel::Endpoint;
+use programs::tools::{Missing, Program};
 
 use super::inventory::{BoxMode, Inventory};
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::testbed::agents::Wiring;
-use crate::tools::{Missing, Program};
 
 /// The switch of `--inventory`.
 pub(super) struct External;

@@ -14,10 +14,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use channel::{Endpoint, Tls, TlsFiles};
+use programs::tools::Missing;
 use serde::Deserialize;
 
 use crate::testbed::agents::EndPlace;
-use crate::tools::Missing;
 
 /// Deciding party in a switch that the lab does not start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

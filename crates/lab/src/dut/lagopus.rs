@@ -6,15 +6,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use channel::Endpoint;
+use programs::process::Process;
+use programs::tools::{Missing, Program};
 
 use super::{Dut, DutPlan, PortName, StartedDut};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::CONTROLLER_PORT;
 use crate::testbed::netns::CONTROLLER_IP;
-use crate::tools::{Missing, Program};
 
 /// Time after which it is seen to run or to have ended.
 const START_WAIT: Duration = Duration::from_secs(1);
@@ -87,7 +87,7 @@ impl Dut for Lagopus {
         command.arg("-d").arg("-C").arg(&path);
         command.arg("-l").arg(context.dir.join("lagopus.log"));
         let mut process = Process::start("lagopus", command, context.namespace, context.dir)?;
-        context.cancel.sleep(START_WAIT).map_err(crate::process::ProcessError::Stopped)?;
+        context.cancel.sleep(START_WAIT).map_err(programs::process::ProcessError::Stopped)?;
         process.check()?;
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 0);

@@ -1,10 +1,11 @@
 //! The kernel's own bridge: it learns addresses and knows no OpenFlow.
 
+use programs::tools::{Missing, Program};
+
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::netns::Offloads;
-use crate::tools::{Missing, Program};
 
 /// A bridge device in the switch's namespace.
 pub(super) struct LinuxBridge;

@@ -4,12 +4,13 @@
 //! The hosts keep their addresses: each of its devices answers to the Ethernet address that a host
 //! sends to, and each host is a network of its own.
 
+use programs::tools::{Missing, Program};
+
 use super::{Dut, DutPlan, StartedDut};
 use crate::hosts::HOSTS;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::netns::Offloads;
-use crate::tools::{Missing, Program};
 
 /// A router in the switch's namespace.
 pub(super) struct LinuxRouter;

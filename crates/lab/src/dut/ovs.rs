@@ -9,15 +9,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use channel::Endpoint;
+use programs::listening::is_listened_on;
+use programs::process::{self, Process, command_line};
+use programs::tools::{Missing, Program, Tool};
 
 use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
-use crate::controller::is_listened_on;
 use crate::load::ProcessRole;
-use crate::process::{self, Process, command_line};
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
 use crate::testbed::netns::Offloads;
-use crate::tools::{Missing, Program, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 

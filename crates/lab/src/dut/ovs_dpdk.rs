@@ -6,13 +6,14 @@
 
 use std::path::Path;
 
+use programs::huge_pages::{self, HUGE_MB};
+use programs::tools::{Missing, Program, Tool};
+
 use super::ovs::{self, PortWords, add_bridges, cache_settings, start_program};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
-use crate::huge_pages::{self, HUGE_MB};
 use crate::service::{ProgramPaths, ServiceError};
 use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::testbed::Testbed;
-use crate::tools::{Missing, Program, Tool};
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 

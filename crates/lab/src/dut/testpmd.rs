@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use netdev::sys::netns::Namespace;
+use programs::cancel::Cancel;
+use programs::huge_pages::{self, HUGE_MB};
+use programs::process::Process;
+use programs::tools::{Missing, Program, Tool};
 
 use super::telemetry::{PortTelemetry, open_telemetry};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
-use crate::cancel::Cancel;
-use crate::huge_pages::{self, HUGE_MB};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
 use crate::testbed::Testbed;
-use crate::tools::{Missing, Program, Tool};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 

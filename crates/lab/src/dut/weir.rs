@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use channel::Endpoint;
 use control::{ControlCommand, ControlRequest};
+use programs::process::Process;
+use programs::tools::{Missing, Program};
 
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::Testbed;
 use crate::testbed::netns::Offloads;
-use crate::tools::{Missing, Program};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 

@@ -1,11 +1,12 @@
 //! No switch at all: the hosts are joined by one link. What is measured here is the limit of every
 //! switch on this machine, and the floor of the lab's own delays.
 
+use programs::tools::{Missing, Program};
+
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::netns::Joined;
-use crate::tools::{Missing, Program};
 
 /// A link.
 pub(super) struct DirectLink;

@@ -6,8 +6,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use programs::cancel::Cancel;
+
 use super::{MethodContext, TrialError};
-use crate::cancel::Cancel;
 use crate::hosts::HOSTS;
 
 const PORT: u16 = 5202;
@@ -107,7 +108,7 @@ fn receive(mut peer: TcpStream, duration: Duration, cancel: &Cancel) -> std::io:
 #[cfg(test)]
 mod tests {
     use super::transfer;
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
     use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
 

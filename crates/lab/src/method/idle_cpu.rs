@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
+use programs::cancel::Cancel;
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
-use crate::cancel::Cancel;
 use crate::load::ProcessRole;
 use crate::settings::Settings;
 

@@ -9,9 +9,9 @@ use generator::method::TrialInput;
 use netdev::Port;
 use netdev::sys::event::wait;
 use packet::Batch;
+use programs::cancel::Cancel;
 
 use super::{Method, MethodContext, blast, echo};
-use crate::cancel::Cancel;
 use crate::hosts::HOSTS;
 use crate::settings::Settings;
 use crate::testbed::netns::{NetnsShape, NetnsTestbed, port_name};

@@ -18,6 +18,7 @@ use netdev::sys::realtime::run_in_real_time;
 use openflow::PortNo;
 use openflow::action::{Action, MAX_LEN_NO_BUFFER};
 use openflow::message::PacketOut;
+use programs::cancel::Stopped;
 
 use super::pps::{json, received_pps};
 use super::rate::{beyond_cost_s, measure};
@@ -26,7 +27,6 @@ use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
     Values, channel_error, delay, traffic,
 };
-use crate::cancel::Stopped;
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use programs::tools::Tool;
+
 use super::echo::{self, EchoReplies, requests};
 use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::host_program::{ECHO_INTERVAL, HostProgram};
@@ -10,7 +12,6 @@ use crate::load::Load;
 use crate::settings::Settings;
 use crate::stats::{Summary, summarise};
 use crate::testbed::Testbed;
-use crate::tools::Tool;
 
 /// The method.
 pub(super) struct Ping;

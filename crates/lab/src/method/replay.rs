@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use files::proc::ProcFolder;
+use programs::cancel::Cancel;
 use serde_json::json;
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, Values, channel_error};
-use crate::cancel::Cancel;
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
@@ -327,11 +327,11 @@ mod tests {
     use std::time::Instant;
 
     use super::{Window, busiest_difference, thread_times_s};
-    use crate::cancel::Cancel;
     use crate::method::find;
     use crate::settings::{Replay, ReplayDevices, Settings};
     use crate::testbed::Testbed;
     use crate::testbed::replay::{Counts, ReplayTestbed};
+    use programs::cancel::Cancel;
 
     #[test]
     fn who_needs_packets_refuses_a_switch_to_which_none_come() {

@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use programs::cancel::Cancel;
 use serde_json::Value;
 
 use super::replay::Replaying;
-use crate::cancel::Cancel;
 
 /// Count of departures at one moment, in seconds of any clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Point, spans, watch};
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     fn point(at_s: f64, sent: u64) -> Point {
         Point { at_s, sent }

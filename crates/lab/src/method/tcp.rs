@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use programs::tools::Tool;
+
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, blast, iperf3};
 use crate::host_program::Iperf3Payload;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
-use crate::tools::Tool;
 
 /// The method.
 pub(super) struct Tcp;

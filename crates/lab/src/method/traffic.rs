@@ -167,7 +167,7 @@ pub(super) fn exchange(
     while !session.wait(Some(LOOK)) {
         if context.cancel.check().is_err() {
             session.stop(&ports).map_err(session_error)?;
-            return Err(crate::cancel::Stopped.into());
+            return Err(programs::cancel::Stopped.into());
         }
         meanwhile(session, start_ns)?;
     }

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use generator::method::{TrialInput, TrialOutput};
+use programs::tools::{Missing, Tool};
 
 use super::{Better, Method, MethodContext, Metric, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
 use crate::host_program::Iperf3Payload;
 use crate::settings::Settings;
 use crate::testbed::Testbed;
-use crate::tools::{Missing, Tool};
 
 /// By `iperf3`.
 pub(super) struct Iperf3;

@@ -13,12 +13,12 @@ use anyhow::{Context, Result, ensure};
 use netdev::sys::{affinity, event};
 use netdev::{Port, PortError};
 use packet::{Batch, PacketBuf};
+use programs::cancel::Cancel;
+use programs::held::Held;
 use serde_json::json;
 
 use super::replay::{ReplayMethod, Replaying, trial};
 use super::{Metric, Trial, idle_cpu};
-use crate::cancel::Cancel;
-use crate::held::Held;
 use crate::settings::Settings;
 use crate::stats::quantile;
 use crate::workload::made;
@@ -193,7 +193,7 @@ mod tests {
     use packet::Batch;
 
     use super::{SingleFrame, woken};
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     #[test]
     fn a_frame_comes_back_by_a_wire_and_not_from_nowhere() {

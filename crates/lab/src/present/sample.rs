@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use programs::tools::Program;
+
 use crate::facts::Machine;
 use crate::limit::{Limit, Part, RULE};
 use crate::results::Better;
@@ -10,7 +12,6 @@ use crate::results::{
     MetricInfo, Plot, PlotKind, Published, ResultRow, Results, ScenarioResults, TrialRecord,
     UpperLimit,
 };
-use crate::tools::Program;
 
 /// Measurements of each cell of the sample.
 const REPEATS: usize = 5;

@@ -5,15 +5,15 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use programs::cancel::Cancel;
+use programs::scratch::FolderLock;
 use serde_json::Value;
 
 use super::{FOLLOWERS_MAX, LabServer, ServeOptions, start};
 use crate::campaign::fake::{self, Act, TWO_POINTS, play};
 use crate::campaign::ledger::NAME;
 use crate::campaign::run::execute;
-use crate::cancel::Cancel;
 use crate::results::Results;
-use crate::scratch::FolderLock;
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -5,11 +5,11 @@
 //! loopback interface, unshaped. Only Weir's switch has such ports.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use netdev::Port;
+use programs::listening::free_port;
 
 use crate::trial_error::TrialError;
 
@@ -39,12 +39,10 @@ impl MemoryTestbed {
         let open = |number: usize| -> io::Result<Port> {
             netdev::open_text(&wire(number, 'a')).map_err(io::Error::other)
         };
-        // The listener is closed again: the controller binds the port a moment later.
-        let controller_port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         Ok(Self {
             ports: Mutex::new(vec![open(1)?, open(2)?]),
             texts: [wire(1, 'b'), wire(2, 'b')],
-            controller_port,
+            controller_port: free_port()?,
         })
     }
 

@@ -414,7 +414,7 @@ mod tests {
         assert!(Rtnl::open_in(&host).unwrap().link(HOST_DEVICE).is_ok());
         drop(bed);
         // The other end of the pair went with the switch's namespace; that is asynchronous.
-        let gone = crate::cancel::Cancel::default()
+        let gone = programs::cancel::Cancel::default()
             .poll(std::time::Duration::from_secs(20), || {
                 Rtnl::open_in(&host).unwrap().link(HOST_DEVICE).is_err()
             })

@@ -14,8 +14,8 @@ use netdev::sys::netns::Namespace;
 use openflow::PortNo;
 use openflow::flow::FlowMod;
 use openflow::port::PortStats;
+use programs::cancel::Cancel;
 
-use crate::cancel::Cancel;
 use crate::service::ServiceError;
 use crate::settings::{BesidePackets, Replay, ReplayDevices, Settings};
 use crate::stall::Stall;
@@ -413,10 +413,10 @@ mod tests {
     use openflow::port::PortStats;
 
     use super::{Counts, ReplayTestbed, await_steady_rate, ensure_cores, ensure_devices, ports};
-    use crate::cancel::Cancel;
     use crate::settings::{BesidePackets, Replay, ReplayBeside, ReplayDevices, Settings};
     use crate::testbed::PortName;
     use crate::workload::{Entries, Workload};
+    use programs::cancel::Cancel;
 
     #[test]
     fn every_worker_has_a_source_and_a_sink() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use lab::cancel::{Cancel, EXIT_INTERRUPTED};
+use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde_json::json;
 
 use crate::description::NetworkDescription;

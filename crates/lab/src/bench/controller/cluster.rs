@@ -24,17 +24,18 @@ use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::parse_flow_mod;
 use openflow::{Cookie, Message, PortNo};
+use programs::cancel::Cancel;
+use programs::listening::free_port;
+use programs::process::Process;
+use programs::tools::{Missing, Tool};
 
 use super::super::common::Run;
 use super::super::outcome::rounded;
 use super::super::scratch;
 use super::capture;
-use super::contenders::{free_port, pin};
+use super::contenders::pin;
 use super::cpu::{BenchLimit, CpuUse};
 use super::trial::{Measured, TrialFigure};
-use crate::cancel::Cancel;
-use crate::process::Process;
-use crate::tools::{Missing, Tool};
 use emulator::Oddities;
 
 /// Longest time for all but the new masters: programs may start on a loaded machine.

@@ -3,30 +3,27 @@
 //! Each gets a folder and a TCP port of its own on this machine, and may use the cores that it is
 //! given and no others. Dropping one ends its process.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::str::FromStr;
-use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
-use channel::pki::{self, CertificateRequest};
-use channel::{Endpoint, Tls, TlsFiles};
+use channel::{Endpoint, Tls};
 use files::proc::ProcFolder;
 use netdev::sys::affinity;
 use openflow::Version;
+use programs::cancel::Cancel;
+use programs::held::Held;
+use programs::listening::free_port;
+use programs::process::Process;
 
 use super::super::scratch;
-use crate::cancel::Cancel;
 use crate::controller::{self, ControllerPlan, wait_until_listening};
-use crate::held::Held;
+use crate::keys::ChannelKeys;
 use crate::load::ProcessRole;
-use crate::process::Process;
 use crate::service::{ProgramPaths, Service, ServiceContext};
 use crate::settings::AppKind;
-
-/// Longest time until Weir listens.
-const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Open vSwitch's controller, and the most connections that it takes (`MAX_SWITCHES` in its
 /// source); others wait until one of those ends.
@@ -197,7 +194,7 @@ impl Running {
     /// It is not installed, or does not listen in time.
     pub(super) fn start(contender: &Contender, plan: &LaunchPlan<'_>) -> Result<Self> {
         let folder = scratch()?;
-        let port = free_port()?;
+        let port = free_port().context("looking for a port")?;
         let context = ServiceContext {
             namespace: None,
             dir: folder.path(),
@@ -206,10 +203,10 @@ impl Running {
             cancel: plan.cancel,
         };
         let address = Ipv4Addr::LOCALHOST;
-        let wanted = ControllerPlan { context, app: plan.app, address, port, keys: None };
         let is_weir = matches!(contender.kind, ContenderKind::Weir(_));
         ensure!(is_weir || !contender.tls, "{} is started without TLS only", contender.name);
-        let certificates = contender.tls.then(|| make_certificates(folder.path())).transpose()?;
+        let keys = contender.tls.then(|| ChannelKeys::make(folder.path())).transpose()?;
+        let wanted = ControllerPlan { context, app: plan.app, address, port, keys: keys.as_ref() };
         let rest = plan.has_rest.then(free_port).transpose()?;
         let rest = rest.map(|port| format!("{address}:{port}"));
         let has_rest = match &contender.kind {
@@ -232,7 +229,10 @@ impl Running {
         let service = match &contender.kind {
             ContenderKind::Weir(words) => {
                 let app = plan.own_app.unwrap_or(plan.app.name());
-                start_weir(&wanted, app, rest.as_deref(), words, certificates.is_some())?
+                let rest = rest.iter().flat_map(|rest| ["--rest", rest]);
+                let protocols = ["--protocols", plan.version.name()];
+                let words = rest.chain(protocols).chain(words.iter().map(String::as_str));
+                controller::start_weir(&wanted, app, &words.collect::<Vec<_>>())?
             }
             ContenderKind::WeirPython => start_python(&wanted)?,
             ContenderKind::Known(name) => {
@@ -248,8 +248,8 @@ impl Running {
         let endpoint =
             if contender.tls { Endpoint::Ssl { host, port } } else { Endpoint::Tcp { host, port } };
         let name = contender.name.clone();
-        let running =
-            Self { name, endpoint, tls: certificates, pid, rest, service, _folder: folder };
+        let tls = keys.map(|keys| Tls::load(keys.switch, false)).transpose()?;
+        let running = Self { name, endpoint, tls, pid, rest, service, _folder: folder };
         pin(running.pid, &plan.cores)?;
         Ok(running)
     }
@@ -283,69 +283,6 @@ pub(super) fn pin(pid: u32, cores: &[usize]) -> Result<()> {
         emulator::prefer(Some(tid));
     }
     Ok(())
-}
-
-/// A TCP port of this machine without a listener; the caller binds it a moment later.
-///
-/// # Errors
-/// There is none.
-pub(super) fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a port")?;
-    Ok(listener.local_addr().context("looking for a port")?.port())
-}
-
-/// Makes a certificate authority, a certificate for the controller and one for the switches, who
-/// share it; the switches' side of TLS.
-fn make_certificates(folder: &Path) -> Result<Tls> {
-    let now = SystemTime::now();
-    pki::init(folder, now).context("making a certificate authority")?;
-    for name in ["controller", "switch"] {
-        let request = CertificateRequest { name: name.to_owned(), hosts: Vec::new(), days: 2 };
-        pki::issue(folder, &request, now).context("making a certificate")?;
-    }
-    Tls::load(files_of(folder, "switch"), false).context("certificates that were just made")
-}
-
-fn files_of(folder: &Path, name: &str) -> TlsFiles {
-    TlsFiles {
-        private_key: folder.join(format!("{name}-privkey.pem")),
-        certificate: folder.join(format!("{name}-cert.pem")),
-        ca_cert: folder.join("cacert.pem"),
-    }
-}
-
-fn start_weir(
-    plan: &ControllerPlan<'_>,
-    app: &str,
-    rest: Option<&str>,
-    words: &[String],
-    is_tls: bool,
-) -> Result<Service> {
-    let context = &plan.context;
-    let mut command = Command::new(&context.paths.weir);
-    command.args(["controller", app]);
-    if let Some(rest) = rest {
-        command.args(["--rest", rest]);
-    }
-    command.args(["--protocols", context.version.name()]).args(words);
-    let scheme = if is_tls { "ssl" } else { "tcp" };
-    command.arg("--listen").arg(format!("{scheme}:{}:{}", plan.address, plan.port));
-    if is_tls {
-        let TlsFiles { private_key, certificate, ca_cert } = files_of(context.dir, "controller");
-        let files: [(&str, PathBuf); 3] = [
-            ("--private-key", private_key),
-            ("--certificate", certificate),
-            ("--ca-cert", ca_cert),
-        ];
-        for (option, file) in files {
-            command.arg(option).arg(file);
-        }
-    }
-    let mut process = Process::start("weir-controller", command, None, context.dir)?;
-    process.wait_for_text("listening on", START_LIMIT, context.cancel)?;
-    let mut service = Service::new();
-    service.add(process, Some(ProcessRole::Controller), 0);
-    Ok(service)
 }
 
 /// The interpreter that `weir run` takes.

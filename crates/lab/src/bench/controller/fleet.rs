@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use channel::{Endpoint, Tls};
 use openflow::{MessageKind, Version};
+use programs::cancel::Cancel;
 use tokio::sync::watch;
 
 use super::cpu::{CpuReading, CpuUse};
-use crate::cancel::Cancel;
 use emulator::{AnswerLayout, Buffering, PacketIns};
 use emulator::{EmulationPlan, Pace, Phase};
 use emulator::{Progress, Tally};

@@ -14,15 +14,16 @@ use channel::Endpoint;
 use client::{Client, ClientSettings};
 use netdev::sys::affinity;
 use openflow::flow::FlowStatsRequest;
+use programs::listening::free_port;
+use programs::process::Process;
 use serde::Deserialize;
 
 use super::super::common::Run;
 use super::super::outcome::rounded;
 use super::super::scratch;
-use super::contenders::{free_port, pin};
+use super::contenders::pin;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::trial::{Measured, TrialFigure};
-use crate::process::Process;
 use emulator::Oddities;
 
 /// Longest time for programs to start, and for entries to be loaded.

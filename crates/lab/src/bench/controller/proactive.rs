@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use netdev::sys::affinity;
+use programs::cancel::Cancel;
 use serde_json::json;
 
 use super::cpu::{CpuReading, CpuUse};
@@ -18,7 +19,6 @@ use super::http::HttpClient;
 use super::ring_topology::RingTopology;
 use super::topology::rest_of;
 use super::trial::{Measured, TrialPlan, figure, percentiles};
-use crate::cancel::Cancel;
 use emulator::THREAD_NAME;
 use emulator::{Oddities, Times};
 

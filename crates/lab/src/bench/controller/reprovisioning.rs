@@ -19,6 +19,8 @@ use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::port::{PortConfig, PortFeatures, PortMod};
 use openflow::text::parse_flow_mod;
 use openflow::{Message, PortNo};
+use programs::cancel::Cancel;
+use programs::process::Process;
 
 use super::super::scratch;
 use super::capture;
@@ -26,8 +28,6 @@ use super::contenders::pin;
 use super::cpu::{CpuReading, CpuUse};
 use super::fleet::FleetPlan;
 use super::trial::{Measured, figure, of_silence};
-use crate::cancel::Cancel;
-use crate::process::Process;
 use emulator::Oddities;
 
 /// Frames a second of each host.

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use openflow::Version;
+use programs::cancel::Cancel;
 
 use super::fleet::{Fleet, FleetPlan};
 use super::measure;
 use super::mock::{Behaviour, Mock};
 use super::trial::{Measured, Mode, TrialPlan};
-use crate::cancel::Cancel;
 use emulator::Buffering;
 use emulator::FRAME_MIN;
 

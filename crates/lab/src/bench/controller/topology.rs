@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use programs::cancel::Cancel;
 use serde_json::Value;
 
 use super::cpu::{CpuReading, CpuUse};
@@ -17,7 +18,6 @@ use super::fleet::FleetPlan;
 use super::http::HttpClient;
 use super::ring_topology::{RingLink, RingTopology};
 use super::trial::{Measured, figure, of_silence};
-use crate::cancel::Cancel;
 use emulator::Oddities;
 
 /// Between two questions, besides what the answer takes.

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
+use programs::cancel::Cancel;
 
 use super::super::outcome::rounded;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;
-use crate::cancel::Cancel;
 use emulator::Pace;
 use emulator::{Oddities, Tally, Times};
 

@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netdev::sys::affinity::allowed_cpus;
+use programs::cancel::Cancel;
+use programs::held::Held;
+use programs::process::Process;
+use programs::tools::Tool;
 use tempfile::TempDir;
 
 use super::super::measure::Pairs;
 use super::super::scratch;
-use crate::cancel::Cancel;
 use crate::dut::telemetry::PortTelemetry;
 use crate::dut::testpmd::start_sender;
-use crate::held::Held;
 use crate::method::replay::{ForwardingSample, RUN_IN, Window};
-use crate::process::Process;
 use crate::testbed::replay::await_steady_rate;
-use crate::tools::Tool;
 
 /// Longest time until its rate is steady.
 const STEADY_LIMIT: Duration = Duration::from_secs(20);

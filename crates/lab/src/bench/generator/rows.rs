@@ -222,7 +222,7 @@ impl Bench {
 mod tests {
     use super::super::tests::{args, bench};
     use super::super::{Bench, MeasureRow};
-    use crate::cancel::Cancel;
+    use programs::cancel::Cancel;
 
     #[test]
     fn every_row_is_measured() {

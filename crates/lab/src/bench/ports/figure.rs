@@ -3,9 +3,10 @@
 //! A row's figures come from one scenario, at points of its axes; a figure is made of a trial's
 //! values and of nothing else.
 
+use programs::tools::Tool;
+
 use crate::results::{CellResults, TrialRecord};
 use crate::stall;
-use crate::tools::Tool;
 
 /// A figure of a row, its unit, and whether it is held against that of others.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use programs::tools::Program;
+
 use super::record::{CellFindings, Floors, Record};
 use super::{Campaign, CampaignPart, FLOOR_DUT, controller_of};
 use crate::agent::clock::ClockRecord;
@@ -18,7 +20,6 @@ use crate::results::{
 };
 use crate::setup::TestbedKind;
 use crate::stats::summarise;
-use crate::tools::Program;
 
 /// Value of a metric from one start of a switch.
 struct StartSample {

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use programs::cancel::Cancel;
+use programs::tools::Program;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -18,13 +20,11 @@ use super::{
 };
 use crate::campaign::ledger::Entry;
 use crate::campaign::scenario::Scenario;
-use crate::cancel::Cancel;
 use crate::dut;
 use crate::facts::{Machine, now_utc};
 use crate::results::{CellState, Coordinates, FORMAT};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
-use crate::tools::Program;
 
 /// Task of one command: the points that one start of a switch serves, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use programs::cancel::Stopped;
+
 use super::part::CampaignPart;
 use super::trial::NoTrial;
 use super::{CampaignError, Run};
 use crate::campaign::ledger::LedgerLine;
-use crate::cancel::Stopped;
 use crate::dut;
 use crate::method::Method;
 use crate::settings::{Forwarding, Settings};

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use programs::scratch::FolderLock;
 use serde::Serialize;
 
 use super::assemble::{self, Provenance};
@@ -20,7 +21,6 @@ use crate::campaign::ledger::{
 };
 use crate::dut;
 use crate::results::{PartEnd, Results};
-use crate::scratch::FolderLock;
 use crate::service::ProgramPaths;
 
 /// A run that writes nothing for so long, and for three times as long as its step takes, is silent.

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use programs::tools::Program;
+
 use super::assemble::{self, Provenance};
 use super::cells::{CellLine, CellPart};
 use super::record::{CellFindings, Record};
@@ -16,7 +18,6 @@ use crate::facts::Machine;
 use crate::method;
 use crate::results::{CellState, Coordinates, Results};
 use crate::service::ProgramPaths;
-use crate::tools::Program;
 
 /// Cells without results that are named in the notes, at most.
 const MISSING_MAX: usize = 20;

@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use programs::cancel::Cancel;
+use programs::scratch::FolderLock;
+
 use super::{
     Campaign, CampaignError, Follower, Outside, Run, cell_specs, execute_with, gather, measure,
     parts,
@@ -16,10 +19,8 @@ use crate::campaign::fake::{
 };
 use crate::campaign::ledger::{Ledger, LedgerError, NAME};
 use crate::campaign::run::follow::CampaignState;
-use crate::cancel::Cancel;
 use crate::facts::Machine;
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
-use crate::scratch::FolderLock;
 use crate::service::ProgramPaths;
 
 fn resumed(text: &str, folder: &Path) -> Campaign {
@@ -393,7 +394,7 @@ fn the_programs_of_a_controller_and_of_a_method_are_named() {
     let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
     assert!(names.contains(&"weir"), "the controller: {names:?}");
     assert!(!names.iter().any(|name| name.starts_with("iperf")), "{names:?}");
-    let is_here = crate::tools::Tool::Ping.find().is_ok();
+    let is_here = programs::tools::Tool::Ping.find().is_ok();
     assert_eq!(names.contains(&"ping"), is_here, "{names:?}");
 }
 

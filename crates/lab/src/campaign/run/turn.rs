@@ -6,6 +6,10 @@
 
 use std::time::Duration;
 
+use programs::cancel::Stopped;
+use programs::held::Held;
+use programs::scratch;
+
 use super::part::{CampaignPart, controller_of};
 use super::plan::{group_cost, start_cost};
 use super::record::{NOT_SUPPORTED, Place, START};
@@ -14,12 +18,9 @@ use super::{Campaign, CampaignError, Run};
 use crate::campaign::ledger::LedgerLine;
 use crate::campaign::order::Group;
 use crate::campaign::scenario::ScenarioCell;
-use crate::cancel::Stopped;
 use crate::dut::Dut;
-use crate::held::Held;
 use crate::method::{Method, MethodContext, Trial};
 use crate::results::{CellState, Coordinates, TrialRecord};
-use crate::scratch;
 use crate::settings::{ChannelTransport, Settings};
 use crate::setup::{Setup, SetupError, SetupParts, TestbedKind, explain};
 use crate::stall::Stall;
@@ -293,7 +294,7 @@ impl Run<'_> {
             let what = "has no in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
-        let missing = |missing: crate::tools::Missing| CellState::Missing(missing.to_string());
+        let missing = |missing: programs::tools::Missing| CellState::Missing(missing.to_string());
         if !self.installed.contains(dut.name()) {
             dut.programs(&self.campaign.paths).map_err(missing)?;
             self.installed.insert(dut.name());

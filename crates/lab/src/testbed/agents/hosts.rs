@@ -10,6 +10,8 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use generator::method::on_ports::PortTrialError;
+use programs::cancel::Cancel;
+use programs::process::{Output, Process, ProcessError, tail_of};
 
 use super::super::netns::NetnsTestbed;
 use super::super::{NO_HOSTS, Testbed, traffic_error};
@@ -17,10 +19,8 @@ use super::AgentsTestbed;
 use crate::agent::protocol::{
     AgentAnswer, AgentRequest, EndHost, EndTask, OutputPart, ProgramSeen,
 };
-use crate::cancel::Cancel;
 use crate::host_program::HostProgram;
 use crate::hosts::host_address;
-use crate::process::{Output, Process, ProcessError, tail_of};
 use crate::trial_error::TrialError;
 
 /// Why a program does not run on a box.
@@ -302,8 +302,8 @@ mod tests {
 
     use super::fetch;
     use crate::agent::protocol::{AgentAnswer, OutputPart, encode};
-    use crate::cancel::Cancel;
-    use crate::process::{OUTPUT_PART, Process};
+    use programs::cancel::Cancel;
+    use programs::process::{OUTPUT_PART, Process};
 
     /// Runs a script to its end.
     fn ended(script: &str, dir: &std::path::Path) -> Process {

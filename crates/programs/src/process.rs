@@ -30,7 +30,7 @@ const TAIL_LINES: usize = 12;
 
 /// Bytes of a part of an output, at most: a message of the agents' protocol has room for it, also
 /// where JSON has six bytes for each.
-pub(crate) const OUTPUT_PART: usize = 1 << 17;
+pub const OUTPUT_PART: usize = 1 << 17;
 
 /// Errors of a program.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,7 @@ pub fn live() -> Vec<u32> {
 }
 
 /// The last lines of an output, as many as an error quotes.
-pub(crate) fn tail_of(text: &str) -> String {
+pub fn tail_of(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
 }
@@ -184,7 +184,7 @@ impl Process {
     ///
     /// # Errors
     /// [`ProcessError::System`].
-    pub(crate) fn output_len(&self) -> Result<u64, ProcessError> {
+    pub fn output_len(&self) -> Result<u64, ProcessError> {
         let metadata = std::fs::metadata(&self.log);
         metadata.map(|of| of.len()).map_err(|source| self.refused(source))
     }
@@ -194,7 +194,7 @@ impl Process {
     ///
     /// # Errors
     /// [`ProcessError::System`].
-    pub(crate) fn output_from(&self, from: u64) -> Result<(String, u64), ProcessError> {
+    pub fn output_from(&self, from: u64) -> Result<(String, u64), ProcessError> {
         let read = || -> io::Result<Vec<u8>> {
             let mut log = File::open(&self.log)?;
             log.seek(SeekFrom::Start(from))?;

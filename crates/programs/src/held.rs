@@ -14,14 +14,14 @@ fn signal(pid: u32, signal: Signal) -> Result<()> {
 
 /// Holds a forwarder still until this value goes.
 #[derive(Debug)]
-pub(crate) struct Held(u32);
+pub struct Held(u32);
 
 impl Held {
     /// Stops the process.
     ///
     /// # Errors
     /// It has ended.
-    pub(crate) fn hold(pid: u32) -> Result<Self> {
+    pub fn hold(pid: u32) -> Result<Self> {
         signal(pid, Signal::STOP)?;
         Ok(Self(pid))
     }

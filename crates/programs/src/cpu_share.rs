@@ -194,7 +194,7 @@ fn next_name() -> io::Result<String> {
 }
 
 /// The processes of a group.
-pub(crate) fn pids(folder: &Path) -> Vec<u32> {
+pub fn pids(folder: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
@@ -203,7 +203,7 @@ pub(crate) fn pids(folder: &Path) -> Vec<u32> {
 ///
 /// # Errors
 /// Some have not ended within seconds.
-pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+pub fn remove(folder: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {
         match std::fs::remove_dir(folder) {

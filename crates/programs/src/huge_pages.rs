@@ -6,13 +6,13 @@ use files::proc;
 use crate::tools::Missing;
 
 /// Megabytes that one forwarder takes.
-pub(crate) const HUGE_MB: u64 = 512;
+pub const HUGE_MB: u64 = 512;
 
 /// Whether there are enough for that many forwarders.
 ///
 /// # Errors
 /// The remedy.
-pub(crate) fn check(forwarders: u64) -> Result<(), Missing> {
+pub fn check(forwarders: u64) -> Result<(), Missing> {
     let meminfo = proc::machine("meminfo")
         .map_err(|error| Missing(format!("cannot read /proc/meminfo: {error}")))?;
     enough(&meminfo, forwarders * HUGE_MB)
