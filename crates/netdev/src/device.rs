@@ -139,6 +139,7 @@ impl KernelDevice {
             exists,
             receives: true,
             has_line_rate: true,
+            peer: None,
             notes: notes.to_vec(),
         }
     }

@@ -42,6 +42,10 @@ pub struct PortInfo {
     /// 10 Mbit/s, and limits none.
     #[serde(skip)]
     pub has_line_rate: bool,
+    /// The Ethernet address of a veth's far end, where the kernel tier may hand frames straight to
+    /// it.
+    #[serde(skip)]
+    pub peer: Option<[u8; 6]>,
     /// Remarks for the user, for example offloads that the port switched off.
     pub notes: Vec<String>,
 }
@@ -62,6 +66,7 @@ impl PortInfo {
             exists: true,
             receives: true,
             has_line_rate: false,
+            peer: None,
             notes: Vec::new(),
         }
     }

@@ -28,4 +28,5 @@ pub mod spawn;
 pub(crate) mod tun;
 pub mod udp;
 mod unshare;
+pub(crate) mod veth_peer;
 pub mod watch;

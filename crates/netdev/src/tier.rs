@@ -35,10 +35,10 @@ pub use self::programs::TierPrograms;
 
 use self::layout::{
     CELL_BYTES, CELL_LEN, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
-    ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT,
-    ENTRY_TOKEN, KEY_LEN, RUNS_HANDED_OVER, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT, SLOT_UNTIL,
-    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, UNSENT_BYTES, UNSENT_LEN,
-    UNSENT_PACKETS, state_len,
+    ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_PEER,
+    ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, RUNS_HANDED_OVER, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT,
+    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, STRAIGHT, UNSENT_BYTES,
+    UNSENT_LEN, UNSENT_PACKETS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -272,6 +272,11 @@ impl KernelTier {
         for (nth, port) in outputs.iter().enumerate() {
             put(ENTRY_OUTPUT + 4 * nth, &port.index().to_ne_bytes());
         }
+        if let [only] = outputs
+            && let Some(peer) = only.peer.address()
+        {
+            put(ENTRY_PEER, &straight_to(peer).to_ne_bytes());
+        }
         self.leaving.remove(key);
         self.take_leaving();
         // The map gives the memory of removed entries to new ones while programs may read it.
@@ -395,6 +400,12 @@ impl KernelTier {
             }
         })
     }
+}
+
+/// The destination of frames as the program reads it, and the bit that says that they go straight.
+fn straight_to([a, b, c, d, e, f]: [u8; 6]) -> u64 {
+    let (low, high) = (u32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]));
+    u64::from(low) | u64::from(high) << 32 | 1 << STRAIGHT
 }
 
 /// The number of processors that there may ever be.

@@ -2,16 +2,32 @@
 //!
 //! It knows nothing of the tier: a port has one whether or not a tier ever uses it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::device::KernelDevice;
+
+/// The far end of a port's veth, to which the tier may hand frames straight, as last looked at.
+#[derive(Debug, Default)]
+pub(crate) struct TierPeer(Mutex<Option<[u8; 6]>>);
+
+impl TierPeer {
+    pub(crate) fn set(&self, address: Option<[u8; 6]>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
+
+    /// Its Ethernet address; none where frames go by way of the device.
+    pub(crate) fn address(&self) -> Option<[u8; 6]> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The kernel device of a port, as the tier sends by it and counts for it.
 #[derive(Debug, Clone)]
 pub struct TierPort {
     pub(crate) device: Arc<KernelDevice>,
     pub(crate) counters: Arc<PortQueueCounters>,
+    pub(crate) peer: Arc<TierPeer>,
     /// Whether super-frames may come whole.
     pub(crate) gso: bool,
 }

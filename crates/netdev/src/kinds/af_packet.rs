@@ -25,7 +25,7 @@ use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{RxRing, RxRingDrops, TxSocket};
-use crate::tier_port::TierPort;
+use crate::tier_port::{TierPeer, TierPort};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -43,6 +43,11 @@ pub const ROW: KindRow = KindRow {
             "send past the device's queueing discipline, no super-frames then",
         ),
         option("gso", "true|false", "take and send super-frames whole"),
+        option(
+            "peer",
+            "true|false",
+            "hand frames of the kernel tier straight to the far end of a veth",
+        ),
         option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
@@ -58,6 +63,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     if gso && bypass {
         return Err(spec.bad_value("gso", "false beside qdisc_bypass=true").into());
     }
+    let is_peer_wanted = spec.flag("peer", true)?;
     let name = spec.name();
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
@@ -74,6 +80,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         device: Arc::clone(&device),
         drops: Drops::Rings(rings.iter().map(RxRing::drops).collect()),
         counters: counters.clone(),
+        peer: is_peer_wanted.then(Arc::default),
         gso,
     };
     let queue = |(ring, counters): (RxRing, Arc<PortQueueCounters>)| {
@@ -211,11 +218,27 @@ struct AfPacketDevice {
     /// Those of each queue; of a port in the kernel tier, which has one, the tier's too.
     counters: Vec<Arc<PortQueueCounters>>,
     notes: Vec<String>,
+    /// The far end of a veth; none where the tier is to use the device whatever its far end is.
+    peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.
     gso: bool,
 }
 
 impl AfPacketDevice {
+    /// The far end of a veth, where the tier may hand frames straight to it from now on.
+    fn look_at_peer(&self, link_up: bool) -> Option<[u8; 6]> {
+        let peer = self.peer.as_ref()?;
+        let look = || Rtnl::open()?.veth_peer(self.device.index());
+        let found = if link_up { look() } else { Ok(None) };
+        // Where the kernel gives no answer, frames go by way of the device.
+        let found = found.inspect_err(|error| {
+            tracing::debug!(device = %self.device.name(), %error, "no look at the far end");
+        });
+        let address = found.unwrap_or_default();
+        peer.set(address);
+        address
+    }
+
     /// The counters of the first queue, and of what passes in the kernel.
     fn first(&self) -> Option<&Arc<PortQueueCounters>> {
         self.counters.first()
@@ -224,7 +247,8 @@ impl AfPacketDevice {
 
 impl PortDevice for AfPacketDevice {
     fn info(&mut self) -> PortInfo {
-        self.device.info(&self.notes)
+        let info = self.device.info(&self.notes);
+        PortInfo { peer: self.look_at_peer(info.link_up), ..info }
     }
 
     fn link_notification(&self) -> LinkNotification {
@@ -243,7 +267,8 @@ impl PortDevice for AfPacketDevice {
 
     fn tier_port(&self) -> Option<TierPort> {
         let (device, counters) = (Arc::clone(&self.device), Arc::clone(self.first()?));
-        Some(TierPort { device, counters, gso: self.gso })
+        let peer = self.peer.clone().unwrap_or_default();
+        Some(TierPort { device, counters, peer, gso: self.gso })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {

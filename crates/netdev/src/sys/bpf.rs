@@ -19,6 +19,7 @@ const PROG_LOAD: c_long = 5;
 const PROG_TEST_RUN: c_long = 10;
 #[cfg(test)]
 const OBJ_GET_INFO_BY_FD: c_long = 15;
+const PROG_QUERY: c_long = 16;
 const LINK_CREATE: c_long = 28;
 
 const MAP_TYPE_HASH: u32 = 1;
@@ -210,6 +211,19 @@ impl Program {
     }
 }
 
+/// Whether there are programs at this TCX hook of the device of this number.
+pub(crate) fn has_programs(device: u32, hook: Hook) -> io::Result<bool> {
+    let mut attr = Attr::default();
+    attr.word(0, device);
+    attr.word(4, hook as u32);
+    match attr.call(PROG_QUERY) {
+        Ok(_) => Ok(attr.read(24) > 0),
+        // There never was one.
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// A kernel of this release has no TCX.
 fn without_tcx(release: &str) -> io::Error {
     let text = format!(
@@ -237,7 +251,6 @@ impl Attr {
         self.bytes(at, &value.to_ne_bytes());
     }
 
-    #[cfg(test)]
     fn read(&self, at: usize) -> u32 {
         let mut word = [0; 4];
         word.copy_from_slice(&self.0[at..at + 4]);

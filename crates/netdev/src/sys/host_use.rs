@@ -12,20 +12,19 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::link::{
-    IFLA_ADDRESS, IFLA_LINK, IFLA_MASTER, LinkError, Rtnl, ifinfomsg, info_kind, refused,
+    IFINFOMSG_LEN, IFLA_ADDRESS, IFLA_LINK, IFLA_LINK_NETNSID, IFLA_MASTER, LinkError, Rtnl,
+    ifinfomsg, info_kind, refused,
 };
 use super::netlink::{NetlinkMessage, NetlinkRequest, read_text, read_u32};
 
 const IFLA_IFNAME: u16 = 3;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const IFLA_LINK_NETNSID: u16 = 37;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 const NTF_SELF: u8 = 0x02;
 const IFADDRMSG_LEN: usize = 8;
-const IFINFOMSG_LEN: usize = 16;
 const NDMSG_LEN: usize = 12;
 
 /// Kinds of devices that receive by way of another, which they name as their link.

@@ -25,6 +25,7 @@ const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
+pub(super) const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
@@ -43,7 +44,7 @@ const IFF_RUNNING: u32 = 0x40;
 /// `linux/if_link.h`.
 const IFLA_MACVLAN_MODE: u16 = 1;
 const MACVLAN_MODE_PRIVATE: u32 = 1;
-const IFINFOMSG_LEN: usize = 16;
+pub(super) const IFINFOMSG_LEN: usize = 16;
 
 /// A request that the kernel refused, with what was asked.
 #[derive(Debug, thiserror::Error)]

@@ -19,6 +19,7 @@ const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
 const TC_H_ROOT: u32 = 0xffff_ffff;
+const TC_H_INGRESS: u32 = 0xffff_fff1;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 const TCMSG_LEN: usize = 20;
 /// Handle `8001:`, the major number that we give our own qdiscs.
@@ -151,14 +152,23 @@ impl Rtnl {
     /// The root qdisc of the device of a number, with its counters; none where there is none to
     /// speak of.
     pub(crate) fn root_qdisc_at(&self, index: u32) -> Option<Qdisc> {
+        self.qdisc_at(index, TC_H_ROOT)
+    }
+
+    /// The same of that which filters hang on: `ingress` or `clsact`.
+    pub(super) fn ingress_qdisc_at(&self, index: u32) -> Option<Qdisc> {
+        self.qdisc_at(index, TC_H_INGRESS)
+    }
+
+    fn qdisc_at(&self, index: u32, parent: u32) -> Option<Qdisc> {
         // Without the flag the answer goes to those only who hear of all changes.
-        let header = tcmsg(index, 0, TC_H_ROOT);
+        let header = tcmsg(index, 0, parent);
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, NLM_F_ECHO, &header);
         self.socket.get(request).ok().as_ref().and_then(qdisc_of)
     }
 }
 
-fn tcmsg(index: u32, handle: u32, parent: u32) -> [u8; TCMSG_LEN] {
+pub(super) fn tcmsg(index: u32, handle: u32, parent: u32) -> [u8; TCMSG_LEN] {
     let mut header = [0; TCMSG_LEN];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&handle.to_ne_bytes());

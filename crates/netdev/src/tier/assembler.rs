@@ -79,7 +79,9 @@ pub(super) enum Helper {
     Redirect = 23,
     SkbLoadBytes = 26,
     ChecksumDifference = 28,
+    SkbChangeType = 32,
     SkbChangeTail = 38,
+    RedirectPeer = 155,
 }
 
 /// A place that jumps go to.

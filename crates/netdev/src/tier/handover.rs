@@ -141,7 +141,7 @@ impl Handover {
     /// where the port may have them and [`RxQueue::keep_offloads`] asks for it.
     fn open(
         tier: &TierPrograms,
-        TierPort { device, counters, gso }: &TierPort,
+        TierPort { device, counters, gso, .. }: &TierPort,
     ) -> Result<(Self, HandoverDrops), PortError> {
         let what = format!("the kernel tier at {}", device.name());
         let failed = |source| PortError::from_io(what.clone(), FIX, source);

@@ -39,7 +39,13 @@ pub(super) const ENTRY_LEN_MAX: usize = 16;
 pub(super) const ENTRY_TOKEN: usize = 24;
 /// The outputs: numbers of devices.
 pub(super) const ENTRY_OUTPUT: usize = 32;
-pub(super) const ENTRY_LEN: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
+/// The destination of frames that go straight to the far end of the only output, with
+/// [`STRAIGHT`]; zero for none.
+pub(super) const ENTRY_PEER: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
+pub(super) const ENTRY_LEN: usize = ENTRY_PEER + 8;
+
+/// The bit of a destination that no address has.
+pub(super) const STRAIGHT: u32 = 48;
 
 /// A slot: the token of the entry that holds, zero for none.
 pub(super) const SLOT_TOKEN: usize = 0;

@@ -15,10 +15,10 @@ use super::assembler::{
 };
 use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
-    ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN,
-    OUTPUTS_MAX, RUNS_HANDED_OVER, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE,
-    SLOT_TTL_AT, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS,
-    TAG_POP, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS,
+    ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_PEER, ENTRY_SLOT,
+    ENTRY_TOKEN, OUTPUTS_MAX, RUNS_HANDED_OVER, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN,
+    SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION,
+    STATE_MASKS, STATE_RUNS, STRAIGHT, TAG_POP, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS,
 };
 use super::{rewrite, skb};
 
@@ -30,6 +30,9 @@ const SHORTEST_GSO: usize = 64;
 
 /// The return value of a TCX program for a frame that ends here.
 const DROP: i32 = 2;
+
+/// The type of a frame that is for the host.
+const PACKET_HOST: i32 = 0;
 
 /// Flag of a redirection: the frame comes to the device as if it had arrived there.
 const TO_INGRESS: i32 = 1;
@@ -644,14 +647,51 @@ impl Builder {
             }
         }
         for (nth, last) in lasts.into_iter().enumerate().rev() {
-            let code = &mut self.code;
-            code.place(last);
-            code.load(Size::Word, R1, R7, offset(ENTRY_OUTPUT + 4 * nth));
-            code.alu(Alu::Mov, R2, 0);
-            code.call(Helper::Redirect);
-            code.alu_reg(Alu::Mov, R8, R0);
-            code.jump(self.labels.leave);
+            self.code.place(last);
+            if nth == 0 {
+                self.hand_to_peer();
+            }
+            self.redirect(Helper::Redirect, nth);
         }
+    }
+
+    fn redirect(&mut self, by: Helper, nth: usize) {
+        let code = &mut self.code;
+        code.load(Size::Word, R1, R7, offset(ENTRY_OUTPUT + 4 * nth));
+        code.alu(Alu::Mov, R2, 0);
+        code.call(by);
+        code.alu_reg(Alu::Mov, R8, R0);
+        code.jump(self.labels.leave);
+    }
+
+    /// Hands a frame for the far end of its only output straight to it, where the entry has it so:
+    /// not by way of the output and of its processor's queue. What comes there is a frame for the
+    /// host, whatever its destination is; so others go on here. Before Linux 6.16 the frame keeps
+    /// the type that it has here.
+    fn hand_to_peer(&mut self) {
+        let code = &mut self.code;
+        let plain = code.label();
+        code.load(Size::Double, R2, R7, offset(ENTRY_PEER));
+        code.jump_if(R2, Cmp::Eq, 0, plain);
+        code.load(Size::Word, R3, R6, skb::DATA);
+        code.load(Size::Word, R4, R6, skb::DATA_END);
+        code.alu_reg(Alu::Mov, R1, R3);
+        code.alu(Alu::Add, R1, number(ethernet::HEADER_LEN));
+        code.jump_if_reg(R1, Cmp::Gt, R4, plain);
+        code.load(Size::Word, R1, R3, 0);
+        code.load(Size::Half, R4, R3, 4);
+        code.alu(Alu::Lsh, R4, 32);
+        code.alu_reg(Alu::Or, R1, R4);
+        code.alu(Alu::Mov, R4, 1);
+        code.alu(Alu::Lsh, R4, STRAIGHT.cast_signed());
+        code.alu_reg(Alu::Or, R1, R4);
+        code.jump_if_reg(R1, Cmp::Ne, R2, plain);
+        code.alu_reg(Alu::Mov, R1, R6);
+        code.alu(Alu::Mov, R2, PACKET_HOST);
+        code.call(Helper::SkbChangeType);
+        code.jump_if(R0, Cmp::Ne, 0, plain);
+        self.redirect(Helper::RedirectPeer, 0);
+        self.code.place(plain);
     }
 
     /// Sends a copy by an output, or counts that it did not come there. What queueing discipline or

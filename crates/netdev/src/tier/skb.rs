@@ -5,4 +5,6 @@ pub(super) const LEN: i16 = 0;
 pub(super) const VLAN_PRESENT: i16 = 20;
 pub(super) const VLAN_TCI: i16 = 24;
 pub(super) const VLAN_PROTO: i16 = 28;
+pub(super) const DATA: i16 = 76;
+pub(super) const DATA_END: i16 = 80;
 pub(super) const GSO_SIZE: i16 = 176;

@@ -122,15 +122,16 @@ impl Bridge {
         let mut ports = self.ports.borrow_mut();
         let is_meant = |port: &&mut BridgePort| (port.number, port.serial) == (number, serial);
         let port = ports.iter_mut().find(is_meant)?;
-        let is_other_mtu = port.info.mtu != info.mtu;
+        let is_other_way = (port.info.mtu, port.info.peer) != (info.mtu, info.peer);
         let is_back = info.exists && !port.info.exists;
         port.info = info;
         if is_back {
             // It may be in a tier that was not there before, or by another device.
             self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::refresh_tier_outputs)));
         }
-        if is_other_mtu {
-            // Entries of the kernel tier name the length that their outputs can carry.
+        if is_other_way {
+            // Entries of the kernel tier name the length that their outputs can carry, and their
+            // far ends.
             self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::end_tier)));
         }
         if !port.is_announced {

@@ -4,6 +4,7 @@
 //! clock. So a worker over a thousand bridges with quiet devices has no maintenance to do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use channel::LogThrottle;
@@ -17,6 +18,11 @@ use crate::counters::Counter;
 /// The interval at which ports without notifications are read: a link that goes down is known
 /// within this time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// The interval at which a device is read of whose far end and egress the kernel does not notify;
+/// longer where a worker has more than twenty, so that its other ports do not wait.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_PAUSE_LEAST: Duration = Duration::from_millis(50);
 
 /// Failures of reading link notifications are logged no oftener than this.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -72,6 +78,9 @@ pub(super) struct Maintenance {
     /// Ports without notifications.
     asked: Vec<PortIndex>,
     ask_at: Instant,
+    /// The device that was looked at last because of the kernel tier, and when the next one is.
+    looked_at: u32,
+    look_at: Instant,
     /// When a faulted port is due.
     service_at: Option<Instant>,
     /// Faulted ports are due at once: one is new or has changed.
@@ -100,6 +109,8 @@ impl Maintenance {
             compare_at: None,
             asked: Vec::new(),
             ask_at: now + ASK_EVERY,
+            looked_at: 0,
+            look_at: now + LOOK_EVERY,
             service_at: None,
             has_new_fault: false,
         };
@@ -165,10 +176,11 @@ impl Maintenance {
         self.has_link_changes = true;
     }
 
-    /// When maintenance is due next.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    /// When maintenance is due next, of a worker with a kernel tier or without one.
+    pub(super) fn next_due(&self, has_tier: bool) -> Option<Instant> {
         let ask_at = (!self.asked.is_empty()).then_some(self.ask_at);
-        ask_at.into_iter().chain(self.service_at).chain(self.compare_at).min()
+        let look_at = (has_tier && !self.devices.is_empty()).then_some(self.look_at);
+        ask_at.into_iter().chain(look_at).chain(self.service_at).chain(self.compare_at).min()
     }
 }
 
@@ -193,11 +205,28 @@ impl Worker {
                 self.check_port(port, now);
             }
         }
+        if self.has_tier && now >= self.maintenance.look_at {
+            self.look_at_next(now);
+        }
         let is_due = self.maintenance.service_at.is_some_and(|due| now >= due);
         if std::mem::take(&mut self.maintenance.has_new_fault) || is_due {
             self.service_all(now);
         }
         worked
+    }
+
+    /// Reads the state of the ports of one device, each in turn.
+    fn look_at_next(&mut self, now: Instant) {
+        let devices = &self.maintenance.devices;
+        let later = devices.range((Bound::Excluded(self.maintenance.looked_at), Bound::Unbounded));
+        let next = later.chain(devices).next().map(|(index, ports)| (*index, ports.clone()));
+        let pause = LOOK_EVERY / u32::try_from(devices.len()).unwrap_or(u32::MAX).max(1);
+        self.maintenance.look_at = now + pause.max(LOOK_PAUSE_LEAST);
+        let Some((index, ports)) = next else { return };
+        self.maintenance.looked_at = index;
+        for port in ports {
+            self.check_port(port, now);
+        }
     }
 
     /// Reads the monitor's changes.

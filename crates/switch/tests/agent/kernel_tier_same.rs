@@ -1,6 +1,7 @@
 //! The kernel tier changes nothing but speed: a switch with it and one without get the same
 //! entries, groups and frames, and must send the same frames and count the same.
 
+use netdev::sys::link::Rtnl;
 use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
 use openflow::{MacAddr, Message};
@@ -135,12 +136,19 @@ fn learning_rows() -> Vec<Row> {
     ]
 }
 
+/// Runs a test with the kernel handing frames straight to the hosts, and without.
+fn both_ways(test: impl Fn(&Rtnl, bool) + Sync) {
+    for is_straight in [true, false] {
+        in_namespace(|rtnl| test(rtnl, is_straight));
+    }
+}
+
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_tier_does_what_the_worker_does() {
     const PASSES: u64 = 5;
-    in_namespace(|rtnl| {
-        let mut pair = TierPair::new(rtnl);
+    both_ways(|rtnl, is_straight| {
+        let mut pair = TierPair::new(rtnl, is_straight);
         for row in rows().into_iter().chain(learning_rows()) {
             for port in 1..=PORTS {
                 pair.set_vlans(port, row.vlans.get(port - 1).unwrap_or(&"trunk"));
@@ -295,8 +303,8 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_tier_changes_nothing_but_speed() {
-    in_namespace(|rtnl| {
-        let mut pair = TierPair::new(rtnl);
+    both_ways(|rtnl, is_straight| {
+        let mut pair = TierPair::new(rtnl, is_straight);
         let add = |number| {
             let text = format!("group_id={number},type=all,bucket=output:{number}");
             group(&text, GroupModCommand::Add)
@@ -359,13 +367,14 @@ fn change_learning(random: &mut Random, pair: &mut TierPair) {
 #[test]
 #[ignore = "needs root"]
 fn a_learning_switch_with_the_tier_is_the_same_as_one_without() {
-    in_namespace(|rtnl| {
-        let mut pair = TierPair::new(rtnl);
+    both_ways(|rtnl, is_straight| {
+        let mut pair = TierPair::new(rtnl, is_straight);
         pair.change(&[
             group("group_id=1,type=all,bucket=NORMAL", GroupModCommand::Add),
             flow("priority=0,actions=NORMAL", FlowModCommand::Add),
         ]);
-        let mut homes = [0, 1, 2, 0, 1];
+        // The first three after 0 have the addresses of the hosts at their ports.
+        let mut homes = [0, 0, 1, 2, 1];
         // One after the other, since the next may go where this one came from.
         pair.run(40, (4, true), |pair, random, _| {
             change_learning(random, pair);

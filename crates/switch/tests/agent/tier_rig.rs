@@ -8,15 +8,16 @@
 use std::collections::BTreeMap;
 
 use netdev::sys::link::Rtnl;
+use netdev::sys::netns::Namespace;
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::{parse_flow_mod, parse_group_mod};
-use openflow::{Action, Field, GroupId, Match, Message, PortNo, TableId, Version};
+use openflow::{Action, Field, GroupId, MacAddr, Match, Message, PortNo, TableId, Version};
 use testkit::Random;
 
 use crate::harness::{Controller, Host, Switch, add_flow, until};
-use crate::veth::{add_veth, in_namespace};
+use crate::veth::{add_veth, add_veth_into, in_namespace};
 
 pub(crate) const PORTS: usize = 3;
 
@@ -138,35 +139,40 @@ pub(crate) fn no_flows() -> Message {
     Message::FlowMod(all)
 }
 
-/// A switch, its controller, and the hosts at its ports.
+/// A switch, its controller, and the hosts at its ports, in a namespace of their own. The address
+/// of the host at port `n` is `02:00:00:00:00:0n`.
 pub(crate) struct Side {
     pub(crate) switch: Switch,
     pub(crate) controller: Controller,
     hosts: Vec<Host>,
     /// The frames that came out of each port.
     frames: Vec<Vec<Vec<u8>>>,
+    _far: Namespace,
 }
 
 /// Packets, bytes and more of everything that counts, by name.
 type Counts = Vec<(String, Vec<u64>)>;
 
 impl Side {
-    fn new(rtnl: &Rtnl, letter: char, caches: &str) -> Self {
+    fn new(rtnl: &Rtnl, letter: char, (caches, option): (&str, &str)) -> Self {
         let mut specs = Vec::new();
+        let far = Namespace::new().unwrap();
+        let far_rtnl = Rtnl::open_in(&far).unwrap();
         for number in 1..=PORTS {
-            add_veth(rtnl, &format!("{letter}{number}"), &format!("{letter}h{number}"));
-            specs.push(format!("\"{number}=af_packet:{letter}{number}\""));
+            let ends = (format!("{letter}{number}"), format!("{letter}h{number}"));
+            let MacAddr(mac) = MacAddr::from_u64(0x0200_0000_0000 | number as u64);
+            add_veth_into(rtnl, (&ends.0, &ends.1), mac, &far);
+            specs.push(format!("\"{number}=af_packet:{letter}{number}{option}\""));
         }
         // Port 1 takes two more tags than the others.
-        for end in ["", "h"] {
-            rtnl.set_mtu(&format!("{letter}{end}1"), 1_508).unwrap();
-        }
+        rtnl.set_mtu(&format!("{letter}1"), 1_508).unwrap();
+        far_rtnl.set_mtu(&format!("{letter}h1"), 1_508).unwrap();
         let toml = format!("caches = \"{caches}\"\n");
         let switch = Switch::with_ports(&specs.join(","), Vec::new(), &toml);
         let controller = switch.controller(Version::V1_3);
         let host = |number| Host::open(&format!("af_packet:{letter}h{number}"));
-        let hosts = (1..=PORTS).map(host).collect();
-        Self { switch, controller, hosts, frames: vec![Vec::new(); PORTS] }
+        let hosts = far.enter(|| (1..=PORTS).map(host).collect()).unwrap();
+        Self { switch, controller, hosts, frames: vec![Vec::new(); PORTS], _far: far }
     }
 
     /// Waits until all frames that were sent are decided and have come out.
@@ -214,12 +220,16 @@ impl Side {
 pub(crate) struct TierPair {
     pub(crate) sides: [Side; 2],
     sent: u64,
+    is_straight: bool,
 }
 
 impl TierPair {
-    pub(crate) fn new(rtnl: &Rtnl) -> Self {
-        let caches = [('a', "frame,key,kernel"), ('b', "frame,key")];
-        Self { sides: caches.map(|(letter, caches)| Side::new(rtnl, letter, caches)), sent: 0 }
+    /// The kernel may hand frames straight to the hosts, or only by way of the ports' devices.
+    pub(crate) fn new(rtnl: &Rtnl, is_straight: bool) -> Self {
+        let option = if is_straight { "" } else { "?peer=false" };
+        let sides = [('a', ("frame,key,kernel", option)), ('b', ("frame,key", ""))];
+        let sides = sides.map(|(letter, how)| Side::new(rtnl, letter, how));
+        Self { sides, sent: 0, is_straight }
     }
 
     /// Both controllers send these messages, and wait for a barrier.
@@ -258,6 +268,17 @@ impl TierPair {
         (hits, self.sent)
     }
 
+    /// The number of frames that the kernel has sent by ports without their devices.
+    fn sent_straight(&mut self) -> u64 {
+        let rtnl = Rtnl::open().unwrap();
+        let stats = self.sides[0].controller.port_stats(PortNo::ANY).into_iter();
+        let straight = stats.map(|it| {
+            let device = rtnl.link(&format!("a{}", it.port_no)).unwrap();
+            it.tx_packets.saturating_sub(device.stats.tx_packets)
+        });
+        straight.sum()
+    }
+
     /// Both have sent and counted the same.
     pub(crate) fn compare(&mut self, place: &str) {
         let [a, b] = &mut self.sides;
@@ -286,6 +307,8 @@ impl TierPair {
         }
         let (hits, sent) = self.hits();
         assert!(hits > sent / 10, "{hits} of {sent} in the kernel");
+        let straight = self.sent_straight();
+        assert_eq!(straight > 0, self.is_straight, "{straight} of {hits}");
         self.stop();
     }
 

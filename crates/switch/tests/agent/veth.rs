@@ -14,6 +14,22 @@ pub(crate) fn in_namespace(test: impl FnOnce(&Rtnl) + Send) {
     namespace.enter(|| test(&Rtnl::open().unwrap())).unwrap();
 }
 
+/// A veth whose other end, with this address, is in a namespace of its own.
+pub(crate) fn add_veth_into(
+    rtnl: &Rtnl,
+    (one, other): (&str, &str),
+    mac: [u8; 6],
+    namespace: &Namespace,
+) {
+    let there = VethEnd { mac: Some(mac), ..VethEnd::new(other) };
+    let pair = VethPair { here: VethEnd::new(one), there, there_in: Some(namespace) };
+    rtnl.add_veth(&pair).unwrap();
+    netdev::sys::link::quiet_ipv6(one).unwrap();
+    rtnl.set_up(one, true).unwrap();
+    namespace.enter(|| netdev::sys::link::quiet_ipv6(other).unwrap()).unwrap();
+    Rtnl::open_in(namespace).unwrap().set_up(other, true).unwrap();
+}
+
 pub(crate) fn add_veth(rtnl: &Rtnl, one: &str, other: &str) {
     let pair = VethPair { here: VethEnd::new(one), there: VethEnd::new(other), there_in: None };
     rtnl.add_veth(&pair).unwrap();
