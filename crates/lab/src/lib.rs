@@ -11,7 +11,6 @@ pub mod agent;
 pub mod bench;
 pub mod campaign;
 pub mod ceilings;
-pub mod check;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod compare;
@@ -38,6 +37,7 @@ pub mod settings;
 pub mod setup;
 pub(crate) mod stall;
 pub mod stats;
+pub mod switch_at_ports;
 pub mod switch_client;
 pub mod testbed;
 pub mod trial_error;

@@ -57,17 +57,19 @@ pub(crate) const CRATES: &[CrateRow] = &[
     row("cli", 6, FORBID, "arguments in, exit code out",
         &["lab", "switch", "controller", "rest", "ctl", "console", "channel", "network", "files",
             "netdev", "openflow"]),
+    row("lab", 5, FORBID, "measures any OpenFlow switch as a black box",
+        &[
+            "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
+            "generator", "files", "conformance", "programs", "terminal", "web",
+        ]),
     row("python", 5, FORBID, "the Python package's compiled part: apps in Python",
         &["openflow", "wire", "packet", "channel", "controller", "rest"]),
     row("rest", 4, FORBID, "the controller over HTTP: Ryu's endpoints, with truthful answers",
         &["openflow", "wire", "controller", "web"]),
     row("ctl", 4, FORBID, "weir ctl: asks any OpenFlow switch, and ours by its control socket",
         &["openflow", "packet", "channel", "client", "control", "files", "terminal"]),
-    row("lab", 4, FORBID, "measures any OpenFlow switch as a black box",
-        &[
-            "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
-            "generator", "files", "cases", "programs", "terminal", "web",
-        ]),
+    row("conformance", 4, FORBID, "whether a switch does what the specification says",
+        &["openflow", "packet", "cases", "programs"]),
     row("network", 4, FORBID, "hosts in namespaces and real switches, from a description",
         &["openflow", "packet", "netdev", "files", "programs", "terminal"]),
     row("console", 4, FORBID, "weir gen: Pktgen's words over the generator",
@@ -132,6 +134,8 @@ const FOR_TESTS: &[(&str, &str)] = &[
     // The switch's tests ask it as people do.
     ("switch", "ctl"),
     ("switch", "client"),
+    // Every question of a check has to be a message that the codec writes.
+    ("conformance", "wire"),
     // The test of the cluster is a controller of no cluster, too.
     ("cli", "client"),
 ];

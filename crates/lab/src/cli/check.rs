@@ -5,19 +5,19 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::cases::Case;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use conformance::cases::{self, Case, CaseFinding, CaseVerdict, PlayPace, obedience, play_all};
+use conformance::{CheckReport, Finding, Truth, barrier, probe_features, table};
 use programs::cancel::Cancel;
 use programs::scratch;
 
 use super::{PathArgs, TestbedArg, testbed_kind};
-use crate::check::cases::{self, CaseFinding, CaseVerdict, PlayPace, obedience, play_all};
-use crate::check::{CheckReport, Finding, SwitchAtPorts, Truth, barrier, probe_features, table};
 use crate::dut::{self, Dut};
 use crate::progress::RunProgress;
 use crate::settings::Settings;
 use crate::setup::{Setup, SetupParts};
+use crate::switch_at_ports::SwitchAtPorts;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,7 +12,10 @@ use openflow::text::parse_flow_mod;
 use packet::build::{FrameBuilder, Ipv4};
 
 use super::{CheckError, CheckedSwitch, Finding, Truth};
-use crate::hosts::HOSTS;
+
+/// Sender and receiver of the frames.
+const NEAR: (MacAddr, Ipv4Addr) = (MacAddr([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 0, 0, 1));
+const FAR: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
 
 /// Sendings of a frame that does not come, before its entry counts as not in force.
 const TRIES: usize = 4;
@@ -33,9 +36,8 @@ fn entry(index: u32) -> Result<Message, CheckError> {
 
 /// The frame that the entry of that index is for.
 fn frame(index: u32) -> Vec<u8> {
-    let [near, far] = HOSTS;
-    FrameBuilder::ethernet(MacAddr(far.mac), MacAddr(near.mac))
-        .ipv4(Ipv4::new(near.ip, address(index)))
+    FrameBuilder::ethernet(FAR, NEAR.0)
+        .ipv4(Ipv4::new(NEAR.1, address(index)))
         .udp(1000, 2000)
         .payload(&index.to_be_bytes().repeat(5))
         .build()

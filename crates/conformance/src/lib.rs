@@ -1,16 +1,19 @@
-//! Features of a switch: whether it has those that it announces.
+//! Conformance of an OpenFlow switch: whether it does what the specification says, and has what it
+//! announces.
 //!
 //! The cases come first: what goes in, and what must come out. Further features are asked for by
-//! messages: what is refused is not there. Two things that a switch may
-//! say and not do are found out by traffic: that entries are in force when it answers a barrier,
-//! and that it holds the entries that it took. It must never believe an answer where a frame can
-//! be sent instead.
+//! messages: what is refused is not there. Two things that a switch may say and not do are found
+//! out by traffic: that entries are in force when it answers a barrier, and that it holds the
+//! entries that it took. A switch is anything behind [`PlayedSwitch`](cases::PlayedSwitch) and
+//! [`CheckedSwitch`]. It must never believe an answer where a frame can be sent instead.
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cases;
 mod features;
 mod truth;
-mod under_test;
 
+use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use programs::cancel::Stopped;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +21,6 @@ use self::cases::{CaseFinding, CaseVerdict};
 
 pub use features::probe_features;
 pub use truth::{barrier, table};
-pub use under_test::{CheckedSwitch, SwitchAtPorts};
 
 /// Why a check ended.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,28 @@ pub enum CheckError {
     /// It was interrupted.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+}
+
+/// A switch that can be checked. Every call fails when its channel or a port does.
+#[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
+pub trait CheckedSwitch {
+    /// Deletes all entries, groups and meters.
+    fn clear(&mut self) -> Result<(), CheckError>;
+
+    /// Sends messages and a barrier, and waits for its answer; the first refusal.
+    fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError>;
+
+    /// The same; how many were not refused.
+    fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError>;
+
+    /// Asks for statistics.
+    fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
+
+    /// Number of flow entries by its own account.
+    fn entries(&mut self) -> Result<u64, CheckError>;
+
+    /// Puts frames in at port 1; which of them came out at port 2 as they were.
+    fn forwards(&mut self, frames: &[Vec<u8>]) -> Result<Vec<bool>, CheckError>;
 }
 
 /// Finding about one feature.

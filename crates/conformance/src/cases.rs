@@ -13,7 +13,8 @@ mod player;
 use std::path::Path;
 use std::time::Duration;
 
-use ::cases::{Case, Step};
+pub use ::cases::Case;
+use ::cases::Step;
 use openflow::message::{ErrorMessage, MultipartReplyBody, MultipartRequestBody};
 use openflow::{Message, Version};
 use serde::{Deserialize, Serialize};

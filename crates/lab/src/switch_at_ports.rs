@@ -1,16 +1,17 @@
-//! Demands of a check on a switch, and the switch of a setup: its channel, and the far ends of its
-//! ports.
+//! The switch of a setup as a check sees it: its channel, and the far ends of its ports.
+//!
+//! It must never know a case: what is asked and what is expected is the crate `conformance`'s.
 
 use std::time::{Duration, Instant};
 
+use conformance::cases::{Answered, PlayedSwitch};
+use conformance::{CheckError, CheckedSwitch};
 use netdev::Port;
 use openflow::Version;
 use openflow::message::{Message, MultipartReplyBody, MultipartRequestBody};
 use packet::{Batch, PacketBuf};
 use programs::cancel::{Cancel, Stopped};
 
-use super::CheckError;
-use super::cases::{Answered, PlayedSwitch};
 use crate::setup::Setup;
 use crate::switch_client::{RefusedMessage, SwitchClient};
 use crate::testbed::netns::{Joined, NetnsTestbed};
@@ -20,28 +21,6 @@ const CROSSING: Duration = Duration::from_millis(150);
 
 /// Frames taken at once.
 const RX_BURST: usize = 64;
-
-/// A switch that can be checked. Every call fails when its channel or a port does.
-#[expect(clippy::missing_errors_doc, reason = "the same errors for all, which its text says")]
-pub trait CheckedSwitch {
-    /// Deletes all entries, groups and meters.
-    fn clear(&mut self) -> Result<(), CheckError>;
-
-    /// Sends messages and a barrier, and waits for its answer; the first refusal.
-    fn send(&mut self, messages: Vec<Message>) -> Result<Option<String>, CheckError>;
-
-    /// The same; how many were not refused.
-    fn send_each(&mut self, messages: Vec<Message>) -> Result<u64, CheckError>;
-
-    /// Asks for statistics.
-    fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError>;
-
-    /// Number of flow entries by its own account.
-    fn entries(&mut self) -> Result<u64, CheckError>;
-
-    /// Puts frames in at port 1; which of them came out at port 2 as they were.
-    fn forwards(&mut self, frames: &[Vec<u8>]) -> Result<Vec<bool>, CheckError>;
-}
 
 /// The switch of a setup.
 pub struct SwitchAtPorts<'a> {

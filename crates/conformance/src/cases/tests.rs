@@ -15,7 +15,7 @@ use super::{
     Answered, CaseVerdict, CheckError, PlayPace, PlayedSwitch, TOO_LATE, load, obedience, obstacle,
     play, play_all,
 };
-use crate::check::Truth;
+use crate::Truth;
 
 const VERSION: Version = Version::V1_3;
 
