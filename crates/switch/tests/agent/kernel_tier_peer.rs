@@ -17,6 +17,14 @@ const FAR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 7];
 const BROADCAST: [u8; 6] = [0xff; 6];
 
+fn frame_to(to: [u8; 6], number: u8) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..6].copy_from_slice(&to);
+    bytes[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 0x12, 0x34]);
+    bytes[20] = number;
+    bytes
+}
+
 /// Frames for one address from port 1 to port 2, whose host is in another namespace.
 struct Rig<'a> {
     switch: Switch,
@@ -44,23 +52,29 @@ impl<'a> Rig<'a> {
     /// Frames that the kernel decides about: how many have passed the device of port 2. All have
     /// come and are counted.
     fn pass(&mut self, to: [u8; 6]) -> u64 {
-        const FRAMES: u64 = 20;
-        let mut bytes = vec![0; 60];
-        bytes[..6].copy_from_slice(&to);
-        bytes[6..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 0x12, 0x34]);
+        const FRAMES: u8 = 20;
         let sent = |controller: &mut Controller| controller.port_stats(PortNo(2))[0].tx_packets;
         loop {
             let before = (self.by_device(), sent(&mut self.controller), kernel_hits(&self.switch));
             for number in 0..FRAMES {
-                bytes[20] = number as u8;
-                self.one.send(&bytes);
-                assert_eq!(self.two.receive(), bytes);
+                self.one.send(&frame_to(to, number));
+                assert_eq!(self.two.receive(), frame_to(to, number));
             }
-            assert_eq!(sent(&mut self.controller), before.1 + FRAMES);
-            if kernel_hits(&self.switch) == before.2 + FRAMES {
+            assert_eq!(sent(&mut self.controller), before.1 + u64::from(FRAMES));
+            if kernel_hits(&self.switch) == before.2 + u64::from(FRAMES) {
                 return self.by_device() - before.0;
             }
         }
+    }
+
+    /// Waits until frames come, and none is on its way: in the moment of a move some are lost.
+    fn until_it_forwards(&mut self) {
+        until("a frame", || {
+            self.one.send(&frame_to(FAR, 0xfe));
+            (self.two.received() > 0).then_some(())
+        });
+        self.one.send(&frame_to(FAR, 0xff));
+        while self.two.receive() != frame_to(FAR, 0xff) {}
     }
 
     fn by_device(&self) -> u64 {
@@ -140,16 +154,19 @@ fn a_far_end_may_go_down_and_move() {
             link(&rig, true);
             // The socket was reported the link's end.
             rig.two = far.enter(|| Host::open("af_packet:host2")).unwrap();
+            rig.until_it_forwards();
         }
         rig.until_straight(true, "up again");
         let here = Namespace::current().unwrap();
         far_rtnl.move_to("host2", &here).unwrap();
         rtnl.set_up("host2", true).unwrap();
         rig.two = Host::open("af_packet:host2");
+        rig.until_it_forwards();
         rig.until_straight(false, "in the switch's own namespace");
         rtnl.move_to("host2", &far).unwrap();
         far_rtnl.set_up("host2", true).unwrap();
         rig.two = far.enter(|| Host::open("af_packet:host2")).unwrap();
+        rig.until_it_forwards();
         rig.until_straight(true, "in another one again");
         rig.switch.stop();
     });
