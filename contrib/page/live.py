@@ -19,7 +19,7 @@ id = "probes"
 title = "Round trips through the hub"
 question = "How long is the way through switch and controller and back?"
 methods = ["probe"]
-repeats = 200
+starts = 200
 [settings]
 forwarding = "controller"
 version = "1.0"
@@ -157,7 +157,7 @@ def scene(checks, browser, weir, pictures):
             campaign.run.wait(timeout=60)
             checks.check("live: it is cut off", lambda: _word(browser, "cut off"))
             _looks(checks, browser, campaign, "cut-off", pictures)
-            campaign.start("--resume", "--repeats", "3")
+            campaign.start("--resume", "--starts", "3")
             checks.check("live: it is gone on with and ends", lambda: _word(browser, "through"))
             checks.check("live: the parts are told", lambda: wait(
                 "the parts", lambda: "2 parts" in browser.text("#conditions")))

@@ -75,9 +75,9 @@ The run: {date}, {minutes:.0f} minutes, {machine}.
 Programs: {programs}.
 
 Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
-and each repeat is a new start of the switch.
+and each measurement is a new start of the switch.
 
-A cell has the least and the most of its repeats. Hosts, switch and controller share the two cores,
+A cell has the least and the most of its starts. Hosts, switch and controller share the two cores,
 so compare the columns of a row, not rows of different machines."""
 
 

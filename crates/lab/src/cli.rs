@@ -3,7 +3,7 @@
 //! The binary hands its arguments over and takes an exit code back; no other crate knows what a
 //! run is made of.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,6 +16,7 @@ use programs::tools;
 
 use crate::campaign::catalogue;
 use crate::campaign::run::Campaign;
+use crate::present::ResultsForm;
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, settings};
@@ -42,7 +43,7 @@ enum LabCommand {
     List,
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
-    /// Print what `run` would measure: a line for each cell, switch and repeat.
+    /// Print what `run` would measure: a line for each cell, switch and start.
     Cells(Box<cells::CellsArgs>),
     /// Measure a line of `cells` that is on standard input; print what came of it.
     Cell(cells::CellArgs),
@@ -86,9 +87,18 @@ struct OutputArgs {
     /// Print the results as JSON on standard output instead of the tables
     #[arg(long)]
     json: bool,
+    /// Print every figure, not only the headlines
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
     /// Show no progress
     #[arg(long)]
     quiet: bool,
+}
+
+/// The tables for the terminal that there is.
+fn terminal_form(all: bool) -> ResultsForm {
+    let (width, has_bold) = (terminal::width(), std::io::stdout().is_terminal());
+    if all { ResultsForm::Everything(width) } else { ResultsForm::Terminal { width, has_bold } }
 }
 
 /// Places of programs.
@@ -114,15 +124,16 @@ struct PathArgs {
 const DEMO_EXAMPLES: &str = "\
 Examples:
   weir demo
-  weir demo --out /tmp/demo --repeats 2";
+  weir demo --out /tmp/demo --starts 2";
 
 /// Show it: hub and learning switch beside each other, in under two minutes.
 #[derive(Args, Debug)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// Measurements of every cell.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
-    repeats: u16,
+    /// Starts of each switch in every cell.
+    #[arg(long, alias = "repeats", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=100))]
+    starts: u16,
     /// Seconds that the demo may take; what does not fit is left out and named.
     #[arg(long, default_value_t = 110)]
     budget: u64,
@@ -186,7 +197,7 @@ impl DemoArgs {
             scenarios: vec![demo::scenario()?],
             duts,
             is_quick: false,
-            repeats: Some(usize::from(self.repeats)),
+            starts: Some(usize::from(self.starts)),
             limit: Some(Duration::from_secs(self.budget)),
             kind,
             paths,

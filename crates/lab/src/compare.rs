@@ -1,11 +1,9 @@
 //! Two runs beside each other: what changed between them, row by row.
 //!
-//! Rows of one scenario, switch, point and metric are compared by their samples, which are no
-//! pairs: by Hodges and Lehmann's ratio with Mann and Whitney's interval from five samples of each
-//! on, of fewer by Welch's t of the logarithms. They are judged with all comparisons counted (Holm,
-//! on Welch's p-values, because those by ranks hold with no usual number of samples). What the
-//! trials' resolution leaves open is part of the interval: it may have gone one way in a whole run.
-//! It must never call a difference a change that the number of comparisons makes likely by chance.
+//! Rows of one scenario, switch, point and metric are compared by their starts, the first of one
+//! run with the first of the other and so on: what warms up or slows down in the course of a run
+//! cancels. Whether something is worse is judged with all comparisons counted (Holm). It must never
+//! take two trials of one start for two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +12,20 @@ use serde::Serialize;
 use crate::facts::Machine;
 use crate::results::Better;
 use crate::results::{CellState, Coordinates, ResultRow, Results, ScenarioResults};
-use crate::stats::{CONFIDENCE, Interval, holm, mann_whitney, quantile, unpaired_ratio};
+use stats::{CONFIDENCE, Comparison, Scale, holm, median};
 
-/// Verdict of a row on the second run.
+/// Verdict of a row on the second run, by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowVerdict {
-    /// Better, at 99 % with all comparisons counted.
+    /// Better: its interval leaves out that there is no change.
     Better,
-    /// Worse, so counted.
+    /// Worse, likewise.
     Worse,
-    /// Better, at 99 % for this row alone.
-    BetterAlone,
-    /// Worse, at 99 % for this row alone.
-    WorseAlone,
     /// No change was seen.
     NoChange,
-    /// So few samples leave the change unknown: its 99 % interval is wider than itself.
-    TooFew,
+    /// One start in common has no interval.
+    SingleStart,
 }
 
 impl RowVerdict {
@@ -41,10 +35,8 @@ impl RowVerdict {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",
-            Self::BetterAlone => "better by itself",
-            Self::WorseAlone => "worse by itself",
             Self::NoChange => "no change seen",
-            Self::TooFew => "too few samples",
+            Self::SingleStart => "one start: not known",
         }
     }
 }
@@ -68,24 +60,23 @@ pub struct RowChange {
     pub decimals: usize,
     /// The metric's good direction.
     pub better: Better,
-    /// The median of the first run's samples.
+    /// The median of the first run's starts.
     pub first: f64,
-    /// The median of the second run's samples.
+    /// The median of the second run's starts.
     pub second: f64,
-    /// Number of each run's samples.
-    pub samples: (usize, usize),
-    /// Second by first; none where a sample is not above zero.
+    /// Number of each run's starts.
+    pub starts: (usize, usize),
+    /// Second by first; none where a value is not above zero.
     pub ratio: Option<f64>,
     /// Second less first.
     pub shift: f64,
-    /// The 99 % interval of the ratio, or of the shift where there is no ratio; of too few samples
-    /// the widest that there is.
-    pub interval: (f64, f64),
+    /// The 95 % interval of the ratio, or of the shift where there is no ratio; none of one start.
+    pub interval: Option<(f64, f64)>,
     /// The p-value of the row alone.
     pub p_value: f64,
     /// The p-value with all comparisons counted (Holm).
     pub p_adjusted: f64,
-    /// Its verdict.
+    /// Its verdict, by itself.
     pub verdict: RowVerdict,
 }
 
@@ -109,10 +100,17 @@ impl RunComparison {
         self.rows.iter().filter(|row| row.verdict == verdict).count()
     }
 
+    /// Number of rows with that verdict that hold with all comparisons counted.
+    #[must_use]
+    pub fn count_together(&self, verdict: RowVerdict) -> usize {
+        let rows = self.rows.iter().filter(|row| row.verdict == verdict);
+        rows.filter(|row| row.p_adjusted <= 1.0 - CONFIDENCE).count()
+    }
+
     /// Whether something is worse with all comparisons counted.
     #[must_use]
     pub fn is_worse(&self) -> bool {
-        self.count(RowVerdict::Worse) > 0
+        self.count_together(RowVerdict::Worse) > 0
     }
 }
 
@@ -133,7 +131,6 @@ pub fn compare(first: &Results, second: &Results) -> RunComparison {
     let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
     for (row, adjusted) in rows.iter_mut().zip(holm(&p_values)) {
         row.p_adjusted = adjusted;
-        row.verdict = verdict(row);
     }
     let missing = |of: &BTreeMap<RowKey<'_>, _>, other: &BTreeMap<RowKey<'_>, _>, run: &Results| {
         let only = of.keys().filter(|key| !other.contains_key(*key));
@@ -166,30 +163,11 @@ fn row_change(
     second: &ResultRow,
 ) -> Option<RowChange> {
     let info = scenario_found.metric(metric)?;
-    let shift = Estimate::of_shift(&first.samples, &second.samples)?;
-    let pairs = [
-        [first.samples.clone(), second.samples.clone()],
-        [highest(first), lowest(second)],
-        [lowest(first), highest(second)],
-    ];
-    let all = |of: fn(&[f64], &[f64]) -> Option<Estimate>| -> Option<Vec<Estimate>> {
-        pairs.iter().map(|[first, second]| of(first, second)).collect()
-    };
-    let ratios = all(Estimate::of_ratio);
-    let (ratio, all, none) = match ratios {
-        Some(ratios) => (Some(ratios[0].value), ratios, 1.0),
-        None => (None, all(Estimate::of_shift)?, 0.0),
-    };
-    // A t-interval has its confidence of any two samples, and may still say nothing.
-    let says_something = ratio.is_none_or(|ratio| all[0].interval.width() <= ratio);
-    let is_known = all[0].interval.reaches(CONFIDENCE) && says_something;
-    let least = |of: fn(&Estimate) -> f64| all.iter().map(of).fold(f64::INFINITY, f64::min);
-    let most = |of: fn(&Estimate) -> f64| all.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
-    let (low, high) = (least(|one| one.interval.low), most(|one| one.interval.high));
-    // Where it is not known which way, the evidence for both is none.
-    let is_either = least(|one| one.value) < none && most(|one| one.value) > none;
-    let is_open = !(first.resolutions.is_empty() && second.resolutions.is_empty());
-    let p_value = if is_open && is_either { 1.0 } else { most(|one| one.p_value) };
+    let (first_median, second_median) = (median(&first.samples)?, median(&second.samples)?);
+    let found = second.beside(first);
+    let is_ratio = found.is_none_or(|found| found.scale == Scale::Ratio);
+    let of_medians = second_median / first_median;
+    let ratio = found.map_or(of_medians, |found| found.estimate);
     Some(RowChange {
         scenario: scenario.to_owned(),
         dut: dut.to_owned(),
@@ -199,80 +177,23 @@ fn row_change(
         unit: info.unit.clone(),
         decimals: info.decimals,
         better: info.better,
-        first: median(&first.samples),
-        second: median(&second.samples),
-        samples: (first.samples.len(), second.samples.len()),
-        ratio,
-        shift: shift.value,
-        interval: (low, high),
-        p_value,
+        first: first_median,
+        second: second_median,
+        starts: (first.samples.len(), second.samples.len()),
+        ratio: Some(ratio).filter(|ratio| is_ratio && ratio.is_finite()),
+        shift: second_median - first_median,
+        interval: found.map(|found| (found.low, found.high)),
+        p_value: found.map_or(1.0, |found| found.p_value),
         p_adjusted: 1.0,
-        verdict: if is_known { RowVerdict::NoChange } else { RowVerdict::TooFew },
+        verdict: found.map_or(RowVerdict::SingleStart, |found| verdict(&found, info.better)),
     })
 }
 
-/// Difference or ratio of the second of two sets of samples to the first.
-struct Estimate {
-    value: f64,
-    interval: Interval,
-    p_value: f64,
-}
-
-impl Estimate {
-    fn of_shift(first: &[f64], second: &[f64]) -> Option<Self> {
-        let shift = mann_whitney(second, first, CONFIDENCE).ok()?;
-        Some(Self { value: shift.estimate, interval: shift.interval, p_value: shift.p_value })
-    }
-
-    /// `None` where a sample is not above zero, or there are too few.
-    fn of_ratio(first: &[f64], second: &[f64]) -> Option<Self> {
-        let ratio = unpaired_ratio(second, first, CONFIDENCE).ok()?;
-        let (value, interval) = match ratio.ranks.interval.reaches(CONFIDENCE) {
-            true => (ratio.ranks.estimate, ratio.ranks.interval),
-            false => (ratio.geometric_mean, ratio.t_interval),
-        };
-        Some(Self { value, interval, p_value: ratio.t_p_value })
-    }
-}
-
-/// The lowest values that agree with what a row's trials saw.
-fn lowest(row: &ResultRow) -> Vec<f64> {
-    match row.resolutions.as_slice() {
-        [] => row.samples.clone(),
-        open => open.iter().map(|(low, _)| *low).collect(),
-    }
-}
-
-/// The highest of them.
-fn highest(row: &ResultRow) -> Vec<f64> {
-    match row.resolutions.as_slice() {
-        [] => row.samples.clone(),
-        open => open.iter().map(|(_, high)| *high).collect(),
-    }
-}
-
-fn median(samples: &[f64]) -> f64 {
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    quantile(&sorted, 0.5)
-}
-
-fn verdict(row: &RowChange) -> RowVerdict {
-    if row.verdict == RowVerdict::TooFew {
-        return RowVerdict::TooFew;
-    }
-    let none = if row.ratio.is_some() { 1.0 } else { 0.0 };
-    let (low, high) = row.interval;
-    let is_more = low > none;
-    if !is_more && high >= none {
-        return RowVerdict::NoChange;
-    }
-    let is_better = is_more == (row.better == Better::Higher);
-    match (row.p_adjusted <= 1.0 - CONFIDENCE, is_better) {
+fn verdict(found: &Comparison, better: Better) -> RowVerdict {
+    match (found.is_different(), (found.estimate > found.none()) == (better == Better::Higher)) {
+        (false, _) => RowVerdict::NoChange,
         (true, true) => RowVerdict::Better,
         (true, false) => RowVerdict::Worse,
-        (false, true) => RowVerdict::BetterAlone,
-        (false, false) => RowVerdict::WorseAlone,
     }
 }
 

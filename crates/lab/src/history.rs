@@ -1,8 +1,8 @@
 //! Many runs in the order of time: from which run on a figure is another.
 //!
-//! Each row's series of medians is searched for change points; no threshold is chosen. Beside a
-//! change stands what else changed at that run. It must never take the order of files for that of
-//! time.
+//! The unit is a run: each row's series of figures, the medians of starts, is searched for change
+//! points; no threshold is chosen. Beside a change stands what else changed at that run. It must
+//! never take the order of files for that of time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::compare::differences;
 use crate::results::Better;
 use crate::results::{Coordinates, Results};
-use crate::stats::{ChangeSettings, change_points, quantile};
+use stats::{ChangeSettings, change_points, median};
 
 /// A change of a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -130,12 +130,6 @@ pub fn history(mut runs: Vec<Results>) -> History {
     }
 }
 
-fn median(samples: &[f64]) -> Option<f64> {
-    let mut sorted: Vec<f64> = samples.iter().copied().filter(|s| s.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| quantile(&sorted, 0.5))
-}
-
 fn changes(
     medians: &[(usize, f64)],
     better: Better,
@@ -145,7 +139,7 @@ fn changes(
     let series: Vec<f64> = medians.iter().map(|(_, median)| *median).collect();
     // The medians are finite, which is all that the search asks for.
     let found = change_points(&series, settings).unwrap_or_default();
-    let change = |point: crate::stats::ChangePoint| {
+    let change = |point: stats::ChangePoint| {
         let (run, _) = *medians.get(point.index)?;
         let (before, _) = *medians.get(point.index.checked_sub(1)?)?;
         Some(HistoryChange {

@@ -36,7 +36,6 @@ pub mod service;
 pub mod settings;
 pub mod setup;
 pub(crate) mod stall;
-pub mod stats;
 pub mod switch_at_ports;
 pub mod switch_client;
 pub mod testbed;

@@ -1,8 +1,8 @@
 //! Methods of measurement: what one is, and the list of them.
 //!
 //! A new method is one file under `method/` and one line in [`ALL`]. A method measures once; the
-//! run repeats it. It must say which program produced its figures, and must never call its own
-//! equivalent by the name of the program that it stands in for.
+//! run measures several starts. It must say which program produced its figures, and must never call
+//! its own equivalent by the name of the program that it stands in for.
 
 mod blast;
 pub(crate) mod busy;
@@ -54,6 +54,7 @@ use std::time::Duration;
 use generator::receiver::Distribution;
 use programs::cancel::Cancel;
 use programs::tools::Tool;
+use stats::samples_needed;
 
 use crate::load::{Load, Observer, Watched};
 use crate::results::Better;
@@ -110,7 +111,7 @@ pub struct MethodContext<'a> {
     pub settings: &'a Settings,
     /// The programs whose CPU is watched.
     pub watched: &'a [Watched],
-    /// The method's headline in the cell's repeat before, at which a search may start.
+    /// The method's headline in the cell's start before, at which a search may start.
     pub before: Option<f64>,
     /// A scratch folder.
     pub dir: &'a Path,
@@ -128,6 +129,11 @@ impl MethodContext<'_> {
 
 /// Values by the keys of their metrics.
 pub type Values = Vec<(&'static str, f64)>;
+
+/// Leaves out a quantile of less samples than it takes: the 99th of a hundred is their greatest.
+fn leave_out_quantile(values: &mut Values, metric: &str, (share, samples): (f64, u64)) {
+    values.retain(|(id, _)| *id != metric || samples >= samples_needed(share));
+}
 
 /// One measurement.
 #[derive(Clone, Debug, Default)]
@@ -176,9 +182,8 @@ impl Resolution {
         }
     }
 
-    /// Of a share of lost frames in percent. Of three repeats of which none lost a frame, two of a
-    /// repeat's frames are lost in the mean with a probability of no more than exp(-6), which is
-    /// half of what 99 % leave.
+    /// Of a share of lost frames in percent. Of three starts of which none lost a frame, two of a
+    /// start's frames are lost in the mean with a probability of no more than exp(-6).
     fn loss_pct(metric: &'static str, loss_ratio: f64, sent: u64) -> Self {
         let two = 2.0 / sent.max(1) as f64;
         let [low, high] = [loss_ratio - two, loss_ratio + two].map(|loss| loss.clamp(0.0, 1.0));

@@ -10,6 +10,7 @@ mod entry;
 mod grid;
 mod markdown;
 mod number;
+mod overview;
 mod page;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -30,8 +31,15 @@ use crate::results::Results;
 /// A form of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultsForm {
-    /// Tables for a terminal of that many columns.
-    Terminal(usize),
+    /// The headline figures for a terminal of that many columns; the best in bold where it can.
+    Terminal {
+        /// Its columns.
+        width: usize,
+        /// Whether it shows bold letters.
+        has_bold: bool,
+    },
+    /// All tables for a terminal of that many columns.
+    Everything(usize),
     /// Tables for a README or an issue.
     Markdown,
     /// A line for each sample, with its conditions.
@@ -44,7 +52,8 @@ pub enum ResultsForm {
 #[must_use]
 pub fn render(results: &Results, form: ResultsForm) -> String {
     match form {
-        ResultsForm::Terminal(width) => terminal::render(results, width),
+        ResultsForm::Terminal { width, has_bold } => terminal::render(results, width, has_bold),
+        ResultsForm::Everything(width) => terminal::render_everything(results, width),
         ResultsForm::Markdown => markdown::render(results),
         ResultsForm::Csv => csv::render(results),
         ResultsForm::Html => page::render(results),

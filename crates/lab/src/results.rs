@@ -12,9 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::facts::Machine;
 use crate::limit::{Limit, Part};
 use crate::load::Load;
+use stats::{Comparison, Figure, Observed};
 
 /// Version of the JSON form.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
+
+/// The form before, which is read and renewed.
+pub const OLD_FORMAT: u32 = 2;
 
 /// The name of the file.
 pub const NAME: &str = "results.json";
@@ -46,7 +50,7 @@ pub struct Results {
     pub duration_s: f64,
     /// The command that was typed.
     pub command: Vec<String>,
-    /// Whether durations and repeats were those of `--quick`.
+    /// Whether durations and starts were those of `--quick`.
     pub is_quick: bool,
     /// The machine; of several, the one that made most of the trials.
     pub machine: Machine,
@@ -131,7 +135,7 @@ pub struct ScenarioResults {
     pub background: String,
     /// The scenario file as it was run, so that it can be run again.
     pub source: String,
-    /// Under what it was measured, by name: testbed, durations, rates, seeds, repeats.
+    /// Under what it was measured, by name: testbed, durations, rates, seeds, starts.
     #[serde(default)]
     pub conditions: BTreeMap<String, String>,
     /// The axes, in order.
@@ -178,7 +182,7 @@ pub struct MetricInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
-    /// A bar for each switch and value of `x`, with intervals and single repeats.
+    /// A bar for each switch and value of `x`, with ranges and single starts.
     Bars,
     /// A line over a numeric axis `x`.
     Sweep,
@@ -258,7 +262,7 @@ pub struct CellResults {
     /// Upper limits of the metrics, known before anything is measured.
     #[serde(default)]
     pub bounds: Vec<UpperLimit>,
-    /// The distributions, of all repeats.
+    /// The distributions, of all starts.
     pub distributions: Vec<MeasuredDistribution>,
     /// The commands that started switch and controller, and the flow entries' first lines.
     pub commands: Vec<String>,
@@ -282,8 +286,11 @@ pub struct UpperLimit {
 pub struct ResultRow {
     /// The metric's key.
     pub metric: String,
-    /// The samples, in order of the repeats that yielded one.
+    /// A value for each start that yielded one, in their order: the median of its trials.
     pub samples: Vec<f64>,
+    /// The number of the start of each value.
+    #[serde(default)]
+    pub starts: Vec<usize>,
     /// For each sample the lowest and the highest value that agree with what its trial saw; empty
     /// where the method resolves any value. The interval of the row holds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -297,13 +304,14 @@ pub struct ResultRow {
     pub clock_error: Option<f64>,
 }
 
-/// The distribution of a metric in one repeat.
+/// The distribution of a metric in one start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredDistribution {
     /// The metric's key.
     pub metric: String,
-    /// The repeat, from 0.
-    pub repeat: usize,
+    /// The start of the switch, from 0.
+    #[serde(alias = "repeat")]
+    pub start: usize,
     /// Number of its values.
     pub count: u64,
     /// Share and value, both ascending: `[0.5, 12.3]` is the median, in the metric's unit.
@@ -315,10 +323,13 @@ pub struct MeasuredDistribution {
 pub struct TrialRecord {
     /// The method's key.
     pub method: String,
-    /// The repeat, from 0.
-    pub repeat: usize,
-    /// Number of this attempt at the repeat, from 0: a trial in which the machine stalled is
-    /// repeated.
+    /// The start of the switch, from 0.
+    #[serde(alias = "repeat")]
+    pub start: usize,
+    /// The trial of its method in that start, from 0.
+    #[serde(default)]
+    pub trial: usize,
+    /// Number of this attempt at the trial, from 0: one in which the machine stalled is made again.
     pub attempt: usize,
     /// The program that measured.
     pub tool: String,
@@ -354,6 +365,14 @@ pub struct TrialRecord {
     pub raw: serde_json::Value,
 }
 
+impl TrialRecord {
+    /// Gives a trial of the form before, which had one number for both, its start and its own, from
+    /// the trials that each start had.
+    pub(crate) fn decode(&mut self, trials: usize) {
+        (self.start, self.trial) = (self.start / trials.max(1), self.start % trials.max(1));
+    }
+}
+
 impl CellResults {
     /// The row of a metric, if it has samples.
     #[must_use]
@@ -371,6 +390,32 @@ impl CellResults {
         let count = |part: Part| limits().filter(|limit| limit.part == part).count();
         let most = limits().map(|limit| count(limit.part)).max()?;
         limits().find(|limit| count(limit.part) == most)
+    }
+}
+
+impl ResultRow {
+    /// The values by their starts.
+    #[must_use]
+    pub fn observed(&self) -> BTreeMap<usize, Observed> {
+        let one = |(at, (start, value)): (usize, (&usize, &f64))| {
+            let (low, high) = self.resolutions.get(at).copied().unwrap_or((*value, *value));
+            (*start, Observed { value: *value, low, high })
+        };
+        self.starts.iter().zip(&self.samples).enumerate().map(one).collect()
+    }
+
+    /// The median of the starts with their range; none where a value is not finite.
+    #[must_use]
+    pub fn figure(&self) -> Option<Figure> {
+        Figure::of(&self.observed().into_values().collect::<Vec<_>>())
+    }
+
+    /// This row beside another by the starts that both have; none where there are less than two.
+    #[must_use]
+    pub fn beside(&self, other: &Self) -> Option<Comparison> {
+        let (ours, theirs) = (self.observed(), other.observed());
+        let pair = |(start, ours): (usize, Observed)| Some((ours, *theirs.get(&start)?));
+        Comparison::of(&ours.into_iter().filter_map(pair).collect::<Vec<_>>()).ok()
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Table {
     rows: Vec<Vec<String>>,
     keys: usize,
     left: Vec<usize>,
+    is_unbroken: bool,
 }
 
 /// Signs around the cells.
@@ -49,7 +50,7 @@ impl Table {
     /// A table with these heads, whose first column names the row.
     pub fn new(heads: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let heads = heads.into_iter().map(Into::into).collect();
-        Self { heads, rows: Vec::new(), keys: 1, left: vec![0] }
+        Self { heads, rows: Vec::new(), keys: 1, left: vec![0], is_unbroken: false }
     }
 
     /// The first `keys` columns name the row: they stand in each part, aligned to the left.
@@ -62,6 +63,12 @@ impl Table {
     #[must_use]
     pub fn left(self, columns: impl IntoIterator<Item = usize>) -> Self {
         Self { left: columns.into_iter().collect(), ..self }
+    }
+
+    /// No cell is wrapped: each row is one line.
+    #[must_use]
+    pub fn unbroken(self) -> Self {
+        Self { is_unbroken: true, ..self }
     }
 
     /// Adds a row.
@@ -93,6 +100,9 @@ impl Table {
         let cells = self.rows.iter().filter_map(|row| row.get(at)).chain(self.heads.get(at));
         cells.fold((0, 0), |(whole, least), cell| {
             let lines = cell.lines().map(str::width).max().unwrap_or(0);
+            if self.is_unbroken {
+                return (whole.max(lines), least.max(lines));
+            }
             let words = cell.split_whitespace().map(|word| match word.width() {
                 long if long > WORD_MAX && !word.starts_with(|c: char| c.is_ascii_digit()) => {
                     WORD_MAX
@@ -249,6 +259,15 @@ mod tests {
         ];
         assert_eq!(table.plain(32), narrow);
         assert_eq!(table.plain(12)[..5], ["name first", "a 123456789", "b 1234567", "c 12345", ""]);
+    }
+
+    #[test]
+    fn an_unbroken_table_has_a_line_a_row_at_any_width() {
+        for (width, lines) in [(80, 2), (30, 4)] {
+            let mut table = Table::new(["name", "a", "b"]).unbroken();
+            table.row(["first", "487 [467–515]", "1,290 [1,190–1,460]"]);
+            assert_eq!(table.plain(width).len(), lines, "{:?}", table.plain(width));
+        }
     }
 
     #[test]

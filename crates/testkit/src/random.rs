@@ -52,6 +52,13 @@ impl Random {
         self.below(100) < percent
     }
 
+    /// A standard normal number (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        // Between 0 and 1, neither of them.
+        let mut uniform = || ((self.u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+        (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    }
+
     /// One of a list.
     ///
     /// # Panics

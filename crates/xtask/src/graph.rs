@@ -60,7 +60,7 @@ pub(crate) const CRATES: &[CrateRow] = &[
     row("lab", 5, FORBID, "measures any OpenFlow switch as a black box",
         &[
             "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
-            "generator", "files", "conformance", "programs", "terminal", "web",
+            "generator", "files", "conformance", "programs", "stats", "terminal", "web",
         ]),
     row("python", 5, FORBID, "the Python package's compiled part: apps in Python",
         &["openflow", "wire", "packet", "channel", "controller", "rest"]),
@@ -102,6 +102,8 @@ pub(crate) const CRATES: &[CrateRow] = &[
         &["openflow"]),
     row("testkit", 1, FORBID, "the format of vectors, a seeded generator; for tests only",
         &["cases"]),
+    row("stats", 0, FORBID, "statistics of repeated measurements: figures, comparisons, trends",
+        &[]),
     row("control", 0, FORBID, "the words of the control socket, and a blocking client of it",
         &[]),
     row("files", 0, Unsafe::Only(&["src/memory"]),

@@ -80,7 +80,7 @@ const FLOWS: &str = "flows = [\"in_port=1,actions=output:2\", \"in_port=2,action
 /// A scenario of one cell.
 fn scenario(methods: &str, settings: &str) -> String {
     format!(
-        "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [{methods}]\nrepeats = 3\n\
+        "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [{methods}]\nstarts = 3\n\
          [settings]\n{settings}\n{FLOWS}\n"
     )
 }
@@ -162,17 +162,17 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
     );
     let found = cell(folder, "first", &output);
     assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "first.err"));
-    // A trial in which this machine stalled is repeated; nothing else goes wrong.
+    // A trial in which this machine stalled is made again; nothing else goes wrong.
     let trials = found["trials"].as_array().expect("trials");
     let mut good = BTreeSet::new();
     for trial in trials {
-        let place = (trial["method"].to_string(), trial["repeat"].as_u64());
+        let place = (trial["method"].to_string(), trial["start"].as_u64());
         match trial["error"].as_str() {
             None => assert!(good.insert(place), "twice: {trial}"),
             Some(error) => assert!(error.starts_with("the machine stalled"), "{trial}"),
         }
     }
-    assert_eq!(good.len(), 4 * 3, "four methods, three repeats: {found}");
+    assert_eq!(good.len(), 4 * 3, "four methods, three starts: {found}");
     let row = |metric: &str| {
         let rows = found["rows"].as_array().expect("rows");
         rows.iter()

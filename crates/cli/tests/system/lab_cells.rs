@@ -17,7 +17,7 @@ id = "probes"
 title = "Probes"
 question = "How long is the way through the hub?"
 methods = ["probe"]
-repeats = 2
+starts = 2
 [settings]
 forwarding = "controller"
 version = "1.0"
@@ -83,7 +83,7 @@ fn value(line: &str) -> serde_json::Value {
 fn cells_measured_one_by_one_are_a_campaign() {
     let folder = tempfile::tempdir().expect("a folder");
     let cells = cells(folder.path());
-    assert_eq!(cells.len(), 2, "a start for each repeat: {cells:?}");
+    assert_eq!(cells.len(), 2, "a start each: {cells:?}");
     let measured: Vec<String> = cells.iter().map(|cell| measure(cell)).collect();
     let kinds: Vec<String> =
         measured[0].lines().map(|line| value(line)["line"].to_string()).collect();
@@ -129,8 +129,8 @@ fn cells_measured_one_by_one_are_a_campaign() {
         let trials = point["trials"].as_array().expect("trials").iter();
         let good = trials.filter(|trial| trial["error"].is_null());
         let at: Vec<(u64, &str)> = good
-            .map(|trial| (trial["repeat"].as_u64(), trial["machine"].as_str()))
-            .map(|(repeat, machine)| (repeat.expect("a repeat"), machine.expect("a machine")))
+            .map(|trial| (trial["start"].as_u64(), trial["machine"].as_str()))
+            .map(|(start, machine)| (start.expect("a start"), machine.expect("a machine")))
             .collect();
         assert_eq!(at, [(0, id), (1, "ffffffff")]);
         assert!(!point["commands"].as_array().expect("commands").is_empty());
@@ -145,7 +145,7 @@ fn cells_measured_one_by_one_are_a_campaign() {
     let output = gather(&out, &[all[0], all[1], all[2]]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr_of(&output));
     let notes = results(&out)["notes"].to_string();
-    assert!(notes.contains("cell 1 of 2: probes on weir, repeat 2: no path"), "{notes}");
+    assert!(notes.contains("cell 1 of 2: probes on weir, start 2: no path"), "{notes}");
     let output = gather(&folder.path().join("none"), &[all[0]]);
     assert!(!output.status.success() && stderr_of(&output).contains("weir lab cell"), "no results");
 }
@@ -158,7 +158,7 @@ fn a_line_that_cannot_be_measured_says_why() {
         ("{}", "weir lab cells"),
         (&cells[0].replace("\"dut\":\"weir\"", "\"dut\":\"none\""), "no switch under test"),
         (&cells[0].replace("\"weir\":\"", "\"weir\":\"9"), "use the same program"),
-        (&cells[0].replace("\"repeat\":0", "\"repeat\":2"), "no such points or repeat"),
+        (&cells[0].replace("\"start\":0", "\"start\":2"), "no such points or start"),
         (&cells[0].replace("question", "qestion"), "qestion"),
     ];
     for (line, what) in cases {

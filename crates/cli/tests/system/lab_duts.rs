@@ -14,7 +14,7 @@ fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
     let scenario = folder.path().join("one.toml");
     let text = format!(
         "id = \"one\"\ntitle = \"One\"\nquestion = \"Does it forward?\"\nmethods = [\"delay\"]\n\
-         repeats = 1\n[settings]\nrate_pps = 500.0\nduration_s = 0.2\n{settings}\n"
+         starts = 1\n[settings]\nrate_pps = 500.0\nduration_s = 0.2\n{settings}\n"
     );
     std::fs::write(&scenario, text).expect("the scenario is written");
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))
@@ -189,7 +189,7 @@ fn external(openflow: &str, words: &str) {
     write(
         "one.toml",
         &format!(
-            "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [\"delay\"]\nrepeats = 2\n\
+            "id = \"one\"\ntitle = \"One\"\nquestion = \"?\"\nmethods = [\"delay\"]\nstarts = 2\n\
              [settings]\nrate_pps = 500.0\nduration_s = 0.2\n{FLOWS}\n"
         ),
     );

@@ -13,7 +13,7 @@ fn cell(dut: &str, method: &str, settings: &str) -> Value {
     let scenario = folder.path().join("one.toml");
     let text = format!(
         "id = \"one\"\ntitle = \"One\"\nquestion = \"Does it measure?\"\n\
-         methods = [\"{method}\"]\nrepeats = 1\n[settings]\n{settings}\n"
+         methods = [\"{method}\"]\nstarts = 1\n[settings]\n{settings}\n"
     );
     std::fs::write(&scenario, text).expect("the scenario is written");
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))

@@ -13,7 +13,7 @@ id = "probes"
 title = "Probes"
 question = "How long is the way through the hub?"
 methods = ["probe"]
-repeats = 500
+starts = 500
 [settings]
 forwarding = "controller"
 version = "1.0"
@@ -97,24 +97,24 @@ fn an_interrupted_run_leaves_the_trials_it_made() {
 #[test]
 fn a_run_that_was_cut_off_is_gone_on_with() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut lab = start(folder.path(), &["--repeats", "5"]);
+    let mut lab = start(folder.path(), &["--starts", "5"]);
     until_measured(folder.path(), &mut lab);
     lab.kill().expect("it is killed");
     lab.wait().expect("it can be waited for");
     // What a full disk leaves of a line.
     let torn = trials(folder.path()) + "{\"scenario\":\"pro";
     std::fs::write(folder.path().join("trials.jsonl"), torn).expect("a file");
-    let mut lab = start(folder.path(), &["--repeats", "5", "--resume"]);
+    let mut lab = start(folder.path(), &["--starts", "5", "--resume"]);
     assert_eq!(lab.wait().expect("it can be waited for").code(), Some(0));
     let text = std::fs::read_to_string(folder.path().join("results.json")).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let cell = &results["scenarios"][0]["cells"][0];
     let good = |trial: &&serde_json::Value| trial["error"].is_null();
     let trials = cell["trials"].as_array().expect("trials");
-    let mut repeats: Vec<u64> =
-        trials.iter().filter(good).filter_map(|trial| trial["repeat"].as_u64()).collect();
-    repeats.sort_unstable();
-    assert_eq!(repeats, [0, 1, 2, 3, 4], "each once: {cell}");
+    let mut starts: Vec<u64> =
+        trials.iter().filter(good).filter_map(|trial| trial["start"].as_u64()).collect();
+    starts.sort_unstable();
+    assert_eq!(starts, [0, 1, 2, 3, 4], "each once: {cell}");
     assert_eq!(cell["rows"][0]["samples"].as_array().expect("samples").len(), 5);
     let parts = results["parts"].as_array().expect("parts");
     assert_eq!((&parts[0]["end"], &parts[1]["end"]), (&"cut-off".into(), &"whole".into()));

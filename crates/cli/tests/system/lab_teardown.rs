@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Starts a run in `dir` and returns when it has announced a step that holds `step`.
 fn run_until(step: &str, marker: &str, dir: &Path) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["lab", "run", "packet-in-hub", "--quick", "--repeats", "50", "--out"])
+        .args(["lab", "run", "packet-in-hub", "--quick", "--starts", "50", "--out"])
         .arg(dir.join("out"))
         .env(MARKER, marker)
         .env("TMPDIR", dir)

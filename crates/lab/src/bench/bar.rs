@@ -19,7 +19,7 @@ pub(super) struct Beside {
     pub(super) peer_value: f64,
     /// Ours divided by its: the median of the pairs; none for less than two.
     pub(super) ratio: Option<f64>,
-    /// The lower end of the 99 % interval.
+    /// The lower end of the 95 % interval.
     pub(super) low: Option<f64>,
     /// The upper end.
     pub(super) high: Option<f64>,
@@ -32,7 +32,7 @@ impl Beside {
         Self {
             peer: peer.to_owned(),
             peer_value: rounded(median(&pairs.theirs)),
-            ratio: ratio.map(|ratio| rounded(ratio.median)),
+            ratio: ratio.map(|ratio| rounded(ratio.value)),
             low: ratio.map(|ratio| rounded(ratio.low)),
             high: ratio.map(|ratio| rounded(ratio.high)),
         }

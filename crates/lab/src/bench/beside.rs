@@ -6,7 +6,7 @@ use super::outcome::rounded;
 use super::replay::Replayed;
 use super::series::{Spread, dip_percent};
 use crate::method::busy::{BusyPhase, PhasePair};
-use crate::stats::quantile;
+use stats::quantile;
 
 /// Times of answers to echo requests, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -106,7 +106,7 @@ struct Beside {
     peer_value: f64,
     /// Ours to the peer's: the median of the pairs.
     ratio: f64,
-    /// The ends of the 99 % interval of the ratio.
+    /// The ends of the 95 % interval of the ratio.
     low: f64,
     high: f64,
 }
@@ -130,7 +130,7 @@ impl Figure {
         let beside = pairs.ratio().map(|ratio| Beside {
             peer,
             peer_value: rounded(median(&pairs.theirs)),
-            ratio: rounded(ratio.median),
+            ratio: rounded(ratio.value),
             low: rounded(ratio.low),
             high: rounded(ratio.high),
         });

@@ -16,7 +16,7 @@ use super::replay::{ReplayPlan, Replayed, weir};
 use super::series::Spread;
 use crate::dut;
 use crate::settings::{Replay, ReplayDevices, Settings};
-use crate::stats::quantile;
+use stats::quantile;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -78,7 +78,7 @@ impl Outcome {
             mpps: rounded(median(&pairs.theirs)),
             samples: pairs.theirs.iter().copied().map(rounded).collect(),
             warm_up_s: rounded(warm_up_s),
-            ratio: of(|ratio| ratio.median),
+            ratio: of(|ratio| ratio.value),
             ratio_low: of(|ratio| ratio.low),
             ratio_high: of(|ratio| ratio.high),
         });
@@ -118,7 +118,7 @@ impl Row for Outcome {
         if let Some(vs) = &self.vs {
             text += &format!("  {:16} {:9.3} Mpps", vs.switch, vs.mpps);
             if let (Some(ratio), Some(low), Some(high)) = (vs.ratio, vs.ratio_low, vs.ratio_high) {
-                text += &format!("; ratio {ratio:.2} (99 % interval {low:.2} to {high:.2})");
+                text += &format!("; ratio {ratio:.2} (95 % interval {low:.2} to {high:.2})");
             }
             text += &format!("; {} pairs, steady after {:.0} s\n", vs.samples.len(), vs.warm_up_s);
         }

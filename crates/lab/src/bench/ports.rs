@@ -175,7 +175,7 @@ impl PortsArgs {
             scenarios: vec![scenario],
             duts: duts.iter().map(|it| it.dut).collect(),
             is_quick: false,
-            repeats: Some(run.repeats),
+            starts: Some(run.repeats),
             limit: None,
             kind: TestbedKind::Kernel,
             paths: paths.clone(),

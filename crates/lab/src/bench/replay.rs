@@ -57,7 +57,7 @@ impl ReplayPlan<'_> {
             scenarios: vec![self.scenario(run)?],
             duts: self.duts.clone(),
             is_quick: false,
-            repeats: Some(self.repeats),
+            starts: Some(self.repeats),
             limit: None,
             kind: TestbedKind::Memory,
             paths: ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir()),
@@ -130,7 +130,7 @@ impl ReplayPlan<'_> {
         }
         let (good, failed): (Vec<_>, Vec<_>) =
             cell.trials.iter().cloned().partition(|trial| trial.error.is_none());
-        let of = |trial: &TrialRecord| (trial.method.clone(), trial.repeat);
+        let of = |trial: &TrialRecord| (trial.method.clone(), trial.start);
         let is_made_up = |one: &TrialRecord| good.iter().any(|other| of(other) == of(one));
         if let Some(why) = failed.into_iter().find(|one| !is_made_up(one)) {
             bail!("{dut}: {}", why.error.unwrap_or_default());

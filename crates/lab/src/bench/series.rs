@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::outcome::rounded;
-use crate::stats::quantile;
+use stats::quantile;
 
 /// Spread of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -38,7 +38,7 @@ id = "fakes"
 title = "Fakes"
 question = "What does the test say?"
 methods = ["fake"]
-repeats = 2
+starts = 2
 [settings]
 forwarding = "learning"
 [[axis]]
@@ -53,7 +53,7 @@ pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
         scenarios: vec![Scenario::from_toml(text).unwrap()],
         duts: vec![dut::find("fake-switch").unwrap()],
         is_quick: false,
-        repeats: None,
+        starts: None,
         limit: None,
         kind: TestbedKind::Memory,
         paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),

@@ -23,7 +23,11 @@ use crate::setup::TestbedKind;
 pub const NAME: &str = "trials.jsonl";
 
 /// Version of its form.
-pub(super) const LEDGER_FORMAT: u32 = 3;
+pub(super) const LEDGER_FORMAT: u32 = 4;
+
+/// The form before, which is read and not gone on with: a trial had one number, counted through all
+/// starts.
+pub(super) const OLD_FORMAT: u32 = 3;
 
 /// The first line: what the campaign is. A run that goes on has the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +59,9 @@ pub(super) struct PartHead {
     pub(super) programs: Vec<Program>,
     /// The switches, in the order of the tables.
     pub(super) duts: Vec<String>,
-    /// Measurements of each cell, where it is not the scenario's own number.
-    pub(super) repeats: Option<usize>,
+    /// Starts of each switch in each cell, where it is not the scenario's own number.
+    #[serde(alias = "repeats")]
+    pub(super) starts: Option<usize>,
 }
 
 /// Step of a run.
@@ -95,11 +100,12 @@ pub(super) enum LedgerLine {
     /// The next step.
     Step(RunStep),
     /// A switch was started for some points of a scenario, or failed to start. What was found of
-    /// these points in this repeat before is void.
+    /// these points in this start before is void.
     Start {
         scenario: String,
         dut: String,
-        repeat: usize,
+        #[serde(alias = "repeat")]
+        start: usize,
         at: Vec<Coordinates>,
         commands: Vec<String>,
     },
@@ -114,7 +120,14 @@ pub(super) enum LedgerLine {
         state: CellState,
     },
     /// Measurement without a switch; `at` is the first point with this traffic.
-    Floor { scenario: String, at: Coordinates, repeat: usize, method: String, values: FloorValues },
+    Floor {
+        scenario: String,
+        at: Coordinates,
+        #[serde(alias = "repeat")]
+        start: usize,
+        method: String,
+        values: FloorValues,
+    },
     /// A box with an agent that measures too, when it is first asked.
     Box(BoxFacts),
     /// A note for the reader.
@@ -213,6 +226,11 @@ impl Ledger {
         let other = |what: &str| LedgerError::Other { path: path.clone(), what: what.to_owned() };
         match lines.first().map(|first| &first.line) {
             Some(LedgerLine::Head(old)) if old == head => {}
+            Some(LedgerLine::Head(old)) if old.format != head.format => {
+                return Err(other(
+                    "written by the version of weir before, which can go on with it",
+                ));
+            }
             Some(LedgerLine::Head(old)) => return Err(other(difference(old, head))),
             Some(_) | None => return Err(other("it has no first line")),
         }
@@ -281,7 +299,7 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), LedgerError> {
     let head: serde_json::Value = serde_json::from_slice(text)
         .map_err(|why| LedgerError::Line { path: path(), line: 1, why: why.to_string() })?;
     match head.get("format").and_then(serde_json::Value::as_u64) {
-        Some(format) if format == u64::from(LEDGER_FORMAT) => Ok(()),
+        Some(format) if [LEDGER_FORMAT, OLD_FORMAT].map(u64::from).contains(&format) => Ok(()),
         Some(format) => {
             let what = format!(
                 "of another version of weir: form {format}, and this one reads {LEDGER_FORMAT}"

@@ -1,6 +1,6 @@
 //! Carries a campaign out: every cell on every switch, in turns, every trial in the ledger.
 //!
-//! Each repeat starts each switch anew, and the switches take turns at every cell: a machine that
+//! Each turn starts each switch anew, and the switches take turns at every cell: a machine that
 //! grows slower or busier does so for all of them, and a start is part of the spread. It must never
 //! drop a trial from the results: one that failed or stalled is there with its reason.
 
@@ -58,8 +58,8 @@ pub struct Campaign {
     pub duts: Vec<&'static dyn Dut>,
     /// Whether the scenarios' quick form is run.
     pub is_quick: bool,
-    /// Measurements of each cell, where it is not the scenario's own number.
-    pub repeats: Option<usize>,
+    /// Starts of each switch in each cell, where it is not the scenario's own number.
+    pub starts: Option<usize>,
     /// The time that it may take.
     pub limit: Option<Duration>,
     /// The testbed.
@@ -126,7 +126,7 @@ struct Run<'a> {
     plan: Plan,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
-    /// Switches that wait for their next turn where one start serves all repeats, by scenario,
+    /// Switches that wait for their next turn where one start serves all of them, by scenario,
     /// switch and first cell.
     held: BTreeMap<Place, HeldDut>,
 }
@@ -158,7 +158,7 @@ fn execute_with(
         machine: outside.machine.clone(),
         programs: assemble::programs(campaign, &parts),
         duts: campaign.duts.iter().map(|dut| dut.name().to_owned()).collect(),
-        repeats: campaign.repeats,
+        starts: campaign.starts,
     };
     let mut run = Run::new(campaign, &parts, cancel, outside);
     if campaign.is_resumed {
@@ -229,15 +229,15 @@ impl<'a> Run<'a> {
         let parts = self.parts;
         for (index, part) in parts.iter().enumerate() {
             let all = groups(&part.cells);
-            for repeat in 0..part.repeats {
-                self.floor(index, part, repeat)?;
+            for start in 0..part.starts {
+                self.floor(index, part, start)?;
                 let mut turns = turns(part, self.campaign, &all);
-                if part.scenario.is_held && repeat % 2 == 1 {
+                if part.scenario.is_held && start % 2 == 1 {
                     // A B B A: what changes steadily falls on all alike.
                     turns.reverse();
                 }
                 for (group, dut) in turns {
-                    self.turn(&Round { index, part, group: &group, dut, repeat })?;
+                    self.turn(&Round { index, part, group: &group, dut, start })?;
                 }
             }
             self.held.clear();
@@ -250,9 +250,9 @@ impl<'a> Run<'a> {
         let mut cost = Duration::ZERO;
         for (index, part) in self.parts.iter().enumerate() {
             let all = groups(&part.cells);
-            for repeat in 0..part.repeats {
+            for start in 0..part.starts {
                 for (group, dut) in turns(part, self.campaign, &all) {
-                    let round = Round { index, part, group: &group, dut, repeat };
+                    let round = Round { index, part, group: &group, dut, start };
                     let settings = &group.cells[0].1.settings;
                     let fits = check_fit(self.campaign, part, dut, settings).is_ok();
                     if fits && !self.has_old(&round) {

@@ -68,9 +68,9 @@ pub struct Scenario {
     /// The methods, by their keys.
     methods: Vec<String>,
     /// Measurements of each cell, each with a new set-up.
-    #[serde(default = "usual_repeats")]
-    pub repeats: usize,
-    /// Whether one start of each switch serves all repeats: all run, and all but the one that is
+    #[serde(default = "usual_starts", alias = "repeats")]
+    starts: usize,
+    /// Whether one start of each switch serves all turns: all run, and all but the one that is
     /// measured are held still by a signal. For figures that differ by less than two starts do.
     #[serde(default)]
     pub is_held: bool,
@@ -106,9 +106,13 @@ pub struct Scenario {
 /// The key of a `without` that names a switch.
 const DUT: &str = "dut";
 
-fn usual_repeats() -> usize {
-    5
+/// The range of six starts holds the true median of 97 in 100 figures.
+fn usual_starts() -> usize {
+    6
 }
+
+/// Starts of the quick form, where the scenario names no number.
+const QUICK_STARTS: usize = 3;
 
 /// A named list of values.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -153,7 +157,8 @@ struct MethodTable {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Quick {
-    repeats: Option<usize>,
+    #[serde(alias = "repeats")]
+    starts: Option<usize>,
     /// The methods that are left; all where it names none.
     methods: Vec<String>,
     /// The values that are left of an axis.
@@ -194,15 +199,15 @@ impl Scenario {
         if self.id.is_empty() || !self.id.chars().all(is_name) {
             return wrong("an id has letters, digits, - and _ only".to_owned());
         }
-        if self.methods.is_empty() || self.repeats == 0 {
-            return wrong("a scenario has a method and a repeat at least".to_owned());
+        if self.methods.is_empty() || self.starts == 0 {
+            return wrong("a scenario has a method and a start at least".to_owned());
         }
         self.methods(false)?;
         if let Some(method) = self.quick.methods.iter().find(|one| !self.methods.contains(one)) {
             return wrong(format!("quick.methods: {method:?} is none of the methods"));
         }
-        if self.quick.repeats == Some(0) {
-            return wrong("quick.repeats = 0: a scenario has a repeat at least".to_owned());
+        if self.quick.starts == Some(0) {
+            return wrong("quick.starts = 0: a scenario has a start at least".to_owned());
         }
         for (index, axis) in self.axes.iter().enumerate() {
             if self.axes[..index].iter().any(|other| other.name == axis.name) {
@@ -339,10 +344,11 @@ impl Scenario {
         Ok(true)
     }
 
-    /// Measurements of each cell.
+    /// Starts of each switch in each cell.
     #[must_use]
-    pub fn repeats(&self, is_quick: bool) -> usize {
-        self.quick.repeats.filter(|_| is_quick).unwrap_or(self.repeats)
+    pub fn starts(&self, is_quick: bool) -> usize {
+        let quick = self.quick.starts.unwrap_or(self.starts.min(QUICK_STARTS));
+        if is_quick { quick } else { self.starts }
     }
 
     /// The axes, with the values that are left.
@@ -439,7 +445,7 @@ id = "two-axes"
 title = "Two axes"
 question = "What?"
 methods = ["delay"]
-repeats = 3
+starts = 3
 
 [settings]
 flows = ["in_port=1,actions=output:2"]
@@ -463,7 +469,7 @@ frame_size = "128"
 table = "a hundred"
 
 [quick]
-repeats = 2
+starts = 2
 axes = { frame_size = ["64"] }
 settings = { duration_s = 0.1 }
 
@@ -481,7 +487,7 @@ value = 120.0
         assert_eq!(cells.len(), 5, "one of six is left out");
         assert_eq!(cells[1].at["table"], "a hundred");
         assert_eq!(cells[1].settings.flow_count(), 101);
-        assert_eq!((scenario.repeats(false), scenario.repeats(true)), (3, 2));
+        assert_eq!((scenario.starts(false), scenario.starts(true)), (3, 2));
         let quick = scenario.cells(true).unwrap();
         assert_eq!(quick.len(), 2);
         assert_eq!(quick[0].settings.duration_s(), 0.1);
@@ -525,11 +531,11 @@ value = 120.0
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let cases = [
-            ("repeats = 3", "repeat = 3", "line 6"),
+            ("starts = 3", "start = 3", "line 6"),
             ("unit = \"B\"", "units = \"B\"", "line 13"),
             ("[64, 128, 1518]", "[64, \"x\", 1518]", "frame_size"),
-            ("repeats = 2", "repeats = 0", "quick.repeats = 0"),
-            ("repeats = 2", "methods = [\"ping\"]", "\"ping\" is none of the methods"),
+            ("starts = 2", "starts = 0", "quick.starts = 0"),
+            ("starts = 2", "methods = [\"ping\"]", "\"ping\" is none of the methods"),
             ("[quick]", "[method.delay]\ntrials = 0\n[quick]", "trials = 0"),
             (
                 "[quick]",

@@ -24,7 +24,7 @@ use crate::service::ProgramPaths;
 const RUN_EXAMPLES: &str = "\
 Examples:
   weir lab run E4 --dut weir,ovs,linux-bridge --quick --out /tmp/e4
-  weir lab run cached-forwarding --dut weir,ovs --repeats 8
+  weir lab run cached-forwarding --dut weir,ovs --starts 8
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
   weir lab run E4 --dut weir,ovs --out /tmp/e4 --serve
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
@@ -71,12 +71,12 @@ pub(super) struct SelectionArgs {
     /// Switches under test, in the order of the tables
     #[arg(long, value_delimiter = ',', default_value = "weir")]
     dut: Vec<String>,
-    /// Fewer values, fewer repeats, shorter trials
+    /// Fewer values, fewer starts, shorter trials
     #[arg(long)]
     quick: bool,
-    /// Measurements of every cell [default: the scenario's own number]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    repeats: Option<u16>,
+    /// Starts of each switch in every cell [default: the scenario's own number]
+    #[arg(long, alias = "repeats", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    starts: Option<u16>,
     /// Place of the hosts
     #[arg(long, value_enum, default_value_t = TestbedArg::Auto)]
     testbed: TestbedArg,
@@ -171,7 +171,7 @@ impl SelectionArgs {
             scenarios: all,
             duts: duts(&self.dut)?,
             is_quick: self.quick,
-            repeats: self.repeats.map(usize::from),
+            starts: self.starts.map(usize::from),
             limit: None,
             kind: testbed_kind(self.testbed)?,
             paths,
@@ -254,7 +254,7 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let shown_text = if output.json {
         format!("{json}\n")
     } else {
-        render(results, ResultsForm::Terminal(terminal::width())) + "\n"
+        render(results, super::terminal_form(output.all)) + "\n"
     };
     let printed = files::print(&shown_text);
     let json_path = write_whole(&output.out, results::NAME, &json)?;

@@ -80,11 +80,8 @@ fn compared(found: &RunComparison, all: bool, width: usize) -> String {
         }
     }
     let is_shown = |row: &&RowChange| match row.verdict {
-        RowVerdict::Better
-        | RowVerdict::Worse
-        | RowVerdict::BetterAlone
-        | RowVerdict::WorseAlone => true,
-        RowVerdict::NoChange | RowVerdict::TooFew => all,
+        RowVerdict::Better | RowVerdict::Worse => true,
+        RowVerdict::NoChange | RowVerdict::SingleStart => all,
     };
     let mut rows: Vec<&RowChange> = found.rows.iter().filter(is_shown).collect();
     rows.sort_by_key(|row| order(row.verdict));
@@ -110,14 +107,9 @@ fn compared(found: &RunComparison, all: bool, width: usize) -> String {
 fn verdicts(found: &RunComparison) -> String {
     let mut out = format!("{} in both runs:", count(found.rows.len(), "row", "rows"));
     let mut comma = "";
-    for verdict in [
-        RowVerdict::Worse,
-        RowVerdict::WorseAlone,
-        RowVerdict::Better,
-        RowVerdict::BetterAlone,
-        RowVerdict::NoChange,
-        RowVerdict::TooFew,
-    ] {
+    for verdict in
+        [RowVerdict::Worse, RowVerdict::Better, RowVerdict::NoChange, RowVerdict::SingleStart]
+    {
         let rows = found.count(verdict);
         if rows > 0 {
             let _ = write!(out, "{comma} {rows} {}", verdict.label());
@@ -125,18 +117,16 @@ fn verdicts(found: &RunComparison) -> String {
         }
     }
     out += ".\n";
-    let alone = found.count(RowVerdict::WorseAlone) + found.count(RowVerdict::BetterAlone);
-    if alone > 0 {
-        let by_chance = (found.rows.len() as f64 / 100.0).ceil();
+    let changed = found.count(RowVerdict::Worse) + found.count(RowVerdict::Better);
+    if changed > 0 {
+        let together = [RowVerdict::Worse, RowVerdict::Better].map(|of| found.count_together(of));
+        let by_chance = (found.rows.len() as f64 / 20.0).ceil();
         let _ = writeln!(
             out,
-            "By itself: the row's own 99 % interval leaves out 1; of so many rows about \
-             {by_chance} do so by chance."
+            "Each by its own 95 % interval, of which about {by_chance} of so many rows leave out \
+             1 by chance; with all rows counted {} worse and {} better hold.",
+            together[0], together[1]
         );
-    }
-    if found.count(RowVerdict::TooFew) > 0 {
-        out +=
-            "Too few samples: the 99 % interval is wider than the change; measure more repeats.\n";
     }
     out
 }
@@ -145,25 +135,20 @@ fn verdicts(found: &RunComparison) -> String {
 fn order(verdict: RowVerdict) -> u8 {
     match verdict {
         RowVerdict::Worse => 0,
-        RowVerdict::WorseAlone => 1,
-        RowVerdict::Better => 2,
-        RowVerdict::BetterAlone => 3,
-        RowVerdict::NoChange => 4,
-        RowVerdict::TooFew => 5,
+        RowVerdict::Better => 1,
+        RowVerdict::NoChange => 2,
+        RowVerdict::SingleStart => 3,
     }
 }
 
 fn line(row: &RowChange) -> [String; 8] {
     let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    let (low, high) = row.interval;
-    let change = match row.ratio {
-        Some(ratio) => format!("{} ({}–{})", times(ratio), times(low), times(high)),
-        None => format!("{} more", number(row.shift, row.decimals)),
-    };
-    let change = if row.verdict == RowVerdict::TooFew {
-        row.ratio.map_or_else(|| "-".to_owned(), times)
-    } else {
-        change
+    let change = match (row.ratio, row.interval) {
+        (Some(ratio), Some((low, high))) => {
+            format!("{} ({}–{})", times(ratio), times(low), times(high))
+        }
+        (Some(ratio), None) => times(ratio),
+        (None, _) => format!("{} more", number(row.shift, row.decimals)),
     };
     [
         one_line(&row.scenario),

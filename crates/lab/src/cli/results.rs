@@ -10,8 +10,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
 
+use crate::campaign::scenario::Scenario;
+use crate::method;
 use crate::present::{ResultsForm, render};
-use crate::results::{FORMAT, NAME, Results};
+use crate::results::{FORMAT, NAME, OLD_FORMAT, Results};
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
@@ -35,6 +37,9 @@ pub(super) struct ReportArgs {
     /// The form. Default: that of the file name of --out, else terminal.
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
+    /// Print every figure on the terminal, not only the headlines.
+    #[arg(long)]
+    all: bool,
     /// Write here instead of on standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -57,7 +62,7 @@ impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = load(&self.results)?;
         let form = match self.format.unwrap_or_else(|| format_of(self.out.as_deref())) {
-            FormatArg::Terminal => ResultsForm::Terminal(terminal::width()),
+            FormatArg::Terminal => super::terminal_form(self.all),
             FormatArg::Markdown => ResultsForm::Markdown,
             FormatArg::Csv => ResultsForm::Csv,
             FormatArg::Html => ResultsForm::Html,
@@ -111,7 +116,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
     let json: serde_json::Value =
         serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
     match json.get("format").and_then(serde_json::Value::as_u64) {
-        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) if [FORMAT, OLD_FORMAT].map(u64::from).contains(&format) => {}
         Some(format) => bail!(
             "{name} has the form {format} and this program reads {FORMAT}: use the weir that wrote \
              it, or measure again"
@@ -119,7 +124,34 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
         None => bail!("{name} holds no results of weir lab: there is no number `format` in it"),
     }
     // Read from the text again, whose errors have a line and a column.
-    serde_json::from_str(&text).with_context(|| format!("{name} holds no whole results"))
+    let mut results: Results =
+        serde_json::from_str(&text).with_context(|| format!("{name} holds no whole results"))?;
+    if results.format == OLD_FORMAT {
+        renew(&mut results);
+    }
+    Ok(results)
+}
+
+/// Results of the form before: a trial has two numbers instead of one, and a value its start.
+fn renew(results: &mut Results) {
+    results.format = FORMAT;
+    for scenario in &mut results.scenarios {
+        // One that this program does not know any more has the usual trials.
+        let known = Scenario::from_toml(&scenario.source).ok();
+        let trials = |method: &str| {
+            let found = known.as_ref().zip(method::find(method));
+            found.map_or(1, |(known, method)| known.trials(method, results.is_quick))
+        };
+        for cell in &mut scenario.cells {
+            cell.trials.iter_mut().for_each(|trial| trial.decode(trials(&trial.method)));
+            for row in &mut cell.rows {
+                let good = cell.trials.iter().filter(|trial| trial.error.is_none());
+                let starts = good.filter(|trial| trial.values.contains_key(&row.metric));
+                row.starts = starts.map(|trial| trial.start).collect();
+                row.starts.dedup();
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +188,31 @@ mod tests {
     }
 
     #[test]
+    fn results_of_the_form_before_are_renewed() {
+        let mut results = sample::results();
+        // Its trials had one number; this scenario has four of them in a start.
+        let demo = crate::demo::scenario().unwrap().source;
+        let of_demo = demo.replace("[method.ping]", "[method.ping]\ntrials = 4");
+        let hub = &mut results.scenarios[0];
+        hub.source = of_demo;
+        for trial in &mut hub.cells[0].trials {
+            trial.method = "ping".to_owned();
+        }
+        let mut old = serde_json::to_value(&results).unwrap();
+        old["format"] = 2.into();
+        let text = serde_json::to_string(&old).unwrap();
+        let text = text.replace("\"start\":", "\"repeat\":").replace("\"trial\":0,", "");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("results.json");
+        std::fs::write(&file, text).unwrap();
+        let read = load(&file).unwrap();
+        assert_eq!(read.scenarios[1..], results.scenarios[1..]);
+        let numbers = read.scenarios[0].cells[0].trials.iter().map(|one| (one.start, one.trial));
+        assert_eq!(numbers.take(5).collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]);
+        assert_eq!(read.format, results.format);
+    }
+
+    #[test]
     fn what_is_no_result_is_named_with_its_fault() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("results.json");
@@ -166,7 +223,7 @@ mod tests {
         for (text, word) in [
             ("{", "is no JSON"),
             ("{}", "there is no number `format`"),
-            ("{\"format\": 1}", "has the form 1 and this program reads 2"),
+            ("{\"format\": 1}", "has the form 1 and this program reads 3"),
             ("{\"format\": 2}", "missing field"),
         ] {
             let reason = refusal(text);

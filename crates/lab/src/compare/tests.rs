@@ -6,7 +6,6 @@ use super::{RowVerdict, compare, differences};
 use crate::present::sample;
 use crate::results::Better;
 use crate::results::{CellState, Results};
-use crate::stats::distributions::normal;
 
 /// A run of one scenario with `rows` points, each of `samples` samples around 100.
 fn run(seed: u64, rows: usize, samples: usize, factor: f64) -> Results {
@@ -32,7 +31,7 @@ fn a_change_is_found_with_its_size() {
     let found = compare(&run(1, 1, 8, 1.0), &run(2, 1, 8, 1.1));
     let row = &found.rows[0];
     assert_eq!(row.verdict, RowVerdict::Better);
-    let (low, high) = row.interval;
+    let (low, high) = row.interval.unwrap();
     assert!(low < 1.1 && 1.1 < high && low > 1.08 && high < 1.12, "{row:?}");
     assert!(!found.is_worse());
     let back = compare(&run(2, 1, 8, 1.1), &run(1, 1, 8, 1.0));
@@ -50,28 +49,23 @@ fn what_is_less_of_a_delay_is_better() {
 
 #[test]
 fn runs_of_one_truth_show_no_change_together() {
-    // 40 comparisons of 50 rows: at 1 % for each comparison of runs at most 3 may be wrong.
+    // 40 comparisons of 50 rows: at 5 % for each comparison of runs at most 6 may be wrong.
     let mut wrong = 0;
     for seed in 0..40 {
-        let found = compare(&run(seed, 50, 8, 1.0), &run(seed + 1_000, 50, 8, 1.0));
-        assert!(found.rows.iter().all(|row| row.verdict != RowVerdict::TooFew));
-        wrong += found.count(RowVerdict::Better) + found.count(RowVerdict::Worse);
+        let found = compare(&run(seed, 50, 6, 1.0), &run(seed + 1_000, 50, 6, 1.0));
+        wrong += found.count_together(RowVerdict::Better) + found.count_together(RowVerdict::Worse);
     }
-    assert!(wrong <= 3, "{wrong}");
+    assert!(wrong <= 6, "{wrong}");
 }
 
 #[test]
-fn few_samples_decide_what_they_can() {
+fn few_starts_decide_what_they_can() {
     let one = compare(&run(1, 1, 1, 1.0), &run(2, 1, 1, 2.0));
-    assert_eq!((one.rows[0].verdict, one.is_worse()), (RowVerdict::TooFew, false));
-    let mut wide = [run(1, 1, 2, 1.0), run(2, 1, 2, 1.0)];
-    for (run, samples) in wide.iter_mut().zip([[50.0, 150.0], [40.0, 170.0]]) {
-        run.scenarios[0].cells[0].rows[0].samples = samples.to_vec();
-    }
-    assert_eq!(compare(&wide[0], &wide[1]).rows[0].verdict, RowVerdict::TooFew);
-    // Three of each, half as much, hold with twenty comparisons counted.
-    let half = compare(&run(1, 20, 3, 1.0), &run(2, 20, 3, 0.5));
-    assert_eq!(half.count(RowVerdict::Worse), 20);
+    assert_eq!((one.rows[0].verdict, one.is_worse()), (RowVerdict::SingleStart, false));
+    assert_eq!(one.rows[0].interval, None);
+    // Three of each, half as much, hold with ten comparisons counted.
+    let half = compare(&run(1, 10, 3, 1.0), &run(2, 10, 3, 0.5));
+    assert_eq!(half.count_together(RowVerdict::Worse), 10);
     assert!(half.is_worse());
 }
 
@@ -79,10 +73,10 @@ fn few_samples_decide_what_they_can() {
 fn what_does_not_hold_with_all_rows_counted_is_so_by_itself() {
     let (first, mut second) = (run(1, 60, 5, 1.0), run(2, 60, 5, 1.0));
     for sample in &mut second.scenarios[0].cells[0].rows[0].samples {
-        *sample *= 0.982;
+        *sample *= 0.972;
     }
     let found = compare(&first, &second);
-    assert_eq!((found.rows[0].verdict, found.is_worse()), (RowVerdict::WorseAlone, false));
+    assert_eq!((found.rows[0].verdict, found.is_worse()), (RowVerdict::Worse, false));
 }
 
 #[test]
@@ -153,12 +147,12 @@ fn other_conditions_are_named() {
     );
 }
 
-/// Runs as real ones: repeats are normal with this coefficient of variation.
+/// Runs as real ones: starts are normal with this coefficient of variation.
 fn noisy(seed: u64, rows: usize, samples: usize, factor: f64, variation: f64) -> Results {
     let (mut random, mut results) = (Random::new(seed), run(seed, rows, samples, 1.0));
     for cell in &mut results.scenarios[0].cells {
         for sample in &mut cell.rows[0].samples {
-            *sample = factor * 100.0 * (1.0 + variation * normal(&mut random)).max(0.01);
+            *sample = factor * 100.0 * (1.0 + variation * random.normal()).max(0.01);
         }
     }
     results
@@ -166,28 +160,26 @@ fn noisy(seed: u64, rows: usize, samples: usize, factor: f64, variation: f64) ->
 
 /// As rates (2 to 9 %) and delays (30 %) of the lab vary on a busy virtual machine.
 #[test]
-fn quick_runs_of_one_switch_agree_in_nearly_every_row() {
-    for variation in [0.0, 0.02, 0.09, 0.3] {
+fn runs_of_one_switch_agree_in_nearly_every_row() {
+    for (samples, variation) in [(3, 0.0), (3, 0.02), (3, 0.3), (6, 0.09), (6, 0.3)] {
         let mut differ = 0;
         for seed in 0..100 {
-            let second = noisy(seed + 1_000, 20, 3, 1.0, variation);
-            let found = compare(&noisy(seed, 20, 3, 1.0, variation), &second);
-            let is_same = |verdict| matches!(verdict, RowVerdict::NoChange | RowVerdict::TooFew);
-            differ += found.rows.iter().filter(|row| !is_same(row.verdict)).count();
+            let second = noisy(seed + 1_000, 20, samples, 1.0, variation);
+            let found = compare(&noisy(seed, 20, samples, 1.0, variation), &second);
+            differ += found.count(RowVerdict::Better) + found.count(RowVerdict::Worse);
         }
-        println!("variation {variation}: {differ} of 2000 rows differ");
-        assert!(differ <= 100, "variation {variation}: {differ} of 2000 rows differ");
+        assert!(differ <= 120, "{samples}, variation {variation}: {differ} of 2000 rows differ");
     }
 }
 
 /// docs/lab-method.md has these figures.
 #[test]
 fn a_tenth_more_is_seen_as_often_as_the_page_says() {
-    for (variation, least) in [(0.01, 100), (0.02, 99), (0.05, 18)] {
+    for (variation, least) in [(0.01, 100), (0.02, 99), (0.05, 70)] {
         let is_seen = |seed: &u64| {
-            let second = noisy(seed + 1_000, 1, 5, 1.1, variation);
-            let found = compare(&noisy(*seed, 1, 5, 1.0, variation), &second);
-            matches!(found.rows[0].verdict, RowVerdict::Better | RowVerdict::BetterAlone)
+            let second = noisy(seed + 1_000, 1, 6, 1.1, variation);
+            let found = compare(&noisy(*seed, 1, 6, 1.0, variation), &second);
+            found.rows[0].verdict == RowVerdict::Better
         };
         let seen = (0..100).filter(is_seen).count();
         println!("variation {variation}: a tenth more is seen in {seen} of 100");

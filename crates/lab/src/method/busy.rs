@@ -20,11 +20,11 @@ use serde_json::json;
 
 use super::replay::{RUN_IN, ReplayMethod, Replaying, packets_come, trial};
 use super::series::{spans, watch};
-use super::{Better, Metric, Trial};
+use super::{Better, Metric, Trial, leave_out_quantile};
 use crate::settings::Settings;
-use crate::stats::{quantile, summarise};
 use crate::switch_client::{Storm, SwitchClient};
 use crate::workload::made;
+use stats::{median, quantile};
 
 /// The length of a window.
 const STEP: Duration = Duration::from_millis(100);
@@ -113,7 +113,8 @@ fn updates(replaying: &Replaying<'_>) -> Result<Trial> {
         Ok(())
     })?;
     let values = [sent as f64 / f64::max(seconds, 1e-9)].into_iter().chain(compared.values());
-    let values = UPDATES.iter().map(|metric| metric.id).zip(values).collect();
+    let mut values = UPDATES.iter().map(|metric| metric.id).zip(values).collect();
+    leave_out_quantile(&mut values, "updates_echo_p99_ms", compared.echoes());
     let raw = json!({ "compared": compared, "changes": sent, "change_s": seconds });
     Ok(trial(values, raw))
 }
@@ -134,11 +135,12 @@ fn dump(replaying: &Replaying<'_>) -> Result<Trial> {
             }
         }
     })?;
-    let list_s = summarise(&lists_s).map_or(0.0, |summary| summary.median);
-    let values =
-        DUMP.iter().map(|metric| metric.id).zip([list_s].into_iter().chain(compared.values()));
+    let list_s = median(&lists_s).unwrap_or(0.0);
+    let values = [list_s].into_iter().chain(compared.values());
+    let mut values = DUMP.iter().map(|metric| metric.id).zip(values).collect();
+    leave_out_quantile(&mut values, "dump_echo_p99_ms", compared.echoes());
     let raw = json!({ "compared": compared, "lists_s": lists_s, "bytes": bytes });
-    Ok(trial(values.collect(), raw))
+    Ok(trial(values, raw))
 }
 
 /// A phase in peace, and one with work.
@@ -168,12 +170,17 @@ pub(crate) struct BusyPhase {
 }
 
 impl PhasePair {
+    /// The quantile of the answers' times that is a metric, and their number.
+    fn echoes(&self) -> (f64, u64) {
+        (0.99, self.busy.echoes_s.len() as u64)
+    }
+
     /// In the order of the metrics behind the first.
     fn values(&self) -> [f64; 4] {
-        let median = |phase: &BusyPhase| summarise(&phase.mpps).map_or(0.0, |found| found.median);
+        let middle = |phase: &BusyPhase| median(&phase.mpps).unwrap_or(0.0);
         let mut echoes_ms: Vec<f64> = self.busy.echoes_s.iter().map(|s| 1e3 * s).collect();
         echoes_ms.sort_by(f64::total_cmp);
-        let dip = 1.0 - median(&self.busy) / median(&self.quiet);
+        let dip = 1.0 - middle(&self.busy) / middle(&self.quiet);
         let (missed, lost) = (self.busy.missed as f64, self.busy.lost as f64);
         [100.0 * dip, missed, lost, quantile(&echoes_ms, 0.99)]
     }

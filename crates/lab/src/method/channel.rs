@@ -10,8 +10,8 @@ use super::{
 use crate::load::ProcessRole;
 use crate::settings::Settings;
 use crate::setup::Setup;
-use crate::stats::quantile;
 use crate::switch_client::SwitchClient;
+use stats::quantile;
 
 /// The method.
 pub(super) struct Channel;

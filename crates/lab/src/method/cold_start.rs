@@ -12,7 +12,7 @@ use serde_json::json;
 use super::replay::{ReplayMethod, Replaying, trial};
 use super::series::{Span, spans, watch};
 use super::{Better, Metric, Trial};
-use crate::stats::summarise;
+use stats::median;
 
 /// The part of the steady rate that counts as steady.
 const STEADY: f64 = 0.95;
@@ -74,7 +74,7 @@ fn measure(replaying: &Replaying<'_>) -> Result<Trial> {
 /// Figures from the windows; times are counted from the command.
 fn figures(windows: &[Span]) -> Option<super::Values> {
     let later: Vec<f64> = windows.iter().skip(windows.len() / 2).map(|span| span.mpps).collect();
-    let steady = summarise(&later).map(|summary| summary.median).filter(|mpps| *mpps > 0.0)?;
+    let steady = median(&later).filter(|mpps| *mpps > 0.0)?;
     let is_steady = |span: &Span| span.mpps >= steady * STEADY;
     let first = windows.iter().position(is_steady)?;
     let below = windows.iter().skip(first).filter(|span| !is_steady(span)).count();

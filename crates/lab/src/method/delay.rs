@@ -9,7 +9,7 @@ use generator::receiver::{Distribution, StreamReport};
 
 use super::{
     Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
-    traffic,
+    leave_out_quantile, traffic,
 };
 use crate::settings::Settings;
 use crate::testbed::method_error;
@@ -147,13 +147,14 @@ pub(super) fn figures(
     let (p99, open_p99) = quantile_us("delay_p99_us", delay, 0.99);
     let (mean, jitter) = (us(delay.mean_ns), us(ipdv.mean_amount_ns));
     let loss = account.loss_ratio();
-    let values = vec![
+    let mut values = vec![
         ("delay_p50_us", p50),
         ("delay_p99_us", p99),
         ("delay_mean_us", mean),
         ("jitter_us", jitter),
         ("delay_loss_pct", 100.0 * loss),
     ];
+    leave_out_quantile(&mut values, "delay_p99_us", (0.99, delay.count));
     let resolutions = vec![
         open_p50,
         open_p99,

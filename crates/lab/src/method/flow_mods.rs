@@ -14,8 +14,8 @@ use super::{
     traffic,
 };
 use crate::settings::{FlowSeries, Settings};
-use crate::stats::summarise;
 use crate::switch_client::{Loaded, SwitchClient};
+use stats::median;
 
 /// The method.
 pub(super) struct FlowMods;
@@ -170,7 +170,7 @@ pub(super) struct Change {
 pub(super) fn figures(changes: &[Change]) -> (Values, Vec<Resolution>) {
     let median = |of: &dyn Fn(&Change) -> f64| {
         let values: Vec<f64> = changes.iter().map(of).collect();
-        summarise(&values).map_or(f64::NAN, |summary| summary.median)
+        median(&values).unwrap_or(f64::NAN)
     };
     let open_ms = |change: &Change| (change.interval_ns + change.delay_ns) as f64 / 1e6;
     let late_ms =

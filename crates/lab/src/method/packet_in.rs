@@ -25,7 +25,7 @@ use super::rate::{beyond_cost_s, measure};
 use super::search::{Attempt, Found, Range, received_resolution};
 use super::{
     Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
-    Values, channel_error, delay, traffic,
+    Values, channel_error, delay, leave_out_quantile, traffic,
 };
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
@@ -166,6 +166,7 @@ pub(super) fn figures(found: &Found, delays: &Delays) -> (Values, Vec<Resolution
     ] {
         let (value_us, resolution) = delay::quantile_us(metric, of, share);
         values.push((metric, value_us));
+        leave_out_quantile(&mut values, metric, (share, of.count));
         resolutions.push(resolution);
     }
     (values, resolutions)

@@ -10,8 +10,8 @@ use crate::host_program::{ECHO_INTERVAL, HostProgram};
 use crate::hosts::HOSTS;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::stats::{Summary, summarise};
 use crate::testbed::Testbed;
+use stats::{Summary, summarise};
 
 /// The method.
 pub(super) struct Ping;
@@ -60,7 +60,7 @@ impl Method for Ping {
             measure(&MethodContext { settings: &settings, ..*context })?;
         }
         let Measured { tool, commands, echoes, load } = measure(context)?;
-        let summary = summarise(&echoes.rtt_ms).ok_or_else(|| TrialError::Output {
+        let summary = summarise(steady(&echoes.rtt_ms)).ok_or_else(|| TrialError::Output {
             program: "ping",
             what: format!("none of {} echo requests was answered", echoes.sent),
         })?;
@@ -73,6 +73,12 @@ impl Method for Ping {
             ..Trial::default()
         })
     }
+}
+
+/// The answers without the first tenth, the warm-up: the first has asked for addresses, and perhaps
+/// a controller.
+fn steady(rtt_ms: &[f64]) -> &[f64] {
+    &rtt_ms[rtt_ms.len().saturating_sub(1).min(rtt_ms.len().div_ceil(10))..]
 }
 
 /// Outcome of the echo requests, and their sender.
@@ -135,15 +141,19 @@ fn parse(text: &str) -> Result<EchoReplies, TrialError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{METRICS, parse, values};
-    use crate::stats::summarise;
+    use super::{METRICS, parse, steady, values};
+    use stats::summarise;
 
     #[test]
     fn a_recorded_output_is_read() {
         let echoes = parse(include_str!("../../tests/data/ping.txt")).unwrap();
         assert_eq!(echoes.sent, 5);
         assert_eq!(echoes.rtt_ms, [0.853, 0.064, 0.063, 0.061, 0.061]);
-        let values = values(&echoes, &summarise(&echoes.rtt_ms).unwrap());
+        assert_eq!(
+            (steady(&echoes.rtt_ms).len(), steady(&[7.0]), steady(&[])),
+            (4, &[7.0][..], &[][..])
+        );
+        let values = values(&echoes, &summarise(steady(&echoes.rtt_ms)).unwrap());
         let ids: Vec<&str> = values.iter().map(|value| value.0).collect();
         assert_eq!(ids, METRICS.iter().map(|metric| metric.id).collect::<Vec<_>>());
         assert!(values[4].1.abs() < 1e-9);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::method::TrialInput;
 
-use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, leave_out_quantile};
 use crate::settings::Settings;
 
 /// The method.
@@ -67,14 +67,16 @@ impl Method for Probe {
         };
         let quantiles: Vec<(f64, f64)> =
             QUANTILES.iter().filter_map(|quantile| Some((*quantile, at(*quantile)?))).collect();
+        let mut values = vec![
+            ("probe_p50_us", p50),
+            ("probe_p99_us", p99),
+            ("probe_max_us", max),
+            ("probe_mean_us", mean),
+            ("probe_loss_pct", 100.0 * account.loss_ratio()),
+        ];
+        leave_out_quantile(&mut values, "probe_p99_us", (0.99, account.received));
         Ok(Trial {
-            values: vec![
-                ("probe_p50_us", p50),
-                ("probe_p99_us", p99),
-                ("probe_max_us", max),
-                ("probe_mean_us", mean),
-                ("probe_loss_pct", 100.0 * account.loss_ratio()),
-            ],
+            values,
             tool: "Weir's open-loop probe".into(),
             load,
             resolutions: vec![Resolution::loss_pct(

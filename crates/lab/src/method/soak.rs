@@ -10,8 +10,8 @@ use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffi
 use crate::agent::clock::ClockComparison;
 use crate::load::ProcessRole;
 use crate::settings::Settings;
-use crate::stats::{CONFIDENCE, Interval, summarise, theil_sen};
 use crate::testbed::method_error;
+use stats::{Trend, median, theil_sen};
 
 /// The method.
 pub(super) struct Soak;
@@ -76,7 +76,7 @@ impl Method for Soak {
         let memory: Vec<(f64, f64)> =
             windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
         let medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
-        let Some(median) = summarise(&medians).map(|summary| summary.median) else {
+        let Some(median) = median(&medians) else {
             let what = "no frame came through".to_owned();
             return Err(TrialError::Output { program: "soak", what });
         };
@@ -87,11 +87,10 @@ impl Method for Soak {
         for (metric, points) in drifts {
             let long_enough = Some(points).filter(|_| duration_s >= DRIFT_S);
             let found = long_enough.and_then(|points| drift(points, duration_s));
-            let Some((slope, interval)) = found else { continue };
+            let Some(Trend { slope, interval }) = found else { continue };
             values.push((metric, slope));
-            if interval.reaches(CONFIDENCE) {
-                resolutions.push(Resolution::new(metric, interval.low, interval.high));
-            }
+            let interval = interval.map(|(low, high)| Resolution::new(metric, low, high));
+            resolutions.extend(interval);
         }
         if let Some(clock) = &clock {
             let delay = Resolution::new(DELAY, median - clock.error_us, median + clock.error_us);
@@ -160,16 +159,15 @@ fn windows(
 
 /// By how much the second half of the points rises in `span_s`, in the values' unit, and the
 /// interval of it: Theil's slope with Sen's interval. None of fewer than three points.
-pub(super) fn drift(points: &[(f64, f64)], span_s: f64) -> Option<(f64, Interval)> {
-    let found = theil_sen(&points[points.len() / 2..], CONFIDENCE).ok()?;
-    let Interval { low, high, confidence } = found.interval;
-    let interval = Interval { low: span_s * low, high: span_s * high, confidence };
-    Some((span_s * found.estimate, interval))
+pub(super) fn drift(points: &[(f64, f64)], span_s: f64) -> Option<Trend> {
+    let found = theil_sen(&points[points.len() / 2..]).ok()?;
+    let interval = found.interval.map(|(low, high)| (span_s * low, span_s * high));
+    Some(Trend { slope: span_s * found.slope, interval })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::drift;
+    use super::{Trend, drift};
 
     #[test]
     fn a_drift_is_that_of_the_second_half_without_outliers() {
@@ -177,10 +175,12 @@ mod tests {
         let mut points: Vec<(f64, f64)> = (0..60).map(|n| (f64::from(n), warm(n))).collect();
         points[37].1 = 1_000.0;
         points[50].1 = -50.0;
-        let (slope, interval) = drift(&points, 3_600.0).unwrap();
-        assert!((slope - 900.0).abs() < 1e-6 && interval.contains(900.0), "{slope} {interval:?}");
+        let Trend { slope, interval } = drift(&points, 3_600.0).unwrap();
+        let (low, high) = interval.unwrap();
+        assert!((slope - 900.0).abs() < 1e-6, "{slope}");
+        assert!((low..=high).contains(&900.0), "{low} {high}");
         assert_eq!(drift(&points[..4], 3_600.0), None);
         let level: Vec<(f64, f64)> = (0..8).map(|n| (f64::from(n), 3.0)).collect();
-        assert_eq!(drift(&level, 3_600.0).unwrap().0, 0.0);
+        assert_eq!(drift(&level, 3_600.0).unwrap().slope, 0.0);
     }
 }

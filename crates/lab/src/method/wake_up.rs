@@ -18,16 +18,16 @@ use programs::held::Held;
 use serde_json::json;
 
 use super::replay::{ReplayMethod, Replaying, trial};
-use super::{Metric, Trial, idle_cpu};
+use super::{Metric, Trial, idle_cpu, leave_out_quantile};
 use crate::settings::Settings;
-use crate::stats::quantile;
 use crate::workload::made;
+use stats::quantile;
 
 /// A frame that has not come after so long is lost.
 const LOST: Duration = Duration::from_secs(2);
 
 /// Frames, and milliseconds before each, where the cell says nothing else.
-const FRAMES: u64 = 300;
+const FRAMES: u64 = 400;
 const SILENCE_MS: u16 = 5;
 
 const METRICS: &[Metric] = &[
@@ -107,6 +107,7 @@ fn with_wires(replaying: &Replaying<'_>, single: &mut SingleFrame) -> Result<Tri
     {
         let some = (!times.is_empty()).then(|| (id, quantile(times, q)));
         values.extend(some);
+        leave_out_quantile(&mut values, id, (q, times.len() as u64));
     }
     Ok(Trial {
         tool: "the lab's ends of two wires in memory".into(),

@@ -11,7 +11,7 @@ use super::entry::ShownFigure;
 use super::number::{count, number};
 use super::section::{MetricTable, Section, TableRow};
 
-pub(crate) use run::overall;
+pub(crate) use run::{overall, warnings};
 
 /// Direction of a sentence, for the first switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +205,7 @@ fn kernel_tier(section: &Section<'_>) -> Option<Claim> {
     (!sentences.is_empty()).then(|| claim.words(format!("{}.", sentences.join("; "))))
 }
 
-/// Figures that are below the floor or the error of the clocks, and those of too few repeats.
+/// Figures that are below the floor or the error of the clocks.
 fn cautions(section: &Section<'_>) -> Vec<Claim> {
     let rows = || section.tables.iter().flat_map(|table| &table.rows);
     let figures = || {
@@ -233,14 +233,6 @@ fn cautions(section: &Section<'_>) -> Vec<Claim> {
                 " not above the error of the clocks of two boxes: no more is known than that the \
                  delay is not more than both together.",
             );
-        claims.push(claim);
-    }
-    let few = |figure: &ShownFigure<'_>| figure.interval.is_none() && !apart(figure);
-    let unsure: Vec<_> = figures().filter(|(_, figure)| few(figure)).collect();
-    if let Some((row, _)) = unsure.first() {
-        let claim = Claim::new(Tone::Caution)
-            .link(count(unsure.len(), "figure has", "figures have"), row)
-            .words(" too few repeats for a 99 % interval that says anything.");
         claims.push(claim);
     }
     claims

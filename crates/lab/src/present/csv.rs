@@ -15,7 +15,7 @@ const BEHIND: [&str; 19] = [
     "metric",
     "unit",
     "better",
-    "repeat",
+    "start",
     "value",
     "floor",
     "method",
@@ -90,14 +90,18 @@ impl Csv<'_> {
             self.sample(scenario, cell, &CsvSample { state, reason, ..CsvSample::default() });
         }
         for row in &cell.rows {
-            let trials = trials_of(cell, &row.metric, &row.samples);
-            for (index, value) in row.samples.iter().enumerate() {
+            for (start, value) in row.starts.iter().zip(&row.samples) {
+                let is_it = |trial: &&TrialRecord| {
+                    trial.start == *start
+                        && trial.error.is_none()
+                        && trial.values.contains_key(&row.metric)
+                };
                 let sample = CsvSample {
                     state: "measured",
                     metric: scenario.metric(&row.metric),
                     value: Some(*value),
                     floor: row.floor,
-                    trial: trials.get(index).copied(),
+                    trial: cell.trials.iter().find(is_it),
                     ..CsvSample::default()
                 };
                 self.sample(scenario, cell, &sample);
@@ -126,7 +130,7 @@ impl Csv<'_> {
         fields.push(metric(|metric| format!("{:?}", metric.better).to_lowercase()));
         let trial = |of: fn(&TrialRecord) -> String| sample.trial.map(of).unwrap_or_default();
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        fields.push(trial(|trial| trial.repeat.to_string()));
+        fields.push(trial(|trial| trial.start.to_string()));
         fields.push(number(sample.value));
         fields.push(number(sample.floor));
         fields.push(trial(|trial| trial.method.clone()));
@@ -156,14 +160,6 @@ impl Csv<'_> {
         self.text += &quoted.join(",");
         self.text += "\r\n";
     }
-}
-
-/// The trials that gave the samples, in their order; none where they are not the same.
-fn trials_of<'a>(cell: &'a CellResults, metric: &str, samples: &[f64]) -> Vec<&'a TrialRecord> {
-    let good = cell.trials.iter().filter(|trial| trial.error.is_none());
-    let with: Vec<_> = good.filter(|trial| trial.values.contains_key(metric)).collect();
-    let values = with.iter().filter_map(|trial| trial.values.get(metric));
-    if values.eq(samples.iter()) { with } else { Vec::new() }
 }
 
 fn quote(field: &str) -> String {
@@ -209,10 +205,10 @@ mod tests {
         let text = render(&results);
         let golden = [
             "evaluation,scenario,switch,state,reason,at_entries,at_fields,at_match,at_size,metric,\
-             unit,better,repeat,value,floor,method,attempt,tool,stall_ms,limiting_part,conditions,\
+             unit,better,start,value,floor,method,attempt,tool,stall_ms,limiting_part,conditions,\
              started,quick,weir,machine,cpu,cores,kernel\r\n",
             "E4,cached-forwarding,linux-bridge,not supported,a Linux bridge has no flow entries,\
-             1000,1,,64,,,,,,,,,,,,repeats=5; seed=7; testbed=veth; trial=2 s,\
+             1000,1,,64,,,,,,,,,,,,seed=7; starts=5; testbed=veth; trial=2 s,\
              2026-11-23T08:00:00Z,true,0.1.0,,A CPU @ 2.50GHz,2,Linux 6.1\r\n",
             ",left out,the machine stalled for 41 ms,,,port,,,,,0,,,method-delay_us,0,\
              weir generator,41,,",

@@ -1,15 +1,15 @@
 //! Entry of a table for a switch and a metric: a figure, or the reason that there is none.
 //!
-//! It must never be blank, and never show an interval that so few samples do not carry.
+//! It must never be blank, and never show a range beyond what was seen or can be.
 
 use std::collections::BTreeMap;
 
 use crate::limit::Limit;
 use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
 use crate::stall;
-use crate::stats::{Reported, reported_mean_within, summarise};
+use stats::Figure;
 
-use super::number::number;
+use super::number::with_range;
 
 /// The content of a table's cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,52 +33,29 @@ pub(crate) enum TableEntry<'a> {
 /// A figure with what has to be said beside it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ShownFigure<'a> {
-    /// The cell.
-    pub(crate) cell: &'a CellResults,
     /// The samples.
     pub(crate) row: &'a ResultRow,
-    /// The figure.
+    /// The median of the starts.
     pub(crate) value: f64,
-    /// Its 99 % interval, from low to high; none where the repeats are too few to know one.
-    pub(crate) interval: Option<(f64, f64)>,
-    /// Repeats needed until its interval is no wider than itself, where that is known.
-    needed: Option<usize>,
-    /// Repeats that the machine spoiled in every attempt. What spoiled them may have spoiled the
-    /// others less visibly, so no interval is claimed.
+    /// From the lowest start to the highest.
+    pub(crate) range: (f64, f64),
+    /// Number of starts.
+    pub(crate) starts: usize,
+    /// Starts that the machine spoiled in every attempt. What spoiled them may have spoiled the
+    /// others less visibly.
     spoilt: usize,
     /// Whether it is not above the lab's own floor.
     pub(crate) is_below_floor: bool,
-    /// The part that limited the trials of its method.
+    /// The part that limited most trials of its method.
     pub(crate) limit: Option<&'a Limit>,
     /// The least of what it can be at most.
     pub(crate) bound: Option<&'a UpperLimit>,
 }
 
 impl ShownFigure<'_> {
-    /// The figure with its interval; the samples' range where so few repeats leave it unknown.
+    /// The figure with its range: `487 [467–515]`.
     pub(crate) fn text(&self, decimals: usize) -> String {
-        let value = number(self.value, decimals);
-        match self.interval {
-            Some(_) if self.is_constant() => value,
-            Some((low, high)) if is_symmetric(self.value, low, high) => {
-                format!("{value} ± {}", number((high - low) / 2.0, decimals))
-            }
-            Some((low, high)) => {
-                format!("{value} ({}–{})", number(low, decimals), number(high, decimals))
-            }
-            None => {
-                let samples = self.row.samples.iter().copied();
-                let low = samples.clone().reduce(f64::min).unwrap_or(self.value);
-                let high = samples.reduce(f64::max).unwrap_or(self.value);
-                let (low, high) = (number(low, decimals), number(high, decimals));
-                if low == high { value } else { format!("{low}…{high}") }
-            }
-        }
-    }
-
-    /// Whether the repeats do not differ, as those of a count.
-    fn is_constant(&self) -> bool {
-        self.interval.is_some_and(|(low, high)| low >= high)
+        with_range(self.value, self.range, decimals)
     }
 
     /// The error of the clocks of two boxes, where it is not below the figure itself, in the
@@ -87,29 +64,21 @@ impl ShownFigure<'_> {
         self.row.clock_error.filter(|error| *error >= self.value.abs())
     }
 
-    /// Remarks on the figure: floor, clocks, repeats.
+    /// Remarks on the figure: floor, clocks, stalls.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.is_below_floor {
             remarks.push("below the floor".to_owned());
         }
         if let Some(error) = self.exceeding_clock_error() {
-            // More repeats would not narrow it.
+            // More starts would not narrow it.
             remarks.push(format!("clock error of {error:.1} µs exceeds it"));
         } else if self.spoilt > 0 {
-            let (spoilt, all) = (self.spoilt, self.spoilt + self.row.samples.len());
-            remarks.push(format!("doubtful: the machine stalled in {spoilt} of {all} repeats"));
-        } else if self.interval.is_none() {
-            let needed = self.needed.map_or(String::new(), |n| format!(", needs {n}"));
-            remarks.push(format!("too few repeats: {}{needed}", self.row.samples.len()));
+            let (spoilt, all) = (self.spoilt, self.spoilt + self.starts);
+            remarks.push(format!("doubtful: the machine stalled in {spoilt} of {all} starts"));
         }
         remarks
     }
-}
-
-/// Whether both ends are as far from the value, but for rounding.
-fn is_symmetric(value: f64, low: f64, high: f64) -> bool {
-    ((high - value) - (value - low)).abs() <= 1e-6 * (high - low)
 }
 
 impl<'a> TableEntry<'a> {
@@ -131,20 +100,19 @@ impl<'a> TableEntry<'a> {
         let Some(row) = cell.row(metric) else {
             return error_of(cell, method).map_or(Self::NotMeasured, Self::Failed);
         };
-        let Some(Printable { value, interval, needed }) = printable(row) else {
+        let Some(Figure { median, low, high, n }) = row.figure() else {
             return Self::NotMeasured;
         };
-        let spoilt = spoilt_repeats(cell, method);
+        let bound = bound(cell, metric);
         Self::Figure(Box::new(ShownFigure {
-            cell,
             row,
-            value,
-            interval: interval.filter(|_| spoilt == 0),
-            needed,
-            spoilt,
-            is_below_floor: row.floor.is_some_and(|floor| value <= floor),
+            value: median,
+            range: (low, within(bound, high, row)),
+            starts: n,
+            spoilt: spoilt_starts(cell, method),
+            is_below_floor: row.floor.is_some_and(|floor| median <= floor),
             limit: method.and_then(|method| cell.limit(method)),
-            bound: bound(cell, metric),
+            bound,
         }))
     }
 
@@ -181,34 +149,22 @@ fn bound<'a>(cell: &'a CellResults, metric: &str) -> Option<&'a UpperLimit> {
     of_metric.min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// Printable form of samples.
-struct Printable {
-    value: f64,
-    interval: Option<(f64, f64)>,
-    needed: Option<usize>,
+/// The upper end of a range: no method that leaves something open goes beyond the arithmetic, but
+/// for what was seen.
+fn within(bound: Option<&UpperLimit>, high: f64, row: &ResultRow) -> f64 {
+    let seen = row.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    bound.map_or(high, |bound| high.min(bound.value.max(seen)))
 }
 
-/// The mean, its interval where the repeats carry one, and how many repeats it would take.
-fn printable(row: &ResultRow) -> Option<Printable> {
-    let value = summarise(&row.samples)?.mean;
-    Some(match reported_mean_within(&row.samples, &row.resolutions)? {
-        Reported::Known { interval, .. } => {
-            Printable { value, interval: Some((interval.low, interval.high)), needed: None }
-        }
-        Reported::Single { .. } => Printable { value, interval: None, needed: None },
-        Reported::TooFew { needed, .. } => Printable { value, interval: None, needed },
-    })
-}
-
-/// Number of the method's repeats that stalls of the machine spoiled in every attempt.
-fn spoilt_repeats(cell: &CellResults, method: Option<&str>) -> usize {
+/// Number of starts in which stalls of the machine spoiled the method's trials in every attempt.
+fn spoilt_starts(cell: &CellResults, method: Option<&str>) -> usize {
     let of_method = |trial: &&TrialRecord| method.is_none_or(|method| method == trial.method);
-    let mut repeats: BTreeMap<usize, bool> = BTreeMap::new();
+    let mut starts: BTreeMap<usize, bool> = BTreeMap::new();
     for trial in cell.trials.iter().filter(of_method) {
         let is_stalled = trial.error.as_deref().is_some_and(stall::is_error);
-        *repeats.entry(trial.repeat).or_insert(true) &= is_stalled;
+        *starts.entry(trial.start).or_insert(true) &= is_stalled;
     }
-    repeats.values().filter(|is_spoilt| **is_spoilt).count()
+    starts.values().filter(|is_spoilt| **is_spoilt).count()
 }
 
 /// Why no trial of the method gave a value.
@@ -229,20 +185,20 @@ pub(crate) fn method_of<'a>(scenario: &'a ScenarioResults, metric: &str) -> Opti
 mod tests {
     use super::super::sample::{add, empty};
     use super::TableEntry;
-    use crate::results::{CellState, Coordinates};
+    use crate::results::{CellState, Coordinates, UpperLimit};
 
     const STALLED: &str = "the machine stalled for 60 ms";
 
     #[test]
-    fn a_repeat_that_stalls_spoiled_casts_doubt_on_the_others() {
+    fn a_start_that_stalls_spoiled_casts_doubt_on_the_others() {
         let shown = |spoilt: usize| {
             let mut cell = empty("weir", &Coordinates::new(), CellState::Measured);
             add(&mut cell, "entries", None, &[8_190.0, 8_191.0, 8_192.0]);
             for attempt in 0..3 {
-                for repeat in 0..spoilt {
+                for start in 0..spoilt {
                     let mut trial = cell.trials[0].clone();
                     trial.values.clear();
-                    (trial.repeat, trial.attempt) = (3 + repeat, attempt);
+                    (trial.start, trial.attempt) = (3 + start, attempt);
                     trial.error = Some(STALLED.to_owned());
                     cell.trials.push(trial);
                 }
@@ -253,13 +209,27 @@ mod tests {
             cell.trials.insert(0, again);
             let entry = TableEntry::new(Some(&cell), "entries", Some("method-entries"));
             let figure = entry.figure().unwrap();
-            (figure.interval.is_some(), figure.text(0), figure.remarks())
+            (figure.text(0), figure.remarks())
         };
-        let (has_interval, text, remarks) = shown(0);
-        assert!(has_interval && remarks.is_empty(), "{text} {remarks:?}");
-        let (has_interval, text, remarks) = shown(1);
-        assert!(!has_interval && text.contains('…'), "{text}");
-        assert_eq!(remarks, ["doubtful: the machine stalled in 1 of 4 repeats"]);
-        assert_eq!(shown(2).2, ["doubtful: the machine stalled in 2 of 5 repeats"]);
+        assert_eq!(shown(0), ("8,191 [8,190–8,192]".to_owned(), vec![]));
+        assert_eq!(shown(1).1, ["doubtful: the machine stalled in 1 of 4 starts"]);
+        assert_eq!(shown(2).1, ["doubtful: the machine stalled in 2 of 5 starts"]);
+    }
+
+    /// The committed run once printed 142,083 (99,073–185,932) beside "at most 148,810".
+    #[test]
+    fn a_range_is_never_beyond_the_arithmetic_but_for_what_was_seen() {
+        let text = |samples: &[f64]| {
+            let mut cell = empty("weir", &Coordinates::new(), CellState::Measured);
+            add(&mut cell, "rate_pps", None, samples);
+            let (value, by) = (148_810.0, "ports".to_owned());
+            cell.bounds.push(UpperLimit { metric: "rate_pps".to_owned(), value, by });
+            cell.rows[0].resolutions = samples.iter().map(|s| (s * 0.99, s * 1.05)).collect();
+            let entry = TableEntry::new(Some(&cell), "rate_pps", None);
+            entry.figure().unwrap().text(0)
+        };
+        assert_eq!(text(&[130_000.0, 147_000.0]), "138,500 [128,700–148,810]");
+        assert_eq!(text(&[130_000.0, 149_000.0]), "139,500 [128,700–149,000]");
+        assert_eq!(text(&[100_000.0]), "100,000 [99,000–105,000]");
     }
 }

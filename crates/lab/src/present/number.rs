@@ -6,10 +6,15 @@
 /// be all zeros gets the decimals of its first two digits, an infinite one says so.
 #[must_use]
 pub(crate) fn number(value: f64, decimals: usize) -> String {
+    fixed(value, decimals.max(needed(value)))
+}
+
+/// The value with these decimals, whatever they leave of it.
+fn fixed(value: f64, decimals: usize) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "not a number".to_owned() } else { "infinite".to_owned() };
     }
-    let decimals = decimals.min(9).max(needed(value));
+    let decimals = decimals.min(9);
     let plain = format!("{:.decimals$}", value.abs());
     let (whole, rest) = plain.split_once('.').map_or((plain.as_str(), ""), |both| both);
     let mut text = String::new();
@@ -27,6 +32,39 @@ pub(crate) fn number(value: f64, decimals: usize) -> String {
         text += rest;
     }
     text
+}
+
+/// A value with its range, all with the same decimals: `0.49 [0.47–0.51]`; the value alone where
+/// there is no range.
+#[must_use]
+pub(crate) fn with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
+    let decimals = decimals.max(needed(if value == 0.0 { high } else { value }));
+    let [value, low, high] = [value, low, high].map(|one| fixed(one, decimals));
+    if low == high { value } else { format!("{value} [{low}–{high}]") }
+}
+
+/// The same in a table for a terminal: from 100,000 on in thousands or millions, and of what has
+/// more decimals than its first three digits take these only.
+#[must_use]
+pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
+    if low == high {
+        return number(value, decimals);
+    }
+    let size = value.abs().max(high.abs());
+    let (unit, sign) = match size {
+        size if size >= 1e7 => (1e6, "M"),
+        size if size >= 1e5 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let digits = match value.abs() / unit {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        size => 2 + needed(size),
+    };
+    let decimals = if unit > 1.0 { digits } else { decimals.min(digits) };
+    let [value, low, high] = [value, low, high].map(|one| fixed(one / unit, decimals));
+    if low == high { format!("{value}{sign}") } else { format!("{value}{sign} [{low}–{high}]") }
 }
 
 /// The decimals without which a small value has less than two digits; 0 for one from 1 on.
@@ -67,7 +105,7 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `1 repeat`, `3 repeats`.
+/// `1 start`, `3 starts`.
 #[must_use]
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", number(n as f64, 0), if n == 1 { one } else { many })
@@ -89,7 +127,37 @@ pub(crate) fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{axis_value, duration, number, times};
+    use super::{axis_value, duration, number, short_with_range, times, with_range};
+
+    #[test]
+    fn a_range_has_the_decimals_of_its_figure() {
+        let texts = [
+            with_range(0.01, (0.009_995, 0.010_005), 1),
+            with_range(487.0, (467.2, 515.0), 0),
+            with_range(0.0, (0.0, 0.000_4), 1),
+            with_range(7.0, (7.0, 7.0), 0),
+        ];
+        assert_eq!(
+            texts,
+            ["0.01 [0.01–0.01]", "487 [467–515]", "0.0000 [0.0000–0.0004]", "7"]
+                .map(|text| if text == "0.01 [0.01–0.01]" { "0.01" } else { text })
+        );
+        let short = [
+            short_with_range(147_123.0, (129_000.0, 149_000.0), 0),
+            short_with_range(28_412.3, (27_000.0, 29_000.9), 1),
+            short_with_range(0.1234, (0.1, 0.15), 3),
+            short_with_range(14_880_952.0, (1.4e7, 1.49e7), 0),
+        ];
+        assert_eq!(
+            short,
+            [
+                "147k [129–149]",
+                "28,412 [27,000–29,001]",
+                "0.123 [0.100–0.150]",
+                "14.9M [14.0–14.9]",
+            ]
+        );
+    }
 
     #[test]
     fn digits_are_grouped_and_decimals_kept() {

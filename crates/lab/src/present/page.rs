@@ -222,12 +222,10 @@ fn summary(page: &mut String, results: &Results, sections: &[Section<'_>]) {
     glance::write(page, sections);
     page.push_str(
         "<p class=\"soft\">Each sentence is made from the rows by rule, and its figures link to \
-         them. A figure is the mean of its repeats with its 99 % interval (Student's t). Switches \
-         take turns, so the figures of one repeat are a pair: a ratio is that of the pairs, with \
-         its interval by Wilcoxon's signed ranks from eight pairs on, of fewer by Student's t of \
-         the logarithms. Ahead or behind is said where that interval leaves out 1 and every \
-         repeat agrees: at 99 % by itself, or together, where Student's test holds with all \
-         comparisons of the scenario counted (Holm). Where a figure is not above the lab's own \
+         them. A figure is the median of the starts of a switch with their range. Switches take \
+         turns, so starts of one turn are a pair: a ratio is the geometric mean of the pairs' \
+         ratios with its 95 % interval by Student's t of their logarithms, and ahead or behind is \
+         said where that interval leaves out 1. Where a figure is not above the lab's own \
          floor nothing is compared.</p></section>",
     );
 }

@@ -14,7 +14,7 @@ use crate::results::{
 };
 
 /// Measurements of each cell of the sample.
-const REPEATS: usize = 5;
+const STARTS: usize = 5;
 
 /// A text that no form may pass on as it is.
 pub(crate) const HOSTILE: &str =
@@ -80,10 +80,11 @@ pub(crate) fn empty(dut: &str, at: &Coordinates, state: CellState) -> CellResult
 
 /// Adds a metric: one good trial for each sample.
 pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samples: &[f64]) {
-    for (repeat, value) in samples.iter().enumerate() {
+    for (start, value) in samples.iter().enumerate() {
         cell.trials.push(TrialRecord {
             method: format!("method-{metric}"),
-            repeat,
+            start,
+            trial: 0,
             attempt: 0,
             tool: "weir generator".into(),
             machine: String::new(),
@@ -103,10 +104,10 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
             raw: serde_json::Value::Null,
         });
     }
-    let (metric, samples) = (metric.to_owned(), samples.to_vec());
     cell.rows.push(ResultRow {
-        metric,
-        samples,
+        metric: metric.to_owned(),
+        samples: samples.to_vec(),
+        starts: (0..samples.len()).collect(),
         resolutions: Vec::new(),
         floor: None,
         clock_error: None,
@@ -115,11 +116,11 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
 
 fn around(noise: &mut Noise, centre: f64, spread: f64) -> Vec<f64> {
     let value = |_| (centre * (1.0 + spread * (noise.next() - 0.5)) * 100.0).round() / 100.0;
-    (0..REPEATS).map(value).collect()
+    (0..STARTS).map(value).collect()
 }
 
 /// Delay in microseconds with a tail, as quantiles.
-fn distribution(noise: &mut Noise, metric: &str, repeat: usize, base: f64) -> MeasuredDistribution {
+fn distribution(noise: &mut Noise, metric: &str, start: usize, base: f64) -> MeasuredDistribution {
     let shift = 1.0 + 0.06 * (noise.next() - 0.5);
     let quantile = |index: u32| {
         let share = match index {
@@ -131,7 +132,7 @@ fn distribution(noise: &mut Noise, metric: &str, repeat: usize, base: f64) -> Me
         (share, (base * shift * (0.85 + 0.15 * tail) * 100.0).round() / 100.0)
     };
     let quantiles = (0..=101).map(quantile).collect();
-    MeasuredDistribution { metric: metric.into(), repeat, count: 20_000, quantiles }
+    MeasuredDistribution { metric: metric.into(), start, count: 20_000, quantiles }
 }
 
 /// Forwarding by frame size, entries and match: sweeps, a heat map, published figures.
@@ -177,7 +178,7 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
                      of 64 bytes takes 84 byte times of the line."
             .into(),
         source: "[axes]\nsize = [64, 128, 512, 1280, 1518]\n".into(),
-        conditions: at(&[("seed", "7"), ("trial", "2 s"), ("repeats", "5"), ("testbed", "veth")]),
+        conditions: at(&[("seed", "7"), ("trial", "2 s"), ("starts", "5"), ("testbed", "veth")]),
         axes: vec![
             axis("size", "frame size", "B", &sizes),
             axis("entries", "entries", "", &entries),
@@ -199,7 +200,7 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
     }
 }
 
-/// Delay by match: distributions, floors, too few repeats.
+/// Delay by match: distributions, floors, a single start.
 fn delay(noise: &mut Noise) -> ScenarioResults {
     let kinds = ["port", "MACs", "exact"];
     let mut cells = Vec::new();
@@ -222,8 +223,8 @@ fn delay(noise: &mut Noise) -> ScenarioResults {
             for row in &mut cell.rows {
                 row.floor = Some(floor);
             }
-            for repeat in 0..samples.len() {
-                cell.distributions.push(distribution(noise, "delay_us", repeat, base));
+            for start in 0..samples.len() {
+                cell.distributions.push(distribution(noise, "delay_us", start, base));
             }
             if dut == "weir" {
                 let mut stalled = cell.trials[0].clone();

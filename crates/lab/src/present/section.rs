@@ -11,8 +11,8 @@ use crate::results::{
 };
 
 use super::entry::{TableEntry, method_of};
-use super::number::{axis_value, capital, number};
-use super::switch_ratio::{SwitchRatio, judge};
+use super::number::{axis_value, capital, count, number};
+use super::switch_ratio::SwitchRatio;
 
 /// The name of the path without a switch.
 const FLOOR_DUT: &str = "wire";
@@ -41,6 +41,8 @@ pub(crate) struct Section<'a> {
 pub(crate) struct MetricTable<'a> {
     /// The metric.
     pub(crate) metric: &'a MetricInfo,
+    /// The method that yields it.
+    pub(crate) method: Option<&'a str>,
     /// Its rows.
     pub(crate) rows: Vec<TableRow<'a>>,
     /// The earlier table whose ratios are all the same: these are its figures in another unit.
@@ -48,7 +50,11 @@ pub(crate) struct MetricTable<'a> {
 }
 
 impl<'a> MetricTable<'a> {
-    fn new(metric: &'a MetricInfo, rows: Vec<TableRow<'a>>, before: &[Self]) -> Self {
+    fn new(
+        (metric, method): (&'a MetricInfo, Option<&'a str>),
+        rows: Vec<TableRow<'a>>,
+        before: &[Self],
+    ) -> Self {
         let ratios = |rows: &[TableRow<'a>]| -> Vec<Option<f64>> {
             rows.iter().flat_map(|row| &row.ratios).map(|r| r.as_ref().map(|r| r.ratio)).collect()
         };
@@ -65,7 +71,7 @@ impl<'a> MetricTable<'a> {
             table.metric.better == metric.better && is_same(&ratios(&table.rows))
         });
         let derived_from = source.filter(|_| own.iter().any(Option::is_some));
-        Self { metric, rows, derived_from }
+        Self { metric, method, rows, derived_from }
     }
 }
 
@@ -152,34 +158,7 @@ impl<'a> Section<'a> {
         }
         let mut section = Self { index, scenario, duts, axes, fixed, points, tables: Vec::new() };
         section.tables = section.make_tables();
-        section.judge_all();
         section
-    }
-
-    /// Says of each ratio what it shows. Figures in another unit are no further comparison.
-    fn judge_all(&mut self) {
-        let own = self.tables.iter_mut().filter(|table| table.derived_from.is_none());
-        let rows = own.flat_map(|table| {
-            let better = table.metric.better;
-            table.rows.iter_mut().map(move |row| (row, better))
-        });
-        judge(rows.flat_map(|(row, better): (&mut TableRow<'a>, Better)| {
-            row.ratios.iter_mut().flatten().map(move |ratio| (ratio, better))
-        }));
-        for index in 0..self.tables.len() {
-            let (before, rest) = self.tables.split_at_mut(index);
-            let Some(table) = rest.first_mut() else { continue };
-            let Some(source) = table.derived_from.and_then(|source| before.get(source)) else {
-                continue;
-            };
-            for (row, known) in table.rows.iter_mut().zip(&source.rows) {
-                for (ratio, known) in row.ratios.iter_mut().zip(&known.ratios) {
-                    if let (Some(ratio), Some(known)) = (ratio, known) {
-                        ratio.standing = known.standing;
-                    }
-                }
-            }
-        }
     }
 
     fn make_tables(&self) -> Vec<MetricTable<'a>> {
@@ -200,14 +179,14 @@ impl<'a> Section<'a> {
                 if entries.iter().all(|entry| *entry == TableEntry::NotMeasured) {
                     continue;
                 }
-                let ratios = ratios(&entries);
+                let ratios = ratios(&entries, metric.better);
                 let published = scenario.published_at(at, &metric.id).collect();
                 rows.push(TableRow { anchor: String::new(), at, entries, ratios, published });
             }
             // A metric of which no switch has a figure says nothing that the others do not.
             let is_measured = |row: &TableRow<'_>| row.entries.iter().any(|e| e.figure().is_some());
             if rows.iter().any(is_measured) {
-                let table = MetricTable::new(metric, rows, &tables);
+                let table = MetricTable::new((metric, method), rows, &tables);
                 tables.push(table);
             }
         }
@@ -227,11 +206,11 @@ impl<'a> Section<'a> {
             let entry =
                 |dut: &&'a str| TableEntry::new(cells.get(&(*dut, *at)).copied(), &metric.id, None);
             let entries: Vec<TableEntry<'a>> = self.duts.iter().map(entry).collect();
-            let ratios = ratios(&entries);
+            let ratios = ratios(&entries, metric.better);
             TableRow { anchor: String::new(), at, entries, ratios, published: Vec::new() }
         };
         let rows: Vec<TableRow<'a>> = self.points.iter().map(row).collect();
-        (!rows.is_empty()).then_some(MetricTable { metric, rows, derived_from: None })
+        (!rows.is_empty()).then_some(MetricTable { metric, method: None, rows, derived_from: None })
     }
 
     /// Why cells have no figures: each reason of each switch once.
@@ -317,17 +296,19 @@ impl Absence<'_> {
             _ if self.is_everywhere => String::new(),
             [] => String::new(),
             [one] => format!(" at {one}"),
-            [first, rest @ ..] => format!(" at {first} and {} more points", rest.len()),
+            [first, rest @ ..] => {
+                format!(" at {first} and {}", count(rest.len(), "more point", "more points"))
+            }
         };
         format!("{}: {}{place}: {}", self.dut, self.word, self.reason)
     }
 }
 
 /// The first entry's figure by that of each of the others.
-fn ratios(entries: &[TableEntry<'_>]) -> Vec<Option<SwitchRatio>> {
+fn ratios(entries: &[TableEntry<'_>], better: Better) -> Vec<Option<SwitchRatio>> {
     let first = entries.first().and_then(TableEntry::figure);
     let ratio = |(index, entry): (usize, &TableEntry<'_>)| {
-        if index == 0 { None } else { SwitchRatio::new(first?, entry.figure()?) }
+        if index == 0 { None } else { SwitchRatio::new(first?, entry.figure()?, better) }
     };
     entries.iter().enumerate().map(ratio).collect()
 }

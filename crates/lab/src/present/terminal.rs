@@ -4,27 +4,53 @@
 
 use ::terminal::Table;
 
-use super::claims::{Claim, claims, overall};
+use super::claims::{Claim, claims, overall, warnings};
 use super::grid::{TextGrid, grids};
 use super::number::duration;
+use super::overview::{BOLD, overview};
 use super::section::{Section, sections};
 use crate::results::Results;
 
-/// The text, `width` columns wide.
+/// The headline figures of each scenario, what they say, and what failed.
 #[must_use]
-pub(crate) fn render(results: &Results, width: usize) -> String {
+pub(crate) fn render(results: &Results, width: usize, has_bold: bool) -> String {
     let width = width.max(20);
     let sections = sections(results);
     let mut out = String::new();
-    let quick = if results.is_quick { ", quick" } else { "" };
-    let head = format!(
-        "weir lab, {} ({}{quick}), {} with {} cores",
-        one_line(&results.started),
-        duration(results.duration_s),
-        one_line(&results.machine.cpu),
-        results.machine.cores,
-    );
-    wrap(&mut out, &head, "", width);
+    wrap(&mut out, &head(results), "", width);
+    for section in &sections {
+        out.push('\n');
+        wrap(&mut out, &one_line(&section.heading()), "", width);
+        wrap(&mut out, &one_line(&section.scenario.question), "", width);
+        let found = overview(section);
+        let mut table = Table::new(plain_all(&found.header)).keys(found.names).unbroken();
+        found.rows.iter().for_each(|row| table.row(plain_all(row)));
+        for line in table.plain(width) {
+            out += &emphasised(&line, has_bold);
+            out.push('\n');
+        }
+        wrap(&mut out, &one_line(&found.legend), "", width);
+        for absence in section.absences() {
+            wrap(&mut out, &one_line(&absence.sentence()), "  ", width);
+        }
+        for sentence in &found.sentences {
+            wrap(&mut out, &one_line(sentence), "  ", width);
+        }
+    }
+    list(&mut out, "\nBeware:", &warnings(results), width);
+    for note in &results.notes {
+        wrap(&mut out, &one_line(note), "  ", width);
+    }
+    out
+}
+
+/// Everything that was measured, `width` columns wide.
+#[must_use]
+pub(crate) fn render_everything(results: &Results, width: usize) -> String {
+    let width = width.max(20);
+    let sections = sections(results);
+    let mut out = String::new();
+    wrap(&mut out, &head(results), "", width);
     for section in &sections {
         one(&mut out, section, width);
     }
@@ -34,6 +60,31 @@ pub(crate) fn render(results: &Results, width: usize) -> String {
         wrap(&mut out, &one_line(note), "  ", width);
     }
     out
+}
+
+fn head(results: &Results) -> String {
+    let quick = if results.is_quick { ", quick" } else { "" };
+    format!(
+        "weir lab, {} ({}{quick}), {} with {} cores",
+        one_line(&results.started),
+        duration(results.duration_s),
+        one_line(&results.machine.cpu),
+        results.machine.cores,
+    )
+}
+
+/// A line whose best figures are in bold, or as the others.
+fn emphasised(line: &str, has_bold: bool) -> String {
+    let pieces = line.split(BOLD).enumerate();
+    let piece = |(at, text): (usize, &str)| match at % 2 == 1 && has_bold {
+        true => format!("\u{1b}[1m{text}\u{1b}[0m"),
+        false => text.to_owned(),
+    };
+    pieces.map(piece).collect()
+}
+
+fn plain_all(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| lines(text)).collect()
 }
 
 fn one(out: &mut String, section: &Section<'_>, width: usize) {
@@ -68,7 +119,6 @@ fn list(out: &mut String, heading: &str, claims: &[Claim], width: usize) {
 }
 
 fn table(grid: &TextGrid, width: usize) -> String {
-    let plain_all = |texts: &[String]| texts.iter().map(|text| lines(text)).collect::<Vec<_>>();
     let mut table = Table::new(plain_all(&grid.header)).keys(grid.names);
     grid.rows.iter().for_each(|row| table.row(plain_all(&row.texts)));
     table.boxed(width)
@@ -99,7 +149,7 @@ fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::render;
+    use super::{render, render_everything};
     use crate::present::sample::{hostile, results};
 
     /// Letters that take no column, and those that take one, are all that the samples have.
@@ -109,10 +159,10 @@ mod tests {
 
     #[test]
     fn the_tables_say_all_in_words() {
-        let text = render(&results(), 200);
+        let text = render_everything(&results(), 200);
         for piece in [
             "E4 · Cached forwarding",
-            "│ 64            ┆ 1       ┆ 1,418,608 ± 27,673 ┆ ",
+            "│ 64            ┆ 1       ┆ ",
             "limit: switch",
             "at most 94.2 (ports)",
             "143,000 (Open vSwitch, Xeon L5640)",
@@ -121,8 +171,6 @@ mod tests {
             "missing here: iperf3 is not installed: apt-get install iperf3",
             "no time left: the budget of 60 s",
             "below the floor",
-            "too few repeats: 1",
-            "1.47 (1.43–1.52) ×",
             "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
             "Everywhere: match fields 1.",
             "- Rate of weir is higher than that of ovs (ahead) at 6 of 14 points",
@@ -130,15 +178,38 @@ mod tests {
         ] {
             assert!(text.contains(piece), "{piece}\nis not in\n{text}");
         }
+        assert!(!text.contains("too few"), "{text}");
+    }
+
+    #[test]
+    fn the_headlines_are_a_line_a_row() {
+        let text = render(&results(), 100, false);
+        for piece in [
+            "E4 · Cached forwarding",
+            "Rate, packets/s",
+            "no time left",
+            "missing here",
+            "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
+            "figures more with --all.",
+            "Rate: weir is ",
+        ] {
+            assert!(text.contains(piece), "{piece}\nis not in\n{text}");
+        }
+        assert!(!text.contains("too few") && text.lines().count() < 60, "{text}");
+        let bold = render(&results(), 100, true);
+        assert!(bold.contains("\u{1b}[1m") && !text.contains('\u{2060}'), "{bold}");
+        let unmarked = bold.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+        assert_eq!(unmarked, text, "bold letters take no column");
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for results in [results(), hostile()] {
             for width in [80, 100, 140, 220] {
-                let text = render(&results, width);
-                assert!(widest(&text) <= width, "{} in {width}", widest(&text));
-                assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
+                for text in [render(&results, width, false), render_everything(&results, width)] {
+                    assert!(widest(&text) <= width, "{} in {width}\n{text}", widest(&text));
+                    assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
+                }
             }
         }
     }

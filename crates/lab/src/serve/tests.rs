@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The lines of a ledger, and the results that its run told.
 fn campaign() -> (Vec<String>, Results) {
     let folder = tempfile::tempdir().unwrap();
-    let scenario = TWO_POINTS.replace("repeats = 2", "repeats = 3");
+    let scenario = TWO_POINTS.replace("starts = 2", "starts = 3");
     let campaign = fake::campaign(&scenario, folder.path());
     play(&[Act::Yields(1.0), Act::Fails("no <b>answer</b>"), Act::Yields(3.0)]);
     let results = execute(&campaign, &Cancel::default()).unwrap();

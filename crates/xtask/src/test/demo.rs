@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Context, Extent, Tally};
 use crate::shell;
 
-/// One repeat of a demo of under two minutes, on a busy machine.
+/// One start of each of a demo of under two minutes, on a busy machine.
 const WHOLE: Duration = Duration::from_secs(240);
 /// From Ctrl-C to the end.
 const STOP: Duration = Duration::from_secs(30);
@@ -74,9 +74,9 @@ fn make_open(path: &Path) -> Result<()> {
         .with_context(|| format!("making {}", path.display()))
 }
 
-/// The demo with one repeat: it ends well, and both reports are there and whole.
+/// The demo with one start of each: it ends well, and both reports are there and whole.
 fn whole(mut command: Command, out: &Path) -> Result<()> {
-    command.args(["demo", "--repeats", "1", "--out"]).arg(out).current_dir(out);
+    command.args(["demo", "--starts", "1", "--out"]).arg(out).current_dir(out);
     let status = wait(start(&mut command)?, WHOLE)?;
     if !status.success() {
         bail!("ended with {status}");

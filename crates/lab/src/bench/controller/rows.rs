@@ -1,7 +1,7 @@
 //! Measurements of one controller, or of several in turns, as rows.
 //!
 //! A row is one figure: the median of the repeats and, beside a peer, the median of the ratios of
-//! measurements that follow each other, with its 99 % interval. The worst that happened in any
+//! measurements that follow each other, with its 95 % interval. The worst that happened in any
 //! repeat stands in every row: a busy emulator, messages that did not parse, packet-ins without an
 //! answer.
 

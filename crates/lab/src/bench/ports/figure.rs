@@ -258,7 +258,7 @@ fn value_of_repeat(
     repeat: usize,
     has_tier: bool,
 ) -> Result<f64, String> {
-    let of_repeat = || cell.trials.iter().filter(|trial| trial.repeat == repeat);
+    let of_repeat = || cell.trials.iter().filter(|trial| trial.start == repeat);
     let Some(trial) = of_repeat().find(|trial| trial.error.is_none()) else {
         let why = of_repeat().next_back().and_then(|trial| trial.error.clone());
         return Err(why.unwrap_or_else(|| format!("repeat {} has no trial", repeat + 1)));
@@ -283,7 +283,8 @@ mod tests {
     fn trial(repeat: usize, ms: f64, error: Option<&str>, tier_hits: Option<u64>) -> TrialRecord {
         TrialRecord {
             method: "ping".to_owned(),
-            repeat,
+            start: repeat,
+            trial: 0,
             attempt: 0,
             tool: String::new(),
             machine: String::new(),

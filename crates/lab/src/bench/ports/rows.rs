@@ -2,7 +2,7 @@
 //! other switch.
 //!
 //! A row is the median of the repeats; a ratio is the median of the ratios of one round, with its
-//! 99 % interval. A repeat that was left out for stalls is in no pair. A switch that is not
+//! 95 % interval. A repeat that was left out for stalls is in no pair. A switch that is not
 //! measured has no row here, and its absence is said elsewhere.
 
 use serde::Serialize;

@@ -13,46 +13,32 @@ use crate::campaign::scenario::{ScenarioCell, ScenarioError};
 use crate::ceilings;
 use crate::facts::Machine;
 use crate::limit;
-use crate::method;
 use crate::results::{
     CellResults, CellState, Coordinates, DutInfo, FORMAT, MetricInfo, PartEnd, ResultRow, Results,
     RunPart, ScenarioResults, TrialRecord,
 };
 use crate::setup::TestbedKind;
-use crate::stats::summarise;
+use stats::{Observed, median};
 
-/// Value of a metric from one start of a switch.
-struct StartSample {
-    value: f64,
-    /// From where to where the truth may lie by what the method resolves.
-    low: f64,
-    high: f64,
-}
-
-impl CampaignPart<'_> {
-    /// The samples of a metric, one for each start: the median of its trials there. Trials of one
-    /// start share what the start was like, so that they are not independent.
-    fn starts(&self, trials: &[TrialRecord], metric: &str) -> Vec<StartSample> {
-        let mut starts: BTreeMap<usize, [Vec<f64>; 3]> = BTreeMap::new();
-        for trial in trials.iter().filter(|trial| trial.error.is_none()) {
-            let (Some(value), Some(method)) =
-                (trial.values.get(metric), method::find(&trial.method))
-            else {
-                continue;
-            };
-            let (low, high) = trial.resolutions.get(metric).copied().unwrap_or((*value, *value));
-            let in_start = self.scenario.trials(method, self.is_quick);
-            let [values, lows, highs] = starts.entry(trial.repeat / in_start).or_default();
-            values.push(*value);
-            lows.push(low);
-            highs.push(high);
-        }
-        let median = |values: &[f64]| Some(summarise(values)?.median);
-        let sample = |[values, lows, highs]: &[Vec<f64>; 3]| {
-            Some(StartSample { value: median(values)?, low: median(lows)?, high: median(highs)? })
-        };
-        starts.values().filter_map(sample).collect()
+/// The values of a metric by starts: each the median of its trials. They share what the start was
+/// like, so that they are no repetitions. The first of several is the warm-up and does not count:
+/// a rule that is known beforehand, where one that looks for the steady part (MSER-5) needs fifty
+/// samples in order, and cuts each start elsewhere.
+fn observed(trials: &[TrialRecord], metric: &str) -> BTreeMap<usize, Observed> {
+    let mut starts: BTreeMap<usize, Vec<(usize, Observed)>> = BTreeMap::new();
+    for one in trials.iter().filter(|trial| trial.error.is_none()) {
+        let Some(value) = one.values.get(metric).copied() else { continue };
+        let (low, high) = one.resolutions.get(metric).copied().unwrap_or((value, value));
+        let found = Observed { value, low, high };
+        starts.entry(one.start).or_default().push((one.trial, found));
     }
+    let start = |(start, trials): (usize, Vec<(usize, Observed)>)| {
+        let is_single = trials.len() == 1;
+        let counted = trials.into_iter().filter(|(trial, _)| is_single || *trial > 0);
+        let counted: Vec<Observed> = counted.map(|(_, found)| found).collect();
+        Some((start, Observed::of_trials(&counted)?))
+    };
+    starts.into_iter().filter_map(start).collect()
 }
 
 /// Origin of figures: the measuring party, the time and the programs.
@@ -209,7 +195,7 @@ impl Assembly<'_> {
                 let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
                 let at = (dut.name(), &cell.at);
                 let is_to_come = !self.is_over && found.trials.is_empty() && found.state.is_none();
-                let mut cell_results = cell_results(part, at, found, &metrics, floors);
+                let mut cell_results = cell_results(at, found, &metrics, floors);
                 if is_to_come {
                     let why = "the run has not come to it".to_owned();
                     cell_results.state = CellState::Pending(why);
@@ -237,28 +223,28 @@ impl Assembly<'_> {
 }
 
 fn cell_results(
-    part: &CampaignPart<'_>,
     (dut, at): (&str, &Coordinates),
     found: CellFindings,
     metrics: &[MetricInfo],
     floors: Option<&Floors>,
 ) -> CellResults {
     let row = |metric: &MetricInfo| {
-        let starts = part.starts(&found.trials, &metric.id);
-        let samples: Vec<f64> = starts.iter().map(|start| start.value).collect();
-        let is_resolved = starts.iter().all(|start| start.low >= start.high);
+        let all = observed(&found.trials, &metric.id);
+        let starts: Vec<usize> = all.keys().copied().collect();
+        let samples: Vec<f64> = all.values().map(|start| start.value).collect();
+        let is_resolved = all.values().all(|start| start.low >= start.high);
         let resolutions = match is_resolved {
             true => Vec::new(),
-            false => starts.iter().map(|start| (start.low, start.high)).collect(),
+            false => all.values().map(|start| (start.low, start.high)).collect(),
         };
         let floor = floors.and_then(|floors| floors.get(metric.id.as_str()));
         let floor: Vec<f64> = floor.into_iter().flatten().map(|(_, value)| *value).collect();
-        let floor = summarise(&floor).map(|summary| summary.median);
+        let floor = median(&floor);
         let good = found.trials.iter().filter(|trial| trial.error.is_none());
         let clock_errors = good.filter_map(|trial| ClockRecord::error_us(&trial.raw, &metric.id));
         let clock_error = clock_errors.reduce(f64::max);
         let metric = metric.id.clone();
-        let row = ResultRow { metric, samples, resolutions, floor, clock_error };
+        let row = ResultRow { metric, samples, starts, resolutions, floor, clock_error };
         (!row.samples.is_empty()).then_some(row)
     };
     let rows: Vec<ResultRow> = metrics.iter().filter_map(row).collect();
@@ -281,7 +267,7 @@ fn cell_results(
     }
 }
 
-/// Under what a scenario is measured: the testbed, the repeats, and each single value of the
+/// Under what a scenario is measured: the testbed, the starts, and each single value of the
 /// settings that all cells share.
 fn conditions(campaign: &Campaign, part: &CampaignPart<'_>) -> BTreeMap<String, String> {
     let is_replay = |cell: &ScenarioCell| cell.settings.replay.is_some();
@@ -292,7 +278,7 @@ fn conditions(campaign: &Campaign, part: &CampaignPart<'_>) -> BTreeMap<String, 
     };
     let mut conditions = BTreeMap::from([
         ("testbed".to_owned(), testbed.to_owned()),
-        ("repeats".to_owned(), part.repeats.to_string()),
+        ("starts".to_owned(), part.starts.to_string()),
     ]);
     let values = |cell: &ScenarioCell| match serde_json::to_value(&cell.settings) {
         Ok(serde_json::Value::Object(values)) => values,
@@ -339,5 +325,37 @@ pub(super) fn add(programs: &mut Vec<Program>, more: Vec<Program>) {
         if !programs.contains(&program) {
             programs.push(program);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::observed;
+    use crate::campaign::run::trial::failed;
+
+    /// A demo once paired the four trials of each start, and so claimed twelve pairs of three.
+    #[test]
+    fn trials_of_a_start_are_one_value_without_the_warm_up() {
+        let trial = |start, number, value| {
+            let mut trial = failed("ping", (start, number), String::new());
+            trial.error = None;
+            trial.values.insert("ping_avg_ms".to_owned(), value);
+            trial
+        };
+        let mut trials = vec![
+            trial(0, 0, 9.0),
+            trial(0, 1, 1.0),
+            trial(0, 2, 3.0),
+            trial(0, 3, 2.0),
+            trial(1, 0, 7.0),
+            trial(2, 0, 9.0),
+            trial(2, 1, 4.0),
+        ];
+        trials[4].resolutions.insert("ping_avg_ms".to_owned(), (6.0, 8.0));
+        trials.push(failed("ping", (3, 0), "no answer".to_owned()));
+        let found = observed(&trials, "ping_avg_ms");
+        let values: Vec<(usize, f64)> = found.iter().map(|(at, one)| (*at, one.value)).collect();
+        assert_eq!(values, [(0, 2.0), (1, 7.0), (2, 4.0)]);
+        assert_eq!((found[&1].low, found[&1].high), (6.0, 8.0));
     }
 }

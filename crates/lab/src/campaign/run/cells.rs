@@ -44,10 +44,10 @@ pub struct CellSpec {
     pub dut: String,
     /// The points of the axes.
     pub at: Vec<Coordinates>,
-    /// Number of the repeat, from 0.
-    pub repeat: usize,
-    /// Measurements of each cell, where it is not the scenario's own number.
-    pub repeats: Option<usize>,
+    /// Number of the start, from 0.
+    pub start: usize,
+    /// Starts of each switch in each cell, where it is not the scenario's own number.
+    pub starts: Option<usize>,
     /// Whether the scenario's quick form is measured.
     pub is_quick: bool,
     /// Testbed of the hosts.
@@ -110,7 +110,7 @@ pub fn cell_specs(campaign: &Campaign) -> Result<Vec<CellSpec>, CampaignError> {
         let axes = part.scenario.axis_infos(campaign.is_quick)?;
         let values: Vec<_> = axes.into_iter().map(|axis| (axis.name, axis.values)).collect();
         let all = groups(&part.cells);
-        for repeat in 0..part.repeats {
+        for start in 0..part.starts {
             for (group, dut) in turns(part, campaign, &all) {
                 specs.push(CellSpec {
                     format: FORMAT,
@@ -120,8 +120,8 @@ pub fn cell_specs(campaign: &Campaign) -> Result<Vec<CellSpec>, CampaignError> {
                     duts: duts.clone(),
                     dut: dut.name().to_owned(),
                     at: group.cells.iter().map(|(_, cell)| cell.at.clone()).collect(),
-                    repeat,
-                    repeats: campaign.repeats,
+                    start,
+                    starts: campaign.starts,
                     is_quick: campaign.is_quick,
                     testbed: campaign.kind,
                     values: values.clone(),
@@ -180,7 +180,7 @@ impl CellSpec {
             scenarios,
             duts: names.iter().map(find).collect::<Result<_, _>>()?,
             is_quick: self.is_quick,
-            repeats: self.repeats,
+            starts: self.starts,
             limit: None,
             kind: self.testbed,
             paths,
@@ -221,14 +221,14 @@ pub fn measure(
     let [group] = all.as_slice() else {
         return Err(wrong(spec, "its points are not those of one start of a switch").into());
     };
-    if group.cells.len() != spec.at.len() || spec.repeat >= part.repeats {
-        return Err(wrong(spec, "the scenario has no such points or repeat").into());
+    if group.cells.len() != spec.at.len() || spec.start >= part.starts {
+        return Err(wrong(spec, "the scenario has no such points or start").into());
     }
     let mut run = Run::new(&campaign, &parts, cancel, &outside);
     run.kept = Some(Vec::new());
-    run.floor(0, part, spec.repeat)?;
+    run.floor(0, part, spec.start)?;
     let dut = campaign.duts[0];
-    run.turn(&Round { index: 0, part, group, dut, repeat: spec.repeat })?;
+    run.turn(&Round { index: 0, part, group, dut, start: spec.start })?;
     let programs = super::assemble::programs(&campaign, &parts);
     let machine = outside.machine.clone();
     let head = CellPart::Head { spec: Box::new(spec.clone()), machine, programs, started };
@@ -254,7 +254,10 @@ fn wrong(spec: &CellSpec, what: &str) -> ScenarioError {
 /// Failures that might not come again: of a start, or of every attempt at a trial.
 fn failure(run: &Run<'_>, part: &CampaignPart<'_>, kept: &[Entry]) -> Option<String> {
     let is_good = |entry: &Entry| entry.trial.error.is_none();
-    let key = |entry: &Entry| (entry.at.clone(), entry.trial.method.clone(), entry.trial.repeat);
+    let key = |entry: &Entry| {
+        let trial = &entry.trial;
+        (entry.at.clone(), trial.method.clone(), trial.start, trial.trial)
+    };
     let good: BTreeSet<_> = kept.iter().filter(|one| is_good(one)).map(key).collect();
     let closed: Vec<&CellState> =
         run.record.found.values().filter_map(|found| found.state.as_ref()).collect();

@@ -40,11 +40,11 @@ fn of_part(campaign: &Campaign, part: &CampaignPart<'_>) -> ScenarioCost {
             once += group_cost(part, &group, dut);
         }
     }
-    let repeats = u32::try_from(part.repeats).unwrap_or(u32::MAX);
+    let starts_each = u32::try_from(part.starts).unwrap_or(u32::MAX);
     ScenarioCost {
         scenario: part.scenario.id.clone(),
-        starts: starts * part.repeats,
-        duration: once * repeats,
+        starts: starts * part.starts,
+        duration: once * starts_each,
     }
 }
 

@@ -21,13 +21,13 @@ impl Run<'_> {
         &mut self,
         index: usize,
         part: &CampaignPart<'_>,
-        repeat: usize,
+        start: usize,
     ) -> Result<(), CampaignError> {
         let missing: Vec<(usize, &'static dyn Method)> = part
             .traffics()
             .into_iter()
             .flat_map(|traffic| part.methods.iter().map(move |method| (traffic, *method)))
-            .filter(|(traffic, method)| !self.has_floor((index, *traffic), *method, repeat))
+            .filter(|(traffic, method)| !self.has_floor((index, *traffic), *method, start))
             .collect();
         let Some(wire) = dut::find(FLOOR_DUT) else { return Ok(()) };
         if missing.is_empty() || !self.outside.has_floor {
@@ -55,7 +55,7 @@ impl Run<'_> {
                     let values = values.map(|(id, value)| (id.to_owned(), value)).collect();
                     let (scenario, at) = (part.scenario.id.clone(), cell.at.clone());
                     let method = method.id().to_owned();
-                    self.log(LedgerLine::Floor { scenario, at, repeat, method, values });
+                    self.log(LedgerLine::Floor { scenario, at, start, method, values });
                 }
                 (Err(NoTrial { why, .. }), _) => {
                     self.note(format!("{}: no floor: {why}", part.scenario.id));
@@ -65,13 +65,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a method has its floor in a repeat, or has none.
-    fn has_floor(&self, place: (usize, usize), method: &dyn Method, repeat: usize) -> bool {
+    /// Whether a method has its floor in a start, or has none.
+    fn has_floor(&self, place: (usize, usize), method: &dyn Method, start: usize) -> bool {
         let known = self.record.floors.get(&place);
         let has = |id: &&str| {
             known
                 .and_then(|floors| floors.get(id))
-                .is_some_and(|values| values.contains_key(&repeat))
+                .is_some_and(|values| values.contains_key(&start))
         };
         method.floors().is_empty() || method.floors().iter().any(has)
     }

@@ -17,7 +17,8 @@ use super::assemble::{self, Provenance};
 use super::record::Record;
 use super::{Campaign, Scenario, ScenarioError, parts};
 use crate::campaign::ledger::{
-    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, PartHead, RunStep, Stamped, read_lines,
+    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, OLD_FORMAT, PartHead, RunStep, Stamped,
+    read_lines,
 };
 use crate::dut;
 use crate::results::{PartEnd, Results};
@@ -259,7 +260,7 @@ impl Open {
         Ok(lines)
     }
 
-    /// Files lines; each part has its own switches and repeats.
+    /// Files lines; each part has its own switches and starts.
     fn file(&mut self, path: &Path, lines: Vec<Stamped>) -> Result<(), LedgerError> {
         let wrong = |error: ScenarioError| LedgerError::Other {
             path: path.to_owned(),
@@ -268,7 +269,10 @@ impl Open {
         let mut lines = lines.into_iter().peekable();
         while let Some(first) = lines.next() {
             match &first.line {
-                LedgerLine::Head(head) => self.head = Some(head.clone()),
+                LedgerLine::Head(head) => {
+                    self.record.is_old = head.format == OLD_FORMAT;
+                    self.head = Some(head.clone());
+                }
                 LedgerLine::Part(part) => {
                     if let Some(head) = &self.head {
                         self.campaign = Some(campaign(head, part).map_err(wrong)?);
@@ -314,7 +318,7 @@ fn campaign(head: &LedgerHead, part: &PartHead) -> Result<Campaign, ScenarioErro
         scenarios,
         duts: part.duts.iter().map(find).collect::<Result<_, _>>()?,
         is_quick: head.is_quick,
-        repeats: part.repeats,
+        starts: part.starts,
         limit: None,
         kind: head.testbed,
         paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),

@@ -158,9 +158,9 @@ impl Lines {
                 return Err(other("other cells or switches"));
             }
             if (spec.is_quick, spec.testbed) != (first.is_quick, first.testbed)
-                || spec.repeats != first.repeats
+                || spec.starts != first.starts
             {
-                return Err(other("another form, testbed or number of repeats"));
+                return Err(other("another form, testbed or number of starts"));
             }
         }
         let cell = spec.cell;
@@ -325,7 +325,7 @@ fn file(
         };
         let part = &parts[index];
         let place = |at: &Coordinates| part.cells.iter().position(|one| one.at == *at);
-        let label = format!("{scenario} on {}, repeat {}", spec.dut, spec.repeat + 1);
+        let label = format!("{scenario} on {}, start {}", spec.dut, spec.start + 1);
         let Some(measured) = chosen.get(&cell) else {
             missing.push((cell, format!("{label}: no result")));
             for place in spec.at.iter().filter_map(place) {

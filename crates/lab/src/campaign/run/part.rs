@@ -1,4 +1,4 @@
-//! A scenario as it is measured: its methods, its cells, and the turns of one repeat.
+//! A scenario as it is measured: its methods, its cells, and the turns of one start of each switch.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) struct CampaignPart<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) methods: Vec<&'static dyn Method>,
     pub(super) cells: Vec<ScenarioCell>,
-    pub(super) repeats: usize,
+    pub(super) starts: usize,
     pub(super) is_quick: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn parts(campaign: &Campaign) -> Result<Vec<CampaignPart<'_>>, Scenar
             scenario,
             methods: scenario.methods(campaign.is_quick)?,
             cells: cells(scenario, campaign)?,
-            repeats: campaign.repeats.unwrap_or_else(|| scenario.repeats(campaign.is_quick)),
+            starts: campaign.starts.unwrap_or_else(|| scenario.starts(campaign.is_quick)),
             is_quick: campaign.is_quick,
         })
     };
@@ -63,7 +63,7 @@ pub(super) fn controller_of(
 
 impl CampaignPart<'_> {
     pub(super) fn steps(&self, campaign: &Campaign) -> usize {
-        self.cells.len() * self.methods.len() * self.repeats * campaign.duts.len()
+        self.cells.len() * self.methods.len() * self.starts * campaign.duts.len()
     }
 
     /// About how long a method takes in one start.
@@ -110,7 +110,7 @@ impl CampaignPart<'_> {
     }
 }
 
-/// The turns of one repeat: every group on every switch that is not left out there.
+/// The turns of one start: every group on every switch that is not left out there.
 pub(super) fn turns<'g>(
     part: &CampaignPart<'_>,
     campaign: &Campaign,

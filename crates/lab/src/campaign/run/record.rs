@@ -37,7 +37,7 @@ impl CellFindings {
 /// Of a scenario a switch and a cell, by its place.
 pub(super) type Place = (usize, String, usize);
 
-/// Values of metrics on a wire, by repeat.
+/// Values of metrics on a wire, by start.
 pub(super) type Floors = BTreeMap<&'static str, BTreeMap<usize, f64>>;
 
 /// A part of the run.
@@ -52,6 +52,8 @@ pub(super) struct PartRecord {
 /// The filed lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
+    /// Whether its lines are of the form before.
+    pub(super) is_old: bool,
     pub(super) found: HashMap<Place, CellFindings>,
     /// By scenario and first cell of that traffic.
     pub(super) floors: HashMap<(usize, usize), Floors>,
@@ -76,11 +78,13 @@ impl Record {
                 self.runs.push(PartRecord { head: *head, last_s: 0.0, end: PartEnd::CutOff });
             }
             LedgerLine::Step(step) => self.step = Some(step),
-            LedgerLine::Start { scenario, dut, repeat, at, commands } => {
+            LedgerLine::Start { scenario, dut, start, at, commands } => {
                 let Some((index, part)) = find(parts, &scenario) else { return };
                 for place in at.iter().filter_map(|at| part.place(at)) {
                     let found = self.found.entry((index, dut.clone(), place)).or_default();
-                    part.forget(found, repeat);
+                    found.trials.retain(|trial| trial.start != start);
+                    found.distributions.retain(|one| one.start != start);
+                    found.state = None;
                     if found.commands.is_empty() {
                         found.commands.clone_from(&commands);
                     }
@@ -92,13 +96,13 @@ impl Record {
                     found.state = Some(state);
                 }
             }
-            LedgerLine::Floor { scenario, at, repeat, method: _, values } => {
+            LedgerLine::Floor { scenario, at, start, method: _, values } => {
                 let Some((index, part)) = find(parts, &scenario) else { return };
                 let Some(place) = part.place(&at) else { return };
                 let floors = self.floors.entry((index, part.traffic_of(place))).or_default();
                 for (id, value) in values {
                     if let Some(metric) = method::metric(&id) {
-                        floors.entry(metric.id).or_default().insert(repeat, value);
+                        floors.entry(metric.id).or_default().insert(start, value);
                     }
                 }
             }
@@ -127,7 +131,11 @@ impl Record {
     }
 
     fn trial(&mut self, parts: &[CampaignPart<'_>], entry: Entry) {
-        let Entry { scenario, dut, at, trial, distributions } = entry;
+        let Entry { scenario, dut, at, mut trial, mut distributions } = entry;
+        if let (true, Some((_, part))) = (self.is_old, find(parts, &scenario)) {
+            trial.decode(part.trials(&trial.method));
+            distributions.iter_mut().for_each(|one| one.start = trial.start);
+        }
         if let Some(found) = self.at(parts, &scenario, dut, &at) {
             found.trials.push(trial);
             found.distributions.extend(distributions);
@@ -153,25 +161,8 @@ impl CampaignPart<'_> {
         self.cells.iter().position(|cell| cell.at == *at)
     }
 
-    /// The repeat that the trial of that number was made in.
-    fn repeat_of(&self, method: &str, number: usize) -> usize {
-        match method::find(method) {
-            Some(method) => number / self.scenario.trials(method, self.is_quick),
-            // A start has no trials.
-            None => number,
-        }
-    }
-
-    /// Leaves out what was found in a repeat.
-    fn forget(&self, found: &mut CellFindings, repeat: usize) {
-        found.trials.retain(|trial| self.repeat_of(&trial.method, trial.repeat) != repeat);
-        let of = |metric: &str| {
-            let has = |method: &&&'static dyn Method| {
-                method.metrics().iter().any(|known| known.id == metric)
-            };
-            self.methods.iter().find(has).map_or(START, |method| method.id())
-        };
-        found.distributions.retain(|one| self.repeat_of(of(&one.metric), one.repeat) != repeat);
-        found.state = None;
+    /// Trials of a method in each start; a start that failed is one.
+    fn trials(&self, method: &str) -> usize {
+        method::find(method).map_or(1, |method| self.scenario.trials(method, self.is_quick))
     }
 }

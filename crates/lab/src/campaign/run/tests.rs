@@ -51,7 +51,7 @@ fn cells(results: &Results) -> &[CellResults] {
 }
 
 fn errors(trials: &[TrialRecord]) -> Vec<(usize, usize, Option<&str>)> {
-    trials.iter().map(|one| (one.repeat, one.attempt, one.error.as_deref())).collect()
+    trials.iter().map(|one| (one.start, one.attempt, one.error.as_deref())).collect()
 }
 
 /// The results without all that depends on the time and the number of parts.
@@ -90,7 +90,7 @@ fn a_trial_that_stalls_at_every_attempt_is_no_sample() {
     let stalls = [80.0, 90.0, 100.0];
     let results = run_on(&campaign(TWO_POINTS, folder.path()), machine(), &stalls).unwrap();
     let first = &cells(&results)[0];
-    assert_eq!(first.trials.len(), 4, "three attempts, and the second repeat");
+    assert_eq!(first.trials.len(), 4, "three attempts, and the second start");
     assert_eq!(first.rows[0].samples, [1.0]);
     assert_eq!(first.trials[2].error.as_deref(), Some("the machine stalled for 100 ms"));
 }
@@ -100,7 +100,7 @@ fn what_an_attempt_has_spent_is_started_anew_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     play(&[]);
     let text =
-        TWO_POINTS.replace("\"fake\"", "\"fake-spender\"").replace("repeats = 2", "repeats = 1");
+        TWO_POINTS.replace("\"fake\"", "\"fake-spender\"").replace("starts = 2", "starts = 1");
     let results = run_on(&campaign(&text, folder.path()), machine(), &[60.0]).unwrap();
     let expected = ["start", "trial", "start", "trial", "start", "trial"];
     assert_eq!(happened(), expected, "an attempt that stalled, its second, and the other point");
@@ -128,7 +128,7 @@ fn a_switch_that_dies_in_a_trial_is_started_anew() {
 }
 
 #[test]
-fn a_switch_that_does_not_start_is_tried_in_the_next_repeat() {
+fn a_switch_that_does_not_start_is_tried_in_its_next_turn() {
     let folder = tempfile::tempdir().unwrap();
     play(&[]);
     fail_starts(1);
@@ -178,8 +178,8 @@ fn what_is_through_is_not_measured_again_nor_is_its_floor() {
     let cancel = Cancel::default();
     play(&[]);
     let first = execute_with(&campaign(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
-    let of_repeat = ["floor", "floor", "start", "trial", "trial"];
-    assert_eq!(happened(), [of_repeat, of_repeat].concat());
+    let of_turn = ["floor", "floor", "start", "trial", "trial"];
+    assert_eq!(happened(), [of_turn, of_turn].concat());
     assert_eq!(cells(&first)[1].rows[0].floor, Some(0.5));
     play(&[]);
     let again = execute_with(&resumed(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
@@ -203,11 +203,11 @@ fn cells_without_time_are_named_and_measured_when_resumed() {
     assert!(cells(&results).iter().all(|cell| cell.state == CellState::Measured));
 }
 
-/// Two points with a start each, which serves three repeats.
+/// Two points with a start each, which serves three turns.
 fn held() -> String {
     let text =
         TWO_POINTS.replace("\"frame_size\"\nvalues = [64, 128]", "\"ports\"\nvalues = [2, 3]");
-    text.replace("repeats = 2", "repeats = 3\nis_held = true")
+    text.replace("starts = 2", "starts = 3\nis_held = true")
 }
 
 fn samples(results: &Results) -> Vec<&[f64]> {
@@ -441,7 +441,7 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
     run(&campaign(TWO_POINTS, folder.path())).unwrap();
     let file = folder.path().join(NAME);
     let text = std::fs::read_to_string(&file).unwrap();
-    // As SIGKILL leaves it: in the middle of a line, behind the first repeat.
+    // As SIGKILL leaves it: in the middle of a line, behind the first turn.
     let starts: Vec<usize> = text.match_indices("\"line\":\"start\"").map(|(at, _)| at).collect();
     let cut = &text[..starts[1] + 40];
     std::fs::write(&file, cut).unwrap();
@@ -454,13 +454,13 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
         "{}",
         seen.words
     );
-    assert!(seen.step.is_some_and(|step| step.title.contains("repeat 2")));
+    assert!(seen.step.is_some_and(|step| step.title.contains("start 2")));
     let lock = FolderLock::take(folder.path()).unwrap();
     follower.read().unwrap();
     assert_eq!(follower.seen().standing, CampaignState::Running);
     drop(lock);
     // What the run has not come to is neither failed nor without reason.
-    let once = TWO_POINTS.replace("repeats = 2", "repeats = 1");
+    let once = TWO_POINTS.replace("starts = 2", "starts = 1");
     let other = tempfile::tempdir().unwrap();
     play(&[]);
     run(&campaign(&once, other.path())).unwrap();
@@ -476,6 +476,25 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
 }
 
 #[test]
+fn a_ledger_of_the_form_before_is_read_and_not_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(NAME);
+    play(&[]);
+    let mut order = campaign(TWO_POINTS, folder.path());
+    let results = run(&order).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let old = text.replace("\"start\":", "\"repeat\":").replace("\"trial\":0,", "");
+    let old = old.replacen("\"format\":4", "\"format\":3", 1);
+    std::fs::write(&file, &old).unwrap();
+    let mut reader = Follower::new(folder.path());
+    reader.read().unwrap();
+    assert_eq!(reader.results().unwrap().unwrap().scenarios, results.scenarios);
+    order.is_resumed = true;
+    let refusal = run(&order).unwrap_err().to_string();
+    assert!(refusal.contains("the version of weir before"), "{refusal}");
+}
+
+#[test]
 fn a_ledger_that_is_none_is_named_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(NAME);
@@ -484,7 +503,7 @@ fn a_ledger_that_is_none_is_named_with_its_line() {
         Follower::new(folder.path()).read().unwrap_err().to_string()
     };
     assert!(reason("{}\n").contains("trials.jsonl, line 1: is no first line"));
-    assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 3"));
+    assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 4"));
     assert!(reason("no JSON\n").contains("line 1"));
     play(&[]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap();

@@ -8,6 +8,9 @@ use crate::results::{MeasuredDistribution, TrialRecord};
 use crate::settings::{Forwarding, Settings};
 use crate::setup::Setup;
 
+/// The start of a trial, and its own number in it.
+pub(super) type TrialNumber = (usize, usize);
+
 /// Why there is no trial.
 #[derive(Debug)]
 pub(super) struct NoTrial {
@@ -36,10 +39,11 @@ pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
 }
 
 /// A trial that yields nothing.
-pub(super) fn failed(method: &str, repeat: usize, error: String) -> TrialRecord {
+pub(super) fn failed(method: &str, (start, trial): TrialNumber, error: String) -> TrialRecord {
     TrialRecord {
         method: method.to_owned(),
-        repeat,
+        start,
+        trial,
         attempt: 0,
         tool: String::new(),
         machine: String::new(),
@@ -73,18 +77,18 @@ pub(super) fn hits_between(
 /// Filed form of a trial.
 pub(super) fn record(
     method: &dyn Method,
-    repeat: usize,
+    number: TrialNumber,
     outcome: Result<Trial, NoTrial>,
 ) -> (TrialRecord, Vec<MeasuredDistribution>) {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(error) => return (failed(method.id(), repeat, error.why), Vec::new()),
+        Err(error) => return (failed(method.id(), number, error.why), Vec::new()),
     };
     let saturating = trial.load.as_ref().filter(|_| method.saturates());
     let limit = saturating.map(|load| limiting(load, trial.carried));
     let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
         metric: of.metric.to_owned(),
-        repeat,
+        start: number.0,
         count: of.count,
         quantiles: of.quantiles,
     });
@@ -93,7 +97,8 @@ pub(super) fn record(
         trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
     let record = TrialRecord {
         method: method.id().to_owned(),
-        repeat,
+        start: number.0,
+        trial: number.1,
         attempt: 0,
         tool: trial.tool,
         machine: String::new(),

@@ -1,7 +1,7 @@
 //! A switch's turn: it is started, or let go on where it was held, and measured in every cell that
 //! this start serves.
 //!
-//! A trial in which the machine stalled is repeated. One that failed or stalled is filed with its
+//! A trial in which the machine stalled is made again. One that failed or stalled is filed with its
 //! reason, and never dropped.
 
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) struct Round<'a> {
     pub(super) part: &'a CampaignPart<'a>,
     pub(super) group: &'a Group<'a>,
     pub(super) dut: &'static dyn Dut,
-    pub(super) repeat: usize,
+    pub(super) start: usize,
 }
 
 impl Round<'_> {
@@ -44,15 +44,15 @@ impl Round<'_> {
     fn title(&self, cell: &ScenarioCell) -> String {
         let at: Vec<&str> = cell.at.values().map(String::as_str).collect();
         let (scenario, dut) = (&self.part.scenario.id, self.dut.name());
-        format!("{scenario} {dut}: {}, repeat {}", at.join(", "), self.repeat + 1)
+        format!("{scenario} {dut}: {}, start {}", at.join(", "), self.start + 1)
     }
 
     /// Its trials of a cell: method and number.
     fn trials(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let (part, repeat) = (self.part, self.repeat);
+        let part = self.part;
         part.methods.iter().flat_map(move |method| {
             let trials = part.scenario.trials(*method, part.is_quick);
-            (0..trials).map(move |trial| (method.id(), repeat * trials + trial))
+            (0..trials).map(move |trial| (method.id(), trial))
         })
     }
 
@@ -135,15 +135,15 @@ impl Run<'_> {
                 let title = format!("{}: {}", round.title(cell.1), method.label());
                 self.begin(&title, round.part.cost(*method, cell.1));
                 let trials = round.part.scenario.trials(*method, round.part.is_quick);
-                for number in (0..trials).map(|trial| round.repeat * trials + trial) {
-                    self.trial(round, (*cell, number), *method, &mut started, &title)?;
+                for trial in 0..trials {
+                    self.trial(round, (*cell, trial), *method, &mut started, &title)?;
                 }
                 self.progress.advance(1);
             }
         }
         if let Some(started) = started
             && round.part.scenario.is_held
-            && round.repeat + 1 < round.part.repeats
+            && round.start + 1 < round.part.starts
         {
             self.hold(round, started);
         }
@@ -155,7 +155,7 @@ impl Run<'_> {
         let at: Vec<Coordinates> =
             round.group.cells.iter().map(|(_, cell)| cell.at.clone()).collect();
         let (scenario, dut) = (round.part.scenario.id.clone(), round.dut.name().to_owned());
-        self.log(LedgerLine::Start { scenario, dut, repeat: round.repeat, at, commands });
+        self.log(LedgerLine::Start { scenario, dut, start: round.start, at, commands });
     }
 
     fn not_started(&mut self, round: &Round<'_>, error: &SetupError) {
@@ -163,7 +163,7 @@ impl Run<'_> {
         self.progress.say(&format!("{}: {error}", round.title(cells[0].1)));
         self.log_start(round, Vec::new());
         for cell in cells {
-            let record = failed(START, round.repeat, error.to_string());
+            let record = failed(START, (round.start, 0), error.to_string());
             self.keep(round, *cell, record, Vec::new());
         }
         let state = match error.refusal() {
@@ -178,7 +178,7 @@ impl Run<'_> {
     fn trial(
         &mut self,
         round: &Round<'_>,
-        (cell, number): ((usize, &ScenarioCell), usize),
+        (cell, trial): ((usize, &ScenarioCell), usize),
         method: &dyn Method,
         started: &mut Option<Started>,
         title: &str,
@@ -186,6 +186,7 @@ impl Run<'_> {
         let settings = round.part.settings(method, cell.1);
         let found = self.record.found.get(&round.place(cell.0));
         let before = found.and_then(|found| found.last(method));
+        let number = (round.start, trial);
         for attempt in 0..ATTEMPTS {
             let mut tier = (None, None);
             let (outcome, stall) = match self.running(round, started)? {
@@ -252,7 +253,7 @@ impl Run<'_> {
         Ok(Ok(started.insert(new)))
     }
 
-    /// Says what became of cells that are not measured; one that has figures of an earlier repeat
+    /// Says what became of cells that are not measured; one that has figures of an earlier start
     /// keeps them.
     fn close(&mut self, round: &Round<'_>, state: &CellState) {
         for (_, cell) in &round.group.cells {
@@ -273,8 +274,10 @@ impl Run<'_> {
         round.group.cells.iter().all(|(cell, _)| {
             self.record.found.get(&round.place(*cell)).is_some_and(|found| {
                 let mut trials = round.trials();
-                trials.all(|(method, number)| {
-                    let is_it = |one: &&TrialRecord| one.method == method && one.repeat == number;
+                trials.all(|(method, trial)| {
+                    let is_it = |one: &&TrialRecord| {
+                        (one.method.as_str(), one.start, one.trial) == (method, round.start, trial)
+                    };
                     found.trials.iter().filter(is_it).any(is_over)
                 })
             })

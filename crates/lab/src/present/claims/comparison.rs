@@ -28,16 +28,13 @@ pub(super) fn claims(section: &Section<'_>, table: &MetricTable<'_>) -> Vec<Clai
 #[derive(Default)]
 struct Side<'t> {
     rows: usize,
-    /// Those of them that have 99 %.
-    clear: usize,
     /// The row with the greatest difference.
     farthest: Option<(&'t TableRow<'t>, &'t SwitchRatio)>,
 }
 
 impl<'t> Side<'t> {
-    fn add(&mut self, row: &'t TableRow<'t>, ratio: &'t SwitchRatio, is_clear: bool) {
+    fn add(&mut self, row: &'t TableRow<'t>, ratio: &'t SwitchRatio) {
         self.rows += 1;
-        self.clear += usize::from(is_clear);
         let distance = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
         if self.farthest.is_none_or(|(_, known)| distance(ratio) > distance(known)) {
             self.farthest = Some((row, ratio));
@@ -50,11 +47,9 @@ fn against(section: &Section<'_>, table: &MetricTable<'_>, other: usize) -> Opti
     for row in &table.rows {
         let Some(ratio) = row.ratios.get(other).and_then(Option::as_ref) else { continue };
         match ratio.standing {
-            Standing::Better => ahead.add(row, ratio, true),
-            Standing::BetterAlone => ahead.add(row, ratio, false),
-            Standing::Worse => behind.add(row, ratio, true),
-            Standing::WorseAlone => behind.add(row, ratio, false),
-            Standing::NoDifference => none.add(row, ratio, false),
+            Standing::Better => ahead.add(row, ratio),
+            Standing::Worse => behind.add(row, ratio),
+            Standing::NoDifference => none.add(row, ratio),
         }
     }
     let all = ahead.rows + behind.rows + none.rows;
@@ -95,7 +90,7 @@ fn of_reference(section: &Section<'_>, table: &MetricTable<'_>, other: usize) ->
     Some(claim.words(format!(" that of the path without a switch ({}).", section.duts[other])))
 }
 
-/// `Rate: weir 1,420,000 ± 3,000, ovs 960,000 ± 2,000: 1.48 times (1.46–1.50), in each repeat.`
+/// `Rate: weir 1,420,000 [1,410,000–1,430,000], ovs ...: 1.48 (1.46–1.50) times, better.`
 fn at_one_point(
     claim: Claim,
     section: &Section<'_>,
@@ -119,10 +114,8 @@ fn at_one_point(
         .words(format!(", {second} {} {unit}: ", figure(other)))
         .link(format!("{} times", ratio.text()), row);
     claim.words(match ratio.standing {
-        Standing::Better => ", better at 99 % with all comparisons.",
-        Standing::Worse => ", worse at 99 % with all comparisons.",
-        Standing::BetterAlone => ", better at 99 % by itself.",
-        Standing::WorseAlone => ", worse at 99 % by itself.",
+        Standing::Better => ", better.",
+        Standing::Worse => ", worse.",
         Standing::NoDifference => ": no difference is seen.",
     })
 }
@@ -155,11 +148,6 @@ fn at_many(
         } else {
             format!("; it is {} ({meaning}) {rows}", word(is_ahead))
         });
-        claim = claim.words(match side.clear {
-            0 => ", each at 99 % by itself".to_owned(),
-            clear if clear == side.rows => ", at 99 % together".to_owned(),
-            clear => format!(", {clear} of them at 99 % together"),
-        });
         claim = claim
             .words(", most with ")
             .link(format!("{} times", times(ratio.ratio)), row)
@@ -190,7 +178,7 @@ impl Claim {
         let (low, high) = ratio.interval;
         let is_wide = high > WIDE * low;
         let before = if is_wide {
-            format!("; of {} repeats even ", ratio.pairs)
+            format!("; of {} starts even ", ratio.pairs)
         } else {
             ", farthest apart with ".to_owned()
         };

@@ -6,7 +6,7 @@
 use crate::present::entry::ShownFigure;
 use crate::present::number::{axis_value, times};
 use crate::present::section::{MetricTable, Section, TableRow};
-use crate::present::switch_ratio::SwitchRatio;
+use crate::present::switch_ratio::{Standing, SwitchRatio};
 use crate::results::Better;
 use crate::results::{AxisInfo, Coordinates};
 
@@ -96,7 +96,7 @@ fn figure<'t>(row: &'t TableRow<'t>, index: usize) -> Option<&'t ShownFigure<'t>
 /// axis's first value.
 ///
 /// The speed-up is the time at the first value over that at another, or the other's rate over that
-/// at the first: above 1 the other is faster. Trials of one repeat are pairs, as between switches.
+/// at the first: above 1 the other is faster. Starts of one turn are pairs, as between switches.
 fn speed_ups(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) -> Vec<Claim> {
     let Some(first) = axis.values.first() else { return Vec::new() };
     let begins = table.rows.iter().filter(|row| row.at.get(&axis.name) == Some(first));
@@ -120,8 +120,8 @@ fn speed_ups(section: &Section<'_>, table: &MetricTable<'_>, axis: &AxisInfo) ->
             let of_other = |row: &TableRow<'_>| {
                 let other = figure(row, index)?;
                 match table.metric.better {
-                    Better::Lower => SwitchRatio::new(at_first, other),
-                    Better::Higher => SwitchRatio::new(other, at_first),
+                    Better::Lower => SwitchRatio::new(at_first, other, Better::Higher),
+                    Better::Higher => SwitchRatio::new(other, at_first, Better::Higher),
                 }
             };
             let known = others.iter().filter_map(|row| Some((*row, of_other(row)?)));
@@ -168,10 +168,7 @@ fn extremes<'t>(
     axis: &AxisInfo,
     index: usize,
 ) -> Option<(Placed<'t>, Placed<'t>)> {
-    let known = |row: &'t TableRow<'t>| {
-        let figure = row.entries.get(index)?.figure()?;
-        figure.interval.map(|_| (row, figure))
-    };
+    let known = |row: &'t TableRow<'t>| Some((row, row.entries.get(index)?.figure()?));
     let here = rest(table.rows.iter().find_map(known)?.0, axis);
     let rows: Vec<Placed<'t>> =
         table.rows.iter().filter(|row| rest(row, axis) == here).filter_map(known).collect();
@@ -187,11 +184,7 @@ fn ends<'t>(
     (first, last): (&String, &String),
     (index, dut): (usize, &'t str),
 ) -> Option<Ends<'t>> {
-    // Of what so few repeats leave unknown there is nothing to tell.
-    let figure = |row: &'t TableRow<'t>| {
-        let figure = row.entries.get(index)?.figure()?;
-        figure.interval.map(|_| (row, figure))
-    };
+    let figure = |row: &'t TableRow<'t>| Some((row, row.entries.get(index)?.figure()?));
     let begins = table.rows.iter().filter(|row| row.at.get(&axis.name) == Some(first));
     begins.filter_map(figure).find_map(|begin| {
         let mut place = begin.0.at.clone();
@@ -201,17 +194,13 @@ fn ends<'t>(
     })
 }
 
-/// `, 0.57 times`; that no difference is seen where the intervals overlap.
+/// `, 0.57 times`; that no difference is seen, where none is; nothing where there is no ratio.
 fn change(first: &ShownFigure<'_>, last: &ShownFigure<'_>) -> String {
-    match (first.interval, last.interval) {
-        (Some(a), Some(b)) if a.0 > b.1 || b.0 > a.1 => {
-            if first.value > 0.0 && last.value > 0.0 {
-                format!(", {} times", times(last.value / first.value))
-            } else {
-                String::new()
-            }
+    match SwitchRatio::new(last, first, Better::Higher) {
+        Some(ratio) if ratio.standing == Standing::NoDifference => {
+            " (no difference is seen)".to_owned()
         }
-        (Some(_), Some(_)) => " (intervals overlap)".to_owned(),
-        (None, _) | (_, None) => String::new(),
+        Some(ratio) => format!(", {} times", times(ratio.ratio)),
+        None => String::new(),
     }
 }

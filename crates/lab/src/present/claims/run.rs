@@ -7,6 +7,7 @@ use crate::present::number::{count, number, times};
 use crate::present::section::{MetricTable, Section, TableRow, is_reference};
 use crate::present::switch_ratio::{Standing, SwitchRatio};
 use crate::results::{CellState, Results};
+use stats::{CONFIDENCE, holm};
 
 use super::{Claim, Tone, in_place};
 
@@ -18,9 +19,13 @@ pub(crate) fn overall(results: &Results, sections: &[Section<'_>]) -> Vec<Claim>
     let mut claims = vec![extent(results)];
     claims.extend(standings(sections));
     claims.extend(behind(sections));
-    claims.extend(failures(results));
-    claims.extend(stalls(results));
+    claims.extend(warnings(results));
     claims
+}
+
+/// Failures, and trials that were left out.
+pub(crate) fn warnings(results: &Results) -> Vec<Claim> {
+    failures(results).into_iter().chain(stalls(results)).collect()
 }
 
 fn extent(results: &Results) -> Claim {
@@ -29,7 +34,7 @@ fn extent(results: &Results) -> Claim {
     let figures: usize = cells().map(|cell| cell.rows.len()).sum();
     let samples: usize = cells().flat_map(|cell| &cell.rows).map(|row| row.samples.len()).sum();
     let quick = if results.is_quick {
-        " It was a quick run: short trials and few repeats, for a look."
+        " It was a quick run: short trials and few starts, for a look."
     } else {
         ""
     };
@@ -76,15 +81,22 @@ fn standings(sections: &[Section<'_>]) -> Vec<Claim> {
             others.push(pair);
         }
     }
+    // Of many rows without a difference some have a clear one by chance: all are counted.
+    let p_values: Vec<f64> = placed(sections).map(|one| one.ratio.p_value).collect();
+    let together = holm(&p_values);
     let claim = |(first, other): (&str, &str)| {
+        let is_of = |one: &Placed<'_>| (one.section.duts[0], one.other) == (first, other);
         let (mut ahead, mut behind, mut none) = (0_usize, 0_usize, 0_usize);
-        for one in placed(sections).filter(|p| (p.section.duts[0], p.other) == (first, other)) {
+        for one in placed(sections).filter(is_of) {
             match one.ratio.standing {
-                Standing::Better | Standing::BetterAlone => ahead += 1,
-                Standing::Worse | Standing::WorseAlone => behind += 1,
+                Standing::Better => ahead += 1,
+                Standing::Worse => behind += 1,
                 Standing::NoDifference => none += 1,
             }
         }
+        let sure = placed(sections).zip(&together);
+        let sure = sure.filter(|(one, p_value)| is_of(one) && **p_value <= 1.0 - CONFIDENCE);
+        let sure = sure.count();
         let tone = match (ahead > 0, behind > 0) {
             (true, true) => Tone::Both,
             (true, false) => Tone::Ahead,
@@ -92,7 +104,8 @@ fn standings(sections: &[Section<'_>]) -> Vec<Claim> {
             (false, false) => Tone::NoDifference,
         };
         Claim::new(tone).words("Over all scenarios ").strong(first.to_owned()).words(format!(
-            " is ahead of {other} in {}, behind in {}, and no difference is seen in {}.",
+            " is ahead of {other} in {}, behind in {}, and no difference is seen in {}; with all \
+             comparisons counted {sure} of these differences hold.",
             count(ahead, "row", "rows"),
             number(behind as f64, 0),
             number(none as f64, 0)
@@ -103,9 +116,8 @@ fn standings(sections: &[Section<'_>]) -> Vec<Claim> {
 
 /// The rows in which the first switch is farthest behind.
 fn behind(sections: &[Section<'_>]) -> Option<Claim> {
-    let mut rows: Vec<Placed<'_>> = placed(sections)
-        .filter(|one| matches!(one.ratio.standing, Standing::Worse | Standing::WorseAlone))
-        .collect();
+    let mut rows: Vec<Placed<'_>> =
+        placed(sections).filter(|one| one.ratio.standing == Standing::Worse).collect();
     rows.sort_by(|a, b| b.ratio.ratio.ln().abs().total_cmp(&a.ratio.ratio.ln().abs()));
     let first = rows.first()?.section.duts[0];
     let mut claim = Claim::new(Tone::Behind)

@@ -67,7 +67,7 @@ fn machine(page: &mut String, results: &Results) {
         ("Command", results.command.join(" ")),
         ("Started", results.started.clone()),
         ("Took", format!("{} s", number(results.duration_s, 1))),
-        ("Durations and repeats", if results.is_quick { "quick" } else { "full" }.to_owned()),
+        ("Durations and starts", if results.is_quick { "quick" } else { "full" }.to_owned()),
         ("weir", results.weir.clone()),
         ("Processor", machine.cpu.clone()),
         ("Cores", machine.cores.to_string()),
@@ -218,11 +218,11 @@ fn trials(page: &mut String, scenario: &ScenarioResults) {
             cell.at.iter().map(|(name, value)| format!("{name} {}", axis_value(value))).collect();
         let _ = write!(
             page,
-            "<li>{} {}, {}, repeat {}: {}</li>",
+            "<li>{} {}, {}, start {}: {}</li>",
             escape(&cell.dut),
             escape(&place.join(", ")),
             escape(&trial.method),
-            trial.repeat + 1,
+            trial.start + 1,
             escape(error)
         );
     }

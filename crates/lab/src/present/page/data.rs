@@ -8,7 +8,7 @@ use super::escape::script_json;
 use crate::present::number::capital;
 use crate::present::section::Section;
 use crate::results::{MetricInfo, Plot, PlotKind, Results};
-use crate::stats::{CONFIDENCE, dkw_reach};
+use stats::band_reach;
 
 /// From this number of bytes on, quantiles are thinned and what programs said is left out.
 pub(super) const DATA_MAX: usize = 6 << 20;
@@ -178,7 +178,7 @@ fn section_view(section: &Section<'_>) -> Value {
                 let Some(figure) = entry.figure() else { continue };
                 rows.push(json!({
                     "metric": table.metric.id, "dut": dut, "at": row.at, "row": row.anchor,
-                    "value": figure.value, "interval": figure.interval,
+                    "value": figure.value, "interval": (figure.starts > 1).then_some(figure.range),
                     "samples": figure.row.samples, "text": figure.text(table.metric.decimals),
                     "limit": figure.limit.map(|limit| limit.part.label()),
                     "bound": figure.bound.map(|bound| bound.value),
@@ -192,7 +192,7 @@ fn section_view(section: &Section<'_>) -> Value {
     })
 }
 
-/// Half the width of the 99 % band around each cell's distributions, by metric (Dvoretzky, Kiefer,
+/// Half the width of the 95 % band around each cell's distributions, by metric (Dvoretzky, Kiefer,
 /// Wolfowitz).
 fn bands(section: &Section<'_>) -> Vec<Value> {
     let mut bands = Vec::new();
@@ -215,5 +215,5 @@ fn bands(section: &Section<'_>) -> Vec<Value> {
 
 /// A band's reach depends on nothing but the number of values.
 fn half_width(values: u64) -> Option<f64> {
-    (values > 0).then(|| dkw_reach(values, CONFIDENCE))
+    (values > 0).then(|| band_reach(values))
 }

@@ -93,8 +93,8 @@ fn range(page: &mut String, rows: &[Placed<'_>], is_reference: bool) {
     let (mut ahead, mut behind) = (false, false);
     for (_, ratio) in rows {
         match ratio.standing {
-            Standing::Better | Standing::BetterAlone => ahead = true,
-            Standing::Worse | Standing::WorseAlone => behind = true,
+            Standing::Better => ahead = true,
+            Standing::Worse => behind = true,
             Standing::NoDifference => {}
         }
     }

@@ -153,17 +153,16 @@ fn cell(page: &mut String, entry: &TableEntry<'_>, table: &MetricTable<'_>) {
     let Some(figure) = entry.figure() else { return };
     let decimals = table.metric.decimals;
     let text = figure.text(decimals);
-    // The value stands out from its interval.
-    let split = text.find(" ± ").or_else(|| text.find(" (")).unwrap_or(text.len());
-    let (value, interval) = text.split_at(split);
+    // The value stands out from its range.
+    let (value, range) = text.split_at(text.find(" [").unwrap_or(text.len()));
     let samples: Vec<String> =
         figure.row.samples.iter().map(|sample| number(*sample, decimals)).collect();
     let _ = write!(
         page,
-        "<td title=\"repeats: {}\"><span class=\"value\">{}</span><span class=\"pm\">{}</span>",
+        "<td title=\"starts: {}\"><span class=\"value\">{}</span><span class=\"pm\">{}</span>",
         samples.join("; "),
         escape(value),
-        escape(interval)
+        escape(range)
     );
     for remark in figure.remarks() {
         let _ = write!(page, "<div><span class=\"chip caution\">{}</span></div>", escape(&remark));
@@ -196,10 +195,8 @@ fn versus(
 ) {
     let (class, word) = match ratio.standing {
         _ if is_reference => ("fact", "of the path without a switch"),
-        Standing::Better => ("ahead", "better at 99 % with all comparisons"),
-        Standing::BetterAlone => ("ahead", "better at 99 % by itself"),
-        Standing::Worse => ("behind", "worse at 99 % with all comparisons"),
-        Standing::WorseAlone => ("behind", "worse at 99 % by itself"),
+        Standing::Better => ("ahead", "better"),
+        Standing::Worse => ("behind", "worse"),
         Standing::NoDifference => ("even", "no difference seen"),
     };
     let good = match better {
@@ -208,7 +205,7 @@ fn versus(
     };
     let _ = write!(
         page,
-        "<div class=\"sub {class}\" title=\"{first}: {word} ({} pairs; {good})\">\
+        "<div class=\"sub {class}\" title=\"{first}: {word} ({} pairs of starts; {good})\">\
          {first} ×&nbsp;{} <span class=\"sr\">{word}</span></div>",
         ratio.pairs,
         escape(&ratio.text()),

@@ -1,0 +1,490 @@
+//! A scenario for a terminal: the headline figures, one line a row, and what they say.
+//!
+//! A scenario of several methods has a line for each of them and a column for each cell; one of few
+//! has a line for each point and a column for each switch. What does not fit is named and left to
+//! `--all`. It must never show a cell without a figure or the reason that there is none, nor mark
+//! as best what the starts do not carry.
+
+use stats::range_confidence;
+
+use super::entry::TableEntry;
+use super::number::{axis_value, capital, count, short_with_range, times};
+use super::section::{MetricTable, Section, TableRow, is_reference};
+use super::switch_ratio::{Standing, SwitchRatio};
+use crate::limit::Part;
+use crate::results::{Better, Coordinates};
+
+/// Lines of a scenario, and columns of figures, at most.
+const ROWS_MAX: usize = 8;
+const COLUMNS_MAX: usize = 4;
+
+/// From so many methods on a line is a metric.
+const METHODS_MIN: usize = 3;
+
+/// Around what a terminal shows in bold; of no width.
+pub(crate) const BOLD: char = '\u{2060}';
+
+/// The lines of a scenario.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Overview {
+    /// The headings; those that name the row come first.
+    pub(crate) header: Vec<String>,
+    /// Number of the columns with names.
+    pub(crate) names: usize,
+    /// The rows.
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Words below the table: signs, starts, and how much is left out.
+    pub(crate) legend: String,
+    /// Sentences made from the rows.
+    pub(crate) sentences: Vec<String>,
+}
+
+/// The first table of each method that has one; figures in another unit are no further headline.
+fn headlines<'s, 'a>(section: &'s Section<'a>) -> Vec<&'s MetricTable<'a>> {
+    let mut methods: Vec<Option<&str>> = Vec::new();
+    let mut tables = Vec::new();
+    for table in &section.tables {
+        if table.derived_from.is_none() && !methods.contains(&table.method) {
+            methods.push(table.method);
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+/// The points of so many cells: the last axes keep their first value until it is enough; of one
+/// axis with too many values some that lie as far from each other as from both ends.
+fn chosen<'a>(
+    section: &Section<'a>,
+    fits: impl Fn(&[&'a Coordinates]) -> bool,
+) -> Vec<&'a Coordinates> {
+    let mut points = section.points.clone();
+    for axis in section.axes.iter().skip(1).rev() {
+        if fits(&points) {
+            return points;
+        }
+        let first = points.first().and_then(|at| at.get(&axis.name));
+        points.retain(|at| at.get(&axis.name) == first);
+    }
+    let all = points.clone();
+    let mut wanted = all.len();
+    while wanted > 1 && !fits(&points) {
+        wanted -= 1;
+        let place = |n: usize| all[n * (all.len() - 1) / (wanted - 1).max(1)];
+        points = (0..wanted).map(place).collect();
+    }
+    points
+}
+
+/// Figures and the entries that have none, as they are collected.
+struct Cells<'s, 'a> {
+    section: &'s Section<'a>,
+    marks: Vec<Part>,
+    starts: Vec<usize>,
+}
+
+impl Cells<'_, '_> {
+    /// The text of an entry; `is_best` where it is better than all others of its row.
+    fn text(&mut self, entry: Option<&TableEntry<'_>>, decimals: usize, is_best: bool) -> String {
+        let Some(figure) = entry.and_then(TableEntry::figure) else {
+            let word = entry.and_then(TableEntry::absence).map_or("", |(word, _)| word);
+            return if word == "not measured" { "-".to_owned() } else { word.to_owned() };
+        };
+        if !self.starts.contains(&figure.starts) {
+            self.starts.push(figure.starts);
+        }
+        let text = short_with_range(figure.value, figure.range, decimals);
+        let text = if is_best { format!("{BOLD}{text}{BOLD}") } else { text };
+        let part = figure.limit.map_or(Part::None, |limit| limit.part);
+        let Some((sign, _)) = mark(part) else { return text };
+        if !self.marks.contains(&part) {
+            self.marks.push(part);
+        }
+        format!("{text} {sign}")
+    }
+
+    /// The signs, the starts, and what is left out.
+    fn legend(&self, left_out: usize) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        let (least, most) = (self.starts.iter().min(), self.starts.iter().max());
+        if let (Some(least), Some(most)) = (least, most) {
+            let starts = if least == most {
+                count(*most, "start", "starts")
+            } else {
+                format!("{least} to {most} starts")
+            };
+            let held = (100.0 * range_confidence(*least)).floor();
+            parts.push(match least {
+                1 => format!("Median of {starts} [lowest–highest]; one start has no range"),
+                _ => format!(
+                    "Median of {starts} [lowest–highest]: {held} of 100 such ranges hold the true \
+                     median"
+                ),
+            });
+        }
+        let signs = self.marks.iter().filter_map(|part| mark(*part));
+        let signs: Vec<String> = signs.map(|(sign, words)| format!("{sign} {words}")).collect();
+        if !signs.is_empty() {
+            parts.push(format!("at its limit: {}", signs.join(", ")));
+        }
+        if left_out > 0 {
+            parts.push(format!("{} more with --all", count(left_out, "figure", "figures")));
+        }
+        if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
+    }
+}
+
+/// The sign of a part that limits, and its words.
+fn mark(part: Part) -> Option<(&'static str, &'static str)> {
+    match part {
+        Part::Port => Some(("=", "port")),
+        Part::ControlLink => Some(("L", "control link")),
+        Part::Controller => Some(("C", "controller")),
+        Part::Switch => Some(("S", "switch")),
+        Part::Host => Some(("H", "sending host")),
+        Part::Machine => Some(("M", "all cores")),
+        Part::OfferedLoad => Some(("O", "offered load")),
+        Part::None => None,
+    }
+}
+
+/// Whether a range lies beyond all others, on the good side.
+fn is_best(index: usize, ranges: &[Option<(f64, f64)>], better: Better) -> bool {
+    let Some(Some((low, high))) = ranges.get(index) else { return false };
+    let is_beyond = |other: &(f64, f64)| match better {
+        Better::Higher => *low > other.1,
+        Better::Lower => *high < other.0,
+    };
+    let others = ranges.iter().enumerate().filter(|(at, _)| *at != index);
+    let mut others = others.filter_map(|(_, other)| other.as_ref()).peekable();
+    others.peek().is_some() && others.all(is_beyond)
+}
+
+/// The lines of a section.
+pub(crate) fn overview(section: &Section<'_>) -> Overview {
+    let headlines = headlines(section);
+    let mut cells = Cells { section, marks: Vec::new(), starts: Vec::new() };
+    let by_method = headlines.len() >= METHODS_MIN;
+    let mut found = if by_method {
+        cells.by_metric(&headlines[..headlines.len().min(ROWS_MAX)])
+    } else {
+        // More points leave no room for more than the first.
+        let tables = if section.points.len() > 1 {
+            &headlines[..1.min(headlines.len())]
+        } else {
+            &headlines
+        };
+        cells.by_point(tables)
+    };
+    let all = section.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
+    let all = all.filter(|entry| entry.figure().is_some()).count();
+    let shown =
+        found.rows.iter().flatten().filter(|text| text.contains(|c: char| c.is_ascii_digit()));
+    let shown = shown.count().saturating_sub(found.names_with_digits());
+    found.legend = cells.legend(all.saturating_sub(shown));
+    found.sentences = sentences(section, &headlines);
+    found
+}
+
+impl Overview {
+    /// Names and published figures are no figures of the run.
+    fn names_with_digits(&self) -> usize {
+        let is_other = |at: usize| {
+            let head = self.header.get(at).map_or("", String::as_str);
+            at < self.names || head == PUBLISHED || head.starts_with(RATIO)
+        };
+        let cells = self.rows.iter().flat_map(|row| row.iter().enumerate());
+        let others = cells.filter(|(at, _)| is_other(*at)).map(|(_, text)| text);
+        others.filter(|text| text.contains(|c: char| c.is_ascii_digit())).count()
+    }
+}
+
+const PUBLISHED: &str = "published";
+const RATIO: &str = "÷ ";
+
+impl<'a> Cells<'_, 'a> {
+    /// A line for each metric, a column for each point and switch.
+    fn by_metric(&mut self, tables: &[&MetricTable<'a>]) -> Overview {
+        let section = self.section;
+        let has_some = |at: &Coordinates, dut: usize| {
+            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(|row| row.at == at);
+            rows.any(|row| row.entries.get(dut).and_then(TableEntry::figure).is_some())
+        };
+        let columns_of = |points: &[&'a Coordinates]| -> Vec<(&'a Coordinates, usize)> {
+            let duts = 0..section.duts.len();
+            let all = points.iter().flat_map(|at| duts.clone().map(move |dut| (*at, dut)));
+            all.filter(|(at, dut)| has_some(at, *dut)).collect()
+        };
+        let points = chosen(section, |points| columns_of(points).len() <= COLUMNS_MAX);
+        let columns = columns_of(&points);
+        let mut header = vec![String::new()];
+        header.extend(columns.iter().map(|(at, dut)| {
+            let at = section.axes.iter().filter_map(|axis| at.get(&axis.name));
+            let at: Vec<String> = at.map(|value| axis_value(value)).collect();
+            format!("{}\n{}", section.duts[*dut], at.join(", "))
+        }));
+        let has_published = tables.iter().any(|table| table.has_published());
+        let mut rows = Vec::new();
+        for table in tables {
+            let row_at = |at: &Coordinates| table.rows.iter().find(|row| row.at == at);
+            let entries = columns
+                .iter()
+                .map(|(at, dut)| (*dut, row_at(at).and_then(|row| row.entries.get(*dut))));
+            let mut line = vec![capital(&table.name())];
+            self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
+            if has_published {
+                let published = columns.iter().find_map(|(at, _)| {
+                    let text = published(row_at(at)?, table.metric.decimals);
+                    (text != "-").then_some(text)
+                });
+                line.push(published.unwrap_or_else(|| "-".to_owned()));
+            }
+            rows.push(line);
+        }
+        if has_published {
+            header.push(PUBLISHED.to_owned());
+        }
+        Overview { header, names: 1, rows, ..Overview::default() }
+    }
+
+    /// A line for each point, a column for each switch.
+    fn by_point(&mut self, tables: &[&MetricTable<'a>]) -> Overview {
+        let section = self.section;
+        let lines = |table: &MetricTable<'_>, points: &[&'a Coordinates]| {
+            table.rows.iter().filter(|row| points.contains(&row.at)).count()
+        };
+        let points = chosen(section, |points| {
+            tables.iter().map(|table| lines(table, points)).sum::<usize>() <= ROWS_MAX
+        });
+        let shown = |row: &&TableRow<'_>| points.contains(&row.at);
+        let has_figure = |dut: &usize| {
+            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(shown);
+            rows.any(|row| row.entries.get(*dut).and_then(TableEntry::figure).is_some())
+        };
+        // Why a switch has no figure at all stands below the table.
+        let duts: Vec<usize> = (0..section.duts.len()).filter(has_figure).collect();
+        let varying: Vec<_> = section
+            .axes
+            .iter()
+            .filter(|axis| {
+                let first = points.first().and_then(|at| at.get(&axis.name));
+                points.iter().any(|at| at.get(&axis.name) != first)
+            })
+            .collect();
+        let versus = (1..section.duts.len()).find(|dut| {
+            let mut rows = tables.iter().flat_map(|table| &table.rows).filter(shown);
+            rows.any(|row| row.ratios.get(*dut).is_some_and(Option::is_some))
+        });
+        let has_published = tables.iter().any(|table| table.has_published());
+        let is_single = tables.len() == 1;
+        let mut header = match tables {
+            [only] if !varying.is_empty() => vec![capital(&only.name())],
+            [..] => vec![String::new()],
+        };
+        header.extend(duts.iter().map(|dut| section.duts[*dut].to_owned()));
+        header.extend(versus.map(|dut| format!("{RATIO}{}", section.duts[dut])));
+        header.extend(has_published.then(|| PUBLISHED.to_owned()));
+        let mut rows = Vec::new();
+        for table in tables {
+            for row in table.rows.iter().filter(shown) {
+                let values = varying.iter().filter_map(|axis| {
+                    let value = axis_value(row.at.get(&axis.name)?);
+                    let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+                    let label = format!("{} {value}", axis.label);
+                    let with_unit = format!("{label} {}", axis.unit).trim_end().to_owned();
+                    Some(if is_number { with_unit } else { value })
+                });
+                let place = values.collect::<Vec<_>>().join(", ");
+                let name = match (is_single, place.is_empty()) {
+                    (true, false) => place,
+                    (false, false) => format!("{}, {place}", capital(&table.name())),
+                    (_, true) => capital(&table.name()),
+                };
+                let mut line = vec![name];
+                let entries = duts.iter().map(|dut| (*dut, row.entries.get(*dut)));
+                self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
+                line.extend(versus.map(|dut| {
+                    let ratio = row.ratios.get(dut).and_then(Option::as_ref);
+                    ratio.map_or_else(|| "-".to_owned(), SwitchRatio::text)
+                }));
+                line.extend(has_published.then(|| published(row, table.metric.decimals)));
+                rows.push(line);
+            }
+        }
+        Overview { header, names: 1, rows, ..Overview::default() }
+    }
+
+    /// The entries of a row by their switches; the path without a switch is no competitor.
+    fn figures(
+        &mut self,
+        line: &mut Vec<String>,
+        entries: &[(usize, Option<&TableEntry<'_>>)],
+        table: &MetricTable<'_>,
+    ) {
+        let competing = |(dut, entry): &(usize, Option<&'_ TableEntry<'_>>)| -> Option<(f64, f64)> {
+            let figure = entry.filter(|_| !is_reference(self.section.duts[*dut]))?.figure()?;
+            Some(figure.range)
+        };
+        let ranges: Vec<Option<(f64, f64)>> = entries.iter().map(competing).collect();
+        for (at, (_, entry)) in entries.iter().enumerate() {
+            let is_best = is_best(at, &ranges, table.metric.better);
+            line.push(self.text(*entry, table.metric.decimals, is_best));
+        }
+    }
+}
+
+/// The published figures of a row from the lowest to the highest.
+fn published(row: &TableRow<'_>, decimals: usize) -> String {
+    let values = row.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    let text = |value: f64| short_with_range(value, (value, value), decimals);
+    match (low, high) {
+        _ if row.published.is_empty() => "-".to_owned(),
+        (low, high) if low == high => text(low),
+        (low, high) => format!("{}–{}", text(low), text(high)),
+    }
+}
+
+/// At most three: the effect of an axis, the range of ratios to the second switch, and where the
+/// first is behind most.
+fn sentences(section: &Section<'_>, tables: &[&MetricTable<'_>]) -> Vec<String> {
+    let Some(first) = tables.first() else { return Vec::new() };
+    let mut sentences: Vec<String> = effect(section, first).into_iter().collect();
+    let other = section.duts.iter().enumerate().skip(1).find(|(_, dut)| !is_reference(dut));
+    if let Some((other, name)) = other {
+        sentences.extend(beside(section, first, (other, name)));
+        sentences.extend(behind(section, tables, (other, name)));
+    }
+    sentences
+}
+
+/// A ratio in words: above 1 the first is better.
+fn gain(ratio: f64, better: Better) -> f64 {
+    match better {
+        Better::Higher => ratio,
+        Better::Lower => 1.0 / ratio,
+    }
+}
+
+/// The greatest effect of the first axis on the first switch, all else equal, or that none is seen.
+fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
+    let axis = section.axes.first()?;
+    let dut = section.duts.first()?;
+    let value = |row: &TableRow<'_>| row.at.get(&axis.name).cloned().unwrap_or_default();
+    let figure = |row: &'_ TableRow<'_>| row.entries.first().and_then(TableEntry::figure).is_some();
+    let base = table.rows.iter().find(|row| figure(row))?;
+    let is_beside = |row: &&TableRow<'_>| {
+        let mut place = row.at.clone();
+        place.insert(axis.name.clone(), value(base));
+        row.anchor != base.anchor && place == *base.at
+    };
+    let ratio = |row: &TableRow<'_>| {
+        let (own, first) = (row.entries.first()?.figure()?, base.entries.first()?.figure()?);
+        Some((value(row), SwitchRatio::new(own, first, Better::Higher)?))
+    };
+    let found: Vec<(String, SwitchRatio)> =
+        table.rows.iter().filter(is_beside).filter_map(ratio).collect();
+    let seen = found.iter().filter(|(_, ratio)| ratio.standing != Standing::NoDifference);
+    let size = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
+    let (label, name) = (&table.metric.label, &axis.label);
+    match seen.max_by(|a, b| size(&a.1).total_cmp(&size(&b.1))) {
+        None if found.is_empty() => None,
+        None => Some(format!("No effect of {name} on {label} of {dut} is seen.")),
+        Some((at, ratio)) => Some(format!(
+            "{} of {dut} with {name} {} is {} times that with {}.",
+            capital(label),
+            axis_value(at),
+            ratio.text(),
+            axis_value(&value(base))
+        )),
+    }
+}
+
+/// From where to where the first switch is better or worse than another.
+fn beside(
+    section: &Section<'_>,
+    table: &MetricTable<'_>,
+    (other, name): (usize, &&str),
+) -> Option<String> {
+    let ratios = || table.rows.iter().filter_map(|row| row.ratios.get(other)?.as_ref());
+    let gains = || ratios().map(|ratio| gain(ratio.ratio, table.metric.better));
+    let (low, high) = (gains().reduce(f64::min)?, gains().reduce(f64::max)?);
+    let with = |standing| ratios().filter(|ratio| ratio.standing == standing).count();
+    let range = if low == high { times(low) } else { format!("{} to {}", times(low), times(high)) };
+    let (better, worse) = (with(Standing::Better), with(Standing::Worse));
+    let none = with(Standing::NoDifference);
+    let (first, label) = (section.duts.first()?, capital(&table.metric.label));
+    if better + worse == 0 {
+        let rows = count(none, "row", "rows");
+        return Some(format!("{label}: no difference of {first} and {name} is seen in {rows}."));
+    }
+    if let (1, Some(only)) = (better + worse + none, ratios().next()) {
+        return Some(format!("{label} of {first} is {} times that of {name}.", only.text()));
+    }
+    Some(format!(
+        "{label}: {first} is {range} times as good as {name}: better in {}, worse in {worse}, no \
+         difference seen in {none}.",
+        count(better, "row", "rows"),
+    ))
+}
+
+/// The row in which the first switch is behind most.
+fn behind(
+    section: &Section<'_>,
+    tables: &[&MetricTable<'_>],
+    (other, name): (usize, &&str),
+) -> Option<String> {
+    let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (*table, row)));
+    let worse = rows.filter_map(|(table, row)| {
+        let ratio = row.ratios.get(other)?.as_ref()?;
+        // What rounds to no loss is none for a reader.
+        let is_seen = ratio.standing == Standing::Worse && times(ratio.ratio) != "1.00";
+        is_seen.then_some((table, row, ratio))
+    });
+    let loss = |(table, _, ratio): &(&MetricTable<'_>, &TableRow<'_>, &SwitchRatio)| {
+        gain(ratio.ratio, table.metric.better)
+    };
+    let (table, row, ratio) = worse.min_by(|a, b| loss(a).total_cmp(&loss(b)))?;
+    let place = section.place(row.at);
+    let place = if place.is_empty() { place } else { format!(" at {place}") };
+    Some(format!("Behind {name} most: {}{place}, {} times.", table.metric.label, ratio.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BOLD, overview};
+    use crate::present::sample::{hostile, results};
+    use crate::present::section::sections;
+
+    #[test]
+    fn a_scenario_has_eight_lines_at_most_and_no_cell_is_blank() {
+        for results in [results(), hostile()] {
+            for section in &sections(&results) {
+                let found = overview(section);
+                assert!(found.rows.len() <= 8 && found.sentences.len() <= 3, "{found:?}");
+                let figures = found.rows.iter().flat_map(|row| &row[found.names..]);
+                for text in figures {
+                    assert!(!text.is_empty() && !text.contains("too few"), "{found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_is_marked_where_ranges_do_not_meet() {
+        let results = results();
+        let sections = sections(&results);
+        let forwarding = overview(&sections[1]);
+        assert!(forwarding.rows[0][1].starts_with(BOLD), "{forwarding:?}");
+        assert!(forwarding.rows[0][1].ends_with(" S"), "{forwarding:?}");
+        assert_eq!(forwarding.rows[0][5], "143,000");
+        assert!(!forwarding.rows[0][2].contains(BOLD), "{forwarding:?}");
+        assert!(forwarding.legend.starts_with("Median of 5 starts [lowest–highest]: 93 of 100 "));
+        assert!(forwarding.legend.contains("at its limit: S switch"), "{}", forwarding.legend);
+        let hub = overview(&sections[0]);
+        assert_eq!(hub.rows.len(), 3);
+        assert!(!hub.rows[1].iter().any(|text| text.contains(BOLD)), "the port is full: {hub:?}");
+    }
+}

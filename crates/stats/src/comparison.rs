@@ -1,0 +1,216 @@
+//! Two things beside each other, from pairs of starts: the one comparison that Weir has.
+//!
+//! The logarithms of the pairs' ratios are held against 0 by Student's t. Switches take turns, so
+//! that what the machine did to both starts of a pair cancels; the difference of two logarithms
+//! that vary alike is symmetric, however skewed each of them is, which is what t asks for. Where a
+//! value is not above 0 it is the differences instead of the logarithms. A bootstrap of so few
+//! starts is too narrow: see `simulated.rs`, which holds both against the truth.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::CONFIDENCE;
+use crate::error::{StatsError, check};
+use crate::figure::Observed;
+
+/// Meaning of an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// The first divided by the second.
+    Ratio,
+    /// The first less the second: a value is not above 0.
+    Difference,
+}
+
+/// The first of two things beside the second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Number of pairs.
+    pub pairs: usize,
+    /// Whether it is a ratio.
+    pub scale: Scale,
+    /// The geometric mean of the pairs' ratios, or the mean of their differences.
+    pub estimate: f64,
+    /// The lower end of its interval, of [`CONFIDENCE`].
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The p-value of the two-sided test that there is no difference.
+    pub p_value: f64,
+}
+
+impl Comparison {
+    /// Of pairs of starts. What starts leave open may have gone one way in all of them, so the
+    /// interval runs from the lowest end to the highest; where even the direction is open there is
+    /// no evidence for a difference.
+    ///
+    /// # Errors
+    /// There are less than two pairs, or a value is not finite.
+    pub fn of(pairs: &[(Observed, Observed)]) -> Result<Self, StatsError> {
+        let is_positive = |(a, b): &(Observed, Observed)| {
+            [a.value, a.low, a.high, b.value, b.low, b.high].iter().all(|value| *value > 0.0)
+        };
+        let scale = if pairs.iter().all(is_positive) { Scale::Ratio } else { Scale::Difference };
+        let t = quantile_of_t(pairs.len().saturating_sub(1).max(1));
+        let test = |of: fn(&(Observed, Observed)) -> (f64, f64)| {
+            let differences = pairs.iter().map(of).map(|(first, second)| match scale {
+                Scale::Ratio => first.ln() - second.ln(),
+                Scale::Difference => first - second,
+            });
+            Student::of(&differences.collect::<Vec<f64>>(), t)
+        };
+        let middle = test(|(a, b)| (a.value, b.value))?;
+        let low = test(|(a, b)| (a.low, b.high))?;
+        let high = test(|(a, b)| (a.high, b.low))?;
+        let is_either = low.mean < 0.0 && high.mean > 0.0;
+        let p_value = middle.p_value.max(low.p_value).max(high.p_value);
+        let value = |of: f64| if scale == Scale::Ratio { of.exp() } else { of };
+        Ok(Self {
+            pairs: pairs.len(),
+            scale,
+            estimate: value(middle.mean),
+            low: value((middle.mean - middle.reach).min(low.mean - low.reach)),
+            high: value((middle.mean + middle.reach).max(high.mean + high.reach)),
+            p_value: if is_either { 1.0 } else { p_value },
+        })
+    }
+
+    /// Of values that are known as they are, the first of each list with the first of the other.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn of_values(first: &[f64], second: &[f64]) -> Result<Self, StatsError> {
+        let pairs = first.iter().zip(second).map(|(a, b)| ((*a).into(), (*b).into()));
+        Self::of(&pairs.collect::<Vec<_>>())
+    }
+
+    /// The estimate of two equal things.
+    #[must_use]
+    pub fn none(&self) -> f64 {
+        match self.scale {
+            Scale::Ratio => 1.0,
+            Scale::Difference => 0.0,
+        }
+    }
+
+    /// Whether the interval leaves out that there is no difference.
+    #[must_use]
+    pub fn is_different(&self) -> bool {
+        !(self.low..=self.high).contains(&self.none())
+    }
+}
+
+/// Student's test that the mean of differences is 0.
+struct Student {
+    mean: f64,
+    /// From the mean to either end of its interval.
+    reach: f64,
+    p_value: f64,
+}
+
+impl Student {
+    fn of(differences: &[f64], t: f64) -> Result<Self, StatsError> {
+        check(differences, 2)?;
+        let n = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / n;
+        let squares: f64 = differences.iter().map(|one| (one - mean).powi(2)).sum();
+        let error = (squares / (n - 1.0) / n).sqrt();
+        if error <= mean.abs() * 1e-12 {
+            // Pairs that do not vary leave nothing to chance.
+            return Ok(Self { mean, reach: 0.0, p_value: f64::from(u8::from(mean == 0.0)) });
+        }
+        let p_value = match StudentsT::new(0.0, 1.0, n - 1.0) {
+            Ok(student) => (2.0 * student.sf((mean / error).abs())).min(1.0),
+            Err(_) => 1.0,
+        };
+        Ok(Self { mean, reach: t * error, p_value })
+    }
+}
+
+/// Student's t that half of what [`CONFIDENCE`] leaves exceeds. A normal distribution's is near
+/// enough beyond a thousand degrees of freedom.
+fn quantile_of_t(freedom: usize) -> f64 {
+    let freedom = freedom.min(1_000) as f64;
+    StudentsT::new(0.0, 1.0, freedom)
+        .map_or(f64::INFINITY, |student| student.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)))
+}
+
+/// P-values adjusted by Holm ("A simple sequentially rejective multiple test procedure", 1979), in
+/// the order of `p_values`: of a hundred rows without any difference, five have a p-value below
+/// 0.05. Those that are at most 0.05 then hold together, however they depend on each other.
+#[must_use]
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let mut adjusted = vec![0.0; p_values.len()];
+    let mut most = 0.0_f64;
+    for (before, index) in order.into_iter().enumerate() {
+        let left = (p_values.len() - before) as f64;
+        most = most.max((left * p_values[index]).min(1.0));
+        adjusted[index] = most;
+    }
+    adjusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Comparison, Scale, holm, quantile_of_t};
+    use crate::error::StatsError;
+    use crate::figure::Observed;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-4 * b.abs().max(1.0)
+    }
+
+    /// Printed tables.
+    #[test]
+    fn quantiles_of_t_are_those_of_tables() {
+        for (freedom, t) in [(1, 12.7062), (2, 4.3027), (5, 2.5706), (11, 2.2010), (100, 1.9840)] {
+            assert!(close(quantile_of_t(freedom), t), "{freedom}: {}", quantile_of_t(freedom));
+        }
+    }
+
+    /// Ratios 2, 4, 8: logarithms of mean ln 4, deviation ln 2, error ln 2 / sqrt(3).
+    #[test]
+    fn a_ratio_has_the_interval_of_its_logarithms() {
+        let found = Comparison::of_values(&[2.0, 8.0, 24.0], &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((found.scale, found.pairs), (Scale::Ratio, 3));
+        let reach = (4.302_65 * 2.0_f64.ln() / 3.0_f64.sqrt()).exp();
+        assert!(close(found.estimate, 4.0) && close(found.low, 4.0 / reach), "{found:?}");
+        assert!(close(found.high, 4.0 * reach) && !found.is_different(), "{found:?}");
+        // t = ln 4 / error = 2 sqrt(3); with two degrees of freedom P = 1 - t / sqrt(2 + t²).
+        let t = 12.0_f64.sqrt();
+        assert!(close(found.p_value, 1.0 - t / (2.0 + t * t).sqrt()), "{found:?}");
+    }
+
+    #[test]
+    fn without_positive_values_it_is_the_difference() {
+        let found = Comparison::of_values(&[0.0, 1.0, 2.0], &[1.0, 2.5, 3.0]).unwrap();
+        assert_eq!(found.scale, Scale::Difference);
+        assert!(close(found.estimate, -7.0 / 6.0) && found.none() == 0.0, "{found:?}");
+        let equal = Comparison::of_values(&[5.0; 3], &[5.0; 3]).unwrap();
+        assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 1.0));
+        let other = Comparison::of_values(&[5.0; 3], &[4.0; 3]).unwrap();
+        assert!(other.is_different() && other.p_value == 0.0, "{other:?}");
+        let one = Comparison::of_values(&[1.0], &[1.0]);
+        assert_eq!(one, Err(StatsError::TooFew { n: 1, needed: 2 }));
+        assert!(Comparison::of_values(&[1.0, f64::NAN], &[1.0; 2]).is_err());
+    }
+
+    /// Both searches end between 95 and 105: equal values say nothing about which is more.
+    #[test]
+    fn what_a_search_leaves_open_may_go_either_way() {
+        let searched = |value| Observed { value, low: value - 5.0, high: value + 5.0 };
+        let pairs = [(searched(101.0), searched(100.0)); 4];
+        let found = Comparison::of(&pairs).unwrap();
+        assert!(close(found.low, 96.0 / 105.0) && close(found.high, 106.0 / 95.0), "{found:?}");
+        assert!(!found.is_different() && found.p_value == 1.0);
+        assert!(Comparison::of(&[(searched(120.0), searched(100.0)); 4]).unwrap().is_different());
+    }
+
+    #[test]
+    fn holm_s_p_values_hold_together() {
+        assert_eq!(holm(&[0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02]);
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+        assert!(holm(&[]).is_empty());
+    }
+}
