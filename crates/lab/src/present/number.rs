@@ -43,17 +43,14 @@ pub(crate) fn with_range(value: f64, (low, high): (f64, f64), decimals: usize) -
     if low == high { value } else { format!("{value} [{low}–{high}]") }
 }
 
-/// The same in a table for a terminal: from 100,000 on in thousands or millions, and of what has
-/// more decimals than its first three digits take these only.
+/// The same in a table for a terminal: from 10,000 on in thousands or millions, as long as that
+/// leaves a range, and of what has more decimals than its first three digits take these only.
 #[must_use]
 pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
-    if low == high {
-        return number(value, decimals);
-    }
     let size = value.abs().max(high.abs());
     let (unit, sign) = match size {
         size if size >= 1e7 => (1e6, "M"),
-        size if size >= 1e5 => (1e3, "k"),
+        size if size >= 1e4 => (1e3, "k"),
         _ => (1.0, ""),
     };
     let digits = match value.abs() / unit {
@@ -62,9 +59,12 @@ pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: us
         size if size >= 1.0 => 2,
         size => 2 + needed(size),
     };
-    let decimals = if unit > 1.0 { digits } else { decimals.min(digits) };
-    let [value, low, high] = [value, low, high].map(|one| fixed(one / unit, decimals));
-    if low == high { format!("{value}{sign}") } else { format!("{value}{sign} [{low}–{high}]") }
+    let digits = if unit > 1.0 { digits } else { decimals.min(digits) };
+    let [value_text, low_text, high_text] = [value, low, high].map(|one| fixed(one / unit, digits));
+    if low_text == high_text {
+        return with_range(value, (low, high), decimals);
+    }
+    format!("{value_text}{sign} [{low_text}–{high_text}]")
 }
 
 /// The decimals without which a small value has less than two digits; 0 for one from 1 on.
@@ -145,6 +145,8 @@ mod tests {
         let short = [
             short_with_range(147_123.0, (129_000.0, 149_000.0), 0),
             short_with_range(28_412.3, (27_000.0, 29_000.9), 1),
+            short_with_range(10_002.0, (9_993.0, 10_006.0), 0),
+            short_with_range(0.1, (0.1, 0.1), 2),
             short_with_range(0.1234, (0.1, 0.15), 3),
             short_with_range(14_880_952.0, (1.4e7, 1.49e7), 0),
         ];
@@ -152,7 +154,9 @@ mod tests {
             short,
             [
                 "147k [129–149]",
-                "28,412 [27,000–29,001]",
+                "28.4k [27.0–29.0]",
+                "10,002 [9,993–10,006]",
+                "0.10",
                 "0.123 [0.100–0.150]",
                 "14.9M [14.0–14.9]",
             ]

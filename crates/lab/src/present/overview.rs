@@ -12,7 +12,7 @@ use super::number::{axis_value, capital, count, short_with_range, times};
 use super::section::{MetricTable, Section, TableRow, is_reference};
 use super::switch_ratio::{Standing, SwitchRatio};
 use crate::limit::Part;
-use crate::results::{Better, Coordinates};
+use crate::results::{AxisInfo, Better, Coordinates};
 
 /// Lines of a scenario, and columns of figures, at most.
 const ROWS_MAX: usize = 8;
@@ -74,6 +74,20 @@ fn chosen<'a>(
         points = (0..wanted).map(place).collect();
     }
     points
+}
+
+/// The axes on which points differ.
+fn varying<'s>(section: &'s Section<'_>, points: &[&Coordinates]) -> Vec<&'s AxisInfo> {
+    let differs = |axis: &&AxisInfo| {
+        let first = points.first().and_then(|at| at.get(&axis.name));
+        points.iter().any(|at| at.get(&axis.name) != first)
+    };
+    section.axes.iter().filter(differs).collect()
+}
+
+/// A metric with its unit, in few letters.
+fn name(table: &MetricTable<'_>) -> String {
+    capital(&table.name()).replace("packets/s", "pps")
 }
 
 /// Figures and the entries that have none, as they are collected.
@@ -218,8 +232,9 @@ impl<'a> Cells<'_, 'a> {
         let points = chosen(section, |points| columns_of(points).len() <= COLUMNS_MAX);
         let columns = columns_of(&points);
         let mut header = vec![String::new()];
+        let varying = varying(section, &columns.iter().map(|(at, _)| *at).collect::<Vec<_>>());
         header.extend(columns.iter().map(|(at, dut)| {
-            let at = section.axes.iter().filter_map(|axis| at.get(&axis.name));
+            let at = varying.iter().filter_map(|axis| at.get(&axis.name));
             let at: Vec<String> = at.map(|value| axis_value(value)).collect();
             format!("{}\n{}", section.duts[*dut], at.join(", "))
         }));
@@ -230,7 +245,7 @@ impl<'a> Cells<'_, 'a> {
             let entries = columns
                 .iter()
                 .map(|(at, dut)| (*dut, row_at(at).and_then(|row| row.entries.get(*dut))));
-            let mut line = vec![capital(&table.name())];
+            let mut line = vec![name(table)];
             self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
             if has_published {
                 let published = columns.iter().find_map(|(at, _)| {
@@ -263,14 +278,7 @@ impl<'a> Cells<'_, 'a> {
         };
         // Why a switch has no figure at all stands below the table.
         let duts: Vec<usize> = (0..section.duts.len()).filter(has_figure).collect();
-        let varying: Vec<_> = section
-            .axes
-            .iter()
-            .filter(|axis| {
-                let first = points.first().and_then(|at| at.get(&axis.name));
-                points.iter().any(|at| at.get(&axis.name) != first)
-            })
-            .collect();
+        let varying = varying(section, &points);
         let versus = (1..section.duts.len()).find(|dut| {
             let mut rows = tables.iter().flat_map(|table| &table.rows).filter(shown);
             rows.any(|row| row.ratios.get(*dut).is_some_and(Option::is_some))
@@ -278,7 +286,7 @@ impl<'a> Cells<'_, 'a> {
         let has_published = tables.iter().any(|table| table.has_published());
         let is_single = tables.len() == 1;
         let mut header = match tables {
-            [only] if !varying.is_empty() => vec![capital(&only.name())],
+            [only] if !varying.is_empty() => vec![name(only)],
             [..] => vec![String::new()],
         };
         header.extend(duts.iter().map(|dut| section.duts[*dut].to_owned()));
@@ -295,12 +303,12 @@ impl<'a> Cells<'_, 'a> {
                     Some(if is_number { with_unit } else { value })
                 });
                 let place = values.collect::<Vec<_>>().join(", ");
-                let name = match (is_single, place.is_empty()) {
+                let label = match (is_single, place.is_empty()) {
                     (true, false) => place,
-                    (false, false) => format!("{}, {place}", capital(&table.name())),
-                    (_, true) => capital(&table.name()),
+                    (false, false) => format!("{}, {place}", name(table)),
+                    (_, true) => name(table),
                 };
-                let mut line = vec![name];
+                let mut line = vec![label];
                 let entries = duts.iter().map(|dut| (*dut, row.entries.get(*dut)));
                 self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
                 line.extend(versus.map(|dut| {

@@ -186,7 +186,7 @@ mod tests {
         let text = render(&results(), 100, false);
         for piece in [
             "E4 · Cached forwarding",
-            "Rate, packets/s",
+            "Rate, pps",
             "no time left",
             "missing here",
             "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",

@@ -1,7 +1,7 @@
 /* Bars and heat maps: elements, so that they print, fold and grow with the page. */
 
 /* A bar for each switch and value of x: fill to the figure, line for its interval, dots for the
-   repeats; published figures are hollow. On a logarithmic scale a dot stands for the bar, because
+   starts; published figures are hollow. On a logarithmic scale a dot stands for the bar, because
    a bar's length would mean nothing. */
 function drawBars(place, context) {
   const { scenario, section, plot, metric, rows, at, state } = context;

@@ -1,5 +1,5 @@
-/* Distributions: for each switch the share of values up to x over all repeats, with its band, and
-   each repeat as a thin line. The tail shows the share above x, logarithmically. */
+/* Distributions: for each switch the share of values up to x over all starts, with its band, and
+   each start as a thin line. The tail shows the share above x, logarithmically. */
 function shareAt(quantiles, x) {
   let low = 0;
   let high = quantiles.length;
@@ -21,14 +21,14 @@ function drawCdf(place, context) {
   const { scenario, section, metric, at, state } = context;
   const curves = [];
   scenario.cells.forEach((cell, index) => {
-    const repeats = cell.distributions.filter((one) => one.metric === metric.id && one.quantiles.length);
-    if (!repeats.length || !isAt(cell, at)) return;
+    const starts = cell.distributions.filter((one) => one.metric === metric.id && one.quantiles.length);
+    if (!starts.length || !isAt(cell, at)) return;
     const band = section.bands.find((one) => one.cell === index && one.metric === metric.id);
-    curves.push({ dut: cell.dut, repeats, half: band && band.half !== null ? band.half : 0 });
+    curves.push({ dut: cell.dut, starts, half: band && band.half !== null ? band.half : 0 });
   });
   if (!curves.length) return { destroy: () => {}, log: null };
-  let xs = [...new Set(curves.flatMap((curve) => curve.repeats.flatMap(
-    (repeat) => repeat.quantiles.map(([, value]) => value))))].sort((a, b) => a - b);
+  let xs = [...new Set(curves.flatMap((curve) => curve.starts.flatMap(
+    (start) => start.quantiles.map(([, value]) => value))))].sort((a, b) => a - b);
   const every = Math.ceil(xs.length / 500);
   if (every > 1) xs = xs.filter((x, index) => index % every === 0 || index === xs.length - 1);
   const isTail = Boolean(state.tail);
@@ -41,9 +41,9 @@ function drawCdf(place, context) {
   for (const curve of curves) {
     const stroke = dutColour(curve.dut);
     const dash = DASHES[dutNumber(curve.dut)];
-    const count = curve.repeats.reduce((sum, repeat) => sum + repeat.count, 0) || 1;
-    curve.pooled = xs.map((x) => curve.repeats.reduce(
-      (sum, repeat) => sum + shareAt(repeat.quantiles, x) * repeat.count, 0) / count);
+    const count = curve.starts.reduce((sum, start) => sum + start.count, 0) || 1;
+    curve.pooled = xs.map((x) => curve.starts.reduce(
+      (sum, start) => sum + shareAt(start.quantiles, x) * start.count, 0) / count);
     const first = data.length;
     data.push(curve.pooled.map(put));
     series.push({ stroke, width: 2.25, dash, points: { show: false } });
@@ -52,8 +52,8 @@ function drawCdf(place, context) {
     data.push((isTail ? lower : upper).map(put), (isTail ? upper : lower).map(put));
     series.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } });
     bands.push({ series: [first + 1, first + 2], fill: rgba(stroke, 0.18) });
-    for (const repeat of curve.repeats.length > 1 ? curve.repeats.slice(0, 12) : []) {
-      data.push(xs.map((x) => put(shareAt(repeat.quantiles, x))));
+    for (const start of curve.starts.length > 1 ? curve.starts.slice(0, 12) : []) {
+      data.push(xs.map((x) => put(shareAt(start.quantiles, x))));
       series.push({ stroke: rgba(stroke, 0.35), width: 0.75, points: { show: false } });
     }
     entries.push({ label: curve.dut, colour: stroke, dash, first, count: data.length - first });

@@ -4,8 +4,8 @@ const DRAW = { sweep: drawSweep, cdf: drawCdf, bars: drawBars, "heat-map": drawH
 /* Up to so many combinations of the other axes stand beside each other; more are chosen from. */
 const FACETS = 4;
 
-const CDF_NOTE = "Thick: all repeats together, with the band that holds the true curve at 99 % if the " +
-  "values are independent (Dvoretzky, Kiefer, Wolfowitz). Thin: the single repeats.";
+const CDF_NOTE = "Thick: all starts together, with the band that holds the true curve at 95 % if the " +
+  "values are independent (Dvoretzky, Kiefer, Wolfowitz). Thin: the single starts.";
 
 const choices = new Map();
 const built = new Map();

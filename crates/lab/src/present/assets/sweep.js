@@ -1,4 +1,4 @@
-/* A metric over an axis: a line for each switch, its interval as a band, its repeats as dots,
+/* A metric over an axis: a line for each switch, its range as a band, its starts as dots,
    published figures in grey. */
 function drawSweep(place, context) {
   const { scenario, section, plot, metric, rows, at, state } = context;
