@@ -9,7 +9,8 @@
 //! - 1.0 has no push-vlan; one before a set of the id or priority is contained in that set.
 //! - 1.0's `set_tp_src` is a set-field of the protocol that the match asks for.
 //! - `enqueue` is set-queue and output. In 1.0, outputs after a set-queue are enqueues, but for
-//!   outputs to the reserved ports that enqueue may not name.
+//!   outputs to the reserved ports that enqueue may not name. 1.3 cannot take a chosen queue back:
+//!   outputs after an enqueue go before it, where the packet is the same there.
 //! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
 //!   runs.
 //!
@@ -44,7 +45,7 @@ pub enum Untranslatable {
     SetField(Version, Field),
     /// The field to set depends on a protocol that the match does not name.
     NoProtocol(ActionKind),
-    /// An output after an enqueue, whose queue would hold for it too.
+    /// An output after an enqueue and a change of the packet: the queue would hold for it too.
     OutputAfterEnqueue,
 }
 
@@ -76,8 +77,8 @@ impl fmt::Display for Untranslatable {
                 write!(f, "{word} says nothing without its protocol: match tcp, udp or sctp")
             }
             Self::OutputAfterEnqueue => f.write_str(
-                "enqueue must stand last: in OpenFlow 1.3 its queue would hold for the outputs \
-                 after it too",
+                "enqueue must stand last: in OpenFlow 1.3 its queue would hold for the outputs of \
+                 the changed packet after it too",
             ),
         }
     }
@@ -149,17 +150,12 @@ pub fn instructions_in(
 /// A vendor's action stays the one that it stands for, as in the lists that a switch sends.
 ///
 /// # Errors
-/// As [`translate`]; and an output after an enqueue, as 1.3 cannot take a chosen queue back.
+/// As [`translate`].
 pub fn actions_in(
     version: Version,
     matching: &Match,
     actions: &[Action],
 ) -> Result<Vec<Action>, Untranslatable> {
-    let mut enqueued = actions.iter().skip_while(|action| action.kind() != ActionKind::Enqueue);
-    let is_replaced = ActionKind::Enqueue.number(version).is_none();
-    if is_replaced && enqueued.any(|action| action.kind() == ActionKind::Output) {
-        return Err(Untranslatable::OutputAfterEnqueue);
-    }
     let mut translated = translate(version, actions, Context::of(matching))?.into_owned();
     for action in &mut translated {
         if let Action::Experimenter { experimenter, data } = action
@@ -174,7 +170,8 @@ pub fn actions_in(
 /// The actions that do the same in `version`.
 ///
 /// # Errors
-/// When the version has no encoding for one.
+/// When the version has no encoding for one, and for an output that 1.3 would put in the queue of
+/// an enqueue before it.
 pub fn translate(
     version: Version,
     actions: &[Action],
@@ -185,16 +182,43 @@ pub fn translate(
     }
     let mut out = Vec::with_capacity(actions.len() + 2);
     let mut queue = None;
-    let mut following = actions.iter();
+    let ordered = enqueues_last(version, actions)?;
+    let mut following = ordered.iter();
     while let Some(action) = following.next() {
         if version.has_set_field() {
             to_successor(action, context, &mut out)?;
         } else {
-            to_v1_0(action, following.as_slice(), version, &mut queue, &mut out)?;
+            let next = following.as_slice().first().copied();
+            to_v1_0(action, next, version, &mut queue, &mut out)?;
         }
         context.after(action);
     }
     Ok(Cow::Owned(out))
+}
+
+/// The actions, with outputs before the enqueues where these become a set-queue.
+fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, Untranslatable> {
+    let is_replaced = ActionKind::Enqueue.number(version).is_none();
+    let mut ordered: Vec<&Action> = Vec::with_capacity(actions.len());
+    let (mut first, mut is_changed) = (None, false);
+    for action in actions {
+        if is_replaced && action.kind() == ActionKind::Enqueue {
+            first = first.or(Some(ordered.len()));
+        } else if action.kind() == ActionKind::Output {
+            if let Some(place) = &mut first {
+                if is_changed {
+                    return Err(Untranslatable::OutputAfterEnqueue);
+                }
+                ordered.insert(*place, action);
+                *place += 1;
+                continue;
+            }
+        } else {
+            is_changed = first.is_some();
+        }
+        ordered.push(action);
+    }
+    Ok(ordered)
 }
 
 /// Replaces an action of 1.0 by its successor; an action without one stays.
@@ -225,7 +249,7 @@ fn to_successor(
 /// Replaces an action by 1.0's, if there is one.
 fn to_v1_0(
     action: &Action,
-    following: &[Action],
+    next: Option<&Action>,
     version: Version,
     queue: &mut Option<QueueId>,
     out: &mut Vec<Action>,
@@ -234,8 +258,7 @@ fn to_v1_0(
     let translated = if let Action::SetQueue(id) = action {
         *queue = Some(*id);
         return Ok(());
-    } else if *action == Action::PushVlan(ETH_TYPE_VLAN) && following.first().is_some_and(sets_vlan)
-    {
+    } else if *action == Action::PushVlan(ETH_TYPE_VLAN) && next.is_some_and(sets_vlan) {
         return Ok(());
     } else if let (Action::Output { port, .. }, Some(queue)) = (action, *queue)
         && may_enqueue(*port)
@@ -308,12 +331,18 @@ mod tests {
                 "pop_vlan,push_vlan:0x8100,set_field:3->vlan_pcp",
             ),
             ("actions=output:1,enqueue:2:7", "output:1,set_queue:7,output:2"),
+            ("actions=enqueue:1:2,output:3", "output:3,set_queue:2,output:1"),
+            (
+                "actions=enqueue:1:2,output:3,enqueue:4:5,output:6",
+                "output:3,output:6,set_queue:2,output:1,set_queue:5,output:4",
+            ),
         ] {
             assert_eq!(text_in(Version::V1_3, flow).as_deref(), Ok(expected), "{flow}");
         }
         let refused = |flow| text_in(Version::V1_3, flow).unwrap_err();
         assert!(refused("ip,actions=mod_tp_dst:1").contains("tcp, udp"));
-        assert!(refused("actions=enqueue:2:7,output:1").contains("last"));
+        let changed = "actions=enqueue:2:7,mod_dl_src:02:00:00:00:00:01,enqueue:1:2,output:1";
+        assert!(refused(changed).contains("last"));
     }
 
     #[test]
