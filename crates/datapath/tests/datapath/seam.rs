@@ -137,7 +137,7 @@ fn a_full_table_refuses_new_entries_and_takes_replacements() {
 #[test]
 fn a_packet_in_says_where_it_comes_from() {
     let mut dp = datapath();
-    add(&mut *dp, "table=0,actions=write_metadata:0x7,set_field:0x9->tunnel_id,goto_table:3");
+    add(&mut *dp, "table=0,actions=set_field:0x9->tunnel_id,write_metadata:0x7,goto_table:3");
     add(&mut *dp, "table=3,cookie=0xabc,actions=CONTROLLER:100");
     let frame = udp(1000);
     let verdicts = send(&mut *dp, &frame);

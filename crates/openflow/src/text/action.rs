@@ -63,7 +63,8 @@ pub(super) fn action_list<'a>(
 /// apply-actions instruction.
 ///
 /// # Errors
-/// On an unknown word, a bad argument, or an instruction given twice.
+/// On an unknown word, a bad argument, an instruction given twice, or one that stands after others
+/// that are carried out after it.
 pub fn parse_instructions(text: &str) -> Result<Vec<Instruction>, TextError> {
     instructions(Piece::whole(text))
 }
@@ -80,20 +81,25 @@ pub(super) fn instructions(piece: Piece<'_>) -> Result<Vec<Instruction>, TextErr
     let mut list: Vec<Instruction> = Vec::new();
     let mut applied = Vec::new();
     let mut dropped = None;
+    let mut latest = (InstructionKind::Meter, "");
     for pair in pairs(piece) {
         let pair = pair?;
         match pair.key.text {
             "drop" if pair.value.is_none() => dropped = Some(pair.key),
-            word => match instruction(word, pair)? {
-                Some(Instruction::ApplyActions(actions)) => applied.extend(actions),
-                Some(found) => {
-                    if list.iter().any(|held| held.kind() == found.kind()) {
-                        return Err(pair.twice());
-                    }
+            word => {
+                let found = match instruction(word, pair)? {
+                    Some(found) => found,
+                    None => Instruction::ApplyActions(vec![action(pair)?]),
+                };
+                in_order(pair.key, found.kind(), &mut latest)?;
+                if let Instruction::ApplyActions(actions) = found {
+                    applied.extend(actions);
+                } else if list.iter().any(|held| held.kind() == found.kind()) {
+                    return Err(pair.twice());
+                } else {
                     list.push(found);
                 }
-                None => applied.push(action(pair)?),
-            },
+            }
         }
     }
     if let (Some(key), false) = (dropped, list.is_empty() && applied.is_empty()) {
@@ -104,6 +110,24 @@ pub(super) fn instructions(piece: Piece<'_>) -> Result<Vec<Instruction>, TextErr
     }
     list.sort_by_key(Instruction::kind);
     Ok(list)
+}
+
+/// Checks that an instruction comes after those that are carried out before it (clause 5.9);
+/// `latest` is the one before, with its word.
+fn in_order<'a>(
+    key: Piece<'a>,
+    kind: InstructionKind,
+    latest: &mut (InstructionKind, &'a str),
+) -> Result<(), TextError> {
+    let (before, word) = std::mem::replace(latest, (kind, key.text));
+    if before <= kind {
+        return Ok(());
+    }
+    Err(key.error(format!(
+        "`{}` is carried out before `{word}` and must stand before it; the order is meter, \
+         actions, clear_actions, write_actions, write_metadata, goto_table",
+        key.text
+    )))
 }
 
 /// The instruction of a word that names no action.
@@ -317,8 +341,10 @@ pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
         piece.split_once("->").ok_or_else(|| piece.error("set_field takes VALUE->FIELD"))?;
     let right = right.trimmed();
     let field = field_to_set(right)?;
-    if !is_settable(field) {
-        return Err(right.error(format!("{} is read-only", right.text)));
+    if !field.row().settable {
+        let instead =
+            if field == Field::Metadata { ": write_metadata:VALUE writes it" } else { "" };
+        return Err(right.error(format!("no action sets {}{instead}", right.text)));
     }
     let (value, mask) = value(field, left)?;
     check_vlan_vid(left, field, value, mask)?;
@@ -326,10 +352,6 @@ pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
         return Err(left.error("set_field takes no mask in OpenFlow 1.3"));
     }
     Ok(Action::SetField { field, value })
-}
-
-fn is_settable(field: Field) -> bool {
-    field.row().settable || field == Field::Metadata
 }
 
 /// The field of a name. A name that several fields share is the one that the packets have.
@@ -343,7 +365,7 @@ fn field_to_set(name: Piece<'_>) -> Result<Field, TextError> {
     }
     let names: Vec<&str> = shared.map(|row| row.name).collect();
     if names.is_empty() {
-        let settable = FIELDS.iter().filter(|row| is_settable(row.field));
+        let settable = FIELDS.iter().filter(|row| row.settable);
         return Err(unknown("field", name, settable.flat_map(|row| [row.set_text, row.name])));
     }
     let (name_text, names) = (name.text, names.join(", "));
