@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use openflow::text::parse_decimal;
+
 /// The port that the specification registers for OpenFlow (clause 6.3.2).
 pub const DEFAULT_PORT: u16 = 6653;
 
@@ -177,7 +179,8 @@ fn unbracketed(host: &str) -> &str {
 }
 
 fn number(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| format!("`{text}` is no TCP port (0 to 65535)"))
+    let no_port = |why| format!("`{text}` is no TCP port (0 to 65535): {why}");
+    parse_decimal(text).map_err(no_port)
 }
 
 impl fmt::Display for Endpoint {

@@ -9,6 +9,7 @@ mod completion;
 mod flow_language;
 mod help;
 mod log;
+mod numbers;
 mod pki;
 mod python;
 mod shell;
@@ -18,7 +19,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctl::CtlLine;
 
 /// An OpenFlow switch, a controller framework, a generator and a lab in one program.
@@ -126,7 +127,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (words, tip) = as_meant(std::env::args_os().collect());
-    let arguments = match Arguments::try_parse_from(&words) {
+    let arguments = match parsed(&words) {
         Ok(arguments) => arguments,
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
             return help::print(Arguments::command(), &words, error);
@@ -135,8 +136,8 @@ fn main() -> ExitCode {
     };
     let _log = match log::start(arguments.log.as_deref()) {
         Ok(log) => log,
-        Err(error) => {
-            print_line(format_args!("weir: --log: {error}"));
+        Err(why) => {
+            print_line(format_args!("weir: {why}"));
             return ExitCode::from(EXIT_USAGE);
         }
     };
@@ -164,6 +165,13 @@ fn main() -> ExitCode {
         Program::Man(arguments) => ended("man", shell::man(Arguments::command(), &arguments, out)),
         Program::Version => ended("version", files::print(&format!("{}\n", version()))),
     }
+}
+
+/// The arguments of a command line.
+fn parsed(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = Arguments::command().try_get_matches_from(words)?;
+    numbers::check(Arguments::command(), &matches)?;
+    Arguments::from_arg_matches(&matches)
 }
 
 /// A line on standard error, after those of the log. It waits for its reader for a moment only.
@@ -203,11 +211,11 @@ fn exited(program: &str, outcome: anyhow::Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error and its sources, without those that the text before them ends with already.
+/// An error and its sources, without those that the text before them has already.
 fn with_sources(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, source| match text.as_str() {
         "" => source,
-        known if known.ends_with(&source) => text,
+        known if known.contains(&source) => text,
         known => format!("{known}: {source}"),
     })
 }
@@ -227,6 +235,15 @@ fn version() -> String {
 mod tests {
     use clap::error::ErrorKind;
     use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let cause = anyhow::anyhow!("no such file");
+        let error = cause.context("control socket /x: no such file; name another place");
+        assert_eq!(super::with_sources(&error), error.to_string());
+        let error = anyhow::anyhow!("no such file").context("control socket /x");
+        assert_eq!(super::with_sources(&error), "control socket /x: no such file");
+    }
 
     #[test]
     fn the_arguments_contradict_nowhere() {

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use generator::profile::{FRAME_SIZES, Rate};
+use openflow::text::{parse_decimal, parse_number};
 
 use crate::port_list;
 
@@ -193,11 +194,7 @@ fn one_port(token: &Token<'_>, count: usize) -> Result<FormValue, String> {
 }
 
 fn number(token: &Token<'_>, range: RangeInclusive<u64>) -> Result<FormValue, String> {
-    let parsed = match token.text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => token.text.parse(),
-    };
-    let number = parsed.map_err(|_| format!("{:?} is no number", token.text))?;
+    let number: u64 = parse_number(token.text).map_err(|error| error.what)?;
     if !range.contains(&number) {
         return Err(format!("{number} is not from {} to {}", range.start(), range.end()));
     }
@@ -229,7 +226,7 @@ fn parse_mac(text: &str) -> Option<u64> {
 fn address(token: &Token<'_>, _count: usize) -> Result<FormValue, String> {
     let wrong = || format!("{:?} is no IP address", token.text);
     let (address, bits) = match token.text.split_once('/') {
-        Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| wrong())?)),
+        Some((address, bits)) => (address, Some(parse_decimal::<u8>(bits)?)),
         None => (token.text, None),
     };
     let address: IpAddr = address.parse().map_err(|_| wrong())?;

@@ -2,13 +2,18 @@
 
 use std::str::FromStr;
 
+use openflow::text::{parse_decimal, zero_advice};
+
 /// The rate of a line at layer 1, in bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LineRate(f64);
 
 /// A text that is no rate of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no rate of a line; write 100M, 2.5G or 10G, from 1M to 1000G")]
+#[error(
+    "{0:?} is no rate of a line; write 100M, 2.5G or 10G, from 1M to 1000G{advice}",
+    advice = zero_advice(.0)
+)]
 pub(crate) struct LineRateError(String);
 
 impl LineRate {
@@ -27,7 +32,7 @@ impl FromStr for LineRate {
             Some(digits) => (digits, 1e9),
             None => (text.strip_suffix(['M', 'm']).ok_or_else(wrong)?, 1e6),
         };
-        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        let number: f64 = parse_decimal(digits).map_err(|_| wrong())?;
         let bps = number * factor;
         if (1e6..=1e12).contains(&bps) { Ok(Self(bps)) } else { Err(wrong()) }
     }

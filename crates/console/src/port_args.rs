@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use clap::Args;
 use generator::session::{Session, SessionOptions};
 use netdev::{Port, PortSpec};
+use openflow::text::{parse_decimal, zero_advice};
 
 use crate::file_conflicts::files_of;
 use crate::line_rate::LineRate;
@@ -43,8 +44,11 @@ pub(crate) fn open_port(spec: &PortSpec) -> anyhow::Result<Port> {
 /// A port's index and an address.
 fn claim(text: &str) -> Result<(usize, IpAddr), String> {
     let parts = text.split_once('=');
-    let read = parts.and_then(|(port, address)| Some((port.parse().ok()?, address.parse().ok()?)));
-    read.ok_or_else(|| format!("{text:?} is none: write PORT=ADDRESS, for example 0=10.0.0.1"))
+    let read =
+        parts.and_then(|(port, address)| Some((parse_decimal(port).ok()?, address.parse().ok()?)));
+    let advice = zero_advice(text);
+    let why = || format!("{text:?} is none: write PORT=ADDRESS, for example 0=10.0.0.1{advice}");
+    read.ok_or_else(why)
 }
 
 impl PortArgs {

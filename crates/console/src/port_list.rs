@@ -5,11 +5,16 @@
 
 use std::collections::BTreeSet;
 
+use openflow::text::{parse_decimal, zero_advice};
+
 /// The mistake in a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PortListError {
     /// An item is neither a number nor two with a hyphen between.
-    #[error("{0:?} is no port list; write numbers and ranges (0,2,4-6), or all")]
+    #[error(
+        "{0:?} is no port list; write numbers and ranges (0,2,4-6), or all{advice}",
+        advice = zero_advice(.0)
+    )]
     Syntax(String),
     /// There is no such port.
     #[error("there is no port {port}; ports are {}", ports_text(*.count))]
@@ -47,7 +52,7 @@ pub(crate) fn parse(text: &str, count: usize) -> Result<Vec<usize>, PortListErro
     for item in text.split(',') {
         let number = |digits: &str| {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            let number = digits.parse::<usize>().ok().filter(|_| is_number);
+            let number = parse_decimal::<usize>(digits).ok().filter(|_| is_number);
             number.ok_or_else(|| PortListError::Syntax(text.to_owned()))
         };
         let (first, last) = match item.split_once('-') {

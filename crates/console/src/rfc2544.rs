@@ -26,6 +26,7 @@ use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput
 use generator::profile::{FrameSize, LAYER_1_OVERHEAD, StreamSpec};
 use generator::session::Session;
 use generator::statistics::DelayFloor;
+use openflow::text::parse_decimal;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -131,13 +132,13 @@ pub(crate) struct Rfc2544Args {
 
 /// A part of the line, in per cent.
 fn load(text: &str) -> Result<f64, String> {
-    let read = text.parse().ok().filter(|percent| *percent > 0.0 && *percent <= 100.0);
+    let read = Some(parse_decimal(text)?).filter(|percent| *percent > 0.0 && *percent <= 100.0);
     read.ok_or_else(|| "per cent of the line, above 0 and up to 100".to_owned())
 }
 
 /// The least precision that a search has, in per cent.
 fn precision(text: &str) -> Result<f64, String> {
-    let read = text.parse().ok().filter(|percent| (1e-4..100.0).contains(percent));
+    let read = Some(parse_decimal(text)?).filter(|percent| (1e-4..100.0).contains(percent));
     read.ok_or_else(|| "per cent, from 0.0001 to below 100".to_owned())
 }
 
@@ -239,9 +240,11 @@ impl Rfc2544Args {
                 "packet" => UsageError(format!("--packet {}: {}", self.packet, error.reason)),
                 _ => wrong(error.reason),
             })?;
-            let streams = session.statistics().streams;
-            if streams.iter().any(|stream| stream.port == self.from && stream.lost.is_none()) {
-                return Err(wrong("no room for a sequence number behind the headers".to_owned()));
+            let mut streams = session.statistics().streams.into_iter();
+            let own = streams.find(|stream| stream.port == self.from && stream.lost.is_none());
+            if let Some(stream) = own {
+                let least = stream.probe_size;
+                return Err(wrong(format!("no room for a sequence number; {least} bytes have")));
             }
         }
         Ok(())

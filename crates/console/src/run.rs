@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use generator::profile::Profile;
+use openflow::text::parse_decimal;
 
 use crate::load::{Load, LoadArgs};
 use crate::usage::usage;
@@ -44,7 +45,7 @@ pub(crate) struct ProfileRunArgs {
 
 /// Reads a percentage: a comparison with what is no number would always pass.
 fn percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    let percent = Some(parse_decimal(text)?).filter(|percent| (0.0..=100.0).contains(percent));
     percent.ok_or_else(|| "per cent are a number from 0 to 100".to_owned())
 }
 

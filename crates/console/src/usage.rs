@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use generator::session::SessionError;
 use netdev::PortError;
+use openflow::text::parse_decimal;
 
 use crate::stderr::{bounded, print_line};
 
@@ -46,7 +47,7 @@ const TIME_MAX_S: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// A number of seconds, 0 or more.
 fn seconds(text: &str) -> Result<f64, String> {
-    let read = text.parse().ok().filter(|seconds| (0.0..=TIME_MAX_S).contains(seconds));
+    let read = Some(parse_decimal(text)?).filter(|seconds| (0.0..=TIME_MAX_S).contains(seconds));
     read.ok_or_else(|| "a number of seconds, 0 or more".to_owned())
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 
 /// A number of seconds above 0.
 pub(crate) fn some_time(text: &str) -> Result<f64, String> {
-    let read = seconds(text).ok().filter(|seconds| *seconds > 0.0);
+    let read = Some(seconds(text)?).filter(|seconds| *seconds > 0.0);
     read.ok_or_else(|| "a number of seconds above 0".to_owned())
 }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use openflow::field::VID_PRESENT;
+use openflow::text::{parse_decimal, zero_advice};
 use openflow::{Action, Field};
 use packet::rewrite::{pop_vlan, push_vlan, set_field};
 use packet::{FlowKey, PacketBuf};
@@ -175,8 +176,9 @@ impl fmt::Display for BadVlans {
             f,
             "{:?} is no VLAN setting; write access:VID, trunk, trunk:VIDS, native-tagged:VID or \
              native-untagged:VID, the latter two also with :VIDS behind; VIDS are ids (0 to 4094) \
-             and ranges, for example 10,20-29",
-            self.0
+             and ranges, for example 10,20-29{}",
+            self.0,
+            zero_advice(&self.0)
         )
     }
 }
@@ -184,7 +186,7 @@ impl fmt::Display for BadVlans {
 impl std::error::Error for BadVlans {}
 
 fn vid(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|vid| *vid <= VID_MAX)
+    parse_decimal(text).ok().filter(|vid| *vid <= VID_MAX)
 }
 
 fn vids(text: &str) -> Option<Vids> {

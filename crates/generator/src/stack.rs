@@ -33,6 +33,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::MacAddr;
+use openflow::text::parse_decimal;
 use packet::FRAME_CAPACITY;
 use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
 
@@ -99,7 +100,7 @@ fn wrong(text: impl fmt::Display) -> StackError {
 /// The place of `FIRST+COUNT` bits of a frame, which lie in one byte.
 fn bits_place(text: &str) -> Option<FieldPlace> {
     let (first, count) = text.split_once('+')?;
-    let (first, bits): (usize, u32) = (first.parse().ok()?, count.parse().ok()?);
+    let (first, bits): (usize, u32) = (parse_decimal(first).ok()?, parse_decimal(count).ok()?);
     let (at, before) = (first / 8, (first % 8) as u32);
     let shift = 8_u32.checked_sub(before.checked_add(bits)?)?;
     let is_some = bits > 0 && at < FRAME_CAPACITY;
@@ -120,10 +121,10 @@ impl FieldPlace {
     pub fn value(&self, value: &FieldValue) -> Result<u128, StackError> {
         let number = match value {
             FieldValue::Number(number) => u128::from(*number),
-            FieldValue::Text(text) => self
-                .format
-                .read(text.trim())
-                .ok_or_else(|| wrong(format_args!("{text:?} is not {}", self.format.example())))?,
+            FieldValue::Text(text) => self.format.read(text.trim()).ok_or_else(|| {
+                let example = self.format.example();
+                wrong(format_args!("{text:?} is not {example}{}", self.format.advice(text)))
+            })?,
         };
         if number > self.max() {
             let (bits, max) = (self.bits, self.max());
@@ -241,7 +242,7 @@ impl HeaderStack {
             });
         }
         let (word, number) = header.split_once('#').unwrap_or((header, "1"));
-        let number: usize = number.parse().map_err(|_| unknown())?;
+        let number: usize = parse_decimal(number).map_err(|_| unknown())?;
         let mut same =
             (0..self.headers.len()).filter(|index| self.headers[*index].kind.row().word == word);
         let index = number.checked_sub(1).and_then(|skipped| same.nth(skipped));

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
 /// The rate of a link in bit/s, or no shaping at all.
@@ -27,7 +28,10 @@ pub fn line_bytes(bytes: u64, packets: u64) -> u64 {
 
 /// A rate that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no rate: write `none`, or a number with K, M or G, from 1M to 100G")]
+#[error(
+    "{0:?} is no rate: write `none`, or a number with K, M or G, from 1M to 100G{advice}",
+    advice = zero_advice(.0)
+)]
 pub struct RateError(String);
 
 impl FromStr for LinkRate {
@@ -44,7 +48,7 @@ impl FromStr for LinkRate {
             (at, 'g' | 'G') => (&text[..at], 1e9),
             _ => (text, 1.0),
         };
-        let number: f64 = digits.parse().map_err(|_| error())?;
+        let number: f64 = parse_decimal(digits).map_err(|_| error())?;
         let bps = number * factor;
         if !(1e6..=1e11).contains(&bps) {
             return Err(error());

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use openflow::text::{parse_decimal, zero_advice};
 use openflow::{DatapathId, MacAddr, Version};
 use serde::{Deserialize, Serialize};
 
@@ -203,8 +204,10 @@ fn plan_host(at: usize, host: &HostDescription, hosts: usize) -> Result<HostPlan
         None => (Ipv4Addr::new(10, 0, high, low), if hosts > 254 { 16 } else { 24 }),
         Some(text) => {
             let (ip, prefix) = text.split_once('/').unwrap_or((text, "24"));
-            let bits = prefix.parse::<u8>().ok().filter(|bits| (1..=32).contains(bits));
-            let bad = || wrong(format!("{name}: {prefix:?} is no prefix length of 1 to 32"));
+            let bits = parse_decimal::<u8>(prefix).ok().filter(|bits| (1..=32).contains(bits));
+            let advice = zero_advice(prefix);
+            let bad =
+                || wrong(format!("{name}: {prefix:?} is no prefix length of 1 to 32{advice}"));
             (parse(ip)?, bits.ok_or_else(bad)?)
         }
     };
@@ -227,8 +230,9 @@ fn plan_host(at: usize, host: &HostDescription, hosts: usize) -> Result<HostPlan
 /// An end as it was written, and the port if one was named.
 fn split<'a>(text: &'a str, link: &str) -> Result<(&'a str, Option<u16>), Error> {
     let Some((node, port)) = text.split_once(':') else { return Ok((text, None)) };
-    let number = port.parse().ok().filter(|number| (1..=PORT_MAX).contains(number));
-    let bad = || wrong(format!("link {link}: {port:?} is no port of 1 to {PORT_MAX}"));
+    let number = parse_decimal(port).ok().filter(|number| (1..=PORT_MAX).contains(number));
+    let advice = zero_advice(port);
+    let bad = || wrong(format!("link {link}: {port:?} is no port of 1 to {PORT_MAX}{advice}"));
     Ok((node, Some(number.ok_or_else(bad)?)))
 }
 

@@ -12,6 +12,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
 use crate::scratch::{self, Owner};
@@ -36,7 +37,10 @@ pub struct CpuShare {
 
 /// A share that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no share of a core: write it as `10 %`, from 1 % on")]
+#[error(
+    "{0:?} is no share of a core: write it as `10 %`, from 1 % on{advice}",
+    advice = zero_advice(.0)
+)]
 pub struct CpuShareError(String);
 
 impl CpuShare {
@@ -57,7 +61,7 @@ impl FromStr for CpuShare {
     type Err = CpuShareError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
+        let number = text.strip_suffix('%').and_then(|number| parse_decimal(number.trim()).ok());
         let pct = number.filter(|pct| SHARES_PCT.contains(pct));
         pct.map(|pct| Self { pct }).ok_or_else(|| CpuShareError(text.to_owned()))
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
 use super::LAYER_1_OVERHEAD;
@@ -30,7 +31,7 @@ pub enum Rate {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is no rate: write 80% (of the line, layer 1), 1.5Mpps, 500Mbps (layer 2), 1Gbps_l1 \
-     (layer 1) or max; prefixes are k, M and G"
+     (layer 1) or max; prefixes are k, M and G{advice}", advice = zero_advice(.0)
 )]
 pub struct RateTextError(String);
 
@@ -112,7 +113,7 @@ impl FromStr for Rate {
         }
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
         let (number, unit) = text.split_at(digits);
-        let number: f64 = number.parse().map_err(|_| wrong())?;
+        let number: f64 = parse_decimal(number).map_err(|_| wrong())?;
         if number <= 0.0 {
             return Err(wrong());
         }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use openflow::text::{parse_decimal, zero_advice};
 use serde::{Deserialize, Serialize};
 
 use super::FCS_LEN;
@@ -112,7 +113,8 @@ pub enum FrameSizeError {
     /// A text that is no size.
     #[error(
         "{0:?} is no size: write 64, 64,128, 64-1518, 64-1518/8 (step), 64-1518~1 (at random, \
-         seed), 64x7,594x4,1518x1 (weights), imix or imix:aafg (a genome of RFC 6985)"
+         seed), 64x7,594x4,1518x1 (weights), imix or imix:aafg (a genome of RFC 6985){advice}",
+        advice = zero_advice(.0)
     )]
     Text(String),
 }
@@ -300,7 +302,7 @@ impl FromStr for FrameSize {
             if text.contains('x') {
                 let pair = |pair: &str| -> Option<(u32, u32)> {
                     let (size, weight) = pair.split_once('x')?;
-                    Some((size.trim().parse().ok()?, weight.trim().parse().ok()?))
+                    Some((parse_decimal(size.trim()).ok()?, parse_decimal(weight.trim()).ok()?))
                 };
                 let weights: Option<Vec<(u32, u32)>> = text.split(',').map(pair).collect();
                 return Some(Self::Weighted { weights: weights? });
@@ -308,13 +310,15 @@ impl FromStr for FrameSize {
             if let Some((min, rest)) = text.split_once('-') {
                 let (rest, random) = match rest.split_once('~') {
                     None => (rest, None),
-                    Some((rest, seed)) => (rest, Some(seed.parse().ok()?)),
+                    Some((rest, seed)) => (rest, Some(parse_decimal(seed).ok()?)),
                 };
                 let (max, step) = rest.split_once('/').unwrap_or((rest, "1"));
-                let (min, max) = (min.trim().parse().ok()?, max.trim().parse().ok()?);
-                return Some(Self::Range { min, max, step: step.parse().ok()?, random });
+                let (min, max) = (parse_decimal(min.trim()).ok()?, parse_decimal(max.trim()).ok()?);
+                let step = parse_decimal(step).ok()?;
+                return Some(Self::Range { min, max, step, random });
             }
-            let sizes: Result<Vec<u32>, _> = text.split(',').map(|s| s.trim().parse()).collect();
+            let sizes = text.split(',').map(|size| parse_decimal(size.trim()));
+            let sizes: Result<Vec<u32>, _> = sizes.collect();
             match sizes.ok()?.as_slice() {
                 [size] => Some(Self::Fixed(*size)),
                 sizes => Some(Self::Cycle(sizes.to_vec())),

@@ -6,6 +6,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use openflow::MacAddr;
+use openflow::text::{parse_decimal, zero_advice};
 
 /// A header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,13 @@ impl ValueFormat {
         };
         address.or_else(|| match text.strip_prefix("0x") {
             Some(digits) => u128::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
+            None => parse_decimal(text).ok(),
         })
+    }
+
+    /// The end of the refusal of a value.
+    pub(crate) fn advice(self, text: &str) -> String {
+        if self == Self::Number { zero_advice(text) } else { String::new() }
     }
 
     /// An example of a value.

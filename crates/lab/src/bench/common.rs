@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use openflow::text::parse_decimal;
 use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ pub(super) struct Common {
 
 /// From a tenth of a second, below which counters are read more than packets forwarded, to an hour.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let seconds: f64 = parse_decimal(text)?;
     let is_fit = (0.1..=3_600.0).contains(&seconds);
     is_fit.then_some(seconds).ok_or_else(|| "use 0.1 to 3600".to_owned())
 }

@@ -38,6 +38,7 @@ use clap::Args;
 use emulator::{Buffering, FRAME_MIN, HOSTS_MAX, SWITCHES_MAX};
 use netdev::sys::affinity;
 use openflow::Version;
+use openflow::text::parse_decimal;
 use programs::cancel::Cancel;
 use programs::tools;
 
@@ -196,7 +197,7 @@ fn parse_target(text: &str) -> Result<Endpoint, String> {
 }
 
 fn parse_even(text: &str, max: u32) -> Result<u32, String> {
-    let number: u32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let number: u32 = parse_decimal(text)?;
     let is_fit = (2..=max).contains(&number) && number.is_multiple_of(2);
     is_fit.then_some(number).ok_or_else(|| format!("use an even number from 2 to {max}"))
 }
@@ -210,12 +211,12 @@ fn parse_ports(text: &str) -> Result<u32, String> {
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let rate: f64 = parse_decimal(text)?;
     (1.0..=1e8).contains(&rate).then_some(rate).ok_or_else(|| "use 1 to 100000000".to_owned())
 }
 
 fn parse_warm_up(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let seconds: f64 = parse_decimal(text)?;
     (0.0..=600.0).contains(&seconds).then_some(seconds).ok_or_else(|| "use 0 to 600".to_owned())
 }
 

@@ -11,6 +11,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
+use openflow::text::{parse_decimal, zero_advice};
 use packet::{ExternalBuf, ExternalOwner, PacketBuf};
 
 /// The variable with EAL options in place of [`EAL_DEFAULT`].
@@ -254,10 +255,10 @@ fn start(options: &str) -> Result<(), DpdkError> {
 /// The number of buffers that is asked for.
 fn buffers_wish() -> Result<u32, DpdkError> {
     let Ok(value) = std::env::var(BUFFERS_VARIABLE) else { return Ok(BUFFERS_DEFAULT) };
-    match value.parse() {
+    match parse_decimal(&value) {
         Ok(count) if count >= BUFFERS_MIN => Ok(count),
         _ => {
-            let wanted = format!("a number from {BUFFERS_MIN} on");
+            let wanted = format!("a number from {BUFFERS_MIN} on{}", zero_advice(&value));
             Err(DpdkError::Variable { variable: BUFFERS_VARIABLE, value, wanted })
         }
     }

@@ -6,6 +6,7 @@ use crate::field::{Field, Format};
 use crate::id::{MacAddr, PortNo};
 use crate::matching::MatchField;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 
 /// A decimal number, or a hexadecimal one with `0x`, that the type can hold.
 ///
@@ -13,6 +14,39 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// When it is no number, begins with a zero as those of other notations do, or is too large.
 pub fn parse_number<T: TryFrom<u128>>(text: &str) -> Result<T, TextError> {
     unsigned(Piece::whole(text))
+}
+
+/// A number in decimal digits only, whole or with a fraction, of a command line or a configuration.
+///
+/// # Errors
+/// When it is no such number, or begins with a zero before further digits.
+pub fn parse_decimal<T: FromStr>(text: &str) -> Result<T, String> {
+    match zero_readings(text.trim_start_matches(['+', '-'])) {
+        Some(why) => Err(why),
+        None => text.parse().map_err(|_| format!("{text:?} is not a number")),
+    }
+}
+
+/// The end of the refusal of a text with decimal numbers: both readings of one that begins with a
+/// zero before further digits; nothing where there is none.
+#[must_use]
+pub fn zero_advice(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '_');
+    words.into_iter().find_map(zero_readings).map_or(String::new(), |why| format!("; {why}"))
+}
+
+/// Both readings of the digits that a word begins with, where the first is a zero before others.
+fn zero_readings(word: &str) -> Option<String> {
+    let digits = &word[..word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len())];
+    if digits.len() < 2 || !digits.starts_with('0') {
+        return None;
+    }
+    let plain = digits.trim_start_matches('0');
+    let decimal = if plain.is_empty() { "0" } else { plain };
+    let octal = u64::from_str_radix(digits, 8).map(|octal| octal.to_string()).ok();
+    let octal = octal.filter(|octal| octal != decimal);
+    let or = octal.map_or(String::new(), |octal| format!(", or {octal} if it is octal"));
+    Some(format!("`{digits}` begins with a zero: write {decimal}{or}"))
 }
 
 pub(super) fn number(piece: Piece<'_>, bits: u16) -> Result<u128, TextError> {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use datapath::QueueRates;
-use openflow::text::parse_number;
+use openflow::text::{parse_number, zero_advice};
 use openflow::{PortNo, QueueId};
 
 use super::port_number::port_name;
@@ -33,9 +33,12 @@ impl FromStr for QueueArg {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut parts = text.split(',');
         let head = parts.next().unwrap_or_default();
-        let form = || format!("{text:?} is no queue; write {QUEUE_FORM}, for example 1:5,min=30%");
+        let form = || {
+            let advice = zero_advice(text);
+            format!("{text:?} is no queue; write {QUEUE_FORM}, for example 1:5,min=30%{advice}")
+        };
         let (port, id) = head.split_once(':').ok_or_else(form)?;
-        let id = parse_number(id).map_err(|error| format!("{}; {}", form(), error.what))?;
+        let id = parse_number(id).map_err(|_| form())?;
         let mut queue = QueueRates::new(QueueId(id));
         for part in parts {
             let (key, value) = part.split_once('=').ok_or_else(form)?;
@@ -63,7 +66,10 @@ impl FromStr for RateArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("{text:?} is no rate; write N=BITS, with k, M or G, as 1=100M");
+        let form = || {
+            let advice = zero_advice(text);
+            format!("{text:?} is no rate; write N=BITS, with k, M or G, as 1=100M{advice}")
+        };
         let (port, rate) = text.split_once('=').ok_or_else(form)?;
         let digits = rate.trim_end_matches(['k', 'M', 'G']);
         let unit: u64 = match rate.get(digits.len()..) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use datapath::PortVlans;
 use netdev::PortSpec;
+use openflow::text::{parse_decimal, zero_advice};
 use openflow::{DatapathId, PortNo, Version};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
@@ -77,8 +78,8 @@ impl FromStr for Seconds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let seconds = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
-        Self::new(seconds)
+        let no_time = |why| format!("{text:?} is not a number of seconds: {why}");
+        Self::new(parse_decimal(text).map_err(no_time)?)
     }
 }
 
@@ -122,8 +123,9 @@ impl FromStr for MemorySize {
             Some((_, shift)) => (&text[..text.len() - 1], *shift),
             None => (text, 0),
         };
-        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-        let bytes = bytes.ok_or_else(|| format!("{text:?} is no amount of memory such as 512M"))?;
+        let wrong = || format!("{text:?} is no amount of memory such as 512M{}", zero_advice(text));
+        let number: u64 = parse_decimal(digits).map_err(|_| wrong())?;
+        let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
         if bytes < MEMORY_LEAST {
             return Err(format!("{text:?} is too little: the least is 32M"));
         }
@@ -420,6 +422,7 @@ mod tests {
         for wrong in ["", "M", "1M", "-1G", "99999999999T", "2GiB"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+        assert!(size("0512M").unwrap_err().ends_with("write 512, or 330 if it is octal"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use datapath::{PortVlans, QueueRates, check_queues};
 use netdev::{Port, PortSpec};
 use openflow::PortNo;
 use openflow::port::PortConfig;
+use openflow::text::parse_decimal;
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
@@ -345,7 +346,7 @@ fn port_named(agent: &Agent, text: &str) -> Result<PortNo, String> {
     let views = agent.bridge.port_views();
     let number = match text {
         "LOCAL" => Some(PortNo::LOCAL),
-        text => text.parse().ok().map(PortNo),
+        text => parse_decimal(text).ok().map(PortNo),
     };
     let by_number = views.iter().find(|view| Some(view.port.number) == number);
     let mut by_name = views.iter().filter(|view| view.port.info.name == text);
