@@ -6,7 +6,7 @@
 //! those of the rows, and an argument is read and printed by its type, so that a new action needs
 //! nothing here.
 
-use super::matching::{field_value, single};
+use super::matching::{field_value, old_name, single};
 use crate::problem::Problem;
 use crate::shape::{Fields, Key, Of, Reserved, Shape, key};
 use crate::words;
@@ -253,8 +253,15 @@ impl ReadArguments for Reading<'_> {
         let settable = |row: &&FieldRow| row.settable;
         let row = FIELDS.iter().filter(settable).find(|row| row.name == name);
         let row = row.ok_or_else(|| {
-            let words = format!("no field `{name}` can be set");
-            let names = FIELDS.iter().filter(settable).map(|row| row.name);
+            let all = || FIELDS.iter().filter(settable);
+            let meant = all().filter(|row| old_name(row.field) == Some(name));
+            let mut names: Vec<_> = meant.map(|row| row.name).collect();
+            let mut words = format!("no field `{name}` can be set");
+            if names.is_empty() {
+                names = all().map(|row| row.name).collect();
+            } else {
+                words += ": each protocol's has a name of its own";
+            }
             self.fields.problem(key, words).allowing(names)
         })?;
         self.field = Some(row.field);
@@ -524,6 +531,11 @@ mod tests {
             (Version::V1_3, json!({"type": "STRIP_VLAN"}), "actions[0].type"),
             (Version::V1_3, json!({"type": "SET_FIELD", "field": "metadata", "value": 1}), "field"),
             (Version::V1_3, json!({"type": "SET_FIELD", "field": "eth_dst", "value": 1}), "value"),
+            (
+                Version::V1_3,
+                json!({"type": "SET_FIELD", "field": "tp_dst", "value": 80}),
+                "[\"tcp_dst\",\"udp_dst\",\"sctp_dst\",\"icmpv4_code\"]",
+            ),
             (Version::V1_3, json!({"type": "PUSH_VLAN"}), "ethertype"),
             (
                 Version::V1_3,

@@ -51,7 +51,7 @@ fn what(name: &str, row: &FieldRow) -> &'static str {
 }
 
 /// The older name of a field, in 1.0 at least.
-fn old_name(field: Field) -> Option<&'static str> {
+pub(super) fn old_name(field: Field) -> Option<&'static str> {
     match field.row().ryu {
         RyuName::Spec => None,
         RyuName::Old(name) | RyuName::OldIn1_0(name) => Some(name),
@@ -120,8 +120,13 @@ fn field_of(
         ("tp_dst", _, Some(17)) => return Ok(Field::UdpDst),
         ("tp_src", _, Some(132)) => return Ok(Field::SctpSrc),
         ("tp_dst", _, Some(132)) => return Ok(Field::SctpDst),
-        ("tp_src" | "tp_dst", _, _) => {
-            let words = format!("{name} needs the key ip_proto with 6, 17 or 132");
+        ("tp_src" | "tp_dst", _, proto) => {
+            let part = if name == "tp_src" { "type" } else { "code" };
+            let words = match proto {
+                Some(1) => format!("with ip_proto 1 the key is icmpv4_{part}, not {name}"),
+                Some(58) => format!("with ip_proto 58 the key is icmpv6_{part}, not {name}"),
+                Some(_) | None => format!("{name} needs the key ip_proto with 6, 17 or 132"),
+            };
             return Err(fields.problem(name, words));
         }
         ("dl_vlan_pcp", _, _) => return Ok(Field::VlanPcp),
@@ -445,6 +450,8 @@ mod tests {
         for (version, value, place) in [
             (Version::V1_3, json!({"ipv4_srcc": "10.0.0.1"}), "match.ipv4_srcc"),
             (Version::V1_3, json!({"tp_dst": 80}), "match.tp_dst"),
+            (Version::V1_3, json!({"ip_proto": 1, "tp_src": 8}), "the key is icmpv4_type"),
+            (Version::V1_3, json!({"nw_proto": 58, "tp_dst": 0}), "the key is icmpv6_code"),
             (
                 Version::V1_3,
                 json!({"dl_src": "02:00:00:00:00:01", "eth_src": "02:00:00:00:00:01"}),
