@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use openflow::text::{parse_decimal, zero_advice};
+
 use crate::error::PortError;
 use crate::port::Port;
 use crate::spec_error::SpecError;
@@ -77,6 +79,18 @@ pub(crate) fn no_file(_: &PortSpec) -> Option<FileUse> {
     None
 }
 
+/// [`KindRow::name_hint`] of a kind whose ports are devices of the kernel.
+pub(crate) const DEVICE: &str = "DEVICE";
+
+/// The kernel's rule for names of devices.
+fn is_device_name(name: &str) -> bool {
+    let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..libc::IFNAMSIZ).contains(&name.len())
+        && !name.contains(wrong)
+        && name != "."
+        && name != ".."
+}
+
 /// The option by which a port has more than one queue.
 pub(crate) const QUEUES: &str = "queues";
 
@@ -107,6 +121,9 @@ impl PortSpec {
         let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
         if name.is_empty() && !row.name_hint.is_empty() {
             return Err(SpecError::NoName { kind: row.word, hint: row.name_hint });
+        }
+        if row.name_hint == DEVICE && !is_device_name(name) {
+            return Err(SpecError::NoDevice { kind: row.word, name: name.to_owned() });
         }
         let mut options = BTreeMap::new();
         for part in query.split('&').filter(|part| !part.is_empty()) {
@@ -184,10 +201,11 @@ impl PortSpec {
         range: std::ops::RangeInclusive<u32>,
     ) -> Result<Option<u32>, SpecError> {
         let Some(text) = self.option(option) else { return Ok(None) };
-        match text.parse() {
+        match parse_decimal(text) {
             Ok(value) if range.contains(&value) => Ok(Some(value)),
             _ => {
-                let allowed = format!("a number from {} to {}", range.start(), range.end());
+                let (from, to) = (range.start(), range.end());
+                let allowed = format!("a number from {from} to {to}{}", zero_advice(text));
                 Err(self.bad_value(option, &allowed))
             }
         }
@@ -263,6 +281,13 @@ mod tests {
         assert!(error("pcap:f?lop=true").contains("loop=false|true"));
         assert!(error("null:?x=1").contains("it has: queues=1"));
         assert!(error("dpdk:x?x=1").contains("it has: queues=1"));
+        for name in ["tap:a/b", "af_packet:sixteen-bytes-xx", "tap:a b"] {
+            assert!(error(name).contains("use 1 to 15 bytes"), "{}", error(name));
+        }
+        assert!("tap:fifteen-bytes-x".parse::<PortSpec>().is_ok());
+        let spec: PortSpec = "tap:x?queues=010".parse().unwrap();
+        let why = spec.queues().unwrap_err().to_string();
+        assert!(why.ends_with("`010` begins with a zero: write 10, or 8 if it is octal"), "{why}");
     }
 
     #[test]

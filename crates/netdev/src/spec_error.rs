@@ -29,6 +29,17 @@ pub enum SpecError {
         /// The thing that the name stands for.
         hint: &'static str,
     },
+    /// No device can have the name.
+    #[error(
+        "port {kind}:{name}: no device can have this name; use 1 to 15 bytes without slash, colon \
+         and blank"
+    )]
+    NoDevice {
+        /// The kind.
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+    },
     /// The kind has no such option.
     #[error("port kind {kind} has no option {option:?}; {allowed}")]
     UnknownOption {

@@ -21,7 +21,7 @@ use crate::offload::VNET_LEN;
 use crate::port::{Port, PortDevice};
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::ring_rx::{self, RingRx};
-use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
+use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{RxRing, RxRingDrops, TxSocket};
@@ -33,7 +33,7 @@ const SLOTS: u32 = 2_048;
 /// The row in the table of kinds.
 pub const ROW: KindRow = KindRow {
     word: "af_packet",
-    name_hint: "DEVICE",
+    name_hint: DEVICE,
     help: "a Linux network device, through packet sockets",
     options: &[
         option("slots", "2048", "frames that the receiving ring holds; 64 to 65536"),
