@@ -232,7 +232,7 @@ impl Assembly {
     ) -> Result<(Agent, Vec<(ShardPlace, ShardParts)>), SwitchError> {
         let shaped = shape(&config.queues, &mut worker_ports)?;
         let identity = Identity {
-            dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports)),
+            dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports, &[])),
             desc: config.desc.clone(),
         };
         let numbers: Vec<(PortNo, usize)> =
@@ -506,8 +506,9 @@ fn forwarding(
     }
 }
 
-/// A datapath id from the first port's address; 1 for a switch without ports.
-pub(crate) fn made_dpid(worker_ports: &[WorkerPort]) -> DatapathId {
+/// A datapath id from the first port's address; the lowest that is free for a switch without ports.
+pub(crate) fn made_dpid(worker_ports: &[WorkerPort], taken: &[DatapathId]) -> DatapathId {
     let mac = worker_ports.first().map(|port| MacAddr(port.info.mac).to_u64());
-    DatapathId(mac.filter(|mac| *mac != 0).unwrap_or(1))
+    let free = || (1..).find(|id| !taken.contains(&DatapathId(*id)));
+    DatapathId(mac.filter(|mac| *mac != 0).or_else(free).unwrap_or(1))
 }

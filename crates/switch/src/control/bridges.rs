@@ -101,7 +101,8 @@ impl NewBridge {
             ports.push(port);
             Settings::in_config(&config, number).shape(number, speed_bps)?;
         }
-        let dpid = config.dpid.unwrap_or_else(|| made_dpid(ports));
+        let taken: Vec<_> = staying.iter().map(|agent| agent.bridge.identity.dpid).collect();
+        let dpid = config.dpid.unwrap_or_else(|| made_dpid(ports, &taken));
         config.dpid = Some(dpid);
         if let Some(other) = staying.iter().find(|agent| agent.bridge.identity.dpid == dpid) {
             let other = &other.config.name;
