@@ -227,7 +227,10 @@ fn read(option: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
     files::read(path, files::CONFIG_MAX).map_err(|error| {
         let kind = match &error {
             ReadError::Io(error) => Some(error.kind()),
-            ReadError::Kind(_) | ReadError::TooLong(_) | ReadError::NotText { .. } => None,
+            ReadError::Kind(_)
+            | ReadError::TooLong(_)
+            | ReadError::Mark
+            | ReadError::NotText { .. } => None,
         };
         let hint = match kind {
             Some(io::ErrorKind::NotFound) => "; weir pki or ovs-pki make certificates",

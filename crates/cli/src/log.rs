@@ -7,7 +7,6 @@ use std::panic::PanicHookInfo;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
 
 /// The end of a program waits no longer than this for a reader of its log.
 pub(crate) const END_WITHIN: Duration = Duration::from_secs(1);
@@ -26,10 +25,11 @@ impl Drop for Log {
 /// # Errors
 /// A filter that cannot be read. What stands wrong in `RUST_LOG` is an error too: whoever sets it
 /// wants to see something.
-pub(crate) fn start(filter: Option<&str>) -> Result<Log, ParseError> {
+pub(crate) fn start(filter: Option<&str>) -> Result<Log, String> {
     let from_environment = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let text = filter.or(from_environment.as_deref()).unwrap_or("info");
-    let filter = EnvFilter::builder().parse(text)?;
+    let place = if filter.is_some() { "--log" } else { "RUST_LOG" };
+    let filter = EnvFilter::builder().parse(text).map_err(|error| format!("{place}: {error}"))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| files::LogWriter)

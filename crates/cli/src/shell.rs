@@ -1,5 +1,6 @@
 //! Manual pages, made of the same tree of commands as the help, and refusals of the command line.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,6 +91,11 @@ pub(crate) fn with_tips(mut error: clap::Error, tip: Option<CtlTip>) -> clap::Er
 
 /// Prints a help text or a mistake in the arguments, and gives the exit code.
 pub(crate) fn print(error: clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if error.use_stderr() && matches!(files::printable(&text), Cow::Owned(_)) {
+        crate::print_line(format_args!("{text}"));
+        return ExitCode::from(crate::EXIT_USAGE);
+    }
     let printed = error.print().and_then(|()| io::stdout().flush()).map_err(files::output_error);
     match (error.use_stderr(), printed) {
         (true, _) => ExitCode::from(crate::EXIT_USAGE),

@@ -50,9 +50,19 @@ impl<'a> Out<'a> {
         if self.json {
             writeln!(self.write, "{}", value())?;
         } else {
-            writeln!(self.write, "{}", text.as_ref())?;
+            writeln!(self.write, "{}", files::printable(text.as_ref()))?;
         }
         Ok(())
+    }
+
+    /// A record of sentences, which a terminal shows in lines that fit it.
+    pub(super) fn sentences(&mut self, text: &str) -> Result<(), Failure> {
+        let width = self.width();
+        let wrapped = text.lines().flat_map(|line| {
+            let blanks = line.len() - line.trim_start().len();
+            terminal::wrap(line, width, &" ".repeat(blanks + 2))
+        });
+        self.record(wrapped.collect::<Vec<_>>().join("\n"), || Value::Null)
     }
 
     /// A reply: its text, or its values.
@@ -67,7 +77,7 @@ impl<'a> Out<'a> {
                 writeln!(self.write, "{value}")?;
             }
         } else if let Some(text) = format_reply(version, xid, reply) {
-            writeln!(self.write, "{text}")?;
+            writeln!(self.write, "{}", files::printable(&text))?;
         }
         Ok(())
     }

@@ -58,12 +58,12 @@ pub fn run(
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if let Some(message) = failure.message() {
         // Where even the error stream is closed, the exit code is what is left to say.
-        let _ = writeln!(err, "weir ctl: {message}");
+        let _ = writeln!(err, "weir ctl: {}", files::printable(message));
         let is_about = |tip: &&CtlTip| {
             matches!(failure, Failure::NotUnderstood(_)) && message.contains(&tip.word)
         };
         if let Some(tip) = tip.filter(is_about) {
-            let _ = writeln!(err, "tip: {}", tip.text);
+            let _ = writeln!(err, "tip: {}", files::printable(&tip.text));
         }
     }
     failure.exit_code()

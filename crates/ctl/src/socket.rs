@@ -45,7 +45,7 @@ async fn ask_at(
 
 fn print(out: &mut Out<'_>, line: ControlLine) -> Result<(), Failure> {
     match line {
-        ControlLine::Text(text) => out.record(text, || serde_json::Value::Null),
+        ControlLine::Text(text) => out.sentences(&text),
         ControlLine::Value(value) => out.record("", || value),
         ControlLine::Done | ControlLine::Refused(_) => Ok(()),
     }

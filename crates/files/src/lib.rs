@@ -23,7 +23,8 @@ pub use limits::raise_open_files;
 pub use log_queue::{LogWriter, flush_log, log_line};
 pub use memory::release_free_memory;
 pub use output::{
-    EXIT_READER_GONE, StandardOutput, eprint_line, is_reader_gone, output_error, print, stdout,
+    EXIT_READER_GONE, StandardOutput, eprint_line, is_reader_gone, output_error, print, printable,
+    stdout,
 };
 
 use std::fs::{File, FileType};
@@ -54,6 +55,9 @@ pub enum ReadError {
     /// It is longer than the limit, which is given.
     #[error("is longer than {} MiB, the limit; is it the right file?", .0 / MIB)]
     TooLong(u64),
+    /// It begins with a byte order mark.
+    #[error("begins with a byte order mark (EF BB BF); save it as UTF-8 without one")]
+    Mark,
     /// It is not text.
     #[error("line {line} is not UTF-8 text; is it the right file?")]
     NotText {
@@ -66,9 +70,10 @@ impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Io(error) => error,
-            ReadError::Kind(_) | ReadError::TooLong(_) | ReadError::NotText { .. } => {
-                Self::other(error)
-            }
+            ReadError::Kind(_)
+            | ReadError::TooLong(_)
+            | ReadError::Mark
+            | ReadError::NotText { .. } => Self::other(error),
         }
     }
 }
@@ -126,6 +131,9 @@ fn fill(stream: impl Read, limit: u64, bytes: &mut Vec<u8>) -> Result<(), ReadEr
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
+    if bytes.starts_with(&[0xef, 0xbb, 0xbf]) {
+        return Err(ReadError::Mark);
+    }
     String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let lines = error.as_bytes().iter().take(good).filter(|byte| **byte == b'\n').count();
@@ -213,6 +221,12 @@ mod tests {
         assert_eq!(error.to_string(), "is a socket; give a regular file");
         assert!(std::os::unix::net::UnixStream::connect(&socket).is_ok());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_named() {
+        let why = read_text_from(&b"\xef\xbb\xbfin_port=1"[..], CONFIG_MAX).unwrap_err();
+        assert!(why.to_string().contains("byte order mark (EF BB BF)"), "{why}");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::output::printable;
+
 /// Bytes that may wait to be written.
 const WAITING_MAX: usize = 1 << 20;
 
@@ -89,10 +91,9 @@ fn standard_error() -> Option<&'static LogQueue> {
     QUEUE.get_or_init(|| LogQueue::start(std::io::stderr()).ok()).as_deref()
 }
 
-/// Logs a line on standard error without waiting for its reader.
+/// Logs a line on standard error, as [`printable`] text, without waiting for its reader.
 pub fn log_line(line: &str) {
-    let mut line = line.to_owned();
-    line.push('\n');
+    let line = printable(line).into_owned() + "\n";
     // A writer of the queue does not fail.
     drop(LogWriter.write_all(line.as_bytes()));
 }

@@ -3,6 +3,7 @@
 //! The binary recognises an error of the standard output, wherever it comes from: a reader that has
 //! gone, such as `head`, ends a program without a word, and a full disk is an error.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Arguments;
 use std::io::{self, Write};
@@ -51,9 +52,24 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line to standard error. That nobody reads it ends nothing.
+/// Writes a line to standard error, as [`printable`] text. That nobody reads it ends nothing.
 pub fn eprint_line(line: Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", printable(&line.to_string()));
+}
+
+/// A text with words from outside in it, whose control characters, which a terminal would obey, are
+/// escaped as in JSON. The ends of its lines and its tabs stay.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |letter| match letter {
+        letter if is_obeyed(letter) => format!("\\u{:04x}", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 /// Whether an error, or one of its sources, is that nobody reads the standard output any more.
@@ -70,8 +86,14 @@ pub fn is_reader_gone(error: &(dyn Error + 'static)) -> bool {
 mod tests {
     use std::io;
 
-    use super::{is_reader_gone, output_error};
+    use super::{is_reader_gone, output_error, printable};
     use crate::ReadError;
+
+    #[test]
+    fn control_characters_are_escaped_and_lines_stay() {
+        assert_eq!(printable("a\u{1b}[2J\r\u{9b}\n\té"), "a\\u001b[2J\\u000d\\u009b\n\té");
+        assert_eq!(printable("in_port=1"), "in_port=1");
+    }
 
     #[test]
     fn a_gone_reader_is_recognised_and_a_broken_connection_is_none() {
