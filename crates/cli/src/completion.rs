@@ -1,5 +1,5 @@
 //! Completion: shells call the program itself, so that they know values too, also those that only a
-//! running switch has: that of the usual control socket.
+//! running switch has: that of `--control`, or of the usual control socket.
 //!
 //! An argument whose values are an enum has them from there; the others have a row here.
 
@@ -32,11 +32,11 @@ type Values = fn() -> Vec<String>;
 
 /// Arguments by the command, the name of the option or of the value, and their values.
 const ROWS: &[(&str, &str, Values)] = &[
-    ("ctl", "bridge", ctl::running_bridges),
+    ("ctl", "bridge", bridges),
     ("ctl", "protocols", versions),
-    ("ctl", "BRIDGE", ctl::running_bridges),
+    ("ctl", "BRIDGE", bridges),
     ("ctl add-port", "PORT", port_kinds),
-    ("ctl", "PORT", ctl::running_ports),
+    ("ctl", "PORT", ports),
     ("ctl set-frags", "MODE", || strings(ctl::FRAGMENT_MODES)),
     ("ctl set-config", "frags", || strings(ctl::FRAGMENT_MODES)),
     ("ctl mod-port", "SETTING", ctl::port_settings),
@@ -60,6 +60,22 @@ fn strings(words: impl IntoIterator<Item = &'static str>) -> Vec<String> {
 
 fn names<T, const N: usize>(rows: [(&'static str, T); N]) -> Vec<String> {
     strings(rows.map(|(name, _)| name))
+}
+
+fn bridges() -> Vec<String> {
+    of_line(ctl::running_bridges)
+}
+
+fn ports() -> Vec<String> {
+    of_line(ctl::running_ports)
+}
+
+/// The values that depend on the words of the line that is completed.
+fn of_line(values: fn(&[String], &Command) -> Vec<String>) -> Vec<String> {
+    // The shell gives the line after `--`.
+    let words = std::env::args().skip_while(|word| word != "--").skip(1);
+    let ctl = ctl::CtlArgs::augment_args(Command::new("ctl"));
+    values(&words.collect::<Vec<_>>(), &ctl)
 }
 
 fn versions() -> Vec<String> {

@@ -153,16 +153,16 @@ fn name(record: &Value) -> Option<String> {
     record["name"].as_str().map(str::to_owned)
 }
 
-/// The names of the bridges of the switch at the usual control socket; none where none answers.
+/// The names of the bridges of the switch that a line of `weir ctl` asks; none where none answers.
 #[must_use]
-pub fn running_bridges() -> Vec<String> {
-    bridges(None).unwrap_or_default()
+pub fn running_bridges(words: &[String], ctl: &Command) -> Vec<String> {
+    bridges(value_of(words, ctl, "control")).unwrap_or_default()
 }
 
-/// The names of the ports of the switch at the usual control socket; none where none answers.
+/// The names of the ports of the switch that a line of `weir ctl` asks; none where none answers.
 #[must_use]
-pub fn running_ports() -> Vec<String> {
-    let bridges = listed(None).unwrap_or_default();
+pub fn running_ports(words: &[String], ctl: &Command) -> Vec<String> {
+    let bridges = listed(value_of(words, ctl, "control")).unwrap_or_default();
     let ports = bridges.iter().filter_map(|bridge| bridge["ports"].as_array()).flatten();
     ports.filter_map(name).collect()
 }
