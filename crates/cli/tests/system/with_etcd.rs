@@ -308,6 +308,55 @@ fn etcdctl(etcd: &EtcdProcess, line: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "needs etcd: cargo xtask test as root installs it"]
+fn with_etcd_spoilt_keys_cost_no_switch_its_master() {
+    let mut bench = Bench::start("hub", 3, "OpenFlow13");
+    bench.until_even_shares();
+    let first = entries(&bench);
+    // Until then a switch counts as new to a node, and is set up by its next master.
+    std::thread::sleep(Duration::from_secs(3));
+    let switch = "0000000000000001";
+    let keys = etcdctl(&bench.etcd, "etcdctl get --prefix /weir/test/ --keys-only");
+    let key_of = |part: &str, end: &str| {
+        let is_it = |key: &&String| key.contains(part) && key.ends_with(end);
+        let found = keys.iter().find(is_it);
+        found.unwrap_or_else(|| panic!("no key of {part} and {end}: {keys:?}")).clone()
+    };
+    let (base, owner) = (key_of("/members/", "/base"), key_of("/owner/", switch));
+    let (served, node) = (key_of("/served/", switch), key_of("/node/", "/a"));
+    for (key, value) in [
+        (&base, Some("x")),
+        (&base, Some("5")),
+        (&base, Some("18446744073709551615")),
+        (&base, None),
+        (&owner, Some("no/node")),
+        (&owner, Some("z")),
+        (&owner, Some("a")),
+        (&owner, None),
+        (&served, Some("x")),
+        (&served, None),
+        (&node, None),
+    ] {
+        let line = match value {
+            Some(value) => format!("etcdctl put {key} {value}"),
+            None => format!("etcdctl del {key}"),
+        };
+        etcdctl(&bench.etcd, &line);
+        // Twice the time in which a node must renew its lease.
+        std::thread::sleep(Duration::from_secs(2));
+        bench.until_served();
+    }
+    // A node that starts now knows nothing of what was there.
+    bench.kill_controller("b");
+    bench.until_served();
+    bench.start_controller("b");
+    bench.until_even_shares();
+    bench.until_forwarded();
+    bench.check_no_loss(&first);
+    assert!((1..=3).all(|number| bench.has_entry(number)), "flow entries stand");
+}
+
+#[test]
+#[ignore = "needs etcd: cargo xtask test as root installs it"]
 fn with_etcd_the_commands_of_the_page_show_the_masters() {
     let page = include_str!("../../../../docs/cluster.md");
     let own_line = page.lines().filter(|line| line.starts_with("etcdctl "));

@@ -185,6 +185,22 @@ impl Rig {
     }
 }
 
+/// An entry that is made earlier lets the next frames of its flow overtake those of the batch.
+#[test]
+fn entries_are_made_when_the_frames_of_a_batch_have_left() {
+    let mut rig = Rig::new();
+    let built = FrameBuilder::ethernet(MacAddr::from_u64(1), MacAddr::from_u64(0x0200_0001_0000));
+    let frame = built.fill_to(60).build();
+    for _ in 0..24 {
+        rig.now.0 += 10_000_000;
+        let mut frames = vec![PacketBuf::from_slice(&frame); 2];
+        rig.forwarder.process_batch(&mut frames, PortNo(1), rig.now, &mut Nowhere);
+        assert_eq!(rig.forwarder.figures().kernel_entries, FLOWS, "its frames are still here");
+    }
+    rig.forwarder.make_entries(rig.now);
+    assert_eq!(rig.forwarder.figures().kernel_entries, FLOWS + 1);
+}
+
 #[test]
 fn counts_are_asked_for_in_pieces() {
     let mut rig = Rig::new();
