@@ -110,10 +110,11 @@ def dpctl_splits_words_as_a_shell():
             ("add-flow", "-O OpenFlow13",
              "in_port=3,actions=set_field:02:00:00:00:00:01->eth_dst,output:1"),
             ("add-flow -O OpenFlow13 in_port=4,actions=drop",),
+            ("add-flow", "s1", "in_port=5,actions=drop"),
         ]:
             assert switch.dpctl(*words) == "", (words, switch.dpctl(*words))
         listed = switch.dpctl("dump-flows", "-O OpenFlow13")
-        assert len(re.findall("in_port=[1-4]", listed)) == 4, listed
+        assert len(re.findall("in_port=[1-5]", listed)) == 5, listed
         assert "quotation" in switch.dpctl("add-flow", "'in_port=1"), "an open quote"
         assert net.pingAll() == 0
     finally:

@@ -122,7 +122,7 @@ class WeirSwitch(Switch):
 
     def arguments(self, controllers):
         """What `weir switch` is started with."""
-        words = ["switch", "--dpid", self.dpid, "--dp-desc", self.name,
+        words = ["switch", "--name", self.name, "--dpid", self.dpid, "--dp-desc", self.name,
                  "--control", self.control, "--fail-mode", self.fail_mode,
                  "--listen", "punix:" + os.path.join(self.folder, "openflow")]
         if self.listenPort:
