@@ -38,6 +38,50 @@ fn signals_end_the_switch_well_and_unlink_its_sockets() {
     }
 }
 
+#[test]
+fn completion_asks_the_switch_of_the_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    let control = dir.path().join("ctl");
+    let words = ["--", "weir", "ctl", "--control", control.to_str().unwrap(), "--bridge", ""];
+    let shell = [("_WEIR_COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", "5"), ("_CLAP_IFS", "\n")];
+    let output = weir(&words).envs(shell).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    signal(&child, "TERM");
+    child.wait().unwrap();
+    assert!(text.lines().any(|word| word == "br0"), "{text}");
+}
+
+#[test]
+fn numbers_of_the_command_line_begin_with_no_zero() {
+    for (words, both) in [
+        (&["switch", "--workers", "04"][..], "`04` begins with a zero: write 4"),
+        (&["switch", "--vlan", "1=access:010"], "write 10, or 8 if it is octal"),
+        (&["switch", "--queue", "01:1"], "`01` begins with a zero"),
+        (&["switch", "--queue", "1:01"], "`01` begins with a zero"),
+        (&["switch", "--rate", "1=0100M"], "write 100, or 64 if it is octal"),
+        (&["switch", "--max-memory", "0512M"], "write 512, or 330 if it is octal"),
+        (&["switch", "--port", "null:a?queues=01"], "`01` begins with a zero"),
+        (&["ctl", "--timeout", "05", "show"], "`05` begins with a zero"),
+        (&["controller", "hub", "--shards", "02"], "`02` begins with a zero"),
+        (&["gen", "ping", "--port", "null:a", "--size", "0100", "10.0.0.1"], "write 100, or 64"),
+        (&["lab", "run", "--repeats", "03", "none"], "`03` begins with a zero"),
+    ] {
+        let output = weir(words).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(both), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn words_from_outside_obey_no_terminal() {
+    for words in [&["ctl", "add-flow", "actions=a\u{1b}[31mb"][..], &["switch", "--x\u{1b}[31m"]] {
+        let output = weir(words).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("\\u001b[31m") && !text.contains('\u{1b}'), "{text}");
+    }
+}
+
 /// Reads the log up to a line with this text.
 fn until_logged(log: &mut impl BufRead, text: &str) {
     let mut printed = String::new();
@@ -356,6 +400,7 @@ fn exit_codes_of_refusal_and_of_wrong_usage_differ() {
         (&["switch", "--config", "/none/such.toml"], 1, "/none/such.toml: cannot be read"),
         (&["switch", "--port", "null:a", "--check-config"], 0, "configuration is fine"),
         (&["--log", "a=b=c", "version"], 2, "--log"),
+        (&["switch", "--port", "tap:sixteen-bytes-xx", "--check-config"], 2, "1 to 15 bytes"),
     ] {
         let output = weir(arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
