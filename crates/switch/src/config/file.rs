@@ -364,7 +364,7 @@ mod tests {
             ("listen = [\"udp:1\"]\n", &["1:11: listen: ", "ptcp:"]),
             ("protocols = []\n", &[]),
             ("fail-mode = \"alone\"\n", &["1:13: fail-mode: ", "secure, standalone"]),
-            ("fail-mode = \"open\"\n", &["1:13: fail-mode: ", "use secure"]),
+            ("fail-mode = \"open\"\n", &["1:13: fail-mode: ", "use one of: secure"]),
             ("dpid = \"1\"\ndpid = \"2\"\n", &["2:1: ", "duplicate key"]),
             ("dpid = \n", &["1:"]),
             ("[switch]\ndpid = \"1\"\n", &["1:2: switch: unknown key"]),
