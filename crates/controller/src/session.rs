@@ -19,8 +19,9 @@ use std::time::{Duration, Instant};
 /// A switch must have sent its features and ports within this time.
 pub(crate) const READY_DEADLINE: Duration = Duration::from_secs(15);
 
-/// About the memory that a port takes.
-const PORT_BYTES: usize = 512;
+/// The memory that a port takes where links are observed; else it is 140 bytes. Measured by the
+/// resident memory of controllers with switches of 65,000 ports.
+const PORT_BYTES: usize = 320;
 
 /// An answer in memory is about this many times as large as on the wire.
 const ANSWER_FACTOR: usize = 3;
