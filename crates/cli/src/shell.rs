@@ -1,6 +1,7 @@
 //! Manual pages, made of the same tree of commands as the help, and refusals of the command line.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -91,9 +92,10 @@ pub(crate) fn with_tips(mut error: clap::Error, tip: Option<CtlTip>) -> clap::Er
 
 /// Prints a help text or a mistake in the arguments, and gives the exit code.
 pub(crate) fn print(error: clap::Error) -> ExitCode {
-    let text = error.render().to_string();
-    if error.use_stderr() && matches!(files::printable(&text), Cow::Owned(_)) {
-        crate::print_line(format_args!("{text}"));
+    let is_odd =
+        |word: OsString| matches!(files::printable(&word.to_string_lossy()), Cow::Owned(_));
+    if error.use_stderr() && std::env::args_os().any(is_odd) {
+        crate::print_line(format_args!("{}", error.render()));
         return ExitCode::from(crate::EXIT_USAGE);
     }
     let printed = error.print().and_then(|()| io::stdout().flush()).map_err(files::output_error);

@@ -64,7 +64,10 @@ fn numbers_of_the_command_line_begin_with_no_zero() {
         (&["switch", "--port", "null:a?queues=01"], "`01` begins with a zero"),
         (&["ctl", "--timeout", "05", "show"], "`05` begins with a zero"),
         (&["controller", "hub", "--shards", "02"], "`02` begins with a zero"),
-        (&["gen", "ping", "--port", "null:a", "--size", "0100", "10.0.0.1"], "write 100, or 64"),
+        (
+            &["gen", "ping", "--port", "null:a", "--src=10.0.0.2", "--size", "0100", "10.0.0.1"],
+            "write",
+        ),
         (&["lab", "run", "--repeats", "03", "none"], "`03` begins with a zero"),
     ] {
         let output = weir(words).output().unwrap();
@@ -75,10 +78,14 @@ fn numbers_of_the_command_line_begin_with_no_zero() {
 
 #[test]
 fn words_from_outside_obey_no_terminal() {
-    for words in [&["ctl", "add-flow", "actions=a\u{1b}[31mb"][..], &["switch", "--x\u{1b}[31m"]] {
+    for (words, shown) in [
+        (&["ctl", "add-flow", "actions=a\u{1b}[31mb"][..], "`a\\u001b[31mb`"),
+        (&["switch", "--x\u{1b}[31m\u{7}"], "--x"),
+    ] {
         let output = weir(words).output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("\\u001b[31m") && !text.contains('\u{1b}'), "{text}");
+        let is_plain = !text.contains(|letter: char| letter.is_control() && letter != '\n');
+        assert!(text.contains(shown) && is_plain, "{text:?}");
     }
 }
 
