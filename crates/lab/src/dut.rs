@@ -13,6 +13,7 @@ mod linux_bridge;
 mod linux_router;
 pub(crate) mod ovs;
 mod ovs_dpdk;
+mod peer_redirect;
 pub(crate) mod telemetry;
 pub(crate) mod testpmd;
 mod weir;
@@ -184,6 +185,7 @@ pub const ALL: &[&dyn Dut] = &[
     &lagopus::Lagopus,
     &linux_bridge::LinuxBridge,
     &linux_router::LinuxRouter,
+    &peer_redirect::PeerRedirect,
     &external::External,
     &wire::DirectLink,
 ];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use netdev::sys::netns::Namespace;
+use netdev::sys::peer_redirect::PeerRedirect;
 use openflow::Version;
 use programs::cancel::Cancel;
 use programs::cpu_share::{CpuGroup, GroupError};
@@ -90,6 +91,7 @@ pub struct Service {
     programs: Vec<Process>,
     watched: Vec<Watched>,
     commands: Vec<String>,
+    in_kernel: Option<PeerRedirect>,
 }
 
 impl Service {
@@ -109,6 +111,11 @@ impl Service {
             self.watched.push(Watched { role, name, pid: process.pid(), cores_max });
         }
         self.programs.push(process);
+    }
+
+    /// Keeps programs of the kernel at their hooks as long as the service is there.
+    pub fn keep_in_kernel(&mut self, programs: PeerRedirect) {
+        self.in_kernel = Some(programs);
     }
 
     /// Holds all programs together to the share of a group, where there is one, from now on.

@@ -20,6 +20,7 @@ pub mod netns;
 pub mod niceness;
 pub(crate) mod packet_socket;
 pub mod packet_tap;
+pub mod peer_redirect;
 pub mod qdisc;
 pub mod realtime;
 pub(crate) mod shm;

@@ -51,7 +51,8 @@ exit code 1.";
 
 /// The switches that have ports of the kernel and need nothing else to be started: the names of the
 /// rows. Weir without more words is the one in user space here.
-const DUTS: [&str; 6] = ["weir", "weir-busy", "weir-kernel", "ovs", "ovs-tso", "linux-bridge"];
+const DUTS: [&str; 7] =
+    ["weir", "weir-busy", "weir-kernel", "ovs", "ovs-tso", "linux-bridge", "peer-redirect"];
 
 /// The lab's name of a switch.
 fn name_in_lab(name: &'static str) -> &'static str {
@@ -87,7 +88,7 @@ pub(super) struct PortsArgs {
         value_parser = PossibleValuesParser::new(DUTS),
         value_name = "NAMES",
         value_delimiter = ',',
-        default_value = "weir,weir-busy,weir-kernel,ovs,ovs-tso,linux-bridge"
+        default_value = "weir,weir-busy,weir-kernel,ovs,ovs-tso,linux-bridge,peer-redirect"
     )]
     dut: Vec<String>,
     /// Measure these rows only, by the beginnings of their names

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use netdev::Port;
 use netdev::sys::link::{LinkStats, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
+use netdev::sys::peer_redirect::PeerRedirect;
 use netdev::sys::qdisc::Tbf;
 
 use super::LinkShape;
@@ -224,6 +225,17 @@ impl NetnsTestbed {
             self.switch.rtnl.add_to_bridge(&port, BRIDGE)?;
         }
         Ok(self.switch.rtnl.set_up(BRIDGE, true)?)
+    }
+
+    /// Puts programs at the switch's devices towards host 1 and host 2 that hand every frame to the
+    /// other host.
+    ///
+    /// # Errors
+    /// The kernel has no TCX.
+    pub fn add_peer_redirect(&self) -> Result<PeerRedirect, HostError> {
+        let index = |host| self.switch.rtnl.link(&port_name(host)).map(|link| link.index);
+        let (one, other) = (index(0)?, index(1)?);
+        Ok(self.switch.ns.enter(|| PeerRedirect::between(one, other))??)
     }
 
     /// Makes the switch's namespace an IPv4 router between host 1 and host 2.

@@ -1,0 +1,52 @@
+//! The limit of kernel ports: a program of four instructions at each of two devices, which decides
+//! nothing and hands every frame straight to the other host.
+
+use programs::tools::{Missing, Program};
+
+use super::{Dut, DutPlan, StartedDut};
+use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::settings::Settings;
+use crate::testbed::netns::Offloads;
+
+/// The programs in the switch's namespace.
+pub(super) struct PeerRedirect;
+
+impl Dut for PeerRedirect {
+    fn name(&self) -> &'static str {
+        "peer-redirect"
+    }
+
+    fn about(&self) -> &'static str {
+        "Four instructions at each TCX hook hand every frame straight to the other host: the limit"
+    }
+
+    fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
+        super::no_openflow(settings)?;
+        if settings.ports() > 2 {
+            return Err("it joins two hosts only".to_owned());
+        }
+        Ok(())
+    }
+
+    fn offloads(&self) -> Offloads {
+        Offloads::Kept
+    }
+
+    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
+        Ok(Vec::new())
+    }
+
+    fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        let kernel = plan.bed.kernel().ok_or_else(|| {
+            ServiceError::Unfit(
+                "programs of the kernel have no in-memory ports: run as root".into(),
+            )
+        })?;
+        let programs = kernel.add_peer_redirect();
+        let programs = programs.map_err(|error| ServiceError::Unfit(error.to_string()))?;
+        let mut service = Service::new();
+        service.note_command("bpf_redirect_peer from each PORT to the other".to_owned());
+        service.keep_in_kernel(programs);
+        Ok(StartedDut::without_channel(service))
+    }
+}
