@@ -108,6 +108,7 @@ impl PortDevice for DpdkDevice {
             exists: info.is_some(),
             receives: true,
             has_line_rate: true,
+            peer: None,
             notes: Vec::new(),
         }
     }
