@@ -3,7 +3,6 @@
 //! A question about a switch is a view of a scenario of the lab, where there is one. Everything
 //! that is started ends with the bench.
 
-mod bar;
 mod beside;
 mod cold_start;
 mod common;
@@ -17,6 +16,7 @@ mod idle;
 mod measure;
 mod new_flows;
 mod outcome;
+mod peer;
 mod ports;
 mod replay;
 mod series;

@@ -18,7 +18,6 @@ use programs::tools::{Missing, Program};
 use crate::keys::ChannelKeys;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::AppKind;
-#[cfg(feature = "cli")]
 pub(crate) use weir::start_weir;
 
 /// The settings of a controller.

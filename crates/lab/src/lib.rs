@@ -7,11 +7,9 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
-#[cfg(feature = "cli")]
 pub mod bench;
 pub mod campaign;
 pub mod ceilings;
-#[cfg(feature = "cli")]
 pub mod cli;
 pub mod compare;
 pub mod controller;
@@ -20,24 +18,23 @@ pub mod dut;
 pub mod facts;
 pub mod history;
 pub mod host_program;
-pub(crate) mod hosts;
+pub mod hosts;
 pub mod keys;
 pub mod limit;
 pub mod load;
 pub mod method;
-mod names;
+pub mod names;
 pub mod present;
 pub mod progress;
 pub mod rate;
 pub mod results;
-#[cfg(feature = "cli")]
 pub mod serve;
 pub mod service;
 pub mod settings;
 pub mod setup;
-pub(crate) mod stall;
+pub mod stall;
 pub mod switch_at_ports;
 pub mod switch_client;
 pub mod testbed;
 pub mod trial_error;
-pub(crate) mod workload;
+pub mod workload;

@@ -419,7 +419,7 @@ fn process_load(
 
 /// The number with six digits: no clock of a sampler tells more, and every trial of a report has
 /// dozens of them.
-fn six_digits(value: f64) -> f64 {
+pub(crate) fn six_digits(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 

@@ -18,12 +18,9 @@ mod section;
 mod switch_ratio;
 mod terminal;
 
-#[cfg(feature = "cli")]
 pub(crate) use self::terminal::one_line;
-#[cfg(feature = "cli")]
 pub(crate) use number::{count, number, times};
 
-#[cfg(feature = "cli")]
 use crate::campaign::run::Seen;
 use crate::limit::{Limit, Part};
 use crate::results::Results;
@@ -62,7 +59,6 @@ pub fn render(results: &Results, form: ResultsForm) -> String {
 
 /// The page of a campaign that somebody serves while it runs: how it stands, its results so far,
 /// and a script that follows both at `/events` and `/`.
-#[cfg(feature = "cli")]
 #[must_use]
 pub fn live_page(results: Option<&Results>, seen: &Seen) -> String {
     page::render_live(results, seen)

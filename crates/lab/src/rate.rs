@@ -68,10 +68,9 @@ impl fmt::Display for LinkRate {
     }
 }
 
-/// The OpenFlow version of a cell by its release, as it stands in a report: `1.3`.
+/// The OpenFlow version of a cell by its release: `1.3`.
 pub mod release {
     use openflow::Version;
-    use serde::{Deserialize as _, Deserializer, Serializer, de};
 
     /// A version of the command line.
     ///
@@ -82,22 +81,6 @@ pub mod release {
             let known: Vec<&str> = Version::ALL.iter().map(|known| known.row().release).collect();
             format!("{text:?} is no OpenFlow version of the lab: {}", known.join(" or "))
         })
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// The serializer's.
-    pub fn serialize<S: Serializer>(version: &Version, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(version.row().release)
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The deserializer's, or for a release that Weir does not know.
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
-        parse(&String::deserialize(from)?).map_err(de::Error::custom)
     }
 }
 

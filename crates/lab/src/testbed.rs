@@ -45,9 +45,6 @@ use wired::WiredTestbed;
 /// The port on which the controller listens.
 pub const CONTROLLER_PORT: u16 = 6653;
 
-/// The datapath id of every switch under test, sixteen hex digits.
-pub const DPID: &str = "0000000000000001";
-
 /// A port as a testbed names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortName {

@@ -146,21 +146,9 @@ fn request(identifier: [u8; 2], sequence: u16) -> [u8; REQUEST_LEN] {
     request[0] = 8;
     request[4..6].copy_from_slice(&identifier);
     request[6..8].copy_from_slice(&sequence.to_be_bytes());
-    let sum = checksum(&request);
-    request[2..4].copy_from_slice(&sum);
+    let sum = packet::checksum::ones_complement(&request);
+    request[2..4].copy_from_slice(&sum.to_be_bytes());
     request
-}
-
-/// RFC 1071.
-fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    (!(sum as u16)).to_be_bytes()
 }
 
 /// Sender of the answer to the request, if the packet is such an answer. A raw socket delivers the
@@ -177,12 +165,12 @@ fn reply(packet: &[u8], identifier: [u8; 2], sequence: u16) -> Option<Ipv4Addr> 
 
 #[cfg(test)]
 mod tests {
-    use super::{checksum, reply, request};
+    use super::{reply, request};
 
     #[test]
     fn only_the_answer_of_its_round_is_taken() {
         let sent = request([1, 2], 9);
-        assert_eq!(checksum(&sent), [0, 0]);
+        assert_eq!(packet::checksum::ones_complement(&sent), 0);
         let mut packet = vec![0x45; 20];
         packet[12..16].copy_from_slice(&[10, 0, 0, 7]);
         packet.extend_from_slice(&sent);

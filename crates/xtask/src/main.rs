@@ -5,6 +5,7 @@
 //! must still run when they do not compile.
 #![forbid(unsafe_code)]
 
+mod bars;
 mod docs;
 mod example;
 mod fuzz;
@@ -40,6 +41,9 @@ enum Task {
     Example,
     /// Count the instructions of classifier, caches and codec, and compare with the figures
     Instructions(instructions::InstructionsOptions),
+    /// Hold Weir's speed against its bars: lines of `weir bench ports --json`, or of `weir bench
+    /// controller --rows --json`, from standard input
+    Bars,
     /// Check the house rules that a program can check; draws the crate graph
     Tidy,
     /// Draw the crate graph as it is in the manifests
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
         }),
         Task::Example => example::run(&root),
         Task::Instructions(options) => instructions::run(&root, &options),
+        Task::Bars => bars::run(),
         Task::Tidy => tidy::run(&root),
         Task::Graph { markdown: true } => draw(&root, graph::markdown),
         Task::Graph { markdown: false } => draw(&root, graph::text),

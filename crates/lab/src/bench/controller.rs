@@ -7,7 +7,6 @@
 //! Controllers that it starts itself are measured in turns, on a core of their own. It must never
 //! report a rate of its own as that of the controller.
 
-mod bars;
 mod capture;
 mod cluster;
 mod contenders;
@@ -21,6 +20,7 @@ mod mock;
 mod proactive;
 mod reprovisioning;
 mod ring_topology;
+mod row_sets;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -71,9 +71,9 @@ Examples:
       both are started here and measured in turns on the same core
   weir bench controller --vs weir,mine --command 'mine=./mine --port {port}' --mode latency
       any controller that can be told its port
-  weir bench controller --bars
-      the rows that Weir is held to, with the peers that are installed
-  weir bench controller --bars flow-entries,cluster --repeats 1
+  weir bench controller --rows
+      Weir's own controller in many set-ups, beside the peers that are installed
+  weir bench controller --rows flow-entries,cluster --repeats 1
       a million flow entries in a hundred switches; a cluster's master killed (needs etcd)";
 
 /// Measure a controller with emulated switches.
@@ -82,16 +82,16 @@ Examples:
 pub(super) struct ControllerBenchArgs {
     /// A controller that runs already: HOST:PORT, tcp:HOST:PORT or ssl:HOST:PORT
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_target,
-          required_unless_present_any = ["vs", "bars"])]
+          required_unless_present_any = ["vs", "rows"])]
     target: Option<Endpoint>,
     /// Controllers that are started here and measured in turns: weir, weir-python,
     /// ovs-testcontroller, os-ken, or names of --command. The first is compared with the others
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "target")]
     vs: Vec<String>,
-    /// Measure the rows that Weir is held to, all or those with these names, and say which it meets
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', num_args = 0..,
+    /// Measure Weir's own controller in its usual set-ups, all or those with these names
+    #[arg(long, alias = "bars", value_name = "NAMES", value_delimiter = ',', num_args = 0..,
           conflicts_with_all = ["target", "vs", "mode", "switches"])]
-    bars: Option<Vec<String>>,
+    rows: Option<Vec<String>>,
     /// Flow entries of the row flow-entries, over all its switches
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u32).range(100..=100_000_000))]
@@ -225,12 +225,12 @@ impl ControllerBenchArgs {
         // Controllers that are started here inherit it.
         files::raise_open_files().context("raising the limit of open files")?;
         let repeats = usize::from(self.common.repeats);
-        if let Some(names) = &self.bars {
-            let bars = bars::wanted(names)?;
-            let steps = bars.iter().map(|bar| bar.steps(repeats)).sum();
+        if let Some(names) = &self.rows {
+            let sets = row_sets::wanted(names)?;
+            let steps = sets.iter().map(|set| set.steps(repeats)).sum();
             return self
                 .common
-                .run(steps, |run| bars.iter().try_for_each(|bar| bar.measure(&self, run)));
+                .run(steps, |run| sets.iter().try_for_each(|set| set.measure(&self, run)));
         }
         if self.vs.is_empty() {
             return self.common.run(repeats, |run| self.measure_target(run));

@@ -7,6 +7,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::load::six_digits;
+
 /// One worker's figures. Times are in nanoseconds a packet, rates are parts of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Figures {
@@ -54,7 +56,7 @@ fn figures(before: &Value, after: &Value) -> Figures {
     };
     let per = |part: Option<f64>, whole: Option<f64>| -> Option<f64> {
         let (part, whole) = (part?, whole?);
-        (whole > 0.0).then(|| rounded(part / whole))
+        (whole > 0.0).then(|| six_digits(part / whole))
     };
     let timed = |stage: &str| per(change(&format!("/timed_ns/{stage}")), change("/timed_packets"));
     let hit_rate = |cache: &str| {
@@ -127,11 +129,6 @@ pub(super) fn levels(before: &Value, after: &Value) -> Vec<Level> {
         level("key", "key_hits", Some("key_misses"), None),
         level("classifier", "by_tables", None, None),
     ]
-}
-
-/// Six digits show a miss in a million.
-fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 impl Figures {

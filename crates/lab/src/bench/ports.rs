@@ -2,11 +2,10 @@
 //! switches.
 //!
 //! A view of campaigns: the scenarios `ports-*` of the lab, measured on every switch in turns, each
-//! start between hosts of its own. Here stand the names of the rows, the peers that each figure of
-//! Weir is held against, and the values that Weir is held to. It must never show a switch as what
+//! start between hosts of its own. Here stand the names of the rows, and the peers that each figure
+//! of Weir stands beside. It must never show a switch as what
 //! it is not: one that fell back to something else has no figure.
 
-mod bars;
 mod figure;
 mod rows;
 
@@ -20,8 +19,8 @@ use netdev::sys::affinity::allowed_cpus;
 use netdev::sys::netns::Namespace;
 use programs::tools;
 
-use super::bar::AbsentRow;
 use super::common::{Common, Run};
+use super::peer::AbsentRow;
 use super::scratch;
 use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, execute};
@@ -38,8 +37,6 @@ use rows::Samples;
 const EXAMPLES: &str = "\
 Examples:
   weir bench ports
-  weir bench ports --bars --json
-      every row, and whether Weir has the values that it is held to
   weir bench ports --dut weir,weir-kernel,linux-bridge --rows tcp_1,ping
   weir bench ports --dut weir,ovs-tso --rows udp64 --seconds 5 --repeats 7 --json
 
@@ -94,10 +91,6 @@ pub(super) struct PortsArgs {
     /// Measure these rows only, by the beginnings of their names
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     rows: Vec<String>,
-    /// Say of each figure whether Weir has the value that it is held to; one that is missed makes
-    /// the exit code 1
-    #[arg(long)]
-    bars: bool,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=3_600))]
     seconds: u16,
@@ -196,11 +189,7 @@ impl PortsArgs {
                     Err(why) => absent(run, row, Some(dut.name), why)?,
                 }
             }
-            let bars = if self.bars { bars::ALL } else { &[] };
-            for line in rows::lines(&samples, bars) {
-                run.row(&line)?;
-            }
-            for line in rows::bars_not_held(row.figures, &samples, bars) {
+            for line in rows::lines(&samples) {
                 run.row(&line)?;
             }
             if !self.quiet {
@@ -320,7 +309,6 @@ mod tests {
         PortsArgs {
             dut: DUTS.map(str::to_owned).to_vec(),
             rows: Vec::new(),
-            bars: false,
             seconds: 7,
             repeats: 3,
             json: true,

@@ -49,7 +49,7 @@ pub(super) fn tests(context: &Context) -> Result<Tally> {
         Extent::Smoke => {
             // With the features that the program asks for: both runs share what they compile.
             words.extend(["--exclude", "weir-cli", "--features"]);
-            words.push("weir-controller/cli,weir-lab/cli,weir-rest/cli");
+            words.push("weir-controller/cli,weir-rest/cli");
             environment = vec![("WEIR_DIFFERENTIAL_PACKETS", "1000000".to_owned())];
         }
         Extent::Usual => {}

@@ -1,5 +1,5 @@
-//! The bar `cluster`: a cluster of three controllers on an etcd, whose busiest node is killed under
-//! load.
+//! The rows `cluster`: three controllers as a cluster on an etcd, whose busiest node is killed
+//! under load.
 //!
 //! Everything is a process of its own: etcd, three `weir controller hub`, and one `weir switch`
 //! whose bridges all connect with all three. Each bridge has numbered frames that a flow entry
@@ -10,8 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -35,6 +33,7 @@ use super::super::scratch;
 use super::capture;
 use super::contenders::pin;
 use super::cpu::{BenchLimit, CpuUse};
+use super::http::HttpClient;
 use super::trial::{Measured, TrialFigure};
 use emulator::Oddities;
 
@@ -91,7 +90,7 @@ fn once(switches: u32, etcd: &Path, run: &Run) -> Result<Measured> {
     let (mut entries_lost, mut lost, mut packets) = (0, 0, 0);
     for (number, first) in (1..=switches).zip(first) {
         entries_lost += u32::from(!bed.has_entry(number)?);
-        let seen = capture::numbers(&bed.captured(number)?, capture::BY_FLOW);
+        let seen = capture::numbers(bed.captured(number)?, capture::BY_FLOW);
         let last = seen.iter().copied().max().unwrap_or(0);
         let whole = (last + 1).saturating_sub(first);
         ensure!(whole > 0, "switch {number} has forwarded nothing by its flow entry");
@@ -144,7 +143,8 @@ impl ClusterBed {
         }
         for (name, ethertype) in [("flow", capture::BY_FLOW), ("hub", capture::BY_HUB)] {
             let file = path.join(format!("{name}.pcap"));
-            std::fs::write(file, capture::of_one_frame(ethertype)).context("writing a capture")?;
+            std::fs::write(file, capture::of_one_frame(ethertype, [1, 2]))
+                .context("writing a capture")?;
         }
         let file = path.join("switches.toml");
         std::fs::write(&file, bridges(count, &ports, path)).context("writing bridges")?;
@@ -249,7 +249,7 @@ impl ClusterBed {
     fn until_forwarded(&mut self, cancel: &Cancel) -> Result<()> {
         for number in 1..=self.count {
             let count = |bed: &Self| -> Result<usize> {
-                Ok(capture::numbers(&bed.captured(number)?, capture::BY_HUB).len())
+                Ok(capture::numbers(bed.captured(number)?, capture::BY_HUB).len())
             };
             let (before, deadline) = (count(self)?, Instant::now() + LIMIT);
             while count(self)? < before + 5 {
@@ -353,13 +353,9 @@ fn start_etcd(program: &Path, folder: &Path, cancel: &Cancel) -> Result<(Process
     Ok((process, client_port))
 }
 
-fn is_healthy(port: u16) -> std::io::Result<bool> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.take(4_096).read_to_string(&mut answer)?;
-    Ok(answer.contains("\"true\""))
+fn is_healthy(port: u16) -> Result<bool> {
+    let (_, answer) = HttpClient::new(&format!("127.0.0.1:{port}"))?.ask("GET", "/health", "")?;
+    Ok(String::from_utf8_lossy(&answer).contains("\"true\""))
 }
 
 #[cfg(test)]

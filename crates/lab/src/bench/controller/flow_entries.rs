@@ -1,4 +1,4 @@
-//! The bar `flow-entries`: a controller loads flow entries into many switches, with barriers.
+//! The rows `flow-entries`: a controller loads flow entries into many switches, with barriers.
 //!
 //! Entries that a controller sends by itself are no answer to anything, and what bounds them should
 //! be the switches. So these are real ones, bridges of one `weir switch` on the other cores. The

@@ -90,10 +90,8 @@ impl Bed {
         let folder = scratch()?;
         let path = folder.path();
         for (index, (name, ethertype)) in HOSTS.iter().enumerate() {
-            let mut frame = capture::of_one_frame(*ethertype);
-            if index == 1 {
-                capture::turn_around(&mut frame);
-            }
+            let way = if index == 1 { [2, 1] } else { [1, 2] };
+            let frame = capture::of_one_frame(*ethertype, way);
             std::fs::write(path.join(format!("{name}.pcap")), frame).context("a capture")?;
         }
         let file = path.join("switches.toml");
@@ -136,7 +134,7 @@ impl Bed {
         let (name, _) = HOSTS[1 - from];
         let file = self.folder.path().join(format!("{name}-arrived.pcap"));
         let bytes = std::fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-        Ok(capture::numbers(&bytes, ethertype))
+        Ok(capture::numbers(bytes, ethertype))
     }
 
     /// The last numbers that have arrived, from each host.

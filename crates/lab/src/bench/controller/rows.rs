@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::bar::{Beside, Threshold, ThresholdOf};
 use super::super::common;
 use super::super::measure::{Pairs, median};
 use super::super::outcome::rounded;
+use super::super::peer::Beside;
 use super::cpu::BenchLimit;
 use super::trial::{Measured, TrialFigure};
 
@@ -45,9 +45,6 @@ pub(super) struct FigureRow {
     /// The same of another controller.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(super) beside: Option<Beside>,
-    /// Its bar.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(super) bar: Option<Threshold>,
 }
 
 impl FigureRow {
@@ -95,15 +92,7 @@ impl FigureRow {
             emulator_core: rounded(median(&emulator)),
             faults,
             beside: None,
-            bar: None,
         }
-    }
-
-    /// Holds the figure against what is asked of it. Where the emulator was the limit the figure
-    /// says nothing of the controller.
-    pub(super) fn hold_against(&mut self, bar: f64, bar_of: ThresholdOf) {
-        let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
-        self.bar = Some(Threshold::held(bar, bar_of, (self.value, self.max), ratio));
     }
 }
 
@@ -130,25 +119,18 @@ impl common::Row for FigureRow {
         for (fault, count) in &self.faults {
             text += &format!(", {count} {fault}");
         }
-        if let Some(bar) = self.bar {
-            text += &bar.text();
-        }
         text + "\n"
     }
 
-    /// A controller that reaches a bar although the emulator was the limit reaches it without.
+    /// A figure that the emulator limited says nothing of the controller.
     fn is_good(&self) -> bool {
-        let is_whole = match self.bar {
-            Some(bar) => bar.met,
-            None => self.limit != Some(BenchLimit::Emulator),
-        };
-        is_whole && self.faults.is_empty()
+        self.limit != Some(BenchLimit::Emulator) && self.faults.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FigureRow, ThresholdOf};
+    use super::FigureRow;
     use crate::bench::common::Row as _;
     use crate::bench::controller::cpu::{BenchLimit, CpuUse};
     use crate::bench::controller::trial::{Measured, TrialFigure};
@@ -173,20 +155,17 @@ mod tests {
         let fine = BenchLimit::Controller;
         let ours = [measured(20.0, fine, 0), measured(22.0, fine, 0), measured(21.0, fine, 0)];
         let theirs = [measured(10.0, fine, 0), measured(11.0, fine, 0), measured(10.5, fine, 0)];
-        let mut rows = FigureRow::beside("throughput-16", &ours, "other", &theirs);
+        let rows = FigureRow::beside("throughput-16", &ours, "other", &theirs);
         assert_eq!(rows[1].row, "throughput-16-answered");
         assert_eq!((rows[0].value, rows[0].min, rows[0].max), (21.0, 20.0, 22.0));
-        rows[0].hold_against(2.0, ThresholdOf::RatioAtLeast);
         assert!(rows[0].is_good(), "{:?}", rows[0]);
         let line = serde_json::to_value(&rows[0]).unwrap();
         for (key, value) in [("peer", "other"), ("unit", "responses/s"), ("limit", "controller")] {
             assert_eq!(line[key], value, "{line}");
         }
-        assert_eq!((line["ratio"].as_f64(), line["met"].as_bool()), (Some(2.0), Some(true)));
+        assert_eq!(line["ratio"].as_f64(), Some(2.0));
         assert!(line["low"].as_f64() <= Some(2.0) && line["high"].as_f64() >= Some(2.0), "{line}");
         assert!(rows[0].text().contains("ratio 2"), "{}", rows[0].text());
-        rows[0].hold_against(20.0, ThresholdOf::ValueAtMost);
-        assert!(!rows[0].is_good());
     }
 
     #[test]
@@ -199,6 +178,6 @@ mod tests {
         assert!(text.contains("EMULATOR WAS THE LIMIT") && text.contains("3 malformed"), "{text}");
         let line = serde_json::to_value(&rows[0]).unwrap();
         assert_eq!((&line["limit"], &line["faults"]["malformed"]), (&"emulator".into(), &3.into()));
-        assert!(line.get("peer").is_none() && line.get("bar").is_none(), "{line}");
+        assert!(line.get("peer").is_none(), "{line}");
     }
 }

@@ -97,10 +97,11 @@ fn sizes(largest: u32) -> Vec<u32> {
 /// The controller is not said to have one.
 pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
     let address = plan.rest.as_deref();
-    address.map(HttpClient::new).context(
+    let address = address.context(
         "this asks the controller's REST (Ryu's endpoints): --rest HOST:PORT beside --target, or \
          --vs weir, or {rest} in a --command",
-    )
+    )?;
+    HttpClient::new(address)
 }
 
 /// Waits until the controller shows these links and no others; when it did.

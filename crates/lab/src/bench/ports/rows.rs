@@ -7,12 +7,27 @@
 
 use serde::Serialize;
 
-use super::bars::{self, PortsBar};
-use super::figure::{Figure, REPEATS_MIN};
-use crate::bench::bar::{AbsentRow, Beside, Threshold};
+use super::figure::REPEATS_MIN;
 use crate::bench::common;
 use crate::bench::measure::{Pairs, median};
 use crate::bench::outcome::rounded;
+use crate::bench::peer::Beside;
+
+/// A figure that stands beside another one of the same switch, under less.
+#[derive(Clone, Copy, Debug)]
+struct SameSwitchPeer {
+    row: &'static str,
+    /// The other figure.
+    figure: &'static str,
+    /// Its name as a peer.
+    peer: &'static str,
+}
+
+/// All of these.
+const SAME_SWITCH_PEERS: &[SameSwitchPeer] = &[
+    SameSwitchPeer { row: "udp64_10k_flows", figure: "udp64_one_flow", peer: "one flow" },
+    SameSwitchPeer { row: "udp64_61k_entries", figure: "udp64_one_flow", peer: "one flow" },
+];
 
 /// Values of one switch for one figure, round by round.
 #[derive(Clone, Debug)]
@@ -20,7 +35,7 @@ pub(super) struct Samples {
     /// The figure's name.
     pub(super) row: &'static str,
     pub(super) unit: &'static str,
-    /// Whether it is held against that of others.
+    /// Whether it stands beside that of others.
     pub(super) is_compared: bool,
     pub(super) dut: &'static str,
     /// By repeat; none where the machine stalled at every attempt.
@@ -63,9 +78,6 @@ pub(super) struct PortsRow {
     /// The same of another switch, or of the same one under less.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     beside: Option<Beside>,
-    /// Its bar.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    bar: Option<Threshold>,
 }
 
 impl PortsRow {
@@ -82,7 +94,6 @@ impl PortsRow {
             repeats: values.len(),
             stalled: (stalled > 0).then_some(stalled),
             beside: None,
-            bar: None,
         }
     }
 
@@ -91,75 +102,23 @@ impl PortsRow {
         let beside = Beside { peer_value, ..Beside::of(peer, &samples.pairs(theirs)) };
         Self { beside: Some(beside), ..Self::new(samples) }
     }
-
-    fn held_against(mut self, bar: &PortsBar) -> Self {
-        let ratio = self.beside.as_ref().and_then(|beside| beside.ratio);
-        self.bar = Some(Threshold::held(bar.limit, bar.of, (self.value, self.max), ratio));
-        self
-    }
 }
 
-/// Whether a switch is Weir, which is held against all that are not.
+/// Whether a switch is Weir, which stands beside all that are not.
 pub(super) fn is_weir(dut: &str) -> bool {
     dut.starts_with("weir")
 }
 
-/// The lines of all figures, one for each peer, and one for each thing that is asked of a figure
-/// where `bars` has some.
-pub(super) fn lines(all: &[Samples], bars: &[PortsBar]) -> Vec<PortsRow> {
-    all.iter().flat_map(|samples| lines_of(samples, all, bars)).collect()
+/// The lines of all figures, one for each peer.
+pub(super) fn lines(all: &[Samples]) -> Vec<PortsRow> {
+    all.iter().flat_map(|samples| lines_of(samples, all)).collect()
 }
 
-fn lines_of(samples: &Samples, all: &[Samples], bars: &[PortsBar]) -> Vec<PortsRow> {
-    let bars_beside = |peer: Option<&str>| -> Vec<&PortsBar> {
-        let is_meant =
-            |bar: &&PortsBar| bar.row == samples.row && bar.dut == samples.dut && bar.peer == peer;
-        bars.iter().filter(is_meant).collect()
-    };
-    let mut lines: Vec<PortsRow> =
-        bars_beside(None).iter().map(|bar| PortsRow::new(samples).held_against(bar)).collect();
-    for (peer, theirs) in peers(samples, all) {
-        let line = PortsRow::beside(samples, peer, theirs);
-        let bars = bars_beside(Some(peer));
-        if bars.is_empty() {
-            lines.push(line);
-        } else {
-            lines.extend(bars.iter().map(|bar| line.clone().held_against(bar)));
-        }
-    }
-    if lines.is_empty() {
-        lines.push(PortsRow::new(samples));
-    }
-    lines
-}
-
-/// A row for each bar of these figures that is held against nothing: its switch or its peer is not
-/// among those that were measured.
-pub(super) fn bars_not_held(
-    figures: &[Figure],
-    all: &[Samples],
-    bars: &[PortsBar],
-) -> Vec<AbsentRow> {
-    let is_of_row = |bar: &&PortsBar| figures.iter().any(|figure| figure.name == bar.row);
-    let missing = |bar: &PortsBar| {
-        let samples = all.iter().find(|one| one.row == bar.row && one.dut == bar.dut);
-        let has_peer = |samples: &Samples, peer: &str| {
-            peers(samples, all).iter().any(|(measured, _)| *measured == peer)
-        };
-        match (samples, bar.peer) {
-            (None, _) => Some(bar.dut),
-            (Some(samples), Some(peer)) if !has_peer(samples, peer) => Some(peer),
-            (Some(_), _) => None,
-        }
-    };
-    let absent = |bar: &PortsBar| {
-        let missing = missing(bar)?;
-        let beside = bar.peer.map(|peer| format!(" beside {peer}")).unwrap_or_default();
-        let limit = format!("{} {}{beside}", bar.of.text(), bar.limit);
-        let absent = format!("its bar, {limit}, is not held: {missing} was not measured");
-        Some(AbsentRow { row: bar.row, dut: Some(bar.dut), absent })
-    };
-    bars.iter().filter(is_of_row).filter_map(absent).collect()
+fn lines_of(samples: &Samples, all: &[Samples]) -> Vec<PortsRow> {
+    let peers = peers(samples, all).into_iter();
+    let lines: Vec<_> =
+        peers.map(|(peer, theirs)| PortsRow::beside(samples, peer, theirs)).collect();
+    if lines.is_empty() { vec![PortsRow::new(samples)] } else { lines }
 }
 
 /// Peers of Weir's figure: the same of others, and the same switch under less.
@@ -168,7 +127,7 @@ fn peers<'a>(samples: &Samples, all: &'a [Samples]) -> Vec<(&'static str, &'a Sa
         return Vec::new();
     }
     let others = all.iter().filter(|other| other.row == samples.row && !is_weir(other.dut));
-    let own = bars::SAME_SWITCH_PEERS.iter().filter(|own| own.row == samples.row);
+    let own = SAME_SWITCH_PEERS.iter().filter(|own| own.row == samples.row);
     let own = own.filter_map(|own| {
         let is_it = |other: &&Samples| other.row == own.figure && other.dut == samples.dut;
         Some((own.peer, all.iter().find(is_it)?))
@@ -187,22 +146,18 @@ impl common::Row for PortsRow {
             text += &format!("; {stalled} more left out: the machine stalled");
         }
         text += &self.beside.as_ref().map(Beside::text).unwrap_or_default();
-        text += &self.bar.as_ref().map(Threshold::text).unwrap_or_default();
         text + "\n"
     }
 
     fn is_good(&self) -> bool {
-        self.bar.is_none_or(|bar| bar.met)
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Samples, bars_not_held, lines};
-    use crate::bench::bar::ThresholdOf;
+    use super::{Samples, lines};
     use crate::bench::common::Row as _;
-    use crate::bench::ports::bars::PortsBar;
-    use crate::bench::ports::figure::ROWS;
 
     fn samples(row: &'static str, dut: &'static str, values: &[f64]) -> Samples {
         let values = values.iter().copied().map(Some).collect();
@@ -214,7 +169,7 @@ mod tests {
         let mut ours = samples("tcp_1", "weir", &[10.0, 90.0, 10.0, 10.0, 10.0]);
         let mut theirs = samples("tcp_1", "linux-bridge", &[5.0, 5.0, 5.0, 5.0, 80.0]);
         (ours.values[1], theirs.values[4]) = (None, None);
-        let found = lines(&[ours.clone(), theirs.clone()], &[]);
+        let found = lines(&[ours.clone(), theirs.clone()]);
         let json = serde_json::to_value(&found[0]).unwrap();
         for (key, value) in [("value", 10.0), ("max", 10.0), ("peer_value", 5.0), ("ratio", 2.0)] {
             assert_eq!(json[key], value, "{json}");
@@ -224,9 +179,9 @@ mod tests {
         assert!(text.contains("4 times); 1 more left out: the machine stalled;"), "{text}");
         // Two of the five are left to be compared.
         theirs.values[0] = None;
-        let few = serde_json::to_value(&lines(&[ours, theirs], &[])[0]).unwrap();
+        let few = serde_json::to_value(&lines(&[ours, theirs])[0]).unwrap();
         assert!(few["ratio"].is_null() && few["peer_value"] == 5.0, "{few}");
-        let whole = lines(&[samples("tcp_1", "weir", &[1.0, 2.0])], &[]);
+        let whole = lines(&[samples("tcp_1", "weir", &[1.0, 2.0])]);
         assert!(serde_json::to_value(&whole[0]).unwrap().get("stalled").is_none());
     }
 
@@ -239,7 +194,7 @@ mod tests {
             samples("tcp_1", "ovs-tso", &[4.0, 5.0, 4.5]),
             samples("tcp_4", "ovs-tso", &[1.0, 1.0, 1.0]),
         ];
-        let lines = lines(&all, &[]);
+        let lines = lines(&all);
         let peers: Vec<_> = lines
             .iter()
             .map(|line| (line.dut, line.beside.as_ref().map(|beside| beside.peer.as_str())))
@@ -262,71 +217,19 @@ mod tests {
             assert_eq!(json[key], value, "{json}");
         }
         assert!(json["low"].as_f64() <= Some(2.0) && json["high"].as_f64() >= Some(2.0), "{json}");
-        assert!(json.get("met").is_none() && lines.iter().all(|line| line.is_good()));
+
         let text = lines[1].text();
         assert!(text.contains("9 Gb/s") && text.contains("ovs-tso 4.5, ratio 2 ("), "{text}");
     }
 
     #[test]
-    fn a_bar_is_held_against_the_peer_that_it_names() {
-        let all = [
-            samples("tcp_1", "weir", &[9.0, 9.0]),
-            samples("tcp_1", "linux-bridge", &[18.0, 18.0]),
-            samples("tcp_1", "ovs-tso", &[9.0, 9.0]),
-        ];
-        let bar = |peer, of, limit| PortsBar { row: "tcp_1", dut: "weir", peer, of, limit };
-        let bars = [
-            bar(Some("ovs-tso"), ThresholdOf::RatioAtLeast, 1.0),
-            bar(Some("linux-bridge"), ThresholdOf::RatioAtLeast, 0.9),
-            bar(None, ThresholdOf::ValueAtMost, 9.5),
-        ];
-        let lines = lines(&all, &bars);
-        let weir: Vec<_> = lines.iter().filter(|line| line.dut == "weir").collect();
-        let met: Vec<_> = weir.iter().map(|line| line.bar.map(|bar| bar.met)).collect();
-        assert_eq!(met, [Some(true), Some(false), Some(true)], "{lines:?}");
-        assert!(weir[0].beside.is_none() && !weir[1].is_good());
-        assert!(weir[1].text().contains("bar: ratio at least 0.9, NOT MET"), "{}", weir[1].text());
-    }
-
-    #[test]
-    fn a_bar_whose_switch_or_peer_was_not_measured_is_named() {
-        let all = [samples("tcp_1", "weir", &[9.0, 9.0]), samples("tcp_1", "ovs-tso", &[9.0, 9.0])];
-        let of = ThresholdOf::RatioAtLeast;
-        let bar = |row, dut, peer| PortsBar { row, dut, peer, of, limit: 0.9 };
-        let bars = [
-            bar("tcp_1", "weir", Some("ovs-tso")),
-            bar("tcp_1", "weir", Some("linux-bridge")),
-            bar("tcp_1", "weir-kernel", Some("ovs-tso")),
-            bar("tcp_1", "weir", None),
-            bar("tcp_4", "weir", Some("linux-bridge")),
-        ];
-        let reasons: Vec<_> = bars_not_held(ROWS[0].figures, &all, &bars)
-            .into_iter()
-            .map(|row| (row.dut, row.absent))
-            .collect();
-        let text = |beside: &str, missing: &str| {
-            format!(
-                "its bar, ratio at least 0.9 beside {beside}, is not held: {missing} was not \
-                 measured"
-            )
-        };
-        assert_eq!(
-            reasons,
-            [
-                (Some("weir"), text("linux-bridge", "linux-bridge")),
-                (Some("weir-kernel"), text("ovs-tso", "weir-kernel")),
-            ]
-        );
-    }
-
-    #[test]
-    fn many_flows_are_held_against_one_flow_of_the_same_switch() {
+    fn many_flows_stand_beside_one_flow_of_the_same_switch() {
         let all = [
             samples("udp64_one_flow", "weir-kernel", &[100.0, 100.0]),
             samples("udp64_10k_flows", "weir-kernel", &[90.0, 90.0]),
             samples("udp64_one_flow", "weir", &[50.0, 50.0]),
         ];
-        let lines = lines(&all, &[]);
+        let lines = lines(&all);
         let beside = lines[1].beside.as_ref().unwrap();
         assert_eq!((beside.peer.as_str(), beside.ratio), ("one flow", Some(0.9)));
         assert!(lines[0].beside.is_none() && lines[2].beside.is_none());

@@ -1,13 +1,14 @@
-//! Bars of Weir's own controller, as rows of `weir bench controller --bars`.
+//! The rows of `weir bench controller --rows`: Weir's own controller in set-ups that are worth
+//! knowing.
 //!
-//! A bar is a row here: what is measured, beside whom, and what is asked of which figure. Figures
-//! that depend on the machine are asked for as they were on the machine where they were set; a
-//! ratio to a peer holds on any. A bar whose peer is not installed is not met.
+//! A set is a row here: what is measured, and beside whom. A peer that is not installed has a row
+//! that says so. It must never hold a figure against a wished one: that is the project's own
+//! matter.
 
 use anyhow::{Result, bail};
 
-use super::super::bar::{AbsentRow, ThresholdOf};
 use super::super::common::Run;
+use super::super::peer::AbsentRow;
 use super::ControllerBenchArgs;
 use super::cluster;
 use super::contenders::Contender;
@@ -18,25 +19,21 @@ use super::turns::in_turns;
 use crate::names;
 use crate::settings::AppKind;
 
-/// Bar of the figure with this suffix.
-type Ask = (&'static str, ThresholdOf, f64);
-
-/// A scenario.
+/// Rows that are measured together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BarScenario {
+pub(super) struct RowSet {
     name: &'static str,
-    kind: BarKind,
+    kind: SetKind,
     mode: Mode,
     switches: u32,
     app: AppKind,
     subject: Subject,
     peer: Option<Subject>,
-    asks: &'static [Ask],
 }
 
-/// Kind of a scenario's measurement.
+/// Kind of a set's measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BarKind {
+enum SetKind {
     /// With emulated switches.
     Fleet,
     /// Entries are loaded into real switches.
@@ -62,157 +59,99 @@ enum Subject {
 
 const OVS: Subject = Subject::Peer("ovs-testcontroller");
 
-const LEARNING: &[Ask] =
-    &[("", ThresholdOf::ValueAtLeast, 3_500_000.0), ("", ThresholdOf::RatioAtLeast, 20.0)];
-
-/// Every scenario.
-const ALL: &[BarScenario] = &[
+/// Every set.
+const ALL: &[RowSet] = &[
     learning("learning-switch-1", 1),
     learning("learning-switch-16", 16),
     learning("learning-switch-64", 64),
-    BarScenario {
+    RowSet {
         name: "four-shards",
         subject: Subject::WeirShards("4"),
         peer: Some(Subject::WeirShards("1")),
-        asks: &[("", ThresholdOf::RatioAtLeast, 1.6)],
         ..learning("four-shards", 64)
     },
-    BarScenario {
+    RowSet {
         subject: Subject::Peer("weir-python"),
         peer: Some(Subject::Peer("os-ken")),
-        asks: &[("", ThresholdOf::RatioAtLeast, 20.0)],
         ..learning("python-os-ken", 16)
     },
-    BarScenario {
-        subject: Subject::Peer("weir-python"),
-        asks: &[("", ThresholdOf::RatioAtLeast, 1.0)],
-        ..learning("python-ovs", 16)
-    },
-    BarScenario {
-        name: "latency",
-        mode: Mode::Latency,
-        asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
-        ..learning("latency", 1)
-    },
-    BarScenario {
+    RowSet { subject: Subject::Peer("weir-python"), ..learning("python-ovs", 16) },
+    RowSet { name: "latency", mode: Mode::Latency, ..learning("latency", 1) },
+    RowSet {
         mode: Mode::Latency,
         subject: Subject::WeirBusyPoll,
-        asks: &[("p50", ThresholdOf::RatioAtMost, 0.5), ("p99", ThresholdOf::RatioAtMost, 0.5)],
         ..learning("latency-busy-poll", 1)
     },
-    BarScenario {
+    RowSet {
         name: "ceiling-tls",
         app: AppKind::Hub,
         subject: Subject::WeirTls,
         peer: Some(Subject::Weir),
-        asks: &[("", ThresholdOf::RatioAtLeast, 0.7)],
         ..learning("ceiling-tls", 16)
     },
-    storm(
-        "storm",
-        Subject::Weir,
-        &[
-            ("", ThresholdOf::ValueAtMost, 10.0),
-            ("idle-cpu", ThresholdOf::ValueAtMost, 10.0),
-            ("memory", ThresholdOf::ValueAtMost, 64.0),
-        ],
-    ),
-    storm(
-        "storm-tls",
-        Subject::WeirTls,
-        &[
-            ("", ThresholdOf::ValueAtMost, 60.0),
-            ("idle-cpu", ThresholdOf::ValueAtMost, 10.0),
-            ("memory", ThresholdOf::ValueAtMost, 64.0),
-        ],
-    ),
-    BarScenario {
-        kind: BarKind::FlowEntries,
-        peer: None,
-        asks: &[("controller-cpu", ThresholdOf::ValueAtMost, 50.0)],
-        ..learning("flow-entries", 100)
-    },
-    BarScenario {
-        kind: BarKind::Cluster,
-        peer: None,
-        asks: &[
-            ("", ThresholdOf::LargestAtMost, 2.0),
-            ("entries-lost", ThresholdOf::LargestAtMost, 0.0),
-            ("packets-lost", ThresholdOf::LargestAtMost, 0.0),
-        ],
-        ..learning("cluster", 12)
-    },
+    storm("storm", Subject::Weir),
+    storm("storm-tls", Subject::WeirTls),
+    RowSet { kind: SetKind::FlowEntries, peer: None, ..learning("flow-entries", 100) },
+    RowSet { kind: SetKind::Cluster, peer: None, ..learning("cluster", 12) },
 ];
 
-const fn learning(name: &'static str, switches: u32) -> BarScenario {
-    BarScenario {
+const fn learning(name: &'static str, switches: u32) -> RowSet {
+    RowSet {
         name,
-        kind: BarKind::Fleet,
+        kind: SetKind::Fleet,
         mode: Mode::Throughput,
         switches,
         app: AppKind::LearningSwitch,
         subject: Subject::Weir,
         peer: Some(OVS),
-        asks: LEARNING,
     }
 }
 
-const fn storm(name: &'static str, subject: Subject, asks: &'static [Ask]) -> BarScenario {
-    BarScenario {
-        mode: Mode::Storm,
-        app: AppKind::Hub,
-        subject,
-        peer: None,
-        asks,
-        ..learning(name, 10_000)
-    }
+const fn storm(name: &'static str, subject: Subject) -> RowSet {
+    RowSet { mode: Mode::Storm, app: AppKind::Hub, subject, peer: None, ..learning(name, 10_000) }
 }
 
-/// The scenarios with these names; all when none is named.
+/// The sets with these names; all when none is named.
 ///
 /// # Errors
 /// There is none of that name; which there are.
-pub(super) fn wanted(names: &[String]) -> Result<Vec<BarScenario>> {
-    let unknown = names.iter().find(|name| ALL.iter().all(|bar| bar.name != name.as_str()));
+pub(super) fn wanted(names: &[String]) -> Result<Vec<RowSet>> {
+    let unknown = names.iter().find(|name| ALL.iter().all(|set| set.name != name.as_str()));
     if let Some(name) = unknown {
-        bail!(names::unknown("bar", name, ALL.iter().map(|bar| bar.name)));
+        bail!(names::unknown("set of rows", name, ALL.iter().map(|set| set.name)));
     }
-    let is_wanted =
-        |bar: &&BarScenario| names.is_empty() || names.iter().any(|name| name == bar.name);
+    let is_wanted = |set: &&RowSet| names.is_empty() || names.iter().any(|name| name == set.name);
     Ok(ALL.iter().filter(is_wanted).copied().collect())
 }
 
-impl BarScenario {
+impl RowSet {
     /// Number of its measurements, where everything is installed.
     pub(super) fn steps(&self, repeats: usize) -> usize {
         repeats * if self.peer.is_some() { 2 } else { 1 }
     }
 
-    /// Measures the figures of the scenario, and holds them against what is asked.
+    /// Measures the figures of the set.
     ///
     /// # Errors
     /// Weir does not start or serve, or the run was interrupted.
     pub(super) fn measure(&self, args: &ControllerBenchArgs, run: &mut Run) -> Result<()> {
         let rows = match self.kind {
-            BarKind::Fleet => match self.with_fleet(args, run)? {
+            SetKind::Fleet => match self.with_fleet(args, run)? {
                 Ok(rows) => rows,
                 Err(missing) => return self.absent(run, &missing),
             },
-            BarKind::FlowEntries => {
+            SetKind::FlowEntries => {
                 let measured = flow_entries::measure(self.switches, args.entries, run)?;
                 FigureRow::alone(self.name, &measured)
             }
-            BarKind::Cluster => match cluster::check() {
+            SetKind::Cluster => match cluster::check() {
                 Ok(etcd) => {
                     FigureRow::alone(self.name, &cluster::measure(self.switches, &etcd, run)?)
                 }
                 Err(missing) => return self.absent(run, &missing.to_string()),
             },
         };
-        for row in self.held_against(rows) {
-            run.row(&row)?;
-        }
-        Ok(())
+        rows.iter().try_for_each(|row| run.row(row))
     }
 
     /// A row that says why there is no figure, or no ratio, for who reads rows only.
@@ -220,7 +159,7 @@ impl BarScenario {
         run.row(&AbsentRow { row: self.name, dut: None, absent: why.to_owned() })
     }
 
-    /// The rows of a scenario with emulated switches, or what its subject needs that is not
+    /// The rows of a set with emulated switches, or what its subject needs that is not
     /// installed.
     fn with_fleet(
         &self,
@@ -248,33 +187,6 @@ impl BarScenario {
         }
         in_turns(&contenders, &setup, run).map(Ok)
     }
-
-    /// The rows, with one for each thing that is asked of the same figure.
-    fn held_against(&self, rows: Vec<FigureRow>) -> Vec<FigureRow> {
-        let mut all = Vec::new();
-        for row in rows {
-            let is_asked = |(suffix, ..): &&Ask| {
-                let join = if suffix.is_empty() { "" } else { "-" };
-                row.row == format!("{}{join}{suffix}", self.name)
-            };
-            let asked: Vec<FigureRow> = self
-                .asks
-                .iter()
-                .filter(is_asked)
-                .map(|(_, of, bar)| {
-                    let mut row = row.clone();
-                    row.hold_against(*bar, *of);
-                    row
-                })
-                .collect();
-            if asked.is_empty() {
-                all.push(row);
-            } else {
-                all.extend(asked);
-            }
-        }
-        all
-    }
 }
 
 impl Subject {
@@ -298,8 +210,8 @@ mod tests {
     use super::{ALL, wanted};
 
     #[test]
-    fn bars_are_found_by_name() {
-        let names: BTreeSet<_> = ALL.iter().map(|bar| bar.name).collect();
+    fn sets_are_found_by_name() {
+        let names: BTreeSet<_> = ALL.iter().map(|set| set.name).collect();
         assert_eq!(names.len(), ALL.len());
         assert_eq!(wanted(&[]).unwrap().len(), ALL.len());
         assert_eq!(wanted(&["latency".to_owned()]).unwrap()[0].switches, 1);
@@ -313,13 +225,13 @@ mod tests {
                 .any(|line| line.starts_with('|') && line.contains(&format!("`{name}")));
             assert!(has_line, "no line of {name} in docs/speed.md");
         }
-        let named = table.lines().filter_map(|line| line.split_once(" --bars ")).map(|(_, it)| it);
+        let named = table.lines().filter_map(|line| line.split_once(" --rows ")).map(|(_, it)| it);
         let named: Vec<_> = named.filter(|words| !words.starts_with("--")).collect();
         let [words] = named.as_slice() else { panic!("{named:?}") };
         let words = words.split(' ').next().unwrap().split(',').map(str::to_owned);
         assert!(wanted(&words.collect::<Vec<_>>()).is_ok());
         let error = wanted(&["speed".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("latency") && error.contains("storm-tls"), "{error}");
-        assert!(ALL.iter().all(|bar| !bar.asks.is_empty() && bar.subject.contender().is_ok()));
+        assert!(ALL.iter().all(|set| set.subject.contender().is_ok()));
     }
 }
