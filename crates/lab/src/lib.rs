@@ -4,37 +4,38 @@
 //! Every switch and controller, Weir's own included, is a process that is started and measured
 //! over the same wires. The lab must never import `switch`, `datapath` or `controller`.
 #![forbid(unsafe_code)]
+#![allow(unreachable_pub, reason = "a module that is not public lets the compiler find dead code")]
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod agent;
+mod agent;
 pub mod bench;
 pub mod campaign;
-pub mod ceilings;
+mod ceilings;
 pub mod cli;
-pub mod compare;
-pub mod controller;
-pub mod demo;
+mod compare;
+mod controller;
+mod demo;
 pub mod dut;
-pub mod facts;
-pub mod history;
-pub mod host_program;
-pub mod hosts;
-pub mod keys;
-pub mod limit;
-pub mod load;
-pub mod method;
-pub mod names;
-pub mod present;
-pub mod progress;
-pub mod rate;
-pub mod results;
-pub mod serve;
-pub mod service;
-pub mod settings;
-pub mod setup;
-pub mod stall;
-pub mod switch_at_ports;
-pub mod switch_client;
-pub mod testbed;
-pub mod trial_error;
-pub mod workload;
+mod facts;
+mod history;
+mod host_program;
+mod hosts;
+mod keys;
+mod limit;
+mod load;
+mod method;
+mod names;
+mod present;
+mod progress;
+mod rate;
+mod results;
+mod serve;
+mod service;
+mod settings;
+mod setup;
+mod stall;
+mod switch_at_ports;
+mod switch_client;
+mod testbed;
+mod trial_error;
+mod workload;
