@@ -11,6 +11,11 @@
 #                   are now. yes: stock caching; a barrier does not wait for the revalidators, so a
 #                   packet sent right after a flow-mod can meet an old entry
 set -eu
+# 77: it cannot do that, and the last line says why.
+if [ "${DUT_WORKERS:-1}" != 1 ]; then
+  echo "its main thread forwards between the kernel's devices, alone"
+  exit 77
+fi
 dir=${DUT_DIR:?}
 bridge=${DUT_BRIDGE:-br0}
 mkdir -p "$dir"

@@ -7,6 +7,7 @@
 #   DUT_DPID        datapath id, 16 hex digits
 #   DUT_OFP         OpenFlow10, OpenFlow13, or a comma separated list
 #   DUT_DIR         scratch folder
+#   DUT_WORKERS     threads that forward (default 1)
 #   DUT_FAIL_MODE   secure (default) or standalone: what it does without a controller
 #   DUT_MAX_BACKOFF most seconds between two attempts to connect, such as 0.5 (default: 8)
 #   WEIR            the program; default: the release build, else the debug build, else `weir`
@@ -25,7 +26,7 @@ if [ -z "${WEIR:-}" ]; then
   done
 fi
 arguments=(switch --dpid "${DUT_DPID:-0000000000000001}" --protocols "${DUT_OFP:-OpenFlow13}")
-arguments+=(--fail-mode "${DUT_FAIL_MODE:-secure}")
+arguments+=(--fail-mode "${DUT_FAIL_MODE:-secure}" --workers "${DUT_WORKERS:-1}")
 if [ -n "${DUT_MAX_BACKOFF:-}" ]; then
   arguments+=(--max-backoff "$DUT_MAX_BACKOFF")
 fi

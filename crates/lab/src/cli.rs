@@ -110,12 +110,6 @@ struct PathArgs {
     /// Virtual environment with os-ken.
     #[arg(long, value_name = "DIR", env = "WEIR_OS_KEN_DIR")]
     os_ken: Option<PathBuf>,
-    /// Folder with BOFUSS's ofdatapath and ofprotocol, for --dut bofuss.
-    #[arg(long, value_name = "DIR")]
-    bofuss: Option<PathBuf>,
-    /// The program lagopus (raw-socket build), for --dut lagopus.
-    #[arg(long, value_name = "PATH")]
-    lagopus: Option<PathBuf>,
     /// A TOML file about a switch that runs already, for --dut external (see docs/lab-agents.md).
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
@@ -150,9 +144,7 @@ impl PathArgs {
             None => std::env::current_exe().context("cannot find the running program")?,
         };
         let os_ken_dir = self.os_ken.clone().unwrap_or_else(tools::os_ken_default_dir);
-        let (bofuss, lagopus) = (self.bofuss.clone(), self.lagopus.clone());
-        let inventory = self.inventory.clone();
-        Ok(ProgramPaths { weir, os_ken_dir, bofuss, lagopus, inventory })
+        Ok(ProgramPaths { weir, os_ken_dir, inventory: self.inventory.clone() })
     }
 }
 
@@ -224,6 +216,7 @@ pub fn list() -> String {
     for dut in dut::ALL {
         text += &format!("  {:20} {}\n", dut.name(), dut.about());
     }
+    text += &format!("  {:20} {}\n", "NAME=PROGRAM", dut::PROGRAM_ABOUT);
     text += "controllers:\n";
     for controller in controller::ALL {
         text += &format!("  {:20} {}\n", controller.name(), controller.about());

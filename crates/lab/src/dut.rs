@@ -1,14 +1,13 @@
 //! Switches under test: what one is, and the list of them.
 //!
-//! A new switch is one file under `dut/` and one line in [`ALL`]. A switch is a process, or a part
-//! of the kernel, that is given its ports and told what decides where packets go; nothing else
-//! about it is known here.
+//! A new switch is one file under `dut/` and one line in [`ALL`], or any program that answers the
+//! contract of [`command`], without a line here. A switch is a process, or a part of the kernel,
+//! that is given its ports and what decides where packets go; nothing else about it is known here.
 
-mod bofuss;
+mod command;
 pub(crate) mod counters;
 mod external;
 pub mod inventory;
-mod lagopus;
 mod linux_bridge;
 mod linux_router;
 pub(crate) mod ovs;
@@ -19,10 +18,13 @@ pub(crate) mod testpmd;
 mod weir;
 mod wire;
 
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::{Endpoint, Tls};
+use netdev::sys::link::Rtnl;
+use netdev::sys::netns::Namespace;
 use programs::tools::{Missing, Program};
 
 use crate::keys::ChannelKeys;
@@ -41,6 +43,8 @@ pub struct DutPlan<'a> {
     pub context: ServiceContext<'a>,
     /// The testbed, for what is a part of the kernel.
     pub bed: &'a Testbed,
+    /// Its place in a line of switches, from 0.
+    pub place: usize,
     /// Its ports: they become OpenFlow ports 1, 2, ... in this order.
     pub ports: &'a [PortName],
     /// The controller that it connects to, `tcp:HOST:PORT` or `ssl:HOST:PORT`, if there is one.
@@ -53,6 +57,45 @@ pub struct DutPlan<'a> {
     pub settings: &'a Settings,
 }
 
+impl<'a> DutPlan<'a> {
+    /// The names of its ports' devices, where it has no others.
+    ///
+    /// # Errors
+    /// There are ports of another kind; `dut` has none of those.
+    pub fn devices(&self, dut: &str) -> Result<Vec<&'a str>, ServiceError> {
+        let device = |port: &'a PortName| match port {
+            PortName::Device(device) => Ok(device.as_str()),
+            PortName::Memory(_) | PortName::Dpdk(_) => {
+                Err(ServiceError::Unfit(format!("{dut} has ports of the kernel only: run as root")))
+            }
+        };
+        self.ports.iter().map(device).collect()
+    }
+
+    /// The datapath id of a bridge, which is counted from 0, as sixteen hex digits.
+    #[must_use]
+    pub fn dpid(&self, bridge: usize) -> String {
+        format!("{:016x}", (self.place << 16) + bridge + 1)
+    }
+
+    /// The way to give orders to the kernel where the switch is.
+    ///
+    /// # Errors
+    /// It is not in a namespace of its own; a part of the kernel is started nowhere else.
+    fn kernel(&self, dut: &str) -> Result<(&'a Namespace, Rtnl), ServiceError> {
+        let Some(namespace) = self.context.namespace else {
+            let what = format!("{dut} is made in a network namespace of its own: run as root");
+            return Err(ServiceError::Unfit(what));
+        };
+        Ok((namespace, Rtnl::open_in(namespace).map_err(refused)?))
+    }
+}
+
+/// An order that the kernel refuses.
+fn refused(error: impl std::fmt::Display) -> ServiceError {
+    ServiceError::Unfit(error.to_string())
+}
+
 /// A switch that runs.
 #[derive(Debug)]
 pub struct StartedDut {
@@ -61,6 +104,8 @@ pub struct StartedDut {
     /// OpenFlow endpoints of its bridges, or those at which the lab waits for them; empty where it
     /// has no channel.
     pub bridges: Vec<Endpoint>,
+    /// The connection that it made by itself until it had started.
+    pub connection: Option<TcpStream>,
     /// The lab's own keys for it, where they are not those of the plan.
     pub tls: Option<Tls>,
     /// The control socket that says how much a tier inside the kernel has decided, where that tier
@@ -74,14 +119,15 @@ impl StartedDut {
     /// A switch without an OpenFlow channel.
     #[must_use]
     pub fn without_channel(service: Service) -> Self {
-        Self { service, bridges: Vec::new(), tls: None, tier: None, counters: None }
+        let (bridges, connection, tls) = (Vec::new(), None, None);
+        Self { service, bridges, connection, tls, tier: None, counters: None }
     }
 
     /// A switch that takes connections where the plan says.
     #[must_use]
     pub fn listening(service: Service, plan: &DutPlan<'_>) -> Self {
         let bridges = plan.listen.iter().cloned().map(Endpoint::into_active).collect();
-        Self { service, bridges, tls: None, tier: None, counters: None }
+        Self { bridges, ..Self::without_channel(service) }
     }
 }
 
@@ -97,16 +143,15 @@ pub fn bridge_socket(index: usize) -> String {
     format!("{}.mgmt", bridge_name(index))
 }
 
-/// The datapath id of a bridge, which is counted from 0, as sixteen hex digits.
-#[must_use]
-pub fn bridge_dpid(index: usize) -> String {
-    format!("{:016x}", index + 1)
-}
-
 /// A switch under test.
 pub trait Dut: Sync {
     /// Its name on the command line and in reports.
     fn name(&self) -> &'static str;
+
+    /// Its word for [`find`], where more than the name belongs to it.
+    fn word(&self) -> &'static str {
+        self.name()
+    }
 
     /// One sentence about it.
     fn about(&self) -> &'static str;
@@ -138,6 +183,11 @@ pub trait Dut: Sync {
     /// Whether it runs on between the lab's starts, with the entries of the start before.
     fn keeps_entries(&self) -> bool {
         false
+    }
+
+    /// Whether its start returns when its ports are open; else frames that cross show it.
+    fn reports_ready(&self) -> bool {
+        true
     }
 
     /// Whether it replays a trace by itself, between such devices.
@@ -181,14 +231,16 @@ pub const ALL: &[&dyn Dut] = &[
     &ovs::OVS_TSO,
     &ovs_dpdk::DpdkOvs,
     &testpmd::Testpmd,
-    &bofuss::Bofuss,
-    &lagopus::Lagopus,
     &linux_bridge::LinuxBridge,
     &linux_router::LinuxRouter,
     &peer_redirect::PeerRedirect,
     &external::External,
     &wire::DirectLink,
 ];
+
+/// A sentence about `NAME=PROGRAM`.
+pub const PROGRAM_ABOUT: &str = "Any switch that PROGRAM runs, with its orders in the \
+                                 environment (docs/lab.md); NAME is its name in the tables";
 
 /// Why a part of the kernel cannot run with these settings.
 fn no_openflow(settings: &Settings) -> Result<(), String> {
@@ -204,28 +256,6 @@ fn no_openflow(settings: &Settings) -> Result<(), String> {
         Forwarding::Controller => Err("has no OpenFlow channel".to_owned()),
         Forwarding::Io => Err("forwards by addresses only".to_owned()),
     }
-}
-
-/// Why a switch of OpenFlow 1.3 that the lab starts in its plainest form cannot run with these
-/// settings: one bridge, one thread, its channel by `way`, nothing but flow tables.
-///
-/// # Errors
-/// The reason.
-fn one_bridge_of_1_3(settings: &Settings, way: &str) -> Result<(), String> {
-    match settings.forwarding() {
-        Forwarding::Flows | Forwarding::Controller => {}
-        Forwarding::Learning => return Err("does not learn by itself".to_owned()),
-        Forwarding::Io => return Err("forwards by flow tables only".to_owned()),
-    }
-    let is_old = settings.version().is_ok_and(|version| !version.has_pipeline());
-    if is_old || settings.is_channel_measured() {
-        return Err(format!("the lab starts it with OpenFlow 1.3, one bridge, {way}"));
-    }
-    if settings.has_queues == Some(true) {
-        return Err("the lab starts it without queues".to_owned());
-    }
-    no_caches(settings)?;
-    one_thread(settings)
 }
 
 /// Why a switch whose caches the lab cannot switch off does not run with these settings.
@@ -253,11 +283,12 @@ const FAKES: &[&dyn Dut] = &[];
 #[cfg(test)]
 use crate::campaign::fake::DUTS as FAKES;
 
-/// The switch of that name; `weir=PATH` is another build of Weir's.
+/// The switch of that name; `weir=PATH` is another build of Weir's, `NAME=PROGRAM` is one that a
+/// program runs.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
     let known = ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name);
-    known.or_else(|| weir::other_build(name))
+    known.or_else(|| weir::other_build(name)).or_else(|| command::of_word(name).ok())
 }
 
 /// The switch of that name, of which there must be one.
@@ -266,7 +297,12 @@ pub fn find(name: &str) -> Option<&'static dyn Dut> {
 /// Names those that there are.
 pub fn named(name: &str) -> anyhow::Result<&'static dyn Dut> {
     let known = ALL.iter().map(|dut| dut.name());
-    find(name).ok_or_else(|| anyhow::Error::msg(names::unknown("switch under test", name, known)))
+    let known = known.chain(["NAME=PROGRAM (a switch of yours: docs/lab.md)"]);
+    let unknown = || match command::of_word(name) {
+        Err(why) if name.contains('=') => why,
+        Err(_) | Ok(_) => names::unknown("switch under test", name, known),
+    };
+    find(name).ok_or_else(|| anyhow::Error::msg(unknown()))
 }
 
 #[cfg(test)]
@@ -282,5 +318,9 @@ mod tests {
         }
         assert!(find("nothing").is_none() && find("weir=").is_none());
         assert_eq!(find("weir=/old/weir").unwrap().name(), "weir=/old/weir");
+        assert_eq!(find("mine=./mine.sh").unwrap().name(), "mine");
+        let error = |name| super::named(name).err().unwrap().to_string();
+        assert!(error("ovs=./mine.sh").contains("the lab's own"), "{}", error("ovs=./mine.sh"));
+        assert!(error("mine").contains("NAME=PROGRAM"), "{}", error("mine"));
     }
 }

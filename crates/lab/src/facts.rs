@@ -49,7 +49,7 @@ impl Machine {
         Self {
             id: boot.chars().take_while(char::is_ascii_hexdigit).take(8).collect(),
             cpu: proc::value(&cpuinfo, "model name").map_or_else(unknown, str::to_owned),
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cores: cores(),
             memory_mib: memory.unwrap_or_default() >> 20,
             kernel,
             os: os_name(&os_release).map_or_else(unknown, str::to_owned),
@@ -58,6 +58,12 @@ impl Machine {
             real_time_error: real_time_error(),
         }
     }
+}
+
+/// Cores that this process may use.
+#[must_use]
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Whether a thread of this process may run in real time: one tries, as the session's do.

@@ -12,6 +12,7 @@ use netdev::sys::cpu;
 use programs::process;
 use serde::{Deserialize, Serialize};
 
+use crate::facts;
 use crate::rate::line_bytes;
 
 /// Time between two samples.
@@ -326,7 +327,7 @@ pub fn load_of(samples: &[Sample], watched: &[Watched]) -> Option<Load> {
     }
     let ticks = end.machine.total.saturating_sub(start.machine.total);
     let busy = end.machine.busy.saturating_sub(start.machine.busy);
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let cores = facts::cores();
     let processes = watched.iter().zip(start.processes.iter().zip(&end.processes));
     Some(Load {
         window_s: six_digits(window_s),

@@ -11,6 +11,7 @@ use openflow::Version;
 use programs::cancel::Cancel;
 use programs::cpu_share::{CpuGroup, GroupError};
 use programs::process::{self, Process};
+use programs::{clean, scratch};
 
 use crate::load::{ProcessRole, Watched};
 
@@ -21,10 +22,6 @@ pub struct ProgramPaths {
     pub weir: PathBuf,
     /// os-ken's virtual environment.
     pub os_ken_dir: PathBuf,
-    /// The folder with BOFUSS's programs.
-    pub bofuss: Option<PathBuf>,
-    /// The program `lagopus`.
-    pub lagopus: Option<PathBuf>,
     /// The inventory of the switch that is not started by the lab.
     pub inventory: Option<PathBuf>,
 }
@@ -33,7 +30,7 @@ impl ProgramPaths {
     /// Weir's binary and os-ken's virtual environment, and no other switch.
     #[must_use]
     pub fn new(weir: PathBuf, os_ken_dir: PathBuf) -> Self {
-        Self { weir, os_ken_dir, bofuss: None, lagopus: None, inventory: None }
+        Self { weir, os_ken_dir, inventory: None }
     }
 }
 
@@ -92,6 +89,8 @@ pub struct Service {
     watched: Vec<Watched>,
     commands: Vec<String>,
     in_kernel: Option<PeerRedirect>,
+    /// Folder by whose mark children are found of programs that start some.
+    children_of: Option<PathBuf>,
 }
 
 impl Service {
@@ -99,6 +98,14 @@ impl Service {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whatever the programs start whose scratch folder is `folder` is a part of it too: watched
+    /// with them, and ended after them.
+    #[must_use]
+    pub fn with_children(mut self, folder: &Path) -> Self {
+        self.children_of = Some(folder.to_owned());
+        self
     }
 
     /// Adds a program; with a role its CPU time is watched. `cores_max` is how many cores it can
@@ -141,10 +148,19 @@ impl Service {
         self.commands.push(command);
     }
 
-    /// The programs whose CPU time is watched.
+    /// The programs whose CPU time is watched, and the children that they have now.
     #[must_use]
-    pub fn watched(&self) -> &[Watched] {
-        &self.watched
+    pub fn watched(&self) -> Vec<Watched> {
+        let mut all = self.watched.clone();
+        let (Some(folder), Some(first)) = (&self.children_of, self.watched.first()) else {
+            return all;
+        };
+        for child in scratch::marked(folder).unwrap_or_default() {
+            if all.iter().all(|known| known.pid != child.pid) {
+                all.push(Watched { pid: child.pid, ..first.clone() });
+            }
+        }
+        all
     }
 
     /// Every command that was run, in order.
@@ -192,6 +208,11 @@ impl Drop for Service {
     fn drop(&mut self) {
         while let Some(process) = self.programs.pop() {
             drop(process);
+        }
+        if let Some(folder) = &self.children_of
+            && let Err(error) = clean::end_programs(folder)
+        {
+            tracing::warn!(%error, "cannot look for what a switch left");
         }
     }
 }

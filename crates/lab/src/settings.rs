@@ -26,6 +26,9 @@ pub use series::FlowSeries;
 /// The longest trial, seconds: a day.
 const DURATION_MAX_S: f64 = 86_400.0;
 
+/// The most switches in a line: each takes a namespace and a process.
+const LINE_MAX: u16 = 64;
+
 /// The highest offered loads: more than any port of a switch carries.
 const RATE_MAX_PPS: f64 = 1e9;
 const LOAD_MAX_BPS: f64 = 1e12;
@@ -196,6 +199,9 @@ settings! {
         version: String,
         /// Ports of the switch, each with a host. Default: 2.
         ports: usize,
+        /// Switches in a line between the two hosts, each a process of its own with the same flow
+        /// entries. Default: 1.
+        line: u16,
         /// The switch's own replay, in place of hosts that send.
         replay: Replay,
         /// Change of packets where no table decides: `io`, `mac`, `macswap`. Default: io.
@@ -331,6 +337,12 @@ impl Settings {
         self.ports.unwrap_or(2)
     }
 
+    /// Switches in a line between the hosts.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line.map_or(1, usize::from)
+    }
+
     /// Rate of the hosts' links.
     #[must_use]
     pub fn port_rate(&self) -> LinkRate {
@@ -450,6 +462,18 @@ impl Settings {
 
     /// Whether every number is one that can be measured with.
     fn check_numbers(&self) -> Result<(), SettingsError> {
+        if let Some(line) = self.line {
+            let wrong = |why: String| Err(SettingsError::new("line", &line.to_string(), why));
+            if !(1..=LINE_MAX).contains(&line) {
+                return wrong(format!("must be 1 to {LINE_MAX} switches"));
+            }
+            if line > 1 && (self.ports() > 2 || self.replay.is_some() || self.is_channel_measured())
+            {
+                let what = "several switches have two ports each, no replay, no bridges and no \
+                            transport";
+                return wrong(what.to_owned());
+            }
+        }
         for (key, value, most) in [
             ("duration_s", self.duration_s, DURATION_MAX_S),
             ("rate_pps", self.rate_pps, RATE_MAX_PPS),

@@ -1,6 +1,6 @@
 //! One start of one cell: testbed, controller and switch up and joined; everything gone on drop.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,6 +41,10 @@ use crate::trial_error::TrialError;
 
 /// The TCP port on which the first bridge takes connections, where the channel itself is measured.
 const CHANNEL_PORT: u16 = 6_653;
+
+/// The exit code of a program that cannot do what it is asked for, as of a test that is skipped
+/// (Automake): the last line of its output has the reason.
+const UNSUPPORTED: i32 = 77;
 
 /// Longest time for the switch to find its controller and for the first packet to cross.
 const PATH_LIMIT: Duration = Duration::from_secs(20);
@@ -102,11 +106,17 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// Why the cell is not supported, if it is not: the switch refused a message, or nothing here
-    /// holds a program to a CPU share.
+    /// Why the cell is not supported, if it is not: the switch refused a message, its program says
+    /// so by its exit code, or nothing here holds a program to a CPU share.
     #[must_use]
     pub fn refusal(&self) -> Option<String> {
         match self {
+            Self::Dut(service::ServiceError::Process(ended))
+                if ended.code() == Some(UNSUPPORTED) =>
+            {
+                let reason = ended.tail().lines().last().unwrap_or_default().trim();
+                Some(if reason.is_empty() { "its program gives no reason" } else { reason }.into())
+            }
             Self::Refused(refused) => Some(refused.to_string()),
             Self::CpuShare(error)
             | Self::Dut(service::ServiceError::CpuShare(error))
@@ -150,6 +160,8 @@ impl SetupError {
 pub struct Setup {
     client: Option<Mutex<SwitchClient>>,
     dut: StartedDut,
+    /// The switches behind it in a line, each with the lab's connection to it.
+    further: Vec<(StartedDut, Option<SwitchClient>)>,
     controller: Option<Service>,
     /// Groups that hold their programs to a CPU share.
     #[expect(dead_code, reason = "held until the programs have ended")]
@@ -206,6 +218,7 @@ impl SetupParts<'_> {
         Ok(match self.kind {
             TestbedKind::Kernel => Testbed::Kernel(NetnsTestbed::new(NetnsShape {
                 hosts: settings.ports(),
+                line: settings.line(),
                 links,
                 // A shaped link carries frames of a wire, for every switch.
                 offloads: match links.port_rate.0 {
@@ -263,6 +276,46 @@ impl SetupParts<'_> {
         Ok([switch, controller.map(group).transpose()?])
     }
 
+    fn context<'c>(
+        &'c self,
+        dir: &'c Path,
+        namespace: Option<&'c Namespace>,
+        version: Version,
+    ) -> ServiceContext<'c> {
+        ServiceContext { namespace, dir, version, paths: self.paths, cancel: self.cancel }
+    }
+
+    /// Starts each switch of the line, in a folder of its own.
+    fn switches(
+        &self,
+        bed: &Testbed,
+        version: Version,
+        controller: Option<&str>,
+        keys: Option<&ChannelKeys>,
+        group: Option<&CpuGroup>,
+    ) -> Result<Vec<(StartedDut, Option<SwitchClient>)>, SetupError> {
+        let (ports, mut line) = (ports(bed), Vec::new());
+        for (place, namespace) in switch_namespaces(bed).into_iter().enumerate() {
+            let dir = self.dir.join(format!("dut{}", place + 1));
+            std::fs::create_dir(&dir)?;
+            let listen = self.listen(bed, &dir)?;
+            let plan = DutPlan {
+                context: self.context(&dir, namespace, version),
+                bed,
+                place,
+                ports: &ports,
+                controller,
+                listen: &listen,
+                keys,
+                settings: self.settings,
+            };
+            let mut dut = self.dut.start(&plan).map_err(SetupError::Dut)?;
+            dut.service = dut.service.held_to(group).map_err(SetupError::Dut)?;
+            line.push((dut, None));
+        }
+        Ok(line)
+    }
+
     fn keys(&self) -> Result<Option<ChannelKeys>, SetupError> {
         match self.settings.transport() {
             ChannelTransport::Plain => Ok(None),
@@ -284,12 +337,12 @@ fn ports(bed: &Testbed) -> Vec<PortName> {
     }
 }
 
-/// Namespace of the switch, if it is not the lab's.
-fn switch_namespace(bed: &Testbed) -> Option<&Namespace> {
+/// Namespace of each switch, in the order of the line, if it is not the lab's.
+fn switch_namespaces(bed: &Testbed) -> Vec<Option<&Namespace>> {
     match bed {
-        Testbed::Kernel(bed) => Some(bed.switch()),
-        Testbed::Replay(bed) => bed.namespace(),
-        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => None,
+        Testbed::Kernel(bed) => bed.switches().map(Some).collect(),
+        Testbed::Replay(bed) => vec![bed.namespace()],
+        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => vec![None],
     }
 }
 
@@ -316,13 +369,11 @@ impl Setup {
     /// [`SetupError`] with what the program said.
     pub fn start(parts: &SetupParts<'_>) -> Result<Self, SetupError> {
         parts.cancel.check()?;
-        let (dut_dir, controller_dir) = (parts.dir.join("dut"), parts.dir.join("controller"));
-        std::fs::create_dir(&dut_dir)?;
+        let controller_dir = parts.dir.join("controller");
         std::fs::create_dir(&controller_dir)?;
         let cpu_groups = parts.cpu_groups()?;
         let (settings, bed) = (parts.settings, parts.bed()?);
         let version = settings.version()?;
-        let kernel = bed.kernel();
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
@@ -330,20 +381,14 @@ impl Setup {
                 (Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
             }
         };
-        let context = |dir, namespace| ServiceContext {
-            namespace,
-            dir,
-            version,
-            paths: parts.paths,
-            cancel: parts.cancel,
-        };
         let keys = parts.keys()?;
         let keys = keys.as_ref();
         let controller = match parts.controller {
             None => None,
             Some(program) => {
+                let namespace = bed.kernel().map(NetnsTestbed::controller);
                 let plan = ControllerPlan {
-                    context: context(&controller_dir, kernel.map(NetnsTestbed::controller)),
+                    context: parts.context(&controller_dir, namespace, version),
                     app: settings.app.unwrap_or(AppKind::Hub),
                     address,
                     port,
@@ -353,31 +398,34 @@ impl Setup {
                 Some(held.map_err(SetupError::Controller)?)
             }
         };
-        let ports = ports(&bed);
         let transport = if keys.is_some() { "ssl" } else { "tcp" };
         let target = format!("{transport}:{address}:{port}");
-        let listen = parts.listen(&bed, &dut_dir)?;
-        let plan = DutPlan {
-            context: context(&dut_dir, switch_namespace(&bed)),
-            bed: &bed,
-            ports: &ports,
-            controller: controller.is_some().then_some(target.as_str()),
-            listen: &listen,
-            keys,
-            settings,
-        };
-        let mut dut = parts.dut.start(&plan).map_err(SetupError::Dut)?;
-        dut.service = dut.service.held_to(cpu_groups[0].as_ref()).map_err(SetupError::Dut)?;
+        let controlled = controller.is_some().then_some(target.as_str());
+        let mut line = parts.switches(&bed, version, controlled, keys, cpu_groups[0].as_ref())?;
+        let (dut, _) = line.remove(0);
         let tls = keys.map(|keys| Tls::load(keys.controller.clone(), false)).transpose();
         let tls = tls.map_err(|error| SetupError::Keys(error.to_string()))?;
         let tls = dut.tls.clone().or(tls);
-        let (client, loaded, empty_bytes) = (None, None, 0);
-        let mut setup =
-            Self { client, dut, controller, cpu_groups, bed, tls, version, loaded, empty_bytes };
+        let (client, further, loaded, empty_bytes) = (None, line, None, 0);
+        let mut setup = Self {
+            client,
+            dut,
+            further,
+            controller,
+            cpu_groups,
+            bed,
+            tls,
+            version,
+            loaded,
+            empty_bytes,
+        };
         match settings.forwarding() {
             Forwarding::Controller => setup.wait_for_path(parts.cancel)?,
             Forwarding::Flows => {
                 setup.program(settings, parts.dut.keeps_entries(), parts.cancel)?;
+            }
+            Forwarding::Learning if !parts.dut.reports_ready() => {
+                setup.wait_for_path(parts.cancel)?;
             }
             Forwarding::Learning => {}
             Forwarding::Io => setup.ask_without_channel(parts.cancel)?,
@@ -404,19 +452,47 @@ impl Setup {
         if self.dut.bridges.is_empty() {
             return Ok(());
         }
-        let mut client = self.connect(0, cancel).map_err(|error| self.refused(&error, cancel))?;
+        let made = self.dut.connection.take();
+        let client = self.client_of(made, &self.dut.bridges, cancel);
+        let mut client = client.map_err(|error| self.refused(&error, cancel))?;
         if is_cleared {
             client.clear().map_err(|error| self.refused(&error, cancel))?;
         }
         let groups = settings.group_mods()?.into_iter().map(Message::GroupMod);
         let meters = settings.meter_mods()?.into_iter().map(Message::MeterMod);
+        let before: Vec<Message> = groups.chain(meters).collect();
         self.empty_bytes = self.resident_bytes();
-        let loaded = client
-            .send_all(groups.chain(meters))
-            .and_then(|()| load(&mut client, &self.bed, settings));
+        let loaded =
+            client.send_all(before.clone()).and_then(|()| load(&mut client, &self.bed, settings));
         self.loaded = Some(loaded.map_err(|error| self.refused(&error, cancel))?);
         self.client = Some(Mutex::new(client));
+        for place in 0..self.further.len() {
+            let made = self.further[place].0.connection.take();
+            let client = self.client_of(made, &self.further[place].0.bridges, cancel);
+            let loaded = client.and_then(|mut client| {
+                client.send_all(before.clone())?;
+                load(&mut client, &self.bed, settings)?;
+                Ok(client)
+            });
+            let client = loaded.map_err(|error| self.refused(&error, cancel))?;
+            self.further[place].1 = Some(client);
+        }
         Ok(())
+    }
+
+    /// The lab's connection to the first bridge of a switch: the one that the switch has made, or a
+    /// new one.
+    fn client_of(
+        &self,
+        made: Option<TcpStream>,
+        bridges: &[Endpoint],
+        cancel: &Cancel,
+    ) -> anyhow::Result<SwitchClient> {
+        match (made, bridges.first()) {
+            (Some(stream), _) => SwitchClient::over(stream, self.version, cancel),
+            (None, Some(endpoint)) => self.connect_to(endpoint, self.version, cancel),
+            (None, None) => anyhow::bail!("the switch has no OpenFlow channel"),
+        }
     }
 
     /// The error of a connection, with what the switch said last if it has ended.
@@ -470,6 +546,15 @@ impl Setup {
         let Some(endpoint) = self.dut.bridges.get(bridge) else {
             anyhow::bail!("the switch has no OpenFlow channel of a bridge {bridge}");
         };
+        self.connect_to(endpoint, version, cancel)
+    }
+
+    fn connect_to(
+        &self,
+        endpoint: &Endpoint,
+        version: Version,
+        cancel: &Cancel,
+    ) -> anyhow::Result<SwitchClient> {
         let connect = || SwitchClient::connect(endpoint, version, self.tls.clone(), cancel);
         match (endpoint, self.bed.kernel()) {
             // A socket stays in the namespace that it was made in.
@@ -493,10 +578,16 @@ impl Setup {
         (self.empty_bytes, self.resident_bytes())
     }
 
+    /// The programs of each switch, in the order of the line.
+    fn services(&self) -> impl Iterator<Item = &Service> {
+        let further = self.further.iter().map(|(dut, _)| &dut.service);
+        std::iter::once(&self.dut.service).chain(further)
+    }
+
     /// Process ids of the switch's programs that forward.
     #[must_use]
     pub fn switch_pids(&self) -> Vec<u32> {
-        let watched = self.dut.service.watched().iter();
+        let watched = self.services().flat_map(Service::watched);
         watched.filter(|one| one.role == ProcessRole::Switch).map(|one| one.pid).collect()
     }
 
@@ -556,15 +647,17 @@ impl Setup {
             pid: std::process::id(),
             cores_max: None,
         };
-        let controller = self.controller.as_ref().map_or(&[][..], Service::watched);
-        [self.dut.service.watched(), controller, &[host]].concat()
+        let controller = self.controller.as_ref().map(Service::watched).unwrap_or_default();
+        let switches = self.services().flat_map(Service::watched).collect();
+        [switches, controller, vec![host]].concat()
     }
 
     /// The commands that started controller and switch.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
         let controller = self.controller.as_ref().map_or(&[][..], Service::commands);
-        [controller, self.dut.service.commands()].concat()
+        let switches = self.services().flat_map(Service::commands);
+        controller.iter().chain(switches).cloned().collect()
     }
 
     /// Fails if switch or controller has ended.
@@ -582,7 +675,9 @@ impl Setup {
     /// # Errors
     /// [`SetupError::Dut`] with the end of the log.
     pub fn check_switch(&mut self) -> Result<(), SetupError> {
-        self.dut.service.check().map_err(|error| SetupError::Dut(error.into()))
+        let further = self.further.iter_mut().map(|(dut, _)| dut);
+        let mut all = std::iter::once(&mut self.dut).chain(further);
+        all.try_for_each(|dut| dut.service.check()).map_err(|error| SetupError::Dut(error.into()))
     }
 
     /// Sends a few probes there and back until two rounds in a row come back whole: the connection
@@ -611,7 +706,7 @@ impl Setup {
             return Ok(());
         }
         let controller = self.controller.as_ref().map(Service::tails).unwrap_or_default();
-        let logs = controller + &self.dut.service.tails();
+        let logs = controller + &self.services().map(Service::tails).collect::<String>();
         Err(SetupError::NoPath { last, logs })
     }
 }

@@ -169,6 +169,15 @@ impl SwitchClient {
         Ok(Self { client: client.map_err(lab_error)? })
     }
 
+    /// The same over the connection that a switch has made by itself.
+    ///
+    /// # Errors
+    /// It does not speak the version.
+    pub fn over(stream: TcpStream, version: Version, cancel: &Cancel) -> Result<Self> {
+        let client = client::Client::over_tcp(stream, "the switch", settings(version, cancel));
+        Ok(Self { client: client.map_err(lab_error)? })
+    }
+
     /// Deletes all flow entries, and all groups and meters where the version has some. A switch
     /// that refuses to delete groups or meters has none.
     ///

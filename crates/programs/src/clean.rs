@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::cpu_share;
 use crate::scratch::{self, Owner};
@@ -99,8 +99,9 @@ pub fn clean_groups(hierarchy: &Path) -> io::Result<Vec<Leftover>> {
             found.push(Leftover::Left { folder, why });
             continue;
         }
-        let programs = cpu_share::pids(&folder).into_iter().filter_map(Owner::of);
-        found.extend(programs.map(end_program));
+        let programs: Vec<Owner> =
+            cpu_share::pids(&folder).into_iter().filter_map(Owner::of).collect();
+        found.extend(end(&programs));
         found.push(match cpu_share::remove(&folder) {
             Ok(()) => Leftover::Removed(folder),
             Err(error) => Leftover::Left { folder, why: error.to_string() },
@@ -109,53 +110,32 @@ pub fn clean_groups(hierarchy: &Path) -> io::Result<Vec<Leftover>> {
     Ok(found)
 }
 
-/// Ends the programs that carry the mark of a folder or of one in it.
-fn end_programs(folder: &Path) -> io::Result<Vec<Leftover>> {
-    let mut programs = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let name = entry?.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // A process that has just ended, or is another's, says nothing.
-        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
-        if is_marked(&environment, folder)
-            && let Some(owner) = Owner::of(pid)
-        {
-            programs.push(owner);
-        }
-    }
-    Ok(programs.into_iter().map(end_program).collect())
+/// Ends the programs that carry the mark of a folder or of one in it, also those that they start
+/// meanwhile.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn end_programs(folder: &Path) -> io::Result<Vec<Leftover>> {
+    let mut ended = end(&scratch::marked(folder)?);
+    ended.extend(end(&scratch::marked(folder)?));
+    Ok(ended)
 }
 
-fn end_program(program: Owner) -> Leftover {
-    let command = ProcFolder::of(program.pid).read("cmdline").unwrap_or_default();
-    let command = command.replace('\0', " ").trim_end().to_owned();
-    end(program);
-    Leftover::Ended { pid: program.pid, command }
-}
-
-/// Whether an environment has the mark of that folder.
-fn is_marked(environment: &[u8], folder: &Path) -> bool {
-    let mut variables = environment.split(|byte| *byte == 0);
-    variables.any(|variable| {
-        let value = std::str::from_utf8(variable).ok();
-        let value = value.and_then(|text| text.strip_prefix(scratch::MARK)?.strip_prefix('='));
-        value.is_some_and(|path| Path::new(path).starts_with(folder))
-    })
-}
-
-/// SIGTERM, some seconds to obey, SIGKILL.
-fn end(program: Owner) {
-    let send = |signal| {
-        let pid = i32::try_from(program.pid).ok().and_then(Pid::from_raw);
-        // One that has just ended makes this fail, and then there is nothing to do.
-        let _ = pid.filter(|_| program.is_alive()).map(|pid| kill_process(pid, signal));
-    };
-    send(Signal::TERM);
+/// SIGTERM to all, some seconds to obey, SIGKILL.
+fn end(programs: &[Owner]) -> Vec<Leftover> {
+    let ended = programs.iter().map(|program| {
+        let command = ProcFolder::of(program.pid).read("cmdline").unwrap_or_default();
+        let command = command.replace('\0', " ").trim_end().to_owned();
+        Leftover::Ended { pid: program.pid, command }
+    });
+    let ended = ended.collect();
+    programs.iter().for_each(|program| program.send(Signal::TERM));
     let begun = Instant::now();
-    while program.is_alive() && begun.elapsed() < TERM_WAIT {
+    while programs.iter().any(|program| program.is_alive()) && begun.elapsed() < TERM_WAIT {
         std::thread::sleep(Duration::from_millis(20));
     }
-    send(Signal::KILL);
+    programs.iter().for_each(|program| program.send(Signal::KILL));
+    ended
 }
 
 #[cfg(test)]
@@ -164,9 +144,9 @@ mod tests {
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
-    use super::{Leftover, clean, clean_groups, is_marked};
+    use super::{Leftover, clean, clean_groups};
     use crate::cpu_share::Hierarchy;
-    use crate::scratch::{LAB, MARK};
+    use crate::scratch::{LAB, MARK, is_marked};
 
     /// A program with that mark, once the kernel shows the mark: `spawn` returns when the child
     /// has left the parent's memory, a moment before its own environment can be read.
@@ -230,14 +210,5 @@ mod tests {
         let own = format!("process {}", std::process::id());
         assert!(found.iter().any(|one| one.to_string().contains(&own)), "{found:?}");
         drop(living);
-    }
-
-    #[test]
-    fn a_mark_is_that_of_one_folder() {
-        let folder = Path::new("/tmp/weir-lab-a");
-        let marked = |text: &str| is_marked(text.as_bytes(), folder);
-        assert!(marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-a/dut\0"));
-        assert!(!marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-ab\0"));
-        assert!(!marked("NOTE=/tmp/weir-lab-a\0") && !marked(""));
     }
 }

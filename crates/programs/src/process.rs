@@ -78,6 +78,26 @@ pub enum ProcessError {
     },
 }
 
+impl ProcessError {
+    /// The exit code of a program that has ended by itself.
+    #[must_use]
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Ended { status, .. } => status.code(),
+            Self::Start { .. } | Self::Late { .. } | Self::Stopped(_) | Self::System { .. } => None,
+        }
+    }
+
+    /// The last lines of the program; none where it did not start or was interrupted.
+    #[must_use]
+    pub fn tail(&self) -> &str {
+        match self {
+            Self::Ended { tail, .. } | Self::Late { tail, .. } => tail,
+            Self::Start { .. } | Self::Stopped(_) | Self::System { .. } => "",
+        }
+    }
+}
+
 /// A running program.
 #[derive(Debug)]
 pub struct Process {
@@ -170,6 +190,12 @@ impl Process {
     #[must_use]
     pub fn command(&self) -> &str {
         &self.command
+    }
+
+    /// The file that has its output.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
     }
 
     /// Everything that it has written so far.

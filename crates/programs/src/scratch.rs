@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// The beginning of the name of a campaign's folders.
@@ -37,8 +38,10 @@ impl Owner {
         let stat = ProcFolder::of(pid).read("stat").ok()?;
         // The name, in parentheses, may hold anything; 20 fields follow it up to this one.
         let (_, rest) = stat.rsplit_once(')')?;
-        let start_ticks = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
-        Some(Self { pid, start_ticks })
+        let mut fields = rest.split_ascii_whitespace();
+        // One that has ended, and that nobody has asked about since, is a zombie.
+        fields.next().filter(|state| *state != "Z")?;
+        Some(Self { pid, start_ticks: fields.nth(18)?.parse().ok()? })
     }
 
     /// This process.
@@ -65,11 +68,46 @@ impl Owner {
         format!("{}-{}-", self.pid, self.start_ticks)
     }
 
+    /// Sends it a signal; one that has ended gets none.
+    pub fn send(self, signal: Signal) {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        // One that has just ended makes this fail, and then there is nothing to do.
+        let _ = pid.filter(|_| self.is_alive()).map(|pid| kill_process(pid, signal));
+    }
+
     /// Whether it lives.
     #[must_use]
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
+}
+
+/// The processes that carry the mark of `folder` or of one in it.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn marked(folder: &Path) -> io::Result<Vec<Owner>> {
+    let mut programs = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // A process that has just ended, or is another's, says nothing.
+        let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
+        if is_marked(&environment, folder) {
+            programs.extend(Owner::of(pid));
+        }
+    }
+    Ok(programs)
+}
+
+/// Whether an environment has the mark of that folder.
+pub(crate) fn is_marked(environment: &[u8], folder: &Path) -> bool {
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.any(|variable| {
+        let value = std::str::from_utf8(variable).ok();
+        let value = value.and_then(|text| text.strip_prefix(MARK)?.strip_prefix('='));
+        value.is_some_and(|path| Path::new(path).starts_with(folder))
+    })
 }
 
 /// Makes a scratch folder of this process, whose name says so from the first moment to the last: a
@@ -131,7 +169,8 @@ const LOOK_MAX: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
 mod tests {
-    use super::{FolderLock, LAB, Owner, make};
+    use super::{FolderLock, LAB, Owner, is_marked, make};
+    use std::path::Path;
 
     #[test]
     fn a_folder_says_whose_it_is() {
@@ -157,5 +196,13 @@ mod tests {
         assert!(!FolderLock::is_taken(folder.path()).unwrap());
         FolderLock::take(folder.path()).unwrap();
         assert!(FolderLock::is_taken(&folder.path().join("none")).is_err());
+    }
+    #[test]
+    fn a_mark_is_that_of_one_folder() {
+        let folder = Path::new("/tmp/weir-lab-a");
+        let marked = |text: &str| is_marked(text.as_bytes(), folder);
+        assert!(marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-a/dut\0"));
+        assert!(!marked("A=1\0WEIR_LAB_FOLDER=/tmp/weir-lab-ab\0"));
+        assert!(!marked("NOTE=/tmp/weir-lab-a\0") && !marked(""));
     }
 }

@@ -128,7 +128,8 @@ fn first_line(command: Command) -> Option<String> {
 
 /// Looks `command` up in `PATH`, and in the system's administration folders, which are not in
 /// everyone's `PATH`.
-fn which(command: &str) -> Option<PathBuf> {
+#[must_use]
+pub fn which(command: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
     std::env::split_paths(&path)
@@ -137,7 +138,9 @@ fn which(command: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-fn is_executable(file: &Path) -> bool {
+/// Whether it is a file that may be run.
+#[must_use]
+pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

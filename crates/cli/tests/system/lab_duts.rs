@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Runs a scenario with these settings on one switch; its only cell.
-fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
+pub(crate) fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let scenario = folder.path().join("one.toml");
     let text = format!(
@@ -34,7 +34,7 @@ fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
 }
 
 /// Frames cross.
-fn forwards(dut: &str, settings: &str, words: &[&str]) -> Value {
+pub(crate) fn forwards(dut: &str, settings: &str, words: &[&str]) -> Value {
     let cell = cell(dut, settings, words);
     assert_eq!(cell["state"], "measured", "{dut}, {settings}: {}", cell["reason"]);
     let raw = &cell["trials"][0]["raw"];
@@ -43,7 +43,7 @@ fn forwards(dut: &str, settings: &str, words: &[&str]) -> Value {
 }
 
 /// It says that it cannot.
-fn cannot(dut: &str, settings: &str, why: &str) {
+pub(crate) fn cannot(dut: &str, settings: &str, why: &str) {
     let cell = cell(dut, settings, &[]);
     assert_eq!(cell["state"], "not_supported", "{dut}, {settings}: {cell}");
     let reason = cell["reason"].as_str().unwrap_or_default();
@@ -56,7 +56,8 @@ fn commands(cell: &Value) -> String {
     commands.filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
 }
 
-const FLOWS: &str = "flows = [\"in_port=1,actions=output:2\", \"in_port=2,actions=output:1\"]";
+pub(crate) const FLOWS: &str =
+    "flows = [\"in_port=1,actions=output:2\", \"in_port=2,actions=output:1\"]";
 
 fn has(program: &str) -> bool {
     ["/usr/sbin", "/usr/bin", "/usr/lib/openvswitch-switch-dpdk"]
@@ -151,16 +152,6 @@ fn the_kernel_s_bridge_and_router_forward() {
     }
     cannot("linux-router", "forwarding = \"learning\"\nports = 3", "two networks");
     cannot("peer-redirect", "forwarding = \"learning\"\nports = 3", "two hosts");
-}
-
-#[test]
-#[ignore = "needs root"]
-fn switches_that_have_to_be_built_say_so() {
-    for (dut, option) in [("bofuss", "--bofuss"), ("lagopus", "--lagopus")] {
-        let cell = cell(dut, FLOWS, &[]);
-        assert_eq!(cell["state"], "missing", "{dut}: {cell}");
-        assert!(cell["reason"].as_str().is_some_and(|reason| reason.contains(option)), "{cell}");
-    }
 }
 
 /// Makes two links in a namespace of its own, starts the box with `$WORDS` between them, measures

@@ -16,6 +16,7 @@ mod lab_agent;
 mod lab_cells;
 mod lab_duts;
 mod lab_methods;
+mod lab_programs;
 mod lab_samples;
 mod lab_teardown;
 mod memory_limit;

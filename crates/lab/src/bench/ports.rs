@@ -14,7 +14,6 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use netdev::sys::affinity::allowed_cpus;
 use netdev::sys::netns::Namespace;
 use programs::tools;
@@ -46,17 +45,13 @@ others' programs it uses iperf3 and ping, and Open vSwitch for ovs and ovs-tso (
 iperf3 iputils-ping openvswitch-switch); what is not installed has a row that says so, and makes the
 exit code 1.";
 
-/// The switches that have ports of the kernel and need nothing else to be started: the names of the
-/// rows. Weir without more words is the one in user space here.
+/// The switches that are measured where no others are named, by their names in the rows.
+#[cfg(test)]
 const DUTS: [&str; 7] =
     ["weir", "weir-busy", "weir-kernel", "ovs", "ovs-tso", "linux-bridge", "peer-redirect"];
 
-/// The lab's name of a switch.
-fn name_in_lab(name: &'static str) -> &'static str {
-    if name == "weir" { "weir-user" } else { name }
-}
-
-/// A switch under test and its name in the rows.
+/// A switch under test and its name in the rows. Weir without more words is the one in user space
+/// here.
 #[derive(Clone, Copy)]
 struct NamedDut {
     name: &'static str,
@@ -64,9 +59,9 @@ struct NamedDut {
 }
 
 impl NamedDut {
-    fn find(name: &str) -> Option<Self> {
-        let name = DUTS.into_iter().find(|known| *known == name)?;
-        Some(Self { name, dut: dut::find(name_in_lab(name))? })
+    fn find(name: &str) -> Result<Self> {
+        let dut = dut::named(if name == "weir" { "weir-user" } else { name })?;
+        Ok(Self { name: if dut.name() == "weir-user" { "weir" } else { dut.name() }, dut })
     }
 }
 
@@ -79,10 +74,10 @@ const BY_LEARNING: &str = "learning";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PortsArgs {
-    /// Switches under test; each of Weir's is held against each of the others
+    /// Switches under test, by their names in `weir lab list`, but that `weir` is in user space
+    /// here; each of Weir's is held against each of the others
     #[arg(
         long,
-        value_parser = PossibleValuesParser::new(DUTS),
         value_name = "NAMES",
         value_delimiter = ',',
         default_value = "weir,weir-busy,weir-kernel,ovs,ovs-tso,linux-bridge,peer-redirect"
@@ -145,11 +140,13 @@ impl PortsArgs {
     }
 
     fn duts(&self) -> Result<Vec<NamedDut>> {
-        let find = |(index, name): (usize, &String)| {
-            ensure!(!self.dut[..index].contains(name), "--dut names {name} twice");
-            NamedDut::find(name).with_context(|| format!("no switch under test {name:?}"))
-        };
-        self.dut.iter().enumerate().map(find).collect()
+        let mut duts: Vec<NamedDut> = Vec::new();
+        for name in &self.dut {
+            let dut = NamedDut::find(name)?;
+            ensure!(duts.iter().all(|it| it.name != dut.name), "--dut names {name} twice");
+            duts.push(dut);
+        }
+        Ok(duts)
     }
 
     /// Measures rows of one scenario, and prints them.

@@ -157,7 +157,7 @@ fn execute_with(
         weir: env!("CARGO_PKG_VERSION").to_owned(),
         machine: outside.machine.clone(),
         programs: assemble::programs(campaign, &parts),
-        duts: campaign.duts.iter().map(|dut| dut.name().to_owned()).collect(),
+        duts: campaign.duts.iter().map(|dut| dut.word().to_owned()).collect(),
         starts: campaign.starts,
     };
     let mut run = Run::new(campaign, &parts, cancel, outside);

@@ -25,6 +25,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   weir lab run E4 --dut weir,ovs,linux-bridge --quick --out /tmp/e4
   weir lab run cached-forwarding --dut weir,ovs --starts 8
+  weir lab run E5 --dut mine=./start-my-switch.sh,weir --quick --out /tmp/e5
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
   weir lab run E4 --dut weir,ovs --out /tmp/e4 --serve
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
@@ -68,7 +69,8 @@ pub(super) struct SelectionArgs {
     /// Scenarios: names (see `weir lab list`), E1 to E5 for all of an evaluation, or files
     #[arg(required = true)]
     scenario: Vec<String>,
-    /// Switches under test, in the order of the tables
+    /// Switches under test, in the order of the tables: names (see `weir lab list`), or
+    /// NAME=PROGRAM for one that a program of yours runs (see docs/lab.md)
     #[arg(long, value_delimiter = ',', default_value = "weir")]
     dut: Vec<String>,
     /// Fewer values, fewer starts, shorter trials

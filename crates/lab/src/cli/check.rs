@@ -24,6 +24,7 @@ Examples:
   weir lab check ovs
   weir lab check weir --entries 100000 --json
   weir lab check ovs --of 1.3 --cases my.case
+  weir lab check mine=./start-my-switch.sh
   weir lab check external --inventory box.toml --of 1.0";
 
 /// Rounds of the question about barriers.
@@ -39,7 +40,7 @@ const BARRIER_ENTRIES: u32 = 100;
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckArgs {
-    /// The switch under test (see `weir lab list`)
+    /// The switch under test (see `weir lab list`), or NAME=PROGRAM
     dut: String,
     /// Versions of OpenFlow
     #[arg(long, value_delimiter = ',', default_value = "1.0,1.3")]

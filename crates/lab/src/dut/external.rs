@@ -46,6 +46,9 @@ fn fits(inventory: &Inventory, settings: &Settings) -> Result<(), String> {
         let has = inventory.port_count();
         return Err(format!("its inventory has {has} interfaces of {}", settings.ports()));
     }
+    if settings.line() > 1 {
+        return Err("its inventory has one switch".to_owned());
+    }
     if settings.port_rate.is_some() || settings.control_rate.is_some() {
         return Err("its links are as fast as they are".to_owned());
     }
@@ -98,7 +101,7 @@ impl Dut for External {
         for endpoint in &bridges {
             service.note_command(format!("external switch at {endpoint}"));
         }
-        Ok(StartedDut { service, bridges, tls, tier: None, counters: None })
+        Ok(StartedDut { bridges, tls, ..StartedDut::without_channel(service) })
     }
 }
 
@@ -119,6 +122,7 @@ mod tests {
             Settings { caches: Some(CacheSet::None), ..<_>::default() },
             Settings { workers: Some(2), ..<_>::default() },
             Settings { bridges: Some(2), ..<_>::default() },
+            Settings { line: Some(2), ..<_>::default() },
         ] {
             assert!(fits(&inventory, &settings).is_err(), "{settings:?}");
         }

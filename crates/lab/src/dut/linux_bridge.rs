@@ -2,7 +2,7 @@
 
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutPlan, StartedDut};
+use super::{Dut, DutPlan, StartedDut, refused};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::netns::Offloads;
@@ -32,10 +32,13 @@ impl Dut for LinuxBridge {
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let kernel = plan.bed.kernel().ok_or_else(|| {
-            ServiceError::Unfit("the kernel's bridge has no in-memory ports: run as root".into())
-        })?;
-        kernel.add_bridge().map_err(|error| ServiceError::Unfit(error.to_string()))?;
+        const BRIDGE: &str = "br0";
+        let (_, rtnl) = plan.kernel(self.name())?;
+        rtnl.add_bridge(BRIDGE).map_err(refused)?;
+        for port in plan.devices(self.name())? {
+            rtnl.add_to_bridge(port, BRIDGE).map_err(refused)?;
+        }
+        rtnl.set_up(BRIDGE, true).map_err(refused)?;
         let mut service = Service::new();
         service.note_command("ip link add br0 type bridge; ip link set PORT master br0".to_owned());
         Ok(StartedDut::without_channel(service))

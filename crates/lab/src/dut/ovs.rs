@@ -13,7 +13,7 @@ use programs::listening::is_listened_on;
 use programs::process::{self, Process, command_line};
 use programs::tools::{Missing, Program, Tool};
 
-use super::{Dut, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
+use super::{Dut, DutPlan, PortName, StartedDut, bridge_name};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
@@ -341,7 +341,7 @@ fn configuration(
     let protocols = plan.context.version.name();
     let mut words = Vec::new();
     for (index, endpoint) in plan.listen.iter().enumerate() {
-        let (bridge, dpid) = (bridge_name(index), bridge_dpid(index));
+        let (bridge, dpid) = (bridge_name(index), plan.dpid(index));
         words.push(format!(
             "add-br {bridge} -- set bridge {bridge} datapath_type=netdev fail_mode={fail_mode} \
              protocols={protocols} other_config:datapath-id={dpid} \

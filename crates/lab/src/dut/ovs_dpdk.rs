@@ -11,6 +11,7 @@ use programs::tools::{Missing, Program, Tool};
 
 use super::ovs::{self, PortWords, add_bridges, cache_settings, start_program};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
+use crate::facts::cores;
 use crate::service::{ProgramPaths, ServiceError};
 use crate::settings::{Replay, ReplayDevices, Settings};
 use crate::testbed::Testbed;
@@ -44,10 +45,6 @@ fn mask(cpus: &[usize]) -> String {
     };
     let digits = (0..digits).rev().map(|place| format!("{:x}", digit(place)));
     format!("0x{}", digits.collect::<String>())
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 impl Dut for DpdkOvs {

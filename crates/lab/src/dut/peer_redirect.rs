@@ -1,9 +1,10 @@
 //! The limit of kernel ports: a program of four instructions at each of two devices, which decides
 //! nothing and hands every frame straight to the other host.
 
+use netdev::sys::peer_redirect::PeerRedirect as Programs;
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutPlan, StartedDut};
+use super::{Dut, DutPlan, StartedDut, refused};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::testbed::netns::Offloads;
@@ -37,13 +38,15 @@ impl Dut for PeerRedirect {
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
-        let kernel = plan.bed.kernel().ok_or_else(|| {
-            ServiceError::Unfit(
-                "programs of the kernel have no in-memory ports: run as root".into(),
-            )
-        })?;
-        let programs = kernel.add_peer_redirect();
-        let programs = programs.map_err(|error| ServiceError::Unfit(error.to_string()))?;
+        let (namespace, rtnl) = plan.kernel(self.name())?;
+        let index = |device: &str| rtnl.link(device).map(|link| link.index).map_err(refused);
+        let ports = plan.devices(self.name())?.into_iter().map(index);
+        let ports = ports.collect::<Result<Vec<_>, _>>()?;
+        let [one, other] = ports[..] else {
+            return Err(ServiceError::Unfit("it joins two hosts only".to_owned()));
+        };
+        let programs = namespace.enter(|| Programs::between(one, other));
+        let programs = programs.and_then(|made| made).map_err(refused)?;
         let mut service = Service::new();
         service.note_command("bpf_redirect_peer from each PORT to the other".to_owned());
         service.keep_in_kernel(programs);

@@ -14,7 +14,7 @@ use control::{ControlCommand, ControlRequest};
 use programs::process::Process;
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_dpid, bridge_name};
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
@@ -251,7 +251,7 @@ fn bridges(plan: &DutPlan<'_>) -> Vec<BridgeKeys> {
     let settings = plan.settings;
     let has_channel = settings.forwarding() != Forwarding::Io;
     let bridge = |(index, endpoint): (usize, &Endpoint)| {
-        let mut keys = vec![("dpid", vec![bridge_dpid(index)])];
+        let mut keys = vec![("dpid", vec![plan.dpid(index)])];
         if index == 0 {
             let port = |(index, port): (usize, &PortName)| match port {
                 PortName::Device(device) => format!("{}=af_packet:{device}", index + 1),

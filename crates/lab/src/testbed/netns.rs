@@ -12,7 +12,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use netdev::Port;
 use netdev::sys::link::{LinkStats, VethEnd, VethPair};
 use netdev::sys::netns::Namespace;
-use netdev::sys::peer_redirect::PeerRedirect;
 use netdev::sys::qdisc::Tbf;
 
 use super::LinkShape;
@@ -60,6 +59,9 @@ pub enum Joined {
 pub struct NetnsShape {
     /// Number of hosts, at least two.
     pub hosts: usize,
+    /// Number of switches in a line, at least one: host 1 is at the first, and all others are at
+    /// the last.
+    pub line: usize,
     /// The links.
     pub links: LinkShape,
     /// Work that the hosts' devices leave to others.
@@ -72,14 +74,15 @@ impl NetnsShape {
     /// Two hosts at a switch, with these links.
     #[must_use]
     pub fn two_hosts(links: LinkShape) -> Self {
-        Self { hosts: 2, links, offloads: Offloads::Off, joined: Joined::BySwitch }
+        Self { hosts: 2, line: 1, links, offloads: Offloads::Off, joined: Joined::BySwitch }
     }
 }
 
 /// The testbed; dropping it takes everything down.
 #[derive(Debug)]
 pub struct NetnsTestbed {
-    switch: NamespaceContext,
+    /// At least one.
+    switches: Vec<NamespaceContext>,
     controller: NamespaceContext,
     hosts: Vec<NamespaceContext>,
     shape: NetnsShape,
@@ -99,38 +102,64 @@ impl NetnsTestbed {
     /// [`HostError::Namespace`] without the right to make namespaces; [`HostError::Link`] when
     /// the kernel lacks veth or the token bucket.
     pub fn new(shape: NetnsShape) -> Result<Self, HostError> {
-        let hosts = (0..shape.hosts.max(2)).map(|_| NamespaceContext::new());
+        let make = |count| (0..count).map(|_| NamespaceContext::new()).collect::<Result<_, _>>();
         let bed = Self {
-            hosts: hosts.collect::<Result<_, _>>()?,
-            switch: NamespaceContext::new()?,
+            hosts: make(shape.hosts.max(2))?,
+            switches: make(shape.line.max(1))?,
             controller: NamespaceContext::new()?,
             shape,
         };
         match shape.joined {
-            Joined::BySwitch => (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?,
+            Joined::BySwitch => {
+                (0..bed.hosts.len()).try_for_each(|host| bed.add_host(host))?;
+                bed.switches.windows(2).try_for_each(|pair| bed.join(&pair[0], &pair[1]))?;
+            }
             Joined::Directly => bed.join_directly()?,
         }
-        bed.add_control_link()?;
+        (0..bed.switches.len()).try_for_each(|place| bed.add_control_link(place))?;
         Ok(bed)
+    }
+
+    /// The first switch of the line, and the last.
+    fn ends(&self) -> (&NamespaceContext, &NamespaceContext) {
+        (&self.switches[0], &self.switches[self.switches.len() - 1])
+    }
+
+    /// Joins the second port of a switch to the first of the next.
+    fn join(&self, near: &NamespaceContext, far: &NamespaceContext) -> Result<(), HostError> {
+        let (here, there) = (port_name(1), port_name(0));
+        let pair = VethPair {
+            here: VethEnd::new(&here),
+            there: VethEnd::new(&there),
+            there_in: Some(&far.ns),
+        };
+        near.rtnl.add_veth(&pair)?;
+        self.bring_port_up(near, &here)?;
+        self.bring_port_up(far, &there)
+    }
+
+    fn bring_port_up(&self, switch: &NamespaceContext, port: &str) -> Result<(), HostError> {
+        if self.shape.offloads == Offloads::Off {
+            switch.offloads_off(port)?;
+        }
+        switch.bring_up(port, None)?;
+        if let Some(rate) = self.shape.links.port_rate.0 {
+            switch.rtnl.set_tbf(port, &Tbf::ethernet(rate, QUEUE_MS))?;
+        }
+        Ok(())
     }
 
     fn add_host(&self, index: usize) -> Result<(), HostError> {
         let (host, port) = (&self.hosts[index], port_name(index));
+        let switch = if index == 0 { self.ends().0 } else { self.ends().1 };
         let pair = VethPair {
             here: VethEnd::new(&port),
             there: host_end(index),
             there_in: Some(&host.ns),
         };
-        self.switch.rtnl.add_veth(&pair)?;
-        if self.shape.offloads == Offloads::Off {
-            self.switch.offloads_off(&port)?;
-        }
-        self.switch.bring_up(&port, None)?;
-        self.bring_host_up(index)?;
-        if let Some(rate) = self.shape.links.port_rate.0 {
-            self.switch.rtnl.set_tbf(&port, &Tbf::ethernet(rate, QUEUE_MS))?;
-        }
-        Ok(())
+        switch.rtnl.add_veth(&pair)?;
+        self.bring_port_up(switch, &port)?;
+        self.bring_host_up(index)
     }
 
     fn join_directly(&self) -> Result<(), HostError> {
@@ -156,21 +185,34 @@ impl NetnsTestbed {
         Ok(())
     }
 
-    fn add_control_link(&self) -> Result<(), HostError> {
+    /// Joins a switch of the line to the controller, by a network of its own. The controller has
+    /// one address for all.
+    fn add_control_link(&self, place: usize) -> Result<(), HostError> {
+        let (switch, device) = (&self.switches[place], format!("ctl{place}"));
         let pair = VethPair {
             here: VethEnd::new(CONTROL_DEVICE),
-            there: VethEnd::new(CONTROL_DEVICE),
+            there: VethEnd::new(&device),
             there_in: Some(&self.controller.ns),
         };
-        self.switch.rtnl.add_veth(&pair)?;
-        let ends = [(&self.switch, SWITCH_CONTROL_IP), (&self.controller, CONTROLLER_IP)];
-        for (context, address) in ends {
+        switch.rtnl.add_veth(&pair)?;
+        let in_network = |address: Ipv4Addr| {
+            let [first, second, _, host] = address.octets();
+            Ipv4Addr::new(first, second, u8::try_from(place).unwrap_or(u8::MAX), host)
+        };
+        let ends = [
+            (switch, CONTROL_DEVICE, SWITCH_CONTROL_IP),
+            (&self.controller, device.as_str(), CONTROLLER_IP),
+        ];
+        for (context, device, address) in ends {
             if let Some(rate) = self.shape.links.control_rate.0 {
                 // Segments as on the line: the link's counters then hold every header.
-                context.offloads_off(CONTROL_DEVICE)?;
-                context.rtnl.set_tbf(CONTROL_DEVICE, &Tbf::ethernet(rate, QUEUE_MS))?;
+                context.offloads_off(device)?;
+                context.rtnl.set_tbf(device, &Tbf::ethernet(rate, QUEUE_MS))?;
             }
-            context.bring_up(CONTROL_DEVICE, Some(address))?;
+            context.bring_up(device, Some(in_network(address)))?;
+        }
+        if place > 0 {
+            switch.rtnl.add_route(CONTROL_DEVICE, (IpAddr::V4(CONTROLLER_IP), 32), None)?;
         }
         Ok(())
     }
@@ -214,58 +256,6 @@ impl NetnsTestbed {
         Ok(self.hosts[host].rtnl.link(HOST_DEVICE)?.stats)
     }
 
-    /// Joins the switch's devices by a bridge of the kernel.
-    ///
-    /// # Errors
-    /// The kernel has no bridges.
-    pub fn add_bridge(&self) -> Result<(), HostError> {
-        const BRIDGE: &str = "br0";
-        self.switch.rtnl.add_bridge(BRIDGE)?;
-        for port in self.ports() {
-            self.switch.rtnl.add_to_bridge(&port, BRIDGE)?;
-        }
-        Ok(self.switch.rtnl.set_up(BRIDGE, true)?)
-    }
-
-    /// Puts programs at the switch's devices towards host 1 and host 2 that hand every frame to the
-    /// other host.
-    ///
-    /// # Errors
-    /// The kernel has no TCX.
-    pub fn add_peer_redirect(&self) -> Result<PeerRedirect, HostError> {
-        let index = |host| self.switch.rtnl.link(&port_name(host)).map(|link| link.index);
-        let (one, other) = (index(0)?, index(1)?);
-        Ok(self.switch.ns.enter(|| PeerRedirect::between(one, other))??)
-    }
-
-    /// Makes the switch's namespace an IPv4 router between host 1 and host 2.
-    ///
-    /// Each of its devices has the Ethernet address of the host behind the other one, so that the
-    /// hosts send as they do to each other. What is for neither of them goes to host 2.
-    ///
-    /// # Errors
-    /// The kernel does not forward IPv4.
-    pub fn add_router(&self) -> Result<(), HostError> {
-        self.switch.ns.enter(|| -> io::Result<()> {
-            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-            for device in ["all", "default", &port_name(0), &port_name(1)] {
-                let folder = format!("/proc/sys/net/ipv4/conf/{device}");
-                std::fs::write(format!("{folder}/rp_filter"), "0")?;
-                std::fs::write(format!("{folder}/send_redirects"), "0")?;
-            }
-            Ok(())
-        })??;
-        let rtnl = &self.switch.rtnl;
-        for (host, other) in [(0, 1), (1, 0)] {
-            let (port, here) = (port_name(host), host_address(host));
-            rtnl.set_mac(&port, host_address(other).mac)?;
-            rtnl.add_route(&port, (IpAddr::V4(here.ip), 32), None)?;
-            rtnl.add_neighbour(&port, IpAddr::V4(here.ip), here.mac)?;
-        }
-        let far = IpAddr::V4(host_address(1).ip);
-        Ok(rtnl.add_route(&port_name(1), (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0), Some(far))?)
-    }
-
     /// Has the hosts' kernels answer nothing, whatever arrives: the lab itself is at every port.
     ///
     /// Frames for the hosts' addresses are another's then, and nobody resolves or pings an address.
@@ -292,10 +282,15 @@ impl NetnsTestbed {
         Ok(self.hosts[host].rtnl.set_up(HOST_DEVICE, is_up)?)
     }
 
-    /// The namespace of the switch.
+    /// The namespace of the switch, the first one of a line.
     #[must_use]
     pub fn switch(&self) -> &Namespace {
-        &self.switch.ns
+        &self.switches[0].ns
+    }
+
+    /// The namespaces of the switches, in their order in the line.
+    pub fn switches(&self) -> impl Iterator<Item = &Namespace> {
+        self.switches.iter().map(|context| &context.ns)
     }
 
     /// The namespace of the controller.
@@ -314,7 +309,7 @@ impl NetnsTestbed {
     /// sampler.
     #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
-        let (first, second) = (&self.hosts[0], &self.hosts[1]);
+        let ((first, second), (near, far)) = ((&self.hosts[0], &self.hosts[1]), self.ends());
         let (ports, control) = (self.shape.links.port_rate.0, self.shape.links.control_rate.0);
         let sample = |id, context: &NamespaceContext, device: &str, rate_bps| LinkSample {
             id,
@@ -324,12 +319,12 @@ impl NetnsTestbed {
         let mut links = vec![
             sample(LinkId::Port1In, first, HOST_DEVICE, ports),
             sample(LinkId::Port2In, second, HOST_DEVICE, ports),
-            sample(LinkId::ControlUp, &self.switch, CONTROL_DEVICE, control),
+            sample(LinkId::ControlUp, near, CONTROL_DEVICE, control),
             sample(LinkId::ControlDown, &self.controller, CONTROL_DEVICE, control),
         ];
         if self.shape.joined == Joined::BySwitch {
-            links.insert(1, sample(LinkId::Port1Out, &self.switch, &port_name(0), ports));
-            links.insert(3, sample(LinkId::Port2Out, &self.switch, &port_name(1), ports));
+            links.insert(1, sample(LinkId::Port1Out, near, &port_name(0), ports));
+            links.insert(3, sample(LinkId::Port2Out, far, &port_name(1), ports));
         }
         links
     }

@@ -38,9 +38,9 @@ pub struct CellSpec {
     pub cell: usize,
     /// Number of cells of the campaign.
     pub cells: usize,
-    /// The switches of the campaign, in the order of the tables.
+    /// The switches of the campaign, in the order of the tables, as [`dut::find`] takes them.
     pub duts: Vec<String>,
-    /// The switch.
+    /// The switch, as it is taken there.
     pub dut: String,
     /// The points of the axes.
     pub at: Vec<Coordinates>,
@@ -104,7 +104,7 @@ pub struct MeasuredCell {
 /// # Errors
 /// A scenario that is wrong.
 pub fn cell_specs(campaign: &Campaign) -> Result<Vec<CellSpec>, CampaignError> {
-    let duts: Vec<String> = campaign.duts.iter().map(|dut| dut.name().to_owned()).collect();
+    let duts: Vec<String> = campaign.duts.iter().map(|dut| dut.word().to_owned()).collect();
     let mut specs = Vec::new();
     for part in &parts(campaign)? {
         let axes = part.scenario.axis_infos(campaign.is_quick)?;
@@ -118,7 +118,7 @@ pub fn cell_specs(campaign: &Campaign) -> Result<Vec<CellSpec>, CampaignError> {
                     cell: specs.len(),
                     cells: 0,
                     duts: duts.clone(),
-                    dut: dut.name().to_owned(),
+                    dut: dut.word().to_owned(),
                     at: group.cells.iter().map(|(_, cell)| cell.at.clone()).collect(),
                     start,
                     starts: campaign.starts,
@@ -137,6 +137,11 @@ pub fn cell_specs(campaign: &Campaign) -> Result<Vec<CellSpec>, CampaignError> {
 }
 
 impl CellSpec {
+    /// The name of its switch in the tables.
+    pub(super) fn dut_name(&self) -> &str {
+        dut::find(&self.dut).map_or(&self.dut, |dut| dut.name())
+    }
+
     /// Refuses what another version of the lab wrote.
     pub(super) fn check(&self) -> Result<(), ScenarioError> {
         let (format, weir) = (FORMAT, env!("CARGO_PKG_VERSION"));
@@ -237,7 +242,7 @@ pub fn measure(
     let trials = kept.into_iter().map(|entry| CellPart::Trial(Box::new(entry)));
     let mut all = vec![head];
     all.extend(trials);
-    all.extend(points(&run, part, &spec.dut));
+    all.extend(points(&run, part, dut.name()));
     let (duration_s, notes) = (clock.elapsed().as_secs_f64(), run.record.notes.clone());
     all.push(CellPart::End { duration_s, notes, error: error.clone() });
     let word = format!("{:016x}", fastrand::u64(..));

@@ -325,11 +325,12 @@ fn file(
         };
         let part = &parts[index];
         let place = |at: &Coordinates| part.cells.iter().position(|one| one.at == *at);
-        let label = format!("{scenario} on {}, start {}", spec.dut, spec.start + 1);
+        let dut = spec.dut_name();
+        let label = format!("{scenario} on {dut}, start {}", spec.start + 1);
         let Some(measured) = chosen.get(&cell) else {
             missing.push((cell, format!("{label}: no result")));
             for place in spec.at.iter().filter_map(place) {
-                let found = record.found.entry((index, spec.dut.clone(), place)).or_default();
+                let found = record.found.entry((index, dut.to_owned(), place)).or_default();
                 found.state = Some(CellState::Failed(format!("cell {cell} has no result")));
             }
             continue;
@@ -339,7 +340,7 @@ fn file(
         }
         for point in &measured.points {
             let Some(place) = place(&point.at) else { continue };
-            let found = record.found.entry((index, spec.dut.clone(), place)).or_default();
+            let found = record.found.entry((index, dut.to_owned(), place)).or_default();
             found.state = point.state.clone().or(found.state.take());
             if found.commands.is_empty() {
                 found.commands.clone_from(&point.commands);
@@ -357,7 +358,7 @@ fn file(
         }
         for entry in &measured.entries {
             let Some(place) = place(&entry.at) else { continue };
-            take(record.found.entry((index, spec.dut.clone(), place)).or_default(), entry);
+            take(record.found.entry((index, dut.to_owned(), place)).or_default(), entry);
         }
         for note in measured.end.iter().flat_map(|end| &end.notes) {
             record.note(note.clone());

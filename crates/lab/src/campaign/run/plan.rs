@@ -30,7 +30,8 @@ pub(super) fn start_cost(dut: &dyn Dut, settings: &Settings) -> Duration {
     let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
     let controller = controller_of(settings).and_then(Result::ok);
     let controller = controller.map_or(Duration::ZERO, ControllerProgram::start_cost);
-    BED_COST + dut.start_cost(settings) + controller + Duration::from_secs_f64(entries)
+    let switches = dut.start_cost(settings) * u32::try_from(settings.line()).unwrap_or(u32::MAX);
+    BED_COST + switches + controller + Duration::from_secs_f64(entries)
 }
 
 /// Work still to be measured, as it was estimated beforehand.

@@ -19,6 +19,7 @@ use crate::campaign::ledger::LedgerLine;
 use crate::campaign::order::Group;
 use crate::campaign::scenario::ScenarioCell;
 use crate::dut::Dut;
+use crate::facts;
 use crate::method::{Method, MethodContext, Trial};
 use crate::results::{CellState, Coordinates, TrialRecord};
 use crate::settings::{ChannelTransport, Settings};
@@ -291,10 +292,10 @@ impl Run<'_> {
         dut: &dyn Dut,
         settings: &Settings,
     ) -> Result<(), CellState> {
-        check_fit(self.campaign, part, dut, settings).map_err(CellState::NotSupported)?;
+        check_fit(self.campaign, part, dut, settings)?;
         let is_memory = self.campaign.kind == TestbedKind::Memory && settings.replay.is_none();
-        if is_memory && !dut.has_memory_ports() {
-            let what = "has no in-memory ports: run as root".to_owned();
+        if is_memory && (!dut.has_memory_ports() || settings.line() > 1) {
+            let what = "has no such in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));
         }
         let missing = |missing: programs::tools::Missing| CellState::Missing(missing.to_string());
@@ -394,17 +395,25 @@ impl Run<'_> {
     }
 }
 
-/// Whether a switch can run with these settings at all, whatever is installed.
+/// Whether a switch can run with these settings at all, whatever is installed, and this machine has
+/// a core for each thread that forwards.
 pub(super) fn check_fit(
     campaign: &Campaign,
     part: &CampaignPart<'_>,
     dut: &dyn Dut,
     settings: &Settings,
-) -> Result<(), String> {
+) -> Result<(), CellState> {
     let only = &part.scenario.switches;
     if !only.is_empty() && !only.iter().any(|name| name == dut.name()) {
-        return Err(format!("this scenario is about {}", only.join(", ")));
+        let what = format!("this scenario is about {}", only.join(", "));
+        return Err(CellState::NotSupported(what));
     }
-    settings.replay.as_ref().map_or(Ok(()), |replay| dut.replays(replay))?;
-    dut.check(settings, &campaign.paths)
+    let fits = settings.replay.as_ref().map_or(Ok(()), |replay| dut.replays(replay));
+    let fits = fits.and_then(|()| dut.check(settings, &campaign.paths));
+    fits.map_err(CellState::NotSupported)?;
+    let (threads, cores) = (usize::from(settings.workers.unwrap_or(1)), facts::cores());
+    if threads > cores {
+        return Err(CellState::Missing(format!("needs {threads} cores, has {cores}")));
+    }
+    Ok(())
 }
