@@ -23,6 +23,8 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// longer where a worker has more than twenty, so that its other ports do not wait.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_PAUSE_LEAST: Duration = Duration::from_millis(50);
+/// The factor by which it is longer while the kernel tier gets no frame: a look takes 0.2 ms.
+const IDLE_LOOK_FACTOR: u32 = 10;
 
 /// Failures of reading link notifications are logged no oftener than this.
 const LOG_EVERY: Duration = Duration::from_secs(10);
@@ -81,6 +83,8 @@ pub(super) struct Maintenance {
     /// The device that was looked at last because of the kernel tier, and when the next one is.
     looked_at: u32,
     look_at: Instant,
+    /// The frames that the kernel tiers had got by then.
+    frames_at_look: u64,
     /// When a faulted port is due.
     service_at: Option<Instant>,
     /// Faulted ports are due at once: one is new or has changed.
@@ -111,6 +115,7 @@ impl Maintenance {
             ask_at: now + ASK_EVERY,
             looked_at: 0,
             look_at: now + LOOK_EVERY,
+            frames_at_look: 0,
             service_at: None,
             has_new_fault: false,
         };
@@ -217,11 +222,14 @@ impl Worker {
 
     /// Reads the state of the ports of one device, each in turn.
     fn look_at_next(&mut self, now: Instant) {
+        let frames = self.shards.iter().map(|(_, shard)| shard.tier_frames().seen).sum();
+        let is_idle = std::mem::replace(&mut self.maintenance.frames_at_look, frames) == frames;
         let devices = &self.maintenance.devices;
         let later = devices.range((Bound::Excluded(self.maintenance.looked_at), Bound::Unbounded));
         let next = later.chain(devices).next().map(|(index, ports)| (*index, ports.clone()));
         let pause = LOOK_EVERY / u32::try_from(devices.len()).unwrap_or(u32::MAX).max(1);
-        self.maintenance.look_at = now + pause.max(LOOK_PAUSE_LEAST);
+        let factor = if is_idle { IDLE_LOOK_FACTOR } else { 1 };
+        self.maintenance.look_at = now + factor * pause.max(LOOK_PAUSE_LEAST);
         let Some((index, ports)) = next else { return };
         self.maintenance.looked_at = index;
         for port in ports {
