@@ -38,7 +38,7 @@ const IDLE_GRACE: Duration = Duration::from_secs(10);
 pub enum Source {
     /// An IPv4 address, or the first 64 bits of an IPv6 address: one host may use the rest freely.
     Address(IpAddr),
-    /// A Unix socket.
+    /// A Unix socket, or this side itself.
     Local,
 }
 

@@ -57,7 +57,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An admitted connection.
+/// An admitted connection: one that was accepted, or whose memory is bounded together with others'.
 #[derive(Debug)]
 pub struct AcceptedConnection {
     gate: Arc<ConnectionGate>,
@@ -91,7 +91,12 @@ impl ConnectionGate {
         self.admit_from(incoming.source(), incoming.is_last_descriptor()).await
     }
 
-    async fn admit_from(self: &Arc<Self>, source: Source, is_scarce: bool) -> AcceptedConnection {
+    /// Admits a connection of a source; the same for one that this side has opened.
+    pub async fn admit_from(
+        self: &Arc<Self>,
+        source: Source,
+        is_scarce: bool,
+    ) -> AcceptedConnection {
         self.set_limits(is_scarce);
         loop {
             let decision = lock(&self.places).admission.admit(source, now());

@@ -17,7 +17,7 @@ use keys::Keys;
 use crate::app::App;
 use crate::events::ControllerEvent;
 use crate::handle::Handle;
-use crate::switch::Switch;
+use crate::switch::{Switch, TimerId};
 use crate::topology::{
     HostSighting, PortRole, SeenAddress, SwitchPort, Topology, TopologyChange, TopologyLifetimes,
     TopologyLink, is_up,
@@ -39,9 +39,10 @@ use std::time::Duration;
 
 /// A new port is probed every second, this many times.
 const FIRST_PROBES: u32 = 5;
-/// Probes of one switch in a second: one with more ports is probed in turns, so that it neither
-/// holds up the others nor fills its own queue.
-const PROBES_MAX: usize = 4_096;
+/// Probes of one switch at once, and the pause until the next ones: 4,096 in a second. One with
+/// more ports is probed in turns, so that it neither holds up the others nor fills its own queue.
+const PROBES_MAX: usize = 512;
+const PROBES_PAUSE: Duration = Duration::from_millis(125);
 /// The entry that brings probes to the controller is sent again after this number of ticks: apps
 /// behind this one clear the tables when they start, and people do.
 const ENTRY_TICKS: u64 = 10;
@@ -105,6 +106,11 @@ struct Probing {
     ports: BTreeMap<PortNo, PortProbing>,
     /// The port at which the probes of the next turn begin.
     next: PortNo,
+    /// When that turn comes, if ports have been left for it.
+    next_turn: Option<TimerId>,
+    /// The latest tick. What is due after it is counted from it, so that all turns between two
+    /// ticks are due at one.
+    since: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,21 +150,25 @@ impl Discovery {
         let begin = probing.next.clamp(*ports.start(), *ports.end());
         let all = sw.ports();
         let in_turn = all.range(begin..=*ports.end()).chain(all.range(*ports.start()..begin));
-        let mut due = Vec::new();
+        let (mut due, mut left) = (Vec::new(), None);
         for (port, desc) in in_turn.filter(|(_, desc)| is_probed(desc.port_no) && is_up(desc)) {
             let state = probing.ports.entry(*port).or_default();
             if now < state.due {
                 continue;
             }
             if due.len() == PROBES_MAX {
-                probing.next = *port;
+                left = Some(*port);
                 break;
             }
             state.sent = state.sent.saturating_add(1);
             let is_new = state.sent <= FIRST_PROBES;
             let pause = if is_new { Duration::from_secs(1) } else { self.config.probe_interval() };
-            state.due = now + pause;
+            state.due = probing.since + pause;
             due.push((*port, desc.hw_addr));
+        }
+        if let Some(port) = left {
+            probing.next = port;
+            probing.next_turn = Some(sw.set_timer(PROBES_PAUSE));
         }
         let ttl_s = u16::try_from(self.config.lifetimes().link.as_secs()).unwrap_or(u16::MAX);
         for (port, hw_addr) in due {
@@ -195,7 +205,8 @@ impl App for Discovery {
     fn switch_ready(&mut self, sw: &mut Switch) {
         let changes = self.topology.switch_ready(sw.dpid(), sw.ports().values(), sw.now());
         self.publish(changes);
-        self.switches.insert(sw.dpid(), Probing::default());
+        let probing = Probing { since: sw.now(), ..Probing::default() };
+        self.switches.insert(sw.dpid(), probing);
         sw.flow_mod(entry());
         self.probe(sw, ALL_PORTS);
     }
@@ -240,9 +251,23 @@ impl App for Discovery {
                 sw.flow_mod(entry());
             }
             probing.ticks += 1;
+            probing.since = sw.now();
+            // The turns of this second begin here.
+            if let Some(timer) = probing.next_turn.take() {
+                sw.cancel_timer(timer);
+            }
         }
         self.probe(sw, ALL_PORTS);
         self.publish(self.topology.expire(&self.config.lifetimes(), sw.now()));
+    }
+
+    fn timer(&mut self, sw: &mut Switch, timer: TimerId) {
+        if let Some(probing) = self.switches.get_mut(&sw.dpid())
+            && probing.next_turn == Some(timer)
+        {
+            probing.next_turn = None;
+            self.probe(sw, ALL_PORTS);
+        }
     }
 }
 

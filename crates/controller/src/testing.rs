@@ -44,6 +44,9 @@ use std::time::{Duration, Instant};
 /// Packets that may go over links before a test fails since they go round for ever.
 const PACKETS_MAX: usize = 100_000;
 
+/// Ports of one part of the answer that names them.
+const PART_PORTS: usize = 1_000;
+
 /// Virtual time after which a future that is waited for is given up.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
@@ -373,7 +376,8 @@ impl Simulated {
     /// The switch gets a message.
     fn take(&mut self, xid: Xid, message: Message) {
         let answer = self.answering.as_mut().and_then(|answer| answer(&message));
-        if let Some(answer) = answer.or_else(|| self.usual_answer(&message)) {
+        let answers = answer.map_or_else(|| self.usual_answers(&message), |answer| vec![answer]);
+        for answer in answers {
             self.switch.send_as(xid, &answer).expect("the switch's version has this answer");
         }
         if let Message::PacketOut(packet_out) = &message {
@@ -410,25 +414,32 @@ impl Simulated {
         }
     }
 
-    /// The answer that every switch gives.
-    fn usual_answer(&self, message: &Message) -> Option<Message> {
+    /// The answer that every switch gives, in its parts.
+    fn usual_answers(&self, message: &Message) -> Vec<Message> {
         let has_port_desc = self.switch.version().is_some_and(Version::has_port_desc);
         if let Message::FeaturesRequest = message {
             let ports = if has_port_desc { Vec::new() } else { self.ports() };
             let features =
                 Features { datapath_id: self.dpid, n_tables: 254, ports, ..Features::default() };
-            Some(Message::FeaturesReply(features))
+            vec![Message::FeaturesReply(features)]
         } else if let Message::BarrierRequest = message {
-            Some(Message::BarrierReply)
+            vec![Message::BarrierReply]
         } else if let Message::MultipartRequest(MultipartRequest {
             body: MultipartRequestBody::PortDesc,
             ..
         }) = message
         {
-            let body = MultipartReplyBody::PortDesc(self.ports());
-            Some(Message::MultipartReply(MultipartReply { more: false, body }))
+            let ports = self.ports();
+            let mut parts = ports.chunks(PART_PORTS).map(<[PortDesc]>::to_vec).collect::<Vec<_>>();
+            let last = parts.pop().unwrap_or_default();
+            let parts = parts.into_iter().map(|ports| (true, ports)).chain([(false, last)]);
+            let reply = |(more, ports)| {
+                let body = MultipartReplyBody::PortDesc(ports);
+                Message::MultipartReply(MultipartReply { more, body })
+            };
+            parts.map(reply).collect()
         } else {
-            None
+            Vec::new()
         }
     }
 

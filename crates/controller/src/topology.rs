@@ -155,7 +155,7 @@ impl Topology {
     /// the first.
     #[must_use]
     pub fn link_from(&self, port: SwitchPort) -> Option<SwitchPort> {
-        self.read().links().find(|link| link.from == port).map(|link| link.to)
+        self.read().link_from(port)
     }
 
     /// All hosts, by address.
@@ -182,6 +182,12 @@ impl Topology {
     #[must_use]
     pub fn hosts_refused(&self) -> u64 {
         self.read().hosts_refused()
+    }
+
+    /// Links that were not taken since a port has too many already, as no cable gives it.
+    #[must_use]
+    pub fn links_refused(&self) -> u64 {
+        self.read().links_refused()
     }
 
     /// The neighbour at a port at a time.

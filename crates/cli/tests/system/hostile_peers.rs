@@ -4,7 +4,7 @@
 use super::process::{DEADLINE, Running, signal, until, weir};
 use files::proc::ProcFolder;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
@@ -249,6 +249,29 @@ fn switches_of_65000_ports_take_the_memory_of_a_few_of_them() {
     });
     println!("{after} MiB after they left");
     assert!(small.is_served());
+}
+
+/// Those that a controller connects to, all of 65,000 ports: there is room for some of them.
+#[test]
+fn large_switches_that_are_connected_to_are_bounded_too() {
+    let listeners: Vec<_> = (0..LARGE).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let mut command = weir(&["controller", "idle"]);
+    for listener in &listeners {
+        command.args(["--connect", &format!("tcp:{}", listener.local_addr().unwrap())]);
+    }
+    let _running = Running::start(&mut command);
+    let mut large = Vec::new();
+    for (number, listener) in (1..).zip(listeners) {
+        // Who is closed cannot come again.
+        let mut peer = HandMade(listener.accept().unwrap().0);
+        drop(listener);
+        peer.0.set_read_timeout(Some(DEADLINE)).unwrap();
+        if peer.claim(number, 65_000).is_ok() && peer.is_served() {
+            large.push(peer);
+        }
+        large.retain_mut(HandMade::is_served);
+    }
+    assert!((1..usize::from(LARGE)).contains(&large.len()), "{} are served", large.len());
 }
 
 /// A program that ends with the test.

@@ -7,7 +7,7 @@ use super::serve::{Context, PeerContext, evicted_text};
 use crate::options::Options;
 use channel::{
     AdmissionLimits, Backoff, ConnectionGate, ConnectionSettings, Endpoint, Incoming, Link,
-    Listener, LogLine, Stream, Tls, driver,
+    Listener, LogLine, Source, Stream, Tls, driver,
 };
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -22,7 +22,7 @@ const HALF_OPEN_MAX: usize = 256;
 /// Wait of a listener that could not accept.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(500);
 
-/// Memory of all accepted connections: buffers, ports, answers.
+/// Memory of all connections: buffers, ports, answers.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Memory that must have become free before it is given back to the system.
@@ -37,7 +37,6 @@ struct Front {
     context: Context,
     settings: Arc<ConnectionSettings>,
     tls: Option<Tls>,
-    switches_max: usize,
 }
 
 /// Spawns everything that brings connections.
@@ -50,23 +49,35 @@ pub(super) fn spawn(
 ) {
     let settings = Arc::new(options.connection());
     let switches_max = options.switches_max;
-    let front = Front { context: context.clone(), settings, tls, switches_max };
-    let bytes_max = BYTES_MAX / listeners.len().max(1);
+    let front = Front { context: context.clone(), settings, tls };
+    // Switches that the user has named have a share of their own, as a listener has: neither they
+    // nor those that come by themselves end the others.
+    let shares = listeners.len() + usize::from(!options.connect.is_empty());
+    let bytes_max = BYTES_MAX / shares.max(1);
     for listener in listeners {
-        tasks.spawn_local(accept(front.clone(), listener, bytes_max));
+        let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: switches_max };
+        let gate = new_gate(tasks, limits, bytes_max);
+        tasks.spawn_local(accept(front.clone(), gate, listener));
     }
-    for endpoint in &options.connect {
-        tasks.spawn_local(connect(front.clone(), endpoint.clone()));
+    if !options.connect.is_empty() {
+        let limits = AdmissionLimits { half_open: usize::MAX, up: usize::MAX };
+        let gate = new_gate(tasks, limits, bytes_max);
+        for endpoint in &options.connect {
+            tasks.spawn_local(connect(front.clone(), Arc::clone(&gate), endpoint.clone()));
+        }
     }
     if let Some(interval) = options.stats_interval {
         tasks.spawn_local(print_rates(context.clone(), interval));
     }
 }
 
-async fn accept(front: Front, listener: Listener, bytes_max: usize) {
-    let limits = AdmissionLimits { half_open: HALF_OPEN_MAX, up: front.switches_max };
+fn new_gate(tasks: &LocalSet, limits: AdmissionLimits, bytes_max: usize) -> Arc<ConnectionGate> {
     let gate = ConnectionGate::new(limits, bytes_max);
-    spawn_local(release_memory(Arc::clone(&gate)));
+    tasks.spawn_local(release_memory(Arc::clone(&gate)));
+    gate
+}
+
+async fn accept(front: Front, gate: Arc<ConnectionGate>, listener: Listener) {
     loop {
         match listener.accept().await {
             Ok(incoming) => admit(&front, &gate, incoming).await,
@@ -115,7 +126,7 @@ async fn admit(front: &Front, gate: &Arc<ConnectionGate>, incoming: Incoming) {
                 let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
                 let peer_context = PeerContext {
                     peer,
-                    accepted: Some(accepted),
+                    admitted: accepted,
                     up_since: None,
                     is_used: false,
                     ended: None,
@@ -129,7 +140,7 @@ async fn admit(front: &Front, gate: &Arc<ConnectionGate>, incoming: Incoming) {
     });
 }
 
-async fn connect(front: Front, endpoint: Endpoint) {
+async fn connect(front: Front, gate: Arc<ConnectionGate>, endpoint: Endpoint) {
     let mut backoff = Backoff::default();
     let chance = RandomState::new();
     let mut last_error = None;
@@ -141,7 +152,8 @@ async fn connect(front: Front, endpoint: Endpoint) {
                 let link = Link::new(stream, ConnectionSettings::clone(&front.settings));
                 let peer_context = PeerContext {
                     peer: endpoint.to_string().into(),
-                    accepted: None,
+                    // The largest of all ends first: they are of one source.
+                    admitted: gate.admit_from(Source::Local, false).await,
                     up_since: None,
                     is_used: false,
                     ended: Some(ended),

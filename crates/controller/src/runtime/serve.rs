@@ -27,6 +27,10 @@ use tokio::time::sleep_until;
 /// Sleep of a timer that nothing has set.
 const FOR_LONG: Duration = Duration::from_secs(3600);
 
+/// Messages of one connection after which the others have their turn, however many it sends: those
+/// of one read are taken whole.
+const MESSAGES_AT_ONCE: u64 = 256;
+
 /// The part that all tasks of one shard share.
 #[derive(Clone)]
 pub(super) struct Context {
@@ -53,8 +57,8 @@ pub(super) struct MigratingConnection {
 pub(super) struct PeerContext {
     /// The other end, for people.
     pub(super) peer: Arc<str>,
-    /// Its place at the listener, if it was accepted.
-    pub(super) accepted: Option<AcceptedConnection>,
+    /// Its place at the listener, or among the switches that are connected to.
+    pub(super) admitted: AcceptedConnection,
     /// When the hello exchange was done.
     pub(super) up_since: Option<Instant>,
     /// Whether it belongs to a switch that is ready.
@@ -153,6 +157,7 @@ impl Context {
         let mut served = ServedSession { context: self.clone(), session };
         let mut timer = pin!(sleep_until((driver::now() + FOR_LONG).into()));
         self.shard().adopt(&mut served.session, link.connection(), driver::now());
+        let mut yielded_at = 0;
         loop {
             let is_over = self.handle(&mut served.session, &mut link, &mut peer_context);
             if is_over {
@@ -160,6 +165,11 @@ impl Context {
             }
             if served.session.migrating().is_some() {
                 return self.migrate(link, served, peer_context);
+            }
+            let received = link.connection().counters().messages_received;
+            if received >= yielded_at + MESSAGES_AT_ONCE {
+                yielded_at = received;
+                tokio::task::yield_now().await;
             }
             let due = self.shard().next_timeout(&served.session);
             let due = due.unwrap_or_else(|| driver::now() + FOR_LONG).into();
@@ -174,7 +184,7 @@ impl Context {
                 () = link.turn() => {}
                 () = woken(served.session.wakes()) => {}
                 () = ordered(served.session.orders()) => {}
-                () = evicted(peer_context.accepted.as_ref()) => {}
+                () = peer_context.admitted.evicted() => {}
                 () = timer.as_mut() => {}
             }
         }
@@ -196,7 +206,7 @@ impl Context {
         let mut shard = self.shard();
         let packet_ins = shard.stats().packet_ins;
         let connection = link.connection();
-        if peer_context.accepted.as_ref().is_some_and(AcceptedConnection::is_evicted) {
+        if peer_context.admitted.is_evicted() {
             if !connection.is_over() {
                 self.report_peer(LogLine::Evicted, &evicted_text(&peer_context.peer));
             }
@@ -211,9 +221,7 @@ impl Context {
         {
             match &event {
                 Event::Up { .. } => {
-                    if let Some(accepted) = &peer_context.accepted
-                        && let Err(refused) = accepted.mark_up()
-                    {
+                    if let Err(refused) = peer_context.admitted.mark_up() {
                         let text = format!("{}: turned away: {refused}", peer_context.peer);
                         self.report_peer(LogLine::TurnedAway, &text);
                         connection.close();
@@ -239,9 +247,8 @@ impl Context {
             );
             self.report_outcome(peer_context, &outcome);
         }
-        if let Some(accepted) = &peer_context.accepted {
-            accepted.report(link.connection(), peer_context.is_used, session.bytes());
-        }
+        let PeerContext { admitted, is_used, .. } = peer_context;
+        admitted.report(link.connection(), *is_used, session.bytes());
         is_over
     }
 
@@ -250,8 +257,8 @@ impl Context {
             outcome,
             Outcome::Down { reason: DownReason::PeerClosed | DownReason::NoHello, .. }
         );
-        let was_up = peer_context.accepted.as_ref().is_none_or(AcceptedConnection::was_up);
-        if is_silent && !was_up {
+        let was_sought = peer_context.ended.is_some();
+        if is_silent && !was_sought && !peer_context.admitted.was_up() {
             // It is not worth a line.
             return;
         }
@@ -316,15 +323,7 @@ async fn ordered(orders: Option<&OrderBox>) {
 
 /// The line about a connection that is evicted.
 pub(super) fn evicted_text(peer: &str) -> String {
-    format!("{peer}: closed: the listener is full, and it was silent, slow, idle or the largest")
-}
-
-/// Done when the connection has been evicted for another.
-async fn evicted(accepted: Option<&AcceptedConnection>) {
-    match accepted {
-        Some(accepted) => accepted.evicted().await,
-        None => std::future::pending().await,
-    }
+    format!("{peer}: closed: the limit is reached, and it was silent, slow, idle or the largest")
 }
 
 /// Runs a future that serves switches: whenever it is polled, the thread is marked as one that must

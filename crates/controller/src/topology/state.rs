@@ -19,6 +19,10 @@ pub(crate) const STABILITY_DELAY: Duration = Duration::from_secs(3);
 const HOSTS_PER_PORT_MAX: usize = 1_024;
 /// Hosts kept at all.
 const HOSTS_MAX: usize = 1 << 17;
+/// Links kept for one port, both directions counted: a segment that 128 other ports share.
+const LINKS_PER_PORT_MAX: usize = 256;
+/// Links kept at all.
+const LINKS_MAX: usize = 1 << 18;
 /// Addresses of each family kept for one host.
 const ADDRESSES_MAX: usize = 8;
 /// A host that has moved stays for this time: an address used in two places changes its place once
@@ -30,11 +34,13 @@ pub(super) struct State {
     switches: BTreeMap<DatapathId, BTreeMap<PortNo, KnownPort>>,
     /// Every link with the time of its last probe.
     links: BTreeMap<TopologyLink, Duration>,
-    /// At how many links a port is an end.
-    ends: HashMap<SwitchPort, usize>,
+    /// Those of which a port is an end: a switch may report 65,000 ports down one after the other,
+    /// and each looks at its own links and hosts only.
+    links_at: HashMap<SwitchPort, Vec<TopologyLink>>,
     hosts: HashMap<MacAddr, KnownHost>,
-    hosts_at: HashMap<SwitchPort, usize>,
+    hosts_at: HashMap<SwitchPort, Vec<MacAddr>>,
     hosts_refused: u64,
+    links_refused: u64,
     expired_at: Duration,
     changes: Vec<TopologyChange>,
 }
@@ -73,6 +79,11 @@ impl State {
         self.links.keys().copied()
     }
 
+    pub(super) fn link_from(&self, port: SwitchPort) -> Option<SwitchPort> {
+        let links = self.links_at.get(&port)?;
+        links.iter().filter(|link| link.from == port).map(|link| link.to).min()
+    }
+
     pub(super) fn hosts(&self) -> impl Iterator<Item = &TopologyHost> {
         self.hosts.values().map(|known| &known.host)
     }
@@ -85,11 +96,15 @@ impl State {
         self.hosts_refused
     }
 
+    pub(super) fn links_refused(&self) -> u64 {
+        self.links_refused
+    }
+
     pub(super) fn role(&self, port: SwitchPort, now: Duration) -> PortRole {
         let Some(known) = self.port(port).filter(|known| is_up(&known.desc)) else {
             return PortRole::Down;
         };
-        if self.ends.contains_key(&port) {
+        if self.links_at.contains_key(&port) {
             PortRole::Link
         } else if now < known.since + STABILITY_DELAY {
             PortRole::Settling
@@ -116,8 +131,8 @@ impl State {
 
     /// Whether it was there.
     pub(super) fn switch_down(&mut self, dpid: DatapathId) -> bool {
-        self.remove_links(|link, _| link.from.dpid == dpid || link.to.dpid == dpid);
-        self.remove_hosts(|known| known.host.at.dpid == dpid);
+        self.remove_links_if(|link, _| link.from.dpid == dpid || link.to.dpid == dpid);
+        self.remove_hosts_if(|known| known.host.at.dpid == dpid);
         self.switches.remove(&dpid).is_some()
     }
 
@@ -146,17 +161,15 @@ impl State {
     }
 
     fn forget_port(&mut self, port: SwitchPort) {
-        // A switch may report its ports again and again: nearly all have nothing to forget.
-        if self.ends.contains_key(&port) {
-            self.remove_links(|link, _| link.from == port || link.to == port);
-        }
+        let mut links = self.links_at.get(&port).cloned().unwrap_or_default();
+        links.sort_unstable();
+        self.remove_links(&links);
         self.remove_hosts_at(port);
     }
 
     fn remove_hosts_at(&mut self, port: SwitchPort) {
-        if self.hosts_at.contains_key(&port) {
-            self.remove_hosts(|known| known.host.at == port);
-        }
+        let hosts = self.hosts_at.get(&port).cloned();
+        self.remove_hosts(hosts.unwrap_or_default());
     }
 
     pub(super) fn link_heard(&mut self, link: TopologyLink, now: Duration) {
@@ -178,20 +191,29 @@ impl State {
     }
 
     fn note_link(&mut self, link: TopologyLink, now: Duration) {
-        if self.links.insert(link, now).is_none() {
-            count(&mut self.ends, link.from, 1);
-            count(&mut self.ends, link.to, 1);
-            self.changes.push(TopologyChange::Link(LinkEvent::Up(link)));
+        if let Some(heard) = self.links.get_mut(&link) {
+            *heard = now;
+            return;
+        }
+        let ends = [link.from, link.to];
+        let is_full = |end| count(&self.links_at, end) >= LINKS_PER_PORT_MAX;
+        if self.links.len() >= LINKS_MAX || ends.into_iter().any(is_full) {
+            self.links_refused += 1;
+            return;
+        }
+        self.links.insert(link, now);
+        self.changes.push(TopologyChange::Link(LinkEvent::Up(link)));
+        for end in ends {
+            attach(&mut self.links_at, end, link);
             // Behind a link are no hosts: packets that were flooded over it looked like some.
-            self.remove_hosts_at(link.from);
-            self.remove_hosts_at(link.to);
+            self.remove_hosts_at(end);
         }
     }
 
     pub(super) fn host_seen(&mut self, seen: HostSighting, now: Duration) {
         let HostSighting { mac, vlan, address, at } = seen;
         let is_here = self.host(mac).is_some_and(|host| host.at == at);
-        let count_here = self.hosts_at.get(&at).copied().unwrap_or(0);
+        let count_here = count(&self.hosts_at, at);
         let is_full = !self.hosts.contains_key(&mac) && self.hosts.len() >= HOSTS_MAX;
         if !is_here && (count_here >= HOSTS_PER_PORT_MAX || is_full) {
             self.hosts_refused += 1;
@@ -203,7 +225,7 @@ impl State {
                 note_address(&mut host, address);
                 self.changes.push(TopologyChange::Host(HostEvent::Up(host.clone())));
                 self.hosts.insert(mac, KnownHost { host, came: now, last_seen: now });
-                count(&mut self.hosts_at, at, 1);
+                attach(&mut self.hosts_at, at, mac);
             }
             Some(known) if known.host.at == at => {
                 known.last_seen = now;
@@ -217,8 +239,8 @@ impl State {
                 note_address(&mut known.host, address);
                 let host = known.host.clone();
                 self.changes.push(TopologyChange::Host(HostEvent::Moved { host, from }));
-                count(&mut self.hosts_at, from, -1);
-                count(&mut self.hosts_at, at, 1);
+                detach(&mut self.hosts_at, from, &mac);
+                attach(&mut self.hosts_at, at, mac);
             }
             Some(_) => {}
         }
@@ -231,8 +253,8 @@ impl State {
 
     pub(super) fn expire(&mut self, lifetimes: &TopologyLifetimes, now: Duration) {
         self.expired_at = now;
-        let gone = self.remove_links(|_, heard| now >= heard + lifetimes.link);
-        self.remove_hosts(|known| now >= known.last_seen + lifetimes.host);
+        let gone = self.remove_links_if(|_, heard| now >= heard + lifetimes.link);
+        self.remove_hosts_if(|known| now >= known.last_seen + lifetimes.host);
         // The cable may still be there while probes are lost: the ports are no edge at once.
         for port in gone.iter().flat_map(|link| [link.from, link.to]) {
             let ports = self.switches.get_mut(&port.dpid);
@@ -242,39 +264,57 @@ impl State {
         }
     }
 
-    fn remove_links(
+    fn remove_links_if(
         &mut self,
         is_gone: impl Fn(TopologyLink, Duration) -> bool,
     ) -> Vec<TopologyLink> {
         let gone = self.links.iter().filter(|(link, heard)| is_gone(**link, **heard));
         let gone: Vec<_> = gone.map(|(link, _)| *link).collect();
-        for link in &gone {
-            self.links.remove(link);
-            count(&mut self.ends, link.from, -1);
-            count(&mut self.ends, link.to, -1);
-            self.changes.push(TopologyChange::Link(LinkEvent::Down(*link)));
-        }
+        self.remove_links(&gone);
         gone
     }
 
-    fn remove_hosts(&mut self, is_gone: impl Fn(&KnownHost) -> bool) {
+    fn remove_links(&mut self, gone: &[TopologyLink]) {
+        for link in gone {
+            self.links.remove(link);
+            detach(&mut self.links_at, link.from, link);
+            detach(&mut self.links_at, link.to, link);
+            self.changes.push(TopologyChange::Link(LinkEvent::Down(*link)));
+        }
+    }
+
+    fn remove_hosts_if(&mut self, is_gone: impl Fn(&KnownHost) -> bool) {
         let gone = self.hosts.values().filter(|known| is_gone(known));
-        let mut gone: Vec<_> = gone.map(|known| known.host.mac).collect();
+        self.remove_hosts(gone.map(|known| known.host.mac).collect());
+    }
+
+    fn remove_hosts(&mut self, mut gone: Vec<MacAddr>) {
         gone.sort_unstable();
         for mac in gone {
             if let Some(known) = self.hosts.remove(&mac) {
-                count(&mut self.hosts_at, known.host.at, -1);
+                detach(&mut self.hosts_at, known.host.at, &mac);
                 self.changes.push(TopologyChange::Host(HostEvent::Down(known.host)));
             }
         }
     }
 }
 
-fn count(counts: &mut HashMap<SwitchPort, usize>, at: SwitchPort, by: isize) {
-    let count = counts.entry(at).or_default();
-    *count = count.saturating_add_signed(by);
-    if *count == 0 {
-        counts.remove(&at);
+/// The number of links or hosts at a port.
+fn count<T>(all: &HashMap<SwitchPort, Vec<T>>, port: SwitchPort) -> usize {
+    all.get(&port).map_or(0, Vec::len)
+}
+
+fn attach<T>(all: &mut HashMap<SwitchPort, Vec<T>>, port: SwitchPort, one: T) {
+    all.entry(port).or_insert_with(|| Vec::with_capacity(1)).push(one);
+}
+
+fn detach<T: PartialEq>(all: &mut HashMap<SwitchPort, Vec<T>>, port: SwitchPort, one: &T) {
+    let Some(here) = all.get_mut(&port) else { return };
+    if let Some(at) = here.iter().position(|it| it == one) {
+        here.swap_remove(at);
+    }
+    if here.is_empty() {
+        all.remove(&port);
     }
 }
 
@@ -366,6 +406,26 @@ mod tests {
         topology.link_heard(link, s(51));
         assert_eq!(topology.switch_down(DatapathId(1)), removed);
         assert_eq!(topology.role(port(1, 1), s(100)), PortRole::Down);
+    }
+
+    #[test]
+    fn made_up_links_are_bounded_and_a_port_that_goes_takes_its_own() {
+        let topology = Topology::default();
+        let ports: Vec<_> = (1..=1_000).map(desc).collect();
+        topology.switch_ready(DatapathId(1), ports.iter(), s(0));
+        // One probe comes in by every port.
+        for to in 2..=1_000 {
+            topology.link_heard(TopologyLink { from: port(1, 1), to: port(1, to) }, s(1));
+        }
+        let kept = super::LINKS_PER_PORT_MAX;
+        assert_eq!((topology.links().len(), topology.links_refused()), (kept, 999 - kept as u64));
+        topology.link_heard(TopologyLink { from: port(1, 998), to: port(1, 999) }, s(1));
+        assert_eq!(topology.links().len(), kept + 1, "others are not disturbed");
+        assert_eq!(topology.port_removed(port(1, 9)).len(), 1);
+        assert_eq!(topology.port_removed(port(1, 1)).len(), kept - 1);
+        assert_eq!(topology.links().len(), 1);
+        topology.link_heard(TopologyLink { from: port(1, 2), to: port(1, 3) }, s(2));
+        assert_eq!(topology.links().len(), 2, "there is room again");
     }
 
     #[test]

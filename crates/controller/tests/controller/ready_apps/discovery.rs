@@ -1,11 +1,15 @@
 //! Discovery and shortest paths: links, hosts, loops, failures, and those who lie.
 
 use super::fabric::{At, Fabric, arp_reply, arp_request, mac, seconds, udp};
-use controller::apps::AppName;
+use controller::apps::{AppConfig, AppName, ReadyApps};
 use controller::discovery::ProbeKey;
+use controller::testing::{TestNetwork, TestSwitch};
 use controller::topology::{SwitchPort, TopologyLink};
-use openflow::{DatapathId, PortNo, Version};
+use openflow::{Action, DatapathId, Message, PortNo, Version};
 use packet::build::FrameBuilder;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 const APPS: &[AppName] = &[AppName::ShortestPath];
 
@@ -91,7 +95,7 @@ fn nothing_is_flooded_into_a_loop_that_is_not_known_yet() {
     for _ in 0..50 {
         // A storm would go beyond what the fabric carries.
         fabric.send((1, 3), &arp_request(1, 99));
-        fabric.advance(std::time::Duration::from_millis(100));
+        fabric.advance(Duration::from_millis(100));
     }
     fabric.arrived();
     fabric.send((1, 3), &arp_request(1, 99));
@@ -207,4 +211,42 @@ fn address_flood_and_a_flapping_port_leave_the_others_alone() {
 fn a_probe_key_is_not_shown() {
     let key = ProbeKey::from_secret(b"secret words");
     assert_eq!(format!("{key:?}"), "ProbeKey(secret)");
+}
+
+/// The ports to which the controller has sent probes.
+fn probed(messages: &[Message]) -> Vec<PortNo> {
+    let port = |message: &Message| match message {
+        Message::PacketOut(packet_out) => match packet_out.actions[..] {
+            [Action::Output { port, .. }] if packet_out.in_port == PortNo::CONTROLLER => Some(port),
+            _ => None,
+        },
+        _ => None,
+    };
+    messages.iter().filter_map(port).collect()
+}
+
+#[test]
+fn a_switch_of_65000_ports_is_probed_in_turns_beside_others() {
+    const PORTS: u32 = 65_000;
+    /// Probes of one turn, and the turns in a second.
+    const TURN: (usize, u64) = (512, 8);
+    let names = [AppName::Discovery, AppName::Hub];
+    let ready = ReadyApps::new(&names, &AppConfig::default(), &(Arc::new(|_: &str| {}) as _));
+    let mut network = TestNetwork::new(ready.unwrap().list);
+    let small = network.add_switch(TestSwitch::new(1, 4));
+    let large = network.add_switch(TestSwitch::new(2, PORTS));
+    network.take_messages(small);
+    let mut seen = BTreeSet::new();
+    let turns = u64::from(PORTS) / TURN.0 as u64 + 1;
+    for turn in 0..=turns {
+        let ports = probed(&network.take_messages(large));
+        assert!((1..=TURN.0).contains(&ports.len()), "{turn}: {}", ports.len());
+        seen.extend(ports);
+        network.packet_in(small, 1, &arp_request(1, 99));
+        let came = network.take_messages(small);
+        let is_flood = |it: &&Message| matches!(it, Message::PacketOut(out) if out.in_port.0 == 1);
+        assert_eq!(came.iter().filter(is_flood).count(), 1);
+        network.advance(Duration::from_millis(1_000 / TURN.1));
+    }
+    assert_eq!(seen.len(), PORTS as usize, "every port has its turn");
 }
