@@ -43,6 +43,9 @@ def parameters_mean_what_mininet_means():
         (WeirSwitch, {"reconnectms": 0}, "--max-backoff", None),
         (WeirSwitch, {}, "--max-backoff", "1"),
         (WeirSwitch, {"dpid": "ab"}, "--dpid", "00000000000000ab"),
+        (WeirSwitch, {}, "--name", "s1"),
+        (WeirSwitch, {"opts": "--name br0"}, "--name", "br0"),
+        (WeirSwitch, {"opts": "--name=br0"}, "--name", None),
         (WeirSwitch, {"protocols": "OpenFlow10+OpenFlow13"}, "--protocols",
          "OpenFlow10,OpenFlow13"),
         # Of Mininet's own class, as they are there where nobody asks for more.

@@ -122,9 +122,12 @@ class WeirSwitch(Switch):
 
     def arguments(self, controllers):
         """What `weir switch` is started with."""
-        words = ["switch", "--name", self.name, "--dpid", self.dpid, "--dp-desc", self.name,
-                 "--control", self.control, "--fail-mode", self.fail_mode,
-                 "--listen", "punix:" + os.path.join(self.folder, "openflow")]
+        opts = shlex.split(self.opts or "")
+        is_named = any(word.partition("=")[0] == "--name" for word in opts)
+        words = ["switch"] + ([] if is_named else ["--name", self.name])
+        words += ["--dpid", self.dpid, "--dp-desc", self.name,
+                  "--control", self.control, "--fail-mode", self.fail_mode,
+                  "--listen", "punix:" + os.path.join(self.folder, "openflow")]
         if self.listenPort:
             words += ["--listen", f"ptcp:{self.listenPort}:127.0.0.1"]
         if self.protocols:
@@ -139,7 +142,7 @@ class WeirSwitch(Switch):
         for controller in controllers:
             protocol = getattr(controller, "protocol", "tcp")
             words += ["--controller", f"{protocol}:{controller.IP()}:{controller.port}"]
-        return words + shlex.split(self.opts or "")
+        return words + opts
 
     def start(self, controllers):
         """Starts the switch and waits until it forwards and listens."""

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 
 /// The port that the specification registers for OpenFlow (clause 6.3.2).
 pub const DEFAULT_PORT: u16 = 6653;
@@ -179,8 +179,7 @@ fn unbracketed(host: &str) -> &str {
 }
 
 fn number(text: &str) -> Result<u16, String> {
-    let no_port = |why| format!("`{text}` is no TCP port (0 to 65535): {why}");
-    parse_decimal(text).map_err(no_port)
+    decimal_where(text, |_| true, format_args!("`{text}` is no TCP port (0 to 65535)"))
 }
 
 impl fmt::Display for Endpoint {
@@ -256,7 +255,7 @@ mod tests {
         assert!(refused("tls:10.0.0.1").contains("ssl:HOST[:PORT]"));
         assert!(refused("udp:10.0.0.1").contains("`udp` is no kind of transport"));
         assert!(refused("tcp:10.0.0.1:x").contains("`x` is no TCP port"));
-        assert!(refused("tcp:10.0.0.1:70000").contains("0 to 65535"));
+        assert!(refused("tcp:10.0.0.1:70000").ends_with("`70000` is no TCP port (0 to 65535)"));
         assert!(refused("tcp:").contains("the host is missing"));
         assert!(refused("tcp:::1:6653").contains("missing"));
         assert!(refused("tcp:fe80::1:6653").contains("brackets"));

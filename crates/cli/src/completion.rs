@@ -73,9 +73,10 @@ fn ports() -> Vec<String> {
 /// The values that depend on the words of the line that is completed.
 fn of_line(values: fn(&[String], &Command) -> Vec<String>) -> Vec<String> {
     // The shell gives the line after `--`.
-    let words = std::env::args().skip_while(|word| word != "--").skip(1);
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let words: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let ctl = ctl::CtlArgs::augment_args(Command::new("ctl"));
-    values(&words.collect::<Vec<_>>(), &ctl)
+    values(&words, &ctl)
 }
 
 fn versions() -> Vec<String> {

@@ -8,7 +8,7 @@ use std::any::TypeId;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
-use openflow::text::parse_decimal;
+use openflow::text::{parse_decimal, zero_advice};
 
 /// Checks all numbers of a command line.
 ///
@@ -21,8 +21,8 @@ pub(crate) fn check(mut command: Command, matches: &ArgMatches) -> Result<(), cl
         for arg in command.get_arguments().filter(|arg| is_number(arg)) {
             let texts = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
             for text in texts.filter_map(|text| text.to_str()) {
-                if let Err(why) = parse_decimal::<String>(text) {
-                    let why = format!("invalid value '{text}' for '{arg}': {why}");
+                if parse_decimal::<String>(text).is_none() {
+                    let why = format!("invalid value '{text}' for '{arg}'{}", zero_advice(text));
                     return Err(command.clone().error(ErrorKind::ValueValidation, why));
                 }
             }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use generator::profile::{FRAME_SIZES, Rate};
-use openflow::text::{parse_decimal, parse_number};
+use openflow::text::{decimal_where, parse_number};
 
 use crate::port_list;
 
@@ -226,7 +226,10 @@ fn parse_mac(text: &str) -> Option<u64> {
 fn address(token: &Token<'_>, _count: usize) -> Result<FormValue, String> {
     let wrong = || format!("{:?} is no IP address", token.text);
     let (address, bits) = match token.text.split_once('/') {
-        Some((address, bits)) => (address, Some(parse_decimal::<u8>(bits)?)),
+        Some((address, bits)) => {
+            let refused = format_args!("{bits:?} is no length of a prefix");
+            (address, Some(decimal_where::<u8>(bits, |_| true, refused)?))
+        }
         None => (token.text, None),
     };
     let address: IpAddr = address.parse().map_err(|_| wrong())?;

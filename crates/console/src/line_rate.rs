@@ -32,7 +32,7 @@ impl FromStr for LineRate {
             Some(digits) => (digits, 1e9),
             None => (text.strip_suffix(['M', 'm']).ok_or_else(wrong)?, 1e6),
         };
-        let number: f64 = parse_decimal(digits).map_err(|_| wrong())?;
+        let number: f64 = parse_decimal(digits).ok_or_else(wrong)?;
         let bps = number * factor;
         if (1e6..=1e12).contains(&bps) { Ok(Self(bps)) } else { Err(wrong()) }
     }

@@ -43,10 +43,9 @@ pub(crate) fn open_port(spec: &PortSpec) -> anyhow::Result<Port> {
 
 /// A port's index and an address.
 fn claim(text: &str) -> Result<(usize, IpAddr), String> {
-    let parts = text.split_once('=');
-    let read =
-        parts.and_then(|(port, address)| Some((parse_decimal(port).ok()?, address.parse().ok()?)));
-    let advice = zero_advice(text);
+    let (port, address) = text.split_once('=').unwrap_or_default();
+    let read = parse_decimal(port).zip(address.parse().ok());
+    let advice = zero_advice(port);
     let why = || format!("{text:?} is none: write PORT=ADDRESS, for example 0=10.0.0.1{advice}");
     read.ok_or_else(why)
 }
@@ -78,5 +77,23 @@ impl PortArgs {
             ..SessionOptions::default()
         };
         Session::open(&self.port, options).map_err(session_error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::claim;
+
+    #[test]
+    fn a_claim_without_its_port_is_refused_as_such() {
+        assert_eq!(claim("1=fe80::11"), Ok((1, "fe80::11".parse().unwrap())));
+        for (text, advice) in [
+            ("fe80::0011", ""),
+            ("0=10.0.0", ""),
+            ("01=10.0.0.1", "; `01` begins with a zero: write 1"),
+        ] {
+            let form = "write PORT=ADDRESS, for example 0=10.0.0.1";
+            assert_eq!(claim(text), Err(format!("{text:?} is none: {form}{advice}")));
+        }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str, count: usize) -> Result<Vec<usize>, PortListErro
     for item in text.split(',') {
         let number = |digits: &str| {
             let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            let number = parse_decimal::<usize>(digits).ok().filter(|_| is_number);
+            let number = parse_decimal::<usize>(digits).filter(|_| is_number);
             number.ok_or_else(|| PortListError::Syntax(text.to_owned()))
         };
         let (first, last) = match item.split_once('-') {

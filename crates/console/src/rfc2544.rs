@@ -26,7 +26,7 @@ use generator::method::{Estimate, Measurer, MethodError, TrialInput, TrialOutput
 use generator::profile::{FrameSize, LAYER_1_OVERHEAD, StreamSpec};
 use generator::session::Session;
 use generator::statistics::DelayFloor;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -132,14 +132,14 @@ pub(crate) struct Rfc2544Args {
 
 /// A part of the line, in per cent.
 fn load(text: &str) -> Result<f64, String> {
-    let read = Some(parse_decimal(text)?).filter(|percent| *percent > 0.0 && *percent <= 100.0);
-    read.ok_or_else(|| "per cent of the line, above 0 and up to 100".to_owned())
+    let is_allowed = |percent: &f64| *percent > 0.0 && *percent <= 100.0;
+    decimal_where(text, is_allowed, "per cent of the line, above 0 and up to 100")
 }
 
 /// The least precision that a search has, in per cent.
 fn precision(text: &str) -> Result<f64, String> {
-    let read = Some(parse_decimal(text)?).filter(|percent| (1e-4..100.0).contains(percent));
-    read.ok_or_else(|| "per cent, from 0.0001 to below 100".to_owned())
+    let is_allowed = |percent: &f64| (1e-4..100.0).contains(percent);
+    decimal_where(text, is_allowed, "per cent, from 0.0001 to below 100")
 }
 
 /// A measurer that reports each trial on standard error.

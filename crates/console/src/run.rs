@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use generator::profile::Profile;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 
 use crate::load::{Load, LoadArgs};
 use crate::usage::usage;
@@ -45,8 +45,8 @@ pub(crate) struct ProfileRunArgs {
 
 /// Reads a percentage: a comparison with what is no number would always pass.
 fn percent(text: &str) -> Result<f64, String> {
-    let percent = Some(parse_decimal(text)?).filter(|percent| (0.0..=100.0).contains(percent));
-    percent.ok_or_else(|| "per cent are a number from 0 to 100".to_owned())
+    let is_allowed = |percent: &f64| (0.0..=100.0).contains(percent);
+    decimal_where(text, is_allowed, "per cent are a number from 0 to 100")
 }
 
 impl ProfileRunArgs {

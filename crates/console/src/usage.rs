@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use generator::session::SessionError;
 use netdev::PortError;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 
 use crate::stderr::{bounded, print_line};
 
@@ -47,8 +47,8 @@ const TIME_MAX_S: f64 = 100.0 * 365.25 * 86_400.0;
 
 /// A number of seconds, 0 or more.
 fn seconds(text: &str) -> Result<f64, String> {
-    let read = Some(parse_decimal(text)?).filter(|seconds| (0.0..=TIME_MAX_S).contains(seconds));
-    read.ok_or_else(|| "a number of seconds, 0 or more".to_owned())
+    let is_allowed = |seconds: &f64| (0.0..=TIME_MAX_S).contains(seconds);
+    decimal_where(text, is_allowed, "a number of seconds, 0 or more")
 }
 
 /// A time, 0 or more.

@@ -18,7 +18,7 @@ use channel::{Endpoint, TlsFiles};
 use clap::{Args, ValueEnum};
 use cluster::{ClusterSettings, Sharing};
 use openflow::Version;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,15 +161,14 @@ fn parse_version(text: &str) -> Result<Version, String> {
 }
 
 fn parse_shards(text: &str) -> Result<usize, String> {
-    let number = Some(parse_decimal(text)?).filter(|number| (1..=SHARDS_MAX).contains(number));
-    number.ok_or_else(|| format!("a number from 1 to {SHARDS_MAX}"))
+    let is_allowed = |number: &usize| (1..=SHARDS_MAX).contains(number);
+    decimal_where(text, is_allowed, format_args!("a number from 1 to {SHARDS_MAX}"))
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let seconds = Some(parse_decimal::<f64>(text)?).filter(|seconds| *seconds >= 0.01);
-    seconds
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "a number of seconds, at least 0.01".into())
+    let is_allowed = |s: &f64| *s >= 0.01 && Duration::try_from_secs_f64(*s).is_ok();
+    let seconds = decimal_where(text, is_allowed, "a number of seconds, at least 0.01");
+    seconds.map(Duration::from_secs_f64)
 }
 
 impl ControllerArgs {

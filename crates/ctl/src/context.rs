@@ -48,11 +48,16 @@ impl<'a> Out<'a> {
         value: impl FnOnce() -> Value,
     ) -> Result<(), Failure> {
         if self.json {
-            writeln!(self.write, "{}", value())?;
+            self.value(&value())
         } else {
-            writeln!(self.write, "{}", files::printable(text.as_ref()))?;
+            Ok(writeln!(self.write, "{}", files::printable(text.as_ref()))?)
         }
-        Ok(())
+    }
+
+    /// A value in a line. JSON leaves control characters from DEL on as they are; escaped, they are
+    /// the same strings.
+    fn value(&mut self, value: &Value) -> Result<(), Failure> {
+        Ok(writeln!(self.write, "{}", files::printable(&value.to_string()))?)
     }
 
     /// A record of sentences, which a terminal shows in lines that fit it.
@@ -74,7 +79,7 @@ impl<'a> Out<'a> {
     ) -> Result<(), Failure> {
         if self.json {
             for value in value::of_message(reply) {
-                writeln!(self.write, "{value}")?;
+                self.value(&value)?;
             }
         } else if let Some(text) = format_reply(version, xid, reply) {
             writeln!(self.write, "{}", files::printable(&text))?;
@@ -150,5 +155,21 @@ impl<'a> CommandContext<'a> {
         if let Some(session) = self.session.take() {
             session.end().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Out;
+
+    #[test]
+    fn values_obey_no_terminal_and_stay_the_same() {
+        let (mut printed, value) = (Vec::new(), json!({"name": "a\u{1b}\u{7f}\u{9b}31mé"}));
+        Out::new(&mut printed, true, true).record("", || value.clone()).unwrap();
+        let text = String::from_utf8(printed).unwrap();
+        assert!(!text.trim_end().contains(char::is_control), "{text:?}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 }

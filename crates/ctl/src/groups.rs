@@ -4,8 +4,8 @@ use clap::Args;
 use openflow::group::{GroupMod, GroupModCommand};
 use openflow::message::{MultipartReply, MultipartReplyBody, MultipartRequestBody};
 use openflow::text::{PortNames, parse_group_mod};
-use openflow::translate::{Untranslatable, actions_in};
-use openflow::{Error, GroupId, Match, Message, Version, Xid};
+use openflow::translate::{Untranslatable, bucket_in};
+use openflow::{Error, GroupId, Message, Version, Xid};
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
@@ -201,7 +201,7 @@ async fn read(
 /// A group has no match, so that words which depend on it cannot be said.
 fn say_in(version: Version, line: &Line, group: &mut GroupMod) -> Result<(), Failure> {
     for bucket in &mut group.buckets {
-        let translated = actions_in(version, &Match::default(), &bucket.actions);
+        let translated = bucket_in(version, &bucket.actions);
         let refused = |why: Untranslatable| Failure::Refused(format!("{}: {why}", line.place));
         bucket.actions = translated.map_err(refused)?;
     }

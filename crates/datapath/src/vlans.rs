@@ -186,7 +186,7 @@ impl fmt::Display for BadVlans {
 impl std::error::Error for BadVlans {}
 
 fn vid(text: &str) -> Option<u16> {
-    parse_decimal(text).ok().filter(|vid| *vid <= VID_MAX)
+    parse_decimal(text).filter(|vid| *vid <= VID_MAX)
 }
 
 fn vids(text: &str) -> Option<Vids> {

@@ -100,7 +100,7 @@ fn wrong(text: impl fmt::Display) -> StackError {
 /// The place of `FIRST+COUNT` bits of a frame, which lie in one byte.
 fn bits_place(text: &str) -> Option<FieldPlace> {
     let (first, count) = text.split_once('+')?;
-    let (first, bits): (usize, u32) = (parse_decimal(first).ok()?, parse_decimal(count).ok()?);
+    let (first, bits): (usize, u32) = (parse_decimal(first)?, parse_decimal(count)?);
     let (at, before) = (first / 8, (first % 8) as u32);
     let shift = 8_u32.checked_sub(before.checked_add(bits)?)?;
     let is_some = bits > 0 && at < FRAME_CAPACITY;
@@ -242,7 +242,7 @@ impl HeaderStack {
             });
         }
         let (word, number) = header.split_once('#').unwrap_or((header, "1"));
-        let number: usize = parse_decimal(number).map_err(|_| unknown())?;
+        let number: usize = parse_decimal(number).ok_or_else(unknown)?;
         let mut same =
             (0..self.headers.len()).filter(|index| self.headers[*index].kind.row().word == word);
         let index = number.checked_sub(1).and_then(|skipped| same.nth(skipped));

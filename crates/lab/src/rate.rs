@@ -48,7 +48,7 @@ impl FromStr for LinkRate {
             (at, 'g' | 'G') => (&text[..at], 1e9),
             _ => (text, 1.0),
         };
-        let number: f64 = parse_decimal(digits).map_err(|_| error())?;
+        let number: f64 = parse_decimal(digits).ok_or_else(error)?;
         let bps = number * factor;
         if !(1e6..=1e11).contains(&bps) {
             return Err(error());

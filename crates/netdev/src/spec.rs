@@ -202,7 +202,7 @@ impl PortSpec {
     ) -> Result<Option<u32>, SpecError> {
         let Some(text) = self.option(option) else { return Ok(None) };
         match parse_decimal(text) {
-            Ok(value) if range.contains(&value) => Ok(Some(value)),
+            Some(value) if range.contains(&value) => Ok(Some(value)),
             _ => {
                 let (from, to) = (range.start(), range.end());
                 let allowed = format!("a number from {from} to {to}{}", zero_advice(text));

@@ -204,7 +204,7 @@ fn plan_host(at: usize, host: &HostDescription, hosts: usize) -> Result<HostPlan
         None => (Ipv4Addr::new(10, 0, high, low), if hosts > 254 { 16 } else { 24 }),
         Some(text) => {
             let (ip, prefix) = text.split_once('/').unwrap_or((text, "24"));
-            let bits = parse_decimal::<u8>(prefix).ok().filter(|bits| (1..=32).contains(bits));
+            let bits = parse_decimal::<u8>(prefix).filter(|bits| (1..=32).contains(bits));
             let advice = zero_advice(prefix);
             let bad =
                 || wrong(format!("{name}: {prefix:?} is no prefix length of 1 to 32{advice}"));
@@ -230,7 +230,7 @@ fn plan_host(at: usize, host: &HostDescription, hosts: usize) -> Result<HostPlan
 /// An end as it was written, and the port if one was named.
 fn split<'a>(text: &'a str, link: &str) -> Result<(&'a str, Option<u16>), Error> {
     let Some((node, port)) = text.split_once(':') else { return Ok((text, None)) };
-    let number = parse_decimal(port).ok().filter(|number| (1..=PORT_MAX).contains(number));
+    let number = parse_decimal(port).filter(|number| (1..=PORT_MAX).contains(number));
     let advice = zero_advice(port);
     let bad = || wrong(format!("link {link}: {port:?} is no port of 1 to {PORT_MAX}{advice}"));
     Ok((node, Some(number.ok_or_else(bad)?)))

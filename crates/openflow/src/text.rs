@@ -35,7 +35,8 @@ pub use notice::format_packet_in;
 pub use ports::PortNames;
 pub use reply::{format_port_desc, format_property, format_reply};
 pub use value::{
-    format_field, format_value, parse_decimal, parse_number, parse_port, parse_value, zero_advice,
+    decimal_where, format_field, format_value, parse_decimal, parse_number, parse_port,
+    parse_value, zero_advice,
 };
 pub use words::nearest;
 

@@ -10,7 +10,8 @@
 //! - 1.0's `set_tp_src` is a set-field of the protocol that the match asks for.
 //! - `enqueue` is set-queue and output. In 1.0, outputs after a set-queue are enqueues, but for
 //!   outputs to the reserved ports that enqueue may not name. 1.3 cannot take a chosen queue back:
-//!   outputs after an enqueue go before it, where the packet is the same there.
+//!   outputs and groups after an enqueue go before it, where the packet is the same there. Those of
+//!   an action set or of later tables cannot, and are refused. The controller has no queue.
 //! - 1.0 has no dec-ttl. Nicira's action is used for it, which `ovs-ofctl` sends and Open vSwitch
 //!   runs.
 //!
@@ -23,7 +24,7 @@ use std::fmt;
 use crate::action::{Action, ActionKind, HeaderEffect};
 use crate::field::{Field, Header, Prereq};
 use crate::id::{PortNo, QueueId};
-use crate::instruction::Instruction;
+use crate::instruction::{ActionsRun, Instruction, InstructionKind};
 use crate::matching::Match;
 use crate::version::Version;
 
@@ -45,7 +46,7 @@ pub enum Untranslatable {
     SetField(Version, Field),
     /// The field to set depends on a protocol that the match does not name.
     NoProtocol(ActionKind),
-    /// An output after an enqueue and a change of the packet: the queue would hold for it too.
+    /// An output that runs after an enqueue and cannot go before it: the queue would hold for it too.
     OutputAfterEnqueue,
 }
 
@@ -77,8 +78,8 @@ impl fmt::Display for Untranslatable {
                 write!(f, "{word} says nothing without its protocol: match tcp, udp or sctp")
             }
             Self::OutputAfterEnqueue => f.write_str(
-                "enqueue must stand last: in OpenFlow 1.3 its queue would hold for the outputs of \
-                 the changed packet after it too",
+                "enqueue must be the last output, and an action set's only one: in OpenFlow 1.3 its \
+                 queue would hold for later outputs, groups and tables too",
             ),
         }
     }
@@ -135,14 +136,49 @@ impl Context {
 /// `matching`.
 ///
 /// # Errors
-/// As [`actions_in`].
+/// As [`actions_in`], and for an enqueue with outputs of an action set or tables after it.
 pub fn instructions_in(
     version: Version,
     matching: &Match,
     instructions: &[Instruction],
 ) -> Result<Vec<Instruction>, Untranslatable> {
+    let runs_later = |one: &Instruction| match one.kind().row().actions {
+        ActionsRun::InSet => one.actions().iter().any(is_queued),
+        ActionsRun::AtOnce | ActionsRun::Never => one.kind() == InstructionKind::GotoTable,
+    };
+    if instructions.iter().any(|one| has_replaced_enqueue(version, one.actions()))
+        && instructions.iter().any(runs_later)
+    {
+        return Err(Untranslatable::OutputAfterEnqueue);
+    }
     let one = |one: &Instruction| one.map_actions(|list| actions_in(version, matching, list));
     instructions.iter().map(one).collect()
+}
+
+/// The actions of a bucket, which are a set, translated to `version`. No match is known of them.
+///
+/// # Errors
+/// As [`actions_in`], and for an enqueue beside an output.
+pub fn bucket_in(version: Version, actions: &[Action]) -> Result<Vec<Action>, Untranslatable> {
+    if has_replaced_enqueue(version, actions) && actions.iter().any(is_queued) {
+        return Err(Untranslatable::OutputAfterEnqueue);
+    }
+    actions_in(version, &Match::default(), actions)
+}
+
+/// Whether an enqueue is among the actions that becomes a set-queue.
+fn has_replaced_enqueue(version: Version, actions: &[Action]) -> bool {
+    ActionKind::Enqueue.number(version).is_none()
+        && actions.iter().any(|action| action.kind() == ActionKind::Enqueue)
+}
+
+/// Whether a queue that was chosen before holds for what the action sends.
+fn is_queued(action: &Action) -> bool {
+    if let Action::Output { port, .. } = action {
+        *port != PortNo::CONTROLLER
+    } else {
+        action.kind() == ActionKind::Group
+    }
 }
 
 /// Actions of a request, translated to `version`, for packets that meet `matching`.
@@ -196,7 +232,7 @@ pub fn translate(
     Ok(Cow::Owned(out))
 }
 
-/// The actions, with outputs before the enqueues where these become a set-queue.
+/// The actions, with outputs and groups before the enqueues where these become a set-queue.
 fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, Untranslatable> {
     let is_replaced = ActionKind::Enqueue.number(version).is_none();
     let mut ordered: Vec<&Action> = Vec::with_capacity(actions.len());
@@ -204,7 +240,7 @@ fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, U
     for action in actions {
         if is_replaced && action.kind() == ActionKind::Enqueue {
             first = first.or(Some(ordered.len()));
-        } else if action.kind() == ActionKind::Output {
+        } else if is_queued(action) {
             if let Some(place) = &mut first {
                 if is_changed {
                     return Err(Untranslatable::OutputAfterEnqueue);
@@ -213,7 +249,7 @@ fn enqueues_last(version: Version, actions: &[Action]) -> Result<Vec<&Action>, U
                 *place += 1;
                 continue;
             }
-        } else {
+        } else if action.kind() != ActionKind::Output {
             is_changed = first.is_some();
         }
         ordered.push(action);
@@ -296,7 +332,7 @@ fn sets_vlan(action: &Action) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Context, Untranslatable, actions_in, instructions_in, translate};
+    use super::{Context, Untranslatable, actions_in, bucket_in, instructions_in, translate};
     use crate::action::Action;
     use crate::field::{Field, VID_PRESENT};
     use crate::flow::FlowModCommand;
@@ -330,19 +366,48 @@ mod tests {
                 "dl_vlan=1,actions=strip_vlan,mod_vlan_pcp:3",
                 "pop_vlan,push_vlan:0x8100,set_field:3->vlan_pcp",
             ),
-            ("actions=output:1,enqueue:2:7", "output:1,set_queue:7,output:2"),
-            ("actions=enqueue:1:2,output:3", "output:3,set_queue:2,output:1"),
-            (
-                "actions=enqueue:1:2,output:3,enqueue:4:5,output:6",
-                "output:3,output:6,set_queue:2,output:1,set_queue:5,output:4",
-            ),
         ] {
             assert_eq!(text_in(Version::V1_3, flow).as_deref(), Ok(expected), "{flow}");
         }
-        let refused = |flow| text_in(Version::V1_3, flow).unwrap_err();
-        assert!(refused("ip,actions=mod_tp_dst:1").contains("tcp, udp"));
-        let changed = "actions=enqueue:2:7,mod_dl_src:02:00:00:00:00:01,enqueue:1:2,output:1";
-        assert!(refused(changed).contains("last"));
+        let why = text_in(Version::V1_3, "ip,actions=mod_tp_dst:1").unwrap_err();
+        assert!(why.contains("tcp, udp"), "{why}");
+    }
+
+    #[test]
+    fn the_queue_of_an_enqueue_holds_for_no_other_output_in_1_3() {
+        for (actions, expected) in [
+            ("output:1,enqueue:2:7", "output:1,set_queue:7,output:2"),
+            ("enqueue:1:2,output:3", "output:3,set_queue:2,output:1"),
+            ("enqueue:1:2,group:5", "group:5,set_queue:2,output:1"),
+            (
+                "enqueue:1:2,output:3,enqueue:4:5,output:6",
+                "output:3,output:6,set_queue:2,output:1,set_queue:5,output:4",
+            ),
+            (
+                "enqueue:1:2,mod_dl_src:02:00:00:00:00:01,CONTROLLER:65535",
+                "set_queue:2,output:1,set_field:02:00:00:00:00:01->eth_src,CONTROLLER:65535",
+            ),
+            ("enqueue:1:2,clear_actions", "set_queue:2,output:1,clear_actions"),
+            ("output:3,write_actions(enqueue:1:2)", "output:3,write_actions(set_queue:2,output:1)"),
+        ] {
+            let translated = text_in(Version::V1_3, &format!("actions={actions}"));
+            assert_eq!(translated.as_deref(), Ok(expected), "{actions}");
+        }
+        for actions in [
+            "enqueue:2:7,mod_dl_src:02:00:00:00:00:01,enqueue:1:2,output:1",
+            "enqueue:2:7,mod_dl_src:02:00:00:00:00:01,group:1",
+            "enqueue:1:2,goto_table:1",
+            "enqueue:1:2,write_actions(output:3)",
+            "write_actions(enqueue:1:2,output:3)",
+            "write_actions(enqueue:1:2,group:3)",
+            "write_actions(enqueue:1:2),goto_table:1",
+        ] {
+            let why = text_in(Version::V1_3, &format!("actions={actions}")).unwrap_err();
+            assert!(why.contains("enqueue must be the last output"), "{actions}: {why}");
+        }
+        let bucket = parse_actions("enqueue:1:2,output:3").unwrap();
+        assert_eq!(bucket_in(Version::V1_3, &bucket), Err(Untranslatable::OutputAfterEnqueue));
+        assert_eq!(bucket_in(Version::V1_3, &bucket[..1]).unwrap().len(), 2);
     }
 
     #[test]

@@ -5,9 +5,10 @@ use openflow::flow::{FlowModCommand, FlowModFlags, FlowStats};
 use openflow::group::GroupModCommand;
 use openflow::meter::MeterModCommand;
 use openflow::text::{
-    format_actions, format_flow_mod, format_flow_stats, format_group, format_instructions,
-    format_match, format_meter, format_value, parse_actions, parse_flow_filter, parse_flow_mod,
-    parse_group_mod, parse_match, parse_meter_mod, parse_number, parse_value,
+    decimal_where, format_actions, format_flow_mod, format_flow_stats, format_group,
+    format_instructions, format_match, format_meter, format_value, parse_actions,
+    parse_flow_filter, parse_flow_mod, parse_group_mod, parse_match, parse_meter_mod, parse_number,
+    parse_value,
 };
 use openflow::{Cookie, Field, GroupId, Match, MeterId, PortNo, TableId};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
@@ -284,6 +285,17 @@ fn numbers_with_leading_zeros_are_refused_with_both_readings() {
     for (text, number) in [("0", 0), ("0x0800", 0x800), ("10", 10), ("0x00", 0)] {
         assert_eq!(parse_number::<u16>(text), Ok(number));
     }
+}
+
+#[test]
+fn a_decimal_beyond_its_bounds_is_refused_with_these() {
+    let read = |text| decimal_where(text, |number: &u16| *number > 0, "1 to 65535");
+    assert_eq!((read("1"), read("65535")), (Ok(1), Ok(65_535)));
+    for text in ["0", "65536", "-1", "x", ""] {
+        assert_eq!(read(text).unwrap_err(), "1 to 65535", "{text}");
+    }
+    let octal = "1 to 65535; `010` begins with a zero: write 10, or 8 if it is octal";
+    assert_eq!(read("010").unwrap_err(), octal);
 }
 
 #[test]

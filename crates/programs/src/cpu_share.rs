@@ -61,7 +61,7 @@ impl FromStr for CpuShare {
     type Err = CpuShareError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.strip_suffix('%').and_then(|number| parse_decimal(number.trim()).ok());
+        let number = text.strip_suffix('%').and_then(|number| parse_decimal(number.trim()));
         let pct = number.filter(|pct| SHARES_PCT.contains(pct));
         pct.map(|pct| Self { pct }).ok_or_else(|| CpuShareError(text.to_owned()))
     }

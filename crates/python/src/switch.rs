@@ -135,16 +135,13 @@ impl Switch {
         Ok(PacketOut { buffer_id, in_port, actions, data })
     }
 
-    /// Actions as the connection's version has them.
-    fn translated(
-        &self,
-        matching: &openflow::Match,
-        actions: Vec<Action>,
-    ) -> PyResult<Vec<Action>> {
+    /// Actions for a packet, as the connection's version has them.
+    fn translated(&self, actions: Vec<Action>) -> PyResult<Vec<Action>> {
         if actions.iter().all(|action| matches!(action, Action::Output { .. })) {
             return Ok(actions);
         }
-        let translated = translate::actions_in(self.connection.version, matching, &actions);
+        let any = openflow::Match::any();
+        let translated = translate::actions_in(self.connection.version, &any, &actions);
         translated.map_err(|why| word(why.to_string()))
     }
 
@@ -256,7 +253,7 @@ impl Switch {
         actions: &Bound<'py, PyAny>,
         in_port: Option<&Bound<'py, PyAny>>,
     ) -> Sent<'py> {
-        let actions = self.translated(&openflow::Match::any(), words::actions(actions)?)?;
+        let actions = self.translated(words::actions(actions)?)?;
         let mut packet_out = match packet.cast::<PacketIn>() {
             Ok(packet) => self.out_of(py, packet.get(), actions)?,
             Err(_) => PacketOut {
@@ -693,8 +690,8 @@ impl Switch {
         let parsed = self.names().parse_group_mod(group, command);
         let mut parsed = parsed.map_err(|error| word(words::bad("group", group, &error)))?;
         for bucket in &mut parsed.buckets {
-            bucket.actions =
-                self.translated(&openflow::Match::any(), std::mem::take(&mut bucket.actions))?;
+            let translated = translate::bucket_in(self.connection.version, &bucket.actions);
+            bucket.actions = translated.map_err(|why| word(why.to_string()))?;
         }
         self.send_one(py, Message::GroupMod(parsed))
     }

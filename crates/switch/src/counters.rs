@@ -54,7 +54,8 @@ counters! {
     /// Requests that were answered by an error message.
     ErrorSent "error_sent";
     /// Messages and entries that a controller's version cannot say, and that were left out: an
-    /// entry that 1.0 lacks is missing in `dump-flows` by 1.0, and counted in `dump-aggregate`.
+    /// entry that 1.0 lacks is missing in `dump-flows` by 1.0, and counted in `dump-aggregate`; so
+    /// is one of 1.0 that 1.3 lacks by 1.3.
     Unsayable "unsayable";
     /// Flow-removed messages made.
     FlowRemoved "flow_removed";

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use openflow::text::{TextError, parse_decimal, parse_match};
+use openflow::text::{TextError, decimal_where, parse_match};
 use openflow::{Match, PortNo};
 use packet::{Meta, extract};
 
@@ -61,7 +61,7 @@ impl FromStr for BytesAt {
     fn from_str(text: &str) -> Result<Self, String> {
         let form = "write OFFSET=HEX or OFFSET=HEX/MASK, for example 12=0800";
         let (offset, rest) = text.split_once('=').ok_or(form)?;
-        let offset: u16 = parse_decimal(offset).map_err(|why| format!("{why}; {form}"))?;
+        let offset: u16 = decimal_where(offset, |_| true, form)?;
         let (value, mask) = match rest.split_once('/') {
             Some((value, mask)) => (value, Some(mask)),
             None => (rest, None),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use cluster::{ClusterAddress, ClusterSettings, EtcdPairFiles, EtcdTlsFiles, KeyName};
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,8 +50,7 @@ pub struct MembershipArgs {
 }
 
 fn parse_ttl(text: &str) -> Result<u64, String> {
-    let seconds = Some(parse_decimal(text)?).filter(|seconds| (1..=600).contains(seconds));
-    seconds.ok_or_else(|| "a number of seconds from 1 to 600".into())
+    decimal_where(text, |seconds| (1..=600).contains(seconds), "a number of seconds from 1 to 600")
 }
 
 impl MembershipArgs {

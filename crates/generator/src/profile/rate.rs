@@ -113,7 +113,7 @@ impl FromStr for Rate {
         }
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
         let (number, unit) = text.split_at(digits);
-        let number: f64 = parse_decimal(number).map_err(|_| wrong())?;
+        let number: f64 = parse_decimal(number).ok_or_else(wrong)?;
         if number <= 0.0 {
             return Err(wrong());
         }

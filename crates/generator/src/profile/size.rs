@@ -302,7 +302,7 @@ impl FromStr for FrameSize {
             if text.contains('x') {
                 let pair = |pair: &str| -> Option<(u32, u32)> {
                     let (size, weight) = pair.split_once('x')?;
-                    Some((parse_decimal(size.trim()).ok()?, parse_decimal(weight.trim()).ok()?))
+                    Some((parse_decimal(size.trim())?, parse_decimal(weight.trim())?))
                 };
                 let weights: Option<Vec<(u32, u32)>> = text.split(',').map(pair).collect();
                 return Some(Self::Weighted { weights: weights? });
@@ -310,16 +310,16 @@ impl FromStr for FrameSize {
             if let Some((min, rest)) = text.split_once('-') {
                 let (rest, random) = match rest.split_once('~') {
                     None => (rest, None),
-                    Some((rest, seed)) => (rest, Some(parse_decimal(seed).ok()?)),
+                    Some((rest, seed)) => (rest, Some(parse_decimal(seed)?)),
                 };
                 let (max, step) = rest.split_once('/').unwrap_or((rest, "1"));
-                let (min, max) = (parse_decimal(min.trim()).ok()?, parse_decimal(max.trim()).ok()?);
-                let step = parse_decimal(step).ok()?;
+                let (min, max) = (parse_decimal(min.trim())?, parse_decimal(max.trim())?);
+                let step = parse_decimal(step)?;
                 return Some(Self::Range { min, max, step, random });
             }
             let sizes = text.split(',').map(|size| parse_decimal(size.trim()));
-            let sizes: Result<Vec<u32>, _> = sizes.collect();
-            match sizes.ok()?.as_slice() {
+            let sizes: Option<Vec<u32>> = sizes.collect();
+            match sizes?.as_slice() {
                 [size] => Some(Self::Fixed(*size)),
                 sizes => Some(Self::Cycle(sizes.to_vec())),
             }

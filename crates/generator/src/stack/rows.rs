@@ -80,7 +80,7 @@ impl ValueFormat {
         };
         address.or_else(|| match text.strip_prefix("0x") {
             Some(digits) => u128::from_str_radix(digits, 16).ok(),
-            None => parse_decimal(text).ok(),
+            None => parse_decimal(text),
         })
     }
 

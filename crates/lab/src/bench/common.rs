@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
@@ -41,9 +41,7 @@ pub(super) struct Common {
 
 /// From a tenth of a second, below which counters are read more than packets forwarded, to an hour.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = parse_decimal(text)?;
-    let is_fit = (0.1..=3_600.0).contains(&seconds);
-    is_fit.then_some(seconds).ok_or_else(|| "use 0.1 to 3600".to_owned())
+    decimal_where(text, |seconds| (0.1..=3_600.0).contains(seconds), "use 0.1 to 3600")
 }
 
 /// A printed row.

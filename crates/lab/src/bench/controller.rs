@@ -38,7 +38,7 @@ use clap::Args;
 use emulator::{Buffering, FRAME_MIN, HOSTS_MAX, SWITCHES_MAX};
 use netdev::sys::affinity;
 use openflow::Version;
-use openflow::text::parse_decimal;
+use openflow::text::decimal_where;
 use programs::cancel::Cancel;
 use programs::tools;
 
@@ -197,9 +197,8 @@ fn parse_target(text: &str) -> Result<Endpoint, String> {
 }
 
 fn parse_even(text: &str, max: u32) -> Result<u32, String> {
-    let number: u32 = parse_decimal(text)?;
-    let is_fit = (2..=max).contains(&number) && number.is_multiple_of(2);
-    is_fit.then_some(number).ok_or_else(|| format!("use an even number from 2 to {max}"))
+    let is_allowed = |number: &u32| (2..=max).contains(number) && number.is_multiple_of(2);
+    decimal_where(text, is_allowed, format_args!("use an even number from 2 to {max}"))
 }
 
 fn parse_hosts(text: &str) -> Result<u32, String> {
@@ -211,13 +210,11 @@ fn parse_ports(text: &str) -> Result<u32, String> {
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = parse_decimal(text)?;
-    (1.0..=1e8).contains(&rate).then_some(rate).ok_or_else(|| "use 1 to 100000000".to_owned())
+    decimal_where(text, |rate| (1.0..=1e8).contains(rate), "use 1 to 100000000")
 }
 
 fn parse_warm_up(text: &str) -> Result<f64, String> {
-    let seconds: f64 = parse_decimal(text)?;
-    (0.0..=600.0).contains(&seconds).then_some(seconds).ok_or_else(|| "use 0 to 600".to_owned())
+    decimal_where(text, |seconds| (0.0..=600.0).contains(seconds), "use 0 to 600")
 }
 
 impl ControllerBenchArgs {

@@ -111,16 +111,16 @@ fn piece(place: &str) -> Option<Piece<'static>> {
     let (start, count) = place.split_once("+n")?;
     let (step, modulus) = match count.split_once('%') {
         Some((step, modulus)) => {
-            (step, Some(parse_decimal(modulus).ok().filter(|modulus| *modulus > 0)?))
+            (step, Some(parse_decimal(modulus).filter(|modulus| *modulus > 0)?))
         }
         None => (count, None),
     };
     let step = match step.strip_prefix('*') {
-        Some(step) => parse_decimal(step).ok().filter(|step| *step > 0)?,
+        Some(step) => parse_decimal(step).filter(|step| *step > 0)?,
         None if step.is_empty() => 1,
         None => return None,
     };
-    let start = if let Ok(number) = parse_decimal(start) {
+    let start = if let Some(number) = parse_decimal(start) {
         Start::Number(number)
     } else if let Ok(address) = start.parse::<Ipv4Addr>() {
         Start::Ipv4(address.to_bits())

@@ -256,7 +256,7 @@ fn start(options: &str) -> Result<(), DpdkError> {
 fn buffers_wish() -> Result<u32, DpdkError> {
     let Ok(value) = std::env::var(BUFFERS_VARIABLE) else { return Ok(BUFFERS_DEFAULT) };
     match parse_decimal(&value) {
-        Ok(count) if count >= BUFFERS_MIN => Ok(count),
+        Some(count) if count >= BUFFERS_MIN => Ok(count),
         _ => {
             let wanted = format!("a number from {BUFFERS_MIN} on{}", zero_advice(&value));
             Err(DpdkError::Variable { variable: BUFFERS_VARIABLE, value, wanted })

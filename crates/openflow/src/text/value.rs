@@ -5,6 +5,7 @@ use super::{PortNames, TextError};
 use crate::field::{Field, Format};
 use crate::id::{MacAddr, PortNo};
 use crate::matching::MatchField;
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -17,14 +18,24 @@ pub fn parse_number<T: TryFrom<u128>>(text: &str) -> Result<T, TextError> {
 }
 
 /// A number in decimal digits only, whole or with a fraction, of a command line or a configuration.
+/// One that begins with a zero before further digits is none; [`zero_advice`] explains it.
+#[must_use]
+pub fn parse_decimal<T: FromStr>(text: &str) -> Option<T> {
+    let digits = text.trim_start_matches(['+', '-']);
+    if zero_readings(digits).is_some() { None } else { text.parse().ok() }
+}
+
+/// The same where only some numbers are allowed, as the sentence says.
 ///
 /// # Errors
-/// When it is no such number, or begins with a zero before further digits.
-pub fn parse_decimal<T: FromStr>(text: &str) -> Result<T, String> {
-    match zero_readings(text.trim_start_matches(['+', '-'])) {
-        Some(why) => Err(why),
-        None => text.parse().map_err(|_| format!("{text:?} is not a number")),
-    }
+/// The sentence, when it is no such number.
+pub fn decimal_where<T: FromStr>(
+    text: &str,
+    is_allowed: impl FnOnce(&T) -> bool,
+    sentence: impl fmt::Display,
+) -> Result<T, String> {
+    let number = parse_decimal(text).filter(is_allowed);
+    number.ok_or_else(|| format!("{sentence}{}", zero_advice(text)))
 }
 
 /// The end of the refusal of a text with decimal numbers: both readings of one that begins with a

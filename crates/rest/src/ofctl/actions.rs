@@ -257,10 +257,10 @@ impl ReadArguments for Reading<'_> {
             let meant = all().filter(|row| old_name(row.field) == Some(name));
             let mut names: Vec<_> = meant.map(|row| row.name).collect();
             let mut words = format!("no field `{name}` can be set");
-            if names.is_empty() {
-                names = all().map(|row| row.name).collect();
-            } else {
-                words += ": each protocol's has a name of its own";
+            match names[..] {
+                [] => names = all().map(|row| row.name).collect(),
+                [_] => words += ": it has another name",
+                [..] => words += ": each protocol's has a name of its own",
             }
             self.fields.problem(key, words).allowing(names)
         })?;

@@ -432,6 +432,22 @@ mod tests {
     }
 
     #[test]
+    fn a_field_to_set_by_its_old_name_is_refused_with_its_names() {
+        for (name, why, allowed) in [
+            ("dl_dst", "it has another name", json!(["eth_dst"])),
+            ("tp_dst", "each protocol's has a name of its own", json!(["tcp_dst"])),
+        ] {
+            let set = json!({"type": "SET_FIELD", "field": name, "value": 1});
+            let entry = json!({"dpid": 1, "actions": [set]});
+            let fields = Fields::of(&entry, &FLOW, "").unwrap();
+            let shown =
+                flow_mod(&fields, Version::V1_3, FLOW_COMMANDS[0].1).unwrap_err().to_value();
+            assert!(shown["error"].to_string().contains(why), "{shown}");
+            assert_eq!(shown["allowed"][0], allowed[0], "{shown}");
+        }
+    }
+
+    #[test]
     fn a_vlan_id_without_present_bit_is_refused_with_advice() {
         for (value, is_taken) in [(json!(100), false), (json!("100"), false), (json!(4196), true)] {
             let set = json!({"type": "SET_FIELD", "field": "vlan_vid", "value": value});

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use datapath::PortVlans;
 use netdev::PortSpec;
-use openflow::text::{parse_decimal, zero_advice};
+use openflow::text::{decimal_where, parse_decimal, zero_advice};
 use openflow::{DatapathId, PortNo, Version};
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 
@@ -78,8 +78,8 @@ impl FromStr for Seconds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let no_time = |why| format!("{text:?} is not a number of seconds: {why}");
-        Self::new(parse_decimal(text).map_err(no_time)?)
+        let no_time = format_args!("{text:?} is not a number of seconds");
+        Self::new(decimal_where(text, |_| true, no_time)?)
     }
 }
 
@@ -124,7 +124,7 @@ impl FromStr for MemorySize {
             None => (text, 0),
         };
         let wrong = || format!("{text:?} is no amount of memory such as 512M{}", zero_advice(text));
-        let number: u64 = parse_decimal(digits).map_err(|_| wrong())?;
+        let number: u64 = parse_decimal(digits).ok_or_else(wrong)?;
         let bytes = number.checked_mul(1 << shift).ok_or_else(wrong)?;
         if bytes < MEMORY_LEAST {
             return Err(format!("{text:?} is too little: the least is 32M"));

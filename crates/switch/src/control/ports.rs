@@ -346,7 +346,7 @@ fn port_named(agent: &Agent, text: &str) -> Result<PortNo, String> {
     let views = agent.bridge.port_views();
     let number = match text {
         "LOCAL" => Some(PortNo::LOCAL),
-        text => parse_decimal(text).ok().map(PortNo),
+        text => parse_decimal(text).map(PortNo),
     };
     let by_number = views.iter().find(|view| Some(view.port.number) == number);
     let mut by_name = views.iter().filter(|view| view.port.info.name == text);
