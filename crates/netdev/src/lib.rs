@@ -84,6 +84,7 @@ pub use port_info::{LinkNotification, PortInfo};
 pub use spec::{FileUse, KindRow, PortSpec, QUEUES_MAX};
 pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
+pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
     KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey, TierPrograms,
 };

@@ -273,7 +273,7 @@ impl KernelTier {
             put(ENTRY_OUTPUT + 4 * nth, &port.index().to_ne_bytes());
         }
         if let [only] = outputs
-            && let Some(peer) = only.peer.address()
+            && let Some(peer) = only.far_end()
         {
             put(ENTRY_PEER, &straight_to(peer).to_ne_bytes());
         }

@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::device::KernelDevice;
+use crate::sys::veth_peer::FarEndSockets;
 
 /// The far end of a port's veth, to which the tier may hand frames straight, as last looked at.
 #[derive(Debug, Default)]
 pub(crate) struct TierPeer(Mutex<Option<[u8; 6]>>);
 
 impl TierPeer {
-    pub(crate) fn set(&self, address: Option<[u8; 6]>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    /// Whether it is another one than before.
+    pub(crate) fn set(&self, address: Option<[u8; 6]>) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *held, address) != address
     }
 
     /// Its Ethernet address; none where frames go by way of the device.
@@ -27,7 +30,8 @@ impl TierPeer {
 pub struct TierPort {
     pub(crate) device: Arc<KernelDevice>,
     pub(crate) counters: Arc<PortQueueCounters>,
-    pub(crate) peer: Arc<TierPeer>,
+    /// Of a veth whose frames may go past it.
+    pub(crate) peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.
     pub(crate) gso: bool,
 }
@@ -37,6 +41,28 @@ impl TierPort {
     #[must_use]
     pub fn index(&self) -> u32 {
         self.device.index()
+    }
+
+    /// Whether it may have a far end to which frames go straight, so that it is to be looked at.
+    #[must_use]
+    pub fn may_have_far_end(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// The address of the far end to which frames go straight.
+    pub(crate) fn far_end(&self) -> Option<[u8; 6]> {
+        self.peer.as_ref()?.address()
+    }
+
+    /// Looks at the far end and at the device's egress; whether frames take another way from now
+    /// on. It may wait for whoever else changes devices.
+    pub fn look_at_far_end(&self, sockets: &mut FarEndSockets) -> bool {
+        let Some(peer) = &self.peer else { return false };
+        // Where the kernel gives no answer, frames go by way of the device.
+        let found = sockets.veth_peer(self.index()).inspect_err(|error| {
+            tracing::debug!(device = %self.device.name(), %error, "no look at the far end");
+        });
+        peer.set(found.unwrap_or_default())
     }
 
     /// All that was counted here for the tier.

@@ -274,6 +274,17 @@ fn a_port_that_goes_is_credited_in_pieces() {
 }
 
 #[test]
+fn entries_end_with_the_port_that_they_send_by_and_no_other() {
+    let mut rig = Rig::new();
+    rig.table.count(2, rig.now);
+    for (port, left) in [(1, FLOWS), (3, FLOWS), (2, 0)] {
+        rig.forwarder.end_tier_output(PortNo(port));
+        assert_eq!(rig.forwarder.figures().kernel_entries, left, "after a change of port {port}");
+    }
+    assert_eq!(rig.packets(), rig.sent + 2 * FLOWS);
+}
+
+#[test]
 fn leases_are_renewed_in_pieces() {
     let mut rig = Rig::new();
     rig.now.0 += 6_000_000_000;

@@ -80,7 +80,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         device: Arc::clone(&device),
         drops: Drops::Rings(rings.iter().map(RxRing::drops).collect()),
         counters: counters.clone(),
-        peer: is_peer_wanted.then(Arc::default),
+        peer: (is_peer_wanted && is_veth(index)).then(Arc::default),
         gso,
     };
     let queue = |(ring, counters): (RxRing, Arc<PortQueueCounters>)| {
@@ -89,6 +89,12 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         Ok((rx, KernelTx::new(Arc::clone(&device), socket, counters)))
     };
     Port::with_queues(handle, rings.into_iter().zip(counters).map(queue))
+}
+
+/// Of what the kernel does not describe, frames go by way of the device.
+fn is_veth(index: u32) -> bool {
+    let link = Rtnl::open().and_then(|rtnl| rtnl.link_at(index));
+    link.is_ok_and(|link| link.kind == "veth")
 }
 
 /// LRO merges frames so that they cannot be taken apart again; no switch can work with it.
@@ -219,26 +225,13 @@ struct AfPacketDevice {
     counters: Vec<Arc<PortQueueCounters>>,
     notes: Vec<String>,
     /// The far end of a veth; none where the tier is to use the device whatever its far end is.
+    /// It is looked at elsewhere.
     peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.
     gso: bool,
 }
 
 impl AfPacketDevice {
-    /// The far end of a veth, where the tier may hand frames straight to it from now on.
-    fn look_at_peer(&self, link_up: bool) -> Option<[u8; 6]> {
-        let peer = self.peer.as_ref()?;
-        let look = || Rtnl::open()?.veth_peer(self.device.index());
-        let found = if link_up { look() } else { Ok(None) };
-        // Where the kernel gives no answer, frames go by way of the device.
-        let found = found.inspect_err(|error| {
-            tracing::debug!(device = %self.device.name(), %error, "no look at the far end");
-        });
-        let address = found.unwrap_or_default();
-        peer.set(address);
-        address
-    }
-
     /// The counters of the first queue, and of what passes in the kernel.
     fn first(&self) -> Option<&Arc<PortQueueCounters>> {
         self.counters.first()
@@ -248,7 +241,11 @@ impl AfPacketDevice {
 impl PortDevice for AfPacketDevice {
     fn info(&mut self) -> PortInfo {
         let info = self.device.info(&self.notes);
-        PortInfo { peer: self.look_at_peer(info.link_up), ..info }
+        let Some(peer) = &self.peer else { return info };
+        if !info.link_up {
+            peer.set(None);
+        }
+        PortInfo { peer: peer.address(), ..info }
     }
 
     fn link_notification(&self) -> LinkNotification {
@@ -267,8 +264,7 @@ impl PortDevice for AfPacketDevice {
 
     fn tier_port(&self) -> Option<TierPort> {
         let (device, counters) = (Arc::clone(&self.device), Arc::clone(self.first()?));
-        let peer = self.peer.clone().unwrap_or_default();
-        Some(TierPort { device, counters, peer, gso: self.gso })
+        Some(TierPort { device, counters, peer: self.peer.clone(), gso: self.gso })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {
@@ -287,6 +283,23 @@ impl PortDevice for AfPacketDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::link::{VethEnd, VethPair};
+    use crate::sys::netns::Namespace;
+
+    #[test]
+    #[ignore = "needs root"]
+    fn only_a_veth_without_peer_false_may_have_a_far_end() {
+        let namespace = Namespace::new().expect("needs root: run by `cargo xtask test`");
+        let (here, there) = (VethEnd::new("near"), VethEnd::new("far"));
+        let pair = VethPair { here, there, there_in: None };
+        Rtnl::open_in(&namespace).unwrap().add_veth(&pair).unwrap();
+        for (text, may) in [("near", true), ("near?peer=false", false), ("lo", false)] {
+            let spec: PortSpec = format!("af_packet:{text}").parse().unwrap();
+            let port = namespace.enter(|| open(&spec).unwrap()).unwrap();
+            let tier_port = port.device.tier_port().unwrap();
+            assert_eq!(tier_port.may_have_far_end(), may, "{text}");
+        }
+    }
 
     #[test]
     fn super_frames_past_the_queueing_discipline_are_refused() {

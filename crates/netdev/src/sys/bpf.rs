@@ -218,7 +218,7 @@ pub(crate) fn has_programs(device: u32, hook: Hook) -> io::Result<bool> {
     attr.word(4, hook as u32);
     match attr.call(PROG_QUERY) {
         Ok(_) => Ok(attr.read(24) > 0),
-        // There never was one.
+        // There is none, or the last one has gone.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
         Err(error) => Err(error),
     }

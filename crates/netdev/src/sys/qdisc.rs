@@ -3,6 +3,8 @@
 //!
 //! It must never leave the rate to be guessed: what is counted per frame is a parameter.
 
+use std::io;
+
 use super::link::{LinkError, Rtnl, refused};
 use super::netlink::{
     Attributes, NLM_F_CREATE, NLM_F_ECHO, NLM_F_REPLACE, NetlinkMessage, NetlinkRequest, read_text,
@@ -146,25 +148,35 @@ impl Rtnl {
         let mut found = all.iter().filter_map(qdisc_of);
         found
             .find(|qdisc| qdisc.index == index && qdisc.root)
-            .ok_or_else(|| LinkError { what, source: std::io::ErrorKind::NotFound.into() })
+            .ok_or_else(|| LinkError { what, source: io::ErrorKind::NotFound.into() })
     }
 
     /// The root qdisc of the device of a number, with its counters; none where there is none to
     /// speak of.
     pub(crate) fn root_qdisc_at(&self, index: u32) -> Option<Qdisc> {
-        self.qdisc_at(index, TC_H_ROOT)
+        self.qdisc_at(index, TC_H_ROOT).unwrap_or_default()
     }
 
     /// The same of that which filters hang on: `ingress` or `clsact`.
-    pub(super) fn ingress_qdisc_at(&self, index: u32) -> Option<Qdisc> {
-        self.qdisc_at(index, TC_H_INGRESS)
+    ///
+    /// # Errors
+    /// The kernel's; that there is none is no error.
+    pub(super) fn ingress_qdisc_at(&self, index: u32) -> Result<Option<Qdisc>, LinkError> {
+        let found = self.qdisc_at(index, TC_H_INGRESS);
+        found.map_err(refused(&format!("filters of device number {index}")))
     }
 
-    fn qdisc_at(&self, index: u32, parent: u32) -> Option<Qdisc> {
+    fn qdisc_at(&self, index: u32, parent: u32) -> io::Result<Option<Qdisc>> {
         // Without the flag the answer goes to those only who hear of all changes.
         let header = tcmsg(index, 0, parent);
         let request = NetlinkRequest::new(libc::RTM_GETQDISC, NLM_F_ECHO, &header);
-        self.socket.get(request).ok().as_ref().and_then(qdisc_of)
+        match self.socket.get(request) {
+            Ok(reply) => {
+                qdisc_of(&reply).map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -15,14 +15,38 @@ use super::netlink::{Attributes, NetlinkMessage, NetlinkRequest, read_text, read
 
 const IFLA_QDISC: u16 = 6;
 const IFLA_EXT_MASK: u16 = 29;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_TARGET_NETNSID: u16 = 46;
+const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
 /// Work that a veth leaves to its far end by default, and would do itself without.
 const OFFLOADS: [&str; 3] =
     ["tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-tcp6-segmentation"];
+
+/// Super-frames that a veth passes on whole by default; the last one is not in each kernel.
+const WHOLE: [(u16, u32); 3] =
+    [(IFLA_GSO_MAX_SEGS, 65_535), (IFLA_GSO_MAX_SIZE, 65_536), (IFLA_GSO_IPV4_MAX_SIZE, 65_536)];
+
+/// Sockets by which far ends are looked at, kept from look to look.
+#[derive(Debug, Default)]
+pub struct FarEndSockets(Option<(Rtnl, Ethtool)>);
+
+impl FarEndSockets {
+    /// See [`Rtnl::veth_peer`].
+    pub(crate) fn veth_peer(&mut self, index: u32) -> Result<Option<[u8; 6]>, LinkError> {
+        let sockets = match self.0.take() {
+            Some(sockets) => sockets,
+            None => (Rtnl::open()?, Ethtool::open()?),
+        };
+        let found = sockets.0.veth_peer(index, &sockets.1)?;
+        self.0 = Some(sockets);
+        Ok(found)
+    }
+}
 
 impl Rtnl {
     /// The Ethernet address of the far end of the veth of this number, if frames may go straight
@@ -30,7 +54,7 @@ impl Rtnl {
     ///
     /// # Errors
     /// The kernel's error, also where this process has no rights over the far end's namespace.
-    pub(crate) fn veth_peer(&self, index: u32) -> Result<Option<[u8; 6]>, LinkError> {
+    fn veth_peer(&self, index: u32, ethtool: &Ethtool) -> Result<Option<[u8; 6]>, LinkError> {
         let own = self.one(index, None)?;
         let attributes = own.attributes(IFINFOMSG_LEN);
         let number = |key| attributes.find(key).and_then(|value| read_u32(value, 0));
@@ -39,11 +63,11 @@ impl Rtnl {
         };
         let Some(link) = link_of(&own).filter(|link| link.kind == "veth") else { return Ok(None) };
         let is_queued = attributes.find(IFLA_QDISC).map(read_text).is_none_or(|it| it != "noqueue");
-        if !(link.up && link.carrier) || is_queued || self.has_egress(index)? {
+        let is_cut = WHOLE.iter().any(|(key, least)| number(*key).is_some_and(|it| it < *least));
+        if !(link.up && link.carrier) || is_queued || is_cut || self.has_egress(index)? {
             return Ok(None);
         }
-        let features = Ethtool::open().and_then(|ethtool| ethtool.features(&link.name));
-        let features = features?;
+        let features = ethtool.features(&link.name)?;
         let is_on = |name| features.iter().any(|it| it.name == name && it.active);
         if !OFFLOADS.into_iter().all(is_on) {
             return Ok(None);
@@ -57,7 +81,7 @@ impl Rtnl {
 
     /// Whether programs or filters may stand at the device's egress.
     fn has_egress(&self, index: u32) -> Result<bool, LinkError> {
-        let is_clsact = self.ingress_qdisc_at(index).is_some_and(|it| it.kind == "clsact");
+        let is_clsact = self.ingress_qdisc_at(index)?.is_some_and(|it| it.kind == "clsact");
         let programs = || has_programs(index, Hook::Egress).map_err(refused("programs at egress"));
         Ok(is_clsact || programs()?)
     }
@@ -75,6 +99,8 @@ impl Rtnl {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::super::bpf::Program;
     use super::super::link::{VethEnd, VethPair, quiet_ipv6};
     use super::super::netlink::{NLM_F_CREATE, NLM_F_EXCL};
@@ -116,7 +142,8 @@ mod tests {
     fn what_must_see_frames_keeps_them_from_the_far_end() {
         let [(near, rtnl), (_far, far_rtnl)] = with_veth();
         let index = rtnl.link("near").unwrap().index;
-        let found = || near.enter(|| Rtnl::open().unwrap().veth_peer(index).unwrap()).unwrap();
+        let sockets = Mutex::new(FarEndSockets::default());
+        let found = || near.enter(|| sockets.lock().unwrap().veth_peer(index)).unwrap().unwrap();
         assert_eq!(found(), None, "both ends are down");
         rtnl.set_up("near", true).unwrap();
         assert_eq!(found(), None, "the far end is down");
@@ -132,8 +159,13 @@ mod tests {
         let clsact = |kind, flags| change_clsact(&rtnl, index, kind, flags);
         let mtu = |mtu| far_rtnl.set_mtu("far", mtu).unwrap();
         let mac = |mac| far_rtnl.set_mac("far", mac).unwrap();
+        let gso = |size| {
+            let mut request = NetlinkRequest::new(libc::RTM_NEWLINK, 0, &ifinfomsg(index, 0, 0));
+            request.attr_u32(IFLA_GSO_MAX_SIZE, size);
+            rtnl.socket.act(request).unwrap();
+        };
         type Step<'a> = (&'a str, &'a dyn Fn(), &'a dyn Fn());
-        let steps: [Step<'_>; 6] = [
+        let steps: [Step<'_>; 7] = [
             ("down", &|| up(false), &|| up(true)),
             ("a queue", &|| rtnl.set_tbf("near", &tbf).unwrap(), &|| {
                 rtnl.reset_qdisc("near").unwrap();
@@ -141,6 +173,7 @@ mod tests {
             ("filters", &|| clsact(libc::RTM_NEWQDISC, add), &|| clsact(libc::RTM_DELQDISC, 0)),
             // Segmentation ends with it.
             ("checksums", &|| features(&OFFLOADS[..1], false), &|| features(&OFFLOADS, true)),
+            ("shorter super-frames", &|| gso(30_000), &|| gso(65_536)),
             ("a shorter MTU", &|| mtu(1_400), &|| mtu(1_500)),
             ("another address", &|| mac([2; 6]), &|| mac(MAC)),
         ];
@@ -156,6 +189,8 @@ mod tests {
         assert_eq!(found(), None, "a program");
         drop(link);
         assert_eq!(found(), Some(MAC));
+        assert_eq!(rtnl.ingress_qdisc_at(index).unwrap().map(|it| it.kind), None);
+        assert!(rtnl.ingress_qdisc_at(u32::MAX / 2).is_err(), "no answer is not: there is none");
         far_rtnl.move_to("far", &near).unwrap();
         rtnl.set_up("far", true).unwrap();
         assert_eq!(found(), None, "it is here");

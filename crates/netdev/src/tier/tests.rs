@@ -16,7 +16,7 @@ use crate::sys::netns::Namespace;
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
 fn tier_port(device: Arc<KernelDevice>) -> TierPort {
-    TierPort { device, counters: Arc::default(), peer: Arc::default(), gso: true }
+    TierPort { device, counters: Arc::default(), peer: None, gso: true }
 }
 
 /// The program's return value for a drop, and for a frame that goes elsewhere.

@@ -132,7 +132,8 @@ impl Bridge {
         if is_other_way {
             // Entries of the kernel tier name the length that their outputs can carry, and their
             // far ends.
-            self.stage_for_all(|| ShardCommand::Ask(Box::new(Shard::end_tier)));
+            let end = move |shard: &mut Shard| shard.end_tier_output(number);
+            self.stage_for_all(|| ShardCommand::Ask(Box::new(end)));
         }
         if !port.is_announced {
             return None;

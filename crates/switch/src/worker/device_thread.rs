@@ -1,19 +1,21 @@
-//! Opening and closing of devices off the worker, on a thread of its own.
+//! Opening, closing and looking at devices off the worker, on a thread of its own.
 //!
 //! Opening a kernel port maps its ring (9 ms), and closing one waits for the kernel (25 and 16 ms);
-//! on the worker's thread all its other ports would stand still meanwhile. The worker posts jobs to
-//! a bounded queue and never waits; an open device comes back with a ring of the doorbell. Jobs are
-//! done in order, so a device is closed before one of the same name is opened. A driver's panic
-//! must never end the thread: later jobs would wait for ever.
+//! on the worker's thread all its other ports would stand still meanwhile. A look at the far end of
+//! a veth waits for whoever else changes devices, such as a namespace that goes. The worker posts
+//! jobs to a bounded queue and never waits; an open device comes back with a ring of the doorbell.
+//! Jobs are done in order, so a device is closed before one of the same name is opened. A driver's
+//! panic must never end the thread: later jobs would wait for ever.
 
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 
-use netdev::{LinkNotification, Port, PortError, PortInfo, PortSpec};
+use netdev::{FarEndSockets, LinkNotification, Port, PortError, PortInfo, PortSpec, TierPort};
 
 use super::maintain::PortIndex;
 use super::tier::{ShardTier, TierEntry, TierRefusal};
@@ -64,13 +66,24 @@ pub(super) struct Opened {
 enum Job {
     Open(PortIndex, PortSerial, PortSpec, Option<Box<TierEntry>>),
     Close(Port),
+    Look(Vec<(PortIndex, TierPort)>),
+}
+
+/// Results of the thread.
+#[derive(Default)]
+struct Done {
+    opened: Mutex<Vec<Opened>>,
+    /// The ports with another far end than before.
+    changed: Mutex<Vec<PortIndex>>,
+    /// A look waits, or is under way.
+    is_looking: AtomicBool,
 }
 
 /// The thread.
 pub(super) struct DeviceThread {
     /// `None` only while it ends.
     jobs: Option<SyncSender<Job>>,
-    opened: Arc<Mutex<Vec<Opened>>>,
+    done: Arc<Done>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,11 +95,11 @@ impl DeviceThread {
     pub(super) fn new(doorbell: Arc<Doorbell>, ports: usize, open: Open) -> io::Result<Self> {
         // A port has a device to close and one to open; more ports may come.
         let (jobs, queue) = sync_channel(2 * ports + SPARE_JOBS);
-        let opened = Arc::<Mutex<Vec<Opened>>>::default();
-        let done = Arc::clone(&opened);
+        let done = Arc::<Done>::default();
+        let theirs = Arc::clone(&done);
         let thread = Builder::new().name("devices".to_owned());
-        let thread = thread.spawn(move || run(&queue, &done, &doorbell, open))?;
-        Ok(Self { jobs: Some(jobs), opened, thread: Some(thread) })
+        let thread = thread.spawn(move || run(&queue, &theirs, &doorbell, open))?;
+        Ok(Self { jobs: Some(jobs), done, thread: Some(thread) })
     }
 
     /// Begins to open a device, and to put a kernel tier's program there; false when the queue is
@@ -98,8 +111,24 @@ impl DeviceThread {
         spec: PortSpec,
         tier: Option<TierEntry>,
     ) -> bool {
-        let job = Job::Open(port, serial, spec, tier.map(Box::new));
+        self.post(Job::Open(port, serial, spec, tier.map(Box::new)))
+    }
+
+    fn post(&self, job: Job) -> bool {
         self.jobs.as_ref().is_some_and(|jobs| jobs.try_send(job).is_ok())
+    }
+
+    /// Begins to look at the far ends of these ports; false when the queue is full, or the look
+    /// before has not ended.
+    pub(super) fn look(&self, ports: Vec<(PortIndex, TierPort)>) -> bool {
+        if self.done.is_looking.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let is_posted = self.post(Job::Look(ports));
+        if !is_posted {
+            self.done.is_looking.store(false, Ordering::Release);
+        }
+        is_posted
     }
 
     /// Closes a device; when the queue is full, at once.
@@ -115,7 +144,12 @@ impl DeviceThread {
 
     /// The openings that have ended since the last call.
     pub(super) fn take_opened(&self) -> Vec<Opened> {
-        std::mem::take(&mut *self.opened.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.done.opened.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The ports whose far ends were found to be others since the last call.
+    pub(super) fn take_changed(&self) -> Vec<PortIndex> {
+        std::mem::take(&mut *self.done.changed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -131,17 +165,28 @@ impl Drop for DeviceThread {
     }
 }
 
-fn run(queue: &Receiver<Job>, opened: &Mutex<Vec<Opened>>, doorbell: &Doorbell, open: Open) {
+fn run(queue: &Receiver<Job>, done: &Done, doorbell: &Doorbell, open: Open) {
+    let mut sockets = FarEndSockets::default();
     for job in queue {
         match job {
             Job::Open(port, serial, spec, tier) => {
                 let result = open_device(&spec, open, tier);
-                let mut opened = opened.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut opened = done.opened.lock().unwrap_or_else(PoisonError::into_inner);
                 opened.push(Opened { port, serial, result });
                 drop(opened);
                 doorbell.ring(DEVICES);
             }
             Job::Close(device) => close_device(device),
+            Job::Look(mut ports) => {
+                ports.retain(|(_, port)| port.look_at_far_end(&mut sockets));
+                done.is_looking.store(false, Ordering::Release);
+                if !ports.is_empty() {
+                    let mut changed = done.changed.lock().unwrap_or_else(PoisonError::into_inner);
+                    changed.extend(ports.into_iter().map(|(index, _)| index));
+                    drop(changed);
+                    doorbell.ring(DEVICES);
+                }
+            }
         }
     }
 }

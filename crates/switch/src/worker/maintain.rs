@@ -1,14 +1,15 @@
 //! Maintenance of a worker's ports: link state, faults, and reopening of devices that are back.
 //!
 //! The kernel notifies of changes of devices; only ports without notifications are asked by the
-//! clock. So a worker over a thousand bridges with quiet devices has no maintenance to do.
+//! clock, and the far ends of veths in the kernel tier are looked at, on the thread of devices. So
+//! a worker over a thousand bridges with quiet devices has next to no maintenance to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use channel::LogThrottle;
-use netdev::{LinkChange, LinkMonitor, LinkNotification};
+use netdev::{LinkChange, LinkMonitor, LinkNotification, TierPort};
 
 use super::device_thread::Opened;
 use super::port::Unreported;
@@ -19,11 +20,12 @@ use crate::counters::Counter;
 /// within this time.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// The interval at which a device is read of whose far end and egress the kernel does not notify;
-/// longer where a worker has more than twenty, so that its other ports do not wait.
+/// The interval at which far ends of veths in the kernel tier, and what is at their egress, are
+/// looked at: the kernel does not notify of these.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-const LOOK_PAUSE_LEAST: Duration = Duration::from_millis(50);
-/// The factor by which it is longer while the kernel tier gets no frame: a look takes 0.2 ms.
+/// Those that are looked at each time, in turn.
+const LOOKS_AT_ONCE: usize = 20;
+/// While the kernel tier gets no frame, only each tenth time.
 const IDLE_LOOK_FACTOR: u32 = 10;
 
 /// Failures of reading link notifications are logged no oftener than this.
@@ -80,11 +82,16 @@ pub(super) struct Maintenance {
     /// Ports without notifications.
     asked: Vec<PortIndex>,
     ask_at: Instant,
-    /// The device that was looked at last because of the kernel tier, and when the next one is.
-    looked_at: u32,
+    /// Veths in the kernel tier, whose far ends are looked at, and those of which something has
+    /// changed.
+    far_ends: BTreeMap<PortIndex, TierPort>,
+    changed_ends: BTreeSet<PortIndex>,
+    /// The last one that was looked at in turn, and when the next ones are.
+    looked_at: PortIndex,
     look_at: Instant,
-    /// The frames that the kernel tiers had got by then.
+    /// The frames that the kernel tiers had got by then, and how often there was none.
     frames_at_look: u64,
+    idle_looks: u32,
     /// When a faulted port is due.
     service_at: Option<Instant>,
     /// Faulted ports are due at once: one is new or has changed.
@@ -113,15 +120,18 @@ impl Maintenance {
             compare_at: None,
             asked: Vec::new(),
             ask_at: now + ASK_EVERY,
-            looked_at: 0,
-            look_at: now + LOOK_EVERY,
+            far_ends: BTreeMap::new(),
+            changed_ends: BTreeSet::new(),
+            looked_at: (0, 0),
+            look_at: now,
             frames_at_look: 0,
+            idle_looks: 0,
             service_at: None,
             has_new_fault: false,
         };
         for (index, shard) in shards.iter() {
             for (port, found) in shard.ports.all().iter() {
-                maintenance.register((index, port), found.notification, now);
+                maintenance.register((index, port), found, now);
                 if let LinkNotification::Netlink(device) = found.notification
                     && found.may_have_stale_tier_choice(addressed.contains(&device))
                 {
@@ -134,13 +144,12 @@ impl Maintenance {
     }
 
     /// Registers a port under its source of change notifications.
-    pub(super) fn register(
-        &mut self,
-        port: PortIndex,
-        notification: LinkNotification,
-        now: Instant,
-    ) {
-        match notification {
+    pub(super) fn register(&mut self, port: PortIndex, found: &WorkerPort, now: Instant) {
+        if let Some(far_end) = found.with_far_end() {
+            self.far_ends.insert(port, far_end);
+            self.look_soon(port, now);
+        }
+        match found.notification {
             LinkNotification::Never => {}
             LinkNotification::Netlink(index) if self.monitor.is_some() => {
                 let ports = self.devices.entry(index).or_default();
@@ -160,6 +169,14 @@ impl Maintenance {
         }
     }
 
+    /// Something has changed of a port that may have a far end.
+    fn look_soon(&mut self, port: PortIndex, now: Instant) {
+        if self.far_ends.contains_key(&port) {
+            self.changed_ends.insert(port);
+            self.look_at = now;
+        }
+    }
+
     /// A port is gone.
     pub(super) fn unregister(&mut self, port: PortIndex) {
         self.devices.retain(|_, ports| {
@@ -168,6 +185,7 @@ impl Maintenance {
         });
         self.unconfirmed.retain(|(unconfirmed, _)| *unconfirmed != port);
         self.asked.retain(|asked| *asked != port);
+        self.far_ends.remove(&port);
     }
 
     /// Whether there is a monitor of devices.
@@ -181,10 +199,10 @@ impl Maintenance {
         self.has_link_changes = true;
     }
 
-    /// When maintenance is due next, of a worker with a kernel tier or without one.
-    pub(super) fn next_due(&self, has_tier: bool) -> Option<Instant> {
+    /// When maintenance is due next.
+    pub(super) fn next_due(&self) -> Option<Instant> {
         let ask_at = (!self.asked.is_empty()).then_some(self.ask_at);
-        let look_at = (has_tier && !self.devices.is_empty()).then_some(self.look_at);
+        let look_at = (!self.far_ends.is_empty()).then_some(self.look_at);
         ask_at.into_iter().chain(look_at).chain(self.service_at).chain(self.compare_at).min()
     }
 }
@@ -210,8 +228,8 @@ impl Worker {
                 self.check_port(port, now);
             }
         }
-        if self.has_tier && now >= self.maintenance.look_at {
-            self.look_at_next(now);
+        if !self.maintenance.far_ends.is_empty() && now >= self.maintenance.look_at {
+            self.look_at_far_ends(now);
         }
         let is_due = self.maintenance.service_at.is_some_and(|due| now >= due);
         if std::mem::take(&mut self.maintenance.has_new_fault) || is_due {
@@ -220,20 +238,28 @@ impl Worker {
         worked
     }
 
-    /// Reads the state of the ports of one device, each in turn.
-    fn look_at_next(&mut self, now: Instant) {
+    /// Has far ends looked at: those of ports that have changed, and some of the others in turn.
+    fn look_at_far_ends(&mut self, now: Instant) {
         let frames = self.shards.iter().map(|(_, shard)| shard.tier_frames().seen).sum();
-        let is_idle = std::mem::replace(&mut self.maintenance.frames_at_look, frames) == frames;
-        let devices = &self.maintenance.devices;
-        let later = devices.range((Bound::Excluded(self.maintenance.looked_at), Bound::Unbounded));
-        let next = later.chain(devices).next().map(|(index, ports)| (*index, ports.clone()));
-        let pause = LOOK_EVERY / u32::try_from(devices.len()).unwrap_or(u32::MAX).max(1);
-        let factor = if is_idle { IDLE_LOOK_FACTOR } else { 1 };
-        self.maintenance.look_at = now + factor * pause.max(LOOK_PAUSE_LEAST);
-        let Some((index, ports)) = next else { return };
-        self.maintenance.looked_at = index;
-        for port in ports {
-            self.check_port(port, now);
+        let looks = &mut self.maintenance;
+        let is_idle = std::mem::replace(&mut looks.frames_at_look, frames) == frames;
+        looks.idle_looks = if is_idle { looks.idle_looks + 1 } else { 0 };
+        let mut ports = std::mem::take(&mut looks.changed_ends);
+        if looks.idle_looks.is_multiple_of(IDLE_LOOK_FACTOR) {
+            let later = looks.far_ends.range((Bound::Excluded(looks.looked_at), Bound::Unbounded));
+            let most = LOOKS_AT_ONCE.min(looks.far_ends.len());
+            let next = later.chain(&looks.far_ends).take(most).map(|(port, _)| *port);
+            let next: Vec<PortIndex> = next.collect();
+            looks.looked_at = next.last().copied().unwrap_or_default();
+            ports.extend(next);
+        }
+        let with_device = |port| Some((port, looks.far_ends.get(&port)?.clone()));
+        let list: Vec<(PortIndex, TierPort)> =
+            ports.iter().copied().filter_map(with_device).collect();
+        let is_begun = list.is_empty() || self.devices.look(list);
+        looks.look_at = now + if is_begun { LOOK_EVERY } else { ASK_EVERY };
+        if !is_begun {
+            looks.changed_ends = ports;
         }
     }
 
@@ -293,6 +319,7 @@ impl Worker {
         unconfirmed.dedup();
         unconfirmed.retain(|(port, index)| {
             self.check_port(*port, now);
+            self.maintenance.look_soon(*port, now);
             let monitor = self.maintenance.monitor.as_ref();
             let device = monitor.and_then(|monitor| monitor.device(*index));
             let reported = device.is_some_and(LinkChange::link_up);
@@ -333,7 +360,7 @@ impl Worker {
             found.refresh(now);
             if found.notification != before {
                 self.maintenance.unregister((index, port));
-                self.maintenance.register((index, port), found.notification, now);
+                self.maintenance.register((index, port), found, now);
             }
         }
         shard.ports.note_fault(port);
@@ -392,8 +419,12 @@ impl Worker {
         }
     }
 
-    /// Takes the devices that were opened, and reports their ports.
+    /// Takes the devices that were opened, and reports their ports; so of those whose far ends are
+    /// others.
     pub(super) fn take_opened(&mut self, now: Instant) {
+        for port in self.devices.take_changed() {
+            self.check_port(port, now);
+        }
         for Opened { port: (index, port), serial, result } in self.devices.take_opened() {
             let shard = self.shards.get_mut(index);
             let found = shard.and_then(|shard| shard.ports.all_mut().get_mut(port));
@@ -405,7 +436,6 @@ impl Worker {
                 continue;
             };
             let is_back = found.opened(result, now);
-            let notification = found.notification;
             let Some(shard) = self.shards.get_mut(index) else { continue };
             if is_back {
                 shard.port_reopened(port, now);
@@ -417,7 +447,9 @@ impl Worker {
                 let (bridge, number, name) = log_fields(shard, port);
                 tracing::info!(bridge, port = number, name, "the port is back");
                 self.maintenance.unregister((index, port));
-                self.maintenance.register((index, port), notification, now);
+                if let Some(found) = shard.ports.all().get(port) {
+                    self.maintenance.register((index, port), found, now);
+                }
                 self.hand_out((index, port));
             }
             self.update_lists(index);

@@ -366,6 +366,12 @@ impl WorkerPort {
         matches!(&self.device, DeviceState::Open { tier: TierPlace::In { .. }, .. })
     }
 
+    /// The device, where the tier may hand frames straight to its far end.
+    pub(super) fn with_far_end(&self) -> Option<TierPort> {
+        let device = self.device().filter(|_| self.is_in_tier())?;
+        device.device.tier_port().filter(TierPort::may_have_far_end)
+    }
+
     /// Whether the device is kept out of the kernel tier because the host uses it.
     fn is_left_to_host(&self) -> bool {
         matches!(&self.device, DeviceState::Open { tier: TierPlace::LeftToHost(_), .. })

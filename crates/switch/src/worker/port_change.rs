@@ -66,7 +66,9 @@ impl Worker {
         found.port_reopened(index, Instant::now());
         found.ports.note_fault(index);
         self.has_tier |= found.has_tier();
-        self.maintenance.register((shard, index), notification, Instant::now());
+        if let Some(port) = found.ports.all().get(index) {
+            self.maintenance.register((shard, index), port, Instant::now());
+        }
         self.start_polling(shard, index);
         self.hand_out((shard, index));
     }

@@ -412,8 +412,7 @@ impl Worker {
         let tiers = self.has_tier.then(|| self.shards.iter());
         let tiers = tiers.into_iter().flatten().filter_map(|(_, shard)| shard.tier_due()).min();
         let tiers = tiers.map(|at| self.clock.moment(at));
-        let due =
-            self.maintenance.next_due(self.has_tier).into_iter().chain(release).chain(tiers).min();
+        let due = self.maintenance.next_due().into_iter().chain(release).chain(tiers).min();
         let due = due.map(|due| due.saturating_duration_since(now));
         let timeout = due.into_iter().chain(most).min();
         if timeout.is_some_and(|timeout| timeout.is_zero()) || !self.doorbell.may_sleep() {

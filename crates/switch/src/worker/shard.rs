@@ -196,7 +196,7 @@ impl Shard {
     pub(crate) fn set_tier_sends(&mut self, port: PortNo, sends: bool) {
         if let Some(tier) = self.forwarding.tier() {
             tier.ports().set_sends(port, sends);
-            self.end_tier();
+            self.end_tier_output(port);
             self.refresh_tier_outputs();
         }
     }
@@ -240,10 +240,10 @@ impl Shard {
         }
     }
 
-    /// Ends the kernel tier's entries: what they hold of devices has changed.
-    pub(crate) fn end_tier(&mut self) {
+    /// Ends the kernel tier's entries that send by a port: what they hold of it has changed.
+    pub(crate) fn end_tier_output(&mut self, port: PortNo) {
         if let Some(forwarder) = self.forwarding.tables_mut() {
-            forwarder.stop_tier(self.egress.time());
+            forwarder.end_tier_output(port);
         }
     }
 

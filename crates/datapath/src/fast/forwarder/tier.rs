@@ -156,7 +156,7 @@ pub(super) struct Tier {
     /// When the next lease that goes on ends.
     lease_ends: Option<Nanos>,
     renewal: Option<Renewal>,
-    /// Entries to end, while an op is applied.
+    /// Entries to end, while they are collected.
     ending: Vec<u32>,
     /// Index of the slot from which the search for one to give up goes on.
     hand: usize,
@@ -284,11 +284,28 @@ impl Core {
 
     /// Ends the entries about flows that show a value of an index, or have a station of it.
     fn end_concerned(&mut self, indices: &[u16], table: &mut dyn KernelTable) {
-        let mut ending = std::mem::take(&mut self.tier.ending);
         for index in indices {
             let listed = self.tier.by_index.remove(index).unwrap_or_default();
+            let mut ending = std::mem::take(&mut self.tier.ending);
             ending.extend(listed.entries().filter(|it| self.tier.has(*it)).map(|it| it.0));
+            self.tier.ending = ending;
         }
+        self.end_collected(table);
+    }
+
+    /// Ends the entries whose frames leave by a port.
+    pub(super) fn end_tier_output(&mut self, port: PortNo, table: &mut dyn KernelTable) {
+        let Tier { live, slots, ending, .. } = &mut self.tier;
+        let leaves_by_it = |number: &&u32| {
+            let slot = slots.get(**number as usize);
+            slot.is_some_and(|slot| slot.verdict.does.outputs.contains(&port))
+        };
+        ending.extend(live.iter().filter(leaves_by_it));
+        self.end_collected(table);
+    }
+
+    fn end_collected(&mut self, table: &mut dyn KernelTable) {
+        let mut ending = std::mem::take(&mut self.tier.ending);
         table.end(&ending);
         for slot in ending.drain(..) {
             self.tier.end(slot);

@@ -219,10 +219,11 @@ impl<K: KernelTable> Forwarder<K> {
         }
     }
 
-    /// Ends all entries in the kernel. What they have counted is credited by the next turns.
-    pub fn stop_tier(&mut self, now: Nanos) {
+    /// Ends the entries in the kernel that send by a port. What they have counted is credited by
+    /// the next turns.
+    pub fn end_tier_output(&mut self, port: PortNo) {
         if let Some(kernel) = &mut self.kernel {
-            self.core.stop_tier(kernel, now);
+            self.core.end_tier_output(port, kernel);
         }
     }
 
