@@ -68,7 +68,7 @@ pub struct RowChange {
     pub starts: (usize, usize),
     /// Second by first; none where a value is not above zero.
     pub ratio: Option<f64>,
-    /// Second less first.
+    /// Second less first: of the medians, or without a ratio the mean of the pairs' differences.
     pub shift: f64,
     /// The 95 % interval of the ratio, or of the shift where there is no ratio; none of one start.
     pub interval: Option<(f64, f64)>,
@@ -181,7 +181,7 @@ fn row_change(
         second: second_median,
         starts: (first.samples.len(), second.samples.len()),
         ratio: Some(ratio).filter(|ratio| is_ratio && ratio.is_finite()),
-        shift: second_median - first_median,
+        shift: found.filter(|_| !is_ratio).map_or(second_median - first_median, |f| f.estimate),
         interval: found.map(|found| (found.low, found.high)),
         p_value: found.map_or(1.0, |found| found.p_value),
         p_adjusted: 1.0,

@@ -1,4 +1,5 @@
-//! The demo: evaluation E1 in under two minutes, hub and learning switch beside each other.
+//! The demo: in under two minutes a hub and a learning switch beside each other, on ports without
+//! a limit of their own.
 //!
 //! Weir's switch with Weir's hub, then with the learning switch, and, where Open vSwitch and os-ken
 //! are installed and time is left, that pair's hub as a comparison. It installs nothing.

@@ -135,6 +135,10 @@ pub struct ScenarioResults {
     pub background: String,
     /// The scenario file as it was run, so that it can be run again.
     pub source: String,
+    /// Whether one start of each switch served all turns: its rows have turns for starts, and say
+    /// nothing about another start.
+    #[serde(default)]
+    pub is_held: bool,
     /// Under what it was measured, by name: testbed, durations, rates, seeds, starts.
     #[serde(default)]
     pub conditions: BTreeMap<String, String>,

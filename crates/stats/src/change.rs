@@ -7,8 +7,6 @@
 //! only rarely. No distribution is taken for granted, and no threshold is chosen for a figure. The
 //! samples are to be independent of each other where nothing changed.
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{StatsError, check};
 use crate::order::{quantile, sorted};
 
@@ -32,7 +30,7 @@ impl Default for ChangeSettings {
 }
 
 /// A change.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// The first sample after it, from 0.
     pub index: usize,

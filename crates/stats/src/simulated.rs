@@ -92,6 +92,12 @@ fn by_starts(campaign: &[[Vec<Observed>; 2]]) -> Comparison {
     Comparison::of(&pairs.collect::<Vec<_>>()).unwrap()
 }
 
+/// The interval of the ratio.
+fn ends(campaign: &[[Vec<Observed>; 2]]) -> (f64, f64) {
+    let found = by_starts(campaign);
+    (found.low, found.high)
+}
+
 /// Campaigns whose interval holds the truth.
 fn held(
     spreads: [Spread; 2],
@@ -112,23 +118,41 @@ fn held(
 fn ratios_hold_the_truth_whatever_starts_do() {
     let mut wrong = String::new();
     for spread in ALL {
-        for (starts, ratio) in [(3, 1.0), (4, 1.0), (6, 1.0), (6, 1.5), (8, 1.0), (12, 1.0)] {
-            let held = held([spread; 2], ratio, starts, |found| {
-                let found = by_starts(found);
-                assert_eq!(found.is_different(), !(found.low..=found.high).contains(&1.0));
-                (found.low, found.high)
-            });
+        for (starts, ratio) in [(3, 1.0), (4, 1.0), (6, 1.0), (8, 1.0), (12, 1.0)] {
+            let held = held([spread; 2], ratio, starts, ends);
             println!("{spread:?}, {starts} starts, ratio {ratio}: {held} of {SEEDS}");
             if 100 * held < 94 * SEEDS {
                 wrong += &format!("{spread:?}, {starts} starts, ratio {ratio}: {held}\n");
             }
         }
     }
-    let unlike = held([Spread::Starts, Spread::Even], 1.5, 6, |found| {
-        let found = by_starts(found);
-        (found.low, found.high)
-    });
-    assert!(wrong.is_empty() && 100 * unlike >= 93 * SEEDS, "{wrong}{unlike}");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The truth is the ratio of the geometric means. Student's t asks for differences that are
+/// symmetric, which those of unlike switches are not: the document has these figures, of 100.
+#[test]
+fn unlike_switches_are_held_as_often_as_the_document_says() {
+    let skewed = (0..100_000).map(|n| (1.0 - 0.6 * ((f64::from(n) + 0.5) / 1e5).ln()).ln());
+    let skewed = (skewed.sum::<f64>() / 1e5).exp();
+    let cases = [
+        ([Spread::Starts, Spread::Even], 1.0, [(2, 95), (3, 95), (6, 94)]),
+        ([Spread::Skewed, Spread::Even], skewed, [(2, 93), (3, 92), (6, 91)]),
+        ([Spread::Bimodal, Spread::Even], 1.9_f64.sqrt(), [(2, 62), (3, 75), (6, 96)]),
+        ([Spread::Skewed; 2], 1.0, [(2, 95), (3, 95), (6, 95)]),
+        ([Spread::Bimodal; 2], 1.0, [(2, 85), (3, 96), (6, 96)]),
+    ];
+    for (spreads, truth, all) in cases {
+        for (starts, says) in all {
+            let of_truth = |found: &[[Vec<Observed>; 2]]| {
+                let (low, high) = ends(found);
+                (low / truth, high / truth)
+            };
+            let held = 100 * held(spreads, 1.0, starts, of_truth) / SEEDS;
+            println!("{spreads:?}, {starts} starts: {held}");
+            assert_eq!(held, says, "{spreads:?}, {starts} starts");
+        }
+    }
 }
 
 /// So a simulation finds out who pairs trials.

@@ -184,6 +184,17 @@ pub enum LedgerError {
         /// The difference.
         what: String,
     },
+    /// The same campaign, in the form of another version.
+    #[error(
+        "{path}: was written by another version of weir (form {form}, and this one writes \
+         {LEDGER_FORMAT}): go on with it by that version, or leave --resume out"
+    )]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// Its form.
+        form: u32,
+    },
     /// The same campaign elsewhere.
     #[error(
         "{path}: was measured under other conditions ({what}): their figures are not those of one \
@@ -227,9 +238,7 @@ impl Ledger {
         match lines.first().map(|first| &first.line) {
             Some(LedgerLine::Head(old)) if old == head => {}
             Some(LedgerLine::Head(old)) if old.format != head.format => {
-                return Err(other(
-                    "written by the version of weir before, which can go on with it",
-                ));
+                return Err(LedgerError::Form { path, form: old.format });
             }
             Some(LedgerLine::Head(old)) => return Err(other(difference(old, head))),
             Some(_) | None => return Err(other("it has no first line")),

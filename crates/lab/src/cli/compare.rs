@@ -15,6 +15,7 @@ use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
 use crate::history::{History, HistoryChange, HistoryRow, history};
 use crate::present::{count, number, one_line, times};
 use crate::results::{Coordinates, Results};
+use stats::CONFIDENCE;
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -120,12 +121,14 @@ fn verdicts(found: &RunComparison) -> String {
     let changed = found.count(RowVerdict::Worse) + found.count(RowVerdict::Better);
     if changed > 0 {
         let together = [RowVerdict::Worse, RowVerdict::Better].map(|of| found.count_together(of));
-        let by_chance = (found.rows.len() as f64 / 20.0).ceil();
+        let compared = found.rows.len() - found.count(RowVerdict::SingleStart);
         let _ = writeln!(
             out,
-            "Each by its own 95 % interval, of which about {by_chance} of so many rows leave out \
-             1 by chance; with all rows counted {} worse and {} better hold.",
-            together[0], together[1]
+            "Each by its own 95 % interval: of so many rows without a change about {:.1} would be \
+             called better or worse by chance; with all rows counted {} worse and {} better hold.",
+            compared as f64 * (1.0 - CONFIDENCE),
+            together[0],
+            together[1]
         );
     }
     out
@@ -148,7 +151,11 @@ fn line(row: &RowChange) -> [String; 8] {
             format!("{} ({}–{})", times(ratio), times(low), times(high))
         }
         (Some(ratio), None) => times(ratio),
-        (None, _) => format!("{} more", number(row.shift, row.decimals)),
+        (None, Some((low, high))) => {
+            let [shift, low, high] = [row.shift, low, high].map(|one| signed(one, row.decimals));
+            format!("{shift} ({low} to {high})")
+        }
+        (None, None) => signed(row.shift, row.decimals),
     };
     [
         one_line(&row.scenario),
@@ -160,6 +167,12 @@ fn line(row: &RowChange) -> [String; 8] {
         change,
         row.verdict.label().to_owned(),
     ]
+}
+
+/// `+5` for 5 more, `-5` for 5 less.
+fn signed(value: f64, decimals: usize) -> String {
+    let plus = if value > 0.0 { "+" } else { "" };
+    format!("{plus}{}", number(value, decimals))
 }
 
 impl HistoryArgs {
@@ -304,6 +317,25 @@ mod tests {
             );
         }
         assert!(found.is_worse());
+    }
+
+    #[test]
+    fn a_difference_has_its_sign_and_its_interval() {
+        let runs = [[0.0, 0.0, 0.0], [5.0, 6.0, 7.0]].map(|samples| {
+            let mut run = sample::results();
+            run.scenarios.truncate(1);
+            let cells = &mut run.scenarios[0].cells;
+            cells.truncate(1);
+            cells[0].rows.truncate(1);
+            cells[0].rows[0].samples = samples.into();
+            cells[0].rows[0].starts.truncate(3);
+            run
+        });
+        let text = compared(&compare(&runs[0], &runs[1]), true, 200);
+        assert!(text.contains("+6.000 (+3.516 to +8.484)"), "{text}");
+        assert!(text.contains("without a change about 0.1 would be"), "{text}");
+        let back = compared(&compare(&runs[1], &runs[0]), true, 200);
+        assert!(back.contains("-6.000 (-8.484 to -3.516)"), "{back}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! It must never measure, and never write into the results.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use clap::{Args, ValueEnum};
 use flate2::read::MultiGzDecoder;
 
 use crate::campaign::scenario::Scenario;
-use crate::method;
+use crate::method::{self, Method};
 use crate::present::{ResultsForm, render};
 use crate::results::{FORMAT, NAME, OLD_FORMAT, Results};
 
@@ -143,12 +144,18 @@ fn renew(results: &mut Results) {
             found.map_or(1, |(known, method)| known.trials(method, results.is_quick))
         };
         for cell in &mut scenario.cells {
+            for one in &mut cell.distributions {
+                let is_its = |of: &&&dyn Method| of.metrics().iter().any(|m| m.id == one.metric);
+                let method = method::ALL.iter().find(is_its);
+                one.start /= method.map_or(1, |method| trials(method.id()));
+            }
             cell.trials.iter_mut().for_each(|trial| trial.decode(trials(&trial.method)));
             for row in &mut cell.rows {
                 let good = cell.trials.iter().filter(|trial| trial.error.is_none());
                 let starts = good.filter(|trial| trial.values.contains_key(&row.metric));
-                row.starts = starts.map(|trial| trial.start).collect();
-                row.starts.dedup();
+                // The values are in the order of the starts, the trials in that of time.
+                let starts: BTreeSet<usize> = starts.map(|trial| trial.start).collect();
+                row.starts = starts.into_iter().collect();
             }
         }
     }
@@ -158,6 +165,7 @@ fn renew(results: &mut Results) {
 mod tests {
     use super::{FormatArg, format_of, load};
     use crate::present::sample;
+    use crate::results::MeasuredDistribution;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::io::Write as _;
@@ -190,14 +198,22 @@ mod tests {
     #[test]
     fn results_of_the_form_before_are_renewed() {
         let mut results = sample::results();
-        // Its trials had one number; this scenario has four of them in a start.
+        // Its trials had one number; this scenario has three of them in a start. The second start
+        // was measured again, after the third.
         let demo = crate::demo::scenario().unwrap().source;
-        let of_demo = demo.replace("[method.ping]", "[method.ping]\ntrials = 4");
+        let of_demo = demo.replace("[method.ping]", "[method.ping]\ntrials = 3");
         let hub = &mut results.scenarios[0];
         hub.source = of_demo;
-        for trial in &mut hub.cells[0].trials {
-            trial.method = "ping".to_owned();
+        let cell = &mut hub.cells[0];
+        (cell.trials, cell.rows) = (Vec::new(), Vec::new());
+        sample::add(cell, "ping_avg_ms", None, &[0.0, 0.1, 0.2, 2.0, 2.1, 2.2, 1.0, 1.1, 1.2]);
+        let numbers = [0, 1, 2, 6, 7, 8, 3, 4, 5];
+        for (trial, number) in cell.trials.iter_mut().zip(numbers) {
+            (trial.method, trial.start) = ("ping".to_owned(), number);
         }
+        (cell.rows[0].samples, cell.rows[0].starts) = (vec![0.1, 1.1, 2.1], Vec::new());
+        let (metric, quantiles) = ("ping_avg_ms".to_owned(), vec![(0.5, 2.1)]);
+        cell.distributions.push(MeasuredDistribution { metric, start: 7, count: 40, quantiles });
         let mut old = serde_json::to_value(&results).unwrap();
         old["format"] = 2.into();
         let text = serde_json::to_string(&old).unwrap();
@@ -207,8 +223,10 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let read = load(&file).unwrap();
         assert_eq!(read.scenarios[1..], results.scenarios[1..]);
-        let numbers = read.scenarios[0].cells[0].trials.iter().map(|one| (one.start, one.trial));
-        assert_eq!(numbers.take(5).collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]);
+        let cell = &read.scenarios[0].cells[0];
+        let numbers = cell.trials.iter().map(|one| (one.start, one.trial));
+        assert_eq!(numbers.take(5).collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)]);
+        assert_eq!((&cell.rows[0].starts, cell.distributions[0].start), (&vec![0, 1, 2], 2));
         assert_eq!(read.format, results.format);
     }
 

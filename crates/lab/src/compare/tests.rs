@@ -88,6 +88,11 @@ fn counts_of_zero_are_compared_by_their_difference() {
     }
     let row = &compare(&runs[0], &runs[1]).rows[0];
     assert_eq!((row.ratio, row.shift, row.verdict), (None, 5.0, RowVerdict::Better));
+    // The median is no less; three of the eight pairs are, and the interval is that of their mean.
+    runs[1].scenarios[0].cells[0].rows[0].samples = [0.0, 0.0, 0.0, 0.0, 0.0, 8.0, 8.0, 8.0].into();
+    let some = &compare(&runs[0], &runs[1]).rows[0];
+    let (low, high) = some.interval.unwrap();
+    assert!(some.shift == 3.0 && low < 3.0 && 3.0 < high, "{some:?}");
     let same = &compare(&runs[0], &runs[0]).rows[0];
     assert_eq!((same.shift, same.verdict), (0.0, RowVerdict::NoChange));
 }

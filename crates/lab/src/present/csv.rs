@@ -101,7 +101,8 @@ impl Csv<'_> {
                     metric: scenario.metric(&row.metric),
                     value: Some(*value),
                     floor: row.floor,
-                    trial: cell.trials.iter().find(is_it),
+                    // The first of several is the warm-up.
+                    trial: cell.trials.iter().rfind(is_it),
                     ..CsvSample::default()
                 };
                 self.sample(scenario, cell, &sample);
@@ -226,6 +227,17 @@ mod tests {
         let samples: Vec<f64> =
             cells.flat_map(|cell| &cell.rows).flat_map(|row| row.samples.clone()).collect();
         assert_eq!(found, samples, "every sample, unrounded, in order");
+    }
+
+    /// The value is not that of the warm-up, nor are the stall and the tool beside it.
+    #[test]
+    fn a_sample_stands_beside_a_trial_that_counts() {
+        let mut results = results();
+        let trials = &mut results.scenarios[0].cells[0].trials;
+        let mut counted = trials[0].clone();
+        (counted.trial, counted.tool) = (1, "the one that counts".to_owned());
+        trials.push(counted);
+        assert!(render(&results).contains(",the one that counts,"));
     }
 
     #[test]

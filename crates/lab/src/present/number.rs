@@ -53,13 +53,14 @@ pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: us
         size if size >= 1e4 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let digits = match value.abs() / unit {
-        size if size >= 100.0 || size == 0.0 => 0,
+    let leading = if value == 0.0 { high } else { value };
+    let digits = match leading.abs() / unit {
+        size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
         size => 2 + needed(size),
     };
-    let digits = if unit > 1.0 { digits } else { decimals.min(digits) };
+    let digits = if unit > 1.0 { digits } else { decimals.min(digits).max(needed(leading)) };
     let [value_text, low_text, high_text] = [value, low, high].map(|one| fixed(one / unit, digits));
     if low_text == high_text {
         return with_range(value, (low, high), decimals);
@@ -149,6 +150,9 @@ mod tests {
             short_with_range(0.1, (0.1, 0.1), 2),
             short_with_range(0.1234, (0.1, 0.15), 3),
             short_with_range(14_880_952.0, (1.4e7, 1.49e7), 0),
+            short_with_range(0.04, (0.01, 0.3), 1),
+            short_with_range(0.0, (0.0, 1.6), 1),
+            short_with_range(0.0, (0.0, 0.0), 0),
         ];
         assert_eq!(
             short,
@@ -159,6 +163,9 @@ mod tests {
                 "0.10",
                 "0.123 [0.100–0.150]",
                 "14.9M [14.0–14.9]",
+                "0.04 [0.01–0.30]",
+                "0.0 [0.0–1.6]",
+                "0",
             ]
         );
     }

@@ -5,7 +5,7 @@
 //! `--all`. It must never show a cell without a figure or the reason that there is none, nor mark
 //! as best what the starts do not carry.
 
-use stats::range_confidence;
+use stats::{CONFIDENCE, holm, range_confidence};
 
 use super::entry::TableEntry;
 use super::number::{axis_value, capital, count, short_with_range, times};
@@ -95,20 +95,28 @@ struct Cells<'s, 'a> {
     section: &'s Section<'a>,
     marks: Vec<Part>,
     starts: Vec<usize>,
+    /// Whether one of them has a remark.
+    has_remark: bool,
+    /// The switches of published figures.
+    published: Vec<&'a str>,
 }
 
-impl Cells<'_, '_> {
+impl<'a> Cells<'_, 'a> {
     /// The text of an entry; `is_best` where it is better than all others of its row.
     fn text(&mut self, entry: Option<&TableEntry<'_>>, decimals: usize, is_best: bool) -> String {
         let Some(figure) = entry.and_then(TableEntry::figure) else {
-            let word = entry.and_then(TableEntry::absence).map_or("", |(word, _)| word);
+            let word = entry.and_then(TableEntry::absence).map_or("-", |(word, _)| word);
             return if word == "not measured" { "-".to_owned() } else { word.to_owned() };
         };
         if !self.starts.contains(&figure.starts) {
             self.starts.push(figure.starts);
         }
         let text = short_with_range(figure.value, figure.range, decimals);
-        let text = if is_best { format!("{BOLD}{text}{BOLD}") } else { text };
+        let mut text = if is_best { format!("{BOLD}{text}{BOLD}") } else { text };
+        if !figure.remarks().is_empty() {
+            self.has_remark = true;
+            text += " ?";
+        }
         let part = figure.limit.map_or(Part::None, |limit| limit.part);
         let Some((sign, _)) = mark(part) else { return text };
         if !self.marks.contains(&part) {
@@ -122,13 +130,17 @@ impl Cells<'_, '_> {
         let mut parts: Vec<String> = Vec::new();
         let (least, most) = (self.starts.iter().min(), self.starts.iter().max());
         if let (Some(least), Some(most)) = (least, most) {
+            let is_held = self.section.scenario.is_held;
+            let (one, many) = if is_held { ("turn", "turns") } else { ("start", "starts") };
             let starts = if least == most {
-                count(*most, "start", "starts")
+                count(*most, one, many)
             } else {
-                format!("{least} to {most} starts")
+                format!("{least} to {most} {many}")
             };
-            let held = (100.0 * range_confidence(*least)).floor();
+            let held = (100.0 * range_confidence(*least)).round();
             parts.push(match least {
+                // Another start may lie beyond all turns of this one.
+                _ if is_held => format!("Median of {starts} of one start [lowest–highest]"),
                 1 => format!("Median of {starts} [lowest–highest]; one start has no range"),
                 _ => format!(
                     "Median of {starts} [lowest–highest]: {held} of 100 such ranges hold the true \
@@ -140,6 +152,13 @@ impl Cells<'_, '_> {
         let signs: Vec<String> = signs.map(|(sign, words)| format!("{sign} {words}")).collect();
         if !signs.is_empty() {
             parts.push(format!("at its limit: {}", signs.join(", ")));
+        }
+        if self.has_remark {
+            let why = "below the floor, clock error or doubtful, as --all says";
+            parts.push(format!("? not compared: {why}"));
+        }
+        if !self.published.is_empty() {
+            parts.push(format!("{PUBLISHED}: {}", self.published.join("; ")));
         }
         if left_out > 0 {
             parts.push(format!("{} more with --all", count(left_out, "figure", "figures")));
@@ -177,7 +196,8 @@ fn is_best(index: usize, ranges: &[Option<(f64, f64)>], better: Better) -> bool 
 /// The lines of a section.
 pub(crate) fn overview(section: &Section<'_>) -> Overview {
     let headlines = headlines(section);
-    let mut cells = Cells { section, marks: Vec::new(), starts: Vec::new() };
+    let (marks, starts, published) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cells = Cells { section, marks, starts, has_remark: false, published };
     let by_method = headlines.len() >= METHODS_MIN;
     let mut found = if by_method {
         cells.by_metric(&headlines[..headlines.len().min(ROWS_MAX)])
@@ -249,7 +269,7 @@ impl<'a> Cells<'_, 'a> {
             self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
             if has_published {
                 let published = columns.iter().find_map(|(at, _)| {
-                    let text = published(row_at(at)?, table.metric.decimals);
+                    let text = self.published(row_at(at)?, table.metric.decimals);
                     (text != "-").then_some(text)
                 });
                 line.push(published.unwrap_or_else(|| "-".to_owned()));
@@ -315,14 +335,34 @@ impl<'a> Cells<'_, 'a> {
                     let ratio = row.ratios.get(dut).and_then(Option::as_ref);
                     ratio.map_or_else(|| "-".to_owned(), SwitchRatio::text)
                 }));
-                line.extend(has_published.then(|| published(row, table.metric.decimals)));
+                line.extend(has_published.then(|| self.published(row, table.metric.decimals)));
                 rows.push(line);
             }
         }
         Overview { header, names: 1, rows, ..Overview::default() }
     }
 
-    /// The entries of a row by their switches; the path without a switch is no competitor.
+    /// The published figures of a row from the lowest to the highest.
+    fn published(&mut self, row: &TableRow<'a>, decimals: usize) -> String {
+        for one in &row.published {
+            if !self.published.contains(&one.switch.as_str()) {
+                self.published.push(&one.switch);
+            }
+        }
+        let values = row.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
+        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
+        let text = |value: f64| short_with_range(value, (value, value), decimals);
+        match (low, high) {
+            _ if row.published.is_empty() => "-".to_owned(),
+            (low, high) if low == high => text(low),
+            (low, high) => format!("{}–{}", text(low), text(high)),
+        }
+    }
+
+    /// The entries of a row by their switches; the path without a switch is no competitor. One
+    /// start, and a figure with a remark, may be anything beside the others.
     fn figures(
         &mut self,
         line: &mut Vec<String>,
@@ -331,27 +371,14 @@ impl<'a> Cells<'_, 'a> {
     ) {
         let competing = |(dut, entry): &(usize, Option<&'_ TableEntry<'_>>)| -> Option<(f64, f64)> {
             let figure = entry.filter(|_| !is_reference(self.section.duts[*dut]))?.figure()?;
-            Some(figure.range)
+            let is_sure = figure.starts > 1 && figure.remarks().is_empty();
+            Some(if is_sure { figure.range } else { (f64::NEG_INFINITY, f64::INFINITY) })
         };
         let ranges: Vec<Option<(f64, f64)>> = entries.iter().map(competing).collect();
         for (at, (_, entry)) in entries.iter().enumerate() {
             let is_best = is_best(at, &ranges, table.metric.better);
             line.push(self.text(*entry, table.metric.decimals, is_best));
         }
-    }
-}
-
-/// The published figures of a row from the lowest to the highest.
-fn published(row: &TableRow<'_>, decimals: usize) -> String {
-    let values = row.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    let text = |value: f64| short_with_range(value, (value, value), decimals);
-    match (low, high) {
-        _ if row.published.is_empty() => "-".to_owned(),
-        (low, high) if low == high => text(low),
-        (low, high) => format!("{}–{}", text(low), text(high)),
     }
 }
 
@@ -376,7 +403,8 @@ fn gain(ratio: f64, better: Better) -> f64 {
     }
 }
 
-/// The greatest effect of the first axis on the first switch, all else equal, or that none is seen.
+/// The greatest effect of the first axis on the first switch, all else equal and all its values
+/// counted, or that none is seen.
 fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
     let axis = section.axes.first()?;
     let dut = section.duts.first()?;
@@ -394,7 +422,9 @@ fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
     };
     let found: Vec<(String, SwitchRatio)> =
         table.rows.iter().filter(is_beside).filter_map(ratio).collect();
-    let seen = found.iter().filter(|(_, ratio)| ratio.standing != Standing::NoDifference);
+    let together = holm(&found.iter().map(|(_, ratio)| ratio.p_value).collect::<Vec<_>>());
+    let seen = found.iter().zip(together).filter(|(_, p_value)| *p_value <= 1.0 - CONFIDENCE);
+    let seen = seen.map(|(one, _)| one);
     let size = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
     let (label, name) = (&table.metric.label, &axis.label);
     match seen.max_by(|a, b| size(&a.1).total_cmp(&size(&b.1))) {
@@ -438,18 +468,21 @@ fn beside(
     ))
 }
 
-/// The row in which the first switch is behind most.
+/// The row in which the first switch is behind most, with all rows counted: the least of many equal
+/// ones would be behind by chance.
 fn behind(
     section: &Section<'_>,
     tables: &[&MetricTable<'_>],
     (other, name): (usize, &&str),
 ) -> Option<String> {
     let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (*table, row)));
-    let worse = rows.filter_map(|(table, row)| {
-        let ratio = row.ratios.get(other)?.as_ref()?;
+    let rows = rows.filter_map(|(table, row)| Some((table, row, row.ratios.get(other)?.as_ref()?)));
+    let rows: Vec<_> = rows.collect();
+    let together = holm(&rows.iter().map(|(_, _, ratio)| ratio.p_value).collect::<Vec<_>>());
+    let worse = rows.into_iter().zip(together).filter_map(|(row, p_value)| {
         // What rounds to no loss is none for a reader.
-        let is_seen = ratio.standing == Standing::Worse && times(ratio.ratio) != "1.00";
-        is_seen.then_some((table, row, ratio))
+        let is_seen = row.2.standing == Standing::Worse && times(row.2.ratio) != "1.00";
+        (is_seen && p_value <= 1.0 - CONFIDENCE).then_some(row)
     });
     let loss = |(table, _, ratio): &(&MetricTable<'_>, &TableRow<'_>, &SwitchRatio)| {
         gain(ratio.ratio, table.metric.better)
@@ -462,9 +495,10 @@ fn behind(
 
 #[cfg(test)]
 mod tests {
-    use super::{BOLD, overview};
-    use crate::present::sample::{hostile, results};
+    use super::{BOLD, Overview, overview};
+    use crate::present::sample::{add, at, empty, hostile, results};
     use crate::present::section::sections;
+    use crate::results::{CellResults, CellState};
 
     #[test]
     fn a_scenario_has_eight_lines_at_most_and_no_cell_is_blank() {
@@ -474,7 +508,7 @@ mod tests {
                 assert!(found.rows.len() <= 8 && found.sentences.len() <= 3, "{found:?}");
                 let figures = found.rows.iter().flat_map(|row| &row[found.names..]);
                 for text in figures {
-                    assert!(!text.is_empty() && !text.contains("too few"), "{found:?}");
+                    assert!(!text.is_empty(), "{found:?}");
                 }
             }
         }
@@ -489,10 +523,83 @@ mod tests {
         assert!(forwarding.rows[0][1].ends_with(" S"), "{forwarding:?}");
         assert_eq!(forwarding.rows[0][5], "143,000");
         assert!(!forwarding.rows[0][2].contains(BOLD), "{forwarding:?}");
-        assert!(forwarding.legend.starts_with("Median of 5 starts [lowest–highest]: 93 of 100 "));
+        assert!(forwarding.legend.starts_with("Median of 5 starts [lowest–highest]: 94 of 100 "));
         assert!(forwarding.legend.contains("at its limit: S switch"), "{}", forwarding.legend);
         let hub = overview(&sections[0]);
         assert_eq!(hub.rows.len(), 3);
+        assert!(hub.legend.contains("published: test 1 (1 Gb/s control link)"), "{}", hub.legend);
         assert!(!hub.rows[1].iter().any(|text| text.contains(BOLD)), "the port is full: {hub:?}");
+    }
+
+    /// The overview of the made-up rates after a change of every cell.
+    fn changed(change: impl Fn(&mut CellResults)) -> Overview {
+        let mut results = results();
+        results.scenarios[1].cells.iter_mut().for_each(change);
+        overview(&sections(&results)[1])
+    }
+
+    #[test]
+    fn what_is_not_sure_is_marked_and_no_other_is_best_beside_it() {
+        let is_bold = |of: &Overview| of.rows.iter().flatten().any(|text| text.contains(BOLD));
+        assert!(is_bold(&changed(|_| {})));
+        let low = changed(|cell| {
+            if cell.dut == "ovs" {
+                cell.rows.iter_mut().for_each(|row| row.floor = Some(1e9));
+            }
+        });
+        assert!(!is_bold(&low) && low.rows[0][2].contains(" ?"), "{low:?}");
+        assert!(low.legend.contains("; ? not compared: "), "{}", low.legend);
+        let single = changed(|cell| {
+            for row in &mut cell.rows {
+                row.samples.truncate(1);
+                row.starts.truncate(1);
+            }
+        });
+        assert!(
+            !is_bold(&single) && single.legend.contains("one start has no range"),
+            "{single:?}"
+        );
+        // What its scenario did not ask for has no figure, and no blank cell either.
+        let other = changed(|cell| cell.rows.retain(|_| cell.dut != "ovs"));
+        assert!(other.rows.iter().flatten().all(|text| !text.is_empty()), "{other:?}");
+    }
+
+    /// The range of the turns of one start says nothing about another.
+    #[test]
+    fn turns_of_one_start_claim_no_confidence() {
+        let mut results = results();
+        results.scenarios[1].is_held = true;
+        let legend = overview(&sections(&results)[1]).legend;
+        assert!(
+            legend.starts_with("Median of 5 turns of one start [lowest–highest]; "),
+            "{legend}"
+        );
+    }
+
+    /// Of 40 equal rows two are behind by themselves: all are counted.
+    #[test]
+    fn what_is_so_by_chance_in_one_of_many_rows_is_no_sentence() {
+        let mut behind = 0;
+        for seed in 0..40 {
+            let mut random = testkit::Random::new(seed);
+            let mut results = results();
+            results.scenarios[1].axes.truncate(1);
+            let cells = &mut results.scenarios[1].cells;
+            cells.clear();
+            for row in 0..40 {
+                let at = at(&[("size", &row.to_string())]);
+                for dut in ["weir", "ovs"] {
+                    let mut cell = empty(dut, &at, CellState::Measured);
+                    let value = |_| 1e5 * (0.05 * random.normal()).exp();
+                    add(&mut cell, "rate_pps", None, &(0..6).map(value).collect::<Vec<_>>());
+                    cells.push(cell);
+                }
+            }
+            let found = overview(&sections(&results)[1]);
+            let is_claim =
+                |text: &&String| text.starts_with("Behind") || text.contains("times that");
+            behind += found.sentences.iter().filter(is_claim).count();
+        }
+        assert!(behind <= 8, "{behind} claims of 40 runs without a difference");
     }
 }

@@ -178,6 +178,7 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
                      of 64 bytes takes 84 byte times of the line."
             .into(),
         source: "[axes]\nsize = [64, 128, 512, 1280, 1518]\n".into(),
+        is_held: false,
         conditions: at(&[("seed", "7"), ("trial", "2 s"), ("starts", "5"), ("testbed", "veth")]),
         axes: vec![
             axis("size", "frame size", "B", &sizes),
@@ -245,6 +246,7 @@ fn delay(noise: &mut Noise) -> ScenarioResults {
         question: "How much delay does a switch add, and does the kind of match matter?".into(),
         background: "One order of magnitude lay between the published switches.".into(),
         source: "[axes]\nmatch = [\"port\", \"MACs\", \"exact\"]\n".into(),
+        is_held: false,
         conditions: at(&[("seed", "11"), ("probes", "20,000 at 2,000 a second")]),
         axes: vec![axis("match", "match", "", &kinds)],
         metrics: vec![metric("delay_us", "Delay, median", "µs", Better::Lower, 1)],
@@ -283,6 +285,7 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
         question: "What does it cost when every packet goes through the controller?".into(),
         background: String::new(),
         source: String::new(),
+        is_held: false,
         conditions: Coordinates::new(),
         axes: Vec::new(),
         metrics: vec![

@@ -23,20 +23,23 @@ use stats::{Observed, median};
 /// The values of a metric by starts: each the median of its trials. They share what the start was
 /// like, so that they are no repetitions. The first of several is the warm-up and does not count:
 /// a rule that is known beforehand, where one that looks for the steady part (MSER-5) needs fifty
-/// samples in order, and cuts each start elsewhere.
-fn observed(trials: &[TrialRecord], metric: &str) -> BTreeMap<usize, Observed> {
-    let mut starts: BTreeMap<usize, Vec<(usize, Observed)>> = BTreeMap::new();
-    for one in trials.iter().filter(|trial| trial.error.is_none()) {
+/// samples in order, and cuts each start elsewhere. `planned` are the trials of a method in each
+/// start: a start of which the warm-up alone is left has no value.
+fn observed(
+    trials: &[TrialRecord],
+    metric: &str,
+    planned: impl Fn(&str) -> usize,
+) -> BTreeMap<usize, Observed> {
+    let mut starts: BTreeMap<usize, Vec<Observed>> = BTreeMap::new();
+    let is_counted = |trial: &&TrialRecord| trial.trial > 0 || planned(&trial.method) == 1;
+    for one in trials.iter().filter(|trial| trial.error.is_none()).filter(is_counted) {
         let Some(value) = one.values.get(metric).copied() else { continue };
         let (low, high) = one.resolutions.get(metric).copied().unwrap_or((value, value));
         let found = Observed { value, low, high };
-        starts.entry(one.start).or_default().push((one.trial, found));
+        starts.entry(one.start).or_default().push(found);
     }
-    let start = |(start, trials): (usize, Vec<(usize, Observed)>)| {
-        let is_single = trials.len() == 1;
-        let counted = trials.into_iter().filter(|(trial, _)| is_single || *trial > 0);
-        let counted: Vec<Observed> = counted.map(|(_, found)| found).collect();
-        Some((start, Observed::of_trials(&counted)?))
+    let start = |(start, trials): (usize, Vec<Observed>)| {
+        Observed::of_trials(&trials).map(|found| (start, found))
     };
     starts.into_iter().filter_map(start).collect()
 }
@@ -194,9 +197,10 @@ impl Assembly<'_> {
                 let found = self.record.found.remove(&key).unwrap_or_default();
                 let floors = floors.filter(|_| dut.name() != FLOOR_DUT);
                 let at = (dut.name(), &cell.at);
-                let is_to_come = !self.is_over && found.trials.is_empty() && found.state.is_none();
-                let mut cell_results = cell_results(at, found, &metrics, floors);
-                if is_to_come {
+                let has_error = found.trials.iter().any(|trial| trial.error.is_some());
+                let is_to_come = !self.is_over && !has_error && found.state.is_none();
+                let mut cell_results = cell_results(at, found, (&metrics, part), floors);
+                if is_to_come && cell_results.rows.is_empty() {
                     let why = "the run has not come to it".to_owned();
                     cell_results.state = CellState::Pending(why);
                 }
@@ -212,6 +216,7 @@ impl Assembly<'_> {
             question: scenario.question.clone(),
             background: scenario.background.clone(),
             source: scenario.source.clone(),
+            is_held: scenario.is_held,
             conditions: conditions(self.campaign, part),
             axes: scenario.axis_infos(self.campaign.is_quick)?,
             metrics,
@@ -225,11 +230,11 @@ impl Assembly<'_> {
 fn cell_results(
     (dut, at): (&str, &Coordinates),
     found: CellFindings,
-    metrics: &[MetricInfo],
+    (metrics, part): (&[MetricInfo], &CampaignPart<'_>),
     floors: Option<&Floors>,
 ) -> CellResults {
     let row = |metric: &MetricInfo| {
-        let all = observed(&found.trials, &metric.id);
+        let all = observed(&found.trials, &metric.id, |method| part.trials(method));
         let starts: Vec<usize> = all.keys().copied().collect();
         let samples: Vec<f64> = all.values().map(|start| start.value).collect();
         let is_resolved = all.values().all(|start| start.low >= start.high);
@@ -276,9 +281,10 @@ fn conditions(campaign: &Campaign, part: &CampaignPart<'_>) -> BTreeMap<String, 
         TestbedKind::Kernel => "network namespaces joined by veth",
         TestbedKind::Memory => "ports in memory",
     };
+    let starts = if part.scenario.is_held { "turns of one start" } else { "starts" };
     let mut conditions = BTreeMap::from([
         ("testbed".to_owned(), testbed.to_owned()),
-        ("starts".to_owned(), part.starts.to_string()),
+        (starts.to_owned(), part.starts.to_string()),
     ]);
     let values = |cell: &ScenarioCell| match serde_json::to_value(&cell.settings) {
         Ok(serde_json::Value::Object(values)) => values,
@@ -332,6 +338,7 @@ pub(super) fn add(programs: &mut Vec<Program>, more: Vec<Program>) {
 mod tests {
     use super::observed;
     use crate::campaign::run::trial::failed;
+    use crate::results::TrialRecord;
 
     /// A demo once paired the four trials of each start, and so claimed twelve pairs of three.
     #[test]
@@ -351,11 +358,17 @@ mod tests {
             trial(2, 0, 9.0),
             trial(2, 1, 4.0),
         ];
-        trials[4].resolutions.insert("ping_avg_ms".to_owned(), (6.0, 8.0));
+        trials[6].resolutions.insert("ping_avg_ms".to_owned(), (3.0, 5.0));
+        trials.push(failed("ping", (1, 1), "no answer".to_owned()));
         trials.push(failed("ping", (3, 0), "no answer".to_owned()));
-        let found = observed(&trials, "ping_avg_ms");
-        let values: Vec<(usize, f64)> = found.iter().map(|(at, one)| (*at, one.value)).collect();
-        assert_eq!(values, [(0, 2.0), (1, 7.0), (2, 4.0)]);
-        assert_eq!((found[&1].low, found[&1].high), (6.0, 8.0));
+        let values = |trials: &[TrialRecord], planned| -> Vec<(usize, f64)> {
+            let found = observed(trials, "ping_avg_ms", |_| planned);
+            found.iter().map(|(at, one)| (*at, one.value)).collect()
+        };
+        // What is left of start 1 is its warm-up.
+        assert_eq!(values(&trials, 4), [(0, 2.0), (2, 4.0)]);
+        let found = &observed(&trials, "ping_avg_ms", |_| 4)[&2];
+        assert_eq!((found.low, found.high), (3.0, 5.0));
+        assert_eq!(values(&trials[4..5], 1), [(1, 7.0)]);
     }
 }

@@ -162,7 +162,7 @@ impl CampaignPart<'_> {
     }
 
     /// Trials of a method in each start; a start that failed is one.
-    fn trials(&self, method: &str) -> usize {
+    pub(super) fn trials(&self, method: &str) -> usize {
         method::find(method).map_or(1, |method| self.scenario.trials(method, self.is_quick))
     }
 }

@@ -479,19 +479,50 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
 fn a_ledger_of_the_form_before_is_read_and_not_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(NAME);
-    play(&[]);
-    let mut order = campaign(TWO_POINTS, folder.path());
-    let results = run(&order).unwrap();
-    let text = std::fs::read_to_string(&file).unwrap();
-    let old = text.replace("\"start\":", "\"repeat\":").replace("\"trial\":0,", "");
-    let old = old.replacen("\"format\":4", "\"format\":3", 1);
-    std::fs::write(&file, &old).unwrap();
-    let mut reader = Follower::new(folder.path());
-    reader.read().unwrap();
-    assert_eq!(reader.results().unwrap().unwrap().scenarios, results.scenarios);
+    play(&[0.0, 2.0, 4.0, 1.0, 3.0, 5.0, 7.0, 9.0, 8.0, 6.0, 5.0, 4.0].map(Act::Yields));
+    let three = TWO_POINTS.to_owned() + "[method.fake]\ntrials = 3\n";
+    let mut order = campaign(&three, folder.path());
+    run(&order).unwrap();
+    // Each trial with a distribution; in the form before, a trial's number counted all of them.
+    let form = |is_old: bool| -> String {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let line = |text: &str| {
+            let mut line: serde_json::Value = serde_json::from_str(text).unwrap();
+            if line["line"] == "trial" {
+                let [start, trial] = ["start", "trial"].map(|key| line["trial"][key].as_u64());
+                let (start, trial) = (start.unwrap(), trial.unwrap());
+                let number = if is_old { 3 * start + trial } else { start };
+                line["trial"]["start"] = number.into();
+                line["distributions"] = serde_json::json!([
+                    {"metric": "fake_us", "start": number, "count": 9, "quantiles": [[0.5, 1.0]]}
+                ]);
+                if is_old {
+                    line["trial"].as_object_mut().unwrap().remove("trial");
+                }
+            }
+            line.to_string() + "\n"
+        };
+        let text: String = text.lines().map(line).collect();
+        if !is_old {
+            return text;
+        }
+        text.replace("\"start\":", "\"repeat\":").replacen("\"format\":4", "\"format\":3", 1)
+    };
+    let (new, old) = (form(false), form(true));
+    let [new, old] = [new, old].map(|text| {
+        std::fs::write(&file, text).unwrap();
+        let mut reader = Follower::new(folder.path());
+        reader.read().unwrap();
+        reader.results().unwrap().unwrap().scenarios
+    });
+    assert_eq!(old, new);
+    assert_eq!(old[0].cells[0].rows[0].starts, [0, 1]);
     order.is_resumed = true;
     let refusal = run(&order).unwrap_err().to_string();
-    assert!(refusal.contains("the version of weir before"), "{refusal}");
+    assert!(
+        refusal.contains("another version of weir (form 3, and this one writes 4)"),
+        "{refusal}"
+    );
 }
 
 #[test]
