@@ -1,7 +1,7 @@
 //! Switches under test: what one is, and the list of them.
 //!
 //! A new switch is one file under `dut/` and one line in [`ALL`], or any program that answers the
-//! contract of [`command`], without a line here. A switch is a process, or a part of the kernel,
+//! contract of `dut::command`, without a line here. A switch is a process, or a part of the kernel,
 //! that is given its ports and what decides where packets go; nothing else about it is known here.
 
 mod command;
@@ -217,7 +217,7 @@ pub trait Dut: Sync {
     /// Starts it and returns when its ports are open.
     ///
     /// # Errors
-    /// [`ServiceError`] with what the program said.
+    /// `ServiceError` with what the program said.
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError>;
 }
 

@@ -7,22 +7,6 @@
 //! the drift. The error that is stated holds for any asymmetry of the ways as long as the clocks
 //! drift evenly, and what of the points no even drift explains is added to it. Nothing here looks
 //! at a clock.
-//!
-//! ```
-//! use lab::agent::clock::{ClockLine, Exchange};
-//!
-//! // Each way takes 40 µs; the agent's clock is 1 ms ahead.
-//! let exchange = |at_ns: i64| Exchange {
-//!     asked_ns: at_ns,
-//!     received_ns: at_ns + 1_040_000,
-//!     answered_ns: at_ns + 1_045_000,
-//!     returned_ns: at_ns + 85_000,
-//! };
-//! let line = ClockLine::fit(&[exchange(0), exchange(1_000_000_000)]).unwrap();
-//! let reading = line.at(500_000_000);
-//! assert!((reading.offset_ns - 1_000_000.0).abs() <= reading.error_ns);
-//! assert!(reading.error_ns < 41_000.0);
-//! ```
 
 use serde::{Deserialize, Serialize};
 

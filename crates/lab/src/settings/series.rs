@@ -14,21 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use super::SettingsError;
 
-/// So many flow entries of one shape.
-///
-/// ```
-/// use lab::settings::FlowSeries;
-///
-/// let flow = "table={0+n%2},ip,nw_dst={10.0.0.255+n},actions=output:2".to_owned();
-/// let texts: Result<Vec<String>, _> = FlowSeries { count: 2, flow }.texts().collect();
-/// assert_eq!(
-///     texts.unwrap(),
-///     [
-///         "table=0,ip,nw_dst=10.0.0.255,actions=output:2",
-///         "table=1,ip,nw_dst=10.0.1.0,actions=output:2"
-///     ]
-/// );
-/// ```
+/// So many flow entries of one shape. The first two of
+/// `table={0+n%2},ip,nw_dst={10.0.0.255+n},actions=output:2` are
+/// `table=0,ip,nw_dst=10.0.0.255,actions=output:2` and `table=1,ip,nw_dst=10.0.1.0,actions=output:2`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSeries {

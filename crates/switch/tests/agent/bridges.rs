@@ -187,11 +187,12 @@ fn a_bridge_is_named_and_all_are_listed() {
         assert!(out.lines().count() == COUNT, "{out}");
         let line = |name: &str| out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert!(line("b3: ").contains("dpid 0000000000000103, ports 1="), "{out}");
-        assert!(line("b18: ").contains("controllers tcp:127.0.0.1:1 (not connected)"), "{out}");
         assert!(line("b19: ").ends_with("controllers none"), "{out}");
-        TLS.clone()
-            .all(|number| line(&format!("b{number}: ")).contains("(OpenFlow13, equal)"))
-            .then_some(())
+        let is_tried = line("b18: ").contains("controllers tcp:127.0.0.1:1 (not connected)");
+        let mut tls = TLS.clone();
+        (is_tried
+            && tls.all(|number| line(&format!("b{number}: ")).contains("(OpenFlow13, equal)")))
+        .then_some(())
     });
     let values = switch.records(&["list-bridges"]);
     assert_eq!(values.len(), COUNT);

@@ -30,7 +30,7 @@ use crate::setup::TestbedKind;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
-    /// [`FORMAT`].
+    /// The form that this build writes and reads.
     pub format: u32,
     /// The version of the lab that wrote it; no other measures it.
     pub weir: String,
