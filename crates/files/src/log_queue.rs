@@ -91,8 +91,8 @@ fn standard_error() -> Option<&'static LogQueue> {
     QUEUE.get_or_init(|| LogQueue::start(std::io::stderr()).ok()).as_deref()
 }
 
-/// Logs a line on standard error, as [`printable`] text, without waiting for its reader. An end of the
-/// line may stand there already.
+/// Logs a line on standard error, as [`printable`] text, without waiting for its reader. Its end
+/// may stand there already.
 pub fn log_line(line: &str) {
     let line = printable(line.trim_end_matches('\n')).into_owned() + "\n";
     // A writer of the queue does not fail.

@@ -46,7 +46,8 @@ pub enum Untranslatable {
     SetField(Version, Field),
     /// The field to set depends on a protocol that the match does not name.
     NoProtocol(ActionKind),
-    /// An output that runs after an enqueue and cannot go before it: the queue would hold for it too.
+    /// An output that runs after an enqueue and cannot go before it: the queue would hold for it
+    /// too.
     OutputAfterEnqueue,
 }
 
@@ -78,8 +79,8 @@ impl fmt::Display for Untranslatable {
                 write!(f, "{word} says nothing without its protocol: match tcp, udp or sctp")
             }
             Self::OutputAfterEnqueue => f.write_str(
-                "enqueue must be the last output, and an action set's only one: in OpenFlow 1.3 its \
-                 queue would hold for later outputs, groups and tables too",
+                "enqueue must be the last output, and an action set's only one: in OpenFlow 1.3 \
+                 its queue would hold for later outputs, groups and tables too",
             ),
         }
     }

@@ -16,7 +16,8 @@ use super::SettingsError;
 
 /// So many flow entries of one shape. The first two of
 /// `table={0+n%2},ip,nw_dst={10.0.0.255+n},actions=output:2` are
-/// `table=0,ip,nw_dst=10.0.0.255,actions=output:2` and `table=1,ip,nw_dst=10.0.1.0,actions=output:2`.
+/// `table=0,ip,nw_dst=10.0.0.255,actions=output:2` and
+/// `table=1,ip,nw_dst=10.0.1.0,actions=output:2`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSeries {
