@@ -110,6 +110,8 @@ mod tests {
             }
             drop(stream);
             let (mut stream, _) = listener.accept().unwrap();
+            // What comes before the request is another error.
+            assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
             stream.write_all(b"SSH-2.0-nobody\r\n").unwrap();
         });
         let mut client = HttpClient::new(&address).unwrap();
