@@ -1,7 +1,5 @@
 //! The kernel's own bridge: it learns addresses and knows no OpenFlow.
 
-use programs::tools::{Missing, Program};
-
 use super::{Dut, DutPlan, StartedDut, refused};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
@@ -25,10 +23,6 @@ impl Dut for LinuxBridge {
 
     fn offloads(&self) -> Offloads {
         Offloads::Kept
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(Vec::new())
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {

@@ -8,7 +8,6 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
 use netdev::sys::link::{LinkError, Rtnl};
-use programs::tools::{Missing, Program};
 
 use super::{Dut, DutPlan, StartedDut, refused};
 use crate::hosts::HOSTS;
@@ -74,10 +73,6 @@ impl Dut for LinuxRouter {
 
     fn offloads(&self) -> Offloads {
         Offloads::Kept
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(Vec::new())
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {

@@ -2,7 +2,6 @@
 //! nothing and hands every frame straight to the other host.
 
 use netdev::sys::peer_redirect::PeerRedirect as Programs;
-use programs::tools::{Missing, Program};
 
 use super::{Dut, DutPlan, StartedDut, refused};
 use crate::service::{ProgramPaths, Service, ServiceError};
@@ -31,10 +30,6 @@ impl Dut for PeerRedirect {
 
     fn offloads(&self) -> Offloads {
         Offloads::Kept
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(Vec::new())
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {

@@ -1,8 +1,6 @@
 //! No switch at all: the hosts are joined by one link. What is measured here is the limit of every
 //! switch on this machine, and the floor of the lab's own delays.
 
-use programs::tools::{Missing, Program};
-
 use super::{Dut, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Settings};
@@ -34,10 +32,6 @@ impl Dut for DirectLink {
 
     fn joined(&self) -> Joined {
         Joined::Directly
-    }
-
-    fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(Vec::new())
     }
 
     fn start(&self, _plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
