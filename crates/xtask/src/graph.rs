@@ -111,6 +111,8 @@ pub(crate) const CRATES: &[CrateRow] = &[
         &[]),
     row("web", 0, FORBID, "serves HTTP within bounds, so that no client keeps the others out",
         &[]),
+    row("ovsdb", 0, FORBID, "a client of Open vSwitch's database, without input and output",
+        &[]),
     row("openflow", 0, FORBID, "the vocabulary: tables of rows and the text syntax",
         &[]),
     row("terminal", 0, FORBID, "tables and paragraphs that fit a terminal",
