@@ -69,9 +69,6 @@ pub enum PortError {
     /// The host itself uses the device, and the kernel tier would take it away.
     #[error("{0}, which the kernel tier would take away")]
     HostUses(String),
-    /// Several receive queues would see what the kernel tier decides about.
-    #[error("the port has {0} queues, and the kernel tier hands over by one")]
-    TierQueues(usize),
     /// A driver outside of the kernel refuses.
     #[error("port {name}: {source}")]
     Driver {

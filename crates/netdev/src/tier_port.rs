@@ -29,7 +29,10 @@ impl TierPeer {
 #[derive(Debug, Clone)]
 pub struct TierPort {
     pub(crate) device: Arc<KernelDevice>,
+    /// Of the first queue, and of what passes in the kernel.
     pub(crate) counters: Arc<PortQueueCounters>,
+    /// Of each queue.
+    pub(crate) queues: Arc<[Arc<PortQueueCounters>]>,
     /// Of a veth whose frames may go past it.
     pub(crate) peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.

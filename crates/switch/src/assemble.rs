@@ -26,8 +26,8 @@ use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
     Clock, CommandQueue, Doorbell, Forwarding, PerfStats, PortMap, PortSerial, Ports, Shaper,
-    Shard, ShardParts, ShardUpcalls, TierEntry, TierPlan, Worker, WorkerCommand, WorkerInfo,
-    WorkerParts, WorkerPort, WorkerQueue, distribute_ports,
+    Shard, ShardParts, ShardUpcalls, TierPlan, Worker, WorkerCommand, WorkerInfo, WorkerParts,
+    WorkerPort, WorkerQueue, distribute_ports,
 };
 
 /// Bridges and workers, ready to run.
@@ -249,7 +249,7 @@ impl Assembly {
         let (places, queues) = self.claim(workers);
         let map = port_map(&numbers, queues.len(), &worker_ports);
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
-        let tier_plan = tier_plan(config, self.bridges, self.clock);
+        let tier_plan = tier_plan(config, queues.len(), self.bridges, self.clock);
         for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
             tier_plan.iter().for_each(|plan| plan.add(port));
         }
@@ -258,7 +258,7 @@ impl Assembly {
         for (index, ((place, queue), (mut shard_ports, egress))) in places_of_queues {
             let tables = control.as_ref().map_err(|wire| *wire);
             let mut forwarding = forwarding(config, tables, index, self.lines);
-            enter_tier(tier_plan.as_ref(), &mut forwarding, &mut shard_ports);
+            enter_tier((tier_plan.as_ref(), index), &mut forwarding, &mut shard_ports);
             let homes = shard_ports.all().iter().filter(|(_, port)| port.is_home());
             ports.extend(homes.map(|(_, port)| BridgePort::of(port)));
             let parts = ShardParts {
@@ -406,32 +406,39 @@ fn port_map(
 }
 
 /// The plan by which the shards of a bridge get kernel tiers; `None` where it uses none.
-fn tier_plan(config: &BridgeConfig, bridges: usize, clock: Clock) -> Option<TierPlan> {
+fn tier_plan(
+    config: &BridgeConfig,
+    workers: usize,
+    bridges: usize,
+    clock: Clock,
+) -> Option<TierPlan> {
     let has_tables = matches!(config.forward, Forward::Openflow);
     let is_wanted = has_tables && config.caches.0.kernel;
-    is_wanted.then(|| TierPlan::new(config, bridges, clock))
+    is_wanted.then(|| TierPlan::new(config, workers, bridges, clock))
 }
 
-/// Gives a shard its kernel tier, with its program at the ports where that is possible; the others
-/// have a note why not. None where there is no such port. Its outputs are still to be set.
-fn enter_tier(plan: Option<&TierPlan>, forwarding: &mut Forwarding, ports: &mut Ports) {
-    let Forwarding::Tables(forwarder) = forwarding else { return };
-    let mut entry = plan.map(|plan| plan.entry(None));
+/// Gives the shard of a worker its kernel tier, with the programs at the ports where that is
+/// possible; the others have a note why not. None where there is no such port. Its outputs are
+/// still to be set, and further queues enter when they are handed out.
+fn enter_tier(
+    (plan, worker): (Option<&TierPlan>, usize),
+    forwarding: &mut Forwarding,
+    ports: &mut Ports,
+) {
+    let (Forwarding::Tables(forwarder), Some(plan)) = (forwarding, plan) else { return };
     for port in ports.all_mut().iter_mut() {
-        if let Some(entry) = &mut entry {
-            port.enter_tier(entry);
-        }
+        port.enter_tier(&plan.entry_of(port, worker));
         if port.is_in_tier() {
             forwarder.enter_tier(port.number);
         }
     }
     let is_used = ports.all().iter().any(|(_, port)| port.is_in_tier());
-    match entry.and_then(TierEntry::into_made).filter(|_| is_used) {
+    match is_used.then(|| plan.take(worker)).flatten() {
         Some(tier) => forwarder.set_kernel(tier),
-        None => plan.iter().for_each(|plan| {
+        None => {
             let homes = ports.all().iter().filter(|(_, port)| port.is_home());
             homes.for_each(|(_, port)| plan.remove(port.number));
-        }),
+        }
     }
 }
 

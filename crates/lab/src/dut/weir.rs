@@ -306,9 +306,6 @@ impl Dut for WeirSwitch {
         }
         let is_needed = self.tier == Tier::Needed;
         let wants_kernel = is_needed || settings.caches() == CacheSet::Kernel;
-        if wants_kernel && settings.queues.is_some_and(|queues| queues > 1) {
-            return Err("the kernel tier hands over by one queue a port".to_owned());
-        }
         let without = matches!(settings.caches(), CacheSet::User | CacheSet::Key | CacheSet::None);
         if is_needed && without {
             return Err("is the kernel tier, which hangs on the frame cache".to_owned());
@@ -373,7 +370,7 @@ impl Dut for WeirSwitch {
 
 #[cfg(test)]
 mod tests {
-    use super::{Dut, ProgramPaths, WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER, WeirSwitch};
+    use super::{WEIR, WEIR_BUSY, WEIR_KERNEL, WEIR_USER};
     use crate::settings::{CacheSet, Settings};
 
     #[test]
@@ -386,16 +383,5 @@ mod tests {
         for caches in [CacheSet::User, CacheSet::Key, CacheSet::None] {
             assert!(!WEIR.may_have_tier(&with(Some(caches))), "{caches:?}");
         }
-    }
-
-    #[test]
-    fn several_queues_are_for_user_space() {
-        let settings = Settings { queues: Some(2), ..<_>::default() };
-        let paths = ProgramPaths::new("weir".into(), "os-ken".into());
-        let check = |dut: &WeirSwitch| dut.check(&settings, &paths);
-        assert_eq!(check(&WEIR), Ok(()));
-        assert_eq!(check(&WEIR_USER), Ok(()));
-        let why = check(&WEIR_KERNEL).unwrap_err();
-        assert!(why.contains("one queue"), "{why}");
     }
 }

@@ -24,7 +24,7 @@ use crate::ring_rx::{self, RingRx};
 use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
-use crate::sys::packet_socket::{RxRing, RxRingDrops, TxSocket};
+use crate::sys::packet_socket::{Fanout, RxRing, RxRingDrops, TxSocket};
 use crate::tier_port::{TierPeer, TierPort};
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
@@ -69,17 +69,14 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let (index, slots) = (device.index(), slots as usize);
     let frame_len = ring_rx::frame_len(&device);
-    let rings = match spec.queues()? {
-        1 => RxRing::open(index, frame_len, slots).map(|ring| vec![ring]),
-        queues => RxRing::open_group(index, frame_len, slots, queues as usize),
-    };
-    let rings = rings.map_err(failed)?;
-    let counters = queue_counters(rings.len());
+    let queues = (spec.queues()? as usize, Fanout::Hash);
+    let rings = RxRing::open_queues(index, frame_len, slots, queues).map_err(failed)?;
+    let counters: Arc<[_]> = queue_counters(rings.len()).into();
     let handle = AfPacketDevice {
         notes: switch_off_lro(name),
         device: Arc::clone(&device),
         drops: Drops::Rings(rings.iter().map(RxRing::drops).collect()),
-        counters: counters.clone(),
+        counters: Arc::clone(&counters),
         peer: (is_peer_wanted && is_veth(index)).then(Arc::default),
         gso,
     };
@@ -88,7 +85,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         let rx = RingRx::new(&device, ring, &counters, gso);
         Ok((rx, KernelTx::new(Arc::clone(&device), socket, counters)))
     };
-    Port::with_queues(handle, rings.into_iter().zip(counters).map(queue))
+    Port::with_queues(handle, rings.into_iter().zip(counters.iter().cloned()).map(queue))
 }
 
 /// Of what the kernel does not describe, frames go by way of the device.
@@ -191,8 +188,10 @@ enum Drops {
     Rings(Vec<RxRingDrops>),
     /// On the way from the kernel tier's program.
     Handover {
-        /// Those of the ring before.
+        /// Those of the rings before.
         earlier: u64,
+        /// Frames of the worker that were dropped below before there was a tier.
+        refused_before: u64,
         /// Those since.
         since: Box<dyn HandoverLosses>,
     },
@@ -202,7 +201,7 @@ impl Drops {
     fn total(&mut self) -> u64 {
         match self {
             Self::Rings(drops) => drops.iter_mut().map(RxRingDrops::total).sum(),
-            Self::Handover { earlier, since } => *earlier + since.not_received(),
+            Self::Handover { earlier, since, .. } => *earlier + since.not_received(),
         }
     }
 
@@ -211,7 +210,9 @@ impl Drops {
     fn behind_tier(&mut self, refused: u64) -> u64 {
         match self {
             Self::Rings(_) => 0,
-            Self::Handover { since, .. } => since.not_sent(refused),
+            Self::Handover { since, refused_before, .. } => {
+                since.not_sent(refused.saturating_sub(*refused_before))
+            }
         }
     }
 }
@@ -221,8 +222,8 @@ impl Drops {
 struct AfPacketDevice {
     device: Arc<KernelDevice>,
     drops: Drops,
-    /// Those of each queue; of a port in the kernel tier, which has one, the tier's too.
-    counters: Vec<Arc<PortQueueCounters>>,
+    /// Those of each queue, and what passes in the kernel.
+    counters: Arc<[Arc<PortQueueCounters>]>,
     notes: Vec<String>,
     /// The far end of a veth; none where the tier is to use the device whatever its far end is.
     /// It is looked at elsewhere.
@@ -232,9 +233,9 @@ struct AfPacketDevice {
 }
 
 impl AfPacketDevice {
-    /// The counters of the first queue, and of what passes in the kernel.
-    fn first(&self) -> Option<&Arc<PortQueueCounters>> {
-        self.counters.first()
+    /// Packets that were dropped below calls that send.
+    fn dropped_below(&self) -> u64 {
+        self.counters.iter().map(|queue| queue.tier.dropped_below()).sum()
     }
 }
 
@@ -255,16 +256,16 @@ impl PortDevice for AfPacketDevice {
     fn counters(&mut self) -> PortCounters {
         let mut counters: PortCounters = self.counters.iter().map(|queue| queue.read()).sum();
         counters.rx_drops += self.drops.total();
-        let below = self.first().map_or(0, |first| first.tier.dropped_below());
-        let behind = self.drops.behind_tier(below);
+        let behind = self.drops.behind_tier(self.dropped_below());
         counters.tx_drops += behind;
         counters.tx_packets = counters.tx_packets.saturating_sub(behind);
         counters
     }
 
     fn tier_port(&self) -> Option<TierPort> {
-        let (device, counters) = (Arc::clone(&self.device), Arc::clone(self.first()?));
-        Some(TierPort { device, counters, peer: self.peer.clone(), gso: self.gso })
+        let (device, queues) = (Arc::clone(&self.device), Arc::clone(&self.counters));
+        let counters = Arc::clone(queues.first()?);
+        Some(TierPort { device, counters, queues, peer: self.peer.clone(), gso: self.gso })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {
@@ -275,8 +276,8 @@ impl PortDevice for AfPacketDevice {
     }
 
     fn enter_tier(&mut self, losses: Box<dyn HandoverLosses>) {
-        let earlier = self.drops.total();
-        self.drops = Drops::Handover { earlier, since: losses };
+        let (earlier, refused_before) = (self.drops.total(), self.dropped_below());
+        self.drops = Drops::Handover { earlier, refused_before, since: losses };
     }
 }
 

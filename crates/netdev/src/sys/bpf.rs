@@ -24,6 +24,7 @@ const LINK_CREATE: c_long = 28;
 
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_PROG_ARRAY: u32 = 3;
 const F_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 /// A reader of the log of a refused program wants its end.
@@ -56,6 +57,15 @@ impl Map {
     /// An array whose values [`Map::map`] shows.
     pub(crate) fn array(value_len: usize, entries: usize) -> io::Result<Self> {
         Self::create(MAP_TYPE_ARRAY, 4, value_len, entries, F_MMAPABLE)
+    }
+
+    /// Programs that another one goes on at, by number. They are there as long as this is.
+    pub(crate) fn programs(programs: &[&Program]) -> io::Result<Self> {
+        let map = Self::create(MAP_TYPE_PROG_ARRAY, 4, 4, programs.len(), 0)?;
+        for (number, program) in (0_u32..).zip(programs) {
+            map.update(&number.to_ne_bytes(), &program.fd.as_raw_fd().to_ne_bytes())?;
+        }
+        Ok(map)
     }
 
     fn create(

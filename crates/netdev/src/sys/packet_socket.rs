@@ -70,14 +70,16 @@ impl RxRing {
         Ok(ring)
     }
 
-    /// Opens `count` sockets among which the kernel shares out what arrives at the device, by
-    /// flow: addresses and ports, the same both ways.
-    pub(crate) fn open_group(
+    /// Opens `count` sockets, among which the kernel shares out what arrives at the device.
+    pub(crate) fn open_queues(
         index: u32,
         frame_len: usize,
         slots: usize,
-        count: usize,
+        (count, by): (usize, Fanout),
     ) -> io::Result<Vec<Self>> {
+        if count == 1 {
+            return Ok(vec![Self::open(index, frame_len, slots)?]);
+        }
         let mut rings = Vec::new();
         let mut group = None;
         for _ in 0..count {
@@ -87,7 +89,7 @@ impl RxRing {
             let is_first = group.is_none();
             filter(&ring.fd, if is_first { &NOT_OUTGOING } else { &NOTHING })?;
             ring.bind(index)?;
-            group = Some(join_fanout(&ring.fd, group)?);
+            group = Some(join_fanout(&ring.fd, group, by)?);
             if !is_first {
                 // Until here the others had its frames.
                 filter(&ring.fd, &NOT_OUTGOING)?;
@@ -355,9 +357,18 @@ fn join_promiscuous(fd: &OwnedFd, index: u32) -> io::Result<()> {
     set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)
 }
 
+/// The choice of the socket that gets a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fanout {
+    /// By flow: addresses and ports, the same both ways.
+    Hash = libc::PACKET_FANOUT_HASH as isize,
+    /// The one of the number that a program has given the frame as its queue.
+    Queue = libc::PACKET_FANOUT_QM as isize,
+}
+
 /// Puts a bound socket into a fanout group, or a new one; which it is.
-fn join_fanout(fd: &OwnedFd, group: Option<u16>) -> io::Result<u16> {
-    let how = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+fn join_fanout(fd: &OwnedFd, group: Option<u16>, by: Fanout) -> io::Result<u16> {
+    let how = by as u32 | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
     // The kernel chooses the number of a new one, which nobody else has then.
     let new = if group.is_none() { libc::PACKET_FANOUT_FLAG_UNIQUEID } else { 0 };
     let argument = u32::from(group.unwrap_or(0)) | (how | new) << 16;

@@ -73,6 +73,7 @@ pub(super) enum Helper {
     SkbStoreBytes = 9,
     ReplaceL3Checksum = 10,
     ReplaceL4Checksum = 11,
+    TailCall = 12,
     CloneRedirect = 13,
     VlanPush = 18,
     VlanPop = 19,
@@ -80,7 +81,9 @@ pub(super) enum Helper {
     SkbLoadBytes = 26,
     ChecksumDifference = 28,
     SkbChangeType = 32,
+    HashRecalc = 34,
     SkbChangeTail = 38,
+    SetHashInvalid = 41,
     RedirectPeer = 155,
 }
 

@@ -1,5 +1,6 @@
-//! The receive queue of a port at which the kernel tier's program stands: the ring of a packet
-//! socket at a TAP device, to whose ingress the program redirects what it does not decide itself.
+//! The receive queues of a port at which the kernel tier's program stands: the rings of packet
+//! sockets at a TAP device, to whose ingress the program redirects what it does not decide itself,
+//! with the number of the queue.
 //!
 //! Nobody reads or writes the TAP device: it is a place for the socket to stand that goes with the
 //! process, also when that is killed. A frame costs the worker what it costs at a port without the
@@ -11,30 +12,37 @@ use std::os::fd::BorrowedFd;
 
 use packet::Batch;
 
+use super::programs::PlacedPrograms;
 use super::{FIX, TierPrograms};
 use crate::counters::HandoverLosses;
 use crate::error::PortError;
 use crate::port::{Port, RxQueue};
 use crate::ring_rx::{self, RingRx};
-use crate::sys::bpf::Link;
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{LinkStats, Rtnl, disable_ipv6};
-use crate::sys::packet_socket::{Promiscuous, RxRing, RxRingDrops};
+use crate::sys::packet_socket::{Fanout, Promiscuous, RxRing, RxRingDrops};
 use crate::sys::tun::Tun;
 use crate::tier_port::TierPort;
 
 /// The kernel puts a number in the place of `%d`.
 const TAP_NAME: &str = "weir-tier%d";
-/// Frames that wait for this process, as many as the ring of a port holds.
+/// Frames that wait for each queue, as many as the ring of a port holds.
 const SLOTS: usize = 2_048;
 
-/// The receive queue.
+/// A receive queue.
 #[derive(Debug)]
 struct Handover {
-    /// Before the ring, to which they lead.
-    _programs: [Link; 3],
-    _promiscuous: Promiscuous,
     rx: RingRx,
+    /// Of the first queue. Rings of the others may go later, and before these nothing is lost but
+    /// the choice of the queue.
+    _device: Option<HandoverDevice>,
+}
+
+/// The programs, and the TAP device.
+#[derive(Debug)]
+struct HandoverDevice {
+    _programs: PlacedPrograms,
+    _promiscuous: Promiscuous,
     _tun: Tun,
 }
 
@@ -43,7 +51,7 @@ struct Handover {
 #[derive(Debug)]
 struct HandoverDrops {
     rtnl: Rtnl,
-    ring: RxRingDrops,
+    rings: Vec<RxRingDrops>,
     tap: u32,
     /// Those that did not come to the ring: the backlog of their processor was full.
     before_ring: u64,
@@ -51,15 +59,13 @@ struct HandoverDrops {
     /// The counts at the last look, and what was dropped up to then.
     seen: Dropped,
     below: u64,
-    /// Of the worker's frames before there was a tier.
-    refused_before: u64,
     since: u64,
 }
 
 impl HandoverDrops {
-    fn new(rtnl: Rtnl, ring: RxRingDrops, [tap, device]: [u32; 2], refused_before: u64) -> Self {
+    fn new(rtnl: Rtnl, rings: Vec<RxRingDrops>, [tap, device]: [u32; 2]) -> Self {
         let seen = Dropped::at(&rtnl, device);
-        Self { rtnl, ring, tap, before_ring: 0, device, seen, below: 0, refused_before, since: 0 }
+        Self { rtnl, rings, tap, before_ring: 0, device, seen, below: 0, since: 0 }
     }
 }
 
@@ -67,7 +73,8 @@ impl HandoverLosses for HandoverDrops {
     fn not_received(&mut self) -> u64 {
         let before_ring = of_link(&self.rtnl, self.tap, |stats| stats.rx_dropped);
         self.before_ring = self.before_ring.max(before_ring);
-        self.before_ring + self.ring.total()
+        let in_rings = self.rings.iter_mut().map(RxRingDrops::total);
+        self.before_ring + in_rings.sum::<u64>()
     }
 
     /// But for those of which the sender knows. A super-frame counts as one, and frames of other
@@ -76,7 +83,6 @@ impl HandoverLosses for HandoverDrops {
         let now = Dropped::at(&self.rtnl, self.device);
         self.below += now.since(&self.seen);
         self.seen = now;
-        let refused = refused.saturating_sub(self.refused_before);
         self.since = self.since.max(self.below.saturating_sub(refused));
         self.since
     }
@@ -109,40 +115,40 @@ fn of_link(rtnl: &Rtnl, device: u32, count: impl FnOnce(&LinkStats) -> u64) -> u
 }
 
 impl TierPrograms {
-    /// Puts the program at a port's device; from then on the port receives what is handed over.
-    /// Frames that wait in the port's ring are lost. The program goes with the receive queue, which
-    /// is another one than before: a caller that wants offloads kept asks it again. A device that
-    /// the host uses itself, by an address or as a port of a bridge, is taken from it only if
-    /// `takes_all`.
+    /// Puts the programs of these tiers at a port's device, one for each queue of the port, in
+    /// turns where there are fewer; from then on the port receives what is handed over. Frames that
+    /// wait in the port's rings are lost. The programs go with the first receive queue. All of
+    /// these are others than before: a caller that wants offloads kept asks them again.
     ///
     /// # Errors
-    /// When the port is no kernel device, has several queues, is the host's too, or the kernel
-    /// refuses; the port is as it was then.
-    pub fn attach(&self, port: &mut Port, takes_all: bool) -> Result<(), PortError> {
-        if !port.more.is_empty() {
-            return Err(PortError::TierQueues(1 + port.more.len()));
-        }
-        if let Some(used) = port.device.host_use()?.filter(|_| !takes_all) {
-            return Err(PortError::HostUses(used));
-        }
+    /// When the port is no kernel device, or the kernel refuses; the port is as it was then.
+    ///
+    /// # Panics
+    /// Without a tier.
+    pub fn attach(tiers: &[Self], port: &mut Port) -> Result<(), PortError> {
+        assert!(!tiers.is_empty(), "a tier for each queue");
         let Some(device) = port.device.tier_port() else {
             return Err(PortError::NoTier(port.info().kind));
         };
-        let (rx, losses) = Handover::open(self, &device)?;
-        // Without them, the ring's socket is closed when the receive queue is.
+        let queues: Vec<&Self> = tiers.iter().cycle().take(1 + port.more.len()).collect();
+        let (received, losses) = Handover::open(&queues, &device)?;
+        // Without them, the rings' sockets are closed when the receive queues are.
         port.device.enter_tier(Box::new(losses));
-        port.rx = Box::new(rx);
+        let more = port.more.iter_mut().map(|queue| &mut queue.rx);
+        for (rx, handover) in std::iter::once(&mut port.rx).chain(more).zip(received) {
+            *rx = Box::new(handover);
+        }
         Ok(())
     }
 }
 
 impl Handover {
-    /// Makes the TAP device and puts the programs at their hooks. Super-frames come whole
-    /// where the port may have them and [`RxQueue::keep_offloads`] asks for it.
+    /// Makes the TAP device and puts the programs at their hooks; the receive queues. Super-frames
+    /// come whole where the port may have them and [`RxQueue::keep_offloads`] asks for it.
     fn open(
-        tier: &TierPrograms,
-        TierPort { device, counters, gso, .. }: &TierPort,
-    ) -> Result<(Self, HandoverDrops), PortError> {
+        tiers: &[&TierPrograms],
+        TierPort { device, queues, gso, .. }: &TierPort,
+    ) -> Result<(Vec<Self>, HandoverDrops), PortError> {
         let what = format!("the kernel tier at {}", device.name());
         let failed = |source| PortError::from_io(what.clone(), FIX, source);
         let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
@@ -155,13 +161,19 @@ impl Handover {
         let tap = control.index(&name).map_err(failed)?;
         let promiscuous = Promiscuous::open(device.index()).map_err(failed)?;
         control.set_up(&name).map_err(failed)?;
-        let ring = RxRing::open(tap, ring_rx::frame_len(device), SLOTS).map_err(failed)?;
-        let drops = ring.drops();
-        let programs = tier.place(device.index(), tap).map_err(failed)?;
-        let rx = RingRx::new(device, ring, counters, *gso);
-        let refused = counters.tier.dropped_below();
-        let losses = HandoverDrops::new(rtnl, drops, [tap, device.index()], refused);
-        Ok((Self { _programs: programs, _promiscuous: promiscuous, rx, _tun: tun }, losses))
+        let frame_len = ring_rx::frame_len(device);
+        let rings = RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
+        let rings = rings.map_err(failed)?;
+        let drops = rings.iter().map(RxRing::drops).collect();
+        let programs = TierPrograms::place(tiers, device.index(), tap).map_err(failed)?;
+        let losses = HandoverDrops::new(rtnl, drops, [tap, device.index()]);
+        let made = HandoverDevice { _programs: programs, _promiscuous: promiscuous, _tun: tun };
+        let mut made = Some(made);
+        let queue = |(ring, counters)| {
+            let rx = RingRx::new(device, ring, counters, *gso);
+            Self { _device: made.take(), rx }
+        };
+        Ok((rings.into_iter().zip(queues.iter()).map(queue).collect(), losses))
     }
 }
 

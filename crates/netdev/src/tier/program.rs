@@ -85,6 +85,8 @@ pub(super) struct Facts {
     pub(super) device: u32,
     /// Number of the TAP device.
     pub(super) tap: u32,
+    /// Whether [`choice`] comes first.
+    pub(super) has_queues: bool,
 }
 
 /// The guard of the TAP device: no frame passes it. What the decision hands over is in the ring of
@@ -93,6 +95,32 @@ pub(super) struct Facts {
 pub(super) fn guard() -> Vec<u64> {
     let mut code = Assembler::default();
     code.alu(Alu::Mov, R0, DROP);
+    code.exit();
+    code.finish()
+}
+
+/// The choice of a frame's queue among several, by its flow: it goes on at that queue's decision.
+/// The hash that the sender has noted is no help: the kernel gives a connection another one when it
+/// seems to be stuck. One made anew is the same both ways, and that of a fragment is of its
+/// addresses alone.
+pub(super) fn choice(decisions: i32, queues: u32, tap: u32) -> Vec<u64> {
+    let mut code = Assembler::default();
+    code.alu_reg(Alu::Mov, R6, R1);
+    code.call(Helper::SetHashInvalid);
+    code.alu_reg(Alu::Mov, R1, R6);
+    code.call(Helper::HashRecalc);
+    // It has 32 bits.
+    code.alu(Alu::Mul, R0, queues.cast_signed());
+    code.alu(Alu::Rsh, R0, 32);
+    code.store(Size::Word, R6, skb::CB, R0);
+    code.alu_reg(Alu::Mov, R1, R6);
+    code.map(R2, decisions);
+    code.alu_reg(Alu::Mov, R3, R0);
+    code.call(Helper::TailCall);
+    // There is a decision for each; the kernel takes them away with their array.
+    code.alu(Alu::Mov, R1, tap.cast_signed());
+    code.alu(Alu::Mov, R2, TO_INGRESS);
+    code.call(Helper::Redirect);
     code.exit();
     code.finish()
 }
@@ -715,9 +743,14 @@ impl Builder {
     }
 
     fn end(&mut self) {
-        let tap = self.facts.tap;
+        let Facts { tap, has_queues, .. } = self.facts;
         let code = &mut self.code;
         code.place(self.labels.hand_over);
+        if has_queues {
+            // Not before: an output would choose one of its own queues by it.
+            code.load(Size::Word, R1, R6, skb::CB);
+            code.store(Size::Word, R6, skb::QUEUE_MAPPING, R1);
+        }
         code.load(Size::Double, R1, FP, RUNS);
         code.alu(Alu::Add, R1, number(RUNS_HANDED_OVER));
         code.alu(Alu::Mov, R2, 1);

@@ -25,15 +25,57 @@ pub(super) struct TierMaps {
 #[derive(Debug, Clone)]
 pub struct TierPrograms(pub(super) Arc<TierMaps>);
 
+/// The programs at a port's device and at the TAP device by which they hand over.
+#[derive(Debug)]
+pub(super) struct PlacedPrograms {
+    _links: [Link; 3],
+    /// The decisions of several queues.
+    _decisions: Option<Map>,
+}
+
 impl TierPrograms {
-    /// Puts the program at a device that hands over to this TAP device; it comes first.
-    pub(crate) fn place(&self, device: u32, tap: u32) -> io::Result<[Link; 3]> {
+    /// Puts the programs at a device that hands over to this TAP device; they come first. Each of
+    /// the queues is decided about by its tier.
+    pub(super) fn place(queues: &[&Self], device: u32, tap: u32) -> io::Result<PlacedPrograms> {
         let guard = |hook| Program::load(&program::guard(), hook)?.attach(tap);
         let (inwards, outwards) = (guard(Hook::Ingress)?, guard(Hook::Egress)?);
-        Ok([self.load(device, tap)?.attach(device)?, inwards, outwards])
+        let (program, decisions) = match queues {
+            [only] => (only.load(device, tap, false)?, None),
+            _ => Self::choose(queues, device, tap).map(|(program, map)| (program, Some(map)))?,
+        };
+        let links = [program.attach(device)?, inwards, outwards];
+        Ok(PlacedPrograms { _links: links, _decisions: decisions })
     }
 
-    pub(super) fn load(&self, device: u32, tap: u32) -> io::Result<Program> {
+    /// The program that chooses one of several queues, and their decisions.
+    pub(super) fn choose(queues: &[&Self], device: u32, tap: u32) -> io::Result<(Program, Map)> {
+        // Queues of one worker have one tier, and so one program.
+        let mut programs: Vec<(&Self, Program)> = Vec::new();
+        for queue in queues {
+            if !programs.iter().any(|(tier, _)| tier.is(queue)) {
+                programs.push((*queue, queue.load(device, tap, true)?));
+            }
+        }
+        let of = |queue: &&Self| programs.iter().find(|(tier, _)| tier.is(queue));
+        let decisions: Vec<&Program> =
+            queues.iter().filter_map(of).map(|(_, program)| program).collect();
+        let count = u32::try_from(decisions.len()).unwrap_or(u32::MAX);
+        let decisions = Map::programs(&decisions)?;
+        let choice = program::choice(decisions.as_fd().as_raw_fd(), count, tap);
+        Ok((Program::load(&choice, Hook::Ingress)?, decisions))
+    }
+
+    /// Whether nobody but the tier itself has them.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(super) fn load(&self, device: u32, tap: u32, has_queues: bool) -> io::Result<Program> {
         let TierMaps { entries, state, slot_map, counts, cpus, slots } = &*self.0;
         let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
         let facts = program::Facts {
@@ -45,6 +87,7 @@ impl TierPrograms {
             slots: word(slots),
             device,
             tap,
+            has_queues,
         };
         Program::load(&program::decision(&facts), Hook::Ingress)
     }

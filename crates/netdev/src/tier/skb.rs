@@ -2,9 +2,12 @@
 //! outermost VLAN tag beside the frame, so no length here has it.
 
 pub(super) const LEN: i16 = 0;
+pub(super) const QUEUE_MAPPING: i16 = 12;
 pub(super) const VLAN_PRESENT: i16 = 20;
 pub(super) const VLAN_TCI: i16 = 24;
 pub(super) const VLAN_PROTO: i16 = 28;
+/// A word that goes from program to program.
+pub(super) const CB: i16 = 48;
 pub(super) const DATA: i16 = 76;
 pub(super) const DATA_END: i16 = 80;
 pub(super) const GSO_SIZE: i16 = 176;

@@ -7,7 +7,7 @@ use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
 use super::assembler::{Alu, Assembler, R0};
-use super::{KernelTier, TIER_BYTES, TierKey, TierPort};
+use super::{KernelTier, TIER_BYTES, TierKey, TierPort, TierPrograms};
 use crate::device::KernelDevice;
 use crate::sys::bpf::{Hook, Program};
 use crate::sys::link::{Rtnl, VethEnd, VethPair};
@@ -16,7 +16,8 @@ use crate::sys::netns::Namespace;
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
 fn tier_port(device: Arc<KernelDevice>) -> TierPort {
-    TierPort { device, counters: Arc::default(), peer: None, gso: true }
+    let (counters, queues) = (Arc::default(), Arc::default());
+    TierPort { device, counters, queues, peer: None, gso: true }
 }
 
 /// The program's return value for a drop, and for a frame that goes elsewhere.
@@ -112,7 +113,8 @@ fn with_tier(slots: usize, test: impl FnOnce(&mut KernelTier) + Send) {
 fn the_verifier_has_little_to_look_at() {
     const LIMIT: u32 = 1_000_000;
     with_tier(16_384, |tier| {
-        let looked_at = tier.programs().load(DEVICE, DEVICE).unwrap().verified_instructions();
+        let looked_at =
+            tier.programs().load(DEVICE, DEVICE, false).unwrap().verified_instructions();
         let looked_at = looked_at.unwrap();
         assert!(looked_at > 100 && looked_at < LIMIT / 4, "{looked_at}");
     });
@@ -122,7 +124,7 @@ fn the_verifier_has_little_to_look_at() {
 #[ignore = "needs root"]
 fn the_program_finds_the_shapes_that_the_datapath_finds() {
     with_tier(4, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let mut random = Random::new(1);
         let mut hits = [0_u32; Shape::COUNT];
         let mut masks = ALL;
@@ -172,7 +174,7 @@ fn key_mask(masks: &[[u8; TIER_BYTES]; Shape::COUNT], shape: Shape, at: usize) -
 #[ignore = "needs root"]
 fn an_entry_holds_in_its_generation_only() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -207,7 +209,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
         }
         assert!(refused > 800, "{refused}");
         frame[20..24].copy_from_slice(&kept.to_be_bytes());
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
     });
 }
@@ -216,7 +218,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
 #[ignore = "needs root"]
 fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -245,7 +247,7 @@ fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
 #[ignore = "needs root"]
 fn what_cannot_be_rewritten_is_counted_as_lost() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let device = Arc::new(KernelDevice::find("test", "lo").unwrap());
         let port = tier_port(device);
         let mut frame = vec![0; 60];
@@ -273,7 +275,7 @@ fn what_cannot_be_rewritten_is_counted_as_lost() {
 #[ignore = "needs root"]
 fn a_copy_that_does_not_come_to_its_device_is_counted() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let port = |name: &str| {
             let device = Arc::new(KernelDevice::find("test", name).unwrap());
             tier_port(device)
@@ -322,7 +324,7 @@ fn answers(verdict: i32, hook: Hook) -> Program {
 #[ignore = "needs root"]
 fn what_another_program_drops_at_an_output_counts_as_sent() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
         let rtnl = Rtnl::open().unwrap();
         for name in ["one", "two"] {
             crate::sys::link::quiet_ipv6(name).unwrap();
@@ -388,8 +390,9 @@ fn another_program_at_the_hook_goes_before_or_sees_nothing() {
         let before = received();
         let drops = other(DROP.cast_signed());
         let passes = other(NEXT);
-        let _ours = tier.programs().load(device, DEVICE).unwrap().attach(device).unwrap();
-        let _behind = behind.programs().load(device, DEVICE).unwrap().attach(device).unwrap();
+        let _ours = tier.programs().load(device, DEVICE, false).unwrap().attach(device).unwrap();
+        let _behind =
+            behind.programs().load(device, DEVICE, false).unwrap().attach(device).unwrap();
         send_20();
         until(before + 20, &received);
         assert_eq!((tier.counts(0).packets, behind.counts(0).packets), (0, 0));
@@ -400,5 +403,65 @@ fn another_program_at_the_hook_goes_before_or_sees_nothing() {
         send_20();
         until(40, &|| tier.counts(0).packets);
         assert_eq!(behind.counts(0).packets, 0);
+    });
+}
+
+/// Each flow is decided about by the tables of one queue, both ways, with all of its fragments; and
+/// flows spread.
+#[test]
+#[ignore = "needs root"]
+fn a_flow_has_one_queue_both_ways() {
+    const FLOWS: u8 = 64;
+    with_tier(2, |tier| {
+        let mut other = KernelTier::new(2).unwrap();
+        let tap = Rtnl::open().unwrap().link("two").unwrap().index;
+        let frame = |flow: u8, is_back: bool, fragment: u8| {
+            let mut ends = [[10, 0, 0, 1, 0x20, flow], [10, 0, 0, 2, 0x30, 1]];
+            ends.rotate_left(is_back.into());
+            let mut bytes = vec![0; 60];
+            bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, fragment, 0, 64, 17]);
+            bytes[26..30].copy_from_slice(&ends[0][..4]);
+            bytes[30..34].copy_from_slice(&ends[1][..4]);
+            bytes[34..36].copy_from_slice(&ends[0][4..]);
+            bytes[36..38].copy_from_slice(&ends[1][4..]);
+            bytes[39] = 26;
+            bytes
+        };
+        // Every frame is dropped that the tables are asked about.
+        let zero = [[0; TIER_BYTES]; Shape::COUNT];
+        let sample = frame(0, false, 0);
+        let any = key(&sample, Shape::of(&sample), &zero);
+        for tier in [&mut *tier, &mut other] {
+            tier.start(&zero);
+            tier.put(0, &any, &[], (u64::MAX, &NONE)).unwrap();
+        }
+        for queues in [2, 3, 5] {
+            let all = [tier.programs(), other.programs()];
+            let of_queues: Vec<&TierPrograms> = all.into_iter().cycle().take(queues).collect();
+            let (program, _decisions) = TierPrograms::choose(&of_queues, DEVICE, tap).unwrap();
+            let counts = || [tier.counts(0).packets, other.counts(0).packets];
+            let decided_by = |bytes: &[u8]| {
+                let before = counts();
+                assert_eq!(program.run(bytes).unwrap(), DROP);
+                let after = counts();
+                [0, 1].map(|at| after[at] - before[at])
+            };
+            let mut flows_of = [0; 2];
+            for flow in 0..FLOWS {
+                let by = decided_by(&frame(flow, false, 0));
+                assert_eq!(by, decided_by(&frame(flow, true, 0)), "{queues} queues, flow {flow}");
+                flows_of = [0, 1].map(|at| flows_of[at] + by[at]);
+            }
+            assert!(flows_of.iter().all(|flows| *flows > u64::from(FLOWS) / 8), "{flows_of:?}");
+            // Fragments are handed over, whatever ports the first one has.
+            let handed_over = || [tier.frames().handed_over, other.frames().handed_over];
+            let mut by = [0; 2];
+            for (flow, fragment) in [(1, 0x20), (2, 0x20), (3, 0x20), (9, 0x20), (1, 1), (2, 2)] {
+                let before = handed_over();
+                assert_eq!(program.run(&frame(flow, false, fragment)).unwrap(), REDIRECT);
+                by = [0, 1].map(|at| by[at] + handed_over()[at] - before[at]);
+            }
+            assert!(by.contains(&6), "{by:?}: all at one");
+        }
     });
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use netdev::sys::event::wait;
 use netdev::sys::link::{VethEnd, VethPair};
 use netdev::sys::udp::set_segment_size;
-use netdev::{KernelTier, Port, open_text};
+use netdev::{KernelTier, Port, TierPrograms, open_text};
 use packet::{Batch, Layout, Network, PacketBuf, Transport, fill_checksums, rewrite, verify};
 
 use crate::testbed::{Host, Line, MAC_A, PATIENCE, line, until, v4, v6};
@@ -170,7 +170,10 @@ fn port_to_a(line: &Line, kind: &str) -> Port {
     }
     if kind == "kernel tier" {
         let mut port = open(&line.switch, "af_packet:sa");
-        let attach = || KernelTier::new(1).unwrap().programs().attach(&mut port, true).unwrap();
+        let attach = || {
+            let tier = KernelTier::new(1).unwrap();
+            TierPrograms::attach(&[tier.programs().clone()], &mut port).unwrap();
+        };
         line.switch.ns.enter(attach).unwrap();
         return port;
     }
@@ -296,7 +299,10 @@ fn super_frames_pass_whole_and_come_out_right() {
 fn the_tier_hands_over_cut_frames_where_these_are_wanted() {
     let line = line(1_500);
     let mut from = open(&line.switch, "af_packet:sa?gso=false");
-    let attach = || KernelTier::new(1).unwrap().programs().attach(&mut from, true).unwrap();
+    let attach = || {
+        let tier = KernelTier::new(1).unwrap();
+        TierPrograms::attach(&[tier.programs().clone()], &mut from).unwrap();
+    };
     line.switch.ns.enter(attach).unwrap();
     assert!(!from.rx.keep_offloads());
     let sender = line.a.ns.enter(|| UdpSocket::bind((v4(1), 0)).unwrap()).unwrap();

@@ -62,10 +62,11 @@ impl Bridge {
         let places = self.map.borrow().place(self.links.len(), port.queue_count());
         let (place, further) = places.split_first().ok_or(WorkerGone)?;
         let is_shaped = port.shaper.is_some();
-        let entries = self.ask(|shard| shard.tier_entry()).await.ok_or(WorkerGone)?;
-        if let Some(entry) = entries.into_iter().nth(place.worker).flatten() {
+        let plans = self.ask(|shard| shard.tier_plan().cloned()).await.ok_or(WorkerGone)?;
+        if let Some(plan) = plans.into_iter().flatten().next() {
+            let entry = plan.entry(places.iter().map(|place| place.worker).collect());
             let entered = spawn_blocking(move || {
-                port.enter_tier_alone(entry);
+                port.enter_tier(&entry);
                 port
             });
             port = entered.await.map_err(|_| WorkerGone)?;

@@ -106,7 +106,11 @@ fn place(port: &PortAssignment) -> String {
         queues => format!("queue {} of {queues}, ", port.queue),
     };
     let place = format!("{queue}{}={}", port.number, port.spec);
-    port.leaves_by.map_or(place.clone(), |other| format!("{place}, sends by {other}"))
+    match port.leaves_by {
+        Some(other) => format!("{place}, sends by {other}"),
+        None if port.is_in_tier => format!("{place}, after the kernel tier"),
+        None => place,
+    }
 }
 
 fn shown(value: Option<f64>, scale: f64, unit: &str) -> String {
@@ -126,6 +130,7 @@ fn value(state: &WorkerState, shares: &Shares, forward: &str, poll: &str) -> Val
                 "queue": port.queue,
                 "queues": port.queues,
                 "leaves_by": leaves_by,
+                "kernel_tier": port.is_in_tier,
             })
         })
         .collect();

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use datapath::fast::Op;
-use netdev::{Port, PortInfo, PortQueue};
+use netdev::{Port, PortInfo};
 use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
 use tokio::sync::oneshot;
 
 use super::port_map::PortMap;
-use super::queue::Opening;
+use super::queue::{HandedQueue, Opening};
 use super::{Shaper, Shard, WorkerPort};
 use crate::request::RequestContext;
 use crate::upcall::{UpcallBatch, UpcallQueue};
@@ -58,7 +58,7 @@ pub(crate) enum ShardCommand {
     RemovePort(usize, oneshot::Sender<Option<Port>>),
     /// From the home of a port: the further queue at an index has this queue of that device from
     /// now on, or none.
-    SetQueue(usize, Opening, Option<Box<PortQueue>>),
+    SetQueue(usize, Opening, Option<Box<HandedQueue>>),
     /// On a wire: the port with this number has this address from now on.
     SetAddress(PortNo, [u8; 6]),
     /// From a further queue of the port at an index: that device is gone.

@@ -18,7 +18,7 @@ use std::thread::{self, Builder, JoinHandle};
 use netdev::{FarEndSockets, LinkNotification, Port, PortError, PortInfo, PortSpec, TierPort};
 
 use super::maintain::PortIndex;
-use super::tier::{ShardTier, TierEntry, TierRefusal};
+use super::tier::{TierEntry, TierRefusal};
 use super::{Doorbell, PortSerial};
 
 /// The doorbell's entry for opened devices; no shard has this index.
@@ -40,8 +40,6 @@ pub(super) struct OpenDevice {
     pub(super) notification: LinkNotification,
     /// Whether the kernel tier's program could be put at it, where it was to be.
     pub(super) tier: Option<Result<(), TierRefusal>>,
-    /// The kernel tier that was made for it.
-    pub(super) made_tier: Option<ShardTier>,
 }
 
 impl OpenDevice {
@@ -52,7 +50,7 @@ impl OpenDevice {
             queue.rx.keep_offloads();
         }
         let (info, notification) = (device.info(), device.link_notification());
-        Self { device, info, notification, tier: None, made_tier: None }
+        Self { device, info, notification, tier: None }
     }
 }
 
@@ -64,7 +62,7 @@ pub(super) struct Opened {
 }
 
 enum Job {
-    Open(PortIndex, PortSerial, PortSpec, Option<Box<TierEntry>>),
+    Open(PortIndex, PortSerial, PortSpec, Option<TierEntry>),
     Close(Port),
     Look(Vec<(PortIndex, TierPort)>),
 }
@@ -111,7 +109,7 @@ impl DeviceThread {
         spec: PortSpec,
         tier: Option<TierEntry>,
     ) -> bool {
-        self.post(Job::Open(port, serial, spec, tier.map(Box::new)))
+        self.post(Job::Open(port, serial, spec, tier))
     }
 
     fn post(&self, job: Job) -> bool {
@@ -195,13 +193,12 @@ fn run(queue: &Receiver<Job>, done: &Done, doorbell: &Doorbell, open: Open) {
 fn open_device(
     spec: &PortSpec,
     open: Open,
-    tier: Option<Box<TierEntry>>,
+    tier: Option<TierEntry>,
 ) -> Result<OpenDevice, PortError> {
     let open = || {
         let mut opened = OpenDevice::new(open(spec)?);
-        if let Some(mut tier) = tier {
+        if let Some(tier) = tier {
             opened.tier = tier.enter(&mut opened.device);
-            opened.made_tier = tier.into_made().filter(|_| matches!(opened.tier, Some(Ok(()))));
         }
         Ok(opened)
     };

@@ -395,7 +395,7 @@ impl Worker {
 
     fn service(&mut self, (index, port): PortIndex, now: Instant) {
         let Some(shard) = self.shards.get_mut(index) else { return };
-        let tier = shard.tier_entry();
+        let tier = shard.tier_entry(port);
         let Some(found) = shard.ports.all_mut().get_mut(port) else { return };
         if let Some(lost) = found.take_lost(&self.watch) {
             self.devices.close(lost);
@@ -438,7 +438,7 @@ impl Worker {
             let is_back = found.opened(result, now);
             let Some(shard) = self.shards.get_mut(index) else { continue };
             if is_back {
-                shard.port_reopened(port, now);
+                shard.port_reopened(port);
                 self.has_tier |= shard.has_tier();
             }
             shard.ports.note_fault(port);

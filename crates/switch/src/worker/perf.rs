@@ -137,6 +137,8 @@ pub(crate) struct PortAssignment {
     pub(crate) queues: usize,
     /// On a wire, the port that sends its frames.
     pub(crate) leaves_by: Option<PortNo>,
+    /// Whether the kernel tier decides about what it receives here.
+    pub(crate) is_in_tier: bool,
 }
 
 /// A timer of the stages of a batch, active in one round of [`SAMPLE`].

@@ -7,16 +7,14 @@
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{
-    LinkNotification, Port, PortCounters, PortError, PortInfo, PortQueue, PortSpec, TierPort,
-};
+use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec, TierPort};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::device_thread::OpenDevice;
 use super::port_map::PortLocation;
-use super::queue::{Opening, QueueRole, port_of_queue};
-use super::tier::{ShardTier, TierEntry, TierRefusal};
+use super::queue::{HandedQueue, Opening, QueueRole, port_of_queue};
+use super::tier::{TierEntry, TierRefusal};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -75,10 +73,7 @@ enum TierPlace {
     /// The tier has no part in it.
     None,
     /// The tier's program is at the device.
-    In {
-        /// The tier that was made for it, until its shard takes it.
-        made: Option<ShardTier>,
-    },
+    In,
     /// It should be there, but the host uses the device: the note.
     LeftToHost(String),
     /// It should be there, but cannot: the note.
@@ -88,7 +83,7 @@ enum TierPlace {
 impl TierPlace {
     fn of(entered: Result<(), TierRefusal>) -> Self {
         match entered {
-            Ok(()) => Self::In { made: None },
+            Ok(()) => Self::In,
             Err(TierRefusal { why, is_for_the_host }) => {
                 let note = format!("no kernel tier: {why}");
                 if is_for_the_host { Self::LeftToHost(note) } else { Self::Refused(note) }
@@ -99,7 +94,7 @@ impl TierPlace {
     /// Why the tier's program is not there, where it should be.
     fn note(&self) -> Option<&String> {
         match self {
-            Self::None | Self::In { .. } => None,
+            Self::None | Self::In => None,
             Self::LeftToHost(note) | Self::Refused(note) => Some(note),
         }
     }
@@ -298,7 +293,7 @@ impl WorkerPort {
     /// not watched any more.
     pub(super) fn take_queue(
         &mut self,
-        queue: PortQueue,
+        HandedQueue { queue, is_in_tier }: HandedQueue,
         opening: Opening,
         watch: &Watch,
     ) -> Option<Port> {
@@ -308,6 +303,9 @@ impl WorkerPort {
         self.devices = opening.devices;
         self.info.exists = true;
         self.device = DeviceState::open(port_of_queue(queue, self.info.clone()));
+        if is_in_tier {
+            self.set_tier(TierPlace::In);
+        }
         earlier
     }
 
@@ -363,7 +361,7 @@ impl WorkerPort {
 
     /// Whether the kernel tier's program is at the device.
     pub(crate) fn is_in_tier(&self) -> bool {
-        matches!(&self.device, DeviceState::Open { tier: TierPlace::In { .. }, .. })
+        matches!(&self.device, DeviceState::Open { tier: TierPlace::In, .. })
     }
 
     /// The device, where the tier may hand frames straight to its far end.
@@ -441,17 +439,11 @@ impl WorkerPort {
 
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
-    pub(crate) fn enter_tier(&mut self, tier: &mut TierEntry) {
+    pub(crate) fn enter_tier(&mut self, tier: &TierEntry) {
         let Some(device) = self.device_mut() else { return };
         if let Some(entered) = tier.enter(device) {
             self.set_tier(TierPlace::of(entered));
         }
-    }
-
-    /// As [`WorkerPort::enter_tier`]; a tier that is made for the port comes to the shard with it.
-    pub(crate) fn enter_tier_alone(&mut self, mut tier: TierEntry) {
-        self.enter_tier(&mut tier);
-        self.give_made_tier(tier.into_made());
     }
 
     /// The program is at the device, or could not be put there.
@@ -465,21 +457,6 @@ impl WorkerPort {
             self.info.notes.push(note.clone());
         }
         *tier = place;
-    }
-
-    /// Keeps the tier that was made for the device, where its program is there.
-    fn give_made_tier(&mut self, new: Option<ShardTier>) {
-        if let DeviceState::Open { tier: TierPlace::In { made }, .. } = &mut self.device {
-            *made = new;
-        }
-    }
-
-    /// The kernel tier that was made for it.
-    pub(super) fn take_made_tier(&mut self) -> Option<ShardTier> {
-        let DeviceState::Open { tier: TierPlace::In { made }, .. } = &mut self.device else {
-            return None;
-        };
-        made.take()
     }
 
     /// Whether the port is down, paused or changed, so that the worker must serve it.
@@ -561,7 +538,7 @@ impl WorkerPort {
     /// The device was opened, or could not be; true when it is back.
     pub(super) fn opened(&mut self, result: Result<OpenDevice, PortError>, now: Instant) -> bool {
         match result {
-            Ok(OpenDevice { device, info, notification, tier, made_tier }) => {
+            Ok(OpenDevice { device, info, notification, tier }) => {
                 self.info = info;
                 self.notification = notification;
                 self.device = DeviceState::open(device);
@@ -569,7 +546,6 @@ impl WorkerPort {
                 if let Some(entered) = tier {
                     self.set_tier(TierPlace::of(entered));
                 }
-                self.give_made_tier(made_tier);
                 self.note_change();
                 if self.is_set_down {
                     self.set_link(false, now);
@@ -697,6 +673,8 @@ impl WorkerPort {
 
 #[cfg(test)]
 mod tests {
+    use netdev::PortQueue;
+
     use super::*;
 
     #[test]
@@ -741,7 +719,7 @@ mod tests {
     fn a_queue_handed_out_anew_reports_no_loss_of_the_earlier_one() {
         let queue = || {
             let Port { rx, tx, .. } = netdev::open_text("null:x").unwrap();
-            PortQueue { rx, tx }
+            HandedQueue { queue: PortQueue { rx, tx }, is_in_tier: false }
         };
         let spec = "null:x?queues=2".parse().unwrap();
         let home = WorkerPort::open(PortNo(3), PortSerial(0), spec).unwrap();

@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
-use netdev::{LinkMonitor, LinkNotification, Port, PortQueue};
+use netdev::{LinkMonitor, LinkNotification, Port};
 use tokio::sync::oneshot;
 
-use super::queue::Opening;
+use super::queue::{HandedQueue, Opening};
 use super::run::MONITOR;
 use super::{Shard, Worker, WorkerPort};
 
@@ -22,7 +22,7 @@ pub(super) enum PortChange {
     /// A port goes; the caller closes its device.
     Remove(usize, oneshot::Sender<Option<Port>>),
     /// A further queue gets a queue of this device, or gives it back.
-    SetQueue(usize, Opening, Option<Box<PortQueue>>),
+    SetQueue(usize, Opening, Option<Box<HandedQueue>>),
     /// A further queue of a port has found this device gone.
     QueueGone(usize, Opening),
 }
@@ -63,7 +63,7 @@ impl Worker {
         port.has_queues = port.shaper.is_some();
         found.egress.add(index, port.shaper.take());
         found.ports.put(index, port);
-        found.port_reopened(index, Instant::now());
+        found.port_reopened(index);
         found.ports.note_fault(index);
         self.has_tier |= found.has_tier();
         if let Some(port) = found.ports.all().get(index) {
@@ -79,9 +79,7 @@ impl Worker {
         let found = self.shards.get_mut(shard)?;
         found.egress.remove(index, self.buffers.parts_mut().1);
         let mut port = found.ports.take(index)?;
-        if port.is_home() {
-            found.leave_tier(port.number);
-        }
+        found.leave_tier(&port);
         port.take_watched(&self.watch)
     }
 

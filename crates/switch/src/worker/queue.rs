@@ -30,6 +30,13 @@ pub(crate) struct Opening {
     pub(super) devices: u64,
 }
 
+/// A queue that the home of a port hands out.
+pub(crate) struct HandedQueue {
+    pub(super) queue: PortQueue,
+    /// Whether the kernel tier decides about its frames by the tables of the shard that gets it.
+    pub(super) is_in_tier: bool,
+}
+
 /// The device handle of a further queue: the home's counts for all queues.
 struct QueueHandle(PortInfo);
 
@@ -58,12 +65,14 @@ impl Worker {
     pub(super) fn hand_out(&mut self, (shard, index): (usize, usize)) {
         let Some(shard) = self.shards.get_mut(shard) else { return };
         let Some(port) = shard.ports.all_mut().get_mut(index) else { return };
+        let is_in_tier = port.is_in_tier();
         let queues = port.device_mut().map(|device| std::mem::take(&mut device.more));
-        let queues = queues.unwrap_or_default().into_iter().map(Some);
+        let handed = |queue| Some(Box::new(HandedQueue { queue, is_in_tier }));
+        let queues = queues.unwrap_or_default().into_iter().map(handed);
         let opening = port.opening();
         debug_assert_eq!(queues.len(), port.further().len(), "a device has what its spec says");
         for (place, queue) in port.further().iter().zip(queues) {
-            let command = ShardCommand::SetQueue(place.index, opening, queue.map(Box::new));
+            let command = ShardCommand::SetQueue(place.index, opening, queue);
             shard.egress.command(place.worker, command);
         }
     }
@@ -93,7 +102,7 @@ impl Worker {
         &mut self,
         (shard, index): (usize, usize),
         opening: Opening,
-        queue: Option<PortQueue>,
+        queue: Option<HandedQueue>,
     ) {
         let found = self.shards.get_mut(shard).map(|shard| &mut shard.ports);
         let found = found.and_then(|ports| ports.all_mut().get_mut(index));
@@ -103,6 +112,10 @@ impl Worker {
                 if let Some(earlier) = found.take_queue(queue, opening, &self.watch) {
                     self.devices.close(earlier);
                 }
+                if let Some(shard) = self.shards.get_mut(shard) {
+                    shard.port_reopened(index);
+                    self.has_tier |= shard.has_tier();
+                }
                 self.start_polling(shard, index);
             }
             (Some(found), None) => {
@@ -110,8 +123,7 @@ impl Worker {
                 self.note_fault((shard, index));
             }
             // The port was removed meanwhile.
-            (None, Some(PortQueue { rx, tx })) => drop((rx, tx)),
-            (None, None) => {}
+            (None, _) => {}
         }
     }
 

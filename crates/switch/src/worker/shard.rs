@@ -170,6 +170,7 @@ impl Shard {
                 queue,
                 queues,
                 leaves_by,
+                is_in_tier: port.is_in_tier(),
             }
         };
         WorkerState {
@@ -208,19 +209,20 @@ impl Shard {
         }
     }
 
-    /// A port is new, or has another device than before.
-    pub(super) fn port_reopened(&mut self, port: usize, now: Instant) {
-        let found = self.ports.all_mut().get_mut(port).filter(|port| port.is_home());
-        let Some(found) = found else { return };
-        if let Some(made) = found.take_made_tier() {
-            match self.forwarding.tier().is_some() {
-                // Another port came with one meanwhile: the device is opened again, for that.
-                true => found.lose(now),
-                false => self.adopt_tier(made),
-            }
-        }
+    /// A port is new, or it, or a further queue of one, has another device than before.
+    pub(super) fn port_reopened(&mut self, port: usize) {
+        let found = self.ports.all().get(port);
+        let Some(port) = found.filter(|port| port.is_home() || port.device().is_some()) else {
+            return;
+        };
         let Some(forwarder) = self.forwarding.tables_mut() else { return };
-        let Some(port) = self.ports.all().get(port) else { return };
+        if port.is_in_tier()
+            && let Some(tier) = self.tier_plan.as_ref().and_then(|it| it.take(self.egress.me()))
+        {
+            // The first one here that is in it.
+            self.ports.all().iter().for_each(|(_, port)| tier.ports().set(port));
+            forwarder.set_kernel(tier);
+        }
         // The entries of its flows are about the earlier device.
         forwarder.leave_tier(port.number, self.egress.time());
         let Some(tier) = forwarder.kernel() else { return };
@@ -232,14 +234,6 @@ impl Shard {
         forwarder.set_tier_outputs(outputs);
     }
 
-    /// The first port comes that is in the tier.
-    fn adopt_tier(&mut self, tier: ShardTier) {
-        self.ports.all().iter().for_each(|(_, port)| tier.ports().set(port));
-        if let Some(forwarder) = self.forwarding.tables_mut() {
-            forwarder.set_kernel(tier);
-        }
-    }
-
     /// Ends the kernel tier's entries that send by a port: what they hold of it has changed.
     pub(crate) fn end_tier_output(&mut self, port: PortNo) {
         if let Some(forwarder) = self.forwarding.tables_mut() {
@@ -247,11 +241,13 @@ impl Shard {
         }
     }
 
-    /// A port goes.
-    pub(super) fn leave_tier(&mut self, port: PortNo) {
+    /// A port goes, or a further queue of one.
+    pub(super) fn leave_tier(&mut self, port: &WorkerPort) {
         if let Some(forwarder) = self.forwarding.tables_mut() {
-            forwarder.leave_tier(port, self.egress.time());
-            forwarder.kernel().iter().for_each(|tier| tier.ports().forget(port));
+            forwarder.leave_tier(port.number, self.egress.time());
+            if let Some(tier) = forwarder.kernel().filter(|_| port.is_home()) {
+                tier.ports().forget(port.number);
+            }
         }
     }
 
@@ -299,9 +295,14 @@ impl Shard {
         }
     }
 
-    /// The means to put the kernel tier's program at ports; `None` where no tier is to be used.
-    pub(crate) fn tier_entry(&self) -> Option<TierEntry> {
-        self.tier_plan.as_ref().map(|plan| plan.entry(self.forwarding.tier()))
+    /// The plan by which the bridge's shards get a kernel tier; `None` where none is to be used.
+    pub(crate) fn tier_plan(&self) -> Option<&TierPlan> {
+        self.tier_plan.as_ref()
+    }
+
+    /// The means to put the kernel tier's program at a port, whose home is here.
+    pub(super) fn tier_entry(&self, port: usize) -> Option<TierEntry> {
+        Some(self.tier_plan()?.entry_of(self.ports.all().get(port)?, self.egress.me()))
     }
 
     /// Ports of the bridge have come: the kernel may send by them.

@@ -6,7 +6,7 @@
 //! what concerns them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use datapath::Nanos;
 use datapath::fast::{
@@ -86,21 +86,36 @@ impl TierPorts {
 }
 
 /// The plan by which the shards of a bridge get their tiers: each with the first port that can be
-/// in one.
+/// in one, or the first queue of one.
 #[derive(Clone, Debug)]
 pub(crate) struct TierPlan {
     ports: Arc<TierPorts>,
+    /// The tiers, by the bridge's workers.
+    tiers: Arc<[Mutex<PlannedTier>]>,
     slots: usize,
     /// Whether devices are taken that the host uses itself.
     takes_all: bool,
     clock: Clock,
 }
 
+/// The tier of a shard. Others put its program at devices, so that it is made once, by whoever
+/// opens the first of these.
+#[derive(Debug, Default)]
+enum PlannedTier {
+    #[default]
+    None,
+    /// It waits for its shard.
+    Made(ShardTier),
+    /// The shard has it.
+    Taken(TierPrograms),
+}
+
 impl TierPlan {
-    /// A plan for a bridge of a process with `bridges` bridges.
-    pub(crate) fn new(config: &BridgeConfig, bridges: usize, clock: Clock) -> Self {
+    /// A plan for a bridge on `workers` workers, of a process with `bridges` bridges.
+    pub(crate) fn new(config: &BridgeConfig, workers: usize, bridges: usize, clock: Clock) -> Self {
         let slots = (SLOTS / bridges.max(1).next_power_of_two()).max(SLOTS_LEAST);
-        Self { ports: Arc::default(), slots, takes_all: config.is_tier_asked, clock }
+        let tiers = (0..workers).map(|_| Mutex::default()).collect();
+        Self { ports: Arc::default(), tiers, slots, takes_all: config.is_tier_asked, clock }
     }
 
     /// A port of the bridge, on whatever worker.
@@ -118,11 +133,58 @@ impl TierPlan {
         !self.takes_all
     }
 
-    /// The means to put the tier of a shard at devices: this one, or one that is made for the first
-    /// device that may be in it.
-    pub(crate) fn entry(&self, tier: Option<&ShardTier>) -> TierEntry {
-        let programs = tier.map(|tier| tier.kernel.programs().clone());
-        TierEntry { plan: self.clone(), programs, made: None }
+    /// The means to put the tiers of these workers at a device, one for each of its queues.
+    pub(crate) fn entry(&self, workers: Vec<usize>) -> TierEntry {
+        TierEntry { plan: self.clone(), workers }
+    }
+
+    /// The same for a port whose home is at a worker.
+    pub(crate) fn entry_of(&self, port: &WorkerPort, home: usize) -> TierEntry {
+        let further = port.further().iter().map(|place| place.worker);
+        self.entry(std::iter::once(home).chain(further).collect())
+    }
+
+    fn tier(&self, worker: usize) -> MutexGuard<'_, PlannedTier> {
+        self.tiers[worker].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The programs of a worker's tier, which is made if there is none.
+    fn programs(&self, worker: usize) -> Result<TierPrograms, PortError> {
+        let mut tier = self.tier(worker);
+        if let PlannedTier::None = *tier {
+            *tier = PlannedTier::Made(ShardTier::new(self)?);
+        }
+        Ok(match &*tier {
+            PlannedTier::Made(made) => made.kernel.programs().clone(),
+            PlannedTier::Taken(programs) => programs.clone(),
+            PlannedTier::None => unreachable!("it is made"),
+        })
+    }
+
+    /// Gives the shard of a worker its tier. It waits for nobody: a tier whose program is at a
+    /// device is made.
+    pub(crate) fn take(&self, worker: usize) -> Option<ShardTier> {
+        let mut tier = self.tier(worker);
+        match std::mem::take(&mut *tier) {
+            PlannedTier::Made(made) => {
+                *tier = PlannedTier::Taken(made.kernel.programs().clone());
+                Some(made)
+            }
+            earlier @ (PlannedTier::None | PlannedTier::Taken(_)) => {
+                *tier = earlier;
+                None
+            }
+        }
+    }
+
+    /// A device could not enter: drops the tier that was made for it, unless another one has.
+    fn discard(&self, worker: usize) {
+        let mut tier = self.tier(worker);
+        if let PlannedTier::Made(made) = &*tier
+            && made.kernel.programs().is_unused()
+        {
+            *tier = PlannedTier::None;
+        }
     }
 }
 
@@ -145,46 +207,45 @@ impl TierRefusal {
     }
 }
 
-/// The means to put the program of a shard's tier at devices, on any thread.
+/// The means to put the programs of shards' tiers at a device, on any thread.
 #[derive(Debug)]
 pub(crate) struct TierEntry {
     plan: TierPlan,
-    programs: Option<TierPrograms>,
-    made: Option<ShardTier>,
+    /// The worker of each queue.
+    workers: Vec<usize>,
 }
 
 impl TierEntry {
     /// Puts the program at a device, whose super-frames go on coming whole, or reports why not;
     /// `None` where the user does not expect it. It takes milliseconds.
-    pub(super) fn enter(&mut self, device: &mut Port) -> Option<Result<(), TierRefusal>> {
+    pub(super) fn enter(&self, device: &mut Port) -> Option<Result<(), TierRefusal>> {
         if device.device.tier_port().is_none() {
             // Of other ports the user does not expect it, unless the configuration wants it.
             let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return (self.plan.takes_all || is_kernels).then(why);
         }
-        Some(self.attach(device))
+        let attached = self.attach(device);
+        if attached.is_err() {
+            self.workers.iter().for_each(|worker| self.plan.discard(*worker));
+        }
+        Some(attached.map_err(|error| TierRefusal::of(&error)))
     }
 
-    fn attach(&mut self, device: &mut Port) -> Result<(), TierRefusal> {
-        let programs = match &self.programs {
-            Some(programs) => programs,
-            None => {
-                let made = ShardTier::new(&self.plan).map_err(|error| TierRefusal::of(&error))?;
-                let programs = made.kernel.programs().clone();
-                self.made = Some(made);
-                self.programs.insert(programs)
-            }
-        };
-        let attached = programs.attach(device, self.plan.takes_all);
-        attached.map_err(|error| TierRefusal::of(&error))?;
+    fn attach(&self, device: &mut Port) -> Result<(), PortError> {
+        if self.plan.leaves_used_devices()
+            && let Some(used) = device.device.host_use()?
+        {
+            return Err(PortError::HostUses(used));
+        }
+        let tiers = self.workers.iter().map(|worker| self.plan.programs(*worker));
+        let tiers: Vec<TierPrograms> = tiers.collect::<Result<_, _>>()?;
+        TierPrograms::attach(&tiers, device)?;
         device.rx.keep_offloads();
+        for queue in &mut device.more {
+            queue.rx.keep_offloads();
+        }
         Ok(())
-    }
-
-    /// The tier that was made, which no shard has yet; also where every device was refused.
-    pub(crate) fn into_made(self) -> Option<ShardTier> {
-        self.made
     }
 }
 

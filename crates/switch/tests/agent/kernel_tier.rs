@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use netdev::sys::link::Rtnl;
 use netdev::sys::qdisc::Tbf;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason};
 use openflow::{Action, Field, Instruction, Match, Message, PortNo, Version};
@@ -154,38 +155,42 @@ fn until_it_forwards(from: &mut Host, to: &mut Host) {
 #[test]
 #[ignore = "needs root"]
 fn a_port_with_an_address_of_the_host_leaves_the_tier() {
-    in_namespace(|rtnl| {
-        let switch = switch_at_veths(rtnl, 2, "");
-        let note = |text: &str| switch.ctl(&["ports"]).contains(text);
-        is_carried_out_in_the_kernel(&switch);
-        for (address, prefix) in [("192.0.2.1", 24), ("2001:db8::1", 64)] {
-            let address = address.parse().unwrap();
-            rtnl.add_address("sw1", address, prefix).unwrap();
-            let why = format!("no kernel tier: the host has the address {address} on it");
-            until("the reason", || (note(&why) && handovers(rtnl) == 1).then_some(()));
-            let [mut one, mut two] = hosts();
-            until_it_forwards(&mut one, &mut two);
-            let hits = kernel_hits(&switch);
-            for number in 0..20 {
-                one.send(&frame(number));
-                assert_eq!(two.receive(), frame(number));
-            }
-            assert_eq!(kernel_hits(&switch), hits, "the host's device is not in the tier");
-            rtnl.delete_address("sw1", address, prefix).unwrap();
-            until("no reason", || (!note("no kernel tier") && handovers(rtnl) == 2).then_some(()));
-            until_it_forwards(&mut one, &mut two);
-            is_carried_out_in_the_kernel(&switch);
+    for toml in ["", "workers = 2\nqueues = 2\n"] {
+        in_namespace(|rtnl| leaves_the_tier_with_an_address(rtnl, toml));
+    }
+}
+
+fn leaves_the_tier_with_an_address(rtnl: &Rtnl, toml: &str) {
+    let switch = switch_at_veths(rtnl, 2, toml);
+    let note = |text: &str| switch.ctl(&["ports"]).contains(text);
+    is_carried_out_in_the_kernel(&switch);
+    for (address, prefix) in [("192.0.2.1", 24), ("2001:db8::1", 64)] {
+        let address = address.parse().unwrap();
+        rtnl.add_address("sw1", address, prefix).unwrap();
+        let why = format!("no kernel tier: the host has the address {address} on it");
+        until("the reason", || (note(&why) && handovers(rtnl) == 1).then_some(()));
+        let [mut one, mut two] = hosts();
+        until_it_forwards(&mut one, &mut two);
+        let hits = kernel_hits(&switch);
+        for number in 0..20 {
+            one.send(&frame(number));
+            assert_eq!(two.receive(), frame(number));
         }
-        // The second address keeps it from the tier when the first has gone.
-        let [first, second] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
-        rtnl.add_address("sw2", first, 32).unwrap();
-        until("the reason", || note("the address 192.0.2.1 on it").then_some(()));
-        rtnl.add_address("sw2", second, 32).unwrap();
-        rtnl.delete_address("sw2", first, 32).unwrap();
-        until("the other reason", || note("the address 192.0.2.2 on it").then_some(()));
-        assert!(!note("192.0.2.1"));
-        switch.stop();
-    });
+        assert_eq!(kernel_hits(&switch), hits, "the host's device is not in the tier");
+        rtnl.delete_address("sw1", address, prefix).unwrap();
+        until("no reason", || (!note("no kernel tier") && handovers(rtnl) == 2).then_some(()));
+        until_it_forwards(&mut one, &mut two);
+        is_carried_out_in_the_kernel(&switch);
+    }
+    // The second address keeps it from the tier when the first has gone.
+    let [first, second] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+    rtnl.add_address("sw2", first, 32).unwrap();
+    until("the reason", || note("the address 192.0.2.1 on it").then_some(()));
+    rtnl.add_address("sw2", second, 32).unwrap();
+    rtnl.delete_address("sw2", first, 32).unwrap();
+    until("the other reason", || note("the address 192.0.2.2 on it").then_some(()));
+    assert!(!note("192.0.2.1"));
+    switch.stop();
 }
 
 /// Whenever it comes: before the port is opened, or before the worker listens to the kernel.
@@ -350,10 +355,11 @@ fn a_device_that_comes_back_is_in_the_tier_again() {
 #[test]
 #[ignore = "needs root"]
 fn a_port_that_is_added_is_in_the_tier() {
-    with_tier(|switch, [one, two, _], rtnl| {
-        for round in 0..3 {
+    tier_rig::at_veths("workers = 2\n", |switch, [one, two, _], rtnl| {
+        for round in 0..4 {
             add_veth(rtnl, "sw4", "host4");
-            let out = switch.ctl(&["add-port", "br0", "4=af_packet:sw4"]);
+            let port = format!("4=af_packet:sw4?queues={}", 1 + round % 2);
+            let out = switch.ctl(&["add-port", "br0", &port]);
             assert!(!out.contains("no kernel tier"), "{out}");
             let mut four = Host::open("af_packet:host4");
             // Another one each time, which has no port-status to read.

@@ -27,14 +27,21 @@ const WINDOW: u32 = 256;
 /// The numbers of the entries: the one for all other frames has the first.
 const OTHERS: u32 = 0;
 
-/// A frame of a flow with its number.
+/// Place of a frame's number.
+const NUMBER: std::ops::Range<usize> = 44..48;
+
+/// A datagram of a flow with its number. Flows have ports of their own, by which the kernel gives
+/// them to queues.
 fn numbered(number: u32) -> Vec<u8> {
+    let [.., high, low] = flow_of(number).to_be_bytes();
     let mut bytes = vec![0; FRAME_LEN as usize];
     bytes[0] = 2;
     bytes[2..6].copy_from_slice(&flow_of(number).to_be_bytes());
     bytes[6..8].copy_from_slice(&[2, 1]);
-    bytes[12..14].copy_from_slice(&[0x12, 0x34]);
-    bytes[20..24].copy_from_slice(&number.to_be_bytes());
+    bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17]);
+    bytes[26..34].copy_from_slice(&[10, 9, 0, 1, 10, 9, 0, 2]);
+    bytes[34..40].copy_from_slice(&[high, low, 0x30, 1, 0, 26]);
+    bytes[NUMBER].copy_from_slice(&number.to_be_bytes());
     bytes
 }
 
@@ -79,7 +86,7 @@ impl Traffic {
                 let word = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
                 for frame in batch.frames() {
                     let bytes = frame.bytes();
-                    let (number, entry) = (word(&bytes[20..24]), word(&bytes[8..12]));
+                    let (number, entry) = (word(&bytes[NUMBER]), word(&bytes[8..12]));
                     self.seen.lock().unwrap().push((number, *port, entry));
                     early.insert(number);
                 }
@@ -309,9 +316,10 @@ impl Drop for Over<'_> {
 #[test]
 #[ignore = "needs root"]
 fn frames_are_decided_once_while_entries_change() {
-    for workers in [1, 2] {
+    for (workers, queues) in [(1, 1), (2, 1), (2, 2), (1, 3)] {
         in_namespace(|rtnl| {
-            let toml = format!("caches = \"frame,key,kernel\"\nworkers = {workers}\n");
+            let toml =
+                format!("caches = \"frame,key,kernel\"\nworkers = {workers}\nqueues = {queues}\n");
             let switch = switch_at_veths(rtnl, 3, &toml);
             let host = |number: u32| open_text(&format!("af_packet:host{number}")).unwrap();
             let seed = tier_rig::number("WEIR_TIER_SEED", 1);

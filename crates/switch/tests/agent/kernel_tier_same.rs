@@ -9,7 +9,7 @@ use packet::build::{FrameBuilder, Ipv4, Ipv6};
 use testkit::Random;
 
 use crate::kernel_tier_normal::{between, station};
-use crate::tier_rig::{PORTS, TierPair, flow, group, no_flows};
+use crate::tier_rig::{PORTS, TierPair, Way, flow, group, no_flows};
 use crate::veth::in_namespace;
 
 type Packet = (usize, Vec<u8>);
@@ -136,10 +136,13 @@ fn learning_rows() -> Vec<Row> {
     ]
 }
 
-/// Runs a test with the kernel handing frames straight to the hosts, and without.
-fn both_ways(test: impl Fn(&Rtnl, bool) + Sync) {
-    for is_straight in [true, false] {
-        in_namespace(|rtnl| test(rtnl, is_straight));
+/// Runs a test with the kernel handing frames straight to the hosts, and without, at ports of one
+/// queue and of two.
+fn each_way(test: impl Fn(&Rtnl, Way) + Sync) {
+    for queues in [1, 2] {
+        for is_straight in [true, false] {
+            in_namespace(|rtnl| test(rtnl, Way { is_straight, queues }));
+        }
     }
 }
 
@@ -147,8 +150,8 @@ fn both_ways(test: impl Fn(&Rtnl, bool) + Sync) {
 #[ignore = "needs root"]
 fn the_kernel_tier_does_what_the_worker_does() {
     const PASSES: u64 = 5;
-    both_ways(|rtnl, is_straight| {
-        let mut pair = TierPair::new(rtnl, is_straight);
+    each_way(|rtnl, way| {
+        let mut pair = TierPair::new(rtnl, way);
         for row in rows().into_iter().chain(learning_rows()) {
             for port in 1..=PORTS {
                 pair.set_vlans(port, row.vlans.get(port - 1).unwrap_or(&"trunk"));
@@ -303,8 +306,8 @@ fn random_frame(random: &mut Random) -> Vec<u8> {
 #[test]
 #[ignore = "needs root"]
 fn the_kernel_tier_changes_nothing_but_speed() {
-    both_ways(|rtnl, is_straight| {
-        let mut pair = TierPair::new(rtnl, is_straight);
+    each_way(|rtnl, way| {
+        let mut pair = TierPair::new(rtnl, way);
         let add = |number| {
             let text = format!("group_id={number},type=all,bucket=output:{number}");
             group(&text, GroupModCommand::Add)
@@ -367,8 +370,8 @@ fn change_learning(random: &mut Random, pair: &mut TierPair) {
 #[test]
 #[ignore = "needs root"]
 fn a_learning_switch_with_the_tier_is_the_same_as_one_without() {
-    both_ways(|rtnl, is_straight| {
-        let mut pair = TierPair::new(rtnl, is_straight);
+    each_way(|rtnl, way| {
+        let mut pair = TierPair::new(rtnl, way);
         pair.change(&[
             group("group_id=1,type=all,bucket=NORMAL", GroupModCommand::Add),
             flow("priority=0,actions=NORMAL", FlowModCommand::Add),

@@ -154,7 +154,7 @@ pub(crate) struct Side {
 type Counts = Vec<(String, Vec<u64>)>;
 
 impl Side {
-    fn new(rtnl: &Rtnl, letter: char, (caches, option): (&str, &str)) -> Self {
+    fn new(rtnl: &Rtnl, letter: char, (caches, option, queues): (&str, &str, usize)) -> Self {
         let mut specs = Vec::new();
         let far = Namespace::new().unwrap();
         let far_rtnl = Rtnl::open_in(&far).unwrap();
@@ -167,7 +167,7 @@ impl Side {
         // Port 1 takes two more tags than the others.
         rtnl.set_mtu(&format!("{letter}1"), 1_508).unwrap();
         far_rtnl.set_mtu(&format!("{letter}h1"), 1_508).unwrap();
-        let toml = format!("caches = \"{caches}\"\n");
+        let toml = format!("caches = \"{caches}\"\nworkers = {queues}\nqueues = {queues}\n");
         let switch = Switch::with_ports(&specs.join(","), Vec::new(), &toml);
         let controller = switch.controller(Version::V1_3);
         let host = |number| Host::open(&format!("af_packet:{letter}h{number}"));
@@ -220,16 +220,24 @@ impl Side {
 pub(crate) struct TierPair {
     pub(crate) sides: [Side; 2],
     sent: u64,
-    is_straight: bool,
+    way: Way,
+}
+
+/// The way of frames through the kernel tier.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    /// Straight to the hosts, or only by way of the ports' devices.
+    pub(crate) is_straight: bool,
+    /// The number of queues of each port, and of workers.
+    pub(crate) queues: usize,
 }
 
 impl TierPair {
-    /// The kernel may hand frames straight to the hosts, or only by way of the ports' devices.
-    pub(crate) fn new(rtnl: &Rtnl, is_straight: bool) -> Self {
-        let option = if is_straight { "" } else { "?peer=false" };
-        let sides = [('a', ("frame,key,kernel", option)), ('b', ("frame,key", ""))];
+    pub(crate) fn new(rtnl: &Rtnl, way: Way) -> Self {
+        let option = if way.is_straight { "" } else { "?peer=false" };
+        let sides = [('a', ("frame,key,kernel", option, way.queues)), ('b', ("frame,key", "", 1))];
         let sides = sides.map(|(letter, how)| Side::new(rtnl, letter, how));
-        Self { sides, sent: 0, is_straight }
+        Self { sides, sent: 0, way }
     }
 
     /// Both controllers send these messages, and wait for a barrier.
@@ -308,7 +316,11 @@ impl TierPair {
         let (hits, sent) = self.hits();
         assert!(hits > sent / 10, "{hits} of {sent} in the kernel");
         let straight = self.sent_straight();
-        assert_eq!(straight > 0, self.is_straight, "{straight} of {hits}");
+        assert_eq!(straight > 0, self.way.is_straight, "{straight} of {hits}");
+        let workers = self.sides[0].switch.records(&["caches"]);
+        let hits: Vec<_> = workers.iter().map(|it| it["kernel_hits"].as_u64().unwrap()).collect();
+        assert_eq!(hits.len(), self.way.queues);
+        assert!(hits.iter().all(|it| *it > 0), "{hits:?} by the tables of the workers");
         self.stop();
     }
 
