@@ -1,4 +1,4 @@
-"""``python3 -m weir``: what ``weir run`` and ``weir net`` of the program call."""
+"""``python3 -m weir``: what ``weir run`` and ``weir ryu-manager`` of the program call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import sys
 from typing import List, Optional
 
 USAGE = """\
-usage: python3 -m weir run FILE [options]    run the apps of a file
+usage: python3 -m weir run FILE [options]              run the apps of a file
+       python3 -m weir ryu-manager APP.. [options]    run apps of Ryu
 """
 
 
@@ -18,6 +19,10 @@ def main(arguments: Optional[List[str]] = None) -> int:
             from weir import running
 
             return running.main(arguments[1:])
+        case ["ryu-manager"]:
+            from weir import manager
+
+            return manager.main(arguments[1:])
         case ["-h" | "--help"]:
             print(USAGE, end="")
             return 0

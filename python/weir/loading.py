@@ -98,7 +98,7 @@ class Source:
         except LoadError:
             raise
         except (Exception, SystemExit) as error:
-            raise LoadError(f"{self.path}: {_told(error)}") from error
+            raise LoadError(f"{self.path}: {described(error)}") from error
         self._note()
         self.module = module
         return apps
@@ -150,7 +150,7 @@ def _state(path: Path) -> Tuple[int, int]:
     return (status.st_mtime_ns, status.st_size)
 
 
-def _told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """An exception with its traceback, without the frames of this file and of the import."""
     frames = traceback.extract_tb(error.__traceback__)
     hidden = (__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")

@@ -426,18 +426,23 @@ def main(arguments: Sequence[str]) -> int:
     options = parser("weir run")
     options.add_argument("file", type=Path, metavar="FILE", help="the file with the apps")
     parsed = options.parse_args(list(arguments))
-    source = loading.Source(parsed.file)
     _log_to_stderr(parsed.debug)
     try:
-        apps = source.load()
-    except loading.LoadError as error:
-        print(f"weir run: {error}", file=sys.stderr)
-        return 1
-    try:
-        if parsed.network:
-            parsed.network = of_module(source.module)
-        serve(apps, parsed, source if parsed.reload else None, parsed.file.stem)
+        _run_file(parsed)
     except WeirError as error:
         print(f"weir run: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _run_file(parsed: argparse.Namespace) -> None:
+    from weir import manager
+
+    if manager.is_ryu(parsed.file):
+        manager.serve([str(parsed.file)], parsed)
+        return
+    source = loading.Source(parsed.file)
+    apps = source.load()
+    if parsed.network:
+        parsed.network = of_module(source.module)
+    serve(apps, parsed, source if parsed.reload else None, parsed.file.stem)

@@ -49,6 +49,10 @@ enum Program {
     /// Run a controller whose apps are in a file of Python
     #[command(after_help = python::EXAMPLES, override_usage = python::USAGE)]
     Run(python::PythonArgs),
+    /// Run apps of Ryu or os-ken as they are
+    #[command(name = "ryu-manager")]
+    #[command(after_help = python::RYU_EXAMPLES, override_usage = python::RYU_USAGE)]
+    RyuManager(python::RyuArgs),
     /// Make networks of hosts and switches to run apps on, and work in them
     #[command(after_help = network::EXAMPLES)]
     Net(network::NetArgs),
@@ -150,6 +154,9 @@ fn main() -> ExitCode {
         }
         Program::Controller(arguments) => ended("controller", arguments.run()),
         Program::Run(arguments) => ended("run", python::become_python(arguments).map(drop)),
+        Program::RyuManager(arguments) => {
+            ended("ryu-manager", python::become_ryu_manager(arguments).map(drop))
+        }
         Program::Net(arguments) => exited("net", arguments.run()),
         Program::Pki(arguments) => ended("pki", pki::run(arguments, out)),
         Program::Gen(arguments) => exited("gen", console::run(&arguments)),

@@ -1,10 +1,10 @@
-//! `weir run`: apps in Python, by the interpreter that has the package `weir`.
+//! `weir run` and `weir ryu-manager`: apps in Python, by the interpreter that has the package `weir`.
 //!
 //! The program becomes the interpreter, so that signals and exit codes are the app's own. It must
 //! never guess a package that is not there: the error says how to install it.
 
 use std::convert::Infallible;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -68,6 +68,51 @@ except ImportError as error:
 sys.exit(main())
 ";
 
+/// What a program of the package is called with.
+#[derive(Args)]
+pub(crate) struct RyuArgs {
+    /// The Python interpreter that has the package weir
+    #[arg(long, value_name = "PROGRAM", env = "WEIR_PYTHON", default_value = "python3")]
+    python: OsString,
+
+    /// The apps, as files or names of modules, and options
+    #[arg(
+        value_name = "APP",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
+pub(crate) const RYU_USAGE: &str = "weir ryu-manager [--python PROGRAM] APP.. [OPTIONS]";
+
+pub(crate) const RYU_EXAMPLES: &str = "\
+Options behind the first app are those of weir run, those of ryu-manager, and the apps' own:
+  --ofp-tcp-listen-port PORT  accept switches at this port only [default: 6653 and 6633]
+  --observe-links             discover links, as ryu.topology needs it
+  --config-file FILE          options of apps
+  --verbose                   log more
+All of them: weir ryu-manager -- --help
+
+Examples:
+  weir ryu-manager simple_switch_13.py
+      an app of Ryu or os-ken as it is, for switches that connect to port 6653 or 6633
+  weir ryu-manager app.py ryu.app.rest_topology --observe-links --ofp-tcp-listen-port 6653
+      two apps, one of them by the name of its module
+  weir run simple_switch_13.py --rest 127.0.0.1:8080
+      the same by weir run, with REST and the page of weir controller beside it
+
+The interpreter needs the package of this repository (pip install .), and neither Ryu nor os-ken.";
+
+/// Becomes `python3 -m weir ryu-manager ...`.
+///
+/// # Errors
+/// When the interpreter cannot be started.
+pub(crate) fn become_ryu_manager(arguments: RyuArgs) -> anyhow::Result<Infallible> {
+    start(&arguments.python, "ryu-manager", arguments.arguments)
+}
+
 /// Becomes `python3 -m weir run ...`.
 ///
 /// # Errors
@@ -78,12 +123,16 @@ pub(crate) fn become_python(arguments: PythonArgs) -> anyhow::Result<Infallible>
     if let Some(file) = arguments.arguments.first().filter(|word| !is_option(word)) {
         std::fs::metadata(file).with_context(|| file.to_string_lossy().into_owned())?;
     }
-    let mut command = Command::new(&arguments.python);
+    start(&arguments.python, "run", arguments.arguments)
+}
+
+fn start(python: &OsStr, word: &str, arguments: Vec<OsString>) -> anyhow::Result<Infallible> {
+    let mut command = Command::new(python);
     // With --network the interpreter starts this program again.
     if let Ok(program) = std::env::current_exe() {
         command.env("WEIR", program);
     }
-    command.arg("-c").arg(START).arg("run").args(arguments.arguments);
-    let (error, program) = (command.exec(), arguments.python.to_string_lossy());
+    command.arg("-c").arg(START).arg(word).args(arguments);
+    let (error, program) = (command.exec(), python.to_string_lossy());
     Err(anyhow!("{program}: {error}; name a Python interpreter by --python or WEIR_PYTHON"))
 }

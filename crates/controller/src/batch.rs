@@ -9,6 +9,10 @@ use crate::stats::Stats;
 use openflow::{Message, Version, Xid};
 use wire::EncodeError;
 
+/// The types of the messages that are counted, the same in every version.
+const PACKET_OUT: u8 = 13;
+const FLOW_MOD: u8 = 14;
+
 /// Bytes of messages of one batch of `Handle::apply`, each with a barrier request behind it.
 const BATCH_BYTES: usize = 1 << 16;
 
@@ -26,7 +30,7 @@ const BATCH_BYTES: usize = 1 << 16;
 #[derive(Clone, Debug)]
 pub struct MessageBatch {
     version: Version,
-    /// Their xids are still to be filled in.
+    /// The xids of those that have none are still to be filled in.
     bytes: Vec<u8>,
     sent: Stats,
     count: u32,
@@ -56,6 +60,18 @@ impl MessageBatch {
         self.sent.count_sent(message);
         self.count += 1;
         Ok(())
+    }
+
+    /// Adds a message that is encoded already, with its own xid ([`crate::xid_of_app`]) if that is
+    /// not zero; `bytes` must be one whole message of the batch's version.
+    pub fn push_encoded(&mut self, bytes: &[u8]) {
+        match bytes.get(1) {
+            Some(&PACKET_OUT) => self.sent.packet_outs += 1,
+            Some(&FLOW_MOD) => self.sent.flow_mods += 1,
+            Some(_) | None => {}
+        }
+        self.bytes.extend_from_slice(bytes);
+        self.count += 1;
     }
 
     /// The number of its messages.
@@ -112,14 +128,16 @@ pub(crate) fn encode_one(
     Ok(Command { bytes, sent, asks })
 }
 
-/// Gives the messages in `bytes` the xids from `first` on.
+/// Gives the messages in `bytes` that have no xid those from `first` on.
 fn number(mut bytes: &mut [u8], first: u32) {
     let mut xid = first;
     while let [_, _, high, low, at @ ..] = bytes
         && let Some((field, rest)) = at.split_first_chunk_mut::<4>()
     {
-        *field = xid.to_be_bytes();
-        xid += 1;
+        if *field == [0; 4] {
+            *field = xid.to_be_bytes();
+            xid += 1;
+        }
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         bytes = rest.get_mut(length.saturating_sub(wire::HEADER_LEN)..).unwrap_or_default();
     }

@@ -91,6 +91,7 @@ pub use shard::Shard;
 pub use stats::{Rates, Stats};
 pub use switch::{Switch, TimerId, delete_all};
 pub use watchers::{EventError, EventReceiver};
+pub use xid::of_app as xid_of_app;
 
 /// The tour of the documentation, whose examples are run as tests.
 #[cfg(doctest)]

@@ -25,8 +25,10 @@ pub(crate) enum XidOwner {
     Other,
 }
 
-/// The xid of the app at `place`.
-pub(crate) fn of_app(place: usize, count: u32) -> Xid {
+/// The xid of the app at `place` of the list: answers to messages with it come to that app alone.
+/// Counts are from 1 to 2^25 - 1, modulo 2^25.
+#[must_use]
+pub fn of_app(place: usize, count: u32) -> Xid {
     Xid((place as u32) << COUNTER_BITS | count & COUNTER_MAX)
 }
 

@@ -249,6 +249,18 @@ impl Core {
         Ok(batch.list)
     }
 
+    /// The calling thread works on a batch from now until it calls [`Core::flush`].
+    fn begin(&self) {
+        self.live.begin_batch();
+    }
+
+    /// The first xid by which answers come to the apps here, and the number of them.
+    fn xids(&self) -> (u32, u32) {
+        let place = usize::from(self.topology.is_some()) + usize::from(self.web.is_some());
+        let first = controller::xid_of_app(place, 1).0;
+        (first, controller::xid_of_app(place, u32::MAX).0 - first + 1)
+    }
+
     /// Sends what handlers have sent since [`Core::take`].
     fn flush(&self, py: Python<'_>) {
         py.detach(|| self.live.flush());

@@ -110,6 +110,15 @@ impl Live {
         }
     }
 
+    /// Keeps what is gathered until the batch's end, or sends it.
+    fn gather(&self, to: &Arc<Connection>, gathered: &mut MessageBatch) {
+        if !IN_BATCH.get() || gathered.bytes() >= GATHERED_BYTES_MAX {
+            self.send_batch(to, gathered);
+        } else if gathered.len() == 1 {
+            lock(&self.gathering).push(Arc::clone(to));
+        }
+    }
+
     /// Hands over what is gathered for a switch. The caller holds it, so that two threads keep the
     /// order in which they have sent.
     fn send_batch(&self, to: &Connection, gathered: &mut MessageBatch) {
@@ -136,12 +145,14 @@ impl Transport for Live {
     fn send(&self, to: &Arc<Connection>, message: Message) -> Result<(), EncodeError> {
         let mut gathered = lock(&to.gathered);
         gathered.push(&message)?;
-        if !IN_BATCH.get() || gathered.bytes() >= GATHERED_BYTES_MAX {
-            self.send_batch(to, &mut gathered);
-        } else if gathered.len() == 1 {
-            lock(&self.gathering).push(Arc::clone(to));
-        }
+        self.gather(to, &mut gathered);
         Ok(())
+    }
+
+    fn send_encoded(&self, to: &Arc<Connection>, bytes: &[u8]) {
+        let mut gathered = lock(&to.gathered);
+        gathered.push_encoded(bytes);
+        self.gather(to, &mut gathered);
     }
 
     fn ask(&self, to: &Arc<Connection>, question: Question, future: Py<PyAny>) {

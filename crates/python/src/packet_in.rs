@@ -5,13 +5,18 @@
 use std::sync::OnceLock;
 
 use openflow::field::Header;
-use openflow::{Field, PortNo};
+use openflow::{Field, PortNo, Version, Xid};
 use packet::header::{be16, chunk, ethernet};
 use packet::{Layout, Meta, extract};
+use pyo3::prelude::{Bound, PyResult, Python};
+use pyo3::types::PyBytes;
 
 use crate::class::class;
 use crate::headers::{Arp, Ethernet, Icmpv4, Icmpv6, Ipv4, Ipv6, Mac, Sctp, Tcp, Udp, Vlan};
 use crate::matching::Match;
+
+/// Bytes of a packet-in of OpenFlow 1.3 before its match.
+const PACKET_IN_FIXED: usize = 24;
 
 /// EtherType of LLDP.
 const LLDP: u16 = 0x88cc;
@@ -117,6 +122,21 @@ class! {
         let (len, reason) = (it.inner.data.len(), it.reason());
         format!("PacketIn(in_port={port}, {len} bytes, reason={reason:?})")
     };
+    methods "    def _match(self) -> bytes: ...\n" {
+        /// What the switch gives beside the packet, as OpenFlow 1.3 has it on the wire, padded.
+        fn _match<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+            let head = openflow::message::PacketIn {
+                data: Vec::new(),
+                matching: self.inner.matching.clone(),
+                ..self.inner
+            };
+            let bytes = wire::encode(Version::V1_3, Xid(0), &openflow::Message::PacketIn(head));
+            let bytes = bytes.map_err(|error| crate::errors::word(error.to_string()))?;
+            // The match stands between the fixed fields and two bytes of padding.
+            let end = bytes.len().saturating_sub(2);
+            Ok(PyBytes::new(py, bytes.get(PACKET_IN_FIXED..end).unwrap_or_default()))
+        }
+    }
 }
 
 impl PacketIn {

@@ -11,7 +11,10 @@ use controller::role_name;
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
-use openflow::message::{ControllerRole, MultipartRequestBody, PacketOut, Role, SwitchConfig};
+use openflow::message::{
+    ControllerRole, MultipartReply, MultipartReplyBody, MultipartRequestBody, PacketOut, Role,
+    SwitchConfig,
+};
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortMod};
 use openflow::text::{self, PortNames};
@@ -21,15 +24,18 @@ use pyo3::prelude::{
     Bound, Py, PyAny, PyAnyMethods, PyDictMethods, PyErr, PyResult, PyStringMethods, Python,
     pyclass, pymethods,
 };
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use wire::EncodeError;
 
 use crate::errors::{Class, exception, word};
 use crate::flow_words::{self, FlowWords, of_text, port_of};
 use crate::packet_in::PacketIn;
-use crate::switch_message::Port;
+use crate::switch_message::{FlowRemoved, Port, PortStatus, SwitchError};
 use crate::transport::{Connection, Question};
 use crate::words;
+
+/// Ports in one part of an answer, which has at most 64 KiB.
+const PORTS_A_PART: usize = 512;
 
 /// Nothing; of a verb of `sw.checked` its future.
 type Sent<'py> = PyResult<Option<Bound<'py, PyAny>>>;
@@ -669,6 +675,62 @@ impl Switch {
         self.ask_one(py, Message::RoleRequest(Role { role, generation_id }))
     }
 
+    /// Sends a message as it is on the wire.
+    fn _send(&self, bytes: &[u8]) -> PyResult<()> {
+        let version = self.connection.version;
+        let header = wire::MessageHeader::parse(bytes);
+        let is_whole = header.is_some_and(|header| {
+            header.known_version() == Some(version) && usize::from(header.length) == bytes.len()
+        });
+        if !is_whole {
+            return Err(word(format!("these bytes are no whole message of {version}")));
+        }
+        self.connection.transport.send_encoded(&self.connection, bytes);
+        Ok(())
+    }
+
+    /// An event's message as it is on the wire.
+    fn _encode<'py>(
+        &self,
+        py: Python<'py>,
+        event: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let (xid, message) = if let Ok(event) = event.cast::<PacketIn>() {
+            (Xid(0), Message::PacketIn(event.get().inner.clone()))
+        } else if let Ok(event) = event.cast::<PortStatus>() {
+            (Xid(0), Message::PortStatus(event.get().inner.clone()))
+        } else if let Ok(event) = event.cast::<FlowRemoved>() {
+            (Xid(0), Message::FlowRemoved(event.get().inner.clone()))
+        } else if let Ok(event) = event.cast::<SwitchError>() {
+            (event.get().xid, Message::Error(event.get().inner.clone()))
+        } else {
+            let event = event.cast::<crate::switch_message::Message>()?.get();
+            (event.xid.unwrap_or(Xid(0)), event.inner.clone())
+        };
+        self.encoded(py, xid, &message)
+    }
+
+    /// The answers by which the switch has become ready, as they are on the wire: its features,
+    /// and of OpenFlow 1.3 its ports, in parts.
+    fn _greetings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let Connection { version, features, .. } = &*self.connection;
+        let ports: Vec<_> = self.connection.ports().values().cloned().collect();
+        let mut features = features.clone();
+        let mut answers = Vec::new();
+        if version.has_table_miss_entry() {
+            let parts: Vec<_> = ports.chunks(PORTS_A_PART).collect();
+            for (index, part) in parts.iter().enumerate() {
+                let body = MultipartReplyBody::PortDesc(part.to_vec());
+                let reply = MultipartReply { more: index + 1 < parts.len(), body };
+                answers.push(self.encoded(py, Xid(0), &Message::MultipartReply(reply))?);
+            }
+        } else {
+            features.ports = ports;
+        }
+        answers.insert(0, self.encoded(py, Xid(0), &Message::FeaturesReply(features))?);
+        Ok(answers)
+    }
+
     fn __repr__(&self) -> String {
         let Connection { dpid, version, .. } = &*self.connection;
         format!("Switch(dpid={dpid}, version={version})")
@@ -686,6 +748,17 @@ impl Switch {
 }
 
 impl Switch {
+    fn encoded<'py>(
+        &self,
+        py: Python<'py>,
+        xid: Xid,
+        message: &Message,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = wire::encode(self.connection.version, xid, message);
+        let bytes = bytes.map_err(|error| self.not_encodable(message.kind(), &error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
     fn group<'py>(&self, py: Python<'py>, group: &str, command: GroupModCommand) -> Sent<'py> {
         let parsed = self.names().parse_group_mod(group, command);
         let mut parsed = parsed.map_err(|error| word(words::bad("group", group, &error)))?;

@@ -34,6 +34,9 @@ pub(crate) trait Transport: Send + Sync {
     /// The connection's version has no encoding for it.
     fn send(&self, to: &Arc<Connection>, message: Message) -> Result<(), EncodeError>;
 
+    /// Sends a message that is encoded already, whole and of the connection's version.
+    fn send_encoded(&self, to: &Arc<Connection>, bytes: &[u8]);
+
     /// Asks; the answer, or why there is none, goes to `future`.
     fn ask(&self, to: &Arc<Connection>, question: Question, future: Py<PyAny>);
 }

@@ -1,6 +1,6 @@
 //! Actions and instructions, from text or from values.
 //!
-//! The text is that of `weir ctl`; Ryu's classes (`weir/ryu.py`) make the same values. Texts that
+//! The text is that of `weir ctl`; Ryu's classes (`weir/ryu`) make the same values. Texts that
 //! were read are kept, since an app says the same few again and again.
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-"""Matches, actions and instructions by the names that Ryu gives them.
+"""Matches, actions and instructions by the names that Ryu gives them, and the package that apps of
+Ryu and os-ken import as ``ryu`` and ``os_ken`` under ``weir ryu-manager`` and ``weir run``.
 
 They make the same values as the text of ``weir ctl``, so that scripts for Ryu keep their lines::
 
@@ -13,7 +14,13 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from weir._weir import Action, Instruction, Match
+from weir.aliases import extend
 from weir.errors import WordError
+
+__path__ = extend(__name__, __path__)
+
+#: The version whose interface this is.
+__version__ = "4.34"
 
 #: Ryu's class of this name and that of this package are called with the same keywords.
 OFPMatch = Match

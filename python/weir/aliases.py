@@ -1,0 +1,133 @@
+"""The modules ``ryu.*`` and ``os_ken.*``, which are those of :mod:`weir.ryu` under both names.
+
+A module that Weir does not have comes from an installed os-ken or Ryu; it is then a module of the
+same package, so that the two names never give two copies of a class. Without them the error names
+the remedy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import logging
+import os
+import sys
+from types import ModuleType
+from typing import Any, Optional, Sequence
+
+#: The package that has the modules.
+HOME = "weir.ryu"
+
+#: The names under which apps import them.
+NAMES = ("ryu", "os_ken")
+
+#: In place of modules that neither Weir nor an installed os-ken has.
+INSTEAD = {
+    "services.protocols.bgp": "Weir speaks no BGP",
+    "services.protocols.vrrp": "Weir has no VRRP",
+    "lib.ovs": "`weir ctl` sets up bridges, ports and queues",
+    "lib.of_config": "Weir has no OF-CONFIG",
+    "lib.netconf": "Weir has no NETCONF",
+    "contrib": "nothing of an app's own is in it",
+}
+
+log = logging.getLogger("weir")
+
+
+def _installed(name: str) -> Optional[str]:
+    """The folder of an installed package of this name."""
+    for folder in sys.path:
+        path = os.path.join(folder or ".", name)
+        if os.path.isfile(os.path.join(path, "__init__.py")):
+            return path
+    return None
+
+
+class _Alias(importlib.abc.Loader):
+    """Loads a module that is another one."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds ``ryu.*`` and ``os_ken.*``."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Optional[Sequence[str]] = None,
+        target: Optional[ModuleType] = None,
+    ) -> Optional[importlib.machinery.ModuleSpec]:
+        head, _, rest = fullname.partition(".")
+        if head == "eventlet" and not rest:
+            return _eventlet()
+        if head not in NAMES:
+            return None
+        home = f"{HOME}.{rest}" if rest else HOME
+        try:
+            module = importlib.import_module(home)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{home}.".startswith(f"{error.name}."):
+                raise
+            raise ModuleNotFoundError(_missing(fullname, rest), name=fullname) from None
+        is_package = hasattr(module, "__path__")
+        return importlib.machinery.ModuleSpec(fullname, _Alias(module), is_package=is_package)
+
+
+def _missing(fullname: str, rest: str) -> str:
+    text = f"No module named '{fullname}': Weir does not have it"
+    for name, instead in INSTEAD.items():
+        if rest == name or rest.startswith(f"{name}."):
+            text += f" ({instead})"
+    if _installed("os_ken") is None:
+        text += "; `pip install os-ken` brings os-ken's, if that has it"
+    return text
+
+
+class _Unpatched(importlib.abc.Loader):
+    """Loads eventlet without its patch of the standard library."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
+        module: Optional[ModuleType] = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+
+        def monkey_patch(*_arguments: Any, **_options: Any) -> None:
+            log.warning("eventlet.monkey_patch is left out: apps run on threads of Python here")
+
+        setattr(module, "monkey_patch", monkey_patch)  # noqa: B010
+
+
+def _eventlet() -> Optional[importlib.machinery.ModuleSpec]:
+    spec = importlib.machinery.PathFinder.find_spec("eventlet")
+    if spec is not None:
+        log.warning("an app imports eventlet: its green threads do not run among Weir's threads")
+        spec.loader = _Unpatched(spec.loader)
+    return spec
+
+
+def extend(package: str, folders: Sequence[str]) -> list[str]:
+    """The folders of a package of :mod:`weir.ryu`: its own, and behind it the installed ones."""
+    rest = package[len(HOME) + 1 :].split(".") if package != HOME else []
+    found = [os.path.join(root, *rest) for root in map(_installed, reversed(NAMES)) if root]
+    return [*folders, *(folder for folder in found if os.path.isdir(folder))]
+
+
+def install() -> None:
+    """Answers imports of ``ryu`` and ``os_ken`` from now on."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,83 @@
+"""``ryu.controller.ofp_event``: an event for each message of OpenFlow.
+
+The classes are made when they are asked for: one for each class of message in the parsers.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict
+
+from weir.ryu.controller import event, handler
+from weir.ryu.ofproto import get_ofp_modules
+
+NAME = "ofp_event"
+
+#: Messages of OpenFlow 1.4 and 1.5, which Weir does not speak: apps for several versions name them.
+LATER = frozenset(
+    "OFPBundleAddMsg OFPBundleCtrlMsg OFPBundleFeaturesStatsReply OFPControllerStatus"
+    " OFPControllerStatusStatsReply OFPFlowDescStatsReply OFPFlowMonitorReply"
+    " OFPFlowMonitorRequest OFPPortStatsReply OFPQueueDescStatsReply OFPRequestForward"
+    " OFPRoleStatus OFPTableDescStatsReply OFPTableStatus OFPMeterDescStatsReply".split()
+)
+
+
+class EventOFPMsgBase(event.EventBase):
+    """A message of a switch: ``msg``, with the switch in ``msg.datapath``."""
+
+    def __init__(self, msg: Any) -> None:
+        self.timestamp = time.time()
+        self.msg = msg
+
+
+_OFP_MSG_EVENTS: Dict[str, type] = {}
+
+
+def ofp_msg_to_ev_cls(msg_cls: type) -> Any:
+    """The class of events for a class of messages."""
+    return _event(f"Event{msg_cls.__name__}")
+
+
+def ofp_msg_to_ev(msg: Any) -> Any:
+    """The event of a message."""
+    return ofp_msg_to_ev_cls(type(msg))(msg)
+
+
+class EventOFPStateChange(event.EventBase):
+    """The connection of a switch is in another phase."""
+
+    def __init__(self, dp: Any) -> None:
+        super().__init__()
+        self.datapath = dp
+        self.state: Any = None
+
+
+class EventOFPPortStateChange(event.EventBase):
+    """A port has changed; ``datapath.ports`` has it already."""
+
+    def __init__(self, dp: Any, reason: int, port_no: int) -> None:
+        super().__init__()
+        self.datapath, self.reason, self.port_no = dp, reason, port_no
+
+
+def _event(name: str) -> Any:
+    made = _OFP_MSG_EVENTS.get(name)
+    if made is None:
+        made = _OFP_MSG_EVENTS[name] = type(name, (EventOFPMsgBase,), {"__module__": __name__})
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    message = name[len("Event") :]
+    if name.startswith("Event"):
+        modules = get_ofp_modules().values()
+        parsers = [parser.TABLE for _, parser in modules]
+        if message in LATER or any(message in table for table in parsers):
+            return _event(name)
+    raise AttributeError(
+        f"module 'ryu.controller.ofp_event' has no {name}: no message of OpenFlow 1.0 or 1.3 "
+        f"is called {message}"
+    )
+
+
+handler.register_service("ryu.controller.ofp_handler")

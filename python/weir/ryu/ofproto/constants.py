@@ -1,0 +1,60 @@
+"""Constants of a version, from lines of a prefix and names with numbers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, Dict, Tuple
+
+
+def define(modname: str, text: str) -> None:
+    """Gives a module the constants of a text, and functions that name its numbers."""
+    names = vars(sys.modules[modname])
+    for line in text.split("\n"):
+        prefix, *words = line.split() or [""]
+        for word in words:
+            name, _, number = word.partition("=")
+            names[name if prefix == "." else f"{prefix}_{name}"] = int(number, 0)
+
+    def named(number: int, prefix: str) -> str:
+        for name, value in names.items():
+            if name.startswith(prefix) and value == number:
+                return name
+        return "Unknown"
+
+    def error(type_: int, code: int) -> Tuple[str, str]:
+        type_name = named(type_, "OFPET_")
+        if type_name == "Unknown":
+            return type_name, type_name
+        letters = "".join(re.findall("_(.)", type_name)).upper()
+        if type_name == "OFPET_FLOW_MONITOR_FAILED":
+            letters = "MOF"
+        return type_name, named(code, f"OFP{letters}C_")
+
+    def ofp_msg_type_to_str(type_: int) -> str:
+        return f"{named(type_, 'OFPT_')}({type_})"
+
+    def ofp_error_type_to_str(type_: int) -> str:
+        return f"{named(type_, 'OFPET_')}({type_})"
+
+    def ofp_error_code_to_str(type_: int, code: int) -> str:
+        return f"{error(type_, code)[1]}({code})"
+
+    def ofp_error_to_jsondict(type_: int, code: int) -> Dict[str, str]:
+        type_name, code_name = error(type_, code)
+        return {"type": f"{type_name}({type_})", "code": f"{code_name}({code})"}
+
+    def missing(name: str) -> Any:
+        raise AttributeError(
+            f"{modname.replace('weir.', '')} has no {name}; sizes and formats of structures are "
+            "not there, since the classes of the parser make the bytes"
+        )
+
+    for function in (
+        ofp_msg_type_to_str,
+        ofp_error_type_to_str,
+        ofp_error_code_to_str,
+        ofp_error_to_jsondict,
+    ):
+        names[function.__name__] = function
+    names["__getattr__"] = missing
