@@ -7,6 +7,7 @@ pub mod af_packet;
 pub mod dpdk;
 pub mod memory;
 pub mod null;
+pub mod patch;
 pub mod pcap;
 pub mod tap;
 
@@ -21,7 +22,7 @@ use crate::sys::claim::DeviceClaim;
 
 /// The rows of all kinds, in the order of help texts.
 pub const KINDS: &[KindRow] =
-    &[af_packet::ROW, tap::ROW, memory::ROW, pcap::ROW, null::ROW, dpdk::ROW];
+    &[af_packet::ROW, tap::ROW, patch::ROW, memory::ROW, pcap::ROW, null::ROW, dpdk::ROW];
 
 impl FromStr for PortSpec {
     type Err = SpecError;

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use packet::header::ethernet::FRAME_MIN_LEN;
 use packet::offload::finish;
@@ -13,6 +14,7 @@ use packet::{Batch, PacketBuf, Pool};
 
 use crate::counters::{Counted, HandoverLosses, PortCounters, PortQueueCounters};
 use crate::error::PortError;
+use crate::patch_end::PatchEnd;
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::sys::claim::DeviceClaim;
 use crate::tier_port::TierPort;
@@ -119,6 +121,11 @@ pub trait PortDevice: Send {
 
     /// The counters of the port since it was opened.
     fn counters(&mut self) -> PortCounters;
+
+    /// The end of a wire between bridges that the port is; `None` for any other kind.
+    fn patch(&self) -> Option<Arc<PatchEnd>> {
+        None
+    }
 
     /// The kernel device by which the kernel tier receives and sends for the port; `None` where the
     /// port has none that it can use.
@@ -298,7 +305,7 @@ impl fmt::Debug for Port {
 /// A transmit queue that takes all frames and drops them, as at a file that is read.
 #[derive(Debug)]
 pub(crate) struct DroppingTx {
-    pub(crate) counters: std::sync::Arc<PortQueueCounters>,
+    pub(crate) counters: Arc<PortQueueCounters>,
 }
 
 impl TxQueue for DroppingTx {

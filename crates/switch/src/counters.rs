@@ -77,6 +77,8 @@ counters! {
     QueueOverrun "tx_drop_queue_overrun";
     /// Dropped: the port is another worker's, and as many frames wait for that one as may.
     HandoffFull "tx_drop_handoff_full";
+    /// Dropped: the frame has passed 64 patch ports, as in a loop of bridges.
+    PatchLoop "tx_drop_patch_loop";
     /// Dropped: the port's device is not there.
     TxPortGone "tx_drop_port_gone";
     /// Dropped: the port is set to `PORT_DOWN` or `NO_RECV`.

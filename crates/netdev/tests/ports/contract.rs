@@ -74,6 +74,21 @@ fn memory_wires() -> Vec<Wire> {
     ]
 }
 
+fn patch_wire() -> Wire {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let [a, b] = ["a", "b"].map(|end| format!("contract-{end}{number}"));
+    Wire {
+        name: "patch",
+        specs: [format!("patch:{a}?peer={b}"), format!("patch:{b}?peer={a}")],
+        ns: None,
+        device: None,
+        capacity: 500,
+        longest: 65_553,
+        _files: None,
+    }
+}
+
 /// A namespace in which the kernel says nothing by itself.
 fn quiet_namespace() -> (Namespace, Rtnl) {
     let ns = namespace();
@@ -292,6 +307,63 @@ fn hold(wire: &Wire) {
 #[test]
 fn memory_holds_the_contract() {
     memory_wires().iter().for_each(hold);
+}
+
+#[test]
+fn patch_ports_hold_the_contract() {
+    hold(&patch_wire());
+}
+
+#[test]
+fn patch_ports_are_joined_by_both_names_or_have_no_link() {
+    let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
+    for bad in ["patch:own", "patch:own?peer=", "patch:own?peer=own"] {
+        assert!(error(bad).contains("the patch port at the other end"), "{}", error(bad));
+    }
+    let mut left = open_text("patch:left?peer=right").unwrap();
+    assert!(matches!(open_text("patch:left?peer=x").map(drop), Err(PortError::InUse(_))));
+    let info = left.info();
+    assert_eq!((info.link_up, &*info.notes[0]), (false, "there is no patch port right"));
+    // What is sent by a port without a link is dropped, and counted.
+    assert_eq!(left.tx(&[frame(60, 1)]).unwrap(), 1);
+    assert_eq!((left.counters().tx_packets, left.counters().tx_drops), (0, 1));
+    let mut right = open_text("patch:right?peer=left").unwrap();
+    // A second port with the same peer is joined to nothing.
+    let mut third = open_text("patch:third?peer=right").unwrap();
+    assert!(left.info().link_up && right.info().link_up && !third.info().link_up);
+    assert_eq!(third.info().notes, ["right has the peer left, not this port"]);
+    send_all(&mut third, &[frame(60, 2)]);
+    send_all(&mut left, &[frame(60, 3)]);
+    assert_eq!(receive(&mut right, 1), [frame(60, 3)]);
+    assert_nothing_waits(&mut right);
+    drop(right);
+    assert!(!left.info().link_up);
+    let mut right = open_text("patch:right?peer=third").unwrap();
+    assert!(!left.info().link_up && third.info().link_up);
+    assert_nothing_waits(&mut right);
+}
+
+#[test]
+fn an_inbox_of_a_patch_port_is_bounded() {
+    let [mut from, mut to] = patch_wire().open();
+    let end = from.device.patch().unwrap();
+    let mut pool = packet::Pool::default();
+    let mut frames = vec![frame(60, 1); 3_000];
+    assert_eq!(end.send(&mut frames, 0, None, &mut pool), None);
+    assert_eq!((frames.len(), from.counters().tx_packets), (952, 2_048));
+    assert_eq!(receive(&mut to, 2_048).len(), 2_048);
+    // Frames that have passed different numbers of ports come apart, and to a worker that serves
+    // both ends without a wake-up.
+    let far = to.device.patch().unwrap();
+    far.set_place(netdev::PatchPlace { worker: 7, port: 5 });
+    assert_nothing_waits(&mut to);
+    for hops in [0, 3] {
+        let sent = end.send(&mut vec![frame(60, 1)], hops, Some(7), &mut pool);
+        assert_eq!(sent, Some(5));
+    }
+    assert!(!wait(&[to.fd().unwrap()], Some(Duration::ZERO)).unwrap());
+    assert_eq!(receive(&mut to, 2).len(), 2);
+    assert_eq!(far.hops(), 4);
 }
 
 #[test]

@@ -168,12 +168,13 @@ impl Egress {
     }
 
     /// Queues the frames that other workers have handed over; whether there were any.
-    pub(super) fn accept(&mut self, pool: &mut Pool) -> bool {
+    pub(super) fn accept(&mut self, ports: &mut Ports, pool: &mut Pool) -> bool {
         let Some(own) = self.links.get(self.me) else { return false };
-        own.handoff.take(&mut self.arrived, pool);
+        let hops = own.handoff.take(&mut self.arrived, pool);
         if self.arrived.is_empty() {
             return false;
         }
+        ports.set_hops(hops);
         let mut arrived = std::mem::take(&mut self.arrived);
         for ((index, queue), frame) in arrived.drain(..) {
             self.queue(index, queue, frame, pool);
@@ -315,7 +316,7 @@ impl Egress {
         }
         for (frames, link) in self.handed.iter_mut().zip(&*self.links) {
             if !frames.is_empty() {
-                let refused = link.handoff.send(self.me, frames, pool);
+                let refused = link.handoff.send((self.me, ports.hops()), frames, pool);
                 self.counters.add(Counter::HandoffFull, refused as u64);
                 link.commands.ring();
             }

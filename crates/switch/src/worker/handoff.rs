@@ -35,6 +35,8 @@ pub(crate) struct Handoff {
 struct Lane {
     frames: Vec<HandedFrame>,
     back: Vec<PacketBuf>,
+    /// The most patch ports that any of the frames has passed.
+    hops: u8,
 }
 
 impl Lane {
@@ -67,16 +69,18 @@ impl Handoff {
         Self { lanes: (0..workers).map(|_| Mutex::default()).collect(), any: AtomicU64::new(0) }
     }
 
-    /// Hands over what `from` has; how many frames found no room. None of them is left.
+    /// Hands over what `from` has, which has passed `hops` patch ports; how many frames found no
+    /// room. None of them is left.
     pub(super) fn send(
         &self,
-        from: usize,
+        (from, hops): (usize, u8),
         frames: &mut Vec<HandedFrame>,
         pool: &mut Pool,
     ) -> usize {
         let Some(lane) = self.lanes.get(from) else { return frames.len() };
         let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
         let room = lane.room(frames);
+        lane.hops = lane.hops.max(hops);
         lane.frames.extend(frames.drain(..room));
         for buffer in lane.back.drain(..) {
             pool.give(buffer);
@@ -91,10 +95,12 @@ impl Handoff {
         refused
     }
 
-    /// Takes the frames of every lane into `into`, and gives buffers of `pool` back for them.
-    pub(super) fn take(&self, into: &mut Vec<HandedFrame>, pool: &mut Pool) {
+    /// Takes the frames of every lane into `into`, and gives buffers of `pool` back for them; the
+    /// most patch ports that any of them has passed.
+    pub(super) fn take(&self, into: &mut Vec<HandedFrame>, pool: &mut Pool) -> u8 {
+        let mut hops = 0;
         if self.any.load(Ordering::Relaxed) == 0 {
-            return;
+            return hops;
         }
         let any = self.any.swap(0, Ordering::SeqCst);
         for (from, lane) in self.lanes.iter().enumerate() {
@@ -104,10 +110,12 @@ impl Handoff {
             let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
             let owed = lane.frames.len().min(BACK_MAX.saturating_sub(lane.back.len()));
             into.append(&mut lane.frames);
+            hops = hops.max(std::mem::take(&mut lane.hops));
             for _ in 0..owed.min(pool.len()) {
                 lane.back.push(pool.take());
             }
         }
+        hops
     }
 }
 
@@ -126,14 +134,17 @@ mod tests {
         let mut pool = Pool::default();
         let mut frames: Vec<_> =
             (0..LANE_MAX + 5).map(|n| ((n, None), PacketBuf::from_slice(&[7]))).collect();
-        assert_eq!(handoff.send(1, &mut frames, &mut pool), 5);
+        assert_eq!(handoff.send((1, 3), &mut frames, &mut pool), 5);
         assert!(frames.is_empty() && pool.len() == 5);
         let mut got = Vec::new();
-        handoff.take(&mut got, &mut pool);
+        assert_eq!(handoff.take(&mut got, &mut pool), 3);
         assert!(got.iter().map(|((place, _), _)| *place).eq(0..LANE_MAX));
         assert!(pool.is_empty());
         // The buffers of the first batch come back with the second.
-        assert_eq!(handoff.send(1, &mut vec![((0, None), PacketBuf::default())], &mut pool), 0);
+        assert_eq!(
+            handoff.send((1, 0), &mut vec![((0, None), PacketBuf::default())], &mut pool),
+            0
+        );
         assert_eq!(pool.len(), 5);
     }
 
@@ -148,7 +159,7 @@ mod tests {
                 let batch = sent..(sent + 32).min(COUNT);
                 let mut frames: Vec<_> = batch.map(|n| ((n, None), pool.take())).collect();
                 let count = frames.len();
-                let refused = sender.send(0, &mut frames, &mut pool);
+                let refused = sender.send((0, 0), &mut frames, &mut pool);
                 sent += count - refused;
                 if refused > 0 {
                     thread::yield_now();

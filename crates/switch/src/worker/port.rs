@@ -4,10 +4,13 @@
 //! A port stays configured when its device disappears; it shows `LINK_DOWN` and comes back with the
 //! device.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netdev::sys::watch::Watch;
-use netdev::{LinkNotification, Port, PortCounters, PortError, PortInfo, PortSpec, TierPort};
+use netdev::{
+    LinkNotification, PatchEnd, Port, PortCounters, PortError, PortInfo, PortSpec, TierPort,
+};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
@@ -171,6 +174,8 @@ pub(crate) struct WorkerPort {
     /// On a wire, the number and address of the port that sends its frames.
     pub(super) pair: Option<(PortNo, [u8; 6])>,
     role: QueueRole,
+    /// The end of a wire between bridges that the port is.
+    pub(super) patch: Option<Arc<PatchEnd>>,
 }
 
 impl WorkerPort {
@@ -190,10 +195,10 @@ impl WorkerPort {
         device: Port,
         spec: PortSpec,
     ) -> Self {
-        let owns_link = device.device.owns_link();
+        let (owns_link, patch) = (device.device.owns_link(), device.device.patch());
         let OpenDevice { device, info, notification, .. } = OpenDevice::new(device);
         let port = Self::without_device(number, serial, spec, info);
-        Self { device: DeviceState::open(device), notification, owns_link, ..port }
+        Self { device: DeviceState::open(device), notification, owns_link, patch, ..port }
     }
 
     /// A further queue of this port, which its home hands out: number `nth` of `of`.
@@ -223,6 +228,7 @@ impl WorkerPort {
             owns_link: false,
             pair: None,
             role: QueueRole::Home(Vec::new()),
+            patch: None,
         }
     }
 
@@ -621,18 +627,32 @@ impl WorkerPort {
             }
             None => 0,
         };
-        let refused = frames.len();
-        if refused > 0 {
-            let packets = frames.iter().map(|frame| frame.on_wire().0).sum();
-            if self.device().is_some() {
-                counters.add(Counter::TxQueueFull, packets);
-                self.tx_refused += packets;
-            } else {
-                counters.add(Counter::TxPortGone, packets);
-            }
-            pool.give_front(frames, refused);
-        }
+        let why = match self.device() {
+            Some(_) => Counter::TxQueueFull,
+            None => Counter::TxPortGone,
+        };
+        self.refuse(frames, why, pool, counters);
         sent
+    }
+
+    /// Drops the frames that the port did not take, and counts them.
+    pub(super) fn refuse(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        why: Counter,
+        pool: &mut Pool,
+        counters: &Counters,
+    ) {
+        let refused = frames.len();
+        if refused == 0 {
+            return;
+        }
+        let packets = frames.iter().map(|frame| frame.on_wire().0).sum();
+        counters.add(why, packets);
+        if self.device().is_some() {
+            self.tx_refused += packets;
+        }
+        pool.give_front(frames, refused);
     }
 
     /// A call on the port failed: leaves it alone for a while, so that a device that is down does

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use netdev::{PATCH_HOPS_MAX, PatchEnd, PatchPlace};
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
@@ -13,7 +14,7 @@ use super::egress::{Egress, WorkerLink};
 use super::port_map::{PortLocation, PortMap};
 use super::wire::partner;
 use super::{CommandQueue, Shaper, Slots, WorkerPort};
-use crate::counters::Counters;
+use crate::counters::{Counter, Counters};
 
 /// Distributes the ports of a bridge over its workers, as the map says: the two sides of a shard
 /// for each command queue.
@@ -61,12 +62,58 @@ pub(crate) struct Ports {
     /// A port has become faulted or has changed since the last service.
     has_new_fault: bool,
     counters: Arc<Counters>,
+    /// The number of the worker, for patch ports.
+    worker: Option<usize>,
+    /// The number of patch ports that the frames at work have passed.
+    hops: u8,
+    /// The worker's names of patch ports, of any bridge, that have got frames from here.
+    walks_on: Vec<u64>,
 }
 
 impl Ports {
     /// No ports.
     pub(super) fn new(counters: Arc<Counters>) -> Self {
-        Self { all: Slots::default(), faulted: Vec::new(), has_new_fault: false, counters }
+        Self {
+            all: Slots::default(),
+            faulted: Vec::new(),
+            has_new_fault: false,
+            counters,
+            worker: None,
+            hops: 0,
+            walks_on: Vec::new(),
+        }
+    }
+
+    /// The worker that serves these ports has this number, which no other of the process has.
+    pub(super) fn set_worker(&mut self, worker: usize) {
+        self.worker = Some(worker);
+    }
+
+    /// The number of patch ports that the frames at work have passed.
+    pub(super) fn hops(&self) -> u8 {
+        self.hops
+    }
+
+    /// The frames that are sent from now on have passed this number of patch ports.
+    pub(super) fn set_hops(&mut self, hops: u8) {
+        self.hops = hops;
+    }
+
+    /// Appends the worker's names of patch ports that have got frames from here.
+    #[inline]
+    pub(super) fn take_walks_on(&mut self, into: &mut Vec<u64>) {
+        if !self.walks_on.is_empty() {
+            into.append(&mut self.walks_on);
+        }
+    }
+
+    /// Has frames that come to the other end of a patch port go on at once, where this worker
+    /// serves that too.
+    pub(super) fn place_patch(&mut self, index: usize, name: u64) {
+        let Some(worker) = self.worker else { return };
+        if let Some(end) = self.all.get(index).and_then(|port| port.patch.as_ref()) {
+            end.set_place(PatchPlace { worker, port: name });
+        }
     }
 
     /// All ports.
@@ -155,6 +202,7 @@ impl Ports {
             self.note_fault(index);
             return None;
         }
+        self.hops = port.patch.as_ref().map_or(0, |end| end.hops());
         Some(port.number)
     }
 
@@ -166,10 +214,38 @@ impl Ports {
         pool: &mut Pool,
     ) -> usize {
         let Some(port) = self.all.get_mut(index) else { return 0 };
+        if let Some(end) = &port.patch {
+            let end = Arc::clone(end);
+            return self.send_on(index, &end, frames, pool);
+        }
         let sent = port.transmit(frames, pool, &self.counters);
         if port.is_changed() {
             self.note_fault(index);
         }
+        sent
+    }
+
+    /// Sends frames by a patch port.
+    fn send_on(
+        &mut self,
+        index: usize,
+        end: &PatchEnd,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> usize {
+        let Some(port) = self.all.get_mut(index) else { return 0 };
+        if self.hops >= PATCH_HOPS_MAX {
+            port.refuse(frames, Counter::PatchLoop, pool, &self.counters);
+            return 0;
+        }
+        let all = frames.len();
+        if let Some(name) = end.send(frames, self.hops, self.worker, pool)
+            && !self.walks_on.contains(&name)
+        {
+            self.walks_on.push(name);
+        }
+        let sent = all - frames.len();
+        port.refuse(frames, Counter::TxQueueFull, pool, &self.counters);
         sent
     }
 

@@ -22,7 +22,7 @@ use super::maintain::Maintenance;
 use super::perf::WorkerInfo;
 use super::poll_set::{PollSet, PolledPort};
 use super::reshard::WORKER;
-use super::shard::COMMAND_BATCH;
+use super::shard::{COMMAND_BATCH, RX_BATCH};
 use super::{Clock, Doorbell, Shard, ShardParts, Slots, WorkerPort, WorkerQueue};
 
 /// The interval at which a busy worker asks for suspended ports that are ready. Asking costs a
@@ -32,6 +32,10 @@ const WATCH_EVERY: Duration = Duration::from_micros(20);
 /// The same when no port is suspended: only link notifications are delayed then.
 const WATCH_SELDOM: Duration = Duration::from_millis(100);
 
+/// Frames that go on through patch ports in one round: enough for a batch that is flooded to a
+/// hundred bridges. What is beyond, as in a loop of bridges, does not hold up other ports.
+const WALK_FRAMES: usize = 100 * RX_BATCH;
+
 /// The keys of watched descriptors that are no port's.
 const DOORBELL: u64 = u64::MAX;
 pub(super) const MONITOR: u64 = u64::MAX - 1;
@@ -39,6 +43,11 @@ pub(super) const MONITOR: u64 = u64::MAX - 1;
 /// The key of a port on the watch.
 pub(super) fn watch_key(shard: usize, port: usize) -> u64 {
     (shard as u64) << 32 | port as u64
+}
+
+/// The shard and the index of the port with this key.
+fn port_of(key: u64) -> (usize, usize) {
+    ((key >> 32) as usize, key as u32 as usize)
 }
 
 /// The parts of a new worker.
@@ -77,6 +86,8 @@ pub(crate) struct Worker {
     pub(super) faulted: Vec<usize>,
     /// Shards whose doorbell was rung, while they are served.
     rung: Vec<usize>,
+    /// Keys of patch ports that have got frames from ports of this worker.
+    walks_on: Vec<u64>,
     /// Watch keys that are ready, while they are served.
     ready: Vec<u64>,
     /// When the watch was last asked.
@@ -129,6 +140,7 @@ impl Worker {
             holding: Vec::new(),
             faulted: Vec::new(),
             rung: Vec::new(),
+            walks_on: Vec::new(),
             ready: Vec::new(),
             watched_at: now,
             buffers: Batch::default(),
@@ -156,6 +168,28 @@ impl Worker {
             found.member.polled = true;
             self.poll_set.add(shard, port);
         }
+        if found.patch.is_some()
+            && let Some(found) = self.shards.get_mut(shard)
+        {
+            found.ports.place_patch(port, key);
+        }
+    }
+
+    /// Serves the patch ports of this worker whose other ends have sent something; whether there
+    /// was any. What is beyond a bound waits for the ports' next turns.
+    fn walk_on(&mut self, now: Instant, time: Nanos) -> bool {
+        let (mut walked, mut left) = (false, WALK_FRAMES);
+        while let Some(key) = self.walks_on.pop() {
+            walked = true;
+            let (shard, port) = port_of(key);
+            self.start_polling(shard, port);
+            let Some(found) = self.shards.get_mut(shard).filter(|_| left > 0) else { continue };
+            let (count, _) = found.forward(port, RX_BATCH, &mut self.buffers, (now, time));
+            found.send_upcalls();
+            left = left.saturating_sub(count.max(1));
+            self.update_lists(shard);
+        }
+        walked
     }
 
     /// Forwards until [`super::WorkerCommand::Stop`] comes, then closes the ports.
@@ -311,6 +345,7 @@ impl Worker {
             worked |= count > 0;
             self.update_lists(index);
         }
+        worked |= self.walk_on(now, time);
         // Packet-ins of all ports of a bridge go up together.
         for port in self.poll_set.ports() {
             if let Some(shard) = self.shards.get_mut(port.shard) {
@@ -354,6 +389,7 @@ impl Worker {
     /// Puts a shard that was served on the lists that it belongs to now.
     pub(super) fn update_lists(&mut self, index: usize) {
         let Some(shard) = self.shards.get_mut(index) else { return };
+        shard.ports.take_walks_on(&mut self.walks_on);
         if shard.egress.is_holding() && !shard.is_listed_holding {
             shard.is_listed_holding = true;
             self.holding.push(index);
@@ -438,8 +474,10 @@ impl Worker {
             match key {
                 DOORBELL => self.doorbell.reset(),
                 MONITOR => self.maintenance.has_link_changes = true,
-                // See `watch_key`.
-                port => self.start_polling((port >> 32) as usize, port as u32 as usize),
+                key => {
+                    let (shard, port) = port_of(key);
+                    self.start_polling(shard, port);
+                }
             }
         }
         self.ready = ready;

@@ -131,7 +131,9 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// A shard on this worker.
-    pub(super) fn new(parts: ShardParts, info: Arc<WorkerInfo>) -> Self {
+    pub(super) fn new(mut parts: ShardParts, info: Arc<WorkerInfo>) -> Self {
+        // The address of what the shards of a worker share.
+        parts.ports.set_worker(Arc::as_ptr(&info).addr());
         Self {
             bridge: parts.bridge,
             info,
@@ -328,7 +330,7 @@ impl Shard {
         self.has_new_commands = true;
         self.egress.set_time(time);
         let (_, pool) = buffers.parts_mut();
-        let handed = self.egress.accept(pool);
+        let handed = self.egress.accept(&mut self.ports, pool);
         if handed {
             self.flush(pool);
         }
@@ -338,6 +340,7 @@ impl Shard {
     /// Sends the frames that the ports' queues release by now; whether there were any.
     pub(super) fn release(&mut self, buffers: &mut Batch, time: Nanos) -> bool {
         self.egress.set_time(time);
+        self.ports.set_hops(0);
         let released = self.egress.release(&mut self.ports, buffers.parts_mut().1);
         self.info.perf.sent.add(released as u64);
         released > 0
@@ -369,6 +372,7 @@ impl Shard {
         if self.commands.is_empty() {
             return 0;
         }
+        self.ports.set_hops(0);
         let (mut is_to_send, mut is_held, mut count) = (false, false, 0);
         while count < COMMAND_BATCH {
             let Some(command) = self.commands.pop_front() else { break };
@@ -417,7 +421,7 @@ impl Shard {
             (ShardCommand::Barrier(barrier), _) => {
                 // A packet-out before it may have shown that a station has moved.
                 self.maintain_tier(time);
-                self.egress.accept(pool);
+                self.egress.accept(&mut self.ports, pool);
                 self.flush(pool);
                 self.pending.events.push(WorkerEvent::BarrierReached(barrier));
             }

@@ -1,0 +1,113 @@
+//! `patch`: a port that is one end of a wire to another bridge of this process ([`PatchEnd`]).
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use packet::{Batch, PacketBuf, Pool};
+
+use crate::counters::PortCounters;
+use crate::error::PortError;
+use crate::patch_end::PatchEnd;
+use crate::port::{Port, PortDevice, RxQueue, TxQueue};
+use crate::port_info::PortInfo;
+use crate::spec::{KindRow, PortSpec, by_name, no_file, option};
+
+/// The row in the table of kinds.
+pub const ROW: KindRow = KindRow {
+    word: "patch",
+    name_hint: "NAME",
+    help: "a wire to the patch port of another bridge of this process",
+    options: &[option("peer", "NAME", "the patch port at the other end, whose peer is this one")],
+    exclusive: by_name,
+    file_use: no_file,
+    open,
+};
+
+fn open(spec: &PortSpec) -> Result<Port, PortError> {
+    let peer = spec.option("peer").filter(|peer| !peer.is_empty() && *peer != spec.name());
+    let Some(peer) = peer else {
+        let allowed = "the name of the patch port at the other end, which is another one";
+        return Err(spec.bad_value("peer", allowed).into());
+    };
+    let what = || format!("patch:{}", spec.name());
+    let end = PatchEnd::open(spec.name(), peer);
+    let end = end.map_err(|source| PortError::Io { what: what(), source })?;
+    let end = end.ok_or_else(|| PortError::InUse(what()))?;
+    let (rx, tx) = (PatchRx(Arc::clone(&end)), PatchTx(Arc::clone(&end)));
+    Ok(Port::new(PatchDevice(end), rx, tx))
+}
+
+/// The receive queue.
+#[derive(Debug)]
+struct PatchRx(Arc<PatchEnd>);
+
+impl RxQueue for PatchRx {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        let (mut all, mut more) = (0, true);
+        // A caller of the trait does not ask how many patch ports a frame has passed.
+        while all < max && more {
+            let taken = self.0.take(batch, max - all);
+            all += taken;
+            more = taken > 0;
+        }
+        Ok(all)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.fd())
+    }
+
+    fn keep_offloads(&mut self) -> bool {
+        self.0.keep_offloads();
+        true
+    }
+}
+
+/// The transmit queue.
+#[derive(Debug)]
+struct PatchTx(Arc<PatchEnd>);
+
+impl TxQueue for PatchTx {
+    fn tx(&mut self, frames: &[PacketBuf]) -> Result<usize, PortError> {
+        let mut copies = frames.to_vec();
+        self.0.send(&mut copies, 0, None, &mut Pool::default());
+        Ok(frames.len() - copies.len())
+    }
+
+    fn tx_batch(
+        &mut self,
+        frames: &mut Vec<PacketBuf>,
+        pool: &mut Pool,
+    ) -> Result<usize, PortError> {
+        let all = frames.len();
+        self.0.send(frames, 0, None, pool);
+        Ok(all - frames.len())
+    }
+
+    fn carries_offloads(&self) -> bool {
+        self.0.carries_offloads()
+    }
+}
+
+/// The device handle.
+#[derive(Debug)]
+struct PatchDevice(Arc<PatchEnd>);
+
+impl PortDevice for PatchDevice {
+    fn info(&mut self) -> PortInfo {
+        let name = self.0.name();
+        let info = PortInfo::without_device(ROW.word, name, &format!("patch {name}"));
+        match self.0.joined() {
+            Ok(_) => info,
+            Err(note) => PortInfo { link_up: false, notes: vec![note], ..info },
+        }
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.0.counters()
+    }
+
+    fn patch(&self) -> Option<Arc<PatchEnd>> {
+        Some(Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,231 @@
+//! One end of a wire between two bridges of this process, joined by the names of its ends.
+//!
+//! A frame moves from end to end without being copied: its buffer, its tags and its offload stay as
+//! they are. A worker that serves both ends goes on with the frame at once ([`PatchEnd::send`]
+//! names the place where the other end is served); between workers it waits in the inbox of the
+//! other end, whose descriptor wakes the sleeper. Each frame bears the number of patch ports that
+//! it has passed, so that a loop of bridges ends. An end whose peer is not there, or has another
+//! peer, has no link and drops what it is given.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use packet::{Batch, PacketBuf, Pool};
+
+use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::sys::event::WakeEvent;
+
+/// The most patch ports that a frame passes.
+pub const PATCH_HOPS_MAX: u8 = 64;
+
+/// Frames that wait in an inbox, and their bytes.
+const FRAMES_MAX: usize = 2_048;
+const BYTES_MAX: usize = 16 << 20;
+
+/// The longest frame: an IP packet, an Ethernet header and one VLAN tag.
+const LONGEST: usize = u16::MAX as usize + 18;
+const HEADER_LEN: usize = 14;
+
+/// The ends of this process by name.
+static ENDS: LazyLock<Mutex<HashMap<String, Weak<PatchEnd>>>> = LazyLock::new(Mutex::default);
+
+fn ends() -> MutexGuard<'static, HashMap<String, Weak<PatchEnd>>> {
+    ENDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The place where an end is served: a worker, and the worker's own name of the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchPlace {
+    /// The worker, by a number that no other of the process has.
+    pub worker: usize,
+    /// Its name of the port.
+    pub port: u64,
+}
+
+/// The frames on their way to an end.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// Each with the number of patch ports that it has passed.
+    frames: VecDeque<(u8, PacketBuf)>,
+    bytes: usize,
+    place: Option<PatchPlace>,
+    /// The receiver found nothing, and may sleep.
+    is_asleep: bool,
+    /// The event was rung since the receiver found nothing.
+    is_rung: bool,
+}
+
+/// One end of a wire.
+#[derive(Debug)]
+pub struct PatchEnd {
+    name: String,
+    peer: String,
+    inbox: Mutex<Inbox>,
+    wake: WakeEvent,
+    keeps_offloads: AtomicBool,
+    /// The number of patch ports that the frames received last have passed.
+    hops: AtomicU8,
+    counters: PortQueueCounters,
+}
+
+impl Drop for PatchEnd {
+    fn drop(&mut self) {
+        let mut ends = ends();
+        if ends.get(&self.name).is_some_and(|held| held.strong_count() == 0) {
+            ends.remove(&self.name);
+        }
+    }
+}
+
+impl PatchEnd {
+    /// A new end; `None` where there is one of that name.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub(crate) fn open(name: &str, peer: &str) -> io::Result<Option<Arc<Self>>> {
+        let end = Arc::new(Self {
+            name: name.to_owned(),
+            peer: peer.to_owned(),
+            inbox: Mutex::new(Inbox { is_asleep: true, ..Inbox::default() }),
+            wake: WakeEvent::new()?,
+            keeps_offloads: AtomicBool::new(false),
+            hops: AtomicU8::new(0),
+            counters: PortQueueCounters::default(),
+        });
+        let mut ends = ends();
+        if ends.get(name).is_some_and(|held| held.strong_count() > 0) {
+            // An end that is dropped locks the list.
+            drop(ends);
+            return Ok(None);
+        }
+        ends.insert(name.to_owned(), Arc::downgrade(&end));
+        Ok(Some(end))
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The end that this one is joined to, or why there is none.
+    pub(crate) fn joined(&self) -> Result<Arc<Self>, String> {
+        let found = ends().get(&self.peer).and_then(Weak::upgrade);
+        let found = found.ok_or_else(|| format!("there is no patch port {}", self.peer))?;
+        if found.peer == self.name {
+            return Ok(found);
+        }
+        Err(format!("{} has the peer {}, not this port", self.peer, found.peer))
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The worker that receives from this end from now on.
+    pub fn set_place(&self, place: PatchPlace) {
+        self.inbox().place = Some(place);
+    }
+
+    /// The number of patch ports that the frames received last have passed.
+    #[must_use]
+    pub fn hops(&self) -> u8 {
+        self.hops.load(Ordering::Relaxed)
+    }
+
+    /// Sends frames that have passed `hops` patch ports before this one; those that found no room
+    /// are left. Where the worker `from` serves the other end too, its name of that port is
+    /// returned: the worker goes on there, and nobody is woken.
+    pub fn send(
+        &self,
+        frames: &mut Vec<PacketBuf>,
+        hops: u8,
+        from: Option<usize>,
+        pool: &mut Pool,
+    ) -> Option<u64> {
+        let mut counted = Counted::default();
+        let joined = self.joined();
+        let mut waiting = joined.as_ref().ok().map(|to| to.inbox());
+        let mut taken = frames.drain(..);
+        let mut left = Vec::new();
+        for frame in taken.by_ref() {
+            let Some(inbox) = &mut waiting else {
+                counted.drops += frame.on_wire().0;
+                pool.give(frame);
+                continue;
+            };
+            if !(HEADER_LEN..=LONGEST).contains(&frame.len()) {
+                counted.errors += 1;
+                pool.give(frame);
+            } else if inbox.frames.len() < FRAMES_MAX && inbox.bytes < BYTES_MAX {
+                counted.on_wire(&frame);
+                inbox.bytes += frame.len();
+                inbox.frames.push_back((hops.saturating_add(1), frame));
+            } else {
+                left.push(frame);
+                break;
+            }
+        }
+        left.extend(taken);
+        frames.append(&mut left);
+        self.counters.tx.add(&counted);
+        let inbox = waiting.as_mut().filter(|_| counted.packets > 0)?;
+        let here = inbox.place.filter(|place| Some(place.worker) == from);
+        if here.is_none() && std::mem::take(&mut inbox.is_asleep) {
+            inbox.is_rung = true;
+            drop(waiting);
+            if let Ok(to) = &joined {
+                to.wake.ring();
+            }
+        }
+        here.map(|place| place.port)
+    }
+
+    /// The descriptor that is readable while frames wait, from the moment when there was none.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.wake.fd()
+    }
+
+    /// Frames that come here keep beside them what their senders left to do.
+    pub(crate) fn keep_offloads(&self) {
+        self.keeps_offloads.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether frames that are sent may have something left to do.
+    pub(crate) fn carries_offloads(&self) -> bool {
+        self.joined().is_ok_and(|peer| peer.keeps_offloads.load(Ordering::Relaxed))
+    }
+
+    /// Counts of this end.
+    pub(crate) fn counters(&self) -> PortCounters {
+        self.counters.read()
+    }
+
+    /// Takes up to `max` frames that have passed the same number of patch ports.
+    pub(crate) fn take(&self, batch: &mut Batch, max: usize) -> usize {
+        let mut counted = Counted::default();
+        let mut inbox = self.inbox();
+        let Some((hops, _)) = inbox.frames.front() else {
+            inbox.is_asleep = true;
+            if std::mem::take(&mut inbox.is_rung) {
+                self.wake.drain();
+            }
+            return 0;
+        };
+        let hops = *hops;
+        let mut taken = 0;
+        while taken < max && inbox.frames.front().is_some_and(|(passed, _)| *passed == hops) {
+            let Some((_, frame)) = inbox.frames.pop_front() else { break };
+            inbox.bytes -= frame.len();
+            counted.on_wire(&frame);
+            batch.push(frame);
+            taken += 1;
+        }
+        drop(inbox);
+        self.hops.store(hops, Ordering::Relaxed);
+        self.counters.rx.add(&counted);
+        taken
+    }
+}
