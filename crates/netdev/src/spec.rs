@@ -83,7 +83,7 @@ pub(crate) fn no_file(_: &PortSpec) -> Option<FileUse> {
 pub(crate) const DEVICE: &str = "DEVICE";
 
 /// The kernel's rule for names of devices.
-fn is_device_name(name: &str) -> bool {
+pub(crate) fn is_device_name(name: &str) -> bool {
     let wrong = |c: char| c == '/' || c == ':' || c.is_whitespace();
     (1..libc::IFNAMSIZ).contains(&name.len())
         && !name.contains(wrong)

@@ -8,6 +8,8 @@
 //! ([`crate::KernelTier`]) the ring is given up for that of the device by which the tier's program
 //! hands over.
 
+mod own_veth;
+
 use std::io;
 use std::sync::Arc;
 
@@ -21,11 +23,13 @@ use crate::offload::VNET_LEN;
 use crate::port::{Port, PortDevice};
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::ring_rx::{self, RingRx};
-use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, no_file, option};
+use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, is_device_name, no_file, option};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{Fanout, RxRing, RxRingDrops, TxSocket};
 use crate::tier_port::{TierPeer, TierPort};
+
+use self::own_veth::OwnVeth;
 
 const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 const SLOTS: u32 = 2_048;
@@ -48,6 +52,7 @@ pub const ROW: KindRow = KindRow {
             "true|false",
             "hand frames of the kernel tier straight to the far end of a veth",
         ),
+        option("far", "DEVICE", "make a veth that goes with the port, whose other end this is"),
         option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
     exclusive: by_name,
@@ -65,6 +70,11 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     }
     let is_peer_wanted = spec.flag("peer", true)?;
     let name = spec.name();
+    let own = match spec.option("far") {
+        Some(far) if is_device_name(far) => OwnVeth::make(name, far, FIX)?,
+        Some(_) => return Err(spec.bad_value("far", "the name of a device").into()),
+        None => None,
+    };
     let device = Arc::new(KernelDevice::find(ROW.word, name)?);
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let (index, slots) = (device.index(), slots as usize);
@@ -79,6 +89,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         counters: Arc::clone(&counters),
         peer: (is_peer_wanted && is_veth(index)).then(Arc::default),
         gso,
+        own,
     };
     let queue = |(ring, counters): (RxRing, Arc<PortQueueCounters>)| {
         let socket = TxSocket::open(index, bypass, gso).map_err(failed)?;
@@ -230,6 +241,8 @@ struct AfPacketDevice {
     peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.
     gso: bool,
+    /// The device is the port's own.
+    own: Option<OwnVeth>,
 }
 
 impl AfPacketDevice {
@@ -251,6 +264,19 @@ impl PortDevice for AfPacketDevice {
 
     fn link_notification(&self) -> LinkNotification {
         LinkNotification::Netlink(self.device.index())
+    }
+
+    fn owns_link(&self) -> bool {
+        self.own.is_some()
+    }
+
+    fn set_link(&mut self, up: bool) -> Result<(), PortError> {
+        let name = self.device.name();
+        let set = self.own.as_ref().map_or(Ok(()), |own| own.set_link(&name, up));
+        set.map_err(|error| {
+            let what = format!("setting the link of af_packet:{name}");
+            PortError::from_io(what, FIX, error.into())
+        })
     }
 
     fn counters(&mut self) -> PortCounters {

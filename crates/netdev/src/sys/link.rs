@@ -293,9 +293,16 @@ impl Rtnl {
     /// # Errors
     /// `ENODEV` when there is none.
     pub fn delete(&self, name: &str) -> Result<(), LinkError> {
-        let index = self.link(name)?.index;
+        self.delete_at(self.link(name)?.index)
+    }
+
+    /// The same for the device of this number.
+    ///
+    /// # Errors
+    /// `ENODEV` when there is none.
+    pub(crate) fn delete_at(&self, index: u32) -> Result<(), LinkError> {
         let request = NetlinkRequest::new(libc::RTM_DELLINK, 0, &ifinfomsg(index, 0, 0));
-        self.socket.act(request).map_err(refused(&format!("deleting {name}")))
+        self.socket.act(request).map_err(refused(&format!("deleting device number {index}")))
     }
 
     /// Sets a device administratively up or down.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
-use super::assembler::{Alu, Assembler, R0};
+use super::assembler::{Alu, Assembler, Helper, R0, R1, R2};
 use super::{KernelTier, TIER_BYTES, TierKey, TierPort, TierPrograms};
 use crate::device::KernelDevice;
 use crate::sys::bpf::{Hook, Program};
 use crate::sys::link::{Rtnl, VethEnd, VethPair};
 use crate::sys::netns::Namespace;
+use crate::sys::tun::Tun;
 
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
@@ -463,5 +464,43 @@ fn a_flow_has_one_queue_both_ways() {
             }
             assert!(by.contains(&6), "{by:?}: all at one");
         }
+    });
+}
+
+/// Therefore no TAP port is in the tier: its device is where its user has moved it, and the kernel
+/// looks for the output by its number there.
+#[test]
+#[ignore = "needs root"]
+fn a_redirection_finds_no_device_of_another_namespace() {
+    with_tier(2, |_| {
+        let rtnl = Rtnl::open().unwrap();
+        for name in ["one", "two"] {
+            crate::sys::link::quiet_ipv6(name).unwrap();
+            rtnl.set_up(name, true).unwrap();
+        }
+        let output = rtnl.link("two").unwrap();
+        let (tun, name) = Tun::open("moved", false).unwrap();
+        let there = Namespace::new().unwrap();
+        rtnl.move_to(&name, &there).unwrap();
+        let mut code = Assembler::default();
+        code.alu(Alu::Mov, R1, output.index.cast_signed());
+        code.alu(Alu::Mov, R2, 0);
+        code.call(Helper::Redirect);
+        code.exit();
+        let program = Program::load(&code.finish(), Hook::Egress).unwrap();
+        let place_and_send = || {
+            let far = Rtnl::open().unwrap();
+            crate::sys::link::quiet_ipv6(&name).unwrap();
+            far.set_up(&name, true).unwrap();
+            assert!(far.link_at(output.index).is_err(), "no device has that number there");
+            let link = program.attach(far.link(&name).unwrap().index).unwrap();
+            let mut port = crate::open_text(&format!("af_packet:{name}")).unwrap();
+            let frames = [packet::PacketBuf::from_slice(&[2; 60])];
+            (0..20).for_each(|_| assert_eq!(port.tx(&frames).unwrap(), 1));
+            drop(link);
+        };
+        there.enter(place_and_send).unwrap();
+        assert_eq!(rtnl.link("two").unwrap().stats.tx_packets, output.stats.tx_packets);
+        assert!(tun.read(&mut [0; 2_000]).is_err(), "they did not pass the program");
     });
 }

@@ -3,9 +3,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
+use netdev::open_text;
 use netdev::sys::ethtool::Ethtool;
 use netdev::sys::link::{Rtnl, VethEnd, VethPair, disable_ipv6};
 use netdev::sys::qdisc::Tbf;
+use packet::{Batch, PacketBuf};
 
 use crate::testbed::{MAC_A, MAC_B, namespace, pair, until, v4, v6};
 
@@ -152,4 +154,50 @@ fn a_bridge_carries_frames_between_its_ports() {
     });
     assert!(rtnl.add_to_bridge("nothere", "br0").is_err());
     assert!(rtnl.add_to_bridge("p1", "nothere").is_err());
+}
+
+/// Ends of a veth that a port has made: it carries frames into the other end's namespace, and goes
+/// with the port. One that was there before stays.
+#[test]
+#[ignore = "needs root"]
+fn a_veth_that_a_port_makes_goes_with_it() {
+    let (here, there) = (namespace(), namespace());
+    let [rtnl, far_rtnl] = [&here, &there].map(|ns| Rtnl::open_in(ns).unwrap());
+    let open = |spec: &str| here.enter(|| open_text(spec)).unwrap();
+    for is_made in [true, false] {
+        if !is_made {
+            let (near, far) = (VethEnd::new("near"), VethEnd::new("far"));
+            rtnl.add_veth(&VethPair { here: near, there: far, there_in: None }).unwrap();
+            ["near", "far"].iter().for_each(|end| rtnl.set_up(end, true).unwrap());
+        }
+        let mut port = open("af_packet:near?far=far").unwrap();
+        assert_eq!(port.device.owns_link(), is_made);
+        rtnl.move_to("far", &there).unwrap();
+        far_rtnl.set_up("far", true).unwrap();
+        let mut host = there.enter(|| open_text("af_packet:far").unwrap()).unwrap();
+        until("carrier", || port.info().link_up);
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        frame[14] = 7;
+        let mut batch = Batch::default();
+        until("the frame", || {
+            port.tx(&[PacketBuf::from_slice(&frame)]).unwrap();
+            host.rx(&mut batch, 64).unwrap();
+            batch.frames().iter().any(|it| it.bytes() == frame)
+        });
+        if is_made {
+            port.device.set_link(false).unwrap();
+            until("no carrier", || !far_rtnl.link("far").unwrap().carrier);
+        }
+        drop((port, host));
+        assert_eq!((rtnl.link("near").is_err(), far_rtnl.link("far").is_err()), (is_made, is_made));
+        // Their other end goes with its namespace, and then there is no device to take away.
+        let _ = rtnl.delete("near");
+    }
+    rtnl.add_bridge("near").unwrap();
+    let error = |spec: &str| open(spec).map(drop).unwrap_err().to_string();
+    assert!(error("af_packet:near?far=far").contains("near exists and is no veth"));
+    let error = error("af_packet:near?far=a/b");
+    assert!(error.contains("far") && error.contains("the name of a device"), "{error}");
+    assert!(rtnl.link("far").is_err());
 }

@@ -187,3 +187,46 @@ fn a_far_end_may_go_down_and_move() {
         rig.switch.stop();
     });
 }
+
+/// Veths that the switch makes for containers: their frames go straight from one to the other, and
+/// one whose container ends gets another.
+#[test]
+#[ignore = "needs root"]
+fn veths_that_the_switch_makes_are_in_the_tier() {
+    in_namespace(|rtnl| {
+        let ports = "\"1=af_packet:sw1?far=vm1\", \"2=af_packet:sw2?far=vm2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "caches = \"frame,key,kernel\"\n");
+        forward_first(&switch, &[2]);
+        for round in 0..2 {
+            let containers = [1, 2].map(|number| {
+                let (container, far) = (Namespace::new().unwrap(), format!("vm{number}"));
+                let far_rtnl = Rtnl::open_in(&container).unwrap();
+                rtnl.move_to(&far, &container).unwrap();
+                container.enter(|| netdev::sys::link::quiet_ipv6(&far).unwrap()).unwrap();
+                far_rtnl.set_mac(&far, [2, 0, 0, 0, 0, number]).unwrap();
+                far_rtnl.set_up(&far, true).unwrap();
+                let host = container.enter(|| Host::open(&format!("af_packet:{far}"))).unwrap();
+                (container, host)
+            });
+            let [(_one, mut from), (_two, mut to)] = containers;
+            let by_device = || rtnl.link("sw2").unwrap().stats.tx_packets;
+            until("frames that go straight", || {
+                let before = (kernel_hits(&switch), by_device());
+                for number in 0..20 {
+                    from.send(&frame_to(FAR, number));
+                    to.receive();
+                }
+                (kernel_hits(&switch) >= before.0 + 20 && by_device() == before.1).then_some(())
+            });
+            let back = switch.counter("port_reopened") + 2;
+            drop((from, to, _one, _two));
+            until("other ones", || {
+                let there = rtnl.link("vm1").is_ok() && rtnl.link("vm2").is_ok();
+                (there && switch.counter("port_reopened") == back).then_some(())
+            });
+            assert_eq!(back, 2 * (round + 1));
+        }
+        switch.stop();
+        assert!(["sw1", "sw2", "vm1", "vm2"].iter().all(|name| rtnl.link(name).is_err()));
+    });
+}
