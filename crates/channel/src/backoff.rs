@@ -35,6 +35,13 @@ impl Backoff {
         Self { least, most, next: least, last: Duration::ZERO, up_since: None, is_used: false }
     }
 
+    /// Another longest wait, for the waits to come.
+    pub fn set_most(&mut self, most: Duration) {
+        self.most = most;
+        self.least = self.least.min(most);
+        self.next = self.next.min(most);
+    }
+
     /// The hello exchange of a connection is done.
     pub fn up(&mut self, now: Instant) {
         self.up_since = Some(now);

@@ -19,7 +19,7 @@ use openflow::message::{ErrorMessage, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use std::convert::Infallible;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wire::{EncodeError, HEADER_LEN, MessageHeader};
 
 /// `OFPET_HELLO_FAILED` in both versions.
@@ -112,6 +112,13 @@ impl Connection {
     #[must_use]
     pub fn side(&self) -> Side {
         self.settings.side
+    }
+
+    /// Other deadlines of silence, see [`ConnectionSettings::probe_after`] and
+    /// [`ConnectionSettings::probe_deadline`]; they hold from now on.
+    pub fn set_probe(&mut self, after: Option<Duration>, deadline: Duration) {
+        self.settings.probe_after = after;
+        self.settings.probe_deadline = deadline;
     }
 
     /// Its counters.

@@ -87,6 +87,16 @@ impl Pipeline {
         limits.map_or(self.max_entries, |limits| limits.max_entries)
     }
 
+    /// Another limit of entries, for every table whose features were not set to fewer.
+    pub(crate) fn set_max_entries(&mut self, max_entries: u32) {
+        self.max_entries = max_entries;
+        for table in self.tables.iter_mut().flatten() {
+            if let Some(limits) = &mut table.limits {
+                limits.max_entries = limits.max_entries.min(max_entries);
+            }
+        }
+    }
+
     /// The tables with their names, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = (TableId, &str)> {
         let tables = (0..self.n_tables).zip(&self.tables);

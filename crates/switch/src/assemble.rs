@@ -47,15 +47,14 @@ pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
     let mut dpids = BTreeMap::new();
     for bridge in &config.bridges {
         let agent = assembly.bridge(bridge).map_err(|error| assembly.in_bridge(bridge, error))?;
-        let dpid = agent.bridge.identity.dpid;
+        let dpid = agent.bridge.dpid();
         if let Some(other) = dpids.insert(dpid, bridge.name.clone()) {
             return Err(assembly.in_bridge(bridge, SwitchError::SameDpid { dpid, other }));
         }
         agents.push(Rc::new(agent));
     }
     let (workers, ended) = assembly.workers(config)?;
-    // There is one at least: the configuration saw to it.
-    let bridges = Bridges::new(agents, assembly).ok_or(SwitchError::WorkerEnded)?;
+    let bridges = Bridges::new(agents, config, assembly);
     Ok(Assembled { bridges: Rc::new(bridges), workers, ended })
 }
 
@@ -150,13 +149,22 @@ impl Assembly {
             .any(|port| matches!(port.link_notification(), LinkNotification::Netlink(_)));
         let tls = self.tls(config)?;
         let workers = self.workers_for(worker_ports.len());
-        let (agent, shards) = self.make(config, tls, worker_ports, &workers)?;
+        let dpid = config.dpid.unwrap_or_else(|| made_dpid(first_mac(&worker_ports), |_| false));
+        let (agent, shards) = self.make(config, dpid, tls, worker_ports, &workers)?;
         for ((worker, _), parts) in shards {
             if let Some(place) = self.workers.get_mut(worker) {
                 place.shards.push(parts);
             }
         }
         Ok(agent)
+    }
+
+    /// Prepares for bridges that come to a switch that runs: the memory of each depends on their
+    /// number.
+    pub(crate) fn expect_bridges(&mut self, coming: usize) {
+        self.are_several = true;
+        self.bridges = self.places.len() + coming;
+        self.lines = lines(self.bridges);
     }
 
     /// Makes a bridge without ports for a switch that runs. Its shards are where each of the
@@ -167,17 +175,15 @@ impl Assembly {
     pub(crate) fn begin_bridge(
         &mut self,
         config: &BridgeConfig,
+        dpid: DatapathId,
         tls: Option<Tls>,
     ) -> Result<(Agent, Vec<oneshot::Receiver<()>>), SwitchError> {
-        self.are_several = true;
-        self.bridges = self.places.len() + 1;
-        self.lines = lines(self.bridges);
         // Where its ports are not known yet, any worker may get one.
         let workers = match config.ports.len() {
             0 => (0..self.workers.len()).collect(),
             ports => self.workers_for(ports),
         };
-        let (agent, shards) = self.make(config, tls, Vec::new(), &workers)?;
+        let (agent, shards) = self.make(config, dpid, tls, Vec::new(), &workers)?;
         let mut begun = Vec::new();
         for ((worker, index), parts) in shards {
             let Some(place) = self.workers.get_mut(worker) else { continue };
@@ -226,15 +232,13 @@ impl Assembly {
     fn make(
         &mut self,
         config: &BridgeConfig,
+        dpid: DatapathId,
         tls: Option<Tls>,
         mut worker_ports: Vec<WorkerPort>,
         workers: &[usize],
     ) -> Result<(Agent, Vec<(ShardPlace, ShardParts)>), SwitchError> {
         let shaped = shape(&config.queues, &mut worker_ports)?;
-        let identity = Identity {
-            dpid: config.dpid.unwrap_or_else(|| made_dpid(&worker_ports, &[])),
-            desc: config.desc.clone(),
-        };
+        let identity = Identity { dpid, desc: config.desc.clone() };
         let numbers: Vec<(PortNo, usize)> =
             worker_ports.iter().map(|port| (port.number, port.queue_count())).collect();
         let counters = Arc::new(Counters::default());
@@ -322,8 +326,12 @@ impl Assembly {
         let ended = Arc::new(Notify::new());
         let mut workers = Vec::new();
         let all = self.workers.len();
-        // Bridges come to the workers in order, so that those without one are the last.
-        self.workers.retain(|place| !place.shards.is_empty());
+        // Bridges come to the workers in order, so that those without one are the last. Those of a
+        // switch without bridges wait for what comes.
+        if !config.bridges.is_empty() {
+            self.workers.retain(|place| !place.shards.is_empty());
+        }
+        let may_get_devices = self.has_devices || config.bridges.is_empty();
         self.next_worker = 0;
         for (index, place) in self.workers.iter_mut().enumerate() {
             let cpu = config.worker_cores.get(index).copied();
@@ -333,7 +341,7 @@ impl Assembly {
                 doorbell: Arc::clone(&place.doorbell),
                 commands: Arc::clone(&place.commands),
                 shards: std::mem::take(&mut place.shards),
-                monitor: if self.has_devices { monitor() } else { None },
+                monitor: if may_get_devices { monitor() } else { None },
                 ended: Arc::clone(&ended),
             });
             workers.push(worker.map_err(failed("making what a worker sleeps on"))?);
@@ -470,7 +478,7 @@ pub(crate) fn queues_of(
     let shaper = Shaper::new(wanted_bps.unwrap_or(speed_bps), queues)
         .map_err(|_| SwitchError::NoRate(number))?;
     let cells = Arc::clone(shaper.cells());
-    Ok((shaper, BridgeQueues::new(number, wanted_bps, queues.to_vec(), cells)))
+    Ok((shaper, BridgeQueues::new(number, queues.to_vec(), cells)))
 }
 
 /// The tables of a bridge with `forwarders` forwarders; the mode of one that has none.
@@ -513,9 +521,17 @@ fn forwarding(
     }
 }
 
+/// The address of the first port, which the datapath id is made of.
+pub(crate) fn first_mac(worker_ports: &[WorkerPort]) -> Option<MacAddr> {
+    worker_ports.first().map(|port| MacAddr(port.info.mac))
+}
+
 /// A datapath id from the first port's address; the lowest that is free for a switch without ports.
-pub(crate) fn made_dpid(worker_ports: &[WorkerPort], taken: &[DatapathId]) -> DatapathId {
-    let mac = worker_ports.first().map(|port| MacAddr(port.info.mac).to_u64());
-    let free = || (1..).find(|id| !taken.contains(&DatapathId(*id)));
-    DatapathId(mac.filter(|mac| *mac != 0).or_else(free).unwrap_or(1))
+pub(crate) fn made_dpid(
+    first: Option<MacAddr>,
+    is_taken: impl Fn(DatapathId) -> bool,
+) -> DatapathId {
+    let mac = first.map(MacAddr::to_u64).filter(|mac| *mac != 0);
+    let free = || (1..).find(|id| !is_taken(DatapathId(*id)));
+    DatapathId(mac.or_else(free).unwrap_or(1))
 }

@@ -12,7 +12,7 @@ mod port_changes;
 mod ports;
 mod queues;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub(crate) struct Identity {
 
 /// One datapath.
 pub(crate) struct Bridge {
-    pub(crate) identity: Identity,
+    identity: RefCell<Identity>,
     pub(crate) clock: Clock,
     counters: Arc<Counters>,
     /// The tables; `None` on a wire, which has none, and none in it when the bridge is gone.
@@ -123,7 +123,7 @@ impl Bridge {
     ) -> Self {
         let link = |queue| ShardLink { queue, staged: RefCell::default() };
         let bridge = Self {
-            identity,
+            identity: RefCell::new(identity),
             clock,
             counters,
             control: control.map(|control| RefCell::new(Some(control))),
@@ -143,6 +143,21 @@ impl Bridge {
         let removed = bridge.send_ops();
         debug_assert!(removed.is_empty(), "nothing was there to be removed");
         bridge
+    }
+
+    /// Its datapath id.
+    pub(crate) fn dpid(&self) -> DatapathId {
+        self.identity.borrow().dpid
+    }
+
+    /// Its description.
+    pub(crate) fn desc(&self) -> Ref<'_, SwitchDesc> {
+        Ref::map(self.identity.borrow(), |identity| &identity.desc)
+    }
+
+    /// Another identity, for controllers that ask from now on.
+    pub(crate) fn set_identity(&self, identity: Identity) {
+        self.identity.replace(identity);
     }
 
     /// Runs `inner` on the tables; `None` on a wire. Short, as nothing else of the agent runs

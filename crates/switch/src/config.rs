@@ -6,6 +6,7 @@
 
 mod bridges;
 mod difference;
+mod edit;
 mod file;
 mod port_number;
 mod problem;
@@ -20,7 +21,8 @@ use netdev::PortSpec;
 use openflow::Version;
 use serde::Deserialize;
 
-pub(crate) use difference::{BridgeDifference, Difference};
+pub(crate) use difference::{BridgeDifference, Difference, Setting, difference};
+pub use edit::{PortSet, number_ports};
 pub use file::{ConfigError, parse_config};
 pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
@@ -307,13 +309,15 @@ impl SwitchArgs {
         file: &FileText,
     ) -> Result<(Config, Difference), ConfigError> {
         let mut config = self.clone().over_text(file)?.resolve()?;
-        let found = difference::difference(earlier, &config);
-        let found =
-            found.map_err(|problem| file::locate(&file.text, &problem).in_file(&file.path))?;
+        let (found, problems) = difference::difference(earlier, &config);
+        if let Some(problem) = problems.first() {
+            return Err(file::locate(&file.text, problem).in_file(&file.path));
+        }
         // What was asked for at the start holds again where the kernel tier is used again.
-        for bridge in config.bridges.iter_mut().filter(|bridge| !bridge.caches.0.kernel) {
-            let before = earlier.bridges.iter().find(|before| before.name == bridge.name);
-            bridge.is_tier_asked |= before.is_some_and(|before| before.is_tier_asked);
+        for bridge in &mut config.bridges {
+            if let Some(before) = earlier.bridges.iter().find(|before| before.name == bridge.name) {
+                bridge.is_tier_asked = before.is_tier_asked;
+            }
         }
         Ok((config, found))
     }

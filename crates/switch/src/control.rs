@@ -6,7 +6,7 @@
 mod answer;
 mod bridges;
 mod caches;
-mod opening;
+mod edit;
 mod ports;
 mod reload;
 mod sample;

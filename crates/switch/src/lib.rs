@@ -16,6 +16,7 @@ pub mod control;
 pub mod counters;
 mod error;
 mod memory;
+pub mod reconcile;
 mod request;
 mod run;
 mod serve;
@@ -24,4 +25,4 @@ mod worker;
 
 pub use config::{SwitchArgs, parse_config};
 pub use error::SwitchError;
-pub use run::{run, run_args_until, run_until};
+pub use run::{run, run_args_until, run_driven_until, run_until};

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use channel::Endpoint;
 use control::ControlSocket;
 use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
@@ -22,6 +23,7 @@ use crate::capabilities::give_up_capabilities;
 use crate::config::{BridgeConfig, Config, SwitchArgs};
 use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
+use crate::reconcile::RunningSwitch;
 use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
@@ -63,7 +65,7 @@ pub fn run_args_until<S: Future<Output = ()>>(
     stop: impl FnOnce() -> io::Result<S>,
 ) -> Result<(), SwitchError> {
     let config = args.clone().with_file()?.resolve()?;
-    run_config(config, Some(args), stop)
+    run_config(config, Some(args), stop, |_| std::future::ready(()))
 }
 
 /// Runs the switch until what `stop` makes, before the switch says that it is ready, is done.
@@ -74,13 +76,27 @@ pub fn run_until<S: Future<Output = ()>>(
     config: Config,
     stop: impl FnOnce() -> io::Result<S>,
 ) -> Result<(), SwitchError> {
-    run_config(config, None, stop)
+    run_driven_until(config, stop, |_| std::future::ready(()))
 }
 
-fn run_config<S: Future<Output = ()>>(
+/// Runs the switch as [`run_until`], with a part of the process that changes it: `drive` runs on
+/// the agent's thread, from when the switch is ready. The switch may begin without any bridge.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_driven_until<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
+    config: Config,
+    stop: impl FnOnce() -> io::Result<S>,
+    drive: impl FnOnce(RunningSwitch) -> D,
+) -> Result<(), SwitchError> {
+    run_config(config, None, stop, drive)
+}
+
+fn run_config<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     config: Config,
     args: Option<SwitchArgs>,
     stop: impl FnOnce() -> io::Result<S>,
+    drive: impl FnOnce(RunningSwitch) -> D,
 ) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -97,28 +113,27 @@ fn run_config<S: Future<Output = ()>>(
         assembled.bridges.begin_loaded(args, config.clone());
     }
     let local = LocalSet::new();
-    let outcome =
-        runtime.block_on(local.run_until(serve(&config, assembled, control, is_reloaded, stop)));
+    let serve = serve(&config, assembled, control, is_reloaded, stop, drive);
+    let outcome = runtime.block_on(local.run_until(serve));
     let outcome = outcome.map_err(out_of_files);
     // Peers see the end of their streams; tasks that still run are dropped with the set.
     drop(local);
     outcome
 }
 
-async fn serve<S: Future<Output = ()>>(
+async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     config: &Config,
     assembled: Assembled,
     control: Option<ControlSocket>,
     is_reloaded: bool,
     stop: impl FnOnce() -> io::Result<S>,
+    drive: impl FnOnce(RunningSwitch) -> D,
 ) -> Result<(), SwitchError> {
     let Assembled { bridges, workers, ended } = assembled;
     let mut listeners = Vec::new();
     for agent in bridges.all() {
-        let bound = listen(&agent.config, agent.tls.as_ref()).await;
-        let bound = bound.map_err(|error| agent.in_bridge(error.into()))?;
-        agent.set_listening(&bound);
-        listeners.push(bound);
+        let bound = listen(&agent.config(), agent.tls().as_ref()).await;
+        listeners.push(bound.map_err(|error| agent.in_bridge(error.into()))?);
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
@@ -137,10 +152,12 @@ async fn serve<S: Future<Output = ()>>(
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
-    log_ready(&bridges, config);
+    let bound = listeners.iter().flatten().map(|(_, listener)| listener.endpoint().clone());
+    log_ready(&bridges, config, &bound.collect::<Vec<_>>());
     for (agent, listeners) in bridges.all().iter().zip(listeners) {
         serve_controllers(agent, listeners);
     }
+    tokio::task::spawn_local(drive(RunningSwitch::new(&bridges)));
     let outcome = run_on(stop, &ended).await;
     bridges.assembly().stop();
     let joined = tokio::task::spawn_blocking(|| {
@@ -160,14 +177,12 @@ async fn run_on(stop: impl Future<Output = ()>, ended: &Arc<Notify>) -> Result<(
 }
 
 /// The line that scripts wait for.
-fn log_ready(bridges: &Bridges, config: &Config) {
+fn log_ready(bridges: &Bridges, config: &Config, listening: &[Endpoint]) {
     let size = size_of(&config.bridges);
-    let mut line = match config.bridges.len() {
-        1 => format!("weir switch: ready, dpid {}, {size}", bridges.first().bridge.identity.dpid),
+    let mut line = match &bridges.all()[..] {
+        [only] => format!("weir switch: ready, dpid {}, {size}", only.bridge.dpid()),
         _ => format!("weir switch: ready, {size}"),
     };
-    let all = bridges.all();
-    let listening: Vec<_> = all.iter().flat_map(|agent| agent.listening.borrow().clone()).collect();
     match listening.len() {
         count if count > LISTENERS_LOGGED => line += &format!(", listening on {count} endpoints"),
         _ => {

@@ -4,22 +4,22 @@
 
 use std::rc::Rc;
 
-use channel::{Listener, Tls, TransportError};
+use channel::{Endpoint, Listener, Tls, TransportError};
 
-use crate::agent::{Agent, accept_all, deliver, run_expiry, run_fail_standalone};
-use crate::config::{BridgeConfig, FailMode};
+use crate::agent::{Agent, deliver, run_expiry, run_fail_standalone};
+use crate::config::BridgeConfig;
 
-/// Listens at the endpoints of a bridge.
+/// Listens at the endpoints of a bridge, each as it was asked for.
 ///
 /// # Errors
 /// An endpoint at which the process cannot listen.
 pub(crate) async fn listen(
     config: &BridgeConfig,
     tls: Option<&Tls>,
-) -> Result<Vec<Listener>, TransportError> {
+) -> Result<Vec<(Endpoint, Listener)>, TransportError> {
     let mut listeners = Vec::new();
     for endpoint in &config.listeners {
-        listeners.push(Listener::bind(endpoint, tls).await?);
+        listeners.push((endpoint.clone(), Listener::bind(endpoint, tls).await?));
     }
     Ok(listeners)
 }
@@ -31,17 +31,12 @@ pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
 }
 
 /// Begins the tasks of a bridge that have to do with controllers.
-pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<Listener>) {
-    for listener in listeners {
-        agent.spawn_for_controllers(accept_all(Rc::clone(agent), listener));
+pub(crate) fn serve_controllers(agent: &Rc<Agent>, listeners: Vec<(Endpoint, Listener)>) {
+    for (wanted, listener) in listeners {
+        agent.add_listener(wanted, listener);
     }
-    for endpoint in agent.config.controllers.clone() {
-        agent.add_controller(endpoint);
+    for endpoint in &agent.config().controllers {
+        agent.add_controller(endpoint.clone());
     }
-    match agent.config.fail_mode {
-        FailMode::Secure => {}
-        FailMode::Standalone => {
-            agent.spawn_for_controllers(run_fail_standalone(Rc::clone(agent)));
-        }
-    }
+    agent.spawn_for_controllers(run_fail_standalone(Rc::clone(agent)));
 }

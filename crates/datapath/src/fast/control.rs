@@ -166,6 +166,13 @@ impl Control {
         self.emit_op(Change::Settings(settings));
     }
 
+    /// Another limit of entries for every table. Where a table has more, they stay, and further
+    /// ones are refused.
+    pub fn set_max_entries(&mut self, max_entries: u32) {
+        self.config.max_entries = max_entries;
+        self.pipeline.set_max_entries(max_entries);
+    }
+
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use channel::{
 
 use super::Agent;
 use super::connection::{ConnectionKind, serve};
+use super::ending::Ending;
 use super::storm;
 use crate::counters::Counter;
 
@@ -25,17 +26,18 @@ const BYTES_MAX: usize = 256 << 20;
 /// Wait after a failed accept: without descriptors the next one would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves every controller that connects, until the task is ended.
-pub(crate) async fn accept_all(agent: Rc<Agent>, listener: Listener) {
+/// Serves every controller that connects, until the task is ended. The connections end when the
+/// listener goes.
+pub(super) async fn accept_all(agent: Rc<Agent>, listener: Listener, gone: Rc<Ending>) {
     let gate = ConnectionGate::new(LIMITS, BYTES_MAX);
     loop {
         match listener.accept().await {
             Ok(incoming) => {
                 let accepted = Rc::new(gate.admit(&incoming).await);
-                let agent = Rc::clone(&agent);
+                let (agent, gone) = (Rc::clone(&agent), Rc::clone(&gone));
                 tokio::task::spawn_local(async move {
                     storm::begin();
-                    serve_unless_evicted(agent, incoming, accepted).await;
+                    serve_unless_evicted(agent, incoming, accepted, &gone).await;
                     if storm::end() {
                         tokio::task::spawn_local(storm::release_after_storm());
                     }
@@ -59,6 +61,7 @@ async fn serve_unless_evicted(
     agent: Rc<Agent>,
     incoming: Incoming,
     accepted: Rc<AcceptedConnection>,
+    gone: &Ending,
 ) {
     let name = incoming.name().to_owned();
     tokio::select! {
@@ -74,6 +77,8 @@ async fn serve_unless_evicted(
                 agent.counters.bump(Counter::ChannelFailed);
             }
         }
+        () = gone.come() => {}
+        () = agent.restart() => {}
         () = serve_accepted(&agent, incoming, &name, &accepted) => {}
     }
 }

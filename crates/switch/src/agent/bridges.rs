@@ -1,6 +1,7 @@
-//! All bridges of the process, by name. Bridges come and go while it runs; one is always there.
+//! All bridges of the process, by name. Bridges come and go while it runs.
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -13,12 +14,12 @@ use crate::worker::PortSerial;
 /// Names that an error lists.
 const NAMES_MAX: usize = 16;
 
-/// The agents of all bridges, in the order in which they came; at least one.
+/// The agents of all bridges, in the order in which they came.
 pub(crate) struct Bridges {
-    /// The one that has been there longest is apart, so that there always is one.
-    first: RefCell<Rc<Agent>>,
-    others: RefCell<Vec<Rc<Agent>>>,
-    /// The maker of further ones.
+    all: RefCell<Vec<Rc<Agent>>>,
+    /// The configuration of the process, without its bridges.
+    process: Config,
+    /// The maker of further bridges.
     assembly: RefCell<Assembly>,
     /// Held while ports or bridges change: one change at a time.
     changing: Mutex<()>,
@@ -30,20 +31,24 @@ pub(crate) struct Bridges {
 }
 
 impl Bridges {
-    /// Of these agents; `None` when there are none.
-    pub(crate) fn new(mut all: Vec<Rc<Agent>>, assembly: Assembly) -> Option<Self> {
-        if all.is_empty() {
-            return None;
-        }
-        Some(Self {
-            first: RefCell::new(all.remove(0)),
-            others: RefCell::new(all),
+    /// Of these agents, in a process of this configuration.
+    pub(crate) fn new(all: Vec<Rc<Agent>>, config: &Config, assembly: Assembly) -> Self {
+        Self {
+            all: RefCell::new(all),
+            process: Config { bridges: Vec::new(), ..config.clone() },
             assembly: RefCell::new(assembly),
             changing: Mutex::new(()),
             reloading: Mutex::new(()),
             last_serial: Cell::new(0),
             loaded: RefCell::default(),
-        })
+        }
+    }
+
+    /// The configuration that is carried out: of the process, and of each bridge that there is.
+    pub(crate) fn config(&self) -> Config {
+        let all = self.all.borrow();
+        let bridges = all.iter().map(|agent| (*agent.config()).clone()).collect();
+        Config { bridges, ..self.process.clone() }
     }
 
     /// Waits until nobody else changes ports or bridges.
@@ -84,32 +89,25 @@ impl Bridges {
         }
     }
 
-    /// The first one: the one whose counters have what concerns the process.
-    pub(crate) fn first(&self) -> Rc<Agent> {
-        Rc::clone(&self.first.borrow())
+    /// The one that has been there longest, whose counters have what concerns no other bridge.
+    pub(crate) fn first(&self) -> Option<Rc<Agent>> {
+        self.all.borrow().first().cloned()
     }
 
     /// All that there are now.
     pub(crate) fn all(&self) -> Vec<Rc<Agent>> {
-        std::iter::once(self.first()).chain(self.others.borrow().iter().cloned()).collect()
+        self.all.borrow().clone()
     }
 
     /// Adds a bridge.
     pub(crate) fn add(&self, agent: Rc<Agent>) {
-        self.others.borrow_mut().push(agent);
+        self.all.borrow_mut().push(agent);
     }
 
-    /// Takes a bridge away; false where it is the only one, which stays.
-    pub(crate) fn remove(&self, agent: &Rc<Agent>) -> bool {
-        let mut others = self.others.borrow_mut();
-        if !Rc::ptr_eq(&self.first(), agent) {
-            others.retain(|other| !Rc::ptr_eq(other, agent));
-        } else if others.is_empty() {
-            return false;
-        } else {
-            self.first.replace(others.remove(0));
-        }
-        true
+    /// Takes bridges away.
+    pub(crate) fn remove(&self, agents: &[Rc<Agent>]) {
+        let names: HashSet<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+        self.all.borrow_mut().retain(|agent| !names.contains(agent.name.as_str()));
     }
 
     /// The one of this name, or the only one.
@@ -117,17 +115,20 @@ impl Bridges {
     /// # Errors
     /// There is none of that name, or several and none is named: with the names that there are.
     pub(crate) fn find(&self, name: Option<&str>) -> Result<Rc<Agent>, String> {
-        let all = self.all();
+        let all = self.all.borrow();
         let why = match (name, &all[..]) {
+            (None, []) => {
+                return Err("the switch has no bridge; add one by weir ctl add-bridge".to_owned());
+            }
             (None, [only]) => return Ok(Rc::clone(only)),
             (None, all) => format!("the switch has {} bridges; name one by --bridge", all.len()),
-            (Some(name), all) => match all.iter().find(|agent| agent.config.name == name) {
+            (Some(name), all) => match all.iter().find(|agent| agent.name == name) {
                 Some(agent) => return Ok(Rc::clone(agent)),
                 None => format!("there is no bridge {name:?}"),
             },
         };
         let mut names: Vec<&str> =
-            all.iter().take(NAMES_MAX).map(|agent| agent.config.name.as_str()).collect();
+            all.iter().take(NAMES_MAX).map(|agent| agent.name.as_str()).collect();
         if all.len() > NAMES_MAX {
             names.push("and so on, see weir ctl list-bridges");
         }

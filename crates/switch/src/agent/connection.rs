@@ -198,6 +198,8 @@ impl ConnectionTask {
                     () = &mut going, if !is_going => is_going = true,
                 },
             }
+            let (probe_after, probe_deadline) = agent.probe();
+            self.link.connection().set_probe(probe_after, probe_deadline);
             if is_going {
                 self.link.connection().close();
             }

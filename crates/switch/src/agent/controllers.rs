@@ -27,7 +27,7 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
     if !main.version.has_auxiliary_connections() {
         return;
     }
-    for id in 1..=agent.config.auxiliary {
+    for id in 1..=agent.config().auxiliary {
         let (agent, endpoint, main) = (Rc::clone(agent), Rc::clone(endpoint), Rc::clone(main));
         tokio::task::spawn_local(async move {
             let name = format!("{endpoint} auxiliary {id}");
@@ -43,13 +43,14 @@ pub(super) fn begin_auxiliaries(agent: &Rc<Agent>, endpoint: &Rc<Endpoint>, main
 
 /// Connects and serves again and again, until the bridge goes.
 async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind: &ConnectionKind) {
-    let mut backoff = Backoff::new(BACKOFF_FIRST, agent.config.max_backoff);
+    let mut backoff = Backoff::new(BACKOFF_FIRST, agent.config().max_backoff);
     let mut is_reported = false;
     loop {
+        let tls = agent.tls();
         let stream = tokio::select! {
             biased;
             () = agent.going() => return,
-            stream = Stream::connect(endpoint, agent.tls.as_ref()) => stream,
+            stream = Stream::connect(endpoint, tls.as_ref()) => stream,
         };
         match stream {
             Ok(stream) => {
@@ -82,6 +83,7 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 }
             }
         }
+        backoff.set_most(agent.config().max_backoff);
         tokio::select! {
             biased;
             () = agent.going() => return,

@@ -11,7 +11,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::{Action, Cookie, Instruction, PortNo, TableId, Version, Xid};
+use openflow::group::{GroupMod, GroupModCommand, GroupType};
+use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
+use openflow::{Action, Cookie, GroupId, Instruction, MeterId, PortNo, TableId, Version, Xid};
 
 use super::Agent;
 use super::connection::sweep_all;
@@ -27,41 +29,65 @@ const COOKIE: Cookie = Cookie(0x7765_6972_616c_6f6e);
 /// No connection: nobody gets the replies.
 const NO_CONNECTION: ConnectionId = ConnectionId(0);
 
-/// Watches the connections to the controllers, for ever.
+/// Watches the mode and the connections to the controllers, for ever.
 pub(crate) async fn run_fail_standalone(agent: Rc<Agent>) {
-    // Before the first connection there is nothing that could be lost.
-    let mut grace = Duration::ZERO;
     loop {
-        while agent.has_configured_controller() {
-            agent.connections_changed().await;
-        }
+        agent.is_flushed.set(false);
+        // Before the first connection there is nothing that could be lost.
+        let grace = match agent.is_alone_at_once.take() {
+            true => Duration::ZERO,
+            false => Duration::from_secs(agent.config().inactivity_probe_s.max(1).into()) * 3,
+        };
         let is_alone = tokio::select! {
             biased;
-            () = controller(&agent) => false,
+            () = ended(&agent) => false,
             () = tokio::time::sleep(grace) => true,
         };
-        grace = Duration::from_secs(agent.config.inactivity_probe_s.max(1).into()) * 3;
-        if !is_alone {
-            continue;
+        if is_alone {
+            let bridge = agent.log_name();
+            tracing::warn!(bridge, "no controller: forwarding as a learning switch");
+            tokio::select! {
+                biased;
+                () = ended(&agent) => {}
+                () = take_over(&agent) => ended(&agent).await,
+            }
+            tracing::info!(bridge, "no longer a learning switch");
+            send(&agent, normal(FlowModCommand::DeleteStrict)).await;
         }
-        tracing::warn!(bridge = agent.log_name(), "no controller: forwarding as a learning switch");
-        tokio::select! {
-            biased;
-            () = controller(&agent) => {}
-            () = take_over(&agent) => controller(&agent).await,
+        while !agent.is_left_alone() {
+            agent.connections_changed().await;
         }
-        tracing::info!(
-            bridge = agent.log_name(),
-            "a controller is back: no longer a learning switch"
-        );
-        send(&agent, normal(FlowModCommand::DeleteStrict)).await;
     }
 }
 
-async fn controller(agent: &Agent) {
-    while !agent.has_configured_controller() {
+/// Done when a controller is there, or the mode is another one, or the tables are empty.
+async fn ended(agent: &Agent) {
+    while agent.is_left_alone() && !agent.is_flushed.get() {
         agent.connections_changed().await;
     }
+}
+
+/// Removes all flow entries, groups and meters, as Open vSwitch does where the set of controllers
+/// becomes empty or is no longer empty.
+///
+/// `is_alone`: there is no controller to wait for, so that a learning switch is one at once.
+pub(crate) async fn flush_tables(agent: &Agent, is_alone: bool) {
+    send(agent, delete_all()).await;
+    let all_groups = GroupMod {
+        command: GroupModCommand::Delete,
+        group_type: GroupType::All,
+        group_id: GroupId::ALL,
+        buckets: Vec::new(),
+    };
+    send(agent, BridgeCommand::GroupMod(all_groups)).await;
+    let all_meters = MeterMod {
+        command: MeterModCommand::Delete,
+        flags: MeterFlags::empty(),
+        meter_id: MeterId::ALL,
+        bands: Vec::new(),
+    };
+    send(agent, BridgeCommand::MeterMod(all_meters)).await;
+    agent.set_flushed(is_alone);
 }
 
 /// Makes the tables the switch's own.
@@ -70,7 +96,7 @@ async fn take_over(agent: &Agent) {
     send(agent, normal(FlowModCommand::Add)).await;
 }
 
-async fn send(agent: &Agent, flow_mod: FlowMod) {
+async fn send(agent: &Agent, command: BridgeCommand) {
     let request = || RequestContext {
         from: NO_CONNECTION,
         version: OWN_VERSION,
@@ -78,7 +104,7 @@ async fn send(agent: &Agent, flow_mod: FlowMod) {
         position: ReplyPosition::Before(0),
         error_data: ErrorData::new(&[]),
     };
-    let done = match agent.bridge.apply(OWN_VERSION, BridgeCommand::FlowMod(flow_mod), request) {
+    let done = match agent.bridge.apply(OWN_VERSION, command, request) {
         Ok(Applied::Later(Task::Sweep(sweep))) => sweep_all(agent, sweep).await,
         Ok(
             Applied::Reply(_)
@@ -91,21 +117,25 @@ async fn send(agent: &Agent, flow_mod: FlowMod) {
     };
     agent.send_ops();
     if let Err(error) = done {
-        tracing::warn!(error = error.name(), "the entry of a learning switch is refused");
+        tracing::warn!(
+            error = error.name(),
+            "a change of the tables by the switch itself is refused"
+        );
     }
 }
 
-fn delete_all() -> FlowMod {
-    FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) }
+fn delete_all() -> BridgeCommand {
+    let all = FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) };
+    BridgeCommand::FlowMod(all)
 }
 
-fn normal(command: FlowModCommand) -> FlowMod {
-    FlowMod {
+fn normal(command: FlowModCommand) -> BridgeCommand {
+    BridgeCommand::FlowMod(FlowMod {
         cookie: COOKIE,
         // Only ours is deleted, not one that a controller has put in its place.
         cookie_mask: u64::MAX,
         priority: 0,
         instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::NORMAL)])],
         ..FlowMod::new(command)
-    }
+    })
 }

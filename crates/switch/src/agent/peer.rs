@@ -12,6 +12,7 @@ use openflow::{Cookie, Error, Message, Version};
 use tokio::sync::Notify;
 
 use super::asynchronous;
+use super::ending::Ending;
 use crate::bridge::FlowDump;
 use crate::request::{ConnectionId, RequestContext};
 
@@ -37,8 +38,7 @@ pub(crate) struct Peer {
     pub(crate) controller: Rc<ControllerState>,
     queue: RefCell<SendQueue>,
     notify: Notify,
-    is_over: Cell<bool>,
-    over: Notify,
+    over: Ending,
 }
 
 /// The state of a controller, shared by its connections.
@@ -127,8 +127,7 @@ impl Peer {
             controller: Rc::default(),
             queue: RefCell::default(),
             notify: Notify::new(),
-            is_over: Cell::new(false),
-            over: Notify::new(),
+            over: Ending::default(),
         }
     }
 
@@ -173,17 +172,13 @@ impl Peer {
 
     /// The connection is over; the auxiliary ones of a main connection end with it.
     pub(crate) fn end(&self) {
-        self.is_over.set(true);
-        self.over.notify_waiters();
+        self.over.begin();
         self.controller.auxiliaries.borrow_mut().retain(|peer| peer.id != self.id);
     }
 
     /// Done when the connection is over.
     pub(crate) async fn over(&self) {
-        let notified = self.over.notified();
-        if !self.is_over.get() {
-            notified.await;
-        }
+        self.over.come().await;
     }
 
     /// Its description for people.
@@ -227,6 +222,11 @@ impl Peer {
         if !self.queue.borrow().packets.is_empty() {
             self.notify.notify_one();
         }
+    }
+
+    /// Has the task read its settings again.
+    pub(super) fn refresh(&self) {
+        self.notify.notify_one();
     }
 
     /// Waits until something is queued.

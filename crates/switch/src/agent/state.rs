@@ -13,14 +13,16 @@ use datapath::Miss;
 use openflow::message::{ControllerRole, PacketInReason, Role};
 use openflow::{Error, Version};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
+use super::accept::accept_all;
 use super::asynchronous;
 use super::controllers::keep_connected;
+use super::ending::Ending;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Election, RoleChange};
 use crate::bridge::Bridge;
-use crate::config::BridgeConfig;
+use crate::config::{BridgeConfig, FailMode};
 use crate::counters::{Counter, Counters};
 use crate::error::SwitchError;
 use crate::request::ConnectionId;
@@ -28,21 +30,30 @@ use crate::worker::ShardUpcalls;
 
 /// The state that the tasks for a bridge share.
 pub(crate) struct Agent {
-    pub(crate) config: BridgeConfig,
+    /// The bridge's name.
+    pub(crate) name: String,
+    /// The configuration that is carried out.
+    config: RefCell<Rc<BridgeConfig>>,
     /// The bridge's name for the log, where there are several.
     pub(crate) log_name: Option<Arc<str>>,
-    /// The endpoints that controllers may connect to, with the ports that the system has chosen.
-    pub(crate) listening: RefCell<Vec<Endpoint>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) upcalls: Arc<ShardUpcalls>,
     pub(crate) bridge: Bridge,
     /// The controllers that are connected to, and the task of each.
     controllers: RefCell<Vec<(Endpoint, AbortHandle)>>,
+    /// The endpoints that controllers may connect to.
+    listeners: RefCell<Vec<ListenerTask>>,
+    /// Connections that controllers have made begin anew.
+    restart: Notify,
     /// The switch's identity on endpoints with TLS.
-    pub(crate) tls: Option<Tls>,
+    tls: RefCell<Option<Tls>>,
     /// Rate limits of log lines about connections, those of all bridges.
     log: Rc<ConnectionLog>,
     connections_changed: Notify,
+    /// Without a controller, the next look at that makes the bridge a learning switch at once.
+    pub(super) is_alone_at_once: Cell<bool>,
+    /// The tables were emptied: the entry of a learning switch too.
+    pub(super) is_flushed: Cell<bool>,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
     election: RefCell<Election>,
     punt_policy: Cell<Option<(Miss, bool)>>,
@@ -50,10 +61,20 @@ pub(crate) struct Agent {
     /// The tasks that serve the bridge as a whole, not one connection.
     tasks: RefCell<Vec<AbortHandle>>,
     /// The bridge goes: its connections end.
-    is_going: Cell<bool>,
-    going: Notify,
+    going: Ending,
     /// A connection has left, of a bridge that goes.
     left: Notify,
+}
+
+/// A listener that is served.
+struct ListenerTask {
+    /// The endpoint as it was asked for.
+    wanted: Endpoint,
+    /// The endpoint with the port that the system has chosen.
+    bound: Endpoint,
+    /// It goes: so do the connections that have come by it.
+    gone: Rc<Ending>,
+    task: JoinHandle<()>,
 }
 
 impl Agent {
@@ -67,25 +88,51 @@ impl Agent {
         log: Rc<ConnectionLog>,
     ) -> Self {
         Self {
-            config,
+            name: config.name.clone(),
+            config: RefCell::new(Rc::new(config)),
             log_name,
-            listening: RefCell::default(),
+            listeners: RefCell::default(),
+            restart: Notify::new(),
             controllers: RefCell::default(),
             counters,
             upcalls,
             bridge,
-            tls,
+            tls: RefCell::new(tls),
             log,
             connections_changed: Notify::new(),
+            is_alone_at_once: Cell::new(true),
+            is_flushed: Cell::new(false),
             peers: RefCell::default(),
             election: RefCell::default(),
             punt_policy: Cell::new(None),
             next_id: Cell::new(1),
             tasks: RefCell::default(),
-            is_going: Cell::new(false),
-            going: Notify::new(),
+            going: Ending::default(),
             left: Notify::new(),
         }
+    }
+
+    /// The configuration that is carried out.
+    pub(crate) fn config(&self) -> Rc<BridgeConfig> {
+        Rc::clone(&self.config.borrow())
+    }
+
+    /// This configuration is carried out now. The probe of connections and the mode without a
+    /// controller are read from it again.
+    pub(crate) fn set_config(&self, config: BridgeConfig) {
+        self.config.replace(Rc::new(config));
+        self.peers.borrow().values().for_each(|peer| peer.refresh());
+        self.connections_changed.notify_one();
+    }
+
+    /// The switch's identity on endpoints with TLS.
+    pub(crate) fn tls(&self) -> Option<Tls> {
+        self.tls.borrow().clone()
+    }
+
+    /// Another identity, for connections to come.
+    pub(crate) fn set_tls(&self, tls: Option<Tls>) {
+        self.tls.replace(tls);
     }
 
     /// The bridge's name for the log, where there are several.
@@ -102,7 +149,7 @@ impl Agent {
     pub(crate) fn in_bridge(&self, error: SwitchError) -> SwitchError {
         match &self.log_name {
             Some(_) => {
-                let name = self.config.name.clone();
+                let name = self.name.clone();
                 SwitchError::Bridge { name, source: Box::new(error) }
             }
             None => error,
@@ -114,10 +161,64 @@ impl Agent {
         self.controllers.borrow().iter().map(|(endpoint, _)| endpoint.clone()).collect()
     }
 
-    /// Controllers may connect here.
-    pub(crate) fn set_listening(&self, listeners: &[Listener]) {
-        let endpoints = listeners.iter().map(|listener| listener.endpoint().clone());
-        self.listening.replace(endpoints.collect());
+    /// The endpoints that controllers may connect to, with the ports that the system has chosen.
+    pub(crate) fn listening(&self) -> Vec<Endpoint> {
+        self.listeners.borrow().iter().map(|listener| listener.bound.clone()).collect()
+    }
+
+    /// Controllers may connect here, at an endpoint that was asked for as `wanted`.
+    pub(crate) fn add_listener(self: &Rc<Self>, wanted: Endpoint, listener: Listener) {
+        let (bound, gone) = (listener.endpoint().clone(), Rc::new(Ending::default()));
+        let (agent, end) = (Rc::clone(self), Rc::clone(&gone));
+        let task = tokio::task::spawn_local(async move {
+            tokio::select! {
+                biased;
+                () = agent.going() => {}
+                () = end.come() => {}
+                () = accept_all(Rc::clone(&agent), listener, Rc::clone(&end)) => {}
+            }
+        });
+        self.listeners.borrow_mut().push(ListenerTask { wanted, bound, gone, task });
+    }
+
+    /// Listens no longer at an endpoint that was asked for; the connections that have come by it
+    /// end.
+    pub(crate) async fn forget_listener(&self, wanted: &Endpoint) {
+        let found = self.listeners.borrow().iter().position(|listener| listener.wanted == *wanted);
+        let Some(at) = found else { return };
+        let ListenerTask { gone, task, .. } = self.listeners.borrow_mut().remove(at);
+        gone.begin();
+        if let Err(error) = task.await {
+            tracing::error!(%error, "ending a listener has failed");
+        }
+    }
+
+    /// Has connections begin anew: those that controllers have made, which end, and those to
+    /// controllers.
+    pub(crate) fn restart_connections(self: &Rc<Self>) {
+        self.restart.notify_waiters();
+        self.restart_controllers(|_| true);
+    }
+
+    /// Begins anew to connect to these controllers.
+    pub(crate) fn restart_controllers(self: &Rc<Self>, is_selected: impl Fn(&Endpoint) -> bool) {
+        for endpoint in self.controllers() {
+            if is_selected(&endpoint) {
+                self.forget_controller(&endpoint);
+                self.add_controller(endpoint);
+            }
+        }
+    }
+
+    /// Whether a connection to this controller is up.
+    pub(crate) fn is_connected(&self, endpoint: &Endpoint) -> bool {
+        let name = endpoint.to_string();
+        self.peers.borrow().values().any(|peer| peer.is_configured && peer.name == name)
+    }
+
+    /// Done when the connections that controllers have made are to begin anew.
+    pub(super) async fn restart(&self) {
+        self.restart.notified().await;
     }
 
     /// Connects to a controller from now on.
@@ -157,20 +258,21 @@ impl Agent {
 
     /// Done when the bridge goes.
     pub(super) async fn going(&self) {
-        let notified = self.going.notified();
-        if !self.is_going.get() {
-            notified.await;
-        }
+        self.going.come().await;
     }
 
     /// Accepts and makes no connections any more, and ends those that there are; done when all of
     /// them have left. What is queued for a peer is still sent to it.
     pub(crate) async fn end_connections(&self) {
-        self.listening.take();
-        self.is_going.set(true);
-        self.going.notify_waiters();
+        self.going.begin();
+        let listeners = self.listeners.take();
         while !self.peers.borrow().is_empty() {
             self.left.notified().await;
+        }
+        for listener in listeners {
+            if let Err(error) = listener.task.await {
+                tracing::error!(%error, "ending a listener has failed");
+            }
         }
         self.controllers.take().iter().for_each(|(_, task)| task.abort());
     }
@@ -183,11 +285,15 @@ impl Agent {
     /// The settings of every connection.
     pub(crate) fn connection_config(&self) -> ConnectionSettings {
         let mut settings =
-            ConnectionSettings::new(Side::Switch).with_versions(&self.config.versions);
-        let probe = Duration::from_secs(self.config.inactivity_probe_s.into());
-        settings.probe_after = (!probe.is_zero()).then_some(probe);
-        settings.probe_deadline = probe.max(Duration::from_secs(1));
+            ConnectionSettings::new(Side::Switch).with_versions(&self.config.borrow().versions);
+        (settings.probe_after, settings.probe_deadline) = self.probe();
         settings
+    }
+
+    /// The silence until a connection is probed, if it is, and then until it is given up.
+    pub(super) fn probe(&self) -> (Option<Duration>, Duration) {
+        let probe = Duration::from_secs(self.config.borrow().inactivity_probe_s.into());
+        ((!probe.is_zero()).then_some(probe), probe.max(Duration::from_secs(1)))
     }
 
     /// The main connection of a controller is up; `is_configured` when we have connected.
@@ -239,7 +345,7 @@ impl Agent {
         }
         self.update_punt_policy();
         self.connections_changed.notify_one();
-        if self.is_going.get() {
+        if self.going.has_come() {
             self.left.notify_one();
         }
     }
@@ -249,7 +355,20 @@ impl Agent {
         self.peers.borrow().values().any(|peer| peer.is_configured)
     }
 
-    /// Waits until a connection has come or gone; for one task.
+    /// Whether the bridge is to be a learning switch once it has been without a controller for long
+    /// enough (fail-standalone).
+    pub(super) fn is_left_alone(&self) -> bool {
+        self.config.borrow().fail_mode == FailMode::Standalone && !self.has_configured_controller()
+    }
+
+    /// The tables are empty. The mode without a controller begins anew, at once where `is_alone`.
+    pub(super) fn set_flushed(&self, is_alone: bool) {
+        self.is_flushed.set(true);
+        self.is_alone_at_once.set(is_alone);
+        self.connections_changed.notify_one();
+    }
+
+    /// Waits until a connection has come or gone, or the mode may be another; for one task.
     pub(crate) async fn connections_changed(&self) {
         self.connections_changed.notified().await;
     }

@@ -30,11 +30,6 @@ pub(crate) struct PortView {
 }
 
 impl Bridge {
-    /// Whether the bridge has a port of this number, known to controllers or not.
-    pub(crate) fn is_taken(&self, number: PortNo) -> bool {
-        self.ports.borrow().iter().any(|port| port.number == number)
-    }
-
     /// The speed of a port's device, where there is such a port.
     pub(crate) fn speed_of(&self, number: PortNo) -> Option<u64> {
         let ports = self.ports.borrow();

@@ -13,21 +13,14 @@ use crate::worker::{QueueCells, Shaper, Shard, ShardCommand};
 #[derive(Debug)]
 pub(crate) struct BridgeQueues {
     pub(super) port: PortNo,
-    /// The rate that was asked for; none for the device's.
-    rate_bps: Option<u64>,
     queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
 
 impl BridgeQueues {
     /// The queues of a port, with the counters that its worker writes.
-    pub(crate) fn new(
-        port: PortNo,
-        rate_bps: Option<u64>,
-        queues: Vec<QueueRates>,
-        cells: Arc<QueueCells>,
-    ) -> Self {
-        Self { port, rate_bps, queues, cells }
+    pub(crate) fn new(port: PortNo, queues: Vec<QueueRates>, cells: Arc<QueueCells>) -> Self {
+        Self { port, queues, cells }
     }
 }
 
@@ -36,13 +29,6 @@ impl Bridge {
     pub(crate) fn with_queues(self, queues: Vec<BridgeQueues>) -> Self {
         self.queues.replace(queues);
         self
-    }
-
-    /// The rate that was asked for at a port, and its queues.
-    pub(crate) fn shape_of(&self, port: PortNo) -> (Option<u64>, Vec<QueueRates>) {
-        let queues = self.queues.borrow();
-        let held = queues.iter().find(|held| held.port == port);
-        held.map(|held| (held.rate_bps, held.queues.clone())).unwrap_or_default()
     }
 
     /// Gives a port other queues, or none.

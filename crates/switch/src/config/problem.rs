@@ -3,12 +3,12 @@
 //! It must never name the file: the reader of the file finds the place by the key.
 
 /// A fault of a value that is fine by itself.
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// The table that has it, among those of several bridges.
-    pub(super) bridge: Option<usize>,
-    pub(super) key: &'static str,
+    pub(crate) bridge: Option<usize>,
+    pub(crate) key: &'static str,
     pub(super) index: Option<usize>,
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 impl Problem {

@@ -69,16 +69,8 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         }
         ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
-        ControlCommand::Caches { set } => caches::caches(agent, set.as_deref()).await,
+        ControlCommand::Caches { set } => caches::caches(all, agent, set.as_deref()).await,
         ControlCommand::Macs => show::macs(agent).await,
         ControlCommand::Counters => Ok(show::counters(agent).await),
     }
-}
-
-pub(super) fn no_tables() -> String {
-    "the switch has no flow tables: it was started with --forward".to_owned()
-}
-
-pub(super) fn gone() -> String {
-    "the bridge or the switch is ending".to_owned()
 }

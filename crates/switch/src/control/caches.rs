@@ -3,22 +3,31 @@
 use datapath::fast::{Caches, ForwarderFigures};
 use serde_json::{Value, json};
 
-use super::answer::{Record, Records, gone, no_tables};
-use crate::agent::Agent;
+use super::answer::{Record, Records};
+use super::edit::edit_bridge;
+use crate::agent::{Agent, Bridges};
 use crate::config;
+use crate::reconcile::{gone, no_tables};
 
 /// Switches the caches if `set` is given; one record for each worker.
-pub(super) async fn caches(agent: &Agent, set: Option<&str>) -> Result<Records, String> {
+pub(super) async fn caches(
+    all: &Bridges,
+    agent: &Agent,
+    set: Option<&str>,
+) -> Result<Records, String> {
     if let Some(text) = set {
-        let config::CachesArg(wanted) = text.parse()?;
+        let wanted: config::CachesArg = text.parse()?;
         let has_tier = agent.bridge.ask(|worker| worker.has_tier()).await.ok_or_else(gone)?;
-        if wanted.kernel && !has_tier.contains(&true) {
+        if wanted.0.kernel && !has_tier.contains(&true) {
             let reason = "no port of the bridge is in the kernel tier: weir ctl ports says why (a \
                           switch that was started without it in --caches needs a new start)";
             return Err(reason.to_owned());
         }
-        let answers = agent.bridge.ask(move |worker| worker.set_caches(wanted)).await;
-        answers.ok_or_else(gone)?;
+        let set = |bridge: &mut config::BridgeConfig| {
+            bridge.caches = wanted;
+            Ok(())
+        };
+        edit_bridge(all, &agent.name, set).await?;
     }
     let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
     let found: Option<Vec<_>> = states

@@ -48,7 +48,7 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
             }
         };
         if open.get() >= CONNECTIONS_MAX {
-            bridges.first().counters.bump(Counter::ControlRefused);
+            count(bridges.first().as_ref(), Counter::ControlRefused);
             // One line fits an empty socket's buffer; one that does not read it sees the end only.
             let full = format!("{CONNECTIONS_MAX} control connections are open; end one of them");
             let _ = stream.try_write(&ControlLine::Refused(full).encode());
@@ -64,6 +64,13 @@ pub(crate) async fn serve_control(bridges: Rc<Bridges>, listener: UnixListener) 
             }
             open.set(open.get() - 1);
         });
+    }
+}
+
+/// Counts with a bridge, where there is one.
+fn count(agent: Option<&Rc<Agent>>, counter: Counter) {
+    if let Some(agent) = agent {
+        agent.counters.bump(counter);
     }
 }
 
@@ -84,8 +91,8 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         let meant =
             request.as_ref().ok().and_then(|asked| bridges.find(asked.bridge.as_deref()).ok());
         // A request that names no known bridge counts with the first one.
-        let agent = meant.clone().unwrap_or_else(|| bridges.first());
-        agent.counters.bump(Counter::Control);
+        let agent = meant.clone().or_else(|| bridges.first());
+        count(agent.as_ref(), Counter::Control);
         let mut speaks_openflow = false;
         let outcome = match request {
             Ok(request) => {
@@ -97,13 +104,13 @@ async fn serve(bridges: &Bridges, stream: UnixStream) -> io::Result<Ended> {
         let end = match outcome {
             Ok(()) => ControlLine::Done,
             Err(why) => {
-                agent.counters.bump(Counter::ControlRefused);
+                count(agent.as_ref(), Counter::ControlRefused);
                 ControlLine::Refused(why)
             }
         };
         lines.send(&end).await?;
         lines.flush().await?;
-        if speaks_openflow {
+        if let Some(agent) = meant.filter(|_| speaks_openflow) {
             let stream = reunited(read, lines.write)?;
             return Ok(Ended::Openflow(agent, stream));
         }

@@ -3,20 +3,22 @@
 use datapath::LearntAddress;
 use serde_json::{Value, json};
 
-use super::answer::{Record, Records, no_tables};
+use super::answer::{Record, Records};
 use crate::agent::Agent;
+use crate::reconcile::no_tables;
 
 /// The configuration of the switch, its controllers, and remarks about its ports.
 pub(super) fn show(agent: &Agent) -> Record {
     let bridge = &agent.bridge;
     let notes = bridge.port_notes();
-    let versions: Vec<&str> = agent.config.versions.iter().map(|version| version.name()).collect();
+    let config = agent.config();
+    let versions: Vec<&str> = config.versions.iter().map(|version| version.name()).collect();
     let peers = agent.peer_infos();
     let mut text = format!(
         "versions:{} fail_mode:{} forward:{}",
         versions.join(","),
-        agent.config.fail_mode.name(),
-        agent.config.forward.name(),
+        config.fail_mode.name(),
+        config.forward.name(),
     );
     for endpoint in &agent.controllers() {
         let name = endpoint.to_string();
@@ -46,9 +48,9 @@ pub(super) fn show(agent: &Agent) -> Record {
         notes.iter().map(|(port, notes)| json!({ "port_no": port.0, "notes": notes })).collect();
     let value = json!({
         "versions": versions,
-        "fail_mode": agent.config.fail_mode.name(),
-        "forward": agent.config.forward.name(),
-        "sw_desc": bridge.identity.desc.sw_desc,
+        "fail_mode": config.fail_mode.name(),
+        "forward": config.forward.name(),
+        "sw_desc": bridge.desc().sw_desc,
         "configured_controllers":
             agent.controllers().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "controllers": controllers,

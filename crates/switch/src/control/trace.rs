@@ -9,9 +9,10 @@ use openflow::{Field, PortNo};
 use packet::{PacketBuf, describe};
 use serde_json::{Value, json};
 
-use super::answer::{Record, no_tables};
+use super::answer::Record;
 use super::sample;
 use crate::agent::Agent;
+use crate::reconcile::no_tables;
 
 /// The way of a packet: a match with `in_port`, or a port with the packet as a match or in hex.
 pub(super) async fn trace(

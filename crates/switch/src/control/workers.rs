@@ -4,15 +4,16 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{Record, Records, gone};
+use super::answer::{Record, Records};
 use super::caches;
 use crate::agent::Agent;
+use crate::reconcile::gone;
 use crate::worker::{PerfReading, PortAssignment, WorkerState};
 
 /// One record for each worker.
 pub(super) async fn workers(agent: &Agent) -> Result<Records, String> {
     let states = agent.bridge.worker_states().await.ok_or_else(gone)?;
-    let forward = agent.config.forward.name();
+    let forward = agent.config().forward.name();
     Ok(states.iter().map(|state| record(state, forward, state.poll.name())).collect())
 }
 

@@ -22,6 +22,7 @@ use openflow::table::TableStats;
 use openflow::{Action, Error, Field, Instruction, Match, Message, PortNo, Version, Xid};
 use packet::{Batch, PacketBuf};
 use switch::config::Config;
+use switch::reconcile::RunningSwitch;
 use switch::{SwitchArgs, SwitchError, run_until};
 use tokio::sync::oneshot;
 
@@ -105,6 +106,20 @@ impl Switch {
             specs.split(',').map(|spec| spec.trim_matches('"').to_owned()).collect();
         let text = format!("control = \"{path}/ctl\"\n{options}\n{}", tables(&path, &specs));
         (Self::run(dir, &text, Vec::new()), hosts.into_iter().flatten().collect())
+    }
+
+    /// A switch of these lines, with `FOLDER` for its folder, and a part of the process that
+    /// changes it.
+    pub(crate) fn driven<D: Future<Output = ()> + 'static>(
+        edit: impl FnOnce(&mut Config),
+        toml: &str,
+        drive: impl FnOnce(RunningSwitch) -> D + Send + 'static,
+    ) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let text = in_folder(&format!("control = \"FOLDER/ctl\"\n{toml}"), dir.path());
+        let mut config = switch::parse_config(&text).unwrap().resolve().unwrap();
+        edit(&mut config);
+        Self::spawn(dir, Vec::new(), |stop| switch::run_driven_until(config, stop, drive))
     }
 
     fn run(dir: tempfile::TempDir, text: &str, hosts: Vec<Option<Host>>) -> Self {

@@ -35,6 +35,7 @@ mod patch_ports;
 mod port_changes;
 mod port_queues;
 mod queues;
+mod reconcile;
 mod roles;
 mod statistics;
 mod sweeps;

@@ -347,7 +347,10 @@ fn a_reload_that_cannot_be_applied_changes_nothing() {
         ("port = [\"1=null:a\"]\ntabels = 3", "toml:5:1: tabels: unknown key"),
         ("port = [\"3=null:c\", \"nul:x\"]", "toml:4:"),
         ("port = [\"9=null:c\"]", "port number 9 was given by weir ctl add-port"),
-        ("port = [\"3=null:c\", \"4=memory:not-reloaded\"]", "is the device of port 9 already"),
+        (
+            "port = [\"3=null:c\", \"4=memory:not-reloaded\"]",
+            "is the device of port 9 of bridge br0 already",
+        ),
         ("port = [\"3=null:c\", \"4=pcap:/no/such/file\"]", "/no/such/file"),
         ("port = [\"3=null:c\"]\nqueue = [\"3:1\"]", "give it one"),
         ("workers = 2", "toml:4:11: workers: cannot change"),

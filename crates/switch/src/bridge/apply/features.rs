@@ -7,7 +7,7 @@ use super::Bridge;
 
 pub(super) fn reply(bridge: &Bridge, version: Version) -> Message {
     let mut features = Features {
-        datapath_id: bridge.identity.dpid,
+        datapath_id: bridge.dpid(),
         n_buffers: 0,
         n_tables: bridge.with_control(|control| control.config().n_tables).unwrap_or(0),
         capabilities: datapath::capabilities(version),

@@ -35,7 +35,7 @@ pub(super) async fn request(
         MultipartRequestBody::PortStats(asked) => {
             MultipartReplyBody::PortStats(bridge.port_stats(asked).await?)
         }
-        MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.identity.desc.clone()),
+        MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.desc().clone()),
         MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(bridge.port_descs()),
         MultipartRequestBody::TableFeatures(asked) => table::features(bridge, version, &asked)?,
         MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadExperimenter),

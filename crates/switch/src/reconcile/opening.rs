@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// The limits of opening a kind of thing.
-pub(super) struct OpeningLimits {
+pub(crate) struct OpeningLimits {
     /// The time that it may take. `weir ctl` waits 5 s for an answer.
     time_max: Duration,
     /// The number of threads that may be under way.
@@ -29,22 +29,22 @@ thread_local! {
 }
 
 /// The configuration file. Two readers of one FIFO would take each other's lines.
-pub(super) const CONFIG: OpeningLimits =
+pub(crate) const CONFIG: OpeningLimits =
     OpeningLimits { time_max: Duration::from_secs(3), threads_max: 1, under_way: &CONFIGS };
 
 /// Keys and certificates.
-pub(super) const KEY: OpeningLimits =
+pub(crate) const KEY: OpeningLimits =
     OpeningLimits { time_max: Duration::from_secs(3), threads_max: 4, under_way: &KEYS };
 
 /// A port's device, or its file.
-pub(super) const DEVICE: OpeningLimits =
+pub(crate) const DEVICE: OpeningLimits =
     OpeningLimits { time_max: Duration::from_secs(30), threads_max: 4, under_way: &DEVICES };
 
 /// Runs a function that opens `what` and may hang, within these limits.
 ///
 /// # Errors
 /// It is not done in time, it has panicked, or others hang already.
-pub(super) async fn open_within<T: Send + 'static>(
+pub(crate) async fn open_within<T: Send + 'static>(
     OpeningLimits { time_max, threads_max, under_way }: OpeningLimits,
     what: impl Display,
     open: impl FnOnce() -> T + Send + 'static,

@@ -1,0 +1,783 @@
+//! The plan of a change: all that may fail is tried, and then it is applied.
+//!
+//! Everything that is opened for a plan is closed again where the plan is not applied. A part that
+//! is refused is as it was, also in the configuration that holds afterwards.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use channel::{Endpoint, Listener, Tls, TlsFiles};
+use netdev::{Port, PortSpec};
+use openflow::{DatapathId, PortNo};
+
+use super::bridges::{NewBridge, begin, end};
+use super::opening::{KEY, open_within};
+use super::ports::{add_port, close, may_change_ports, open, remove_port, set_port, shape};
+use super::{Acceptance, Change, Item, Manner, Reconciled, Refused, TablesRule, gone};
+use crate::agent::{Agent, Bridges, flush_tables};
+use crate::assemble::{first_mac, made_dpid, tls_of};
+use crate::bridge::Identity;
+use crate::config::{
+    BridgeConfig, BridgeDifference, Config, Difference, PortConfig, Setting, highest_port,
+};
+use crate::serve::serve_controllers;
+use crate::worker::WorkerPort;
+
+/// See the module.
+pub(super) struct Plan<'a> {
+    all: &'a Bridges,
+    manner: Manner,
+    agents: HashMap<String, Rc<Agent>>,
+    leaving: Vec<Rc<Agent>>,
+    changed: Vec<BridgePlan>,
+    coming: Vec<(NewBridge, Vec<ComingPort>)>,
+    /// The holders of devices when everything is carried out, and of those that go.
+    devices: HashMap<String, Holder>,
+    /// The datapath ids of the bridges when everything is carried out.
+    dpids: HashMap<DatapathId, String>,
+    /// The endpoints that are no longer listened at.
+    endpoints_gone: HashSet<String>,
+    /// Keys and certificates that were read.
+    tls: Vec<(TlsFiles, bool, Tls)>,
+    refused: Vec<Refused>,
+}
+
+/// The holder of a device.
+struct Holder {
+    bridge: String,
+    number: PortNo,
+    /// It gives the device up.
+    leaves: bool,
+}
+
+/// A port that comes.
+enum ComingPort {
+    Open(Box<WorkerPort>),
+    /// Its device is still another port's that goes.
+    Later(PortConfig),
+}
+
+impl ComingPort {
+    fn number(&self) -> PortNo {
+        match self {
+            Self::Open(port) => port.number,
+            Self::Later(port) => port.number,
+        }
+    }
+}
+
+/// The changes of one bridge, with what is open for it already.
+struct BridgePlan {
+    agent: Rc<Agent>,
+    from: Rc<BridgeConfig>,
+    change: BridgeDifference,
+    ports: Vec<ComingPort>,
+    /// The devices of ports that get another number, once they are removed.
+    devices: Vec<(PortConfig, Port)>,
+    listeners: Vec<(Endpoint, Listener)>,
+    /// Endpoints at which another listener still listens that goes.
+    listeners_later: Vec<Endpoint>,
+    /// Another datapath id.
+    dpid: Option<DatapathId>,
+    /// Other key and certificates.
+    tls: Option<Option<Tls>>,
+}
+
+impl<'a> Plan<'a> {
+    /// Tries all that may fail.
+    pub(super) async fn prepare(
+        all: &'a Bridges,
+        manner: Manner,
+        running: &Config,
+        difference: Difference,
+        refused: Vec<Refused>,
+    ) -> Result<Self, Vec<Refused>> {
+        let mut plan = Self {
+            all,
+            manner,
+            agents: all.all().into_iter().map(|agent| (agent.name.clone(), agent)).collect(),
+            leaving: Vec::new(),
+            changed: Vec::new(),
+            coming: Vec::new(),
+            devices: HashMap::new(),
+            dpids: HashMap::new(),
+            endpoints_gone: HashSet::new(),
+            tls: Vec::new(),
+            refused,
+        };
+        plan.leaving = difference.gone.iter().filter_map(|name| plan.agents.remove(name)).collect();
+        plan.note_what_runs(running, &difference);
+        all.assembly().expect_bridges(difference.new.len());
+        for change in difference.changed {
+            if !plan.is_stopped() {
+                plan.prepare_change(change).await;
+            }
+        }
+        for config in difference.new {
+            if !plan.is_stopped() {
+                plan.prepare_bridge(config).await;
+            }
+        }
+        if !plan.is_stopped() {
+            return Ok(plan);
+        }
+        let ports = plan.changed.into_iter().map(|bridge| bridge.ports);
+        let ports = ports.chain(plan.coming.into_iter().map(|(_, ports)| ports));
+        close_ports(ports.flatten()).await;
+        Err(plan.refused)
+    }
+
+    /// Whether nothing is to be changed, because something is refused.
+    fn is_stopped(&self) -> bool {
+        match self.manner.acceptance {
+            Acceptance::Whole => !self.refused.is_empty(),
+            Acceptance::Partial => false,
+        }
+    }
+
+    fn refuse(&mut self, bridge: &str, item: Item, why: impl Into<String>) {
+        self.refused.push(Refused::of(bridge, item, why));
+    }
+
+    /// Notes the holders of devices, datapath ids and endpoints, and which of them go.
+    fn note_what_runs(&mut self, running: &Config, difference: &Difference) {
+        let changes: HashMap<&str, &BridgeDifference> =
+            difference.changed.iter().map(|change| (change.to.name.as_str(), change)).collect();
+        for bridge in &running.bridges {
+            let is_gone = !self.agents.contains_key(&bridge.name);
+            let change = changes.get(bridge.name.as_str());
+            let ports_gone: HashSet<PortNo> =
+                change.iter().flat_map(|one| &one.gone).map(|port| port.number).collect();
+            let moved: HashMap<PortNo, PortNo> = change
+                .iter()
+                .flat_map(|one| &one.moved)
+                .map(|(from, to)| (*from, to.number))
+                .collect();
+            for port in &bridge.ports {
+                let Some(device) = port.spec.exclusive() else { continue };
+                let number = moved.get(&port.number).copied().unwrap_or(port.number);
+                let leaves = is_gone || ports_gone.contains(&port.number);
+                self.devices.insert(device, Holder { bridge: bridge.name.clone(), number, leaves });
+            }
+            let endpoints = match change {
+                Some(change) => &change.listeners_gone[..],
+                None if is_gone => &bridge.listeners[..],
+                None => &[],
+            };
+            self.endpoints_gone.extend(endpoints.iter().map(socket_of));
+            let keeps_dpid = change.is_none_or(|change| !change.has(Setting::Dpid));
+            if let Some(agent) = self.agents.get(&bridge.name).filter(|_| keeps_dpid) {
+                self.dpids.insert(agent.bridge.dpid(), bridge.name.clone());
+            }
+        }
+    }
+
+    /// Tries the changes of a bridge.
+    async fn prepare_change(&mut self, change: BridgeDifference) {
+        let Some(agent) = self.agents.get(&change.to.name).cloned() else { return };
+        let from = agent.config();
+        let mut plan = BridgePlan {
+            agent,
+            from,
+            change,
+            ports: Vec::new(),
+            devices: Vec::new(),
+            listeners: Vec::new(),
+            listeners_later: Vec::new(),
+            dpid: None,
+            tls: None,
+        };
+        self.prepare_settings(&mut plan).await;
+        self.prepare_listeners(&mut plan).await;
+        self.prepare_ports(&mut plan).await;
+        self.changed.push(plan);
+    }
+
+    async fn prepare_settings(&mut self, plan: &mut BridgePlan) {
+        let BridgePlan { agent, from, change, .. } = plan;
+        let (name, settings) = (agent.name.as_str(), &mut change.settings);
+        let is_tls = |(_, setting): &(&str, Setting)| *setting == Setting::Tls;
+        if settings.iter().any(is_tls) {
+            match self.tls(&change.to).await {
+                Ok(tls) => plan.tls = Some(tls),
+                Err(why) => {
+                    self.refuse(name, Item::Key("private-key"), why);
+                    settings.retain(|setting| !is_tls(setting));
+                    change.to.tls.clone_from(&from.tls);
+                    change.to.check_peer_name = from.check_peer_name;
+                }
+            }
+        }
+        let highest = highest_port(&change.to.versions);
+        let over = change.to.ports.iter().find(|port| !may_be(port.number, highest));
+        if let Some(port) = over.filter(|_| highest < highest_port(&from.versions)) {
+            let why = format!("port number {} is more than these versions can say", port.number);
+            self.refuse(name, Item::Key("protocols"), why);
+            settings.retain(|(_, setting)| *setting != Setting::Versions);
+            change.to.versions.clone_from(&from.versions);
+        }
+        if settings.iter().any(|(_, setting)| *setting == Setting::Dpid) {
+            let first = agent.bridge.port_descs().first().map(|port| port.hw_addr);
+            match self.claim_dpid(name, change.to.dpid, first) {
+                Ok(dpid) => plan.dpid = Some(dpid),
+                Err(why) => {
+                    self.refuse(name, Item::Key("dpid"), why);
+                    settings.retain(|(_, setting)| *setting != Setting::Dpid);
+                    change.to.dpid = from.dpid;
+                    self.dpids.insert(agent.bridge.dpid(), name.to_owned());
+                }
+            }
+        }
+    }
+
+    async fn prepare_listeners(&mut self, plan: &mut BridgePlan) {
+        let name = plan.agent.name.clone();
+        if plan.tls.is_some() {
+            // A listener has its key for as long as it listens.
+            let has_key = |endpoint: &&Endpoint| endpoint.is_tls();
+            let stays = |endpoint: &&Endpoint| !plan.change.listeners_new.contains(endpoint);
+            let again = plan.change.to.listeners.iter().filter(has_key).filter(stays);
+            plan.listeners_later = again.cloned().collect();
+            plan.change.listeners_gone.extend(plan.listeners_later.iter().cloned());
+        }
+        let tls = plan.tls.clone().unwrap_or_else(|| plan.agent.tls());
+        for endpoint in std::mem::take(&mut plan.change.listeners_new) {
+            if self.endpoints_gone.contains(&socket_of(&endpoint)) {
+                plan.listeners_later.push(endpoint);
+                continue;
+            }
+            match Listener::bind(&endpoint, tls.as_ref()).await {
+                Ok(listener) => plan.listeners.push((endpoint, listener)),
+                Err(error) => {
+                    self.refuse(&name, Item::Key("listen"), error.to_string());
+                    plan.change.to.listeners.retain(|other| *other != endpoint);
+                }
+            }
+        }
+    }
+
+    async fn prepare_ports(&mut self, plan: &mut BridgePlan) {
+        if !plan.change.has_port_changes() {
+            return;
+        }
+        let (agent, from, change) = (&plan.agent, &plan.from, &mut plan.change);
+        let name = agent.name.as_str();
+        if let Err(why) = may_change_ports(agent) {
+            self.refuse(name, Item::Key("port"), why);
+            change.to.ports.clone_from(&from.ports);
+            (change.gone, change.new) = (Vec::new(), Vec::new());
+            (change.moved, change.set) = (Vec::new(), Vec::new());
+            return;
+        }
+        let views = agent.bridge.port_views();
+        for (now, port) in std::mem::take(&mut change.moved) {
+            let mut found = views.iter().filter(|view| view.port.number == now);
+            if found.any(|view| view.port.info.exists) {
+                change.moved.push((now, port));
+                continue;
+            }
+            let why = format!("port {now} has no device now; its number stays");
+            self.refuse(name, Item::Port(port.number), why);
+            change.to.remove_port(port.number);
+            change.to.add_port(PortConfig { number: now, ..port }, from.port_set(now));
+        }
+        for number in std::mem::take(&mut change.set) {
+            let speed_bps = agent.bridge.speed_of(number).unwrap_or(0);
+            match shape(&change.to.port_set(number), number, speed_bps) {
+                Ok(_) => change.set.push(number),
+                Err(why) => {
+                    self.refuse(name, Item::Port(number), why);
+                    change.to.set_port(number, from.port_set(number));
+                }
+            }
+        }
+        let goes = change.gone.iter().map(|port| port.number);
+        let goes: HashSet<PortNo> = goes.chain(change.moved.iter().map(|(now, _)| *now)).collect();
+        let mut taken: HashSet<PortNo> =
+            from.ports.iter().map(|port| port.number).filter(|port| !goes.contains(port)).collect();
+        taken.extend(change.moved.iter().map(|(_, port)| port.number));
+        let new = std::mem::take(&mut change.new);
+        plan.ports = self.open_all(&mut plan.change.to, new, taken).await;
+    }
+
+    /// Opens new ports of a bridge, whose other ports have the numbers `taken`. A port that is
+    /// refused is no longer in `to`.
+    async fn open_all(
+        &mut self,
+        to: &mut BridgeConfig,
+        new: Vec<PortConfig>,
+        mut taken: HashSet<PortNo>,
+    ) -> Vec<ComingPort> {
+        let mut ports = Vec::new();
+        for port in new {
+            if self.is_stopped() {
+                break;
+            }
+            let number = port.number;
+            let is_twice = !taken.insert(number);
+            let opened = match is_twice {
+                true => Err(format!("port number {number} is taken")),
+                false => self.open(to, port.clone()).await,
+            };
+            match opened {
+                Ok(port) => ports.push(port),
+                Err(why) => {
+                    self.refuse(&to.name, Item::Port(number), why);
+                    match is_twice {
+                        // The other one stays, and has its settings.
+                        true => to
+                            .ports
+                            .retain(|other| other.number != number || other.spec != port.spec),
+                        false => drop(to.remove_port(number)),
+                    }
+                }
+            }
+        }
+        ports
+    }
+
+    async fn open(&mut self, to: &BridgeConfig, port: PortConfig) -> Result<ComingPort, String> {
+        let highest = highest_port(&to.versions);
+        if !may_be(port.number, highest) {
+            let highest = highest.0;
+            let number = port.number;
+            return Err(format!(
+                "port number {number} is above {highest}, the highest that OpenFlow10 can say"
+            ));
+        }
+        if !self.claim_device(&to.name, &port)? {
+            return Ok(ComingPort::Later(port));
+        }
+        let PortConfig { number, spec } = port;
+        let opened = match open(self.all.fresh_serial(), number, spec.clone()).await {
+            Ok(mut port) => match shape(&to.port_set(number), number, port.info.speed_bps) {
+                Ok(_) => Ok(port),
+                Err(why) => {
+                    close(port.take_device()).await;
+                    Err(why)
+                }
+            },
+            Err(why) => Err(why),
+        };
+        match opened {
+            Ok(port) => Ok(ComingPort::Open(Box::new(port))),
+            Err(why) => {
+                self.release_device(&spec);
+                Err(why)
+            }
+        }
+    }
+
+    /// Notes a port as the holder of its device; false where another one has it until it goes.
+    fn claim_device(&mut self, bridge: &str, port: &PortConfig) -> Result<bool, String> {
+        let Some(device) = port.spec.exclusive() else { return Ok(true) };
+        let number = port.number;
+        let holder = || Holder { bridge: bridge.to_owned(), number, leaves: false };
+        match self.devices.get_mut(&device) {
+            None => {
+                self.devices.insert(device, holder());
+                Ok(true)
+            }
+            Some(held) if held.leaves => {
+                *held = holder();
+                Ok(false)
+            }
+            Some(held) => Err(format!(
+                "{device} is the device of port {} of bridge {} already; a device is one port",
+                held.number, held.bridge
+            )),
+        }
+    }
+
+    fn release_device(&mut self, spec: &PortSpec) {
+        if let Some(device) = spec.exclusive() {
+            self.devices.remove(&device);
+        }
+    }
+
+    /// The datapath id that a bridge gets: the wanted one, or one made of its first port's address.
+    fn claim_dpid(
+        &mut self,
+        bridge: &str,
+        wanted: Option<DatapathId>,
+        first: Option<openflow::MacAddr>,
+    ) -> Result<DatapathId, String> {
+        let is_taken = |dpid| self.dpids.contains_key(&dpid);
+        let dpid = wanted.unwrap_or_else(|| made_dpid(first, is_taken));
+        match self.dpids.get(&dpid) {
+            Some(other) => {
+                Err(format!("{dpid} is the datapath id of bridge {other}; give another dpid"))
+            }
+            None => {
+                self.dpids.insert(dpid, bridge.to_owned());
+                Ok(dpid)
+            }
+        }
+    }
+
+    /// Key and certificates of a bridge; read once for all that have the same.
+    async fn tls(&mut self, config: &BridgeConfig) -> Result<Option<Tls>, String> {
+        let Some(files) = &config.tls else { return Ok(None) };
+        let checks = config.check_peer_name;
+        let mut known = self.tls.iter();
+        if let Some((.., tls)) = known.find(|(known, name, _)| known == files && *name == checks) {
+            return Ok(Some(tls.clone()));
+        }
+        let of = config.clone();
+        let tls = open_within(KEY, "keys and certificates", move || tls_of(&of)).await?;
+        let tls = tls.map_err(|error| error.to_string())?;
+        self.tls.extend(tls.clone().map(|tls| (files.clone(), checks, tls)));
+        Ok(tls)
+    }
+
+    /// Tries a bridge that is to come.
+    async fn prepare_bridge(&mut self, mut config: BridgeConfig) {
+        let name = config.name.clone();
+        let mut coming = self.coming.iter();
+        if self.agents.contains_key(&name) || coming.any(|(new, _)| new.config.name == name) {
+            return self.refuse(&name, Item::Bridge, "there is a bridge of this name already");
+        }
+        let new = config.ports.clone();
+        let ports = self.open_all(&mut config, new, HashSet::new()).await;
+        let first = ports.iter().find_map(|port| match port {
+            ComingPort::Open(port) => first_mac(std::slice::from_ref(port)),
+            ComingPort::Later(_) => None,
+        });
+        let dpid = match self.claim_dpid(&name, config.dpid, first) {
+            Ok(dpid) => dpid,
+            Err(why) => {
+                self.refuse(&name, Item::Bridge, why);
+                for port in &config.ports {
+                    self.release_device(&port.spec);
+                }
+                return close_ports(ports).await;
+            }
+        };
+        let tls = self.tls(&config).await.unwrap_or_else(|why| {
+            self.refuse(&name, Item::Key("private-key"), why);
+            config.tls = None;
+            None
+        });
+        let mut listeners = Vec::new();
+        for endpoint in std::mem::take(&mut config.listeners) {
+            if self.endpoints_gone.contains(&socket_of(&endpoint)) {
+                config.listeners.push(endpoint);
+                continue;
+            }
+            match Listener::bind(&endpoint, tls.as_ref()).await {
+                Ok(listener) => {
+                    listeners.push((endpoint.clone(), listener));
+                    config.listeners.push(endpoint);
+                }
+                Err(error) => self.refuse(&name, Item::Key("listen"), error.to_string()),
+            }
+        }
+        self.coming.push((NewBridge { config, dpid, tls, listeners }, ports));
+    }
+
+    /// Applies everything, what goes before what comes.
+    pub(super) async fn apply(self) -> Reconciled {
+        let Self { all, manner, leaving, mut changed, coming, refused, .. } = self;
+        let mut outcome = Reconciled { changes: Vec::new(), refused };
+        let ended = end(all, &leaving).await;
+        for agent in &leaving {
+            match &ended {
+                Ok(()) => outcome.changed(&agent.name, "removed", None),
+                Err(why) => outcome.refuse(&agent.name, Item::Bridge, why),
+            }
+        }
+        for bridge in &mut changed {
+            bridge.remove(&mut outcome).await;
+        }
+        for bridge in changed {
+            bridge.apply(all, manner.tables, &mut outcome).await;
+        }
+        for (new, ports) in coming {
+            begin_bridge(all, new, ports, &mut outcome).await;
+        }
+        outcome
+    }
+}
+
+/// Whether a port may have this number where `highest` is the highest.
+fn may_be(number: PortNo, highest: PortNo) -> bool {
+    number == PortNo::LOCAL || number <= highest
+}
+
+/// The text that two endpoints have in common which cannot be listened at at one time.
+fn socket_of(endpoint: &Endpoint) -> String {
+    match endpoint.clone().into_passive() {
+        Endpoint::PassiveSsl { host, port } => Endpoint::PassiveTcp { host, port }.to_string(),
+        other @ (Endpoint::Tcp { .. }
+        | Endpoint::Ssl { .. }
+        | Endpoint::Unix(_)
+        | Endpoint::PassiveTcp { .. }
+        | Endpoint::PassiveUnix(_)) => other.to_string(),
+    }
+}
+
+async fn close_ports(ports: impl IntoIterator<Item = ComingPort>) {
+    let devices = ports.into_iter().filter_map(|port| match port {
+        ComingPort::Open(mut port) => port.take_device(),
+        ComingPort::Later(_) => None,
+    });
+    close(devices.collect::<Vec<_>>()).await;
+}
+
+impl Reconciled {
+    fn changed(&mut self, bridge: &str, change: &'static str, what: Option<String>) {
+        self.changes.push(Change { bridge: bridge.to_owned(), change, what });
+    }
+
+    fn refuse(&mut self, bridge: &str, item: Item, why: &str) {
+        self.refused.push(Refused::of(bridge, item, why));
+    }
+}
+
+/// Makes a bridge, with its ports, and then serves its controllers.
+async fn begin_bridge(
+    all: &Bridges,
+    mut new: NewBridge,
+    ports: Vec<ComingPort>,
+    outcome: &mut Reconciled,
+) {
+    let name = new.config.name.clone();
+    let agent = match begin(all, &mut new).await {
+        Ok(agent) => agent,
+        Err(why) => {
+            outcome.refuse(&name, Item::Bridge, &why);
+            return close_ports(ports).await;
+        }
+    };
+    let NewBridge { mut config, mut listeners, .. } = new;
+    for port in ports {
+        let number = port.number();
+        if let Err(why) = add(all, &agent, port, &config).await {
+            outcome.refuse(&name, Item::Port(number), &why);
+            config.remove_port(number);
+        }
+    }
+    let is_bound = |wanted: &Endpoint, bound: &[(Endpoint, Listener)]| {
+        bound.iter().any(|(endpoint, _)| endpoint == wanted)
+    };
+    for endpoint in std::mem::take(&mut config.listeners) {
+        if is_bound(&endpoint, &listeners) {
+            config.listeners.push(endpoint);
+            continue;
+        }
+        match Listener::bind(&endpoint, agent.tls().as_ref()).await {
+            Ok(listener) => {
+                listeners.push((endpoint.clone(), listener));
+                config.listeners.push(endpoint);
+            }
+            Err(error) => outcome.refuse(&name, Item::Key("listen"), &error.to_string()),
+        }
+    }
+    agent.set_config(config);
+    all.add(Rc::clone(&agent));
+    serve_controllers(&agent, listeners);
+    outcome.changed(&name, "added", None);
+}
+
+/// Adds a port to a bridge of this configuration, and opens it where it is not open yet.
+async fn add(
+    all: &Bridges,
+    agent: &Agent,
+    port: ComingPort,
+    config: &BridgeConfig,
+) -> Result<(), String> {
+    let port = match port {
+        ComingPort::Open(port) => *port,
+        ComingPort::Later(PortConfig { number, spec }) => {
+            open(all.fresh_serial(), number, spec).await?
+        }
+    };
+    let set = config.port_set(port.number);
+    add_port(agent, port, &set).await
+}
+
+impl BridgePlan {
+    /// Has listeners and ports go.
+    async fn remove(&mut self, outcome: &mut Reconciled) {
+        let Self { agent, change, .. } = self;
+        for endpoint in &change.listeners_gone {
+            agent.forget_listener(endpoint).await;
+            if !change.to.listeners.contains(endpoint) {
+                outcome.changed(&agent.name, "listener removed", Some(endpoint.to_string()));
+            }
+        }
+        let mut closing = Vec::new();
+        for port in &change.gone {
+            let number = port.number;
+            match remove_port(agent, number).await {
+                Ok(device) => closing.extend(device),
+                Err(why) => outcome.refuse(&agent.name, Item::Port(number), &why),
+            }
+            outcome.changed(&agent.name, "port removed", Some(number.to_string()));
+        }
+        close(closing).await;
+        for (now, port) in std::mem::take(&mut change.moved) {
+            let views = agent.bridge.port_views();
+            let view = views.iter().find(|view| view.port.number == now);
+            let queues = view.map_or(0, |view| view.places.len());
+            let device = remove_port(agent, now).await;
+            outcome.changed(&agent.name, "port removed", Some(now.to_string()));
+            // A queue may have gone with the device meanwhile.
+            let is_whole = |device: &Port| 1 + device.more.len() == queues;
+            if let Some(device) = device.ok().flatten().filter(is_whole) {
+                self.devices.push((port, device));
+                continue;
+            }
+            let why = format!("port {now} lost its device just now, and is removed; add it anew");
+            outcome.refuse(&agent.name, Item::Port(port.number), &why);
+            change.to.remove_port(port.number);
+        }
+    }
+
+    /// Applies the rest.
+    async fn apply(mut self, all: &Bridges, rule: TablesRule, outcome: &mut Reconciled) {
+        if let Some(tls) = self.tls.take() {
+            self.agent.set_tls(tls);
+        }
+        self.add_ports(all, outcome).await;
+        let name = self.agent.name.clone();
+        for number in std::mem::take(&mut self.change.set) {
+            let (before, set) = (self.from.port_set(number), self.change.to.port_set(number));
+            match set_port(&self.agent, number, &before, &set) {
+                Ok(()) => outcome.changed(&name, "port set", Some(number.to_string())),
+                Err(why) => {
+                    outcome.refuse(&name, Item::Port(number), &why);
+                    self.change.to.set_port(number, before);
+                }
+            }
+        }
+        self.add_listeners(outcome).await;
+        self.apply_settings(outcome).await;
+        self.agent.set_config(self.change.to.clone());
+        self.apply_controllers(rule, outcome).await;
+    }
+
+    async fn add_ports(&mut self, all: &Bridges, outcome: &mut Reconciled) {
+        let name = self.agent.name.clone();
+        for (PortConfig { number, spec }, device) in std::mem::take(&mut self.devices) {
+            let what = format!("{number}={spec}");
+            let port = WorkerPort::of_device(number, all.fresh_serial(), device, spec);
+            match add_port(&self.agent, port, &self.change.to.port_set(number)).await {
+                Ok(()) => outcome.changed(&name, "port added", Some(what)),
+                Err(why) => {
+                    outcome.refuse(&name, Item::Port(number), &why);
+                    self.change.to.remove_port(number);
+                }
+            }
+        }
+        for port in std::mem::take(&mut self.ports) {
+            let number = port.number();
+            let spec = match &port {
+                ComingPort::Open(port) => port.spec.clone(),
+                ComingPort::Later(port) => port.spec.clone(),
+            };
+            match add(all, &self.agent, port, &self.change.to).await {
+                Ok(()) => {
+                    outcome.changed(&name, "port added", Some(format!("{number}={spec}")));
+                }
+                Err(why) => {
+                    self.change.to.remove_port(number);
+                    let why = self.add_again(all, &spec, why).await;
+                    outcome.refuse(&name, Item::Port(number), &why);
+                }
+            }
+        }
+    }
+
+    /// A device could not be opened in its new way: the port that had it comes back. Why it could
+    /// not, with that.
+    async fn add_again(&mut self, all: &Bridges, spec: &PortSpec, mut why: String) -> String {
+        let Some(device) = spec.exclusive() else { return why };
+        let had = |port: &&PortConfig| port.spec.exclusive().as_ref() == Some(&device);
+        let Some(port) = self.change.gone.iter().find(had).cloned() else { return why };
+        let PortConfig { number, spec } = port.clone();
+        let set = self.from.port_set(number);
+        let added = match open(all.fresh_serial(), number, spec.clone()).await {
+            Ok(port) => add_port(&self.agent, port, &set).await,
+            Err(why) => Err(why),
+        };
+        match added {
+            Ok(()) => {
+                why += &format!("; its device is open as before, {number}={spec}");
+                self.change.to.add_port(port, set);
+            }
+            Err(again) => why += &format!("; nor can it be opened as before: {again}"),
+        }
+        why
+    }
+
+    async fn add_listeners(&mut self, outcome: &mut Reconciled) {
+        let (agent, name) = (&self.agent, &self.agent.name);
+        let mut bound = std::mem::take(&mut self.listeners);
+        for endpoint in std::mem::take(&mut self.listeners_later) {
+            match Listener::bind(&endpoint, agent.tls().as_ref()).await {
+                Ok(listener) => bound.push((endpoint, listener)),
+                Err(error) => {
+                    outcome.refuse(name, Item::Key("listen"), &error.to_string());
+                    self.change.to.listeners.retain(|other| *other != endpoint);
+                }
+            }
+        }
+        for (wanted, listener) in bound {
+            if !self.from.listeners.contains(&wanted) {
+                outcome.changed(name, "listener added", Some(wanted.to_string()));
+            }
+            agent.add_listener(wanted, listener);
+        }
+    }
+
+    async fn apply_settings(&mut self, outcome: &mut Reconciled) {
+        let Self { agent, change, dpid, .. } = self;
+        let to = &mut change.to;
+        let dpid = dpid.unwrap_or_else(|| agent.bridge.dpid());
+        agent.bridge.set_identity(Identity { dpid, desc: to.desc.clone() });
+        agent.bridge.with_control(|control| control.set_max_entries(to.max_entries));
+        for (key, setting) in &change.settings {
+            let mut what = (*key).to_owned();
+            if *setting == Setting::Caches {
+                let caches = to.caches;
+                let asked = agent.bridge.ask(move |shard| shard.set_caches(caches.0)).await;
+                if asked.is_none() {
+                    outcome.refuse(&agent.name, Item::Key(key), &gone());
+                    continue;
+                }
+                what = format!("{key} {caches}");
+            }
+            outcome.changed(&agent.name, "set", Some(what));
+        }
+    }
+
+    /// Controllers go and come, and connections begin anew where a setting asks for that.
+    async fn apply_controllers(&self, rule: TablesRule, outcome: &mut Reconciled) {
+        let Self { agent, from, change, .. } = self;
+        for endpoint in &change.controllers_gone {
+            agent.forget_controller(endpoint);
+            outcome.changed(&agent.name, "controller removed", Some(endpoint.to_string()));
+        }
+        let has_none = change.to.controllers.is_empty();
+        let is_other_mode = has_none && change.has(Setting::FailMode);
+        if rule == TablesRule::Flushed && (from.controllers.is_empty() != has_none || is_other_mode)
+        {
+            flush_tables(agent, has_none).await;
+        }
+        let restarts_all = change.has(Setting::Dpid) || change.has(Setting::Versions);
+        if restarts_all {
+            agent.restart_connections();
+        } else {
+            agent.restart_controllers(|endpoint| {
+                change.has(Setting::Auxiliary)
+                    || (change.has(Setting::Tls) && endpoint.is_tls())
+                    || (change.has(Setting::Backoff) && !agent.is_connected(endpoint))
+            });
+        }
+        for endpoint in &change.controllers_new {
+            agent.add_controller(endpoint.clone());
+            outcome.changed(&agent.name, "controller added", Some(endpoint.to_string()));
+        }
+    }
+}
