@@ -28,7 +28,7 @@ ofproto: Any = ofproto_v1_3
 
 CLASSES = """
 OFPHello msg=0 elements:[OFPHelloElemVersionBitmap]=None
-OFPErrorMsg msg=1 type:H=None code:H=None data:bytes=None
+OFPErrorMsg msg=1 by_hand
 OFPEchoRequest msg=2 data:bytes=None
 OFPEchoReply msg=3 data:bytes=None
 OFPExperimenter msg=4 experimenter:I=None exp_type:I=None data:bytes=None
@@ -401,6 +401,37 @@ class _OldSetter:
             value |= 0x1000
         head = self._field.head if mask is None else self._field.head_masked
         self._match.append_field(int.from_bytes(head[:4], "big"), value, mask)
+
+
+class OFPErrorMsg(MsgBase):
+    """The switch refuses a message; an experimenter's error has another number for the code."""
+
+    cls_msg_type = 1
+    cls_version = ofproto.OFP_VERSION
+
+    def __init__(
+        self, datapath: Any, type_: Any = None, code: Any = None, data: Any = None, **others: Any
+    ) -> None:
+        super().__init__(datapath)
+        self.type, self.code = type_, code
+        self.data = data.encode("ascii") if isinstance(data, str) else data
+        if type_ == ofproto.OFPET_EXPERIMENTER:
+            self.exp_type, self.experimenter = others.get("exp_type"), others.get("experimenter")
+
+    def _pack(self) -> bytes:
+        data = packet_bytes(self.data)
+        if self.type == ofproto.OFPET_EXPERIMENTER:
+            return struct.pack("!HHI", self.type, self.exp_type, self.experimenter) + data
+        return struct.pack("!HH", self.type, self.code) + data
+
+    @classmethod
+    def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
+        number, code = struct.unpack_from("!HH", buf, offset)
+        if number != ofproto.OFPET_EXPERIMENTER:
+            return cls(None, number, code, buf[offset + 4 : end]), end
+        (experimenter,) = struct.unpack_from("!I", buf, offset + 4)
+        data = buf[offset + 8 : end]
+        return cls(None, number, None, data, exp_type=code, experimenter=experimenter), end
 
 
 class OFPHelloElemVersionBitmap(Record):
