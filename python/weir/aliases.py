@@ -25,8 +25,7 @@ NAMES = ("ryu", "os_ken")
 
 #: In place of modules that neither Weir nor an installed os-ken has.
 INSTEAD = {
-    "services.protocols.bgp": "Weir speaks no BGP",
-    "services.protocols.vrrp": "Weir has no VRRP",
+    "services": "Weir speaks no BGP and no VRRP",
     "lib.ovs": "`weir ctl` sets up bridges, ports and queues",
     "lib.of_config": "Weir has no OF-CONFIG",
     "lib.netconf": "Weir has no NETCONF",

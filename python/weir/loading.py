@@ -151,9 +151,9 @@ def _state(path: Path) -> Tuple[int, int]:
 
 
 def described(error: BaseException) -> str:
-    """An exception with its traceback, without the frames of this file and of the import."""
+    """An exception with its traceback, without the frames of this package and of the import."""
     frames = traceback.extract_tb(error.__traceback__)
-    hidden = (__file__, "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
-    own = [frame for frame in frames if frame.filename not in hidden]
+    hidden = (os.path.dirname(__file__) + os.sep, "<frozen importlib._bootstrap")
+    own = [frame for frame in frames if not frame.filename.startswith(hidden)]
     lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
     return "".join(lines).rstrip() if own else lines[-1].rstrip()

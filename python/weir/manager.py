@@ -95,8 +95,9 @@ class _NoPacketIns(RyuApps):
     packet_in: Any = App.packet_in
 
 
-def load(names: Sequence[str]) -> RyuApps:
-    """The apps of these modules and files, ready, behind one app of Weir.
+def load(names: Sequence[str], own: Sequence[str] = ()) -> RyuApps:
+    """The apps of these modules and files, ready, behind one app of Weir; ``own`` are options that
+    only their modules know.
 
     Raises :class:`weir.loading.LoadError`.
     """
@@ -107,7 +108,12 @@ def load(names: Sequence[str]) -> RyuApps:
     try:
         # Without it nothing of a switch comes; an app that handles no event of one needs it too.
         manager.load_apps([*names, "ryu.controller.ofp_handler"])
+        left = CONF.read_arguments(own)
+        if left:
+            raise WeirError(f"unrecognized arguments: {' '.join(left)}")
         manager.instantiate_apps(**manager.create_contexts())
+    except WeirError:
+        raise
     except (Exception, SystemExit) as error:
         raise LoadError(described(error)) from error
     handler: Any = app_manager.lookup_service_brick("ofp_event")
@@ -179,13 +185,11 @@ def run(parsed: argparse.Namespace, words: Sequence[str]) -> None:
 
 
 def serve(names: Sequence[str], parsed: argparse.Namespace, own: Sequence[str] = ()) -> None:
-    """Runs apps until the end; ``own`` are options that only their modules know."""
+    """Runs apps until the end; see :func:`load`."""
+    _log_to_stderr(parsed.debug)
     if parsed.reload:
         raise WeirError("--reload: apps of Ryu are not taken again while they run")
-    bridge = load(names)
-    left = CONF.read_arguments(own)
-    if left:
-        raise WeirError(f"unrecognized arguments: {' '.join(left)}")
+    bridge = load(names, own)
     parsed.protocols = parsed.protocols or ofproto_protocol.protocols()
     running.serve([bridge], parsed)
 

@@ -85,15 +85,17 @@ def unregister_app(app: "RyuApp") -> None:
 
 def require_app(app_name: str, api_style: bool = False) -> None:
     """The calling module needs this app; ``api_style``: so does the module that imports it."""
-    frames = (inspect.getmodule(frame[0]) for frame in inspect.stack())
-    modules = [
-        module
-        for module in frames
-        if module is not None and not module.__name__.startswith(("importlib", "weir.aliases"))
-    ]
-    module = modules[2 if api_style else 1]
-    module.__dict__.setdefault("_REQUIRED_APP", []).append(app_name)
-    LOG.debug("require_app: %s is required by %s", app_name, module.__name__)
+    frame = sys._getframe(1)
+    name = frame.f_globals["__name__"]
+    if api_style:
+        hidden = (name, "weir.aliases")
+        while name in hidden or name.startswith("importlib"):
+            if frame.f_back is None:
+                return
+            frame = frame.f_back
+            name = frame.f_globals["__name__"]
+    frame.f_globals.setdefault("_REQUIRED_APP", []).append(app_name)
+    LOG.debug("require_app: %s is required by %s", app_name, name)
 
 
 class RyuApp:

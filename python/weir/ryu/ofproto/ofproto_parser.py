@@ -642,10 +642,12 @@ def lazy_packet_in(base: Any, match_of: Any) -> Any:
         "reason": lambda pkt: _REASONS.get(pkt.reason, 0xFF),
         "table_id": lambda pkt: pkt.table_id,
         "cookie": lambda pkt: pkt.cookie,
-        "match": lambda pkt: match_of(pkt._match()),
     }
     names = [name for name in base._names if name in readers]
     own = {name: readers[name] for name in names}
+    has_match = "match" in base._names
+    if has_match:
+        own["match"] = lambda pkt: match_of(pkt._match())
 
     class OFPPacketIn(base):  # type: ignore[misc]
         version = base.cls_version
@@ -666,7 +668,7 @@ def lazy_packet_in(base: Any, match_of: Any) -> Any:
 
         @property
         def msg_len(self) -> Any:
-            match = len(self._pkt._match()) if "match" in own else 0
+            match = (self.match.length + 7) // 8 * 8 if has_match else 0
             return head + match + len(self.data)
 
         @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import ipaddress
 import socket
 import sys
@@ -164,6 +165,14 @@ def unknown(name: str) -> KeyError:
 
 def encode(name: str, value: Any) -> Tuple[int, bytes]:
     """A field's order in a match, and its bytes with the header."""
+    try:
+        return _encode_again(name, value)
+    except TypeError:
+        # A list, or another value without a hash.
+        return _encode(name, value)
+
+
+def _encode(name: str, value: Any) -> Tuple[int, bytes]:
     field = BY_NAME.get(name)
     if field is None:
         return _encode_unnamed(name, value)
@@ -178,6 +187,10 @@ def encode(name: str, value: Any) -> Tuple[int, bytes]:
     except (TypeError, ValueError, OSError) as error:
         raise ValueError(f"{name}={value!r}: {error}") from error
     return field.order, field.head + data
+
+
+#: A controller writes the same addresses and ports again and again: a hit costs a tenth.
+_encode_again = functools.lru_cache(maxsize=16_384)(_encode)
 
 
 def _masked(field: Field, value: Any, mask: Any) -> bytes:
