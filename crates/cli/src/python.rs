@@ -1,4 +1,5 @@
-//! `weir run` and `weir ryu-manager`: apps in Python, by the interpreter that has the package `weir`.
+//! `weir run` and `weir ryu-manager`: apps in Python, by the interpreter that has the package
+//! `weir`.
 //!
 //! The program becomes the interpreter, so that signals and exit codes are the app's own. It must
 //! never guess a package that is not there: the error says how to install it.
@@ -68,7 +69,7 @@ except ImportError as error:
 sys.exit(main())
 ";
 
-/// What a program of the package is called with.
+/// The interpreter, and the apps with their options.
 #[derive(Args)]
 pub(crate) struct RyuArgs {
     /// The Python interpreter that has the package weir

@@ -123,7 +123,7 @@ class! {
         format!("PacketIn(in_port={port}, {len} bytes, reason={reason:?})")
     };
     methods "    def _match(self) -> bytes: ...\n" {
-        /// What the switch gives beside the packet, as OpenFlow 1.3 has it on the wire, padded.
+        /// The fields that the switch gives beside the packet, as OpenFlow 1.3 has them, padded.
         fn _match<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
             let head = openflow::message::PacketIn {
                 data: Vec::new(),

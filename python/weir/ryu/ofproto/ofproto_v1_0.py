@@ -1,4 +1,4 @@
-"""``ryu.ofproto.ofproto_v1_0``: the constants of OpenFlow 1.0, and those of Open vSwitch's extensions.
+"""``ryu.ofproto.ofproto_v1_0``: the constants of OpenFlow 1.0 and of Open vSwitch's extensions.
 
 Each line has a prefix and, behind it, names with their numbers.
 """

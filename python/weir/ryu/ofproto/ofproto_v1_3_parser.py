@@ -161,7 +161,8 @@ OFPQueuePropMaxRate queueprop=2 property:type len:len 4x rate:H 6x
 OFPQueuePropExperimenter queueprop=0xffff property:type len:len 4x experimenter:I 4x \
     data:bytelist=None
 
-OFPTableFeaturePropInstructions prop=0 type:H=None length:len instruction_ids:[OFPInstructionId]=None
+OFPTableFeaturePropInstructions prop=0 type:H=None length:len \
+    instruction_ids:[OFPInstructionId]=None
 OFPTableFeaturePropNextTables prop=2 type:H=None length:len table_ids:bytelist=None
 OFPTableFeaturePropActions prop=4 type:H=None length:len action_ids:[OFPActionId]=None
 OFPTableFeaturePropOxm prop=8 type:H=None length:len oxm_ids:[OFPOxmId]=None
