@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use channel::{Endpoint, Listener, Tls};
+use futures_util::stream::{self, StreamExt};
 use netdev::Port;
 use openflow::DatapathId;
 use tokio::task::spawn_blocking;
@@ -16,6 +17,9 @@ use crate::agent::{Agent, Bridges};
 use crate::bridge::WorkerGone;
 use crate::config::BridgeConfig;
 use crate::serve::serve_bridge;
+
+/// Bridges that come or go at one time: each mostly waits for the workers.
+pub(super) const AT_ONCE: usize = 32;
 
 /// A bridge that is to come, with what could fail for it; its ports are the plan's.
 pub(super) struct NewBridge {
@@ -55,8 +59,13 @@ pub(super) async fn end(all: &Bridges, agents: &[Rc<Agent>]) -> Result<(), Strin
 async fn take_apart(all: &Bridges, agents: &[Rc<Agent>]) -> Result<(), String> {
     let mut is_whole = true;
     let mut devices: Vec<Port> = Vec::new();
-    for agent in agents {
-        match agent.bridge.remove_all_ports().await {
+    let remove = |agent: &Rc<Agent>| {
+        let agent = Rc::clone(agent);
+        async move { agent.bridge.remove_all_ports().await }
+    };
+    let mut removed = stream::iter(agents).map(remove).buffered(AT_ONCE);
+    while let Some(ports) = removed.next().await {
+        match ports {
             Ok(ports) => devices.extend(ports),
             Err(WorkerGone) => is_whole = false,
         }

@@ -7,10 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use channel::{Endpoint, Listener, Tls, TlsFiles};
+use futures_util::stream::{self, StreamExt};
 use netdev::{Port, PortSpec};
 use openflow::{DatapathId, PortNo};
 
-use super::bridges::{NewBridge, begin, end};
+use super::bridges::{AT_ONCE, NewBridge, begin, end};
 use super::opening::{KEY, open_within};
 use super::ports::{add_port, close, may_change_ports, open, remove_port, set_port, shape};
 use super::{Acceptance, Change, Item, Manner, Reconciled, Refused, TablesRule, gone};
@@ -62,6 +63,16 @@ impl ComingPort {
         match self {
             Self::Open(port) => port.number,
             Self::Later(port) => port.number,
+        }
+    }
+
+    /// The port, which is opened now where it is not open yet.
+    async fn open(self, all: &Bridges) -> Result<WorkerPort, String> {
+        match self {
+            Self::Open(port) => Ok(*port),
+            Self::Later(PortConfig { number, spec }) => {
+                open(all.fresh_serial(), number, spec).await
+            }
         }
     }
 }
@@ -492,8 +503,22 @@ impl<'a> Plan<'a> {
         for bridge in changed {
             bridge.apply(all, manner.tables, &mut outcome).await;
         }
-        for (new, ports) in coming {
-            begin_bridge(all, new, ports, &mut outcome).await;
+        let mut ready = Vec::new();
+        for (mut new, ports) in coming {
+            // One by one: few devices may be opened at one time.
+            let ports = open_later(all, &mut new.config, ports, &mut outcome).await;
+            ready.push((new, ports));
+        }
+        // Most of the time is that of asking the workers.
+        let begin = |(new, ports)| begin_bridge(all, new, ports);
+        let mut begun = stream::iter(ready).map(begin).buffered(AT_ONCE);
+        while let Some((bridge, made)) = begun.next().await {
+            if let Some((agent, listeners)) = bridge {
+                all.add(Rc::clone(&agent));
+                serve_controllers(&agent, listeners);
+            }
+            outcome.changes.extend(made.changes);
+            outcome.refused.extend(made.refused);
         }
         outcome
     }
@@ -534,19 +559,44 @@ impl Reconciled {
     }
 }
 
-/// Makes a bridge, with its ports, and then serves its controllers.
+/// Opens the ports of a new bridge whose devices others had until now.
+async fn open_later(
+    all: &Bridges,
+    config: &mut BridgeConfig,
+    ports: Vec<ComingPort>,
+    outcome: &mut Reconciled,
+) -> Vec<ComingPort> {
+    let mut open_ports = Vec::new();
+    for port in ports {
+        let number = port.number();
+        match port.open(all).await {
+            Ok(port) => open_ports.push(ComingPort::Open(Box::new(port))),
+            Err(why) => {
+                outcome.refuse(&config.name, Item::Port(number), &why);
+                config.remove_port(number);
+            }
+        }
+    }
+    open_ports
+}
+
+/// A bridge that has come, with its listeners.
+type BegunBridge = (Rc<Agent>, Vec<(Endpoint, Listener)>);
+
+/// Makes a bridge with its ports, which controllers do not see yet; and the parts that are refused.
 async fn begin_bridge(
     all: &Bridges,
     mut new: NewBridge,
     ports: Vec<ComingPort>,
-    outcome: &mut Reconciled,
-) {
+) -> (Option<BegunBridge>, Reconciled) {
+    let mut outcome = Reconciled::default();
     let name = new.config.name.clone();
     let agent = match begin(all, &mut new).await {
         Ok(agent) => agent,
         Err(why) => {
             outcome.refuse(&name, Item::Bridge, &why);
-            return close_ports(ports).await;
+            close_ports(ports).await;
+            return (None, outcome);
         }
     };
     let NewBridge { mut config, mut listeners, .. } = new;
@@ -574,9 +624,8 @@ async fn begin_bridge(
         }
     }
     agent.set_config(config);
-    all.add(Rc::clone(&agent));
-    serve_controllers(&agent, listeners);
     outcome.changed(&name, "added", None);
+    (Some((agent, listeners)), outcome)
 }
 
 /// Adds a port to a bridge of this configuration, and opens it where it is not open yet.
@@ -586,12 +635,7 @@ async fn add(
     port: ComingPort,
     config: &BridgeConfig,
 ) -> Result<(), String> {
-    let port = match port {
-        ComingPort::Open(port) => *port,
-        ComingPort::Later(PortConfig { number, spec }) => {
-            open(all.fresh_serial(), number, spec).await?
-        }
-    };
+    let port = port.open(all).await?;
     let set = config.port_set(port.number);
     add_port(agent, port, &set).await
 }

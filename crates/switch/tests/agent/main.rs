@@ -31,6 +31,7 @@ mod kernel_tier_normal;
 mod kernel_tier_peer;
 mod kernel_tier_same;
 mod kernel_tier_sockets;
+mod live_settings;
 mod patch_ports;
 mod port_changes;
 mod port_queues;
