@@ -75,6 +75,8 @@ rows! {
         ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
         NotInVlan "not_in_vlan" "`NORMAL` does not carry its VLAN on the port.";
+        Protected "protected" "`NORMAL` does not forward between two protected ports.";
+        MirrorOutput "mirror_output" "The port is the output of a mirror, and takes nothing else.";
         ReentrantTable "reentrant_table" "An output to `TABLE` stood outside of a packet-out.";
     }
 }

@@ -12,6 +12,7 @@ use openflow::port::{
 use openflow::{Error, PortNo, QueueId};
 
 use crate::counter::DropReason;
+use crate::mirrors::Mirrors;
 use crate::time::Nanos;
 use crate::vlans::PortVlans;
 
@@ -39,6 +40,8 @@ struct Queue {
 #[derive(Clone, Debug)]
 pub(crate) struct Port {
     desc: PortDesc,
+    /// Whether it is the output of a mirror, which takes nothing else.
+    is_mirror_output: bool,
     vlans: Arc<PortVlans>,
     since: Nanos,
     rx_packets: u64,
@@ -57,7 +60,9 @@ impl Port {
 
     /// Why a frame that came in here is dropped at once.
     pub(crate) fn refuses_rx(&self, frame: &[u8]) -> Option<DropReason> {
-        if self.has(PortConfig::PORT_DOWN) {
+        if self.is_mirror_output {
+            Some(DropReason::MirrorOutput)
+        } else if self.has(PortConfig::PORT_DOWN) {
             Some(DropReason::IngressDown)
         } else if self.has(PortConfig::NO_RECV) {
             Some(DropReason::NoRecv)
@@ -75,6 +80,11 @@ impl Port {
 
     /// Why a frame cannot leave here.
     pub(crate) fn refuses_tx(&self) -> Option<DropReason> {
+        if self.is_mirror_output { Some(DropReason::MirrorOutput) } else { self.refuses_mirrored() }
+    }
+
+    /// Why not even what a mirror sends can leave here.
+    pub(crate) fn refuses_mirrored(&self) -> Option<DropReason> {
         if self.has(PortConfig::PORT_DOWN) {
             Some(DropReason::EgressDown)
         } else if self.has(PortConfig::NO_FWD) {
@@ -94,6 +104,11 @@ impl Port {
     /// The port's part in VLANs when `NORMAL` forwards.
     pub(crate) fn vlans(&self) -> &PortVlans {
         &self.vlans
+    }
+
+    /// Whether `NORMAL` does not forward from this port to the other one.
+    pub(crate) fn is_apart_from(&self, other: &Self) -> bool {
+        self.vlans.is_protected() && other.vlans.is_protected()
     }
 
     /// Whether misses of this port go to no controller.
@@ -138,6 +153,7 @@ pub(crate) struct Ports {
     ports: BTreeMap<PortNo, Port>,
     /// VLANs by number, whether there is such a port just now or not.
     vlans: BTreeMap<PortNo, Arc<PortVlans>>,
+    mirrors: Arc<Mirrors>,
 }
 
 impl Ports {
@@ -177,6 +193,7 @@ impl Ports {
             tx_dropped: 0,
             queues: BTreeMap::new(),
             vlans: self.vlans.get(&desc.port_no).cloned().unwrap_or_default(),
+            is_mirror_output: self.mirrors.has_output(desc.port_no),
             desc,
         };
         self.ports.insert(port.desc.port_no, port);
@@ -193,6 +210,19 @@ impl Ports {
         old != vlans
     }
 
+    /// The mirrors.
+    pub(crate) fn mirrors(&self) -> &Mirrors {
+        &self.mirrors
+    }
+
+    /// Sets the mirrors; whether they are other ones than before.
+    pub(crate) fn set_mirrors(&mut self, mirrors: Arc<Mirrors>) -> bool {
+        for (number, port) in &mut self.ports {
+            port.is_mirror_output = mirrors.has_output(*number);
+        }
+        std::mem::replace(&mut self.mirrors, mirrors) != self.mirrors
+    }
+
     /// The part in VLANs of a port of this number.
     pub(crate) fn vlans_of(&self, port: PortNo) -> PortVlans {
         self.vlans.get(&port).map(|vlans| PortVlans::clone(vlans)).unwrap_or_default()
@@ -201,7 +231,10 @@ impl Ports {
     /// Takes a port as another datapath's command has made it, or takes it away.
     pub(crate) fn put(&mut self, number: PortNo, port: Option<Port>) {
         match port {
-            Some(port) => drop(self.ports.insert(number, port)),
+            Some(port) => {
+                let is_mirror_output = self.mirrors.has_output(number);
+                self.ports.insert(number, Port { is_mirror_output, ..port });
+            }
             None => drop(self.ports.remove(&number)),
         }
     }

@@ -10,6 +10,7 @@ mod entry;
 mod expire;
 mod flow_mod;
 mod group_run;
+mod mirror;
 mod output;
 mod packet_out;
 mod run;
@@ -17,6 +18,7 @@ mod stats;
 mod table;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use openflow::flow::{AggregateStats, FlowMod, FlowRemovedReason, FlowStats, FlowStatsRequest};
 use openflow::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
@@ -35,6 +37,7 @@ use crate::features;
 use crate::groups::Groups;
 use crate::macs::Macs;
 use crate::meters::Meters;
+use crate::mirrors::{Mirror, Mirrors};
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::reassembly::{Reassembled, Reassembler, concerns};
@@ -165,6 +168,10 @@ impl Datapath for Reference {
         if self.ports.set_vlans(port, vlans) {
             self.macs.forget_port(port);
         }
+    }
+
+    fn set_mirrors(&mut self, mirrors: Vec<Mirror>) {
+        self.ports.set_mirrors(Arc::new(Mirrors::new(mirrors)));
     }
 
     fn ports(&self) -> Vec<PortDesc> {

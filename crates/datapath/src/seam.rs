@@ -16,6 +16,7 @@ use packet::PacketBuf;
 
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::DatapathCounters;
+use crate::mirrors::Mirror;
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
@@ -97,6 +98,9 @@ pub trait Datapath: Send {
     /// Sets how a port of this number takes part in VLANs when `NORMAL` forwards. It stays so when
     /// the port comes and goes; at first every port is a trunk of all VLANs.
     fn port_vlans(&mut self, port: PortNo, vlans: PortVlans);
+
+    /// Sets the mirrors: at most [`crate::MIRRORS_MAX`] of them.
+    fn set_mirrors(&mut self, mirrors: Vec<Mirror>);
 
     /// All ports, by number.
     fn ports(&self) -> Vec<PortDesc>;

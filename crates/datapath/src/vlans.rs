@@ -18,7 +18,7 @@ use packet::{FlowKey, PacketBuf};
 const CUSTOMER_TAG: u16 = 0x8100;
 
 /// The highest VLAN id; 4095 is reserved.
-const VID_MAX: u16 = 4094;
+pub(crate) const VID_MAX: u16 = 4094;
 
 /// A set of VLAN ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,13 @@ impl Vids {
     /// All.
     pub const ALL: Self = Self(None);
 
-    fn has(&self, vid: u16) -> bool {
+    pub(crate) fn has(&self, vid: u16) -> bool {
         let Some(bits) = &self.0 else { return true };
         bits.get(usize::from(vid / 64)).is_some_and(|word| word >> (vid % 64) & 1 != 0)
     }
 
-    fn add(&mut self, vid: u16) {
+    /// Adds an id, to all of which the first one added puts an end.
+    pub fn add(&mut self, vid: u16) {
         let bits = self.0.get_or_insert_with(|| Box::new([0; 64]));
         if let Some(word) = bits.get_mut(usize::from(vid / 64)) {
             *word |= 1 << (vid % 64);
@@ -51,8 +52,16 @@ pub struct Native {
 }
 
 /// A port's part in VLANs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortVlans {
+    members: Members,
+    /// Nothing goes from a protected port to another one.
+    is_protected: bool,
+}
+
+/// The VLANs of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortVlans {
+enum Members {
     /// In one VLAN, without tags.
     Access(u16),
     /// In several, by their tags.
@@ -64,7 +73,7 @@ pub enum PortVlans {
     },
 }
 
-impl Default for PortVlans {
+impl Default for Members {
     /// A trunk of all VLANs; frames without a tag are in VLAN 0 and get none.
     fn default() -> Self {
         Self::Trunk { vids: Vids::ALL, native: None }
@@ -89,24 +98,29 @@ pub(crate) fn tag_of(key: &FlowKey) -> Option<u16> {
 }
 
 impl PortVlans {
+    /// Whether it is a protected port.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.is_protected
+    }
+
     /// The VLAN of a frame that comes in with this tag; `None` when the port does not take it. A
     /// tag with id 0 only gives a priority.
     pub(crate) fn enters(&self, tag: Option<u16>) -> Option<u16> {
         let tag = tag.filter(|vid| *vid != 0);
-        match (self, tag) {
-            (Self::Access(vid), None) => Some(*vid),
-            (Self::Access(_), Some(_)) => None,
-            (Self::Trunk { native: Some(native), .. }, None) => Some(native.vid),
-            (Self::Trunk { vids, .. }, None) => vids.has(0).then_some(0),
-            (Self::Trunk { .. }, Some(vid)) => self.carries(vid).then_some(vid),
+        match (&self.members, tag) {
+            (Members::Access(vid), None) => Some(*vid),
+            (Members::Access(_), Some(_)) => None,
+            (Members::Trunk { native: Some(native), .. }, None) => Some(native.vid),
+            (Members::Trunk { vids, .. }, None) => vids.has(0).then_some(0),
+            (Members::Trunk { .. }, Some(vid)) => self.carries(vid).then_some(vid),
         }
     }
 
     /// Whether frames of the VLAN leave here.
     pub(crate) fn carries(&self, vlan: u16) -> bool {
-        match self {
-            Self::Access(vid) => *vid == vlan,
-            Self::Trunk { vids, native } => {
+        match &self.members {
+            Members::Access(vid) => *vid == vlan,
+            Members::Trunk { vids, native } => {
                 native.is_some_and(|native| native.vid == vlan) || vids.has(vlan)
             }
         }
@@ -114,13 +128,15 @@ impl PortVlans {
 
     /// The tag with which a frame of the VLAN leaves here.
     pub(crate) fn leaves(&self, vlan: u16) -> Tag {
-        match self {
-            Self::Access(_) => Tag::None,
-            Self::Trunk { native: Some(native), .. } if native.vid == vlan && !native.is_tagged => {
+        match &self.members {
+            Members::Access(_) => Tag::None,
+            Members::Trunk { native: Some(native), .. }
+                if native.vid == vlan && !native.is_tagged =>
+            {
                 Tag::None
             }
-            Self::Trunk { .. } if vlan == 0 => Tag::Unchanged,
-            Self::Trunk { .. } => Tag::Vid(vlan),
+            Members::Trunk { .. } if vlan == 0 => Tag::Unchanged,
+            Members::Trunk { .. } => Tag::Vid(vlan),
         }
     }
 }
@@ -176,7 +192,7 @@ impl fmt::Display for BadVlans {
             f,
             "{:?} is no VLAN setting; write access:VID, trunk, trunk:VIDS, native-tagged:VID or \
              native-untagged:VID, the latter two also with :VIDS behind; VIDS are ids (0 to 4094) \
-             and ranges, for example 10,20-29{}",
+             and ranges, for example 10,20-29; each may end in :protected{}",
             self.0,
             zero_advice(&self.0)
         )
@@ -206,26 +222,31 @@ impl FromStr for PortVlans {
     type Err = BadVlans;
 
     /// Reads `access:VID`, `trunk[:VIDS]`, `native-tagged:VID[:VIDS]` or
-    /// `native-untagged:VID[:VIDS]`.
+    /// `native-untagged:VID[:VIDS]`, which may end in `:protected`.
     fn from_str(text: &str) -> Result<Self, BadVlans> {
-        let parts: Vec<&str> = text.split(':').collect();
+        let (of_vlans, is_protected) = match text.strip_suffix(":protected") {
+            Some(of_vlans) => (of_vlans, true),
+            None => (text, false),
+        };
+        let parts: Vec<&str> = of_vlans.split(':').collect();
         let id = |text: &str| vid(text).filter(|vid| *vid != 0);
         let native = |kind: &str, own: &str| {
             Some(Some(Native { vid: id(own)?, is_tagged: kind == "native-tagged" }))
         };
         let read = match parts.as_slice() {
-            ["access", own] => id(own).map(Self::Access),
-            ["trunk"] => Some(Self::default()),
-            ["trunk", list] => vids(list).map(|vids| Self::Trunk { vids, native: None }),
+            ["access", own] => id(own).map(Members::Access),
+            ["trunk"] => Some(Members::default()),
+            ["trunk", list] => vids(list).map(|vids| Members::Trunk { vids, native: None }),
             [kind @ ("native-tagged" | "native-untagged"), own] => {
-                native(kind, own).map(|native| Self::Trunk { vids: Vids::ALL, native })
+                native(kind, own).map(|native| Members::Trunk { vids: Vids::ALL, native })
             }
-            [kind @ ("native-tagged" | "native-untagged"), own, list] => {
-                native(kind, own).zip(vids(list)).map(|(native, vids)| Self::Trunk { vids, native })
-            }
+            [kind @ ("native-tagged" | "native-untagged"), own, list] => native(kind, own)
+                .zip(vids(list))
+                .map(|(native, vids)| Members::Trunk { vids, native }),
             _ => None,
         };
-        read.ok_or_else(|| BadVlans(text.to_owned()))
+        let members = read.ok_or_else(|| BadVlans(text.to_owned()))?;
+        Ok(Self { members, is_protected })
     }
 }
 
@@ -258,6 +279,9 @@ mod tests {
             assert_eq!(port.enters(Some(0)), port.enters(None), "{text}: a priority is no VLAN");
         }
         assert_eq!(vlans("trunk").leaves(0), Tag::Unchanged);
+        let protected = ["access:5:protected", "trunk:protected", "native-tagged:5:10:protected"];
+        assert!(protected.iter().all(|text| vlans(text).is_protected()));
+        assert!(!vlans("access:5").is_protected() && vlans("access:5:protected").carries(5));
     }
 
     #[test]
@@ -277,6 +301,9 @@ mod tests {
             "native-tagged:0",
             "native:5",
             "trunk:1:2",
+            "protected",
+            "trunk:protected:protected",
+            "access:protected",
         ] {
             let error = bad.parse::<PortVlans>().unwrap_err().to_string();
             assert!(error.contains("access:VID"), "{error}");

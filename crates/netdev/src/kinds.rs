@@ -5,6 +5,7 @@
 
 pub mod af_packet;
 pub mod dpdk;
+pub mod internal;
 pub mod memory;
 pub mod null;
 pub mod patch;
@@ -21,8 +22,16 @@ use crate::spec_error::SpecError;
 use crate::sys::claim::DeviceClaim;
 
 /// The rows of all kinds, in the order of help texts.
-pub const KINDS: &[KindRow] =
-    &[af_packet::ROW, tap::ROW, patch::ROW, memory::ROW, pcap::ROW, null::ROW, dpdk::ROW];
+pub const KINDS: &[KindRow] = &[
+    af_packet::ROW,
+    tap::ROW,
+    internal::ROW,
+    patch::ROW,
+    memory::ROW,
+    pcap::ROW,
+    null::ROW,
+    dpdk::ROW,
+];
 
 impl FromStr for PortSpec {
     type Err = SpecError;
@@ -49,6 +58,7 @@ pub fn open(spec: &PortSpec) -> Result<Port, PortError> {
 /// # Errors
 /// Those of the kind.
 pub fn open_queues(spec: &PortSpec) -> Result<Port, PortError> {
+    spec.policing()?;
     (spec.kind().open)(spec)
 }
 

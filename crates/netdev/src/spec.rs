@@ -91,6 +91,32 @@ pub(crate) fn is_device_name(name: &str) -> bool {
         && name != ".."
 }
 
+/// The options of every kind: a switch takes no more than this from the port.
+pub const COMMON: &[OptionRow] = &[
+    option("police", "BITS", "most bits a second that a switch takes, as 100M; more is dropped"),
+    option("police_burst", "8M", "so many bits may come at once before that rate holds"),
+    option("police_packets", "COUNT", "most packets a second that a switch takes, as 10k"),
+    option("police_packets_burst", "16k", "so many packets may come at once"),
+];
+
+/// A rate, and what may come at once before it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoliceRate {
+    /// In a second.
+    pub per_s: u64,
+    /// At once.
+    pub burst: u64,
+}
+
+/// The most that a switch takes from a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policing {
+    /// Bits.
+    pub bits: Option<PoliceRate>,
+    /// Packets.
+    pub packets: Option<PoliceRate>,
+}
+
 /// The option by which a port has more than one queue.
 pub(crate) const QUEUES: &str = "queues";
 
@@ -128,7 +154,7 @@ impl PortSpec {
         let mut options = BTreeMap::new();
         for part in query.split('&').filter(|part| !part.is_empty()) {
             let (option, value) = part.split_once('=').unwrap_or((part, "true"));
-            if !row.options.iter().any(|known| known.name == option) {
+            if !row.options.iter().chain(COMMON).any(|known| known.name == option) {
                 return Err(unknown_option(row, option));
             }
             options.insert(option.to_owned(), value.to_owned());
@@ -182,6 +208,39 @@ impl PortSpec {
     /// [`SpecError::BadValue`].
     pub(crate) fn queues(&self) -> Result<u32, SpecError> {
         Ok(self.number(QUEUES, 1..=QUEUES_MAX)?.unwrap_or(1))
+    }
+
+    /// The most that a switch takes from the port.
+    ///
+    /// # Errors
+    /// [`SpecError::BadValue`].
+    pub fn policing(&self) -> Result<Policing, SpecError> {
+        let rate = |rate, burst, default| {
+            let (per_s, burst) = (self.amount(rate)?, self.amount(burst)?.unwrap_or(default));
+            Ok(per_s.map(|per_s| PoliceRate { per_s, burst }))
+        };
+        Ok(Policing {
+            bits: rate("police", "police_burst", 8_000_000)?,
+            packets: rate("police_packets", "police_packets_burst", 16_000)?,
+        })
+    }
+
+    /// A number above zero, perhaps with k, M or G behind.
+    fn amount(&self, option: &str) -> Result<Option<u64>, SpecError> {
+        let Some(text) = self.option(option) else { return Ok(None) };
+        let digits = text.trim_end_matches(['k', 'M', 'G']);
+        let unit: Option<u64> = match text.get(digits.len()..) {
+            Some("") => Some(1),
+            Some("k") => Some(1_000),
+            Some("M") => Some(1_000_000),
+            Some("G") => Some(1_000_000_000),
+            Some(_) | None => None,
+        };
+        let amount =
+            parse_decimal::<u64>(digits).zip(unit).and_then(|(n, unit)| n.checked_mul(unit));
+        let allowed = || format!("a number above 0, perhaps with k, M or G{}", zero_advice(digits));
+        let amount = amount.filter(|amount| *amount > 0);
+        amount.map(Some).ok_or_else(|| self.bad_value(option, &allowed()))
     }
 
     /// A switch-like option: `true`, `false`, or nothing for `default`.
@@ -243,18 +302,14 @@ impl fmt::Display for PortSpec {
 
 fn unknown_option(row: &KindRow, option: &str) -> SpecError {
     let names: Vec<String> =
-        row.options.iter().map(|o| format!("{}={}", o.name, o.values)).collect();
-    let allowed = if names.is_empty() {
-        "it has none".to_owned()
-    } else {
-        format!("it has: {}", names.join(", "))
-    };
+        row.options.iter().chain(COMMON).map(|o| format!("{}={}", o.name, o.values)).collect();
+    let allowed = format!("it has: {}", names.join(", "));
     SpecError::UnknownOption { kind: row.word, option: option.to_owned(), allowed }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::PortSpec;
+    use super::{PoliceRate, Policing, PortSpec};
     use crate::kinds::KINDS;
 
     #[test]
@@ -296,6 +351,22 @@ mod tests {
         assert_eq!(spec("memory:x"), "memory:x?queues=4");
         assert_eq!(spec("null:?queues=2"), "null:?queues=2");
         assert_eq!(spec("pcap:x"), "pcap:x", "a file has one");
+    }
+
+    #[test]
+    fn rates_of_policing_are_read_or_refused() {
+        let policing =
+            |text: &str| format!("null:x?{text}").parse::<PortSpec>().unwrap().policing();
+        let rate = |per_s, burst| Some(PoliceRate { per_s, burst });
+        assert_eq!(policing(""), Ok(Policing::default()));
+        let found = policing("police=10M&police_packets=2k&police_packets_burst=5").unwrap();
+        let expected = Policing { bits: rate(10_000_000, 8_000_000), packets: rate(2_000, 5) };
+        assert_eq!(found, expected);
+        for bad in ["police=0", "police=x", "police=1T", "police=05", "police=M", "police_burst=-1"]
+        {
+            let error = policing(bad).unwrap_err().to_string();
+            assert!(error.contains("a number above 0"), "{error}");
+        }
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub use queues::{QueueArg, RateArg};
 pub use resolve::{BridgeConfig, Config, PortConfig, PortQueues};
 pub(crate) use resolve::{highest_port, with_queues};
 pub use values::{
-    CachesArg, Dpid, EndpointArg, FailMode, Forward, MemorySize, Poll, PortArg, Seconds, VlanArg,
-    Wire,
+    CachesArg, Dpid, EndpointArg, FailMode, Forward, MemorySize, MirrorArg, Poll, PortArg, Seconds,
+    VlanArg, Wire,
 };
 
 /// The options of `weir switch`. Every flag but `--config` and `--check-config` is a key of the
@@ -60,6 +60,12 @@ pub struct SwitchArgs {
     /// 2=trunk:10,20-29. Repeatable [default: a trunk of all]
     #[arg(long, value_name = "N=VLANS")]
     pub vlan: Vec<VlanArg>,
+
+    /// A mirror: NAME, then some of all, src=PORT, dst=PORT, vlan=VID, each as often as needed,
+    /// then output=PORT or output-vlan=VID, perhaps snaplen=BYTES; for example
+    /// m0,src=1,dst=1,output=9. Repeatable
+    #[arg(long, value_name = "NAME,WORD,..")]
+    pub mirror: Vec<MirrorArg>,
 
     /// A queue of a port, with a guaranteed and a highest rate in percent of the port's, for
     /// example 1:5,min=30%,max=50%. Repeatable
@@ -240,6 +246,11 @@ pub fn help() -> String {
             text += &format!("    {spec:24} {}\n", option.help);
         }
     }
+    text += "  of every kind:\n";
+    for option in netdev::COMMON {
+        let spec = format!("?{}={}", option.name, option.values);
+        text += &format!("    {spec:24} {}\n", option.help);
+    }
     text + FILE_HELP
 }
 
@@ -341,6 +352,7 @@ impl SwitchArgs {
             port: either(self.port, file.port),
             local: self.local.or(file.local),
             vlan: either(self.vlan, file.vlan),
+            mirror: either(self.mirror, file.mirror),
             queue: either(self.queue, file.queue),
             rate: either(self.rate, file.rate),
             controller: self.controller.or(file.controller),

@@ -83,6 +83,8 @@ counters! {
     TxPortGone "tx_drop_port_gone";
     /// Dropped: the port is set to `PORT_DOWN` or `NO_RECV`.
     RxPortDown "rx_drop_port_down";
+    /// Dropped: the port has an ingress rate (`police`), and the packet came faster.
+    RxPoliced "rx_drop_policed";
     /// A port's device disappeared.
     PortGone "port_gone";
     /// A port's device came back and was opened.

@@ -15,6 +15,7 @@ mod doorbell;
 mod egress;
 mod handoff;
 mod idle;
+mod ingress_rate;
 mod maintain;
 mod perf;
 mod poll_set;

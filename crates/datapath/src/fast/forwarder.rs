@@ -65,6 +65,7 @@ use super::shared::Shared;
 use super::sys;
 use crate::config::{DatapathConfig, Fragments};
 use crate::counter::{Counter, DropReason};
+use crate::select::FLOW_FIELDS;
 use crate::time::Nanos;
 
 /// Destination of a forwarder's verdicts. Every buffer that a forwarder is given or takes comes
@@ -306,7 +307,11 @@ impl Core {
         if std::mem::take(&mut self.replica.is_mask_stale) || self.replica.has_changed {
             self.replica.keys_have_select_fields = self.replica.has_select();
             let unwildcarded = self.replica.unwildcarded();
-            if self.pipeline_mask.set(unwildcarded, self.replica.keys_have_select_fields) {
+            let selected: &[Field] =
+                if self.replica.keys_have_select_fields { &FLOW_FIELDS } else { &[] };
+            let mirrored = self.replica.ports.mirrors().fields();
+            let also = selected.iter().chain(mirrored).copied();
+            if self.pipeline_mask.set(unwildcarded, also) {
                 self.versions
                     .set_unwildcarded(|field, bits| self.pipeline_mask.has_bits(field, bits));
             }

@@ -7,6 +7,7 @@
 //! code with the interpreter: it is the oracle that the interpreter is tested against.
 
 mod action;
+mod mirror;
 mod normal;
 mod pipeline_packet;
 
@@ -24,6 +25,7 @@ use packet::{Meta, PacketBuf, extract};
 pub(super) use self::action::{
     Executed, execute, header_effect, reveals_hidden, shape_after, writes_a_type,
 };
+use self::mirror::mirror;
 pub(super) use self::normal::{Stations, forward_as_switch};
 pub(super) use self::pipeline_packet::{Packet, refusal};
 use crate::action_set::{ActionSet, Origin};
@@ -31,6 +33,7 @@ use crate::config::{Miss, Settings};
 use crate::counter::DropReason;
 use crate::groups::{Group, Groups, MAX_CHAIN};
 use crate::meters::remarked;
+use crate::mirrors::Side;
 use crate::ports::{Port, Ports};
 
 /// Copies that groups may make of one packet. Groups lead to no loop, but a chain of groups with
@@ -115,6 +118,27 @@ pub(super) trait Target<'a> {
     /// The packet or a copy goes nowhere, because this port refuses to send.
     fn refuse(&mut self, port: PortNo, reason: DropReason);
 
+    /// The mirrors that the packet has been sent to.
+    fn mirrored(&mut self) -> &mut u32;
+
+    /// The next steps depend on the VLAN of the packet as it is now.
+    fn looks_at_vlan(&mut self) {}
+
+    /// A copy that is changed for a port.
+    fn begin_copy(&mut self, packet: &Packet) -> Packet {
+        self.fresh(packet)
+    }
+
+    /// Cuts a copy off behind this number of bytes.
+    fn truncate(&mut self, copy: &mut Packet, len: usize) {
+        copy.frame.truncate(len);
+    }
+
+    /// The copy has left.
+    fn end_copy(&mut self, copy: Packet) {
+        self.discard(copy);
+    }
+
     /// Writes down what happens, for people.
     fn note(&mut self, _text: impl FnOnce() -> String) {}
 
@@ -156,8 +180,14 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         self.target.drop(reason);
     }
 
+    /// A packet that its port has let in enters the pipeline.
+    pub(super) fn enter(&mut self, packet: Packet) -> WalkFlow {
+        mirror(&mut self.target, self.around.ports, &packet, packet.meta.in_port, Side::In);
+        self.pipeline(packet)
+    }
+
     /// Takes a packet through the tables from the first on.
-    pub(super) fn pipeline(&mut self, mut packet: Packet) -> WalkFlow {
+    fn pipeline(&mut self, mut packet: Packet) -> WalkFlow {
         let end = self.tables(&mut packet);
         self.target.discard(packet);
         end
@@ -342,8 +372,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
 
     fn flood(&mut self, packet: &Packet, queue: Option<QueueId>, wanted: impl Fn(&Port) -> bool) {
         self.has_verdict = true;
-        flood(&mut self.target, self.around.ports, packet, wanted, |target, number, _| {
-            leave(target, packet, number, queue);
+        let ports = self.around.ports;
+        flood(&mut self.target, ports, packet, wanted, |target, number, _| {
+            leave(target, ports, packet, number, queue);
         });
     }
 
@@ -425,7 +456,7 @@ fn send<'a, T: Target<'a>>(
     let reason = match ports.get(number) {
         None => DropReason::NoSuchPort,
         Some(port) => match port.refuses_tx() {
-            None => return leave(target, packet, number, queue),
+            None => return leave(target, ports, packet, number, queue),
             Some(reason) => {
                 target.note(|| format!("dropped: {}", reason.name()));
                 return target.refuse(number, reason);
@@ -438,10 +469,12 @@ fn send<'a, T: Target<'a>>(
 
 fn leave<'a, T: Target<'a>>(
     target: &mut T,
+    ports: &Ports,
     packet: &Packet,
     number: PortNo,
     queue: Option<QueueId>,
 ) {
+    mirror(target, ports, packet, number, Side::Out);
     target.note(|| format!("leaves by port {number}"));
     target.output(packet, number, queue);
 }

@@ -16,6 +16,7 @@ use crate::action_set::Origin;
 use crate::config::Settings;
 use crate::groups::Group;
 use crate::meters::Meter;
+use crate::mirrors::Mirrors;
 use crate::ports::Port;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
@@ -40,6 +41,7 @@ impl Op {
             Change::Group { .. }
             | Change::Meter { .. }
             | Change::Port { .. }
+            | Change::Mirrors(_)
             | Change::Settings(_)
             | Change::Flush(_) => false,
         }
@@ -70,6 +72,8 @@ pub(crate) enum Change {
     Meter { id: MeterId, meter: Option<Arc<Mutex<Meter>>> },
     /// A port is new, has a new description or settings, or is gone.
     Port { port: PortNo, state: Option<Arc<PortReplica>> },
+    /// The mirrors are other ones.
+    Mirrors(Arc<Mirrors>),
     /// The treatments of misses, fragments and TTLs.
     Settings(Settings),
     /// Move every count that is kept anywhere else to the shared counters, in pieces between

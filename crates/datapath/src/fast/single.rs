@@ -20,6 +20,7 @@ use super::ids::Ticket;
 use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{DatapathCounters, DropReason};
+use crate::mirrors::Mirror;
 use crate::seam::{CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
@@ -233,6 +234,12 @@ impl Datapath for Fast {
     fn port_vlans(&mut self, port: PortNo, vlans: PortVlans) {
         let inner = self.inner.get_mut();
         inner.control.port_vlans(port, vlans);
+        inner.run();
+    }
+
+    fn set_mirrors(&mut self, mirrors: Vec<Mirror>) {
+        let inner = self.inner.get_mut();
+        inner.control.set_mirrors(mirrors);
         inner.run();
     }
 

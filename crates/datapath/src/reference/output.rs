@@ -10,6 +10,7 @@ use super::run::{PacketState, Run};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::macs::{is_link_local, is_multicast};
+use crate::mirrors::Side;
 use crate::ports::Port;
 use crate::verdict::{Verdict, packet_in_context, packet_in_data};
 use crate::vlans::{PortVlans, tag_of};
@@ -49,6 +50,7 @@ impl Run<'_> {
             self.effect(Effect::TxDropped(port));
             return self.drop(reason);
         }
+        self.mirror(packet, port, Side::Out);
         self.step(|| format!("leaves by port {port}"));
         let (queue, frame) = (packet.queue, packet.frame.clone());
         self.effect(Effect::Sent { port, queue, bytes: packet.bytes() });
@@ -88,11 +90,17 @@ impl Run<'_> {
             return self.drop(DropReason::Reserved);
         }
         self.step(|| format!("in VLAN {vlan}"));
+        let is_apart = |port: Option<&Port>| {
+            ingress.zip(port).is_some_and(|(ingress, port)| ingress.is_apart_from(port))
+        };
         let known = dp.macs.port((vlan, to), &dp.config, self.now);
         let ports = match known.filter(|_| !is_multicast(to)) {
             Some(port) if port == in_port => return self.drop(DropReason::ToIngress),
+            Some(port) if is_apart(dp.ports.get(port)) => return self.drop(DropReason::Protected),
             Some(port) => vec![port],
-            None => self.ports_but(in_port, |port| !port.no_flood() && port.vlans().carries(vlan)),
+            None => self.ports_but(in_port, |port| {
+                !port.no_flood() && port.vlans().carries(vlan) && !is_apart(Some(port))
+            }),
         };
         if ports.is_empty() {
             self.drop(DropReason::NoPortLeft);

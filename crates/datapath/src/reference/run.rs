@@ -19,6 +19,7 @@ use crate::action_set::{ActionSet, Origin};
 use crate::config::{Fragments, Miss};
 use crate::counter::{Counter, DropReason};
 use crate::meters::remarked;
+use crate::mirrors::Side;
 use crate::reassembly::Fate;
 use crate::time::Nanos;
 use crate::trace::TraceStep;
@@ -58,6 +59,8 @@ pub(super) struct Run<'a> {
     steps: Option<Vec<TraceStep>>,
     depth: usize,
     has_verdict: bool,
+    /// The mirrors that the packet has been sent to.
+    pub(super) mirrored: u32,
     /// Copies that groups have made so far.
     pub(super) copies: usize,
     /// Groups that the packet is in just now, one inside the other.
@@ -76,6 +79,7 @@ impl<'a> Run<'a> {
             steps: None,
             depth: 0,
             has_verdict: false,
+            mirrored: 0,
             copies: 0,
             groups_deep: 0,
             may_start_pipeline: false,
@@ -111,6 +115,11 @@ impl<'a> Run<'a> {
         self.out.push(verdict);
     }
 
+    /// A verdict about a copy that is none of the pipeline's.
+    pub(super) fn beside(&mut self, verdict: Verdict) {
+        self.out.push(verdict);
+    }
+
     pub(super) fn drop(&mut self, reason: DropReason) {
         self.step(|| format!("dropped: {}", reason.name()));
         self.effect(Effect::Drop(reason));
@@ -126,7 +135,7 @@ impl<'a> Run<'a> {
         }
         match fate {
             Fate::Dropped(reason) => self.refuse(in_port, reason),
-            Fate::Itself => self.tables(PacketState::arriving(frame, in_port)),
+            Fate::Itself => self.enter(PacketState::arriving(frame, in_port)),
             Fate::Held => {
                 self.step(|| "kept until the other fragments have come".to_owned());
                 self.effect(Effect::Count(Counter::FragmentsHeld));
@@ -135,9 +144,15 @@ impl<'a> Run<'a> {
             Fate::Whole(whole) => {
                 self.step(|| format!("put together: {} bytes", whole.len()));
                 self.effect(Effect::Count(Counter::Reassembled));
-                self.tables(PacketState::arriving(PacketBuf::from_slice(&whole), in_port));
+                self.enter(PacketState::arriving(PacketBuf::from_slice(&whole), in_port));
             }
         }
+    }
+
+    /// A packet that its port has let in enters the pipeline.
+    fn enter(&mut self, packet: PacketState) {
+        self.mirror(&packet, packet.meta.in_port, Side::In);
+        self.tables(packet);
     }
 
     /// Why a frame is not let in.

@@ -30,6 +30,8 @@ struct Table {
     /// The number of counts that were read.
     reads: Rc<Cell<usize>>,
     received: Rc<Cell<u64>>,
+    /// The outputs of the entry that was made last.
+    outputs: Rc<RefCell<Vec<PortNo>>>,
 }
 
 impl Table {
@@ -66,7 +68,8 @@ impl KernelTable for Table {
 
     fn stop(&mut self) {}
 
-    fn put(&mut self, _slot: u32, _flow: &TierFlow, _does: &TierVerdict, _until: Nanos) -> bool {
+    fn put(&mut self, _slot: u32, _flow: &TierFlow, does: &TierVerdict, _until: Nanos) -> bool {
+        *self.outputs.borrow_mut() = does.outputs.to_vec();
         true
     }
 
@@ -282,6 +285,35 @@ fn entries_end_with_the_port_that_they_send_by_and_no_other() {
         assert_eq!(rig.forwarder.figures().kernel_entries, left, "after a change of port {port}");
     }
     assert_eq!(rig.packets(), rig.sent + 2 * FLOWS);
+}
+
+#[test]
+fn a_mirror_is_one_more_output_of_new_entries() {
+    let mut rig = Rig::new();
+    let state = PortState::LIVE;
+    let desc = PortDesc { port_no: PortNo(3), state, ..PortDesc::default() };
+    rig.control.port_set(desc, Nanos(0));
+    rig.forwarder.set_tier_outputs(BTreeSet::from([PortNo(2), PortNo(3)]));
+    for (mirror, entries, outputs) in [
+        ("m,src=1,output=3", FLOWS, &[3, 2][..]),
+        // What is cut or changed for the copy goes to the worker.
+        ("m,dst=2,output=3,snaplen=64", 0, &[]),
+        ("m,dst=2,output=3", FLOWS, &[3, 2]),
+    ] {
+        rig.control.set_mirrors(vec![mirror.parse().unwrap()]);
+        rig.apply();
+        assert_eq!(rig.forwarder.figures().kernel_entries, 0, "{mirror}");
+        rig.table.outputs.borrow_mut().clear();
+        for _ in 0..20 {
+            rig.now.0 += 10_000_000;
+            rig.send();
+        }
+        assert_eq!(rig.forwarder.figures().kernel_entries, entries, "{mirror}");
+        assert_eq!(
+            *rig.table.outputs.borrow(),
+            outputs.iter().map(|port| PortNo(*port)).collect::<Vec<_>>()
+        );
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod kernel_tier;
 mod kernel_tier_stations;
 mod metadata;
 mod meter_rates;
+mod mirrors;
 mod offloads;
 mod properties;
 mod seam;

@@ -131,6 +131,12 @@ pub(crate) fn run(scenario: &Scenario, how: &How) -> Result<Lookups, (usize, Dif
 }
 
 impl Pair<'_> {
+    fn both(&mut self, change: impl Fn(&mut dyn Datapath)) -> Result<(), Difference> {
+        change(&mut self.reference);
+        change(&mut self.fast);
+        Ok(())
+    }
+
     fn step(&mut self, step: &Step) -> Result<(), Difference> {
         let (r, f, now) = (&mut self.reference, &mut self.fast, self.now);
         match step {
@@ -157,17 +163,12 @@ impl Pair<'_> {
                 same("port", r.port_set(desc.clone(), now), f.port_set(desc.clone(), now))
             }
             Step::PortRemove(port) => same("port", r.port_remove(*port), f.port_remove(*port)),
-            Step::Settings(settings) => {
-                r.set_settings(*settings);
-                f.set_settings(*settings);
-                Ok(())
-            }
+            Step::Settings(settings) => self.both(|dp| dp.set_settings(*settings)),
             Step::PortVlans(port, text) => {
                 let vlans: PortVlans = text.parse().expect("the text is right");
-                r.port_vlans(*port, vlans.clone());
-                f.port_vlans(*port, vlans);
-                Ok(())
+                self.both(|dp| dp.port_vlans(*port, vlans.clone()))
             }
+            Step::Mirrors(mirrors) => self.both(|dp| dp.set_mirrors(mirrors.clone())),
             Step::Tables(tables) => {
                 let done = r.set_table_features(tables, now);
                 same("table features", done, f.set_table_features(tables, now))?;

@@ -3,7 +3,9 @@
 //! All of it follows from one number. It is made before it is run, so that a part of it can be run
 //! again when something differs.
 
-use datapath::{Datapath, DatapathConfig, Fragments, Miss, Reference, Settings};
+use datapath::{
+    Datapath, DatapathConfig, Fragments, Mirror, MirrorOutput, Miss, Reference, Settings, Vids,
+};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::message::PacketOut;
@@ -33,6 +35,8 @@ pub(crate) enum Step {
     Settings(Settings),
     /// A port's part in VLANs, as a user writes it.
     PortVlans(PortNo, &'static str),
+    /// The mirrors from now on.
+    Mirrors(Vec<Mirror>),
     /// Another pipeline: the tables that stay, and whether they may hold less than all.
     Tables(Vec<TableFeatures>),
     PacketOut(PacketOut),
@@ -164,6 +168,10 @@ impl Maker {
             let desc = self.port(number);
             self.steps.push(Step::PortSet(desc));
         }
+        if self.rng.percent(30) {
+            let mirrors = mirrors(&mut self.rng);
+            self.steps.push(Step::Mirrors(mirrors));
+        }
         for _ in 0..4 {
             self.meter_mod();
             self.group_mod();
@@ -197,7 +205,7 @@ impl Maker {
 
     /// Changes something.
     fn command(&mut self) {
-        match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5, 3, 1]) {
+        match self.rng.weighted(&[65, 10, 6, 4, 5, 1, 4, 5, 3, 2, 1]) {
             0 => self.flow_mod(&[55, 15, 10, 8, 12]),
             1 => self.group_mod(),
             2 => self.meter_mod(),
@@ -219,6 +227,10 @@ impl Maker {
             8 => {
                 let port = PortNo(1 + self.rng.below(5) as u32);
                 self.steps.push(Step::PortVlans(port, self.rng.pick::<&str>(&PORT_VLANS)));
+            }
+            9 => {
+                let mirrors = mirrors(&mut self.rng);
+                self.steps.push(Step::Mirrors(mirrors));
             }
             _ => self.tables(),
         }
@@ -504,7 +516,9 @@ fn narrow(property: &mut TableProperty, stay: &[TableId], without: Option<usize>
 }
 
 /// Ways in which ports take part in the VLANs of the frames.
-const PORT_VLANS: [&str; 7] = [
+const PORT_VLANS: [&str; 9] = [
+    "trunk:protected",
+    "access:5:protected",
     "trunk",
     "trunk",
     "trunk:0,5,100",
@@ -513,6 +527,30 @@ const PORT_VLANS: [&str; 7] = [
     "native-untagged:5",
     "native-tagged:7:0-100",
 ];
+
+/// None, or up to four mirrors, some of which share an output.
+fn mirrors(rng: &mut Random) -> Vec<Mirror> {
+    let ports = |rng: &mut Random| (1..=5).filter(|_| rng.percent(30)).map(PortNo).collect();
+    let mirror = |rng: &mut Random| {
+        let mut vlans = Vids::ALL;
+        if rng.percent(30) {
+            [0, 5, 7].iter().filter(|_| rng.percent(60)).for_each(|vid| vlans.add(*vid));
+        }
+        Mirror {
+            name: String::new(),
+            selects_all: rng.percent(30),
+            sources: ports(rng),
+            destinations: ports(rng),
+            vlans,
+            output: match rng.percent(70) {
+                true => MirrorOutput::Port(PortNo(4 + rng.below(4) as u32)),
+                false => MirrorOutput::Vlan(*rng.pick(&[5, 7, 9])),
+            },
+            snaplen: rng.percent(30).then(|| 14 + rng.below(100) as u16),
+        }
+    };
+    (0..rng.index(5)).map(|_| mirror(rng)).collect()
+}
 
 fn address(port: u32) -> MacAddr {
     MacAddr::from_u64(0x0600_0000_0000 | u64::from(port))

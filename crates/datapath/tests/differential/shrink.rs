@@ -133,6 +133,7 @@ fn line(scenario: &Scenario, step: &Step) -> String {
         | Step::PortMod(_)
         | Step::PortRemove(_)
         | Step::PortVlans(..)
+        | Step::Mirrors(_)
         | Step::Settings(_)
         | Step::Wait(_)
         | Step::Look(_) => format!("{step:?}"),

@@ -40,10 +40,28 @@ pub const ROW: KindRow = KindRow {
     open,
 };
 
+/// The settings of a device beside its name and those options that all kinds of TAP have.
+#[derive(Debug, Default)]
+pub(super) struct TapSettings {
+    /// Super-frames come and go whole.
+    pub(super) vnet: bool,
+    /// Its address, where it is to have a certain one.
+    pub(super) mac: Option<[u8; 6]>,
+    /// Whether it stays when the port is closed; as it was where that is not known.
+    pub(super) persists: Option<bool>,
+}
+
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let vnet = spec.flag("vnet_hdr", false)?;
+    open_tap(spec, &TapSettings { vnet, ..TapSettings::default() })
+}
+
+/// Opens a TAP device as a port.
+pub(super) fn open_tap(spec: &PortSpec, settings: &TapSettings) -> Result<Port, PortError> {
+    let vnet = settings.vnet;
     let mtu = spec.number("mtu", 68..=65_521)?;
-    let what = format!("tap:{}", spec.name());
+    let kind = spec.kind().word;
+    let what = format!("{kind}:{}", spec.name());
     let failed = |source: io::Error| match source.raw_os_error() {
         Some(libc::EBUSY) => PortError::InUse(what.clone()),
         Some(libc::EINVAL) => PortError::Io {
@@ -59,10 +77,16 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     if let Some(mtu) = mtu {
         control.set_mtu(&name, mtu).map_err(failed)?;
     }
+    let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
+    if let Some(mac) = settings.mac {
+        rtnl.set_mac(&name, mac).map_err(|error| failed(error.into()))?;
+    }
+    if let Some(persists) = settings.persists {
+        tun.set_persistent(persists).map_err(failed)?;
+    }
     control.set_up(&name).map_err(failed)?;
     let tun = Arc::new(tun);
-    let device = Arc::new(KernelDevice::find(ROW.word, &name)?.of_tun(&tun));
-    let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
+    let device = Arc::new(KernelDevice::find(kind, &name)?.of_tun(&tun));
     let link = rtnl.link(&name);
     let drops_before = link.map(|link| link.stats.tx_dropped).unwrap_or_default();
     let mut tuns = vec![tun];
@@ -218,7 +242,7 @@ impl PortDevice for TapDevice {
     fn set_link(&mut self, up: bool) -> Result<(), PortError> {
         let set = self.with_rtnl(|rtnl, name| rtnl.set_up(name, up));
         set.map_err(|error| {
-            let what = format!("setting the link of tap:{}", self.device.name());
+            let what = format!("setting the link of {}", self.device.name());
             PortError::from_io(what, FIX, error.into())
         })
     }

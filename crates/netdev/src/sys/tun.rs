@@ -53,6 +53,15 @@ impl Tun {
         Ok((tun, name_in(&request)))
     }
 
+    /// Has the device stay when its descriptors are closed, or go with them.
+    pub(crate) fn set_persistent(&self, stays: bool) -> io::Result<()> {
+        // SAFETY: TUNSETPERSIST takes a number.
+        let done = unsafe {
+            libc::ioctl(self.fd.as_raw_fd(), libc::TUNSETPERSIST, libc::c_ulong::from(stays))
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// The name that the device has now, in whatever namespace; `EBADFD` once it was deleted.
     pub(crate) fn name(&self) -> io::Result<String> {
         let mut request = named("")?;

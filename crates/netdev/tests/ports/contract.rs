@@ -138,6 +138,10 @@ fn kernel_wires() -> Vec<Wire> {
         veth_wire("af_packet past the qdisc", 1_500, "?qdisc_bypass=true"),
         tap_wire("tap", ""),
         tap_wire("tap with vnet_hdr", "&vnet_hdr=true"),
+        Wire {
+            specs: ["internal:t0?mtu=9000".into(), "af_packet:t0".into()],
+            ..tap_wire("internal", "")
+        },
     ]
 }
 
@@ -341,6 +345,31 @@ fn patch_ports_are_joined_by_both_names_or_have_no_link() {
     let mut right = open_text("patch:right?peer=third").unwrap();
     assert!(!left.info().link_up && third.info().link_up);
     assert_nothing_waits(&mut right);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn an_internal_device_keeps_its_address() {
+    let (ns, rtnl) = quiet_namespace();
+    ns.enter(|| {
+        let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
+        for bad in ["mac=x", "mac=01:00:00:00:00:01", "mac="] {
+            let error = error(&format!("internal:kept?{bad}"));
+            assert!(error.contains("a unicast address"), "{error}");
+        }
+        let first = open_text("internal:kept").unwrap().info().mac;
+        // It went with the port, and comes with the same address.
+        assert!(rtnl.link("kept").is_err());
+        assert_eq!(open_text("internal:kept?persist=true").unwrap().info().mac, first);
+        // It stayed.
+        assert_eq!(rtnl.link("kept").unwrap().mac, first);
+        let given = [2, 0, 0, 0, 0, 9];
+        let port = open_text("internal:kept?mac=02:00:00:00:00:09");
+        assert_eq!(port.unwrap().info().mac, given);
+        assert!(rtnl.link("kept").is_err(), "not without the word");
+        assert_eq!(open_text("internal:kept").unwrap().info().mac, given);
+    })
+    .unwrap();
 }
 
 #[test]

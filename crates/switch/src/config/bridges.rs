@@ -81,13 +81,13 @@ impl SwitchArgs {
 
     /// The keys that are not any bridge's, and whether they are given here. Every field is named,
     /// so that a new one is not forgotten here.
-    fn owned(&self) -> [(&'static str, Owner, bool); 13] {
+    fn owned(&self) -> [(&'static str, Owner, bool); 14] {
         use Owner::{OneBridge, Process};
         // One bridge's; the whole process's; what may stand outside of the tables and in them;
         // what is no key.
         #[rustfmt::skip]
         let Self {
-            dpid, name, port, local, vlan, queue, rate, listen,
+            dpid, name, port, local, vlan, mirror, queue, rate, listen,
             control, workers, worker_cores, poll, max_memory,
             controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
             auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
@@ -102,6 +102,7 @@ impl SwitchArgs {
             ("port", OneBridge, !port.is_empty()),
             ("local", OneBridge, local.is_some()),
             ("vlan", OneBridge, !vlan.is_empty()),
+            ("mirror", OneBridge, !mirror.is_empty()),
             ("queue", OneBridge, !queue.is_empty()),
             ("rate", OneBridge, !rate.is_empty()),
             ("listen", OneBridge, !listen.is_empty()),

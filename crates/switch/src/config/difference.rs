@@ -68,6 +68,8 @@ pub(crate) enum Setting {
     Backoff,
     /// The caches in use.
     Caches,
+    /// The mirrors.
+    Mirrors,
     /// Read whenever it is needed: texts of the description, queues of ports to come.
     Read,
 }
@@ -194,7 +196,7 @@ fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Settin
     #[rustfmt::skip]
     let BridgeConfig {
         dpid, tls, check_peer_name, auxiliary, versions, fail_mode, max_entries,
-        inactivity_probe_s, max_backoff, device_queues, desc, caches,
+        inactivity_probe_s, max_backoff, device_queues, desc, caches, mirrors,
         name: _, ports: _, vlans: _, queues: _, controllers: _, listeners: _,
         tables: _, packet_in_queue: _, packet_in_rate: _, packet_in_burst: _, forward: _,
         is_tier_asked: _,
@@ -210,6 +212,7 @@ fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Settin
         ("inactivity-probe", *inactivity_probe_s == to.inactivity_probe_s, Setting::Probe),
         ("max-backoff", *max_backoff == to.max_backoff, Setting::Backoff),
         ("caches", *caches == to.caches, Setting::Caches),
+        ("mirror", *mirrors == to.mirrors, Setting::Mirrors),
         ("queues", *device_queues == to.device_queues, Setting::Read),
         ("mfr-desc", desc.mfr_desc == to.desc.mfr_desc, Setting::Read),
         ("hw-desc", desc.hw_desc == to.desc.hw_desc, Setting::Read),

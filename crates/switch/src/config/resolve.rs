@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::{PortVlans, QueueRates, check_queues};
+use datapath::{MIRRORS_MAX, Mirror, MirrorOutput, PortVlans, QueueRates, check_queues};
 use netdev::{PortSpec, QUEUES_MAX};
 use openflow::message::SwitchDesc;
 use openflow::{DatapathId, PortNo, Version};
 
 use super::problem::Problem;
-use super::{CachesArg, ConfigError, FailMode, Forward, Poll, SwitchArgs};
+use super::{CachesArg, ConfigError, FailMode, Forward, MirrorArg, Poll, SwitchArgs};
 
 /// Most ports of 1.0, whose numbers have 16 bits (`OFPP_MAX` of 1.0).
 const V1_0_PORT_MAX: PortNo = PortNo(0xff00);
@@ -66,6 +66,8 @@ pub struct BridgeConfig {
     pub ports: Vec<PortConfig>,
     /// The part of ports in VLANs, by number, where that is set.
     pub vlans: Vec<(PortNo, PortVlans)>,
+    /// The mirrors.
+    pub mirrors: Vec<Mirror>,
     /// Ports with queues or a rate of their own.
     pub queues: Vec<PortQueues>,
     /// The queues of devices whose ports do not say it.
@@ -187,6 +189,7 @@ impl SwitchArgs {
         self.check_ports()?;
         self.check_devices()?;
         self.check_vlans()?;
+        self.check_mirrors()?;
         self.check_queues()
     }
 
@@ -309,6 +312,29 @@ impl SwitchArgs {
         Ok(())
     }
 
+    fn check_mirrors(&self) -> Result<(), Problem> {
+        let ports = self.numbered_ports();
+        for (index, MirrorArg(mirror)) in self.mirror.iter().enumerate() {
+            let at = |message: String| Problem::at("mirror", index, message);
+            let output = match mirror.output {
+                MirrorOutput::Port(port) => Some(port),
+                MirrorOutput::Vlan(_) => None,
+            };
+            let mut named = mirror.sources.iter().chain(&mirror.destinations).chain(&output);
+            let lacks = |number: &&PortNo| !ports.iter().any(|port| port.number == **number);
+            if let Some(number) = named.find(lacks) {
+                return Err(at(format!("there is no port {number}")));
+            }
+            if self.mirror.iter().take(index).any(|earlier| earlier.0.name == mirror.name) {
+                return Err(at(format!("mirror {} is given twice", mirror.name)));
+            }
+            if index >= MIRRORS_MAX {
+                return Err(at(format!("a bridge has {MIRRORS_MAX} mirrors at most")));
+            }
+        }
+        Ok(())
+    }
+
     fn check_queues(&self) -> Result<(), Problem> {
         let ports = self.numbered_ports();
         let lacks = |number: PortNo| !ports.iter().any(|port| port.number == number);
@@ -388,6 +414,7 @@ impl SwitchArgs {
             queues: self.port_queues(),
             device_queues: self.device_queues(),
             vlans: self.vlan.iter().map(|vlan| (vlan.number, vlan.vlans.clone())).collect(),
+            mirrors: self.mirror.iter().map(|mirror| mirror.0.clone()).collect(),
             controllers: self.controllers().iter().map(|endpoint| endpoint.0.clone()).collect(),
             listeners: self.listen.iter().map(|place| place.0.clone()).collect(),
             tls: self.tls_files(),

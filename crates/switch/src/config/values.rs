@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use datapath::PortVlans;
+use datapath::{Mirror, PortVlans};
 use netdev::PortSpec;
 use openflow::text::{decimal_where, parse_decimal, zero_advice};
 use openflow::{DatapathId, PortNo, Version};
@@ -33,6 +33,7 @@ from_text!(
     QueueArg,
     RateArg,
     VlanArg,
+    MirrorArg,
     EndpointArg,
     FailMode,
     Forward,
@@ -182,6 +183,18 @@ impl FromStr for VlanArg {
         let number = port_name(number)?;
         let vlans = vlans.parse().map_err(|error: datapath::BadVlans| error.to_string())?;
         Ok(Self { number, vlans })
+    }
+}
+
+/// A mirror, as [`datapath::BadMirror`] describes its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MirrorArg(pub Mirror);
+
+impl FromStr for MirrorArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error: datapath::BadMirror| error.to_string())
     }
 }
 

@@ -780,7 +780,11 @@ impl BridgePlan {
         let to = &mut change.to;
         let dpid = dpid.unwrap_or_else(|| agent.bridge.dpid());
         agent.bridge.set_identity(Identity { dpid, desc: to.desc.clone() });
-        agent.bridge.with_control(|control| control.set_max_entries(to.max_entries));
+        agent.bridge.with_control(|control| {
+            control.set_max_entries(to.max_entries);
+            control.set_mirrors(to.mirrors.clone());
+        });
+        agent.send_ops();
         for (key, setting) in &change.settings {
             let mut what = (*key).to_owned();
             if *setting == Setting::Caches {

@@ -15,6 +15,7 @@ use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
 
 use super::device_thread::OpenDevice;
+use super::ingress_rate::IngressRate;
 use super::port_map::PortLocation;
 use super::queue::{HandedQueue, Opening, QueueRole, port_of_queue};
 use super::tier::{TierEntry, TierRefusal};
@@ -176,6 +177,10 @@ pub(crate) struct WorkerPort {
     role: QueueRole,
     /// The end of a wire between bridges that the port is.
     pub(super) patch: Option<Arc<PatchEnd>>,
+    /// The rate at which frames are taken from it.
+    ingress_rate: Option<Arc<IngressRate>>,
+    /// Packets that came faster.
+    rx_policed: u64,
 }
 
 impl WorkerPort {
@@ -198,14 +203,19 @@ impl WorkerPort {
         let (owns_link, patch) = (device.device.owns_link(), device.device.patch());
         let OpenDevice { device, info, notification, .. } = OpenDevice::new(device);
         let port = Self::without_device(number, serial, spec, info);
-        Self { device: DeviceState::open(device), notification, owns_link, patch, ..port }
+        // A wrong value was refused when the device was opened.
+        let policing = port.spec.policing().unwrap_or_default();
+        let ingress_rate = IngressRate::of(policing, Instant::now()).map(Arc::new);
+        let device = DeviceState::open(device);
+        Self { device, notification, owns_link, patch, ingress_rate, ..port }
     }
 
     /// A further queue of this port, which its home hands out: number `nth` of `of`.
     pub(crate) fn further_queue(&self, (nth, of): (usize, usize), home: PortLocation) -> Self {
         let (spec, info) = (self.spec.clone(), self.info.clone());
         let port = Self::without_device(self.number, self.serial, spec, info);
-        Self { role: QueueRole::Further(nth, of, home), ..port }
+        let ingress_rate = self.ingress_rate.clone();
+        Self { role: QueueRole::Further(nth, of, home), ingress_rate, ..port }
     }
 
     fn without_device(number: PortNo, serial: PortSerial, spec: PortSpec, info: PortInfo) -> Self {
@@ -229,6 +239,8 @@ impl WorkerPort {
             pair: None,
             role: QueueRole::Home(Vec::new()),
             patch: None,
+            ingress_rate: None,
+            rx_policed: 0,
         }
     }
 
@@ -446,6 +458,10 @@ impl WorkerPort {
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
     pub(crate) fn enter_tier(&mut self, tier: &TierEntry) {
+        if self.is_policed() {
+            let note = "no kernel tier: the port has an ingress rate".to_owned();
+            return self.set_tier(TierPlace::Refused(note));
+        }
         let Some(device) = self.device_mut() else { return };
         if let Some(entered) = tier.enter(device) {
             self.set_tier(TierPlace::of(entered));
@@ -579,7 +595,12 @@ impl WorkerPort {
         self.device = DeviceState::Waiting(Attempt { at, wait });
     }
 
-    /// Receives up to `most` frames; their number.
+    /// Whether frames are taken from it at some rate only, of which the kernel knows nothing.
+    pub(super) fn is_policed(&self) -> bool {
+        self.ingress_rate.is_some()
+    }
+
+    /// Receives up to `most` frames; the number that came, of which some may be dropped.
     pub(super) fn receive(
         &mut self,
         most: usize,
@@ -592,7 +613,15 @@ impl WorkerPort {
         }
         let Some(device) = self.device_mut() else { return 0 };
         match device.rx(batch, most) {
-            Ok(count) => count,
+            Ok(count) => {
+                if let Some(rate) = &self.ingress_rate {
+                    let (frames, pool) = batch.parts_mut();
+                    let dropped = rate.police(frames, pool, now);
+                    counters.add(Counter::RxPoliced, dropped);
+                    self.rx_policed += dropped;
+                }
+                count
+            }
             Err(PortError::Gone(_)) => {
                 self.lose(now);
                 0
@@ -680,7 +709,8 @@ impl WorkerPort {
     /// The device's counters, over all reopenings.
     pub(crate) fn counters(&mut self) -> PortCounters {
         let device = self.device_mut().map(|device| device.counters());
-        [self.counts_of_lost()].into_iter().chain(device).sum()
+        let policed = PortCounters { rx_drops: self.rx_policed, ..PortCounters::default() };
+        [self.counts_of_lost(), policed].into_iter().chain(device).sum()
     }
 
     /// The counters of earlier devices, with what the kernel tier has counted for the last of them

@@ -189,21 +189,23 @@ impl Ports {
         !self.faulted.is_empty()
     }
 
-    /// Receives up to `most` frames from a port: its number; `None` where there are no frames.
+    /// Receives up to `most` frames from a port: its number and how many came; `None` where there
+    /// are no frames.
     pub(super) fn receive(
         &mut self,
         index: usize,
         most: usize,
         batch: &mut Batch,
         now: Instant,
-    ) -> Option<PortNo> {
+    ) -> Option<(PortNo, usize)> {
         let port = self.all.get_mut(index)?;
-        if port.receive(most, batch, now, &self.counters) == 0 {
+        let count = port.receive(most, batch, now, &self.counters);
+        if count == 0 {
             self.note_fault(index);
             return None;
         }
         self.hops = port.patch.as_ref().map_or(0, |end| end.hops());
-        Some(port.number)
+        Some((port.number, count))
     }
 
     /// Sends frames by a port; how many it accepted. None is left.

@@ -304,7 +304,8 @@ impl Shard {
 
     /// The means to put the kernel tier's program at a port, whose home is here.
     pub(super) fn tier_entry(&self, port: usize) -> Option<TierEntry> {
-        Some(self.tier_plan()?.entry_of(self.ports.all().get(port)?, self.egress.me()))
+        let found = self.ports.all().get(port).filter(|port| !port.is_policed())?;
+        Some(self.tier_plan()?.entry_of(found, self.egress.me()))
     }
 
     /// Ports of the bridge have come: the kernel may send by them.
@@ -494,9 +495,9 @@ impl Shard {
         (now, time): (Instant, Nanos),
     ) -> usize {
         let timer = StageTimer::begin(&self.info.perf);
-        let Some(in_port) = self.ports.receive(index, asked, buffers, now) else { return 0 };
+        let taken = self.ports.receive(index, asked, buffers, now);
+        let Some((in_port, count)) = taken else { return 0 };
         let (frames, pool) = buffers.parts_mut();
-        let count = frames.len();
         let received = timer.lap();
         self.egress.set_time(time);
         match &mut self.forwarding {

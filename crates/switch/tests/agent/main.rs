@@ -38,6 +38,7 @@ mod port_queues;
 mod queues;
 mod reconcile;
 mod roles;
+mod span;
 mod statistics;
 mod sweeps;
 mod tier_rig;

@@ -11,6 +11,7 @@ use super::Control;
 use crate::fast::op::{Change, PortReplica};
 use crate::fast::shared::PortCounters;
 use crate::macs::LearntAddress;
+use crate::mirrors::{Mirror, Mirrors};
 use crate::time::Nanos;
 use crate::vlans::PortVlans;
 
@@ -52,6 +53,14 @@ impl Control {
         if self.ports.set_vlans(port, vlans) {
             self.shared.with_macs(|macs| macs.forget_port(port));
             self.emit_port(port);
+        }
+    }
+
+    /// Sets the mirrors: at most [`crate::MIRRORS_MAX`] of them.
+    pub fn set_mirrors(&mut self, mirrors: Vec<Mirror>) {
+        let mirrors = Arc::new(Mirrors::new(mirrors));
+        if self.ports.set_mirrors(Arc::clone(&mirrors)) {
+            self.emit_op(Change::Mirrors(mirrors));
         }
     }
 

@@ -67,7 +67,7 @@ impl Control {
         };
         let mut walk = Interpreter::new(tracer);
         // Whatever ended the packet's way has given its verdict.
-        let _end: WalkFlow = walk.pipeline(Packet::new(frame, in_port));
+        let _end: WalkFlow = walk.enter(Packet::new(frame, in_port));
         walk.finish().trace
     }
 
@@ -109,13 +109,21 @@ struct Tracer<'a> {
     now: Nanos,
     trace: Trace,
     depth: usize,
+    mirrored: u32,
     /// The meters that the packet has passed, as it has left them: a packet can pass one twice.
     metered: BTreeMap<MeterId, Meter>,
 }
 
 impl<'a> Tracer<'a> {
     fn new(control: &'a Control, now: Nanos) -> Self {
-        Self { control, now, trace: Trace::default(), depth: 0, metered: BTreeMap::new() }
+        Self {
+            control,
+            now,
+            trace: Trace::default(),
+            depth: 0,
+            mirrored: 0,
+            metered: BTreeMap::new(),
+        }
     }
 
     fn write(&mut self, text: String) {
@@ -206,6 +214,10 @@ impl<'a> Target<'a> for Tracer<'a> {
 
     fn refuse(&mut self, _port: PortNo, reason: DropReason) {
         self.drop(reason);
+    }
+
+    fn mirrored(&mut self) -> &mut u32 {
+        &mut self.mirrored
     }
 
     fn note(&mut self, text: impl FnOnce() -> String) {

@@ -82,6 +82,12 @@ struct Compiler<'a> {
     micro_ops: Vec<MicroOp>,
     is_entry_specific: bool,
     is_flow_specific: bool,
+    /// The mirrors that the packet has been sent to.
+    mirrored: u32,
+    /// `NORMAL` has sent it to others, which each packet finds out.
+    has_passed_normal: bool,
+    /// The copies of a mirror are for each packet to find out.
+    is_unsupported: bool,
     /// If `NORMAL` is carried out as well: the time, and the stations that it has asked for.
     switched: Option<(Nanos, Vec<UsedStation>)>,
 }
@@ -142,12 +148,16 @@ fn walk<'a>(
         micro_ops: Vec::new(),
         is_entry_specific: false,
         is_flow_specific: false,
+        mirrored: 0,
+        has_passed_normal: false,
+        is_unsupported: false,
         switched,
     });
-    if walk.pipeline(Packet::new(frame, in_port)) == WalkFlow::Break(Stop::Unsupported) {
+    if walk.enter(Packet::new(frame, in_port)) == WalkFlow::Break(Stop::Unsupported) {
         return None;
     }
-    Some(walk.finish()).filter(|compiler| compiler.micro_ops.len() <= MAX_MICRO_OPS)
+    Some(walk.finish())
+        .filter(|compiler| compiler.micro_ops.len() <= MAX_MICRO_OPS && !compiler.is_unsupported)
 }
 
 impl Compiler<'_> {
@@ -287,7 +297,10 @@ impl<'a> Target<'a> for Compiler<'a> {
             }
             return forward_as_switch(self, packet, queue);
         }
-        self.micro_ops.push(MicroOp::Normal(queue));
+        // A super-frame is not cut by its own micro-op.
+        self.is_unsupported |= self.replica.ports.mirrors().cut_packets();
+        self.has_passed_normal = true;
+        self.micro_ops.push(MicroOp::Normal(queue, self.mirrored));
         WalkFlow::Continue(())
     }
 
@@ -296,6 +309,34 @@ impl<'a> Target<'a> for Compiler<'a> {
         let matching = packet_in_context(&packet.meta);
         let message = Message { matching, reason, origin, max_len };
         self.micro_ops.push(MicroOp::ToController(Box::new(message)));
+    }
+
+    fn mirrored(&mut self) -> &mut u32 {
+        &mut self.mirrored
+    }
+
+    fn looks_at_vlan(&mut self) {
+        // The key must have it.
+        self.is_unsupported |= self.tracked.is_opaque || self.has_passed_normal;
+        self.is_flow_specific = true;
+    }
+
+    fn begin_copy(&mut self, packet: &Packet) -> Packet {
+        self.micro_ops.push(MicroOp::BeginCopy);
+        self.outer.push(self.tracked);
+        packet.clone()
+    }
+
+    fn end_copy(&mut self, _copy: Packet) {
+        self.micro_ops.push(MicroOp::EndCopy);
+        if let Some(tracked) = self.outer.pop() {
+            self.tracked = tracked;
+        }
+    }
+
+    fn truncate(&mut self, copy: &mut Packet, len: usize) {
+        copy.frame.truncate(len);
+        self.micro_ops.push(MicroOp::Truncate(len));
     }
 
     fn drop(&mut self, reason: DropReason) {
@@ -323,19 +364,6 @@ impl<'a> Stations<'a> for Compiler<'a> {
     fn learn(&mut self, station: Station, port: PortNo) {
         if let Some((_, used)) = &mut self.switched {
             used.push(UsedStation { station, port, is_source: true });
-        }
-    }
-
-    fn begin_copy(&mut self, packet: &Packet) -> Packet {
-        self.micro_ops.push(MicroOp::BeginCopy);
-        self.outer.push(self.tracked);
-        packet.clone()
-    }
-
-    fn end_copy(&mut self, _copy: Packet) {
-        self.micro_ops.push(MicroOp::EndCopy);
-        if let Some(tracked) = self.outer.pop() {
-            self.tracked = tracked;
         }
     }
 }

@@ -33,11 +33,13 @@ pub(super) struct Emit<'a, S> {
     pub(super) stands_for: u64,
     /// The stations that `NORMAL` saw.
     learnt: Vec<(Station, PortNo)>,
+    /// The mirrors that the packet has been sent to.
+    pub(super) mirrored: u32,
 }
 
 impl<'a, S: Sink> Emit<'a, S> {
     pub(super) fn new(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
-        Self { replica, sink, now, stands_for: 1, learnt: Vec::new() }
+        Self { replica, sink, now, stands_for: 1, learnt: Vec::new(), mirrored: 0 }
     }
 
     /// Ends the packet: what `NORMAL` saw of it holds from here on.
@@ -175,6 +177,10 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
         let data = packet_in_data(&packet.frame, packet.arrived_len);
         self.give_packet_in(data, packet_in_context(&packet.meta), reason, origin, max_len);
+    }
+
+    fn mirrored(&mut self) -> &mut u32 {
+        &mut self.mirrored
     }
 
     fn drop(&mut self, reason: DropReason) {

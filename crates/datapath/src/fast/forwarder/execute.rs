@@ -246,6 +246,7 @@ fn run_micro_ops(
                 tag_to_mpls(frame, *eth_type, entry as u32, *ttl_at);
             }
             MicroOp::PushMpls(eth_type, shape) => push_mpls(frame, *eth_type, *shape),
+            MicroOp::Truncate(len) => frame.truncate(*len),
             MicroOp::Apply(action) => {
                 let executed = execute(frame, &mut Meta::port(in_port), action);
                 if executed == Executed::Rewritten(false) {
@@ -270,7 +271,7 @@ fn run_micro_ops(
             | MicroOp::ToController(_)
             | MicroOp::Drop(_)
             | MicroOp::RefusedTx(..)
-            | MicroOp::Normal(_)
+            | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => {
                 debug_assert!(false, "{micro_op:?} is not for a program with one end")
@@ -352,7 +353,8 @@ fn pass_meter(
     true
 }
 
-fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, data: Vec<u8>, message: &Message) {
+fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, packet: &PacketBuf, len: u64, message: &Message) {
+    let data = packet_in_data(packet, len as usize);
     let Message { matching, reason, origin, max_len } = message;
     emit.give_packet_in(data, matching.clone(), *reason, *origin, *max_len);
 }
@@ -369,7 +371,7 @@ fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: 
     }
     let mut walk = Interpreter::new(emit);
     // Whatever ended the packet's way has given its verdict.
-    let _end: WalkFlow = walk.pipeline(Packet::new(frame, in_port));
+    let _end: WalkFlow = walk.enter(Packet::new(frame, in_port));
     walk.finish().close();
 }
 
@@ -377,8 +379,9 @@ fn normal<S: Sink>(
     emit: &mut Emit<'_, S>,
     frame: &mut PacketBuf,
     in_port: PortNo,
-    queue: Option<QueueId>,
+    (queue, mirrored): (Option<QueueId>, u32),
 ) {
+    emit.mirrored |= mirrored;
     let packet = Packet::new(std::mem::take(frame), in_port);
     // Who forwards now is stopped by nothing.
     let _end: WalkFlow = forward_as_switch(emit, &packet, queue);
@@ -411,6 +414,7 @@ fn run_general(
             | MicroOp::PopTag
             | MicroOp::PushMpls(..)
             | MicroOp::TagToMpls(..)
+            | MicroOp::Truncate(_)
             | MicroOp::Apply(_)
             | MicroOp::Group(_)
             | MicroOp::Bucket(..) => {
@@ -433,12 +437,12 @@ fn run_general(
                 let copy = emit.copy(&packet);
                 emit.hand_over(copy, *port, *queue);
             }
-            MicroOp::ToController(message) => {
-                hand_up(&mut emit, packet_in_data(&packet, bytes as usize), message);
-            }
+            MicroOp::ToController(message) => hand_up(&mut emit, &packet, bytes, message),
             MicroOp::Drop(reason) => emit.drop(*reason),
             MicroOp::RefusedTx(port, reason) => emit.refuse(*port, *reason),
-            MicroOp::Normal(queue) => normal(&mut emit, &mut packet, in_port, *queue),
+            MicroOp::Normal(queue, mirrored) => {
+                normal(&mut emit, &mut packet, in_port, (*queue, *mirrored));
+            }
             MicroOp::BeginCopy => {
                 let copy = emit.copy(&packet);
                 outer.push(std::mem::replace(&mut packet, copy));
@@ -451,10 +455,8 @@ fn run_general(
         }
     }
     emit.close();
-    sink.done(packet);
-    for frame in outer {
-        sink.done(frame);
-    }
+    outer.push(packet);
+    sink.done_all(&mut outer);
     ended
 }
 

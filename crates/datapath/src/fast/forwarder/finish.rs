@@ -86,11 +86,12 @@ impl Code {
             | MicroOp::Output(..)
             | MicroOp::Drop(_)
             | MicroOp::RefusedTx(..)
-            | MicroOp::Normal(_)
+            | MicroOp::Normal(..)
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,
             MicroOp::PushMpls(..)
             | MicroOp::TagToMpls(..)
+            | MicroOp::Truncate(_)
             | MicroOp::Meter(..)
             | MicroOp::ToController(_) => false,
         })

@@ -9,7 +9,6 @@ use packet::{FlowKey, Shape, WORDS};
 
 use super::super::classifier::UnwildcardedBits;
 use super::super::sys::ShapeMasks;
-use crate::select::FLOW_FIELDS;
 
 /// The bits that the entries of all tables look at, and their places in frames.
 #[derive(Debug)]
@@ -42,12 +41,10 @@ impl PipelineMask {
     pub(super) fn set(
         &mut self,
         mut unwildcarded: UnwildcardedBits,
-        keys_have_select_fields: bool,
+        also: impl IntoIterator<Item = Field>,
     ) -> bool {
-        if keys_have_select_fields {
-            for field in FLOW_FIELDS {
-                add_field(&mut unwildcarded, field);
-            }
+        for field in also {
+            add_field(&mut unwildcarded, field);
         }
         // What the packet itself does not show is the same for all packets of a port.
         for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Meta)) {

@@ -48,8 +48,10 @@ pub(super) enum MicroOp {
     Drop(DropReason),
     /// Goes nowhere, because this port cannot send.
     RefusedTx(PortNo, DropReason),
-    /// Goes where the learning switch says.
-    Normal(Option<QueueId>),
+    /// Goes where the learning switch says; these mirrors have had it by then.
+    Normal(Option<QueueId>, u32),
+    /// Is cut off behind this number of bytes.
+    Truncate(usize),
     /// The micro-ops from here on are for a copy.
     BeginCopy,
     /// The copy is done with.
@@ -65,6 +67,7 @@ impl MicroOp {
             | Self::PopTag
             | Self::PushMpls(..)
             | Self::TagToMpls(..)
+            | Self::Truncate(_)
             | Self::Group(_)
             | Self::Bucket(..) => true,
             Self::Meter(..)
@@ -72,7 +75,7 @@ impl MicroOp {
             | Self::ToController(_)
             | Self::Drop(_)
             | Self::RefusedTx(..)
-            | Self::Normal(_)
+            | Self::Normal(..)
             | Self::BeginCopy
             | Self::EndCopy => false,
         }
@@ -87,6 +90,7 @@ impl MicroOp {
             Self::Apply(_)
             | Self::PopTag
             | Self::PushMpls(..)
+            | Self::Truncate(_)
             | Self::Group(_)
             | Self::Bucket(..)
             | Self::Meter(..)
@@ -94,7 +98,7 @@ impl MicroOp {
             | Self::ToController(_)
             | Self::Drop(_)
             | Self::RefusedTx(..)
-            | Self::Normal(_)
+            | Self::Normal(..)
             | Self::BeginCopy
             | Self::EndCopy => 0,
         }
@@ -204,7 +208,7 @@ impl<'a> Program<'a> {
 
     /// Whether packets go where a learning switch says.
     pub(super) fn has_normal(&self) -> bool {
-        self.code.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Normal(_)))
+        self.code.micro_ops.iter().any(|micro_op| matches!(micro_op, MicroOp::Normal(..)))
     }
 
     /// Whether it does nothing to a frame, but sends it somewhere or drops it.

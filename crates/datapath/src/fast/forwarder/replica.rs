@@ -244,6 +244,12 @@ impl Replica {
                     None => drop(self.tx_counters.remove(&port)),
                 }
             }
+            Change::Mirrors(mirrors) => {
+                versions.change_all();
+                self.has_changed = true;
+                self.is_mask_stale = true;
+                self.ports.set_mirrors(mirrors);
+            }
             Change::Settings(settings) => {
                 versions.change_all();
                 self.has_changed = true;

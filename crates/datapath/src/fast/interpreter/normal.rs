@@ -21,16 +21,6 @@ pub(in crate::fast) trait Stations<'a>: Target<'a> {
     /// A station is seen behind a port. A packet must not see what it taught itself, so this holds
     /// from the next packet on.
     fn learn(&mut self, station: Station, port: PortNo);
-
-    /// A copy whose tag is changed.
-    fn begin_copy(&mut self, packet: &Packet) -> Packet {
-        self.fresh(packet)
-    }
-
-    /// The copy has left.
-    fn end_copy(&mut self, copy: Packet) {
-        self.discard(copy);
-    }
 }
 
 /// Carries out an output to `NORMAL`.
@@ -73,12 +63,18 @@ pub(in crate::fast) fn forward_as_switch<'a, T: Stations<'a>>(
         send(target, ports, &copy, number, queue);
         target.end_copy(copy);
     };
+    let is_apart = |port: Option<&Port>| {
+        ingress.zip(port).is_some_and(|(ingress, port)| ingress.is_apart_from(port))
+    };
     match known {
         None => {
-            let wanted = |port: &Port| !port.no_flood() && port.vlans().carries(vlan);
+            let wanted = |port: &Port| {
+                !port.no_flood() && port.vlans().carries(vlan) && !is_apart(Some(port))
+            };
             flood(target, ports, packet, wanted, |target, number, _| retagged(target, number));
         }
         Some(port) if port == in_port => return drop(target, DropReason::ToIngress),
+        Some(port) if is_apart(ports.get(port)) => return drop(target, DropReason::Protected),
         Some(port) => retagged(target, port),
     }
     WalkFlow::Continue(())

@@ -45,11 +45,12 @@ pub(super) fn credits_of(
             | MicroOp::PopTag
             | MicroOp::PushMpls(..)
             | MicroOp::TagToMpls(..)
+            | MicroOp::Truncate(_)
             | MicroOp::Meter(..)
             | MicroOp::Output(_, Some(_))
             | MicroOp::ToController(_)
             | MicroOp::RefusedTx(..)
-            | MicroOp::Normal(_) => return None,
+            | MicroOp::Normal(..) => return None,
         }
         may_change &= !matches!(
             micro_op,
