@@ -7,6 +7,7 @@
 #   DUT_DPID        datapath id, 16 hex digits
 #   DUT_OFP         OpenFlow10, OpenFlow13, or a comma separated list
 #   DUT_DIR         scratch folder
+#   DUT_LOCAL       interface that becomes the LOCAL port (default none)
 #   DUT_WORKERS     threads that forward (default 1)
 #   DUT_FAIL_MODE   secure (default) or standalone: what it does without a controller
 #   DUT_MAX_BACKOFF most seconds between two attempts to connect, such as 0.5 (default: 8)
@@ -35,6 +36,9 @@ for interface in ${DUT_PORTS:-}; do
   arguments+=(--port "$number=af_packet:$interface")
   number=$((number + 1))
 done
+if [ -n "${DUT_LOCAL:-}" ]; then
+  arguments+=(--local "af_packet:$DUT_LOCAL")
+fi
 for controller in ${DUT_CONTROLLER:-}; do
   arguments+=(--controller "$controller")
 done

@@ -115,13 +115,7 @@ have python3 python3-venv
 mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 rm -f "$OUT"/*.log
-if [ -z "$ONLY_WEIR" ] && ! "$VENV/bin/python" -c 'import ryu.app.ofctl_rest' 2>/dev/null; then
-  # Ryu's setup asks setuptools for what it no longer has.
-  python3 -m venv "$VENV"
-  "$VENV/bin/pip" install -q 'setuptools==67.6.1' 'wheel==0.45.1' 'pbr==6.1.1'
-  "$VENV/bin/pip" install -q --no-build-isolation 'ryu==4.34' 'eventlet==0.33.3' \
-    'netaddr==0.10.1' 'dnspython==2.7.0'
-fi
+[ -n "$ONLY_WEIR" ] || "$here/ryu_venv.sh" "$VENV"
 export OUT SUITES VERSIONS VENV
 namespaces=(unshare --net --pid --fork --mount-proc --kill-child)
 [ -n "$ONLY_WEIR" ] || "${namespaces[@]}" bash "$0" --inner ryu

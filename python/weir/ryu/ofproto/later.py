@@ -1,0 +1,21 @@
+"""Versions of OpenFlow that Weir does not speak: their numbers, by which apps ask for them.
+
+Apps for several versions import them all. All else that they have is an error with the version in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+
+def absent(module: str, version: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module of such a version."""
+
+    def getattribute(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"ryu.ofproto.{module} has no {name}: Weir speaks OpenFlow 1.0 and 1.3, not {version}"
+        )
+
+    return getattribute
