@@ -10,6 +10,7 @@ import argparse
 import logging
 import re
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -95,8 +96,8 @@ class _NoPacketIns(RyuApps):
     packet_in: Any = App.packet_in
 
 
-def load(names: Sequence[str], own: Sequence[str] = ()) -> RyuApps:
-    """The apps of these modules and files, ready, behind one app of Weir; ``own`` are options that
+def load(names: Sequence[str], own: Sequence[str] = ()) -> List[App]:
+    """The apps of these modules and files, ready, behind apps of Weir; ``own`` are options that
     only their modules know.
 
     Raises :class:`weir.loading.LoadError`.
@@ -117,7 +118,21 @@ def load(names: Sequence[str], own: Sequence[str] = ()) -> RyuApps:
     except (Exception, SystemExit) as error:
         raise LoadError(described(error)) from error
     handler: Any = app_manager.lookup_service_brick("ofp_event")
-    return (RyuApps if handler.wants_packet_ins() else _NoPacketIns)(handler, manager)
+    bridge = (RyuApps if handler.wants_packet_ins() else _NoPacketIns)(handler, manager)
+    switches: Any = app_manager.lookup_service_brick("switches")
+    return [bridge] if switches is None else [bridge, switches.discovery]
+
+
+def _start_web_server() -> None:
+    """Serves the routes of apps, where they have some."""
+    wsgi: Any = sys.modules.get("weir.ryu.app.wsgi")
+    if wsgi is None:
+        return
+    from weir.ryu.base.app_manager import AppManager
+
+    server = wsgi.start_service(AppManager.get_instance())
+    if server is not None:
+        threading.Thread(target=server, name="wsgi", daemon=True).start()
 
 
 def _log_to_stderr(is_verbose: bool) -> None:
@@ -126,6 +141,7 @@ def _log_to_stderr(is_verbose: bool) -> None:
         logging.basicConfig(format="%(message)s", level=logging.INFO)
     if is_verbose:
         logging.getLogger().setLevel(logging.DEBUG)
+        logging.getLogger("asyncio").setLevel(logging.INFO)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -189,9 +205,10 @@ def serve(names: Sequence[str], parsed: argparse.Namespace, own: Sequence[str] =
     _log_to_stderr(parsed.debug)
     if parsed.reload:
         raise WeirError("--reload: apps of Ryu are not taken again while they run")
-    bridge = load(names, own)
+    apps = load(names, own)
     parsed.protocols = parsed.protocols or ofproto_protocol.protocols()
-    running.serve([bridge], parsed)
+    _start_web_server()
+    running.serve(apps, parsed)
 
 
 def is_ryu(path: Path) -> bool:

@@ -31,7 +31,8 @@ def run_one(options, app, server):
     if os.path.exists(path):
         os.remove(path)
     command = ["unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child",
-               sys.executable, os.path.abspath(__file__), "--inside", app.name, server, *sys.argv[1:]]
+               sys.executable, os.path.abspath(__file__), "--inside", app.name, server,
+               *sys.argv[1:]]
     # A run has a bound of its own for each step; this one is for what hangs.
     limit_s = 240 if app.suite else 60 + 8 * len(app.steps) + app.limit_s
     try:
@@ -72,12 +73,9 @@ def inside(options, name, server):
 
 
 def recorded(options, app):
-    """Ryu's observations; where a row says that Ryu's own are a fault of its, those that are right."""
+    """What was seen of Ryu."""
     with open(os.path.join(options.out, f"{app.name}.ryu.json")) as file:
-        ryu = json.load(file)
-    for index, (key, value, _why) in app.faults.items():
-        ryu["steps"][index]["seen"][key] = value
-    return ryu
+        return json.load(file)
 
 
 def differences(expected, found):
@@ -116,7 +114,8 @@ def judge(options, app):
     if app.suite:
         compared = subprocess.run(
             [sys.executable, os.path.join(REST, "compare.py"), ryu["answers"], weir["answers"],
-             os.path.join(HERE, f"explained-{app.suite}.tsv")], capture_output=True, text=True)
+             os.path.join(HERE, f"explained-{app.suite}.tsv"), "--markdown"],
+            capture_output=True, text=True)
         lines = (compared.stdout + compared.stderr).strip().splitlines()
         with open(os.path.join(options.out, f"{app.name}.compare.txt"), "w") as file:
             file.write("\n".join(lines) + "\n")
@@ -125,8 +124,7 @@ def judge(options, app):
     lines = differences(ryu["steps"], weir["steps"])
     if lines:
         return "FAIL", "\n".join(lines)
-    whys = sorted({why for _key, _value, why in app.faults.values()})
-    return "OK", "; ".join([f"{len(ryu['steps'])} steps alike", *whys])
+    return "OK", f"{len(ryu['steps'])} steps alike"
 
 
 def main():
@@ -162,7 +160,8 @@ def main():
             results.write(json.dumps({"id": app.name, "result": result, "detail": detail}) + "\n")
             print(f"{result:9} {app.name}: {detail}")
             version = f"{app.version[0]}.{app.version[1]}" if not app.left_out else ""
-            words = {"OK": "works", "REFUSED": detail, "LEFT OUT": f"left out: {detail}"}
+            works = f"works; {app.note}" if app.note else "works"
+            words = {"OK": works, "REFUSED": detail, "LEFT OUT": f"left out: {detail}"}
             page.write(f"| `{app.name}` | {version} | {words.get(result, 'does not work yet')} |\n")
     total = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
     print(f"{total}; {time.monotonic() - began:.0f} s")

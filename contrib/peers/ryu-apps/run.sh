@@ -8,7 +8,7 @@
 #     -k REGEX     only apps whose name has it
 #     -j JOBS      apps that run at once (default 4: they mostly wait)
 #     -V VENV      virtual environment of Ryu to make or reuse (default ~/.cache/weir-ryu-4.34)
-#     -L VENV      the same of os-ken, WebOb, Routes and tinyrpc (default ~/.cache/weir-ryu-libraries)
+#     -L VENV      the same of os-ken, WebOb and others (default ~/.cache/weir-ryu-libraries)
 #     -P PYTHON    a Python with the package `weir` and without those (default python3)
 #     -r           run Weir only, and compare with what Ryu did in the last run
 #

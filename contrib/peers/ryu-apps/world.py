@@ -23,7 +23,8 @@ STILL_S, LIMIT_S = 0.8, 10.0
 SERVER_LINES = re.compile(
     r"loading app |instantiating app |creating context |BRICK |  (PROVIDES|CONSUMES) "
     r"|(\(\d+\) )?(wsgi|accepted)|127\.0\.0\.1 |move onto |connected socket|hello ev|EVENT "
-    r"|switch features ev|listening on |switch \S+ (is|has)")
+    r"|switch features ev|listening on |.*: switch \S+ (is|has)"
+    r"|TypeError: 'object' object is not iterable")
 # Of a traceback only the exception is compared: paths and Python's marks differ.
 TRACEBACK = re.compile(r"Traceback |  |During handling of|The above exception|\s*\^+")
 HANDLER = re.compile(r".*: (Exception occurred during|handler \w+ of) ")
@@ -35,6 +36,8 @@ class World:
     def __init__(self, options, app, server, folder):
         self.app, self.server, self.folder = app, server, folder
         self.children, self.ends, self.listening = [], {}, []
+        # Where the log of the last step begins.
+        self.app_since = 0
         self.log = open(os.path.join(options.out, f"{app.name}.{server}.log"), "w+b")
         run("ip", "link", "set", "lo", "up")
         self.dpids = list(range(1, app.switches + 1))
@@ -147,7 +150,11 @@ class World:
         kind, *arguments = step
         since = self._log_size()
         frames_seen, messages = [], []
-        needles = arguments[0] if kind in ("start", "wait") else []
+        needles = dict.fromkeys(arguments[0], 1) if kind == "start" else {}
+        if kind == "wait":
+            needles = arguments[0]
+        elif kind == "get":
+            needles = dict.fromkeys(arguments[1:], 1)
         limit_s = self.app.limit_s if needles or kind == "start" else LIMIT_S
         answer = None
         if kind == "start":
@@ -165,7 +172,7 @@ class World:
             self._end_child(self.children.pop())
             self.dpids.pop()
         elif kind == "listen":
-            self.listening.append(websocket.Client(REST_PORT, arguments[0]))
+            self.listening.append(self._listen(arguments[0]))
         self.app_since = since if kind in ("wait", "start") else self._log_size()
         began = changed = time.monotonic()
         last = None
@@ -173,13 +180,14 @@ class World:
             self._take(frames_seen, messages)
             if kind == "get":
                 answer = ask("GET", arguments[0], "")
-            seen = self._seen(kind, since, frames_seen, messages, answer, needles)
+            seen = self._seen(step, since, frames_seen, messages, answer)
             now = time.monotonic()
             if seen != last:
                 last, changed = seen, now
-            text = json.dumps(seen) + (self._log_text(since) if needles else "")
+            text = self._log_text(since) if kind == "wait" else json.dumps(seen)
             is_connected = kind != "start" or all(map(self._is_connected, self.dpids))
-            is_done = is_connected and all(needle in text for needle in needles)
+            is_done = is_connected and all(
+                text.count(needle) >= count for needle, count in needles.items())
             if wanted is not None and seen == wanted and is_done:
                 # Nothing more may come.
                 is_still = now - changed > 0.3
@@ -190,16 +198,31 @@ class World:
             if is_still or now - began > limit_s:
                 return seen
 
-    def _seen(self, kind, since, frames_seen, messages, answer, needles):
+    @staticmethod
+    def _listen(path):
+        """A WebSocket, as soon as the server is up."""
+        end = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                return websocket.Client(REST_PORT, path)
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def _seen(self, step, since, frames_seen, messages, answer):
+        kind = step[0]
         seen = {"flows": {dpid: self._flows(dpid) for dpid in map(str, self.dpids)}}
         if kind == "send":
             seen["frames"] = sorted(frames_seen)
         lines = self._lines(since)
         if kind == "start":
             lines = []
+        elif kind != "wait" and self.app.clock:
+            lines = [line for line in lines if not re.match(self.app.clock, line)]
         if kind == "wait":
-            # Periodical lines: each once, without its numbers.
-            lines = sorted({re.sub(r"\d+", "N", line) for line in lines})
+            # They come by the clock.
+            lines = {re.sub(r"\d+", "N", line) for line in lines if re.search(step[2], line)}
         seen["log"] = sorted(lines)
         if answer is not None:
             seen["answer"] = answer
@@ -229,14 +252,17 @@ class World:
 
     def _flows(self, dpid):
         printed = self._ctl(dpid, "dump-flows", "--no-stats")
-        return sorted(line.strip() for line in printed.splitlines() if "actions=" in line)
+        # The entry by which LLDP comes is that of the server's own discovery.
+        lines = [line.strip() for line in printed.splitlines() if "dl_type=0x88cc" not in line]
+        return sorted(line for line in lines if "actions=" in line)
 
     def _is_connected(self, dpid):
         return "connected" in self._ctl(dpid, "show")
 
     def _ctl(self, dpid, *words):
         control = os.path.join(self.folder, str(dpid), "weir.ctl")
-        ended = subprocess.run([os.environ.get("WEIR", "weir"), "ctl", "--control", control, *words],
+        weir = os.environ.get("WEIR", "weir")
+        ended = subprocess.run([weir, "ctl", "--control", control, *words],
                                capture_output=True, text=True)
         return ended.stdout
 

@@ -13,12 +13,13 @@ from weir.ryu.ofproto import get_ofp_modules
 
 NAME = "ofp_event"
 
-#: Messages of OpenFlow 1.4 and 1.5, which Weir does not speak: apps for several versions name them.
+#: Messages of versions that Weir does not speak: apps for several versions name them.
 LATER = frozenset(
     "OFPBundleAddMsg OFPBundleCtrlMsg OFPBundleFeaturesStatsReply OFPControllerStatus"
     " OFPControllerStatusStatsReply OFPFlowDescStatsReply OFPFlowMonitorReply"
     " OFPFlowMonitorRequest OFPPortStatsReply OFPQueueDescStatsReply OFPRequestForward"
-    " OFPRoleStatus OFPTableDescStatsReply OFPTableStatus OFPMeterDescStatsReply".split()
+    " OFPRoleStatus OFPStatsReply OFPTableDescStatsReply OFPTableStatus"
+    " OFPMeterDescStatsReply".split()
 )
 
 

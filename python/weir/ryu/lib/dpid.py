@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _DPID_LEN = 16
+_DPID_FMT = "%016x"
 
 DPID_PATTERN = r"[0-9a-f]{16}"
 

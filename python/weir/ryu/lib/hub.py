@@ -31,7 +31,10 @@ class TaskExit(BaseException):
 
 
 class Timeout(BaseException):
-    """``with hub.Timeout(s):`` raises itself in this thread when the time is over."""
+    """Raised in the thread that has made it when its time is over: itself, or ``exception``.
+
+    ``with hub.Timeout(s, False):`` ends the block instead.
+    """
 
     def __init__(self, seconds: Optional[float] = None, exception: Any = None) -> None:
         super().__init__(seconds)
@@ -50,9 +53,12 @@ class Timeout(BaseException):
         return self
 
     def _raise(self) -> None:
+        raised = self if self.exception in (None, True, False) else self.exception
+        # Another thread raises a class; this one makes no object of its own.
+        made = {"__new__": lambda _cls: raised() if isinstance(raised, type) else raised}
         with self._lock:
             if self._timer is not None:
-                _raise_in(self._thread, _TimedOut)
+                _raise_in(self._thread, type("Timeout", (Timeout,), made))
 
     def cancel(self) -> None:
         """The time counts no more."""
@@ -66,20 +72,12 @@ class Timeout(BaseException):
 
     def __exit__(
         self,
-        kind: Optional[Type[BaseException]],
+        _kind: Optional[Type[BaseException]],
         error: Optional[BaseException],
-        trace: Optional[TracebackType],
+        _trace: Optional[TracebackType],
     ) -> bool:
         self.cancel()
-        if kind is _TimedOut:
-            if self.exception is False:
-                return True
-            raise self if self.exception in (None, True) else self.exception
-        return False
-
-
-class _TimedOut(BaseException):
-    """What a timeout raises in its thread; the block makes its own exception of it."""
+        return error is self and self.exception is False
 
 
 def _raise_in(thread: int, kind: Type[BaseException]) -> None:

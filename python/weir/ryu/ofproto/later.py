@@ -1,6 +1,6 @@
 """Versions of OpenFlow that Weir does not speak: their numbers, by which apps ask for them.
 
-Apps for several versions import them all. All else that they have is an error with the version in it.
+Apps for several versions import them all. All else of theirs is an error that names the version.
 """
 
 from __future__ import annotations

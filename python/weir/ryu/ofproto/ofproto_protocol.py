@@ -37,10 +37,9 @@ def set_app_supported_versions(vers: Iterable[int], app: str = "an app") -> None
     global _supported_versions
     wanted = set(vers)
     if not wanted & set(NAMES):
-        numbers = ", ".join(f"{version:#x}" for version in sorted(wanted))
-        raise ValueError(
-            f"{app}: OFP_VERSIONS are {numbers}; Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)"
-        )
+        # 1.0 is the first, and 1.5 the sixth.
+        names = ", ".join(f"OpenFlow 1.{version - 1} ({version:#x})" for version in sorted(wanted))
+        raise ValueError(f"{app} needs {names}; Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)")
     left = _supported_versions & wanted
     if not left:
         raise ValueError(f"{app}: no version is in the OFP_VERSIONS of all apps")

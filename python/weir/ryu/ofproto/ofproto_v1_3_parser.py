@@ -26,6 +26,10 @@ from weir.ryu.ofproto.ofproto_parser import (
 
 ofproto: Any = ofproto_v1_3
 
+UINT64_MAX = (1 << 64) - 1
+UINT32_MAX = (1 << 32) - 1
+UINT16_MAX = (1 << 16) - 1
+
 CLASSES = """
 OFPHello msg=0 elements:[OFPHelloElemVersionBitmap]=None
 OFPErrorMsg msg=1 by_hand
@@ -307,6 +311,12 @@ class OFPMatch(StringifyMixin):
         """The same, one after the other."""
         return iter(dict(self._fields2).items())
 
+    @property
+    def fields(self) -> List[OFPMatchField]:
+        """The fields by Ryu's first interface."""
+        pairs = zip(self._tlvs, self._fields2)
+        return [OFPMatchField(data, value) for data, (_, value) in pairs]
+
     def append_field(self, header: int, value: Any, mask: Any = None) -> None:
         """Adds a field by the number of its header (``ofproto.OXM_OF_*``)."""
         field = oxm_fields.BY_HEAD.get(header.to_bytes(4, "big"))
@@ -384,6 +394,14 @@ def _order(pair: Tuple[int, bytes]) -> int:
 
 #: The fields of the setters of Ryu's first interface, by the word behind ``set_``.
 _OLD = {"dl_dst": "eth_dst", "dl_src": "eth_src", "dl_type": "eth_type"}
+
+
+class OFPMatchField:
+    """A field by Ryu's first interface: the number of its header, value and mask."""
+
+    def __init__(self, data: bytes, value: Any) -> None:
+        self.header = int.from_bytes(data[:4], "big")
+        self.value, self.mask = value if isinstance(value, tuple) else (value, None)
 
 
 class _OldSetter:

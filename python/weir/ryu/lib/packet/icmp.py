@@ -23,7 +23,7 @@ ICMP_TTL_EXPIRED_CODE = 0
 
 
 class icmp(PacketBase):
-    """ICMP (RFC 792); ``data`` is an object of this module, or bytes. A checksum of 0 is filled in."""
+    """ICMP (RFC 792); ``data`` is an object of this module or bytes. A checksum of 0 is made."""
 
     _PACK_STR = "!BBH"
     _MIN_LEN = 4

@@ -68,7 +68,8 @@ class Packet(StringifyMixin):
             proto = protocols[index]
             if isinstance(proto, packet_base.PacketBase):
                 # A header may pad the payload in its place.
-                data = bytearray(proto.serialize(data, protocols[index - 1] if index else None)) + data
+                header = proto.serialize(data, protocols[index - 1] if index else None)
+                data = bytearray(header) + data
             else:
                 data = bytearray(bytes(proto)) + data
         self.data = data

@@ -17,8 +17,8 @@ class PacketBase(StringifyMixin):
     A subclass has ``parser``, which reads one at the beginning of bytes, and ``serialize``.
     """
 
-    #: What follows by its number, EtherTypes and protocols of IP together. A text names a module and
-    #: a class that is loaded when a packet has it.
+    #: The next protocol by its number, EtherTypes and protocols of IP together. A text names a
+    #: module and a class that is loaded when a packet has it.
     _TYPES: Dict[int, Union[str, Type[Any], None]] = {
         0x0800: "ipv4.ipv4", 0x0806: "arp.arp", 0x8100: "vlan.vlan", 0x88A8: "vlan.svlan",
         0x86DD: "ipv6.ipv6", 0x8809: "slow.slow", 0x8847: "mpls.mpls", 0x88CC: "lldp.lldp",

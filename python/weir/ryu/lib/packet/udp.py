@@ -22,7 +22,9 @@ class udp(PacketBase):
         self.total_length, self.csum = total_length, csum
 
     @staticmethod
-    def get_packet_type(src_port: int, dst_port: int) -> Optional[Type[Any]]:  # type: ignore[override]
+    def get_packet_type(  # type: ignore[override]
+        src_port: int, dst_port: int
+    ) -> Optional[Type[Any]]:
         """The protocol of these ports."""
         ports = {src_port, dst_port}
         if 67 in ports and ports <= {67, 68}:
