@@ -212,13 +212,13 @@ class World:
 
     def _seen(self, step, since, frames_seen, messages, answer):
         kind = step[0]
-        seen = {"flows": {dpid: self._flows(dpid) for dpid in map(str, self.dpids)}}
+        seen = {} if self.app.clock == apps.EVERYTHING else {"flows": {dpid: self._flows(dpid) for dpid in map(str, self.dpids)}}
         if kind == "send":
             seen["frames"] = sorted(frames_seen)
         lines = self._lines(since)
         if kind == "start":
             lines = []
-        elif kind != "wait" and self.app.clock:
+        elif kind != "wait" and self.app.clock is not None:
             lines = [line for line in lines if not re.match(self.app.clock, line)]
         if kind == "wait":
             # They come by the clock.
@@ -257,7 +257,8 @@ class World:
         return sorted(line for line in lines if "actions=" in line)
 
     def _is_connected(self, dpid):
-        return "connected" in self._ctl(dpid, "show")
+        printed = self._ctl(dpid, "show")
+        return "controller" in printed and "not connected" not in printed
 
     def _ctl(self, dpid, *words):
         control = os.path.join(self.folder, str(dpid), "weir.ctl")

@@ -16,7 +16,7 @@ const MYPY: &str = "mypy==2.4.1";
 const VALIDATE: &str = "kubernetes-validate==1.37.0";
 
 /// The virtual environment of the wheel.
-fn venv(context: &Context) -> PathBuf {
+pub(super) fn venv(context: &Context) -> PathBuf {
     context.target().join("python")
 }
 

@@ -116,6 +116,8 @@ pub(super) const STEPS: &[Step] = &[
     // Cargo's lock on the debug build would make it wait for the step `tests` anyway.
     step(Wait, "cluster", "controllers that share their switches through etcd", cargo::cluster)
         .after(&["tests"]),
+    step(Wait, "ryu-apps", "the apps of Ryu's package, by Ryu and by Weir", suites::ryu_apps)
+        .needs(&["weir", "python"]),
     step(Compute, "clippy", "lints, warnings denied", cargo::clippy).smoke(),
     step(Compute, "tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
     step(Compute, "doctests", "the examples in the documentation of the crates", cargo::doctests),

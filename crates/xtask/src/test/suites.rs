@@ -128,6 +128,36 @@ fn rest_compared(context: &Context) -> Result<Tally> {
     Ok(tally)
 }
 
+/// `contrib/peers/ryu-apps`: each app of Ryu's package, by Ryu and by the wheel of step `python`.
+pub(super) fn ryu_apps(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    let venvs = [RYU, "ryu-libraries"]
+        .map(|package| context.cache().join("weir").join(package.replace("==", "-")));
+    if !context.install && venvs.iter().any(|venv| !venv.join("bin/python").exists()) {
+        return Ok(Tally::left_out(format!("{RYU} or os-ken is missing (PyPI)")));
+    }
+    let [ryu, libraries] = venvs;
+    let out = context.target().join("ryu-apps");
+    let mut command = context.command(context.root.join("contrib/peers/ryu-apps/run.sh"));
+    command.arg("-o").arg(&out).arg("-V").arg(ryu).arg("-L").arg(libraries);
+    command.arg("-P").arg(super::python::venv(context).join("bin/python"));
+    command.env("WEIR", context.weir());
+    // An app that fails ends it with a failure; the results name it.
+    let ended_well = shell::watch(&mut command, |_| {})?;
+    let results = std::fs::read_to_string(out.join("results.jsonl")).context("reading results")?;
+    let mut tally = compare(&results, "")?;
+    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    let list = std::fs::read_to_string(out.join("apps.md")).context("reading the list")?;
+    let page = std::fs::read_to_string(context.root.join("docs/ryu-apps.md"))?;
+    if !page.contains(list.trim()) {
+        println!("docs/ryu-apps.md has another list than {}", out.join("apps.md").display());
+        tally.failed += 1;
+    }
+    Ok(tally)
+}
+
 /// `contrib/mininet`: the switch and the controller in Mininet, nothing dropped.
 pub(super) fn mininet(context: &Context) -> Result<Tally> {
     if !context.is_root {

@@ -172,7 +172,9 @@ class Switches(app_manager.RyuApp):
         """A port that discovery names, if its switch is connected."""
         dp, ports = self.dps.get(at.dpid), self.port_state.get(at.dpid, {})
         ofpport = ports.get(at.port_no)
-        return None if dp is None or ofpport is None else Port(dp.id, dp.ofproto, ofpport)
+        if dp is None or ofpport is None:
+            return None
+        return Port(dp.id, dp.ofproto, ofpport)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_change_handler(self, ev: Any) -> None:
@@ -184,7 +186,7 @@ class Switches(app_manager.RyuApp):
             self.port_state.setdefault(dp.id, dict(dp.ports))
             entered = event.EventSwitchEnter if before is None else event.EventSwitchReconnected
             self.send_event_to_observers(entered(self._get_switch(dp.id)))
-        elif self.dps.get(dp.id) is dp:
+        elif dp.id in self.dps and self.dps[dp.id] is dp:
             switch = self._get_switch(dp.id)
             del self.dps[dp.id], self.port_state[dp.id]
             self.send_event_to_observers(event.EventSwitchLeave(switch))

@@ -42,9 +42,12 @@ class arp(PacketBase):
 
     @classmethod
     def parser(cls, buf: bytes) -> Parsed:
-        *head, src_mac, src_ip, dst_mac, dst_ip = struct.unpack_from(cls._PACK_STR, buf)
+        (hwtype, proto, hlen, plen, opcode, src_mac, src_ip, dst_mac, dst_ip) = _UNPACK(buf)
         ntoa = socket.inet_ntoa
-        header = cls(*head, src_mac.hex(":"), ntoa(src_ip), dst_mac.hex(":"), ntoa(dst_ip))
+        header = cls(
+            hwtype, proto, hlen, plen, opcode,
+            src_mac.hex(":"), ntoa(src_ip), dst_mac.hex(":"), ntoa(dst_ip),
+        )  # fmt: skip
         return header, None, buf[28:]
 
     def serialize(self, payload: bytearray, prev: Any) -> bytes:
@@ -53,6 +56,9 @@ class arp(PacketBase):
             self._PACK_STR, self.hwtype, self.proto, self.hlen, self.plen, self.opcode,
             mac(self.src_mac), ip(self.src_ip), mac(self.dst_mac), ip(self.dst_ip),
         )  # fmt: skip
+
+
+_UNPACK = struct.Struct(arp._PACK_STR).unpack_from
 
 
 def arp_ip(opcode: int, src_mac: str, src_ip: str, dst_mac: str, dst_ip: str) -> arp:

@@ -60,7 +60,7 @@ class icmp(PacketBase):
         if self.csum == 0:
             self.csum = packet_utils.checksum(message)
             struct.pack_into("!H", message, 2, self.csum)
-        return message
+        return bytes(message)
 
     def __len__(self) -> int:
         return self._MIN_LEN + len(self.data)

@@ -73,7 +73,7 @@ class ipv4(PacketBase):
             header[20 : 20 + len(self.option)] = self.option
         self.csum = packet_utils.checksum(header)
         struct.pack_into("!H", header, 10, self.csum)
-        return header
+        return bytes(header)
 
 
 _UNPACK = struct.Struct(ipv4._PACK_STR).unpack_from

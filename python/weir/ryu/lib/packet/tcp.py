@@ -77,7 +77,10 @@ class tcp(PacketBase):
         option: Any = None
         if offset > 5:
             option = _options(buf[20 : offset * 4])
-        header = cls(src_port, dst_port, seq, ack, offset, bits & 0x3F, *more, option)
+        window_size, csum, urgent = more
+        header = cls(
+            src_port, dst_port, seq, ack, offset, bits & 0x3F, window_size, csum, urgent, option
+        )
         return header, cls.get_payload_type(src_port, dst_port), buf[offset * 4 :]
 
     def serialize(self, payload: bytearray, prev: Any) -> bytes:
@@ -96,7 +99,7 @@ class tcp(PacketBase):
             + option
         )
         if self.csum == 0:
-            whole = header + payload
+            whole = bytes(header + payload)
             self.csum = packet_utils.checksum_ip(prev, len(whole), whole)
             struct.pack_into("!H", header, 16, self.csum)
         return bytes(header)
@@ -166,6 +169,7 @@ class TCPOption(StringifyMixin):
 
 class TCPOptionUnknown(TCPOption):
     _FIELDS = ("value",)
+    value: Any
 
     @classmethod
     def _read(cls, body: bytes) -> Tuple[Any, ...]:
@@ -212,6 +216,7 @@ class TCPOptionSACKPermitted(TCPOption):
 @_of_kind(TCP_OPTION_KIND_SACK, 2)
 class TCPOptionSACK(TCPOption):
     _FIELDS = ("blocks",)
+    blocks: Any
 
     @classmethod
     def _read(cls, body: bytes) -> Tuple[Any, ...]:
@@ -230,6 +235,8 @@ class TCPOptionTimestamps(TCPOption):
 @_of_kind(TCP_OPTION_KIND_USER_TIMEOUT, 4)
 class TCPOptionUserTimeout(TCPOption):
     _FIELDS = ("granularity", "user_timeout")
+    granularity: int
+    user_timeout: int
 
     @classmethod
     def _read(cls, body: bytes) -> Tuple[Any, ...]:
@@ -243,6 +250,9 @@ class TCPOptionUserTimeout(TCPOption):
 @_of_kind(TCP_OPTION_KIND_AUTHENTICATION, 4)
 class TCPOptionAuthentication(TCPOption):
     _FIELDS = ("key_id", "r_next_key_id", "mac")
+    key_id: int
+    r_next_key_id: int
+    mac: Any
 
     @classmethod
     def _read(cls, body: bytes) -> Tuple[Any, ...]:
