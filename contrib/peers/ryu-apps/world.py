@@ -212,7 +212,9 @@ class World:
 
     def _seen(self, step, since, frames_seen, messages, answer):
         kind = step[0]
-        seen = {} if self.app.clock == apps.EVERYTHING else {"flows": {dpid: self._flows(dpid) for dpid in map(str, self.dpids)}}
+        seen = {}
+        if self.app.clock != apps.EVERYTHING:
+            seen["flows"] = {dpid: self._flows(dpid) for dpid in map(str, self.dpids)}
         if kind == "send":
             seen["frames"] = sorted(frames_seen)
         lines = self._lines(since)
