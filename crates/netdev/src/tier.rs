@@ -9,6 +9,7 @@
 //! pinned nowhere and go with the process. What entries there are is not decided here.
 
 mod assembler;
+mod choice;
 mod handover;
 mod layout;
 mod program;

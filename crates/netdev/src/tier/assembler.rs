@@ -50,6 +50,7 @@ pub(super) enum Alu {
     And = 0x50,
     Lsh = 0x60,
     Rsh = 0x70,
+    Xor = 0xa0,
     Mov = 0xb0,
 }
 
@@ -81,9 +82,7 @@ pub(super) enum Helper {
     SkbLoadBytes = 26,
     ChecksumDifference = 28,
     SkbChangeType = 32,
-    HashRecalc = 34,
     SkbChangeTail = 38,
-    SetHashInvalid = 41,
     RedirectPeer = 155,
 }
 

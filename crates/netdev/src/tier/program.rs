@@ -35,7 +35,7 @@ const DROP: i32 = 2;
 const PACKET_HOST: i32 = 0;
 
 /// Flag of a redirection: the frame comes to the device as if it had arrived there.
-const TO_INGRESS: i32 = 1;
+pub(super) const TO_INGRESS: i32 = 1;
 
 /// The key: the device, the shape, and the masked bytes; it lies at the end of the stack.
 const KEY: i16 = -72;
@@ -85,7 +85,7 @@ pub(super) struct Facts {
     pub(super) device: u32,
     /// Number of the TAP device.
     pub(super) tap: u32,
-    /// Whether [`choice`] comes first.
+    /// Whether [`super::choice`] comes first.
     pub(super) has_queues: bool,
 }
 
@@ -95,32 +95,6 @@ pub(super) struct Facts {
 pub(super) fn guard() -> Vec<u64> {
     let mut code = Assembler::default();
     code.alu(Alu::Mov, R0, DROP);
-    code.exit();
-    code.finish()
-}
-
-/// The choice of a frame's queue among several, by its flow: it goes on at that queue's decision.
-/// The hash that the sender has noted is no help: the kernel gives a connection another one when it
-/// seems to be stuck. One made anew is the same both ways, and that of a fragment is of its
-/// addresses alone.
-pub(super) fn choice(decisions: i32, queues: u32, tap: u32) -> Vec<u64> {
-    let mut code = Assembler::default();
-    code.alu_reg(Alu::Mov, R6, R1);
-    code.call(Helper::SetHashInvalid);
-    code.alu_reg(Alu::Mov, R1, R6);
-    code.call(Helper::HashRecalc);
-    // It has 32 bits.
-    code.alu(Alu::Mul, R0, queues.cast_signed());
-    code.alu(Alu::Rsh, R0, 32);
-    code.store(Size::Word, R6, skb::CB, R0);
-    code.alu_reg(Alu::Mov, R1, R6);
-    code.map(R2, decisions);
-    code.alu_reg(Alu::Mov, R3, R0);
-    code.call(Helper::TailCall);
-    // There is a decision for each; the kernel takes them away with their array.
-    code.alu(Alu::Mov, R1, tap.cast_signed());
-    code.alu(Alu::Mov, R2, TO_INGRESS);
-    code.call(Helper::Redirect);
     code.exit();
     code.finish()
 }
@@ -171,15 +145,15 @@ struct Builder {
 }
 
 /// A number of 16 bits as a load of its bytes on the wire gives it.
-fn wire(number: u16) -> i32 {
+pub(super) fn wire(number: u16) -> i32 {
     i32::from(u16::from_ne_bytes(number.to_be_bytes()))
 }
 
-fn number(number: usize) -> i32 {
+pub(super) fn number(number: usize) -> i32 {
     i32::try_from(number).expect("offsets of headers and maps are small")
 }
 
-fn offset(number: usize) -> i16 {
+pub(super) fn offset(number: usize) -> i16 {
     i16::try_from(number).expect("offsets of headers are small")
 }
 
@@ -786,6 +760,6 @@ const PORTS_LEN: usize = 4;
 const RARE_OVER_IPV6: [u8; 7] =
     [ipv6::HOP, ipv6::ROUTING, ipv6::FRAGMENT, ipv6::ESP, ipv6::AUTH, ipv6::NO_NEXT, ipv6::DEST];
 
-fn vlan_types() -> impl Iterator<Item = u16> {
+pub(super) fn vlan_types() -> impl Iterator<Item = u16> {
     (0..=u16::MAX).filter(|eth_type| ethernet::is_vlan(*eth_type))
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-use super::program;
+use super::{choice, program};
 use crate::sys::bpf::{Hook, Link, Map, Program};
 
 /// The maps of a tier, and their measures.
@@ -61,7 +61,7 @@ impl TierPrograms {
             queues.iter().filter_map(of).map(|(_, program)| program).collect();
         let count = u32::try_from(decisions.len()).unwrap_or(u32::MAX);
         let decisions = Map::programs(&decisions)?;
-        let choice = program::choice(decisions.as_fd().as_raw_fd(), count, tap);
+        let choice = choice::choice(decisions.as_fd().as_raw_fd(), count, tap);
         Ok((Program::load(&choice, Hook::Ingress)?, decisions))
     }
 

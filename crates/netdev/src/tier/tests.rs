@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use openflow::MacAddr;
+use packet::build::{FrameBuilder, Ipv4, Ipv6};
 use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
@@ -407,60 +409,69 @@ fn another_program_at_the_hook_goes_before_or_sees_nothing() {
     });
 }
 
-/// Each flow is decided about by the tables of one queue, both ways, with all of its fragments; and
-/// flows spread.
+/// A datagram of a flow, or its answer: over IPv4, with options too, and over IPv6, each with a tag
+/// in the frame and without.
+fn datagram(kind: usize, flow: u8, is_back: bool) -> Vec<u8> {
+    let turn = |pair: [u8; 2]| if is_back { [pair[1], pair[0]] } else { pair };
+    let (hosts, mac) = (turn([1, 2]), MacAddr::from_u64(2));
+    let mut ports = (0x2000 + u16::from(flow), 0x3001);
+    if is_back {
+        ports = (ports.1, ports.0);
+    }
+    let builder = FrameBuilder::ethernet(mac, mac);
+    let builder = if kind.is_multiple_of(2) { builder } else { builder.vlan(0, 7) };
+    if kind > 3 {
+        let [from, to] = hosts.map(|host| (0xfd00 << 112 | u128::from(host)).into());
+        return builder.ipv6(Ipv6::new(from, to)).udp(ports.0, ports.1).fill_to(90).build();
+    }
+    let [from, to] = hosts.map(|host| [10, 0, 0, host].into());
+    let mut bytes = builder.ipv4(Ipv4::new(from, to)).udp(ports.0, ports.1).fill_to(90).build();
+    if kind > 1 {
+        let l3 = if kind.is_multiple_of(2) { 14 } else { 18 };
+        bytes[l3] += 1;
+        bytes.splice(l3 + 20..l3 + 20, [1; 4]);
+    }
+    bytes
+}
+
+/// Each flow comes to the program of one queue, both ways, with all of its fragments; and flows
+/// spread.
 #[test]
 #[ignore = "needs root"]
 fn a_flow_has_one_queue_both_ways() {
     const FLOWS: u8 = 64;
     with_tier(2, |tier| {
-        let mut other = KernelTier::new(2).unwrap();
+        let other = KernelTier::new(2).unwrap();
         let tap = Rtnl::open().unwrap().link("two").unwrap().index;
-        let frame = |flow: u8, is_back: bool, fragment: u8| {
-            let mut ends = [[10, 0, 0, 1, 0x20, flow], [10, 0, 0, 2, 0x30, 1]];
-            ends.rotate_left(is_back.into());
-            let mut bytes = vec![0; 60];
-            bytes[12..24].copy_from_slice(&[8, 0, 0x45, 0, 0, 46, 0, 0, fragment, 0, 64, 17]);
-            bytes[26..30].copy_from_slice(&ends[0][..4]);
-            bytes[30..34].copy_from_slice(&ends[1][..4]);
-            bytes[34..36].copy_from_slice(&ends[0][4..]);
-            bytes[36..38].copy_from_slice(&ends[1][4..]);
-            bytes[39] = 26;
-            bytes
-        };
-        // Every frame is dropped that the tables are asked about.
-        let zero = [[0; TIER_BYTES]; Shape::COUNT];
-        let sample = frame(0, false, 0);
-        let any = key(&sample, Shape::of(&sample), &zero);
-        for tier in [&mut *tier, &mut other] {
-            tier.start(&zero);
-            tier.put(0, &any, &[], (u64::MAX, &NONE)).unwrap();
-        }
         for queues in [2, 3, 5] {
             let all = [tier.programs(), other.programs()];
             let of_queues: Vec<&TierPrograms> = all.into_iter().cycle().take(queues).collect();
             let (program, _decisions) = TierPrograms::choose(&of_queues, DEVICE, tap).unwrap();
-            let counts = || [tier.counts(0).packets, other.counts(0).packets];
-            let decided_by = |bytes: &[u8]| {
-                let before = counts();
-                assert_eq!(program.run(bytes).unwrap(), DROP);
-                let after = counts();
+            let seen = || [tier.frames().seen, other.frames().seen];
+            let comes_to = |bytes: &[u8]| {
+                let before = seen();
+                assert_eq!(program.run(bytes).unwrap(), REDIRECT);
+                let after = seen();
                 [0, 1].map(|at| after[at] - before[at])
             };
-            let mut flows_of = [0; 2];
-            for flow in 0..FLOWS {
-                let by = decided_by(&frame(flow, false, 0));
-                assert_eq!(by, decided_by(&frame(flow, true, 0)), "{queues} queues, flow {flow}");
-                flows_of = [0, 1].map(|at| flows_of[at] + by[at]);
+            for kind in 0..6 {
+                let mut flows_of = [0; 2];
+                for flow in 0..FLOWS {
+                    let by = comes_to(&datagram(kind, flow, false));
+                    let text = format!("{queues} queues, kind {kind}, flow {flow}");
+                    assert_eq!(by.iter().sum::<u64>(), 1, "{text}");
+                    assert_eq!(by, comes_to(&datagram(kind, flow, true)), "{text}");
+                    flows_of = [0, 1].map(|at| flows_of[at] + by[at]);
+                }
+                assert!(flows_of.iter().all(|of| *of > u64::from(FLOWS) / 8), "{flows_of:?}");
             }
-            assert!(flows_of.iter().all(|flows| *flows > u64::from(FLOWS) / 8), "{flows_of:?}");
-            // Fragments are handed over, whatever ports the first one has.
-            let handed_over = || [tier.frames().handed_over, other.frames().handed_over];
+            // Whatever ports the first one has, or stands in their place.
             let mut by = [0; 2];
             for (flow, fragment) in [(1, 0x20), (2, 0x20), (3, 0x20), (9, 0x20), (1, 1), (2, 2)] {
-                let before = handed_over();
-                assert_eq!(program.run(&frame(flow, false, fragment)).unwrap(), REDIRECT);
-                by = [0, 1].map(|at| by[at] + handed_over()[at] - before[at]);
+                let mut bytes = datagram(0, flow, false);
+                bytes[20] = fragment;
+                let one = comes_to(&bytes);
+                by = [0, 1].map(|at| by[at] + one[at]);
             }
             assert!(by.contains(&6), "{by:?}: all at one");
         }
