@@ -16,36 +16,13 @@ import live
 from check import WIDTHS, Checks
 from webdriver import Browser, Failure, wait
 
-# The middle of an element on the screen, and its size, once it has been brought there.
-BOX = (
-    "const at = arguments[0].scrollIntoView ? arguments[0] : document.querySelector(arguments[0]);"
-    "document.documentElement.style.scrollBehavior = 'auto';"
-    "at.scrollIntoView({block: 'center'});"
-    "const box = at.getBoundingClientRect();"
-    "return [box.left, box.top, box.width, box.height]")
-
-# How many colours the pixels of each chart have, its ground counted.
-COLOURS = (
-    "return weirLab.charts.map((chart) => {"
-    " const canvas = chart.u.ctx.canvas;"
-    " const pixels = chart.u.ctx.getImageData(0, 0, canvas.width, canvas.height).data;"
-    " const seen = new Set();"
-    " for (let at = 0; at < pixels.length; at += 4)"
-    "  if (pixels[at + 3]) seen.add((pixels[at] << 16) | (pixels[at + 1] << 8) | pixels[at + 2]);"
-    " return seen.size; })")
-
-
 def _cdp(browser, command, **parameters):
     return browser._on("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
 
-def _mouse(browser, kind, x, y, **more):
-    _cdp(browser, "Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
-
-
 def _open(browser, address):
     browser.open(address)
-    wait("the page", lambda: browser.run("return typeof weirLab === 'object'"))
+    wait("the page", lambda: browser.run("return typeof reveal === 'function'"))
 
 
 def _narrow(browser):
@@ -55,17 +32,25 @@ def _narrow(browser):
 
 
 def _drawn(browser):
-    """Charts have their figures' colours; bars and heat maps have extent."""
-    colours = wait("charts with pixels", lambda: browser.run(COLOURS))
-    assert min(colours) >= 4, f"a chart has {min(colours)} colours"
-    empty = browser.run(
-        "return [...document.querySelectorAll('figure.chart .plots')]"
-        ".filter((one) => one.getBoundingClientRect().height < 20).length")
-    assert empty == 0, f"{empty} figures are empty"
-    flat = browser.run(
-        "return [...document.querySelectorAll('.bars .barline:not(.published) .fill')]"
-        ".filter((one) => one.getBoundingClientRect().width < 1).length")
-    assert flat == 0, f"{flat} bars have no length"
+    """Charts have marks with extent and colour, and no text of one lies outside of it."""
+    drawings, faults = browser.run(
+        "const all = [...document.querySelectorAll('figure.chart .facet > svg')]"
+        ".filter((one) => one.getClientRects().length);"
+        "const faults = [];"
+        "for (const one of all) {"
+        " const box = one.getBoundingClientRect();"
+        " const marks = [...one.querySelectorAll('.bar, .line, .middle')];"
+        " const seen = marks.filter((mark) => {"
+        "  const own = mark.getBoundingClientRect();"
+        "  const style = getComputedStyle(mark);"
+        "  return own.width + own.height > 0 && (style.fill + style.stroke).includes('rgb'); });"
+        " if (box.height < 20 || seen.length === 0) faults.push('empty: ' + one.ariaLabel);"
+        " for (const text of one.querySelectorAll('text')) {"
+        "  const own = text.getBoundingClientRect();"
+        "  if (own.left < box.left - 2 || own.right > box.right + 2) faults.push(text.textContent);"
+        " } }"
+        "return [all.length, faults]")
+    assert drawings > 3 and not faults, f"{drawings} drawings, {faults}"
 
 
 def _quiet(browser):
@@ -75,79 +60,34 @@ def _quiet(browser):
     assert not asked, f"the page fetches {asked}"
 
 
-def _scale(browser):
-    return browser.run("const x = weirLab.charts[0].u.scales.x; return [x.min, x.max]")
+def _verdict(browser):
+    """Each scenario with a figure has a row, and the first of them are on the first screen."""
+    rows, low = browser.run(
+        "const all = [...document.querySelectorAll('#top .matrix tbody tr')];"
+        "return [all.length, all[0].getBoundingClientRect().bottom]")
+    assert rows >= 3 and low < 900, f"{rows} rows, the first ends at {low}"
 
 
-def _zoom(browser):
-    """By dragging, by a double click, by buttons and by keys."""
-    whole = _scale(browser)
-    left, top, width, height = browser.run(BOX, ".plot .u-over")
-    y = top + height / 2
-    # One mouse button: down, along, up.
-    _mouse(browser, "mouseMoved", left + width * 0.3, y)
-    _mouse(browser, "mousePressed", left + width * 0.3, y, button="left", buttons=1, clickCount=1)
-    _mouse(browser, "mouseMoved", left + width * 0.5, y, button="left", buttons=1)
-    _mouse(browser, "mouseMoved", left + width * 0.7, y, button="left", buttons=1)
-    _mouse(browser, "mouseReleased", left + width * 0.7, y, button="left", clickCount=1)
-    narrower = lambda: _scale(browser)[1] - _scale(browser)[0] < 0.9 * (whole[1] - whole[0])
-    wait("a narrower axis after a drag", narrower)
-    for count in [1, 2]:
-        _mouse(browser, "mousePressed", left + width / 2, y, button="left", buttons=1,
-               clickCount=count)
-        _mouse(browser, "mouseReleased", left + width / 2, y, button="left", clickCount=count)
-    wait("the whole axis after a double click", lambda: _scale(browser) == whole)
-    browser.run("document.querySelector('.zoom button').click()")
-    wait("a narrower axis after the button", narrower)
-    browser.run("document.querySelector('.zoom button:last-child').click()")
-    wait("the whole axis after the button", lambda: _scale(browser) == whole)
-    for key, condition in [("+", narrower), ("0", lambda: _scale(browser) == whole)]:
-        browser.run(
-            "document.querySelector('.plot').dispatchEvent("
-            "new KeyboardEvent('keydown', {key: arguments[0], bubbles: true}))", key)
-        wait(f"the axis after {key}", condition)
-    browser.run(
-        "document.querySelector('.plot').dispatchEvent("
-        "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))")
-    wait("words under the cursor", lambda: browser.text(".readout").strip())
-
-
-def _claims(browser):
-    """Each link of a sentence leads to a row; a click shows it, folded or not."""
+def _links(browser):
+    """Each figure of the verdict and of a chart leads to a row; a click shows it, folded or not."""
     links, dead = browser.run(
-        "const all = [...document.querySelectorAll('a.claim, a.barline, .heat a')];"
+        "const all = [...document.querySelectorAll('.matrix td a, .drawing a')];"
         "return [all.length, all.filter((a) => {"
-        " const row = document.getElementById(a.hash.slice(1));"
-        " return !row || row.tagName !== 'TR'; }).length]")
+        " const row = document.getElementById(a.getAttribute('href').slice(1));"
+        " return !row || !row.closest('tr'); }).length]")
     assert links > 20 and dead == 0, f"{dead} of {links} links lead nowhere"
     browser.run("for (const one of document.querySelectorAll('main details')) one.open = false;")
     browser.run(
         "document.documentElement.style.scrollBehavior = 'auto';"
-        "const all = document.querySelectorAll('a.claim'); all[all.length - 1].click()")
+        "const all = document.querySelectorAll('.matrix td a'); all[all.length - 1].click()")
     wait("the row on the screen", lambda: browser.run(
-        "const box = document.getElementById(location.hash.slice(1)).getBoundingClientRect();"
+        "const row = document.getElementById(location.hash.slice(1)).closest('tr');"
+        "const box = row.getBoundingClientRect();"
         "return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight"))
 
 
-def _choices(browser):
-    """A line goes and comes with its legend; logarithm and tail draw anew."""
-    shows = lambda: browser.run("return weirLab.charts[0].u.series[1].show")
-    assert shows()
-    browser.run("document.querySelector('.legend button').click()")
-    wait("the line to go", lambda: not shows())
-    browser.run("document.querySelector('.legend button').click()")
-    wait("the line to come", shows)
-    pressed = browser.run(
-        "const cdf = [...document.querySelectorAll('.controls')].find((one) =>"
-        " [...one.children].some((button) => button.textContent === 'Tail'));"
-        "cdf.firstChild.click();"
-        "return cdf.firstChild.getAttribute('aria-pressed')")
-    assert pressed == "true", pressed
-    _drawn(browser)
-
-
 def _theme(browser):
-    """The switch wins over the system, and charts follow."""
+    """The switch wins over the system."""
     ground = lambda: browser.run("return getComputedStyle(document.body).backgroundColor")
     browser.colours("light")
     light = ground()
@@ -184,16 +124,35 @@ def _accessible(browser):
     assert not faults, faults
 
 
+def _print(browser):
+    """On paper the tables are open and the ground is white."""
+    browser.colours("dark")
+    _cdp(browser, "Emulation.setEmulatedMedia", media="print")
+    try:
+        browser.run("dispatchEvent(new Event('beforeprint'))")
+        rows, ground, wide = browser.run(
+            "return [[...document.querySelectorAll('table.rows')]"
+            ".filter((one) => !one.getClientRects().length).length,"
+            " getComputedStyle(document.documentElement).colorScheme,"
+            " document.querySelector('.topbar').getClientRects().length]")
+        assert (rows, ground, wide) == (0, "light", 0), (rows, ground, wide)
+        browser.run("dispatchEvent(new Event('afterprint'))")
+    finally:
+        _cdp(browser, "Emulation.setEmulatedMedia", media="")
+        browser.colours("light")
+
+
 def _without_scripts(browser, address):
-    """The tables are there, the places of the charts are not."""
+    """Verdict, charts and tables are there."""
     _cdp(browser, "Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(address)
-        rows, charts = browser.run(
+        rows, charts, headlines = browser.run(
             "return [document.querySelectorAll('table.rows tbody tr').length,"
             " [...document.querySelectorAll('figure.chart')]"
-            ".filter((one) => one.getBoundingClientRect().height > 0).length]")
-        assert rows > 20 and charts == 0, f"{rows} rows, {charts} charts"
+            ".filter((one) => one.getBoundingClientRect().height > 0).length,"
+            " document.querySelectorAll('.matrix td svg').length]")
+        assert rows > 8 and charts >= 4 and headlines > 5, (rows, charts, headlines)
     finally:
         _cdp(browser, "Emulation.setScriptExecutionDisabled", value=False)
 
@@ -218,7 +177,7 @@ def looks(checks, browser, address, name, pictures):
             checks.check(f"{at}: the charts are drawn", lambda: _drawn(browser))
             checks.check(f"{at}: no complaint, nothing fetched", lambda: _quiet(browser))
             if pictures:
-                for place in ["top", "summary", "s1", "s2", "conditions"]:
+                for place in ["top", "s1", "s2", "conditions"]:
                     browser.run(
                         "document.documentElement.style.scrollBehavior = 'auto';"
                         "document.getElementById(arguments[0]).scrollIntoView()", place)
@@ -237,14 +196,14 @@ def scene(checks, browser, weir, data, name, pictures):
         browser.colours("light")
         browser.size(*WIDTHS[0][1:])
         _open(browser, address)
-        checks.check(f"{name}: a chart is zoomed", lambda: _zoom(browser))
-        checks.check(f"{name}: claims lead to rows", lambda: _claims(browser))
-        checks.check(f"{name}: lines and scales are chosen", lambda: _choices(browser))
+        checks.check(f"{name}: the verdict is on the first screen", lambda: _verdict(browser))
+        checks.check(f"{name}: figures lead to rows", lambda: _links(browser))
+        checks.check(f"{name}: it prints", lambda: _print(browser))
         checks.check(f"{name}: colours are chosen", lambda: _theme(browser))
         checks.check(f"{name}: headings and names", lambda: _accessible(browser))
         checks.check(f"{name}: no text is markup", lambda: _hostile(browser))
         checks.check(f"{name}: no complaint after all this", lambda: _quiet(browser))
-        checks.check(f"{name}: tables without JavaScript",
+        checks.check(f"{name}: it is whole without JavaScript",
                      lambda: _without_scripts(browser, address))
 
 

@@ -1,124 +1,218 @@
-"""Writes docs/results/README.md from the results of a campaign of the lab.
+"""Renews what the documentation shows of the committed results: their page, the picture and the
+table in README.
 
-    page.py docs/results/results.json.gz > docs/results/README.md
+    page.py WEIR          draws all anew from the data in docs/results
+    page.py WEIR RUN      takes the data of the folder RUN, then draws
+    page.py WEIR --check  changes nothing; fails where something is out of date
 
-ROWS names the figures of the page. Each has an anchor, so that other pages can link to it.
+WEIR is the program. All figures are from `weir lab report`. ROWS names those of the page; each has
+an anchor, so that other pages can link to it.
 """
 
+import csv
 import gzip
-import json
+import io
+import itertools
+import pathlib
+import subprocess
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs/results"
 SWITCHES = ["weir", "ovs", "linux-bridge"]
 
-# A heading, or: anchor, text, scenario, metric, point, divisor, decimals.
+# A run is in the first of these files that it has.
+NAMES = ["trials.jsonl", "results.json"]
+
+# Who forwards in Weir: the fast path inside the kernel, or a thread of the switch.
+KERNEL, BOTH, THREAD = "kernel tier", "kernel tier, thread", "thread"
+CONTROLLER, NOBODY = "thread, controller", "-"
+
+# A heading, or: anchor, text, scenario, metric, point, divisor, decimals, who forwards.
 ROWS = [
     "TCP between two hosts, Gb/s (more is better)",
     ("tcp-1", "one stream, two flow entries", "throughput-by-workers", "tcp_mbps",
-     {"mode": "flow entries", "workers": "1", "streams": "1"}, 1e3, 1),
+     {"mode": "flow entries", "workers": "1", "streams": "1"}, 1e3, 1, KERNEL),
     ("tcp-4", "four streams, two flow entries", "throughput-by-workers", "tcp_mbps",
-     {"mode": "flow entries", "workers": "1", "streams": "4"}, 1e3, 1),
+     {"mode": "flow entries", "workers": "1", "streams": "4"}, 1e3, 1, KERNEL),
     ("tcp-1-learning", "one stream, a learning switch", "throughput-by-workers", "tcp_mbps",
-     {"mode": "learning", "workers": "1", "streams": "1"}, 1e3, 1),
+     {"mode": "learning", "workers": "1", "streams": "1"}, 1e3, 1, KERNEL),
     ("tcp-4-learning", "four streams, a learning switch", "throughput-by-workers", "tcp_mbps",
-     {"mode": "learning", "workers": "1", "streams": "4"}, 1e3, 1),
+     {"mode": "learning", "workers": "1", "streams": "4"}, 1e3, 1, KERNEL),
     "One-way delay of 64-byte frames, median, microseconds (less is better)",
     ("delay-port", "one flow entry", "delay-by-match", "delay_p50_us",
-     {"match": "port", "table": "one entry", "frame_size": "64"}, 1, 1),
+     {"match": "port", "table": "one entry", "frame_size": "64"}, 1, 1, KERNEL),
     ("delay-exact-full", "a full table of exact matches", "delay-by-match", "delay_p50_us",
-     {"match": "exact", "table": "full table", "frame_size": "64"}, 1, 1),
+     {"match": "exact", "table": "full table", "frame_size": "64"}, 1, 1, KERNEL),
     ("delay-learning", "a learning switch", "delay-by-match", "delay_p50_us",
-     {"match": "legacy (learning)", "table": "one entry", "frame_size": "64"}, 1, 1),
+     {"match": "legacy (learning)", "table": "one entry", "frame_size": "64"}, 1, 1, KERNEL),
     "Thousands of frames a second (more is better)",
     ("loss-free-64", "64 bytes, both ways at once, none lost", "loss-free-rate", "rate_pps",
-     {"layout": "1 queue, 1 thread", "forwarding": "switch", "frame_size": "64"}, 1e3, 0),
-    ("rate-1-entry", "one flow entry", "large-tables", "rate_pps", {"entries": "1"}, 1e3, 0),
+     {"layout": "1 queue, 1 thread", "forwarding": "switch", "frame_size": "64"}, 1e3, 0, KERNEL),
+    ("rate-1-entry", "one flow entry", "large-tables", "rate_pps",
+     {"entries": "1"}, 1e3, 0, KERNEL),
     ("rate-61k", "61,000 flow entries in one table", "large-tables", "rate_pps",
-     {"entries": "61,000"}, 1e3, 0),
+     {"entries": "61,000"}, 1e3, 0, BOTH),
     ("rate-61k-64", "61,000 flow entries over 64 tables", "large-tables", "rate_pps",
-     {"entries": "61,000 over 64 tables"}, 1e3, 0),
+     {"entries": "61,000 over 64 tables"}, 1e3, 0, BOTH),
     ("rate-660k", "660,000 flow entries", "large-tables", "rate_pps",
-     {"entries": "660,000"}, 1e3, 0),
+     {"entries": "660,000"}, 1e3, 0, BOTH),
     ("rate-tables", "caches off, flow tables only", "lookup-tiers", "rate_pps",
-     {"tier": "tables only", "addresses": "same"}, 1e3, 0),
+     {"tier": "tables only", "addresses": "same"}, 1e3, 0, THREAD),
     ("rate-controller", "every frame by way of the controller", "lookup-tiers", "rate_pps",
-     {"tier": "controller", "addresses": "same"}, 1e3, 0),
+     {"tier": "controller", "addresses": "same"}, 1e3, 0, CONTROLLER),
     ("rate-hub-os-ken", "every frame by way of os-ken's hub", "packet-in-hub", "pps_carried",
-     {"app": "hub", "controller": "os-ken", "control_rate": "1G", "cpu_share": "all"}, 1e3, 0),
+     {"app": "hub", "controller": "os-ken", "control_rate": "1G", "cpu_share": "all"},
+     1e3, 0, CONTROLLER),
     "Other figures",
     ("ping-hub", "ping by way of a hub on the controller, ms", "packet-in-hub", "ping_avg_ms",
-     {"app": "hub", "controller": "weir", "control_rate": "1G", "cpu_share": "all"}, 1, 2),
+     {"app": "hub", "controller": "weir", "control_rate": "1G", "cpu_share": "all"},
+     1, 2, CONTROLLER),
     ("failover", "fast failover after a pulled link, ms", "failover", "failover_ms",
-     {"group": "fast failover"}, 1, 1),
+     {"group": "fast failover"}, 1, 1, KERNEL),
     ("meter-1m", "error of a meter of 1 Mb/s, %", "meter-rates", "meter_error_pct",
-     {"rate": "1 Mb/s"}, 1, 1),
+     {"rate": "1 Mb/s"}, 1, 1, BOTH),
     ("idle", "CPU without traffic, % of a core", "idle-cpu", "idle_cores",
-     {"workers": "1"}, 0.01, 2),
+     {"workers": "1"}, 0.01, 2, NOBODY),
     ("bridges-998", "CPU of 998 idle bridges with TLS, % of a core", "channel", "channel_cores",
-     {"bridges": "998", "transport": "tls"}, 0.01, 1),
+     {"bridges": "998", "transport": "tls"}, 0.01, 1, NOBODY),
     ("flow-entries", "flow entries added a second, thousands", "table-size", "table_add_ps",
-     {"mode": "OpenFlow"}, 1e3, 0),
+     {"mode": "OpenFlow"}, 1e3, 0, NOBODY),
     ("addresses", "addresses learnt", "table-size", "table_entries",
-     {"mode": "legacy (learning)"}, 1, 0),
+     {"mode": "legacy (learning)"}, 1, 0, NOBODY),
 ]
 
-HEAD = """\
+# The rows that README has too.
+IN_README = ["tcp-4", "tcp-4-learning", "delay-port", "delay-learning", "loss-free-64",
+             "rate-61k-64", "rate-660k", "rate-controller", "failover", "bridges-998", "addresses"]
+
+HEADS = ("| | Weir | Open vSwitch, user space | Linux bridge | Weir forwards in |\n"
+         "|---|---|---|---|---|")
+
+PAGE = """\
 # Results: Weir beside Open vSwitch and the Linux bridge
 
-Written by `contrib/results/page.py` from [results.json.gz](results.json.gz), which has every
-sample, every command and the part that limited each trial. Of its {figures:,} figures
-`weir lab report docs/results/results.json.gz` makes a report; [how a figure is
-made](../lab-method.md) explains the methods.
+![The headline of each evaluation](../images/results.svg)
 
-The run: {date}, {minutes:.0f} minutes, {machine}.
+Written by `contrib/results/page.py` from [{data}]({data}), which has every sample, every command
+and the part that limited each trial. `weir lab report docs/results/{data} --out report.html`
+makes the whole report of it, and [how a figure is made](../lab-method.md) explains the methods.
+
+{run}
+
+    {command}
 
 Programs: {programs}.
 
 Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
-and each measurement is a new start of the switch.
+and each measurement is a new start of the switch. A cell has the least and the most of its starts.
+Hosts, switch and controller share the cores, so compare the columns of a row, not rows of different
+machines.
+{tables}
 
-A cell has the least and the most of its starts. Hosts, switch and controller share the two cores,
-so compare the columns of a row, not rows of different machines."""
+`-`: the Linux bridge has no flow tables. Its learnt addresses end at the bound of the run; those of
+Weir and Open vSwitch at a bound of their own. In Weir the kernel tier forwards what it knows, a
+thread the rest.
+"""
+
+README = ROOT / "README.md"
+BEGIN, END = "<!-- results: contrib/results/page.py -->\n", "<!-- end of results -->"
 
 
-def cell(results, row, switch):
+def report(weir, data, form):
+    command = [weir, "lab", "report", str(data), "--format", form]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def cell(samples, row, switch):
     """The figures of a switch in a row."""
-    _, _, scenario, metric, point, divisor, decimals = row
-    [found] = [one for one in results["scenarios"] if one["id"] == scenario]
-    assert any(m["id"] == metric for m in found["metrics"]), row
-    cells = [one for one in found["cells"] if one["at"] == point]
-    assert cells, row
-    for one in cells:
-        samples = [r["samples"] for r in one["rows"] if r["metric"] == metric]
-        if one["dut"] == switch and samples and samples[0]:
-            low, high = (
-                f"{round(f(samples[0]) / divisor, decimals) + 0:,.{decimals}f}" for f in (min, max))
-            return low if low == high else f"{low} to {high}"
-    return "-"
+    _, _, scenario, metric, point, divisor, decimals, _ = row
+    at = {f"at_{axis}": value for axis, value in point.items()}
+    found = [
+        float(one["value"]) for one in samples
+        if (one["scenario"], one["switch"], one["metric"]) == (scenario, switch, metric)
+        and one["value"] and all(one[axis] == value for axis, value in at.items())]
+    assert found or switch != "weir", row
+    if not found:
+        return "-"
+    low, high = (f"{round(of(found) / divisor, decimals) + 0:,.{decimals}f}" for of in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def tables(samples):
+    """The page's tables, and README's."""
+    page, readme = [], [HEADS]
+    heading = ""
+    for row in ROWS:
+        if isinstance(row, str):
+            heading = row
+            page.append(f"\n## {row}\n\n{HEADS}")
+            continue
+        anchor, text, who = row[0], row[1], row[-1]
+        cells = [cell(samples, row, switch) for switch in SWITCHES]
+        page.append(f"| <a id=\"{anchor}\"></a>{text} | {' | '.join(cells)} | {who} |")
+        if anchor in IN_README:
+            link = f"docs/results/README.md#{anchor}"
+            linked = [one if one == "-" else f"[{one}]({link})" for one in cells]
+            unit = IN_WORDS.get(heading, "{}").format(text)
+            readme.append(f"| {unit} | {' | '.join(linked)} | {who} |")
+    return "\n".join(page), "\n".join(readme) + "\n"
+
+
+# A row of README by the heading that it stands under in the page.
+IN_WORDS = {
+    "TCP between two hosts, Gb/s (more is better)": "TCP, {}, Gb/s",
+    "One-way delay of 64-byte frames, median, microseconds (less is better)":
+        "delay of a frame, {}, µs",
+    "Thousands of frames a second (more is better)": "{}, thousand frames/s",
+}
+
+
+def take(run):
+    """The data of a run, compressed; the same data always give the same bytes."""
+    name = next(name for name in NAMES if (run / name).exists())
+    for old in NAMES:
+        (FOLDER / f"{old}.gz").unlink(missing_ok=True)
+    text = (run / name).read_bytes()
+    (FOLDER / f"{name}.gz").write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
 
 
 def main():
-    with gzip.open(sys.argv[1]) as file:
-        results = json.load(file)
-    machine = results["machine"]
-    figures = sum(len(c["rows"]) for s in results["scenarios"] for c in s["cells"])
-    programs = ", ".join(one["version"] for one in results["programs"])
-    print(HEAD.format(
-        figures=figures, minutes=results["duration_s"] / 60, date=results["started"][:10],
-        machine=f"a virtual machine with {machine['cores']} cores ({machine['cpu']}), "
-                f"{machine['kernel'].split('-')[0]}, {machine['os']}",
-        programs=programs))
-    for row in ROWS:
-        if isinstance(row, str):
-            print(f"\n## {row}\n\n| | Weir | Open vSwitch, user space | Linux bridge |")
-            print("|---|---|---|---|")
-            continue
-        cells = " | ".join(cell(results, row, switch) for switch in SWITCHES)
-        print(f"| <a id=\"{row[0]}\"></a>{row[1]} | {cells} |")
-    print("""
-`-`: the Linux bridge has no flow tables. Its learnt addresses end at the bound of the run; those of
-Weir and Open vSwitch at a bound of their own.""")
+    weir, *rest = sys.argv[1:]
+    is_check = rest == ["--check"]
+    if rest and not is_check:
+        take(pathlib.Path(rest[0]))
+    data = next(FOLDER / f"{name}.gz" for name in NAMES if (FOLDER / f"{name}.gz").exists())
+    samples = list(csv.DictReader(io.StringIO(report(weir, data, "csv"))))
+    words = report(weir, data, "markdown").splitlines()
+    conditions = words[words.index("## Conditions") + 1:]
+    command = next(line for line in conditions if line.startswith("- command: "))
+    # After the command stand the programs, then what was set in each scenario.
+    programs = itertools.takewhile(
+        lambda line: ", " not in line.split(": ")[0], conditions[conditions.index(command) + 1:])
+    programs = [line.split(": ", 1)[1] for line in programs]
+    page, table = tables(samples)
+    readme = README.read_text()
+    before, rest = readme.split(BEGIN)
+    fresh = {
+        FOLDER / "README.md": PAGE.format(
+            data=data.name, run=words[2].replace("\\", ""), tables=page,
+            command="weir" + command.replace("\\", "").partition("weir")[2],
+            programs=", ".join(programs)),
+        ROOT / "docs/images/results.svg": report(weir, data, "svg"),
+        README: f"{before}{BEGIN}{table}{rest[rest.index(END):]}",
+    }
+    stale = [path for path, text in fresh.items()
+             if not path.exists() or path.read_text() != text]
+    for path in stale:
+        name = path.relative_to(ROOT)
+        if is_check:
+            print(f"{name} is out of date: run `cargo xtask docs`", file=sys.stderr)
+        else:
+            path.write_text(fresh[path])
+            print(f"{name} renewed")
+    return 1 if is_check and stale else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

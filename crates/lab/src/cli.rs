@@ -16,7 +16,7 @@ use programs::tools;
 
 use crate::campaign::catalogue;
 use crate::campaign::run::Campaign;
-use crate::present::ResultsForm;
+use crate::present::View;
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, settings};
@@ -95,10 +95,10 @@ struct OutputArgs {
     quiet: bool,
 }
 
-/// The tables for the terminal that there is.
-fn terminal_form(all: bool) -> ResultsForm {
+/// The terminal that there is.
+fn view(is_all: bool) -> View {
     let (width, has_bold) = (terminal::width(), std::io::stdout().is_terminal());
-    if all { ResultsForm::Everything(width) } else { ResultsForm::Terminal { width, has_bold } }
+    View { width, has_bold, is_all }
 }
 
 /// Places of programs.

@@ -1,22 +1,28 @@
-//! The forms of a run's results: terminal, Markdown, CSV, and one HTML page.
+//! The forms of a run's results: terminal, Markdown, CSV, one HTML page, and a picture.
 //!
 //! All of them are drawn from [`Results`] by way of the same sections, so that no two forms say
 //! different things. A form must never hold a figure that the results do not, and never leave a
-//! cell blank: where there is no figure stands the reason.
+//! cell blank: where there is no figure stands the reason. A further form is a file and a line in
+//! [`FORMS`].
 
-mod claims;
+mod chart;
 mod csv;
 mod entry;
+mod findings;
 mod grid;
+mod mark;
 mod markdown;
+mod markup;
 mod number;
 mod overview;
 mod page;
+mod picture;
 #[cfg(test)]
 pub(crate) mod sample;
 mod section;
 mod switch_ratio;
 mod terminal;
+mod verdict;
 
 pub(crate) use self::terminal::one_line;
 pub(crate) use number::{count, number, times};
@@ -26,35 +32,49 @@ use crate::limit::{Limit, Part};
 use crate::results::Results;
 
 /// A form of the results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultsForm {
-    /// The headline figures for a terminal of that many columns; the best in bold where it can.
-    Terminal {
-        /// Its columns.
-        width: usize,
-        /// Whether it shows bold letters.
-        has_bold: bool,
-    },
-    /// All tables for a terminal of that many columns.
-    Everything(usize),
-    /// Tables for a README or an issue.
-    Markdown,
-    /// A line for each sample, with its conditions.
-    Csv,
-    /// One page that needs nothing from elsewhere.
-    Html,
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// The endings of file names that ask for it.
+    pub endings: &'static [&'static str],
+    draw: fn(&Results, &View) -> String,
 }
 
-/// The results in a form.
+/// Every form; the first is the default.
+pub const FORMS: [Form; 5] = [terminal::FORM, markdown::FORM, csv::FORM, page::FORM, picture::FORM];
+
+/// The terminal of the reader, and what is wanted there.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Its columns.
+    pub width: usize,
+    /// Whether it shows bold letters.
+    pub has_bold: bool,
+    /// Whether every figure is wanted, not only the headlines.
+    pub is_all: bool,
+}
+
+/// The form of that name.
 #[must_use]
-pub fn render(results: &Results, form: ResultsForm) -> String {
-    match form {
-        ResultsForm::Terminal { width, has_bold } => terminal::render(results, width, has_bold),
-        ResultsForm::Everything(width) => terminal::render_everything(results, width),
-        ResultsForm::Markdown => markdown::render(results),
-        ResultsForm::Csv => csv::render(results),
-        ResultsForm::Html => page::render(results),
+pub fn form(name: &str) -> Option<&'static Form> {
+    FORMS.iter().find(|form| form.name == name)
+}
+
+impl Form {
+    /// The results in this form.
+    #[must_use]
+    pub fn render(&self, results: &Results, view: &View) -> String {
+        (self.draw)(results, view)
     }
+}
+
+/// The results as one HTML page.
+#[must_use]
+pub fn whole_page(results: &Results) -> String {
+    page::render(results)
 }
 
 /// The page of a campaign that somebody serves while it runs: how it stands, its results so far,

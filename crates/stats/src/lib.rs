@@ -21,7 +21,7 @@ pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use comparison::{Comparison, Scale, holm};
 pub use error::StatsError;
 pub use figure::{Figure, Observed, Summary, range_confidence, summarise};
-pub use order::{band_reach, median, quantile, samples_needed};
+pub use order::{median, quantile, samples_needed};
 pub use trend::{Trend, theil_sen};
 
 /// The confidence of the intervals that the lab reports.

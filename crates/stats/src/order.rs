@@ -40,17 +40,9 @@ pub fn samples_needed(q: f64) -> u64 {
     (((1.0 - CONFIDENCE) / 2.0).ln() / q.max(1.0 - q).ln()).ceil() as u64
 }
 
-/// Largest distance of the curve of `count` independent samples from the true cumulative one, as a
-/// share, with [`CONFIDENCE`] (Massart, "The tight constant in the Dvoretzky-Kiefer-Wolfowitz
-/// inequality", 1990): more than 1, which is no evidence, for one, and infinite for none.
-#[must_use]
-pub fn band_reach(count: u64) -> f64 {
-    ((2.0 / (1.0 - CONFIDENCE)).ln() / (2.0 * count as f64)).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{band_reach, median, quantile, samples_needed};
+    use super::{median, quantile, samples_needed};
 
     #[test]
     fn quantiles_lie_between_their_neighbours() {
@@ -66,12 +58,5 @@ mod tests {
     #[test]
     fn a_quantile_takes_samples_on_both_of_its_sides() {
         assert_eq!([0.5, 0.9, 0.99, 0.999].map(samples_needed), [6, 36, 368, 3_688]);
-    }
-
-    /// sqrt(ln(40) / 2000).
-    #[test]
-    fn the_reach_is_massart_s() {
-        assert!((band_reach(1_000) - 0.042_947).abs() < 1e-6);
-        assert_eq!(band_reach(0), f64::INFINITY);
     }
 }

@@ -4,8 +4,8 @@
 //! A part stands between `<!-- output of: COMMAND -->` and `<!-- end of output -->`, so that help
 //! texts, tables of rows, examples and the crate graph in the documentation are the real ones. The
 //! book is made by MkDocs, which fails on a link or an anchor that leads nowhere. It must never run
-//! anything but `weir ... --help`, `list` and `--markdown`, the drawings of the graph, print files,
-//! and MkDocs.
+//! anything but `weir ... --help`, `list`, `--markdown` and `lab report`, the drawings of the
+//! graph, print files, and MkDocs.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,15 @@ pub(crate) fn run(root: &Path, options: &DocsOptions) -> Result<Option<String>> 
     if !stale.is_empty() {
         bail!("out of date: {}; run `cargo xtask docs`", stale.join(", "));
     }
+    results(root, options.check)?;
     book(root, !options.no_install)
+}
+
+/// Draws, or checks, all that is shown of the committed results: a page, a picture, README's table.
+fn results(root: &Path, is_check: bool) -> Result<()> {
+    let mut draw = Command::new("python3");
+    draw.arg("-B").arg(root.join("contrib/results/page.py")).arg(shell::debug_weir(root)?);
+    shell::run(draw.args(is_check.then_some("--check")))
 }
 
 /// Builds the book, where MkDocs is there or may be installed.

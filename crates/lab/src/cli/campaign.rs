@@ -16,7 +16,7 @@ use crate::campaign::catalogue;
 use crate::campaign::run::{Campaign, CampaignError, ScenarioCost, estimate, execute};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
-use crate::present::{ResultsForm, render};
+use crate::present::{FORMS, whole_page};
 use crate::results::{self, Results};
 use crate::serve::LISTEN;
 use crate::service::ProgramPaths;
@@ -256,11 +256,11 @@ pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
     let shown_text = if output.json {
         format!("{json}\n")
     } else {
-        render(results, super::terminal_form(output.all)) + "\n"
+        FORMS[0].render(results, &super::view(output.all)) + "\n"
     };
     let printed = files::print(&shown_text);
     let json_path = write_whole(&output.out, results::NAME, &json)?;
-    let page = render(results, ResultsForm::Html);
+    let page = whole_page(results);
     let html_path = write_whole(&output.out, "report.html", &page)?;
     printed?;
     if !output.json {

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flate2::read::MultiGzDecoder;
 
 use crate::campaign::scenario::Scenario;
 use crate::method::{self, Method};
-use crate::present::{ResultsForm, render};
+use crate::present::{FORMS, Form, form};
 use crate::results::{FORMAT, NAME, OLD_FORMAT, Results};
 
 const REPORT_EXAMPLES: &str = "\
@@ -21,6 +22,7 @@ Examples:
   weir lab report results.json
   weir lab report results.json --format html --out report.html
   weir lab report results.json --format csv | head
+  weir lab report results.json --out verdict.svg
   weir lab report results.json.gz";
 
 /// First bytes of a gzip file (RFC 1952, 2.3.1).
@@ -36,8 +38,8 @@ pub(super) struct ReportArgs {
     /// The results, compressed by gzip or not, or the folder that they are in.
     results: PathBuf,
     /// The form. Default: that of the file name of --out, else terminal.
-    #[arg(long, value_enum)]
-    format: Option<FormatArg>,
+    #[arg(long, value_parser = forms())]
+    format: Option<Form>,
     /// Print every figure on the terminal, not only the headlines.
     #[arg(long)]
     all: bool,
@@ -46,29 +48,17 @@ pub(super) struct ReportArgs {
     out: Option<PathBuf>,
 }
 
-/// The form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// Tables as wide as the terminal.
-    Terminal,
-    /// Tables for a README or an issue.
-    Markdown,
-    /// A line for each sample, with its conditions.
-    Csv,
-    /// One page that needs nothing from elsewhere.
-    Html,
+/// Every form by its name.
+fn forms() -> impl TypedValueParser<Value = Form> {
+    let names = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
+    PossibleValuesParser::new(names).try_map(|name| form(&name).copied().ok_or("no such form"))
 }
 
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let results = load(&self.results)?;
-        let form = match self.format.unwrap_or_else(|| format_of(self.out.as_deref())) {
-            FormatArg::Terminal => super::terminal_form(self.all),
-            FormatArg::Markdown => ResultsForm::Markdown,
-            FormatArg::Csv => ResultsForm::Csv,
-            FormatArg::Html => ResultsForm::Html,
-        };
-        let text = render(&results, form);
+        let form = self.format.unwrap_or_else(|| form_of(self.out.as_deref()));
+        let text = form.render(&results, &super::view(self.all));
         match &self.out {
             None => files::print(&text)?,
             Some(path) => {
@@ -83,13 +73,10 @@ impl ReportArgs {
 }
 
 /// The form that a file's name asks for.
-fn format_of(out: Option<&Path>) -> FormatArg {
-    match out.and_then(Path::extension).and_then(|extension| extension.to_str()) {
-        Some("html" | "htm") => FormatArg::Html,
-        Some("md") => FormatArg::Markdown,
-        Some("csv") => FormatArg::Csv,
-        Some(_) | None => FormatArg::Terminal,
-    }
+fn form_of(out: Option<&Path>) -> Form {
+    let ending = out.and_then(Path::extension).and_then(|extension| extension.to_str());
+    let asked = |form: &&Form| ending.is_some_and(|ending| form.endings.contains(&ending));
+    *FORMS.iter().find(asked).unwrap_or(&FORMS[0])
 }
 
 /// The text of a file, which may be compressed.
@@ -163,7 +150,7 @@ fn renew(results: &mut Results) {
 
 #[cfg(test)]
 mod tests {
-    use super::{FormatArg, format_of, load};
+    use super::{form_of, load};
     use crate::present::sample;
     use crate::results::MeasuredDistribution;
     use flate2::Compression;
@@ -173,11 +160,10 @@ mod tests {
 
     #[test]
     fn the_file_name_chooses_the_form() {
-        let form = |name| format_of(Some(Path::new(name)));
-        assert_eq!(form("a/report.html"), FormatArg::Html);
-        assert_eq!(form("report.md"), FormatArg::Markdown);
-        assert_eq!(form("report.csv"), FormatArg::Csv);
-        assert_eq!((form("report"), format_of(None)), (FormatArg::Terminal, FormatArg::Terminal));
+        let form = |name| form_of(Some(Path::new(name))).name;
+        let names = ["a/report.html", "report.md", "report.csv", "a.svg", "report"].map(form);
+        assert_eq!(names, ["html", "markdown", "csv", "svg", "terminal"]);
+        assert_eq!(form_of(None).name, "terminal");
     }
 
     #[test]

@@ -5,7 +5,15 @@
 
 use std::collections::BTreeSet;
 
+use super::{Form, View};
 use crate::results::{CellResults, CellState, MetricInfo, Results, ScenarioResults, TrialRecord};
+
+pub(super) const FORM: Form = Form {
+    name: "csv",
+    about: "A line for each sample, with its conditions",
+    endings: &["csv"],
+    draw: |results, _: &View| render(results),
+};
 
 /// The columns before those of the axes.
 const BEFORE: [&str; 5] = ["evaluation", "scenario", "switch", "state", "reason"];
@@ -34,8 +42,7 @@ const BEHIND: [&str; 19] = [
 ];
 
 /// The table, with a line of headings.
-#[must_use]
-pub(crate) fn render(results: &Results) -> String {
+fn render(results: &Results) -> String {
     let axes: BTreeSet<&str> = results
         .scenarios
         .iter()

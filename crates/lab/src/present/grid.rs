@@ -37,7 +37,10 @@ pub(crate) fn grids(section: &Section<'_>) -> Vec<TextGrid> {
         return single(section).into_iter().collect();
     }
     let cells = measured_cells(section);
-    if cells.len() <= FEW && !section.tables.iter().any(MetricTable::has_published) {
+    if !section.tables.is_empty()
+        && cells.len() <= FEW
+        && !section.tables.iter().any(MetricTable::has_published)
+    {
         return vec![few(section, &cells)];
     }
     section.tables.iter().enumerate().map(|(n, table)| of_metric(section, table, n == 0)).collect()

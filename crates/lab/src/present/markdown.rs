@@ -4,15 +4,23 @@
 
 use std::fmt::Write;
 
-use super::claims::{Claim, ClaimPart, claims, overall};
+use super::findings::{findings, verdict};
 use super::grid::{TextGrid, grids};
 use super::number::duration;
 use super::section::{Section, sections};
+use super::verdict::lines;
+use super::{Form, View};
 use crate::results::Results;
 
+pub(super) const FORM: Form = Form {
+    name: "markdown",
+    about: "Tables for a README or an issue",
+    endings: &["md"],
+    draw: |results, _: &View| render(results),
+};
+
 /// The text.
-#[must_use]
-pub(crate) fn render(results: &Results) -> String {
+fn render(results: &Results) -> String {
     let sections = sections(results);
     let machine = &results.machine;
     let mut out = String::from("# Results of weir lab\n\n");
@@ -30,7 +38,7 @@ pub(crate) fn render(results: &Results) -> String {
         escape(&machine.os),
         escape(&results.weir),
     );
-    list(&mut out, &overall(results, &sections));
+    list(&mut out, &verdict(results, &sections, &lines(&sections)));
     for section in &sections {
         one(&mut out, section);
     }
@@ -49,7 +57,7 @@ fn one(out: &mut String, section: &Section<'_>) {
     if !fixed.is_empty() {
         let _ = writeln!(out, "Everywhere: {}.\n", escape(&fixed));
     }
-    list(out, &claims(section));
+    list(out, &findings(section));
     for grid in grids(section) {
         table(out, &grid);
     }
@@ -62,23 +70,13 @@ fn one(out: &mut String, section: &Section<'_>) {
     }
 }
 
-fn list(out: &mut String, claims: &[Claim]) {
-    for claim in claims {
-        let _ = writeln!(out, "- {}", linked(claim));
+fn list(out: &mut String, sentences: &[String]) {
+    for sentence in sentences {
+        let _ = writeln!(out, "- {}", escape(sentence));
     }
-    if !claims.is_empty() {
+    if !sentences.is_empty() {
         out.push('\n');
     }
-}
-
-/// A sentence whose figures lead to their rows.
-fn linked(claim: &Claim) -> String {
-    let part = |part: &ClaimPart| match part {
-        ClaimPart::Words(text) => escape_within(text),
-        ClaimPart::Strong(text) => format!("**{}**", escape(text)),
-        ClaimPart::Link(text, anchor) => format!("[{}](#{anchor})", escape(text)),
-    };
-    claim.parts.iter().map(part).collect()
 }
 
 fn table(out: &mut String, grid: &TextGrid) {
@@ -119,19 +117,13 @@ fn conditions(out: &mut String, results: &Results) {
 
 /// A text in one line whose signs mean nothing.
 fn escape(text: &str) -> String {
-    escape_within(&text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// A piece of a line: the spaces at its ends stay.
-fn escape_within(text: &str) -> String {
     let mut out = String::new();
-    for letter in text.chars() {
+    for letter in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '|' | '`' | '*' | '_' | '[' | ']' | '\\' | '~' => out.extend(['\\', letter]),
-            letter if letter.is_whitespace() => out.push(' '),
             letter => out.push(letter),
         }
     }
@@ -174,18 +166,6 @@ mod tests {
                     width = Some(bars);
                 }
                 assert!(!line.contains("<script") && !line.contains("<b>"), "{line}");
-            }
-        }
-    }
-
-    #[test]
-    fn every_figure_of_a_sentence_leads_to_one_row() {
-        for results in [results(), hostile()] {
-            let text = render(&results);
-            for piece in text.split("](#").skip(1) {
-                let anchor = &piece[..piece.find(')').unwrap()];
-                let row = format!("<a id=\"{anchor}\"></a>");
-                assert_eq!(text.matches(&row).count(), 1, "{anchor} in\n{text}");
             }
         }
     }

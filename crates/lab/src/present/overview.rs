@@ -5,14 +5,17 @@
 //! `--all`. It must never show a cell without a figure or the reason that there is none, nor mark
 //! as best what the starts do not carry.
 
-use stats::{CONFIDENCE, holm, range_confidence};
+use stats::range_confidence;
 
 use super::entry::TableEntry;
-use super::number::{axis_value, capital, count, short_with_range, times};
-use super::section::{MetricTable, Section, TableRow, is_reference};
-use super::switch_ratio::{Standing, SwitchRatio};
+use super::findings::main_findings;
+use super::mark::{best, mark};
+use super::number::{axis_value, capital, count, short_with_range};
+use super::section::{MetricTable, Section, TableRow};
+use super::switch_ratio::SwitchRatio;
+use super::verdict::headlines;
 use crate::limit::Part;
-use crate::results::{AxisInfo, Better, Coordinates};
+use crate::results::{AxisInfo, Coordinates};
 
 /// Lines of a scenario, and columns of figures, at most.
 const ROWS_MAX: usize = 8;
@@ -37,19 +40,6 @@ pub(crate) struct Overview {
     pub(crate) legend: String,
     /// Sentences made from the rows.
     pub(crate) sentences: Vec<String>,
-}
-
-/// The first table of each method that has one; figures in another unit are no further headline.
-fn headlines<'s, 'a>(section: &'s Section<'a>) -> Vec<&'s MetricTable<'a>> {
-    let mut methods: Vec<Option<&str>> = Vec::new();
-    let mut tables = Vec::new();
-    for table in &section.tables {
-        if table.derived_from.is_none() && !methods.contains(&table.method) {
-            methods.push(table.method);
-            tables.push(table);
-        }
-    }
-    tables
 }
 
 /// The points of so many cells: the last axes keep their first value until it is enough; of one
@@ -131,7 +121,7 @@ impl<'a> Cells<'_, 'a> {
         let (least, most) = (self.starts.iter().min(), self.starts.iter().max());
         if let (Some(least), Some(most)) = (least, most) {
             let is_held = self.section.scenario.is_held;
-            let (one, many) = if is_held { ("turn", "turns") } else { ("start", "starts") };
+            let (one, many) = self.section.turns();
             let starts = if least == most {
                 count(*most, one, many)
             } else {
@@ -167,32 +157,6 @@ impl<'a> Cells<'_, 'a> {
     }
 }
 
-/// The sign of a part that limits, and its words.
-fn mark(part: Part) -> Option<(&'static str, &'static str)> {
-    match part {
-        Part::Port => Some(("=", "port")),
-        Part::ControlLink => Some(("L", "control link")),
-        Part::Controller => Some(("C", "controller")),
-        Part::Switch => Some(("S", "switch")),
-        Part::Host => Some(("H", "sending host")),
-        Part::Machine => Some(("M", "all cores")),
-        Part::OfferedLoad => Some(("O", "offered load")),
-        Part::None => None,
-    }
-}
-
-/// Whether a range lies beyond all others, on the good side.
-fn is_best(index: usize, ranges: &[Option<(f64, f64)>], better: Better) -> bool {
-    let Some(Some((low, high))) = ranges.get(index) else { return false };
-    let is_beyond = |other: &(f64, f64)| match better {
-        Better::Higher => *low > other.1,
-        Better::Lower => *high < other.0,
-    };
-    let others = ranges.iter().enumerate().filter(|(at, _)| *at != index);
-    let mut others = others.filter_map(|(_, other)| other.as_ref()).peekable();
-    others.peek().is_some() && others.all(is_beyond)
-}
-
 /// The lines of a section.
 pub(crate) fn overview(section: &Section<'_>) -> Overview {
     let headlines = headlines(section);
@@ -216,7 +180,7 @@ pub(crate) fn overview(section: &Section<'_>) -> Overview {
         found.rows.iter().flatten().filter(|text| text.contains(|c: char| c.is_ascii_digit()));
     let shown = shown.count().saturating_sub(found.names_with_digits());
     found.legend = cells.legend(all.saturating_sub(shown));
-    found.sentences = sentences(section, &headlines);
+    found.sentences = main_findings(section);
     found
 }
 
@@ -342,163 +306,36 @@ impl<'a> Cells<'_, 'a> {
         Overview { header, names: 1, rows, ..Overview::default() }
     }
 
-    /// The published figures of a row from the lowest to the highest.
+    /// The published figures of a row; their switches stand below the table.
     fn published(&mut self, row: &TableRow<'a>, decimals: usize) -> String {
         for one in &row.published {
             if !self.published.contains(&one.switch.as_str()) {
                 self.published.push(&one.switch);
             }
         }
-        let values = row.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
-        let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let text = |value: f64| short_with_range(value, (value, value), decimals);
-        match (low, high) {
-            _ if row.published.is_empty() => "-".to_owned(),
-            (low, high) if low == high => text(low),
-            (low, high) => format!("{}–{}", text(low), text(high)),
-        }
+        row.published_range(decimals).unwrap_or_else(|| "-".to_owned())
     }
 
-    /// The entries of a row by their switches; the path without a switch is no competitor. One
-    /// start, and a figure with a remark, may be anything beside the others.
+    /// The texts of a row's entries.
     fn figures(
         &mut self,
         line: &mut Vec<String>,
         entries: &[(usize, Option<&TableEntry<'_>>)],
         table: &MetricTable<'_>,
     ) {
-        let competing = |(dut, entry): &(usize, Option<&'_ TableEntry<'_>>)| -> Option<(f64, f64)> {
-            let figure = entry.filter(|_| !is_reference(self.section.duts[*dut]))?.figure()?;
-            let is_sure = figure.starts > 1 && figure.remarks().is_empty();
-            Some(if is_sure { figure.range } else { (f64::NEG_INFINITY, f64::INFINITY) })
-        };
-        let ranges: Vec<Option<(f64, f64)>> = entries.iter().map(competing).collect();
-        for (at, (_, entry)) in entries.iter().enumerate() {
-            let is_best = is_best(at, &ranges, table.metric.better);
+        let best = best(self.section, entries, table.metric.better);
+        for ((_, entry), is_best) in entries.iter().zip(best) {
             line.push(self.text(*entry, table.metric.decimals, is_best));
         }
     }
 }
 
-/// At most three: the effect of an axis, the range of ratios to the second switch, and where the
-/// first is behind most.
-fn sentences(section: &Section<'_>, tables: &[&MetricTable<'_>]) -> Vec<String> {
-    let Some(first) = tables.first() else { return Vec::new() };
-    let mut sentences: Vec<String> = effect(section, first).into_iter().collect();
-    let other = section.duts.iter().enumerate().skip(1).find(|(_, dut)| !is_reference(dut));
-    if let Some((other, name)) = other {
-        sentences.extend(beside(section, first, (other, name)));
-        sentences.extend(behind(section, tables, (other, name)));
-    }
-    sentences
-}
-
-/// A ratio in words: above 1 the first is better.
-fn gain(ratio: f64, better: Better) -> f64 {
-    match better {
-        Better::Higher => ratio,
-        Better::Lower => 1.0 / ratio,
-    }
-}
-
-/// The greatest effect of the first axis on the first switch, all else equal and all its values
-/// counted, or that none is seen.
-fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
-    let axis = section.axes.first()?;
-    let dut = section.duts.first()?;
-    let value = |row: &TableRow<'_>| row.at.get(&axis.name).cloned().unwrap_or_default();
-    let figure = |row: &'_ TableRow<'_>| row.entries.first().and_then(TableEntry::figure).is_some();
-    let base = table.rows.iter().find(|row| figure(row))?;
-    let is_beside = |row: &&TableRow<'_>| {
-        let mut place = row.at.clone();
-        place.insert(axis.name.clone(), value(base));
-        row.anchor != base.anchor && place == *base.at
-    };
-    let ratio = |row: &TableRow<'_>| {
-        let (own, first) = (row.entries.first()?.figure()?, base.entries.first()?.figure()?);
-        Some((value(row), SwitchRatio::new(own, first, Better::Higher)?))
-    };
-    let found: Vec<(String, SwitchRatio)> =
-        table.rows.iter().filter(is_beside).filter_map(ratio).collect();
-    let together = holm(&found.iter().map(|(_, ratio)| ratio.p_value).collect::<Vec<_>>());
-    let seen = found.iter().zip(together).filter(|(_, p_value)| *p_value <= 1.0 - CONFIDENCE);
-    let seen = seen.map(|(one, _)| one);
-    let size = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
-    let (label, name) = (&table.metric.label, &axis.label);
-    match seen.max_by(|a, b| size(&a.1).total_cmp(&size(&b.1))) {
-        None if found.is_empty() => None,
-        None => Some(format!("No effect of {name} on {label} of {dut} is seen.")),
-        Some((at, ratio)) => Some(format!(
-            "{} of {dut} with {name} {} is {} times that with {}.",
-            capital(label),
-            axis_value(at),
-            ratio.text(),
-            axis_value(&value(base))
-        )),
-    }
-}
-
-/// From where to where the first switch is better or worse than another.
-fn beside(
-    section: &Section<'_>,
-    table: &MetricTable<'_>,
-    (other, name): (usize, &&str),
-) -> Option<String> {
-    let ratios = || table.rows.iter().filter_map(|row| row.ratios.get(other)?.as_ref());
-    let gains = || ratios().map(|ratio| gain(ratio.ratio, table.metric.better));
-    let (low, high) = (gains().reduce(f64::min)?, gains().reduce(f64::max)?);
-    let with = |standing| ratios().filter(|ratio| ratio.standing == standing).count();
-    let range = if low == high { times(low) } else { format!("{} to {}", times(low), times(high)) };
-    let (better, worse) = (with(Standing::Better), with(Standing::Worse));
-    let none = with(Standing::NoDifference);
-    let (first, label) = (section.duts.first()?, capital(&table.metric.label));
-    if better + worse == 0 {
-        let rows = count(none, "row", "rows");
-        return Some(format!("{label}: no difference of {first} and {name} is seen in {rows}."));
-    }
-    if let (1, Some(only)) = (better + worse + none, ratios().next()) {
-        return Some(format!("{label} of {first} is {} times that of {name}.", only.text()));
-    }
-    Some(format!(
-        "{label}: {first} is {range} times as good as {name}: better in {}, worse in {worse}, no \
-         difference seen in {none}.",
-        count(better, "row", "rows"),
-    ))
-}
-
-/// The row in which the first switch is behind most, with all rows counted: the least of many equal
-/// ones would be behind by chance.
-fn behind(
-    section: &Section<'_>,
-    tables: &[&MetricTable<'_>],
-    (other, name): (usize, &&str),
-) -> Option<String> {
-    let rows = tables.iter().flat_map(|table| table.rows.iter().map(move |row| (*table, row)));
-    let rows = rows.filter_map(|(table, row)| Some((table, row, row.ratios.get(other)?.as_ref()?)));
-    let rows: Vec<_> = rows.collect();
-    let together = holm(&rows.iter().map(|(_, _, ratio)| ratio.p_value).collect::<Vec<_>>());
-    let worse = rows.into_iter().zip(together).filter_map(|(row, p_value)| {
-        // What rounds to no loss is none for a reader.
-        let is_seen = row.2.standing == Standing::Worse && times(row.2.ratio) != "1.00";
-        (is_seen && p_value <= 1.0 - CONFIDENCE).then_some(row)
-    });
-    let loss = |(table, _, ratio): &(&MetricTable<'_>, &TableRow<'_>, &SwitchRatio)| {
-        gain(ratio.ratio, table.metric.better)
-    };
-    let (table, row, ratio) = worse.min_by(|a, b| loss(a).total_cmp(&loss(b)))?;
-    let place = section.place(row.at);
-    let place = if place.is_empty() { place } else { format!(" at {place}") };
-    Some(format!("Behind {name} most: {}{place}, {} times.", table.metric.label, ratio.text()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{BOLD, Overview, overview};
-    use crate::present::sample::{add, at, empty, hostile, results};
+    use crate::present::sample::{hostile, results};
     use crate::present::section::sections;
-    use crate::results::{CellResults, CellState};
+    use crate::results::CellResults;
 
     #[test]
     fn a_scenario_has_eight_lines_at_most_and_no_cell_is_blank() {
@@ -574,32 +411,5 @@ mod tests {
             legend.starts_with("Median of 5 turns of one start [lowest–highest]; "),
             "{legend}"
         );
-    }
-
-    /// Of 40 equal rows two are behind by themselves: all are counted.
-    #[test]
-    fn what_is_so_by_chance_in_one_of_many_rows_is_no_sentence() {
-        let mut behind = 0;
-        for seed in 0..40 {
-            let mut random = testkit::Random::new(seed);
-            let mut results = results();
-            results.scenarios[1].axes.truncate(1);
-            let cells = &mut results.scenarios[1].cells;
-            cells.clear();
-            for row in 0..40 {
-                let at = at(&[("size", &row.to_string())]);
-                for dut in ["weir", "ovs"] {
-                    let mut cell = empty(dut, &at, CellState::Measured);
-                    let value = |_| 1e5 * (0.05 * random.normal()).exp();
-                    add(&mut cell, "rate_pps", None, &(0..6).map(value).collect::<Vec<_>>());
-                    cells.push(cell);
-                }
-            }
-            let found = overview(&sections(&results)[1]);
-            let is_claim =
-                |text: &&String| text.starts_with("Behind") || text.contains("times that");
-            behind += found.sentences.iter().filter(is_claim).count();
-        }
-        assert!(behind <= 8, "{behind} claims of 40 runs without a difference");
     }
 }

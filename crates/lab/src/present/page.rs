@@ -1,44 +1,41 @@
 //! The results as one HTML page that opens from disk: it needs nothing from elsewhere.
 //!
-//! Tables, sentences and conditions are in the markup; the charts are drawn by the page's script
-//! from the results that it carries. Every text from outside is escaped. It must never fetch.
+//! The verdict comes first, then each scenario with its charts, its tables folded. All of it is
+//! markup; the script only chooses colours, unfolds and follows a run. It must never fetch.
 
 mod conditions;
-mod data;
-mod escape;
-mod glance;
 mod live;
-mod parts;
-mod tables;
 
-use std::fmt::Write;
-
-use super::claims::{claims, overall};
-use super::number::duration;
-use super::section::{Section, sections};
+use super::chart::{Scale, charts, extent, track};
+use super::findings::{findings, verdict};
+use super::grid::{TextGrid, TextRow, grids};
+use super::markup::{Markup, markup};
+use super::number::{count, duration};
+use super::section::{Absence, Section, sections};
+use super::verdict::{Line, all_duts, chosen, legend, lines};
+use super::{Form, View};
 use crate::campaign::run::Seen;
 use crate::results::Results;
 
-use escape::escape;
-use parts::{claim_list, claim_paragraph, swatch, when};
+pub(super) const FORM: Form = Form {
+    name: "html",
+    about: "One page that needs nothing from elsewhere",
+    endings: &["html", "htm"],
+    draw: |results, _: &View| render(results),
+};
 
-const PLOT_STYLE: &str = include_str!("assets/uPlot.min.css");
-const PLOT_SCRIPT: &str = include_str!("assets/uPlot.iife.min.js");
-const STYLE: &str = include_str!("assets/page.css");
-const EARLY: &str = include_str!("assets/early.js");
-const SCRIPTS: [&str; 6] = [
-    include_str!("assets/theme.js"),
-    include_str!("assets/chart.js"),
-    include_str!("assets/sweep.js"),
-    include_str!("assets/cdf.js"),
-    include_str!("assets/blocks.js"),
-    include_str!("assets/page.js"),
+const STYLES: [&str; 3] = [
+    include_str!("assets/colours.css"),
+    include_str!("assets/chart.css"),
+    include_str!("assets/page.css"),
 ];
+const EARLY: &str = include_str!("assets/early.js");
+const SCRIPT: &str = concat!(include_str!("assets/theme.js"), include_str!("assets/page.js"));
 
 /// The page.
 #[must_use]
 pub(crate) fn render(results: &Results) -> String {
-    whole(results, None)
+    whole(results, None).into_text()
 }
 
 /// The page of a campaign that is being served: how it stands, and what there is of its results.
@@ -46,281 +43,325 @@ pub(crate) fn render(results: &Results) -> String {
 pub(crate) fn render_live(results: Option<&Results>, seen: &Seen) -> String {
     match results {
         Some(results) => whole(results, Some(seen)),
-        None => waiting(seen),
+        None => framed("no results yet", "", Markup::default(), Some(seen), Markup::default()),
     }
+    .into_text()
 }
 
-/// A page without results, which becomes one with results as soon as there are some.
-fn waiting(seen: &Seen) -> String {
-    let mut page = String::new();
-    begin(&mut page, "no results yet");
-    bar(&mut page, "");
-    page.push_str("<div class=\"frame\"><main id=\"main\">");
-    live::write(&mut page, seen);
-    let _ = write!(
-        page,
-        "</main></div>\n<script>\"use strict\";\n{}{}{}</script></body></html>\n",
-        live::EARLY,
-        SCRIPTS[0],
-        live::SCRIPT
-    );
-    page
-}
-
-fn begin(page: &mut String, title: &str) {
-    let title = escape(title);
-    let _ = write!(
-        page,
+/// All around the parts of the page.
+fn framed(title: &str, when: &str, contents: Markup, seen: Option<&Seen>, parts: Markup) -> Markup {
+    let live = if seen.is_some() { live::SCRIPT } else { "" };
+    markup!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>weir lab: {title}</title><style>{PLOT_STYLE}</style><style>{STYLE}</style>\
-         <script>{EARLY}</script></head><body>\n\
-         <a class=\"skip\" href=\"#main\">Skip to the results</a>"
-    );
+         <title>weir lab: {}</title><style>{}</style><script>{}</script></head><body>\n\
+         <a class=\"skip\" href=\"#main\">Skip to the results</a>\
+         <header class=\"topbar\"><a class=\"brand\" href=\"#top\"><svg viewBox=\"0 0 24 24\" \
+         aria-hidden=\"true\"><path d=\"M2 8c3-3 5-3 8 0s5 3 8 0l4-2M2 14c3-3 5-3 8 0s5 3 8 0l4-2\
+         M2 20c3-3 5-3 8 0s5 3 8 0l4-2\"/></svg>weir lab</a><span class=\"when\">{}</span>\
+         <div class=\"theme\" role=\"group\" aria-label=\"Colours\">\
+         <button type=\"button\" data-theme=\"auto\">Auto</button>\
+         <button type=\"button\" data-theme=\"light\">Light</button>\
+         <button type=\"button\" data-theme=\"dark\">Dark</button></div></header>\
+         <div class=\"frame\">{}<main id=\"main\">{}{}</main></div>\n\
+         <script>\"use strict\";\n{}{}</script></body></html>\n",
+        title,
+        Markup::made(STYLES.concat()),
+        Markup::made(EARLY.to_owned()),
+        when,
+        contents,
+        seen.map(live::panel),
+        parts,
+        Markup::made(SCRIPT.to_owned()),
+        Markup::made(live.to_owned())
+    )
 }
 
-fn whole(results: &Results, seen: Option<&Seen>) -> String {
+fn whole(results: &Results, seen: Option<&Seen>) -> Markup {
     let sections = sections(results);
-    let mut page = String::new();
-    begin(&mut page, &title(&sections));
-    bar(&mut page, &results.started);
-    page.push_str("<div class=\"frame\">");
-    contents(&mut page, &sections);
-    page.push_str("<main id=\"main\">");
-    if let Some(seen) = seen {
-        live::write(&mut page, seen);
-    }
-    head(&mut page, results, &sections);
-    summary(&mut page, results, &sections);
+    let duts = all_duts(results);
+    let mut parts = first(results, &sections, &duts);
     for section in &sections {
-        scenario(&mut page, results, section);
+        parts += scenario(section, &duts);
     }
-    conditions::write(&mut page, results);
-    page.push_str("</main></div>\n");
-    data::write(&mut page, results, &sections);
-    let _ = write!(page, "<script>{PLOT_SCRIPT}</script>\n<script>\"use strict\";\n");
-    let (early, late) = if seen.is_some() { (live::EARLY, live::SCRIPT) } else { ("", "") };
-    page.push_str(early);
-    for script in SCRIPTS {
-        page.push_str(script);
-    }
-    page.push_str(late);
-    page.push_str("</script></body></html>\n");
-    page
+    parts += conditions::part(results);
+    framed(&title(&sections), &when(&results.started), contents(&sections), seen, parts)
 }
 
 /// Subject of the page, in a line.
 fn title(sections: &[Section<'_>]) -> String {
-    match sections {
-        [] => "no scenario".to_owned(),
-        [one] => one.heading(),
-        several => {
-            let mut names: Vec<&str> = Vec::new();
-            for section in several {
-                let id = section.scenario.id.as_str();
-                let name = section.scenario.evaluation.as_deref().unwrap_or(id);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            match names.split_last() {
-                Some((last, [])) => (*last).to_owned(),
-                Some((last, before)) if before.len() < 6 => {
-                    format!("{} and {last}", before.join(", "))
-                }
-                Some(_) | None => format!("{} scenarios", several.len()),
-            }
+    let mut names: Vec<&str> = Vec::new();
+    for section in sections {
+        let id = section.scenario.id.as_str();
+        let name = section.scenario.evaluation.as_deref().unwrap_or(id);
+        if !names.contains(&name) {
+            names.push(name);
         }
+    }
+    match (sections, names.split_last()) {
+        ([one], _) => one.heading(),
+        (_, Some((last, before))) if before.len() < 6 && !before.is_empty() => {
+            format!("{} and {last}", before.join(", "))
+        }
+        (_, Some((only, []))) => (*only).to_owned(),
+        (_, _) => count(sections.len(), "scenario", "scenarios"),
     }
 }
 
-/// The bar at the top: the name, and the choice of colours.
-fn bar(page: &mut String, started: &str) {
-    let _ = write!(
-        page,
-        "<header class=\"bar\"><a class=\"brand\" href=\"#top\"><svg viewBox=\"0 0 24 24\" \
-         aria-hidden=\"true\"><path d=\"M2 8c3-3 5-3 8 0s5 3 8 0l4-2M2 14c3-3 5-3 8 0s5 3 8 0l4-2\
-         M2 20c3-3 5-3 8 0s5 3 8 0l4-2\"/></svg>weir lab</a><span class=\"bar-when\">{}</span>\
-         <div class=\"theme\" role=\"group\" aria-label=\"Colours\">\
-         <button type=\"button\" data-theme=\"auto\">Auto</button>\
-         <button type=\"button\" data-theme=\"light\">Light</button>\
-         <button type=\"button\" data-theme=\"dark\">Dark</button></div></header>",
-        escape(&when(started))
-    );
+fn name_of<'a>(section: &Section<'a>) -> &'a str {
+    let scenario = section.scenario;
+    if scenario.title.is_empty() { &scenario.id } else { &scenario.title }
 }
 
-fn contents(page: &mut String, sections: &[Section<'_>]) {
-    page.push_str(
-        "<nav class=\"contents\" aria-label=\"Contents\"><details open><summary>Contents</summary>\
-         <ol><li><a href=\"#summary\">Summary</a></li>",
-    );
+fn contents(sections: &[Section<'_>]) -> Markup {
     let mut before = None;
-    for section in sections {
+    let line = |section: &Section<'_>| {
         let evaluation = section.scenario.evaluation.as_deref();
         // Scenarios of one evaluation stand together; the first of them names it.
-        let badge = match evaluation {
-            Some(evaluation) if before != Some(evaluation) => escape(evaluation),
-            Some(_) | None => String::new(),
-        };
-        before = evaluation;
-        let title = if section.scenario.title.is_empty() {
-            &section.scenario.id
-        } else {
-            &section.scenario.title
-        };
-        let _ = write!(
-            page,
-            "<li{}><a href=\"#s{}\"><span class=\"tag\">{badge}</span><span>{}</span></a></li>",
-            if badge.is_empty() { "" } else { " class=\"first\"" },
+        let is_first = evaluation.is_some() && before != evaluation.map(str::to_owned);
+        before = evaluation.map(str::to_owned);
+        markup!(
+            "<li class=\"{}\"><a href=\"#s{}\"><span \
+             class=\"tag\">{}</span><span>{}</span></a></li>",
+            if is_first { "first" } else { "" },
             section.index,
-            escape(title)
-        );
-    }
-    page.push_str("<li><a href=\"#conditions\">Conditions</a></li></ol></details></nav>");
-}
-
-fn head(page: &mut String, results: &Results, sections: &[Section<'_>]) {
-    let machine = &results.machine;
-    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
-    let quick = if results.is_quick {
-        " <span class=\"chip caution\">quick run: for a look</span>"
-    } else {
-        ""
+            evaluation.filter(|_| is_first),
+            name_of(section)
+        )
     };
-    let _ = write!(
-        page,
-        "<section id=\"top\" class=\"head\"><p class=\"eyebrow\">Results of weir lab{quick}</p>\
-         <h1>{}</h1><p class=\"lead\">Measured on {} in {}: a {kind} with {} cores ({}), {}.</p>",
-        escape(&title(sections)),
-        escape(&when(&results.started)),
-        escape(&duration(results.duration_s)),
+    markup!(
+        "<nav class=\"contents\" aria-label=\"Contents\"><details open><summary>Contents</summary>\
+         <ol><li><a href=\"#top\">Verdict</a></li>{}<li><a href=\"#conditions\">Conditions</a></li>\
+         </ol></details></nav>",
+        sections.iter().map(line).collect::<Markup>()
+    )
+}
+
+/// The first screen: the verdict in a sentence, and a figure of each switch for each scenario.
+fn first(results: &Results, sections: &[Section<'_>], duts: &[&str]) -> Markup {
+    let machine = &results.machine;
+    let lines = lines(sections);
+    let sentences = verdict(results, sections, &lines);
+    let (lead, rest) = sentences.split_at(sentences.len().min(1));
+    let (lines, more) = chosen(lines);
+    let more = (!more.is_empty()).then(|| {
+        let (number, more) = (more.len(), matrix(&more, duts, results));
+        markup!("<details><summary>{} more scenarios</summary>{}</details>", number, more)
+    });
+    markup!(
+        "<section id=\"top\"><p class=\"eyebrow\">Results of weir lab{}</p><h1>{}</h1>\
+         <p class=\"lead\">{}</p>{}{}{}<p class=\"soft\">Measured on {} in {}: a {} with {} cores \
+         ({}), \
+         {}.</p></section>",
+        results
+            .is_quick
+            .then(|| markup!(" <span class=\"chip caution\">quick run: for a look</span>")),
+        title(sections),
+        lead.first().map(String::as_str),
+        matrix(&lines, duts, results),
+        more,
+        list("claims", rest),
+        when(&results.started),
+        duration(results.duration_s),
+        if machine.virtual_machine { "virtual machine" } else { "machine" },
         machine.cores,
-        escape(&machine.cpu),
-        escape(&machine.kernel),
-    );
-    page.push_str("<ul class=\"switches\" aria-label=\"Switches under test\">");
-    for (index, dut) in data::all_duts(results).into_iter().enumerate() {
-        let about = results.switches.iter().find(|known| known.name == dut);
+        machine.cpu,
+        machine.kernel
+    )
+}
+
+fn list(class: &str, sentences: &[String]) -> Option<Markup> {
+    let line = |text: &String| {
+        let kind =
+            if text.contains("behind in") || text.starts_with("Behind") { "behind" } else { "" };
+        markup!("<li class=\"{}\">{}</li>", kind, text)
+    };
+    let lines: Markup = sentences.iter().map(line).collect();
+    (!lines.is_empty()).then(|| markup!("<ul class=\"{}\">{}</ul>", class, lines))
+}
+
+/// The headlines: a row for each scenario, a column for each switch, and the published figures.
+fn matrix(lines: &[Line<'_, '_>], duts: &[&str], results: &Results) -> Markup {
+    let has_published = lines.iter().any(|line| line.published().is_some());
+    let head = |(index, dut): (usize, &&str)| {
+        let about = results.switches.iter().find(|known| known.name == **dut);
         let about = about.map_or("", |known| known.about.as_str());
-        let _ = write!(
-            page,
-            "<li>{}<b>{}</b><span>{}</span></li>",
-            swatch(index),
-            escape(dut),
-            escape(about)
-        );
+        markup!("<th scope=\"col\" title=\"{}\">{}{}</th>", about, swatch(index), *dut)
+    };
+    let row = |line: &Line<'_, '_>| {
+        let values: Vec<f64> = line.figures().flat_map(extent).collect();
+        let scale = Scale::new(&values, false, (0.0, 200.0));
+        let cell = |(index, dut): (usize, &&str)| {
+            let (text, is_best) = line.text(dut);
+            let Some(figure) = line.entry(dut).and_then(|entry| entry.figure()) else {
+                return markup!("<td data-dut=\"{}\" class=\"none\">{}</td>", *dut, text);
+            };
+            markup!(
+                "<td data-dut=\"{}\"><a href=\"#{}\" class=\"figure{}\">{}<svg class=\"drawing \
+                 c{}\" \
+                 viewBox=\"0 0 200 14\">{}</svg></a></td>",
+                *dut,
+                line.row.anchor,
+                if is_best { " best" } else { "" },
+                value_with_range(&text),
+                index % 8,
+                track(line.section, figure, &scale, 1.0, 12.0)
+            )
+        };
+        let old = has_published.then(|| {
+            markup!(
+                "<td data-dut=\"published\" class=\"soft\">{}</td>",
+                line.published().unwrap_or_else(|| "-".to_owned())
+            )
+        });
+        markup!(
+            "<tr><th scope=\"row\"><a href=\"#s{}\">{}</a><div \
+             class=\"sub\">{}</div></th>{}{}</tr>",
+            line.section.index,
+            line.section.heading(),
+            line.about(),
+            duts.iter().enumerate().map(cell).collect::<Markup>(),
+            old
+        )
+    };
+    if lines.is_empty() {
+        return markup!("<p class=\"chip caution\">No cell has a figure.</p>");
     }
-    page.push_str(
-        "</ul><p class=\"actions\"><button type=\"button\" id=\"save-json\">Save the data (JSON)\
-         </button><button type=\"button\" id=\"print\">Print</button></p></section>",
-    );
+    markup!(
+        "<div class=\"scroll card\" role=\"region\" tabindex=\"0\" aria-label=\"Verdict\">\
+         <table class=\"matrix\"><thead><tr><th scope=\"col\">headline figure</th>{}{}</tr></thead>\
+         <tbody>{}</tbody></table></div><p class=\"soft\">{}</p>",
+        duts.iter().enumerate().map(head).collect::<Markup>(),
+        has_published.then(|| markup!("<th scope=\"col\">published</th>")),
+        lines.iter().map(row).collect::<Markup>(),
+        legend(lines)
+    )
 }
 
-fn summary(page: &mut String, results: &Results, sections: &[Section<'_>]) {
-    page.push_str("<section id=\"summary\"><h2>Summary</h2>");
-    claim_paragraph(page, &overall(results, sections));
-    glance::write(page, sections);
-    page.push_str(
-        "<p class=\"soft\">Each sentence is made from the rows by rule, and its figures link to \
-         them. A figure is the median of the starts of a switch with their range. Switches take \
-         turns, so starts of one turn are a pair: a ratio is the geometric mean of the pairs' \
-         ratios with its 95 % interval by Student's t of their logarithms, and ahead or behind is \
-         said where that interval leaves out 1. Where a figure is not above the lab's own \
-         floor nothing is compared.</p></section>",
-    );
+/// The value stands out from its range.
+fn value_with_range(text: &str) -> Markup {
+    let (value, range) = text.split_at(text.find(" [").unwrap_or(text.len()));
+    markup!("<span class=\"value\">{}</span><span class=\"pm\">{}</span>", value, range)
 }
 
-fn scenario(page: &mut String, results: &Results, section: &Section<'_>) {
+/// The mark of a switch's colour; there are eight, and each has its shape.
+fn swatch(index: usize) -> Markup {
+    markup!("<i class=\"swatch s{}\" aria-hidden=\"true\"></i>", index % 8)
+}
+
+fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
     let scenario = section.scenario;
-    let eyebrow = scenario.evaluation.as_deref().unwrap_or("Our own question");
-    let title = if scenario.title.is_empty() { &scenario.id } else { &scenario.title };
-    let _ = write!(
-        page,
-        "<section class=\"scenario\" id=\"s{}\"><p class=\"eyebrow\">{} <code>{}</code></p>\
-         <h2>{}</h2><p class=\"lead\">{}</p>",
-        section.index,
-        escape(eyebrow),
-        escape(&scenario.id),
-        escape(title),
-        escape(&scenario.question)
-    );
     let fixed = section.fixed_text();
-    if !fixed.is_empty() {
-        let _ = write!(page, "<p class=\"soft\">Everywhere: {}.</p>", escape(&fixed));
-    }
-    let found = claims(section);
-    if !found.is_empty() {
-        page.push_str("<h3>Findings</h3>");
-        claim_list(page, &found);
-    }
-    charts(page, section);
-    tables::write(page, results, section);
-    if scenario.cells.is_empty() {
-        page.push_str("<p class=\"chip caution\">No cell was measured.</p>");
-    }
-    absences(page, section);
-    if !scenario.background.is_empty() {
-        page.push_str("<details><summary>Background</summary><div class=\"prose\">");
-        for paragraph in scenario.background.split("\n\n") {
-            let _ = write!(page, "<p>{}</p>", escape(paragraph));
-        }
-        page.push_str("</div></details>");
-    }
-    page.push_str("</section>");
+    let fixed =
+        (!fixed.is_empty()).then(|| markup!("<p class=\"soft\">Everywhere: {}.</p>", fixed));
+    let background = (!scenario.background.is_empty()).then(|| {
+        let paragraphs = scenario.background.split("\n\n");
+        let paragraphs: Markup = paragraphs.map(|text| markup!("<p>{}</p>", text)).collect();
+        markup!(
+            "<details><summary>Background</summary><div class=\"prose\">{}</div></details>",
+            paragraphs
+        )
+    });
+    let nothing = scenario
+        .cells
+        .is_empty()
+        .then(|| markup!("<p class=\"chip caution\">No cell was measured.</p>"));
+    markup!(
+        "<section class=\"scenario\" id=\"s{}\"><p class=\"eyebrow\">{} \
+         <code>{}</code></p><h2>{}</h2>\
+         <p class=\"lead\">{}</p>{}{}{}{}{}{}{}</section>",
+        section.index,
+        scenario.evaluation.as_deref().unwrap_or("Our own question"),
+        scenario.id,
+        name_of(section),
+        scenario.question,
+        fixed,
+        nothing,
+        list("claims", &findings(section)),
+        charts(section, duts),
+        grids(section).iter().map(table).collect::<Markup>(),
+        absences(&section.absences()),
+        background
+    )
 }
 
-/// A place for each chart; the script draws it.
-fn charts(page: &mut String, section: &Section<'_>) {
-    let plots = data::plots(section);
-    if plots.is_empty() {
-        return;
-    }
-    page.push_str(
-        "<h3>Charts</h3><noscript><p class=\"soft\">The charts need JavaScript; the \
-                   tables below hold the same figures.</p></noscript>",
-    );
-    for (index, plot) in plots.iter().enumerate() {
-        let _ = write!(
-            page,
-            "<figure class=\"chart\" data-scenario=\"{}\" data-plot=\"{index}\"><figcaption>{}\
-             </figcaption><div class=\"plots\"></div></figure>",
-            section.index,
-            escape(&data::caption(section, plot)),
-        );
-    }
+/// A table, folded.
+fn table(grid: &TextGrid) -> Markup {
+    let head = |text: &String| markup!("<th scope=\"col\">{}</th>", broken(text));
+    let row = |row: &TextRow| {
+        // A row of one figure is itself the end of a link; of several each has a mark of its own.
+        let marks = row.anchors.iter().skip(1).map(|anchor| markup!("<i id=\"{}\"></i>", anchor));
+        let mut marks: Markup = marks.collect();
+        let cell = |(at, text): (usize, &String)| match at < grid.names {
+            true => {
+                markup!("<th scope=\"row\">{}{}</th>", std::mem::take(&mut marks), broken(text))
+            }
+            false => {
+                let (first, more) = text.split_once('\n').unwrap_or((text, ""));
+                let more = more.lines().map(|line| markup!("<div class=\"sub\">{}</div>", line));
+                markup!("<td>{}{}</td>", value_with_range(first), more.collect::<Markup>())
+            }
+        };
+        let cells: Markup = row.texts.iter().enumerate().map(cell).collect();
+        markup!("<tr id=\"{}\">{}</tr>", row.anchors.first().map_or("", String::as_str), cells)
+    };
+    let title = if grid.title.is_empty() { "All figures" } else { grid.title.as_str() };
+    markup!(
+        "<details class=\"figures\"><summary>{}</summary><div class=\"scroll card\" \
+         role=\"region\" \
+         tabindex=\"0\" aria-label=\"{0}\"><table \
+         class=\"rows\"><thead><tr>{}</tr></thead><tbody>{}\
+         </tbody></table></div></details>",
+        title,
+        grid.header.iter().map(head).collect::<Markup>(),
+        grid.rows.iter().map(row).collect::<Markup>()
+    )
+}
+
+/// A text with its line ends.
+fn broken(text: &str) -> Markup {
+    let lines = text.lines().enumerate();
+    lines.map(|(n, line)| markup!("{}{}", (n > 0).then(|| markup!("<br>")), line)).collect()
 }
 
 /// Why cells have no figures, each reason once.
-fn absences(page: &mut String, section: &Section<'_>) {
-    let absences = section.absences();
-    if absences.is_empty() {
-        return;
-    }
-    page.push_str("<h3>Without figures</h3><ul class=\"absences\">");
-    for absence in absences {
-        let class = parts::state_class(absence.word);
-        let places = if absence.is_everywhere || absence.places.is_empty() {
-            String::new()
-        } else {
-            format!(
+fn absences(absences: &[Absence<'_>]) -> Option<Markup> {
+    let line = |absence: &Absence<'_>| {
+        let places = absence.places.iter().map(|place| markup!("<li>{}</li>", place));
+        let places = (!absence.is_everywhere && !absence.places.is_empty()).then(|| {
+            markup!(
                 "<details><summary>{}</summary><ul>{}</ul></details>",
-                super::number::count(absence.places.len(), "point", "points"),
-                absence
-                    .places
-                    .iter()
-                    .map(|place| format!("<li>{}</li>", escape(place)))
-                    .collect::<String>()
+                count(absence.places.len(), "point", "points"),
+                places.collect::<Markup>()
             )
-        };
-        let _ = write!(
-            page,
-            "<li><b>{}</b> <span class=\"chip {class}\">{}</span> {}{places}</li>",
-            escape(absence.dut),
+        });
+        markup!(
+            "<li><b>{}</b> <span class=\"chip {}\">{}</span> {}{}</li>",
+            absence.dut,
+            if absence.word == "failed" { "behind" } else { "even" },
             absence.word,
-            escape(absence.reason)
-        );
-    }
-    page.push_str("</ul>");
+            absence.reason,
+            places
+        )
+    };
+    let lines: Markup = absences.iter().map(line).collect();
+    (!lines.is_empty())
+        .then(|| markup!("<h3>Without figures</h3><ul class=\"absences\">{}</ul>", lines))
+}
+
+/// `23 November 2026, 08:00 UTC` for `2026-11-23T08:00:00Z`; anything else as it is.
+fn when(started: &str) -> String {
+    const MONTHS: &str = "January February March April May June July August September October \
+                          November December";
+    let parse = || {
+        let (date, time) = started.split_once('T')?;
+        let mut date = date.splitn(3, '-');
+        let (year, month, day) = (date.next()?, date.next()?, date.next()?);
+        let month = MONTHS.split(' ').nth(month.parse::<usize>().ok()?.checked_sub(1)?)?;
+        let day: u8 = day.parse().ok()?;
+        Some(format!("{day} {month} {year}, {} UTC", time.get(..5)?))
+    };
+    parse().unwrap_or_else(|| started.to_owned())
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::results::{
     AxisInfo, CellResults, CellState, Coordinates, MetricInfo, Published, Results, ScenarioResults,
 };
 
-use super::entry::{TableEntry, method_of};
-use super::number::{axis_value, capital, count, number};
+use super::entry::{ShownFigure, TableEntry, method_of};
+use super::number::{axis_value, capital, count, number, short_with_range};
 use super::switch_ratio::SwitchRatio;
 
 /// The name of the path without a switch.
@@ -253,6 +253,21 @@ impl<'a> Section<'a> {
         self.fixed.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
+    /// The unit of repetition: starts of a switch, or turns of one start.
+    pub(crate) fn turns(&self) -> (&'static str, &'static str) {
+        if self.scenario.is_held { ("turn", "turns") } else { ("start", "starts") }
+    }
+
+    /// The starts of a figure and what limited it, for who points at it.
+    pub(crate) fn starts_of(&self, figure: &ShownFigure<'_>) -> String {
+        let row = figure.row;
+        let decimals = self.scenario.metric(&row.metric).map_or(2, |metric| metric.decimals);
+        let samples = row.samples.iter().map(|sample| number(*sample, decimals));
+        let samples: Vec<String> = samples.collect();
+        let why = figure.limit.map_or_else(String::new, |limit| format!(". {}", limit.why));
+        format!("{}: {}{why}", self.turns().1, samples.join("; "))
+    }
+
     /// A heading: `E4 · Cached forwarding`.
     pub(crate) fn heading(&self) -> String {
         let title =
@@ -347,14 +362,27 @@ fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
     points
 }
 
+/// A published figure, or its range: `121.0–125.0`.
+pub(crate) fn published(figure: &Published, decimals: usize) -> String {
+    let to = figure.to.map_or(String::new(), |to| format!("–{}", number(to, decimals)));
+    format!("{}{to}", number(figure.value, decimals))
+}
+
 impl TableRow<'_> {
+    /// The published figures from the lowest to the highest: `121–1,120`.
+    pub(crate) fn published_range(&self, decimals: usize) -> Option<String> {
+        let values = self.published.iter().flat_map(|one| [Some(one.value), one.to]).flatten();
+        let values: Vec<f64> = values.collect();
+        let low = values.iter().copied().reduce(f64::min)?;
+        let high = values.iter().copied().reduce(f64::max)?;
+        let text = |value: f64| short_with_range(value, (value, value), decimals);
+        Some(if low == high { text(low) } else { format!("{}–{}", text(low), text(high)) })
+    }
+
     /// The published figures in words: `143,000 (Open vSwitch 1.4)`.
     pub(crate) fn published_text(&self, decimals: usize) -> String {
-        let one = |figure: &&Published| {
-            let value = number(figure.value, decimals);
-            let range = figure.to.map_or(String::new(), |to| format!("–{}", number(to, decimals)));
-            format!("{value}{range} ({})", figure.switch)
-        };
+        let one =
+            |figure: &&Published| format!("{} ({})", published(figure, decimals), figure.switch);
         self.published.iter().map(one).collect::<Vec<_>>().join("; ")
     }
 }

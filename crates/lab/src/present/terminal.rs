@@ -4,12 +4,24 @@
 
 use ::terminal::Table;
 
-use super::claims::{Claim, claims, overall, warnings};
+use super::Form;
+use super::findings::{findings, verdict, warnings};
 use super::grid::{TextGrid, grids};
 use super::number::duration;
 use super::overview::{BOLD, overview};
 use super::section::{Section, sections};
+use super::verdict::lines as headline_lines;
 use crate::results::Results;
+
+pub(super) const FORM: Form = Form {
+    name: "terminal",
+    about: "Tables as wide as the terminal",
+    endings: &[],
+    draw: |results, view| match view.is_all {
+        true => render_everything(results, view.width),
+        false => render(results, view.width, view.has_bold),
+    },
+};
 
 /// The headline figures of each scenario, what they say, and what failed.
 #[must_use]
@@ -54,8 +66,8 @@ pub(crate) fn render_everything(results: &Results, width: usize) -> String {
     for section in &sections {
         one(&mut out, section, width);
     }
-    let overall = overall(results, &sections);
-    list(&mut out, "\nThe run:", &overall, width);
+    let verdict = verdict(results, &sections, &headline_lines(&sections));
+    list(&mut out, "\nThe run:", &verdict, width);
     for note in &results.notes {
         wrap(&mut out, &one_line(note), "  ", width);
     }
@@ -105,16 +117,16 @@ fn one(out: &mut String, section: &Section<'_>, width: usize) {
     for absence in section.absences() {
         wrap(out, &one_line(&absence.sentence()), "  ", width);
     }
-    list(out, "What the rows say:", &claims(section), width);
+    list(out, "What the rows say:", &findings(section), width);
 }
 
-fn list(out: &mut String, heading: &str, claims: &[Claim], width: usize) {
-    if claims.is_empty() {
+fn list(out: &mut String, heading: &str, sentences: &[String], width: usize) {
+    if sentences.is_empty() {
         return;
     }
     wrap(out, heading, "", width);
-    for claim in claims {
-        wrap(out, &format!("- {}", one_line(&claim.text())), "  ", width);
+    for sentence in sentences {
+        wrap(out, &format!("- {}", one_line(sentence)), "  ", width);
     }
 }
 
@@ -173,8 +185,9 @@ mod tests {
             "below the floor",
             "linux-bridge: not supported at frame size 64 B, entries 1000 and 9 more points: ",
             "Everywhere: match fields 1.",
-            "- Rate of weir is higher than that of ovs (ahead) at 6 of 14 points",
-            "- 82 figures from 406 samples",
+            "- Rate: weir is 0.98 to 2.34 times as good as ovs: better in 6 rows",
+            "- In 3 headline figures beside ovs, weir is better in 2",
+            "82 figures from 406 samples in all",
         ] {
             assert!(text.contains(piece), "{piece}\nis not in\n{text}");
         }

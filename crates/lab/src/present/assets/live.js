@@ -16,6 +16,10 @@ let renewedAt = Date.now();
 let isRenewing = false;
 window.weirLive = { renewals: 0 };
 
+/* Each part of the page as it was written: one that has not changed stays as the reader left it. */
+const partsAsWritten = new Map(
+  [...document.querySelectorAll("main > section")].map((part) => [part.id, part.outerHTML]));
+
 function spell(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
@@ -56,37 +60,30 @@ function keepFolds(from, to) {
   });
 }
 
-function replacePart(old, part) {
-  for (const figure of old.querySelectorAll("figure.chart")) forget(figure);
-  partsAsWritten.set(part.id, part.outerHTML);
-  keepFolds(old, part);
-  old.replaceWith(part);
-  for (const figure of part.querySelectorAll("figure.chart")) build(figure);
-  watcher.unobserve(old);
-  watcher.observe(part);
-}
-
 /* Takes the new page's parts; a page of other parts is another campaign's, and is loaded whole. */
 function takePage(next) {
   const parts = [...next.querySelectorAll("main > section")];
   const known = [...document.querySelectorAll("main > section")];
   const isSame = parts.length === known.length && parts.every((part, index) => part.id === known[index].id);
-  if (!isSame || !next.getElementById("results")) {
+  if (!isSame) {
     location.reload();
     return;
   }
-  const before = takeData(next);
   /* The part that the reader looks at stays where it is. */
   const at = known.find((part) => part.getBoundingClientRect().bottom > 60) || known[0];
-  const top = at.getBoundingClientRect().top;
+  const top = at ? at.getBoundingClientRect().top : 0;
   parts.forEach((part, index) => {
-    const scenario = /^s(\d+)$/.exec(part.id);
-    const isOther = part.outerHTML !== partsAsWritten.get(part.id)
-      || (scenario && before.scenario(scenario[1]) !== dataOf(scenario[1]));
-    if (isOther) replacePart(known[index], document.adoptNode(part));
+    const text = part.outerHTML;
+    if (text === partsAsWritten.get(part.id)) return;
+    partsAsWritten.set(part.id, text);
+    const own = document.adoptNode(part);
+    keepFolds(known[index], own);
+    known[index].replaceWith(own);
+    watcher.unobserve(known[index]);
+    watcher.observe(own);
   });
+  if (!at) return;
   const now = document.getElementById(at.id);
-  nameSave();
   scrollBy({ top: now.getBoundingClientRect().top - top, behavior: "instant" });
 }
 

@@ -1,14 +1,5 @@
-/* Colours: the reader's choice, and what the charts, which are pixels, read of it. */
+/* Colours: the reader's choice. */
 const root = document.documentElement;
-const redraws = new Set();
-
-function colour(name) {
-  return getComputedStyle(root).getPropertyValue(name).trim();
-}
-
-function redrawAll() {
-  for (const redraw of redraws) redraw();
-}
 
 function showTheme(choice) {
   if (choice === "auto") delete root.dataset.theme;
@@ -24,11 +15,9 @@ function chooseTheme(choice) {
     if (choice === "auto") localStorage.removeItem("weir-lab-theme");
     else localStorage.setItem("weir-lab-theme", choice);
   } catch (error) { /* No storage: the choice holds until the page is closed. */ }
-  redrawAll();
 }
 
 for (const button of document.querySelectorAll(".theme button")) {
   button.addEventListener("click", () => chooseTheme(button.dataset.theme));
 }
 showTheme(root.dataset.theme || "auto");
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);

@@ -2,65 +2,67 @@
 //!
 //! It must never leave out a trial that was left out.
 
-use std::fmt::Write;
-
-use super::escape::escape;
+use crate::present::markup::{Markup, Piece, markup};
 use crate::present::number::{axis_value, number};
 use crate::results::{CellResults, Results, ScenarioResults, TrialRecord};
 
 /// Largest number of left-out trials that are named for each scenario.
 const LEFT_OUT_MAX: usize = 200;
 
-/// The section.
-pub(super) fn write(page: &mut String, results: &Results) {
-    page.push_str("<section id=\"conditions\"><h2>Conditions</h2>");
-    if !results.notes.is_empty() {
-        page.push_str("<h3>Notes</h3><ul>");
-        for note in &results.notes {
-            let _ = write!(page, "<li>{}</li>", escape(note));
-        }
-        page.push_str("</ul>");
-    }
-    machine(page, results);
-    machines(page, results);
-    run_parts(page, results);
-    folded(page, "Programs", &|page| {
-        page.push_str(
-            "<table><thead><tr><th scope=\"col\">program</th><th scope=\"col\">version\
-                       </th><th scope=\"col\">path</th></tr></thead><tbody>",
-        );
-        for program in &results.programs {
-            let _ = write!(
-                page,
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td><code>{}</code></td></tr>",
-                escape(&program.name),
-                escape(&program.version),
-                escape(&program.path)
-            );
-        }
-        page.push_str("</tbody></table>");
-    });
-    for scenario in &results.scenarios {
-        one(page, scenario);
-    }
-    folded(page, "How the limiting part is named", &|page| {
-        let _ = write!(page, "<p class=\"prose\">{}</p>", escape(&results.rule));
-    });
-    page.push_str("</section>");
+/// The part of the page.
+pub(super) fn part(results: &Results) -> Markup {
+    let notes: Markup = results.notes.iter().map(|note| markup!("<li>{}</li>", note)).collect();
+    let programs = results.programs.iter().map(|one| [&one.name, &one.version, &one.path]);
+    markup!(
+        "<section id=\"conditions\"><h2>Conditions</h2>{}{}{}{}{}{}{}</section>",
+        (!notes.is_empty()).then(|| markup!("<h3>Notes</h3><ul>{}</ul>", notes)),
+        machine(results),
+        machines(results),
+        run_parts(results),
+        folded("Programs", &table(&["program", "version", "path"], programs)),
+        results.scenarios.iter().map(one).collect::<Markup>(),
+        folded(
+            "How the limiting part is named",
+            &markup!("<p class=\"prose\">{}</p>", results.rule)
+        )
+    )
 }
 
-fn folded(page: &mut String, summary: &str, content: &dyn Fn(&mut String)) {
-    let _ = write!(
-        page,
+fn folded(summary: &str, content: &Markup) -> Markup {
+    markup!(
         "<details><summary>{}</summary><div class=\"scroll\" role=\"region\" tabindex=\"0\" \
-         aria-label=\"{0}\">",
-        escape(summary)
-    );
-    content(page);
-    page.push_str("</div></details>");
+         aria-label=\"{0}\">{}</div></details>",
+        summary,
+        content
+    )
 }
 
-fn machine(page: &mut String, results: &Results) {
+/// A table whose first column names the row.
+fn table<P: Piece, const N: usize>(
+    columns: &[&str; N],
+    rows: impl Iterator<Item = [P; N]>,
+) -> Markup {
+    let head = columns.iter().map(|name| markup!("<th scope=\"col\">{}</th>", *name));
+    let cell = |(at, text): (usize, P)| match at {
+        0 => markup!("<th scope=\"row\">{}</th>", text),
+        _ => markup!("<td>{}</td>", text),
+    };
+    let row = |row: [P; N]| {
+        markup!("<tr>{}</tr>", row.into_iter().enumerate().map(cell).collect::<Markup>())
+    };
+    markup!(
+        "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
+        head.collect::<Markup>(),
+        rows.map(row).collect::<Markup>()
+    )
+}
+
+fn facts<N: Piece, V: Piece>(facts: impl Iterator<Item = (N, V)>) -> Markup {
+    let one = |(name, value)| markup!("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
+    markup!("<dl class=\"facts\">{}</dl>", facts.map(one).collect::<Markup>())
+}
+
+fn machine(results: &Results) -> Markup {
     let machine = &results.machine;
     let kind = if machine.virtual_machine { "yes" } else { "no" };
     let rows = [
@@ -81,117 +83,69 @@ fn machine(page: &mut String, results: &Results) {
             machine.real_time_error.clone().map_or("yes".to_owned(), |why| format!("no: {why}")),
         ),
     ];
-    page.push_str("<dl class=\"facts\">");
-    for (index, (name, value)) in rows.into_iter().enumerate() {
-        let class = if index == 0 { " class=\"whole\"" } else { "" };
-        let _ = write!(page, "<div{class}><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
-    }
-    page.push_str("</dl>");
+    facts(rows.into_iter())
 }
 
 /// The parts of a run that was gone on with.
-fn run_parts(page: &mut String, results: &Results) {
-    if results.parts.is_empty() {
-        return;
-    }
-    folded(page, "Parts", &|page| {
-        page.push_str("<table><thead><tr>");
-        for column in ["started", "took", "ended", "machine", "command"] {
-            let _ = write!(page, "<th scope=\"col\">{column}</th>");
-        }
-        page.push_str("</tr></thead><tbody>");
-        for part in &results.parts {
-            let _ = write!(
-                page,
-                "<tr><th scope=\"row\">{}</th><td>{} s</td><td>{}</td><td>{}</td>\
-                 <td><code>{}</code></td></tr>",
-                escape(&part.started),
-                number(part.duration_s, 1),
-                part.end.label(),
-                escape(&part.machine),
-                escape(&part.command.join(" "))
-            );
-        }
-        page.push_str("</tbody></table>");
+fn run_parts(results: &Results) -> Option<Markup> {
+    let rows = results.parts.iter().map(|part| {
+        let took = format!("{} s", number(part.duration_s, 1));
+        let (end, machine) = (part.end.label().to_owned(), part.machine.clone());
+        [part.started.clone(), took, end, machine, part.command.join(" ")]
     });
+    let columns = ["started", "took", "ended", "machine", "command"];
+    (!results.parts.is_empty()).then(|| folded("Parts", &table(&columns, rows)))
 }
 
 /// Every machine of a pool.
-fn machines(page: &mut String, results: &Results) {
-    if results.machines.is_empty() {
-        return;
-    }
-    folded(page, "Machines", &|page| {
-        let columns = ["machine", "processor", "cores", "memory", "kernel", "system", "trials"];
-        page.push_str("<table><thead><tr>");
-        for column in columns {
-            let _ = write!(page, "<th scope=\"col\">{column}</th>");
-        }
-        page.push_str("</tr></thead><tbody>");
-        for machine in &results.machines {
-            let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
-            let trials = cells.flat_map(|cell| &cell.trials);
-            let trials = trials.filter(|trial| trial.machine == machine.id).count();
-            let _ = write!(
-                page,
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{} MiB</td><td>{}</td>\
-                 <td>{}</td><td>{trials}</td></tr>",
-                escape(&machine.id),
-                escape(&machine.cpu),
-                machine.cores,
-                number(machine.memory_mib as f64, 0),
-                escape(&machine.kernel),
-                escape(&machine.os)
-            );
-        }
-        page.push_str("</tbody></table>");
+fn machines(results: &Results) -> Option<Markup> {
+    let cells = || results.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    let rows = results.machines.iter().map(|machine| {
+        let trials = cells().flat_map(|cell| &cell.trials);
+        let trials = trials.filter(|trial| trial.machine == machine.id).count();
+        let memory = format!("{} MiB", number(machine.memory_mib as f64, 0));
+        let [id, cpu, kernel, os] =
+            [&machine.id, &machine.cpu, &machine.kernel, &machine.os].map(String::clone);
+        [id, cpu, machine.cores.to_string(), memory, kernel, os, trials.to_string()]
     });
+    let columns = ["machine", "processor", "cores", "memory", "kernel", "system", "trials"];
+    (!results.machines.is_empty()).then(|| folded("Machines", &table(&columns, rows)))
 }
 
-fn one(page: &mut String, scenario: &ScenarioResults) {
+fn one(scenario: &ScenarioResults) -> Markup {
     let title = if scenario.title.is_empty() { &scenario.id } else { &scenario.title };
-    folded(page, &format!("{title}: set-up and trials"), &|page| {
-        if !scenario.conditions.is_empty() {
-            page.push_str("<dl class=\"facts\">");
-            for (name, value) in &scenario.conditions {
-                let (name, value) = (escape(name), escape(value));
-                let _ = write!(page, "<div><dt>{name}</dt><dd>{value}</dd></div>");
-            }
-            page.push_str("</dl>");
-        }
-        floors(page, scenario);
-        trials(page, scenario);
-        commands(page, scenario);
-        if !scenario.source.is_empty() {
-            let source = escape(&scenario.source);
-            let _ = write!(page, "<h4>The scenario as it was run</h4><pre>{source}</pre>");
-        }
-    });
+    let source = (!scenario.source.is_empty())
+        .then(|| markup!("<h4>The scenario as it was run</h4><pre>{}</pre>", scenario.source));
+    let content = markup!(
+        "{}{}{}{}{}",
+        (!scenario.conditions.is_empty()).then(|| facts(scenario.conditions.iter())),
+        floors(scenario),
+        trials(scenario),
+        commands(scenario),
+        source
+    );
+    folded(&format!("{title}: set-up and trials"), &content)
 }
 
 /// Addition by the lab itself, by metric: the lowest and the highest of its cells.
-fn floors(page: &mut String, scenario: &ScenarioResults) {
-    for metric in &scenario.metrics {
+fn floors(scenario: &ScenarioResults) -> Markup {
+    let floor = |metric: &crate::results::MetricInfo| {
         let rows = scenario.cells.iter().filter_map(|cell| cell.row(&metric.id));
         let floors: Vec<f64> = rows.filter_map(|row| row.floor).collect();
-        let low = floors.iter().copied().reduce(f64::min);
-        let high = floors.iter().copied().reduce(f64::max);
-        let (Some(low), Some(high)) = (low, high) else { continue };
-        let range = if low < high {
-            format!("{}–{}", number(low, metric.decimals), number(high, metric.decimals))
-        } else {
-            number(low, metric.decimals)
-        };
-        let _ = write!(
-            page,
-            "<p>The lab's own floor of {}, measured without a switch: {range} {}.</p>",
-            escape(&metric.label),
-            escape(&metric.unit)
-        );
-    }
+        let low = number(floors.iter().copied().reduce(f64::min)?, metric.decimals);
+        let high = number(floors.iter().copied().reduce(f64::max)?, metric.decimals);
+        let range = if low == high { low } else { format!("{low}–{high}") };
+        Some(markup!(
+            "<p>The lab's own floor of {}, measured without a switch: {} {}.</p>",
+            metric.label,
+            range,
+            metric.unit
+        ))
+    };
+    scenario.metrics.iter().filter_map(floor).collect()
 }
 
-fn trials(page: &mut String, scenario: &ScenarioResults) {
+fn trials(scenario: &ScenarioResults) -> Markup {
     let all: Vec<(&CellResults, &TrialRecord)> = scenario
         .cells
         .iter()
@@ -201,8 +155,7 @@ fn trials(page: &mut String, scenario: &ScenarioResults) {
     let longest = all.iter().map(|(_, trial)| trial.stall_ms).fold(0.0, f64::max);
     let left_out: Vec<_> =
         all.iter().filter_map(|(cell, trial)| Some((cell, trial, trial.error.as_ref()?))).collect();
-    let _ = write!(
-        page,
+    let summary = markup!(
         "<p>{} trials, {} of them made again, {} left out; longest stall of the machine {} ms.</p>",
         number(all.len() as f64, 0),
         number(again as f64, 0),
@@ -210,41 +163,35 @@ fn trials(page: &mut String, scenario: &ScenarioResults) {
         number(longest, 1)
     );
     if left_out.is_empty() {
-        return;
+        return summary;
     }
-    page.push_str("<h4>Left out</h4><ul>");
-    for (cell, trial, error) in left_out.iter().take(LEFT_OUT_MAX) {
+    let line = |(cell, trial, error): &(&&CellResults, &&TrialRecord, &String)| {
         let place: Vec<String> =
             cell.at.iter().map(|(name, value)| format!("{name} {}", axis_value(value))).collect();
-        let _ = write!(
-            page,
-            "<li>{} {}, {}, start {}: {}</li>",
-            escape(&cell.dut),
-            escape(&place.join(", ")),
-            escape(&trial.method),
-            trial.start + 1,
-            escape(error)
-        );
-    }
-    page.push_str("</ul>");
-    if left_out.len() > LEFT_OUT_MAX {
-        let more = left_out.len() - LEFT_OUT_MAX;
-        let _ = write!(page, "<p>And {more} more; all are in the data.</p>");
-    }
+        let (dut, method, start) = (&cell.dut, &trial.method, trial.start + 1);
+        let unit = if scenario.is_held { "turn" } else { "start" };
+        let text = format!("{dut} {}, {method}, {unit} {start}: {error}", place.join(", "));
+        markup!("<li>{}</li>", text)
+    };
+    let more = left_out.len().saturating_sub(LEFT_OUT_MAX);
+    markup!(
+        "{}<h4>Left out</h4><ul>{}</ul>{}",
+        summary,
+        left_out.iter().take(LEFT_OUT_MAX).map(line).collect::<Markup>(),
+        (more > 0).then(|| markup!("<p>And {} more; all are in the run's folder.</p>", more))
+    )
 }
 
 /// The commands of each switch at its first point: those of the others differ by the axes.
-fn commands(page: &mut String, scenario: &ScenarioResults) {
+fn commands(scenario: &ScenarioResults) -> Option<Markup> {
     let mut shown: Vec<&str> = Vec::new();
+    let mut found = Markup::default();
     for cell in &scenario.cells {
-        if cell.commands.is_empty() || shown.contains(&cell.dut.as_str()) {
-            continue;
+        if !cell.commands.is_empty() && !shown.contains(&cell.dut.as_str()) {
+            shown.push(&cell.dut);
+            found += markup!("<p>{}</p><pre>{}</pre>", cell.dut, cell.commands.join("\n"));
         }
-        if shown.is_empty() {
-            page.push_str("<h4>Commands, at the first point of each switch</h4>");
-        }
-        shown.push(&cell.dut);
-        let commands = escape(&cell.commands.join("\n"));
-        let _ = write!(page, "<p>{}</p><pre>{commands}</pre>", escape(&cell.dut));
     }
+    (!shown.is_empty())
+        .then(|| markup!("<h4>Commands, at the first point of each switch</h4>{}", found))
 }

@@ -1,0 +1,484 @@
+//! Sentences made from the rows by rule: an effect of an axis, how the first switch stands beside
+//! the others, where it is behind, what limited, and what a reader has to beware of.
+//!
+//! A sentence must never say more than its rows: of many rows some differ by chance, so that what
+//! is picked from them is picked with all of them counted (Holm).
+
+use stats::{CONFIDENCE, holm, range_confidence};
+
+use super::entry::{ShownFigure, TableEntry};
+use super::number::{axis_value, capital, count, number, times};
+use super::section::{MetricTable, Section, TableRow, is_reference};
+use super::switch_ratio::{Standing, SwitchRatio};
+use super::verdict::{Line, headlines};
+use crate::limit::Part;
+use crate::results::{Better, CellState, Results};
+
+/// Units of times and rates: what has them can be faster.
+const SPEED_UNITS: [&str; 7] = ["µs", "ms", "s", "packets/s", "frames/s", "Mb/s", "Mbit/s"];
+
+/// Most values of an axis whose speed-up stands in one sentence.
+const SPEED_UPS_MAX: usize = 6;
+
+/// Most rows that are named in which the first switch is behind.
+const BEHIND_MAX: usize = 3;
+
+/// At most three: the effect of the first axis, the range of ratios to the second switch, and where
+/// the first is behind most.
+pub(crate) fn main_findings(section: &Section<'_>) -> Vec<String> {
+    let tables = headlines(section);
+    let Some(first) = tables.first() else { return Vec::new() };
+    let mut sentences: Vec<String> = effect(section, first).into_iter().collect();
+    let other = section.duts.iter().enumerate().skip(1).find(|(_, dut)| !is_reference(dut));
+    if let Some((other, name)) = other {
+        sentences.extend(beside(section, first, (other, name)));
+        let rows = tables.iter().flat_map(|table| compared(section, table));
+        let rows: Vec<Compared<'_>> = rows.filter(|one| one.other == *name).collect();
+        sentences.extend(losses(&rows).first().map(|one| {
+            let (label, place, ratio) = (&one.table.metric.label, one.place(), one.ratio.text());
+            format!("Behind {name} most: {label}{place}, {ratio} times.")
+        }));
+    }
+    sentences
+}
+
+/// All sentences of a scenario.
+pub(crate) fn findings(section: &Section<'_>) -> Vec<String> {
+    let mut sentences = main_findings(section);
+    if let Some(table) = section.tables.first() {
+        sentences.extend(speed_up(section, table));
+        let figures =
+            |dut: usize| table.rows.iter().filter_map(move |row| row.entries.get(dut)?.figure());
+        let by_dut = section.duts.iter().enumerate().map(|(dut, name)| (*name, figures(dut)));
+        let label = &table.metric.label;
+        sentences.extend(limits(by_dut).map(|parts| format!("What limited {label}: {parts}.")));
+    }
+    sentences.extend(kernel_tier(section));
+    sentences.extend(cautions(section));
+    sentences
+}
+
+/// The sentences of a run: how the first switch stands in the headline figures, what limited them,
+/// and where it is behind in all rows.
+pub(crate) fn verdict(
+    results: &Results,
+    sections: &[Section<'_>],
+    lines: &[Line<'_, '_>],
+) -> Vec<String> {
+    let mut sentences: Vec<String> = standings(lines);
+    let mut duts: Vec<&str> = Vec::new();
+    for dut in lines.iter().flat_map(|line| &line.section.duts) {
+        if !duts.contains(dut) {
+            duts.push(dut);
+        }
+    }
+    let figures = |dut: &'_ str| {
+        let figures = lines.iter().filter_map(|line| line.entry(dut)?.figure());
+        figures.collect::<Vec<_>>().into_iter()
+    };
+    let by_dut = duts.iter().map(|dut| (*dut, figures(dut)));
+    sentences.extend(limits(by_dut).map(|parts| format!("At their limits: {parts}.")));
+    sentences.extend(behind(sections));
+    sentences.push(extent(results, lines));
+    sentences.extend(warnings(results));
+    sentences
+}
+
+/// Failures, and trials that were left out.
+pub(crate) fn warnings(results: &Results) -> Vec<String> {
+    failures(results).into_iter().chain(stalls(results)).collect()
+}
+
+/// A ratio with its place.
+struct Compared<'t> {
+    section: &'t Section<'t>,
+    table: &'t MetricTable<'t>,
+    row: &'t TableRow<'t>,
+    other: &'t str,
+    ratio: &'t SwitchRatio,
+}
+
+impl Compared<'_> {
+    /// ` at frame size 64 B`, or nothing where there is one point.
+    fn place(&self) -> String {
+        let place = self.section.place(self.row.at);
+        if place.is_empty() { place } else { format!(" at {place}") }
+    }
+
+    /// Above 1 the first switch is better.
+    fn gain(&self) -> f64 {
+        gain(self.ratio.ratio, self.table.metric.better)
+    }
+}
+
+/// The ratios of a table, without those to the path without a switch.
+fn compared<'t>(
+    section: &'t Section<'t>,
+    table: &'t MetricTable<'t>,
+) -> impl Iterator<Item = Compared<'t>> {
+    table.rows.iter().flat_map(move |row| {
+        let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
+        others.filter_map(move |(other, ratio)| {
+            Some(Compared { section, table, row, other, ratio: ratio.as_ref()? })
+        })
+    })
+}
+
+/// Whether each of the differences holds with all of them counted.
+fn held(ratios: &[&SwitchRatio]) -> Vec<bool> {
+    let together = holm(&ratios.iter().map(|ratio| ratio.p_value).collect::<Vec<_>>());
+    together.into_iter().map(|p_value| p_value <= 1.0 - CONFIDENCE).collect()
+}
+
+/// The rows in which the first switch is behind with all counted, the worst first. What rounds to
+/// no loss is none for a reader.
+fn losses<'r, 't>(rows: &'r [Compared<'t>]) -> Vec<&'r Compared<'t>> {
+    let held = held(&rows.iter().map(|one| one.ratio).collect::<Vec<_>>());
+    let is_loss = |one: &Compared<'_>| {
+        one.ratio.standing == Standing::Worse && times(one.ratio.ratio) != "1.00"
+    };
+    let lost = rows.iter().zip(held).filter(|(one, held)| *held && is_loss(one));
+    let mut lost: Vec<_> = lost.map(|(one, _)| one).collect();
+    lost.sort_by(|a, b| a.gain().total_cmp(&b.gain()));
+    lost
+}
+
+/// A ratio in words: above 1 the first is better.
+fn gain(ratio: f64, better: Better) -> f64 {
+    match better {
+        Better::Higher => ratio,
+        Better::Lower => 1.0 / ratio,
+    }
+}
+
+/// `1.3 to 20`, or one number.
+fn from_to(gains: impl Iterator<Item = f64> + Clone) -> Option<String> {
+    let (low, high) = (gains.clone().reduce(f64::min)?, gains.reduce(f64::max)?);
+    let (low, high) = (times(low), times(high));
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
+/// The greatest effect of the first axis on the first switch, all else equal and all its values
+/// counted, or that none is seen.
+fn effect(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
+    let axis = section.axes.first()?;
+    let dut = section.duts.first()?;
+    let value = |row: &TableRow<'_>| row.at.get(&axis.name).cloned().unwrap_or_default();
+    let base = table.rows.iter().find(|row| figure(row, 0).is_some())?;
+    let ratio = |row: &&TableRow<'_>| {
+        let ratio = SwitchRatio::new(figure(row, 0)?, figure(base, 0)?, Better::Higher)?;
+        Some((value(row), ratio))
+    };
+    let beside = alike(table, base, &axis.name);
+    let found: Vec<(String, SwitchRatio)> = beside.iter().filter_map(ratio).collect();
+    let held = held(&found.iter().map(|(_, ratio)| ratio).collect::<Vec<_>>());
+    let seen = found.iter().zip(held).filter(|(_, held)| *held).map(|(one, _)| one);
+    let size = |ratio: &SwitchRatio| ratio.ratio.ln().abs();
+    let (label, name) = (&table.metric.label, &axis.label);
+    match seen.max_by(|a, b| size(&a.1).total_cmp(&size(&b.1))) {
+        None if found.is_empty() => None,
+        None => Some(format!("No effect of {name} on {label} of {dut} is seen.")),
+        Some((at, ratio)) => Some(format!(
+            "{} of {dut} with {name} {} is {} times that with {}.",
+            capital(label),
+            axis_value(at),
+            ratio.text(),
+            axis_value(&value(base))
+        )),
+    }
+}
+
+fn figure<'t>(row: &'t TableRow<'_>, dut: usize) -> Option<&'t ShownFigure<'t>> {
+    row.entries.get(dut).and_then(TableEntry::figure)
+}
+
+/// The other rows that differ from one on an axis only.
+fn alike<'t>(table: &'t MetricTable<'t>, base: &TableRow<'_>, axis: &str) -> Vec<&'t TableRow<'t>> {
+    let is_alike = |row: &&TableRow<'_>| {
+        let mut place = row.at.clone();
+        if let Some(value) = base.at.get(axis) {
+            place.insert(axis.to_owned(), value.clone());
+        }
+        row.anchor != base.anchor && place == *base.at
+    };
+    table.rows.iter().filter(is_alike).collect()
+}
+
+/// From where to where the first switch is better or worse than another.
+fn beside(
+    section: &Section<'_>,
+    table: &MetricTable<'_>,
+    (other, name): (usize, &&str),
+) -> Option<String> {
+    let ratios = || table.rows.iter().filter_map(|row| row.ratios.get(other)?.as_ref());
+    let range = from_to(
+        ratios()
+            .map(|ratio| gain(ratio.ratio, table.metric.better))
+            .collect::<Vec<_>>()
+            .into_iter(),
+    )?;
+    let with = |standing| ratios().filter(|ratio| ratio.standing == standing).count();
+    let (better, worse) = (with(Standing::Better), with(Standing::Worse));
+    let none = with(Standing::NoDifference);
+    let (first, label) = (section.duts.first()?, capital(&table.metric.label));
+    if better + worse == 0 {
+        let rows = count(none, "row", "rows");
+        return Some(format!("{label}: no difference of {first} and {name} is seen in {rows}."));
+    }
+    if let (1, Some(only)) = (better + worse + none, ratios().next()) {
+        return Some(format!("{label} of {first} is {} times that of {name}.", only.text()));
+    }
+    Some(format!(
+        "{label}: {first} is {range} times as good as {name}: better in {}, worse in {worse}, no \
+         difference seen in {none}.",
+        count(better, "row", "rows"),
+    ))
+}
+
+/// `Speed-up beside legacy (learning) of match, delay, µs: weir 1.02 (0.91–1.14) at port; ovs ...`:
+/// the time at the first value of an axis of words over that at another, or the other's rate over
+/// that at the first, at the first place that has both.
+fn speed_up(section: &Section<'_>, table: &MetricTable<'_>) -> Option<String> {
+    let axis = section.axes.first()?;
+    let is_number = |value: &String| value.parse::<f64>().is_ok();
+    let is_many = axis.values.len() > 1 + SPEED_UPS_MAX;
+    if axis.values.iter().all(is_number) || is_many {
+        return None;
+    }
+    SPEED_UNITS.contains(&table.metric.unit.as_str()).then_some(())?;
+    let base = table.rows.iter().find(|row| row.at.get(&axis.name) == axis.values.first())?;
+    let others = alike(table, base, &axis.name);
+    let of_dut = |(dut, name): (usize, &&str)| {
+        let at_first = figure(base, dut)?;
+        let of = |row: &&TableRow<'_>| {
+            let (first, last) = match table.metric.better {
+                Better::Lower => (at_first, figure(row, dut)?),
+                Better::Higher => (figure(row, dut)?, at_first),
+            };
+            let ratio = SwitchRatio::new(first, last, Better::Higher)?;
+            Some(format!("{} at {}", ratio.text(), row.at.get(&axis.name)?))
+        };
+        let found: Vec<String> = others.iter().filter_map(of).collect();
+        (!found.is_empty()).then(|| format!("{name} {}", found.join(", ")))
+    };
+    let found: Vec<String> = section.duts.iter().enumerate().filter_map(of_dut).collect();
+    let first = axis.values.first()?;
+    (!found.is_empty()).then(|| {
+        let (label, name) = (&axis.label, table.name());
+        format!("Speed-up beside {first} of {label}, {name}: {}.", found.join("; "))
+    })
+}
+
+/// `weir port in 3, all cores in 1; ovs switch in 8`: the parts at their limits.
+fn limits<'f>(
+    by_dut: impl Iterator<Item = (&'f str, impl Iterator<Item = &'f ShownFigure<'f>>)>,
+) -> Option<String> {
+    let of_dut = |(dut, figures): (&str, _)| {
+        let mut parts: Vec<(String, usize)> = Vec::new();
+        for limit in Iterator::filter_map(figures, |figure: &ShownFigure<'_>| figure.limit) {
+            if limit.part == Part::None {
+                continue;
+            }
+            let label = super::limit_label(limit);
+            match parts.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, rows)) => *rows += 1,
+                None => parts.push((label, 1)),
+            }
+        }
+        parts.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
+        let parts: Vec<String> =
+            parts.into_iter().map(|(label, rows)| format!("{label} in {rows}")).collect();
+        (!parts.is_empty()).then(|| format!("{dut} {}", parts.join(", ")))
+    };
+    let found: Vec<String> = by_dut.filter_map(of_dut).collect();
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
+/// Packets that a tier inside the kernel decided, of switches that may have one.
+fn kernel_tier(section: &Section<'_>) -> Option<String> {
+    let mut sentences = Vec::new();
+    for dut in &section.duts {
+        let cells = section.scenario.cells.iter().filter(|cell| cell.dut == *dut);
+        let trials: Vec<_> =
+            cells.flat_map(|cell| &cell.trials).filter(|trial| trial.error.is_none()).collect();
+        let hits: Vec<u64> = trials.iter().filter_map(|trial| trial.tier_hits).collect();
+        let errors: Vec<&str> =
+            trials.iter().filter_map(|trial| trial.tier_error.as_deref()).collect();
+        if !hits.is_empty() {
+            let packets = number(hits.iter().sum::<u64>() as f64, 0);
+            let in_use = number(hits.iter().filter(|hits| **hits > 0).count() as f64, 0);
+            let of = count(hits.len(), "trial", "trials");
+            sentences.push(format!("{dut} {packets} packets, in {in_use} of {of}"));
+        }
+        if let Some(error) = errors.first() {
+            let of = count(errors.len(), "trial", "trials");
+            sentences.push(format!("{dut} does not say of {of}: {error}"));
+        }
+    }
+    (!sentences.is_empty()).then(|| format!("The kernel tier decided: {}.", sentences.join("; ")))
+}
+
+/// Figures that are below the floor or the error of the clocks.
+fn cautions(section: &Section<'_>) -> Vec<String> {
+    let entries = section.tables.iter().flat_map(|table| &table.rows).flat_map(|row| &row.entries);
+    let figures: Vec<_> = entries.filter_map(TableEntry::figure).collect();
+    let with = |is_so: fn(&ShownFigure<'_>) -> bool, words: &str| {
+        let found = figures.iter().filter(|figure| is_so(figure)).count();
+        (found > 0).then(|| format!("{} {words}", count(found, "figure is", "figures are")))
+    };
+    let floor = with(
+        |figure| figure.is_below_floor,
+        "below the lab's own floor, what is measured without a switch: no more is known than that \
+         the switch adds less.",
+    );
+    let clocks = with(
+        |figure| figure.exceeding_clock_error().is_some(),
+        "not above the error of the clocks of two boxes: no more is known than that the delay is \
+         not more than both together.",
+    );
+    floor.into_iter().chain(clocks).collect()
+}
+
+/// The first switch beside each of the others in the headline figures.
+pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
+    let ratios: Vec<Compared<'_>> = lines.iter().flat_map(Line::compared).collect();
+    let held = held(&ratios.iter().map(|one| one.ratio).collect::<Vec<_>>());
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for one in &ratios {
+        let pair = (one.section.duts[0], one.other);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    let sentence = |(first, other): (&str, &str)| {
+        let own = ratios.iter().zip(&held);
+        let own: Vec<_> =
+            own.filter(|(one, _)| (one.section.duts[0], one.other) == (first, other)).collect();
+        let with = |standing| own.iter().filter(move |(one, _)| one.ratio.standing == standing);
+        let gains = |standing| {
+            let gains: Vec<f64> = with(standing).map(|(one, _)| one.gain()).collect();
+            let range = from_to(gains.into_iter());
+            range.map_or_else(String::new, |range| format!(" ({range} times as good)"))
+        };
+        let [better, worse, none] = [Standing::Better, Standing::Worse, Standing::NoDifference]
+            .map(|standing| with(standing).count());
+        let sure =
+            own.iter().filter(|(one, held)| **held && one.ratio.standing != Standing::NoDifference);
+        format!(
+            "In {} beside {other}, {first} is better in {better}{}, worse in {worse}{}, and no \
+             difference is seen in {none}; with all of them counted (Holm) {} hold at 95 %.",
+            count(own.len(), "headline figure", "headline figures"),
+            gains(Standing::Better),
+            gains(Standing::Worse),
+            sure.count(),
+        )
+    };
+    pairs.into_iter().map(sentence).collect()
+}
+
+impl<'s, 'a> Line<'s, 'a> {
+    fn compared(&'s self) -> impl Iterator<Item = Compared<'s>> {
+        let (section, table, row) = (self.section, self.table, self.row);
+        let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
+        others.filter_map(move |(other, ratio)| {
+            Some(Compared { section, table, row, other, ratio: ratio.as_ref()? })
+        })
+    }
+}
+
+/// The rows of a run in which the first switch is farthest behind.
+fn behind(sections: &[Section<'_>]) -> Option<String> {
+    let tables = sections.iter().flat_map(|section| {
+        let own = section.tables.iter().filter(|table| table.derived_from.is_none());
+        own.map(move |table| (section, table))
+    });
+    let rows: Vec<Compared<'_>> =
+        tables.flat_map(|(section, table)| compared(section, table)).collect();
+    let first = rows.first()?.section.duts[0];
+    let lost = losses(&rows);
+    let all = count(rows.len(), "comparison", "comparisons");
+    if lost.is_empty() {
+        return Some(format!("With {all} counted {first} is behind in none."));
+    }
+    let one = |one: &&Compared<'_>| {
+        let (heading, label) = (one.section.heading(), &one.table.metric.label);
+        let (ratio, other, place) = (one.ratio.text(), one.other, one.place());
+        format!("{heading}: {label} {ratio} times that of {other}{place}")
+    };
+    let named: Vec<String> = lost.iter().take(BEHIND_MAX).map(one).collect();
+    let more = lost.len().saturating_sub(BEHIND_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    Some(format!(
+        "With {all} counted {first} is behind in {}: {}{more}.",
+        lost.len(),
+        named.join("; ")
+    ))
+}
+
+fn extent(results: &Results, lines: &[Line<'_, '_>]) -> String {
+    let cells = || results.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    let figures: usize = cells().map(|cell| cell.rows.len()).sum();
+    let samples: usize = cells().flat_map(|cell| &cell.rows).map(|row| row.samples.len()).sum();
+    let starts = || {
+        let entries = lines.iter().filter(|line| !line.section.scenario.is_held);
+        let entries = entries.flat_map(|line| &line.row.entries);
+        entries.filter_map(|entry| Some(entry.figure()?.starts))
+    };
+    let sure = starts().min().map_or_else(String::new, |least| {
+        let held = (100.0 * range_confidence(least)).round();
+        format!(" (of the fewest, {least}, {held} of 100 ranges hold the true median)")
+    });
+    let quick = if results.is_quick { " It was a quick run, for a look." } else { "" };
+    format!(
+        "A figure is the median of its starts with their range{sure}; {} from {} in all.{quick}",
+        count(figures, "figure", "figures"),
+        count(samples, "sample", "samples"),
+    )
+}
+
+fn failures(results: &Results) -> Option<String> {
+    let [mut failed, mut missing, mut skipped, mut unsupported, mut pending] = [0; 5];
+    for cell in results.scenarios.iter().flat_map(|scenario| &scenario.cells) {
+        match cell.state {
+            CellState::Measured => {}
+            CellState::Failed(_) => failed += 1,
+            CellState::Missing(_) => missing += 1,
+            CellState::Skipped(_) => skipped += 1,
+            CellState::NotSupported(_) => unsupported += 1,
+            CellState::Pending(_) => pending += 1,
+        }
+    }
+    let words: Vec<String> = [
+        (failed, "failed"),
+        (missing, "needed a program that is missing here"),
+        (skipped, "had no time left"),
+        (unsupported, "ask for what the switch does not support"),
+        (pending, "were not come to"),
+    ]
+    .into_iter()
+    .filter(|(cells, _)| *cells > 0)
+    .map(|(cells, word)| format!("{cells} {word}"))
+    .collect();
+    (!words.is_empty()).then(|| {
+        format!("Of the cells without figures {}; each says why in its place.", words.join(", "))
+    })
+}
+
+fn stalls(results: &Results) -> Option<String> {
+    let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
+    let trials = || cells.clone().flat_map(|cell| &cell.trials);
+    let again = trials().filter(|trial| trial.attempt > 0).count();
+    let left_out = trials().filter(|trial| trial.error.is_some()).count();
+    let longest = trials().map(|trial| trial.stall_ms).fold(0.0, f64::max);
+    (again + left_out > 0).then(|| {
+        let left_out = count(left_out, "trial", "trials");
+        let (again, longest) = (number(again as f64, 0), number(longest, 1));
+        format!(
+            "{left_out} left out and named, {again} made again; the longest stall of the machine \
+             was {longest} ms."
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;
