@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::testbed::{PATIENCE, namespace, until};
 
 /// Two joined ports, and what holds the place where they are.
-struct Wire {
+pub(crate) struct Wire {
     name: &'static str,
     specs: [String; 2],
     ns: Option<Namespace>,
@@ -30,7 +30,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn open(&self) -> [Port; 2] {
+    pub(crate) fn open(&self) -> [Port; 2] {
         let open = || self.specs.each_ref().map(|spec| open_text(spec).unwrap());
         match &self.ns {
             None => open(),
@@ -74,7 +74,7 @@ fn memory_wires() -> Vec<Wire> {
     ]
 }
 
-fn patch_wire() -> Wire {
+pub(crate) fn patch_wire() -> Wire {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let [a, b] = ["a", "b"].map(|end| format!("contract-{end}{number}"));
@@ -90,7 +90,7 @@ fn patch_wire() -> Wire {
 }
 
 /// A namespace in which the kernel says nothing by itself.
-fn quiet_namespace() -> (Namespace, Rtnl) {
+pub(crate) fn quiet_namespace() -> (Namespace, Rtnl) {
     let ns = namespace();
     ns.enter(|| disable_ipv6("default")).unwrap().unwrap();
     let rtnl = Rtnl::open_in(&ns).unwrap();
@@ -146,7 +146,7 @@ fn kernel_wires() -> Vec<Wire> {
 }
 
 /// A frame of an ethertype for experiments (IEEE 802), told apart by `number`.
-fn frame(len: usize, number: usize) -> PacketBuf {
+pub(crate) fn frame(len: usize, number: usize) -> PacketBuf {
     let mut bytes = vec![0; len.max(14)];
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
     for (n, byte) in bytes[14..].iter_mut().enumerate() {
@@ -155,7 +155,7 @@ fn frame(len: usize, number: usize) -> PacketBuf {
     PacketBuf::from_slice(&bytes[..len])
 }
 
-fn send_all(port: &mut Port, frames: &[PacketBuf]) {
+pub(crate) fn send_all(port: &mut Port, frames: &[PacketBuf]) {
     let mut sent = 0;
     until("room to send", || {
         sent += port.tx(&frames[sent..]).unwrap();
@@ -163,7 +163,7 @@ fn send_all(port: &mut Port, frames: &[PacketBuf]) {
     });
 }
 
-fn receive(port: &mut Port, count: usize) -> Vec<PacketBuf> {
+pub(crate) fn receive(port: &mut Port, count: usize) -> Vec<PacketBuf> {
     let mut batch = Batch::default();
     until("frames to receive", || {
         let missing = count - batch.len();
@@ -173,7 +173,7 @@ fn receive(port: &mut Port, count: usize) -> Vec<PacketBuf> {
     batch.frames().to_vec()
 }
 
-fn assert_nothing_waits(port: &mut Port) {
+pub(crate) fn assert_nothing_waits(port: &mut Port) {
     let mut batch = Batch::default();
     assert_eq!(port.rx(&mut batch, 64).unwrap(), 0);
     assert!(batch.is_empty());
@@ -316,83 +316,6 @@ fn memory_holds_the_contract() {
 #[test]
 fn patch_ports_hold_the_contract() {
     hold(&patch_wire());
-}
-
-#[test]
-fn patch_ports_are_joined_by_both_names_or_have_no_link() {
-    let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
-    for bad in ["patch:own", "patch:own?peer=", "patch:own?peer=own"] {
-        assert!(error(bad).contains("the patch port at the other end"), "{}", error(bad));
-    }
-    let mut left = open_text("patch:left?peer=right").unwrap();
-    assert!(matches!(open_text("patch:left?peer=x").map(drop), Err(PortError::InUse(_))));
-    let info = left.info();
-    assert_eq!((info.link_up, &*info.notes[0]), (false, "there is no patch port right"));
-    // What is sent by a port without a link is dropped, and counted.
-    assert_eq!(left.tx(&[frame(60, 1)]).unwrap(), 1);
-    assert_eq!((left.counters().tx_packets, left.counters().tx_drops), (0, 1));
-    let mut right = open_text("patch:right?peer=left").unwrap();
-    // A second port with the same peer is joined to nothing.
-    let mut third = open_text("patch:third?peer=right").unwrap();
-    assert!(left.info().link_up && right.info().link_up && !third.info().link_up);
-    assert_eq!(third.info().notes, ["right has the peer left, not this port"]);
-    send_all(&mut third, &[frame(60, 2)]);
-    send_all(&mut left, &[frame(60, 3)]);
-    assert_eq!(receive(&mut right, 1), [frame(60, 3)]);
-    assert_nothing_waits(&mut right);
-    drop(right);
-    assert!(!left.info().link_up);
-    let mut right = open_text("patch:right?peer=third").unwrap();
-    assert!(!left.info().link_up && third.info().link_up);
-    assert_nothing_waits(&mut right);
-}
-
-#[test]
-#[ignore = "needs root"]
-fn an_internal_device_keeps_its_address() {
-    let (ns, rtnl) = quiet_namespace();
-    ns.enter(|| {
-        let error = |text: &str| open_text(text).map(drop).unwrap_err().to_string();
-        for bad in ["mac=x", "mac=01:00:00:00:00:01", "mac="] {
-            let error = error(&format!("internal:kept?{bad}"));
-            assert!(error.contains("a unicast address"), "{error}");
-        }
-        let first = open_text("internal:kept").unwrap().info().mac;
-        // It went with the port, and comes with the same address.
-        assert!(rtnl.link("kept").is_err());
-        assert_eq!(open_text("internal:kept?persist=true").unwrap().info().mac, first);
-        // It stayed.
-        assert_eq!(rtnl.link("kept").unwrap().mac, first);
-        let given = [2, 0, 0, 0, 0, 9];
-        let port = open_text("internal:kept?mac=02:00:00:00:00:09");
-        assert_eq!(port.unwrap().info().mac, given);
-        assert!(rtnl.link("kept").is_err(), "not without the word");
-        assert_eq!(open_text("internal:kept").unwrap().info().mac, given);
-    })
-    .unwrap();
-}
-
-#[test]
-fn an_inbox_of_a_patch_port_is_bounded() {
-    let [mut from, mut to] = patch_wire().open();
-    let end = from.device.patch().unwrap();
-    let mut pool = packet::Pool::default();
-    let mut frames = vec![frame(60, 1); 3_000];
-    assert_eq!(end.send(&mut frames, 0, None, &mut pool), None);
-    assert_eq!((frames.len(), from.counters().tx_packets), (952, 2_048));
-    assert_eq!(receive(&mut to, 2_048).len(), 2_048);
-    // Frames that have passed different numbers of ports come apart, and to a worker that serves
-    // both ends without a wake-up.
-    let far = to.device.patch().unwrap();
-    far.set_place(netdev::PatchPlace { worker: 7, port: 5 });
-    assert_nothing_waits(&mut to);
-    for hops in [0, 3] {
-        let sent = end.send(&mut vec![frame(60, 1)], hops, Some(7), &mut pool);
-        assert_eq!(sent, Some(5));
-    }
-    assert!(!wait(&[to.fd().unwrap()], Some(Duration::ZERO)).unwrap());
-    assert_eq!(receive(&mut to, 2).len(), 2);
-    assert_eq!(far.hops(), 4);
 }
 
 #[test]

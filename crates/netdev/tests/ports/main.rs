@@ -8,6 +8,7 @@
 )]
 
 mod af_packet;
+mod bridged;
 mod capture_fifo;
 mod contract;
 mod dpdk;

@@ -5,6 +5,7 @@ use openflow::{Action, Match, PortNo, Version};
 use serde_json::Value;
 
 use crate::harness::{Host, Switch, add_flow, frame, until};
+use crate::veth::{add_veth, in_namespace};
 
 /// Bridges of a host each and of these patch ports, all of which forward as learning switches.
 fn bridges(workers: usize, patches: &[&[&str]]) -> (Switch, Vec<Host>) {
@@ -151,4 +152,50 @@ fn a_patch_port_is_up_while_its_peer_is_there() {
     until("no link", || (near()["link_up"] == false).then_some(()));
     assert_eq!(hosts[1].poll(), None);
     switch.stop();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn kernel_devices_are_joined_and_mirrored_through_bridges() {
+    for workers in [1, 2] {
+        in_namespace(|rtnl| {
+            for number in 1..=3 {
+                add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+            }
+            let (switch, _) =
+                Switch::of_tables(0, &format!("workers = {workers}\n"), |folder, _| {
+                    let head = |number: u32| {
+                        format!(
+                            "[[bridge]]\nname = \"b{number}\"\ndpid = \"{number}\"\n\
+                         listen = [\"punix:{folder}/of{number}\"]\n"
+                        )
+                    };
+                    head(1)
+                        + "port = [\"1=af_packet:sw1\", \"2=patch:veth1?peer=veth2\"]\n"
+                        + &head(2)
+                        + "port = [\"1=af_packet:sw2\", \"2=patch:veth2?peer=veth1\", \
+                       \"3=af_packet:sw3\"]\nmirror = [\"m0,src=2,output=3\"]\n"
+                });
+            for bridge in 1..=2 {
+                let mut controller = switch.controller_at(&format!("of{bridge}"), Version::V1_3);
+                let normal = vec![Action::output(PortNo::NORMAL)];
+                controller.send(&add_flow(1, Match::any(), normal));
+                controller.barrier();
+            }
+            let mut hosts = [1, 2, 3].map(|number| Host::open(&format!("af_packet:host{number}")));
+            let up = |bridge: &str, name: &str| port(&switch, bridge, name)["link_up"] == true;
+            let all = [("b1", "veth1"), ("b2", "veth2"), ("b1", "sw1"), ("b2", "sw2")];
+            until("the links", || all.iter().all(|(b, name)| up(b, name)).then_some(()));
+            // Decisions of the kernel tier come and go meanwhile: each frame comes once.
+            for number in 0..200 {
+                hosts[0].send(&between(1, 2, number));
+                assert_eq!(hosts[1].receive(), between(1, 2, number));
+                assert_eq!(hosts[2].receive(), between(1, 2, number), "the copy");
+                hosts[1].send(&between(2, 1, number));
+                assert_eq!(hosts[0].receive(), between(2, 1, number));
+            }
+            assert!(hosts.iter_mut().all(|host| host.poll().is_none()));
+            switch.stop();
+        });
+    }
 }
