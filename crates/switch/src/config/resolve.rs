@@ -325,6 +325,11 @@ impl SwitchArgs {
             if let Some(number) = named.find(lacks) {
                 return Err(at(format!("there is no port {number}")));
             }
+            let is_selected =
+                |port: &PortNo| mirror.sources.contains(port) || mirror.destinations.contains(port);
+            if let Some(port) = output.filter(is_selected) {
+                return Err(at(format!("port {port} is its output, which takes nothing else")));
+            }
             if self.mirror.iter().take(index).any(|earlier| earlier.0.name == mirror.name) {
                 return Err(at(format!("mirror {} is given twice", mirror.name)));
             }

@@ -458,11 +458,12 @@ impl WorkerPort {
     /// Puts the kernel tier's program at the device, or notes why that is not possible. It is
     /// loaded meanwhile, which takes milliseconds.
     pub(crate) fn enter_tier(&mut self, tier: &TierEntry) {
-        if self.is_policed() {
+        let is_policed = self.is_policed();
+        let Some(device) = self.device_mut() else { return };
+        if is_policed && device.device.tier_port().is_some() {
             let note = "no kernel tier: the port has an ingress rate".to_owned();
             return self.set_tier(TierPlace::Refused(note));
         }
-        let Some(device) = self.device_mut() else { return };
         if let Some(entered) = tier.enter(device) {
             self.set_tier(TierPlace::of(entered));
         }

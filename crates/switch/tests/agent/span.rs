@@ -3,6 +3,7 @@
 use openflow::{Action, Match, PortNo, Version};
 
 use crate::harness::{Host, Switch, add_flow, frame, from_to, until};
+use crate::veth::{add_veth, in_namespace};
 
 const FILE: &str =
     "control = \"FOLDER/ctl\"\ndpid = \"a1\"\nlisten = [\"punix:FOLDER/of\"]\nport = [PORTS]\n";
@@ -54,6 +55,7 @@ fn mirrors_come_and_go_with_the_file() {
         ("mirror = [\"m0,src=9,output=4\"]", "toml:5:11: mirror: there is no port 9"),
         ("mirror = [\"m0,src=1,output=9\"]", "mirror: there is no port 9"),
         ("mirror = [\"m0,all,output=4\", \"m0,all,output=3\"]", "mirror m0 is given twice"),
+        ("mirror = [\"m0,src=4,output=4\"]", "port 4 is its output, which takes nothing else"),
         ("mirror = [\"m0,all\"]", "is no mirror; write NAME"),
         ("vlan = [\"1=protected\"]", "each may end in :protected"),
     ] {
@@ -128,4 +130,37 @@ fn what_comes_faster_than_the_ingress_rate_is_dropped() {
         assert_eq!(hosts[0].receive(), frame(number));
     }
     switch.stop();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_port_with_an_ingress_rate_is_not_in_the_kernel_tier() {
+    in_namespace(|rtnl| {
+        for number in 1..=2 {
+            add_veth(rtnl, &format!("sw{number}"), &format!("host{number}"));
+        }
+        let ports =
+            "\"1=af_packet:sw1?police_packets=1&police_packets_burst=40\", \"2=af_packet:sw2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "");
+        let notes = || switch.records(&["ports"]).into_iter().map(|port| port["notes"].clone());
+        let notes: Vec<_> = notes().collect();
+        assert_eq!(notes[0][0], "no kernel tier: the port has an ingress rate");
+        assert_eq!(notes[1], serde_json::json!([]));
+        let mut controller = switch.controller(Version::V1_3);
+        controller.send(&from_to(1, 2));
+        controller.send(&from_to(2, 1));
+        controller.barrier();
+        let mut hosts = [1, 2].map(|number| Host::open(&format!("af_packet:host{number}")));
+        for number in 0..200 {
+            hosts[0].send(&frame(number));
+            hosts[1].send(&frame(number));
+            assert_eq!(hosts[0].receive(), frame(number), "the other way is free");
+        }
+        until("the drops", || {
+            let passed = controller.port_stats(PortNo(2))[0].tx_packets;
+            (switch.counter("rx_drop_policed") + passed == 200).then_some(())
+        });
+        assert!(switch.counter("rx_drop_policed") > 0);
+        switch.stop();
+    });
 }
