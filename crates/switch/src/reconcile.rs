@@ -6,6 +6,7 @@
 //! One change at a time. The exception to trying first is a device or a listener that another one
 //! has until it goes: where it cannot be opened then, a port is opened as it was.
 
+mod apply;
 mod bridges;
 mod opening;
 mod plan;

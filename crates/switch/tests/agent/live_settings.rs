@@ -128,8 +128,8 @@ fn other_keys_are_shown_from_then_on() {
     let lines = |folder: &Path| {
         let TlsFiles { private_key, certificate, ca_cert } = keys(folder, "switch");
         format!(
-            "control = \"FOLDER/ctl\"\nlisten = [\"pssl:0:127.0.0.1\"]\nprivate-key = {private_key:?}\n\
-             certificate = {certificate:?}\nca-cert = {ca_cert:?}\n"
+            "control = \"FOLDER/ctl\"\nlisten = [\"pssl:0:127.0.0.1\"]\n\
+             private-key = {private_key:?}\ncertificate = {certificate:?}\nca-cert = {ca_cert:?}\n"
         )
     };
     let switch = Switch::of_file(&lines(folders[0].path()));

@@ -205,6 +205,7 @@ fn controllers_and_the_fail_mode_flush_the_tables_or_not() {
     driven.switch.stop();
 }
 
+/// `WEIR_BRIDGES` is another number of bridges, to measure with.
 #[test]
 fn a_hundred_bridges_come_and_go_in_one_change() {
     let driven = Driven::start("workers = 2");
