@@ -82,7 +82,7 @@ REFUSED = [
     ("ofp_event.EventOFPNonsense", "no message of OpenFlow 1.0 or 1.3 is called OFPNonsense"),
     (
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [6]",
-        "App: OFP_VERSIONS are 0x6; Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
+        "App needs OpenFlow 1.5 (0x6); Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
     ),
     (
         "class App(app_manager.RyuApp):\n    def __init__(self, **_):\n        pass",

@@ -4,8 +4,6 @@ The protocols that most apps use are here, and read a packet only as far as it i
 come from an installed os-ken.
 """
 
-import os
-
 from weir.aliases import extend
 
-__path__ = [*extend(__name__, __path__), os.path.join(os.path.dirname(__file__), "plain")]
+__path__ = extend(__name__, __path__)
