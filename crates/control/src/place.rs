@@ -3,7 +3,7 @@
 //! Another user of the machine may make any name in a folder that all may write. So a switch makes
 //! its socket in no folder that is others' to change, and its callers look whose the socket is.
 
-use std::fs::{metadata, symlink_metadata};
+use std::fs::{Metadata, metadata, symlink_metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,18 @@ pub fn default_path() -> PathBuf {
     folder.join("weir").join("switch.sock")
 }
 
+/// The bit by which what is made in a folder belongs to the folder's group.
+const SET_GROUP: u32 = 0o2000;
+
+/// Whether a folder's owner means its group to have what is in it, and nobody else: its mode is
+/// 2750, as of `RuntimeDirectoryMode=` of a service.
+pub(crate) fn is_of_group(folder: &Metadata) -> bool {
+    folder.mode() & (SET_GROUP | 0o777) == SET_GROUP | 0o750
+}
+
 /// The fault of a socket's place, by which it could be another user's; `None` where there is none.
-/// As root we trust every folder that is given, and a socket in it of root or its owner.
+/// As root we trust every folder that is given, and a socket in it of root or its owner. So does
+/// everybody a folder that only root can have given to its user, such as a service's below `/run`.
 ///
 /// # Errors
 /// The folder cannot be looked at, or there is a socket that cannot.
@@ -43,7 +53,8 @@ pub(crate) fn fault_of(socket: &Path) -> io::Result<Option<String>> {
     let (own, mode, name) = (geteuid(), facts.mode(), folder.display());
     let is_ours = |uid: u32| uid == own.as_raw() || uid == 0;
     let foreign = [link.uid(), facts.uid()].into_iter().find(|uid| !is_ours(*uid));
-    if let Some(uid) = foreign.filter(|_| !own.is_root()) {
+    let is_trusted = own.is_root() || is_of_group(&facts) && is_given_by_root(folder)?;
+    if let Some(uid) = foreign.filter(|_| !is_trusted) {
         return Ok(Some(format!("its folder {name} belongs to the user with the number {uid}")));
     }
     if mode & OTHERS_WRITE != 0 && mode & STICKY == 0 {
@@ -55,14 +66,22 @@ pub(crate) fn fault_of(socket: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         there => there?.uid(),
     };
-    let is_fine = is_ours(there) || own.is_root() && there == facts.uid();
+    let is_fine = is_ours(there) || is_trusted && there == facts.uid();
     Ok((!is_fine).then(|| format!("it belongs to the user with the number {there}")))
+}
+
+/// Whether only root can have made a folder of this name: the one that it is in is root's alone.
+fn is_given_by_root(folder: &Path) -> io::Result<bool> {
+    let whole = std::path::absolute(folder)?;
+    let Some(above) = whole.parent() else { return Ok(true) };
+    let (link, facts) = (symlink_metadata(above)?, metadata(above)?);
+    Ok(link.uid() == 0 && facts.uid() == 0 && facts.mode() & OTHERS_WRITE == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::{File, Permissions, create_dir, set_permissions};
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt, chown, symlink};
 
     use super::fault_of;
 
@@ -122,5 +141,27 @@ mod tests {
         }
         chown(&folder, Some(65_533), None).unwrap();
         assert_eq!(fault(folder.join("s")), None, "our own");
+        // As a service's below /run: only root can have made it.
+        set_permissions(top.path(), Permissions::from_mode(0o755)).unwrap();
+        chown(&folder, Some(65_534), None).unwrap();
+        assert!(fault(folder.join("s")).is_some(), "open to others");
+        set_permissions(&folder, Permissions::from_mode(0o2750)).unwrap();
+        let socket = folder.join("s");
+        File::create(&socket).unwrap();
+        chown(&socket, Some(65_534), None).unwrap();
+        assert_eq!(fault_of_group(&folder), None);
+    }
+
+    /// As [`fault_of`] says it to another user of the folder's group.
+    fn fault_of_group(folder: &std::path::Path) -> Option<String> {
+        let group = std::fs::metadata(folder).unwrap().gid();
+        let socket = folder.join("s");
+        let asked = std::thread::spawn(move || {
+            // Of this thread alone.
+            rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(group)).unwrap();
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_533)).unwrap();
+            fault_of(&socket).unwrap()
+        });
+        asked.join().unwrap()
     }
 }

@@ -1,5 +1,5 @@
-//! The control socket's file: mode 0600 from its first moment, a stale one replaced, a live one
-//! refused, and unlinked at the end if it is still ours.
+//! The control socket's file: closed to others from its first moment, a stale one replaced, a live
+//! one refused, and unlinked at the end if it is still ours.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use crate::place::fault_of;
+use crate::place::{fault_of, is_of_group};
 
 /// Error of the socket's place.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,8 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Binds `path`, making its folder (mode 0700) where there is none.
+    /// Binds `path`, making its folder (mode 0700) where there is none. Its owner alone may
+    /// connect; in a folder of mode 2750, the folder's group too.
     ///
     /// # Errors
     /// [`SocketError`].
@@ -69,7 +70,10 @@ impl ControlSocket {
         remove(&fresh).map_err(io("removing a left-over"))?;
         let listener = UnixListener::bind(&fresh).map_err(io("binding"))?;
         let open = || -> io::Result<u64> {
-            fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))?;
+            let folder = fresh.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = fs::metadata(folder.unwrap_or_else(|| Path::new(".")))?;
+            let mode = if is_of_group(&folder) { 0o660 } else { 0o600 };
+            fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))?;
             listener.set_nonblocking(true)?;
             let inode = fs::symlink_metadata(&fresh)?.ino();
             fs::rename(&fresh, path)?;
@@ -149,6 +153,19 @@ mod tests {
         assert!(UnixStream::connect(&path).is_ok());
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_group_that_has_the_folder_may_connect() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        for (folder_mode, mode) in [(0o2750, 0o660), (0o750, 0o600), (0o2755, 0o600)] {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(folder_mode)).unwrap();
+            let socket = ControlSocket::bind(&path).unwrap();
+            let seen = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(seen & 0o777, mode, "{folder_mode:o}");
+            drop(socket);
+        }
     }
 
     #[test]

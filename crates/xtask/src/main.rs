@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod dist;
 mod docs;
 mod example;
 mod fuzz;
@@ -37,6 +38,8 @@ enum Task {
     Fuzz(fuzz::FuzzOptions),
     /// Renew the parts of the documentation that programs print, and build it as a book
     Docs(docs::DocsOptions),
+    /// Make the packages that people install, in target/dist
+    Dist(dist::DistOptions),
     /// Prove that the example of CONTRIBUTING.md still applies, compiles and passes
     Example,
     /// Count the instructions of classifier, caches and codec, and compare with the figures
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
                 println!("NOT DONE: {what}");
             }
         }),
+        Task::Dist(options) => dist::run(&root, &options).map(drop),
         Task::Example => example::run(&root),
         Task::Instructions(options) => instructions::run(&root, &options),
         Task::Bars => bars::run(),

@@ -15,6 +15,7 @@ mod inputs;
 mod lanes;
 mod leftovers;
 mod nextest;
+mod packages;
 mod page;
 mod peers;
 mod python;

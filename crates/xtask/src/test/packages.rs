@@ -1,0 +1,36 @@
+//! The packages that people install, made of the program that the suites run, and used in a bare
+//! Debian.
+
+use anyhow::{Context as _, Result};
+
+use super::{Context, Tally, peers, suites};
+use crate::dist::{self, DistOptions, Part};
+use crate::shell;
+
+/// Program and the Debian package it comes from.
+const PROGRAMS: &[(&str, &str)] =
+    &[("mmdebstrap", "mmdebstrap"), ("lintian", "lintian"), ("systemd-analyze", "systemd")];
+
+/// Makes the deb and the rpm, and lets `contrib/packaging/check.sh` judge the deb.
+pub(super) fn run(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("a Debian of its own needs root"));
+    }
+    let missing: Vec<_> =
+        PROGRAMS.iter().filter(|(program, _)| !peers::installed(program)).collect();
+    if !missing.is_empty() && context.install {
+        peers::apt(context, &missing.iter().map(|(_, package)| *package).collect::<Vec<_>>())?;
+    } else if let Some((program, package)) = missing.first() {
+        return Ok(Tally::left_out(format!("{program} is missing (Debian's package {package})")));
+    }
+    let made = dist::run(&context.root, &DistOptions::of(context.weir()))?;
+    let out = context.target().join("packages");
+    let mut check = context.command(context.root.join("contrib/packaging/check.sh"));
+    check.arg("-o").arg(&out).arg("-r").arg(context.cache().join("debian"));
+    check.args(made.iter().filter(|(part, _)| *part == Part::Deb).map(|(_, file)| file));
+    let ended_well = shell::watch(&mut check, |_| {})?;
+    let results = std::fs::read_to_string(out.join("results.jsonl"));
+    let mut tally = suites::compare(&results.context("reading the results")?, "")?;
+    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    Ok(tally)
+}
