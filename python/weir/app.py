@@ -8,7 +8,9 @@ the others, and ``await sw.barrier()`` lets them go on meanwhile.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+import difflib
+import logging
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from weir._weir import EVENTS, Handlers
 
@@ -78,6 +80,11 @@ class App(Handlers):
     #: The controller that runs this app; there before :meth:`started`.
     controller: Controller
 
+    @property
+    def logger(self) -> logging.Logger:
+        """The app's log: that of Weir, by the name of the class."""
+        return logging.getLogger(f"weir.{type(self).__name__}")
+
     def started(self) -> "Done":
         """The controller runs; no switch has come yet."""
 
@@ -90,6 +97,22 @@ class App(Handlers):
 
 #: The handlers for which links and hosts are discovered.
 TOPOLOGY = tuple(name for name in EVENTS if name.startswith(("link_", "host_")))
+
+
+#: All names of handlers.
+HANDLERS = (*EVENTS, "started", "stopped", "tick")
+
+
+def misnamed(app: App) -> List[Tuple[str, str]]:
+    """Methods of the app that are nearly called as a handler, each with that handler."""
+    bases = type(app).__mro__[: type(app).__mro__.index(App)]
+    found: List[Tuple[str, str]] = []
+    for name in dict.fromkeys(name for base in bases for name in vars(base)):
+        if name in HANDLERS or name.startswith("_") or not callable(getattr(type(app), name)):
+            continue
+        near = difflib.get_close_matches(name, HANDLERS, 1, 0.9)
+        found.extend((name, handler) for handler in near)
+    return found
 
 
 def overrides(app: App, handler: str) -> bool:

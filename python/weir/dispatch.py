@@ -11,7 +11,7 @@ from typing import Tuple
 
 from weir import topology
 from weir._weir import EVENTS
-from weir.app import TOPOLOGY, App, overrides
+from weir.app import TOPOLOGY, App, misnamed, overrides
 
 if TYPE_CHECKING:
     from weir._weir import Batch, PacketIn, Switch
@@ -82,6 +82,11 @@ class Dispatcher:
         self._tasks: Set["asyncio.Task[None]"] = set()
         self._chains: List[List[Handler]] = [self._chain(name) for name in EVENTS]
         self._ticks = self._chain("tick")
+        for app in apps:
+            for name, handler in misnamed(app):
+                log.warning(
+                    "%s.%s is no handler; did you mean %s?", type(app).__name__, name, handler
+                )
 
     def wants(self) -> List[bool]:
         """For each kind of event whether any app has a handler for it."""

@@ -120,6 +120,20 @@ class TopologyTest(unittest.TestCase):
 
 
 class EventsTest(unittest.TestCase):
+    def test_a_method_that_is_nearly_a_handler_is_warned_of(self) -> None:
+        class Misspelt(weir.App):
+            def packet_inn(self, sw: weir.Switch, pkt: weir.PacketIn) -> None: ...
+            def learn(self) -> None: ...
+            def switch_ready(self, sw: weir.Switch) -> None:
+                self.logger.warning("%s is ready", sw.dpid)
+
+        with self.assertLogs("weir", "WARNING") as logged:
+            Network(Misspelt).switch(dpid=7)
+        self.assertEqual(
+            [record.getMessage() for record in logged.records],
+            ["Misspelt.packet_inn is no handler; did you mean packet_in?", "7 is ready"],
+        )
+
     def test_apps_see_events_in_order_until_one_stops_them(self) -> None:
         class First(Log):
             def packet_in(self, sw: weir.Switch, pkt: weir.PacketIn) -> None:

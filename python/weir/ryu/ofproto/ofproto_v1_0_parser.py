@@ -338,7 +338,7 @@ def __getattr__(name: str) -> Any:
         return made
     if name.startswith(("NXAction", "NXFlow", "NXT")):
         raise AttributeError(
-            f"ofproto_v1_0_parser has no {name}: Nicira's actions are not there; in Weir's own API "
-            "the text of `ovs-ofctl` has them"
+            f"ofproto_v1_0_parser has no {name}: Nicira's actions are not there, and come from a "
+            "switch as bytes"
         )
     raise AttributeError(f"ofproto_v1_0_parser has no {name}")
