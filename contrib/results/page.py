@@ -16,6 +16,7 @@ import itertools
 import pathlib
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs/results"
@@ -94,15 +95,16 @@ PAGE = """\
 
 ![The headline of each evaluation](../images/results.svg)
 
-Written by `contrib/results/page.py` from [{data}]({data}), which has every sample, every command
-and the part that limited each trial. `weir lab report docs/results/{data} --out report.html`
-makes the whole report of it, and [how a figure is made](../lab-method.md) explains the methods.
+Written by `contrib/results/page.py` from [{data}]({data}), which has every
+sample, every command and the part that limited each trial.
+`weir lab report docs/results/{data} --out report.html` makes the whole report of it, and
+[how a figure is made](../lab-method.md) explains the methods.
 
 {run}
 
     {command}
 
-Programs: {programs}.
+{programs}
 
 Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
 and each measurement is a new start of the switch. A cell has the least and the most of its starts.
@@ -196,11 +198,11 @@ def main():
     before, rest = readme.split(BEGIN)
     fresh = {
         FOLDER / "README.md": PAGE.format(
-            data=data.name, run=words[2].replace("\\", ""), tables=page,
+            data=data.name, run=textwrap.fill(words[2].replace("\\", ""), 100), tables=page,
             command="weir" + command.replace("\\", "").partition("weir")[2],
-            programs=", ".join(programs)),
+            programs=textwrap.fill(f"Programs: {', '.join(programs)}.", 100)),
         ROOT / "docs/images/results.svg": report(weir, data, "svg"),
-        README: f"{before}{BEGIN}{table}{rest[rest.index(END):]}",
+        README: f"{before}{BEGIN}\n{table}\n{rest[rest.index(END):]}",
     }
     stale = [path for path, text in fresh.items()
              if not path.exists() or path.read_text() != text]
