@@ -146,17 +146,20 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
         tokio::task::spawn_local(serve_control(Rc::clone(&bridges), listener));
     }
     bridges.all().iter().for_each(serve_bridge);
+    let bound = listeners.iter().flatten().map(|(_, listener)| listener.endpoint().clone());
+    let bound: Vec<Endpoint> = bound.collect();
+    // Before the control socket answers.
+    for (agent, listeners) in bridges.all().iter().zip(listeners) {
+        listeners.into_iter().for_each(|(wanted, bound)| agent.add_listener(wanted, bound));
+    }
     for agent in bridges.all() {
         agent.bridge.barrier().await;
     }
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
-    let bound = listeners.iter().flatten().map(|(_, listener)| listener.endpoint().clone());
-    log_ready(&bridges, config, &bound.collect::<Vec<_>>());
-    for (agent, listeners) in bridges.all().iter().zip(listeners) {
-        serve_controllers(agent, listeners);
-    }
+    log_ready(&bridges, config, &bound);
+    bridges.all().iter().for_each(|agent| serve_controllers(agent, Vec::new()));
     tokio::task::spawn_local(drive(RunningSwitch::new(&bridges)));
     let outcome = run_on(stop, &ended).await;
     bridges.assembly().stop();
