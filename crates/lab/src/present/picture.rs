@@ -108,7 +108,7 @@ fn row(
         y,
         WIDTH - EDGE,
         y + 18.0,
-        clipped(&line.section.heading(), letters * 8 / 9),
+        clipped(&line.section.heading(), letters * 5 / 6),
         y + 34.0,
         clipped(&line.about(), letters + 5)
     );
