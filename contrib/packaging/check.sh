@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=17
+CHECKS=18
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -126,6 +126,13 @@ few_rights() {
 in_kernel() { asks_as_group workers | grep -E 'decided: [1-9][0-9,]* in the kernel'; }
 same_files() { files | diff "$OUT/before" -; }
 keeps_config() { grep -q '^port = ' /mnt/etc/weir/switch.toml; }
+# Installed anew after a removal, the units can be enabled as at first, and are.
+comes_back() {
+  inside dpkg --install /weir.deb
+  ln -s /usr/lib/systemd/system/weir-switch.service /mnt/etc/systemd/system/multi-user.target.wants/
+  mkdir /mnt/etc/systemd/system/weir-switch.service.d
+  ! find /mnt/etc/systemd/system -lname /dev/null -name 'weir-*' | grep .
+}
 clean_lintian() {
   lintian --allow-root --fail-on error,warning "$DEB"
 }
@@ -139,6 +146,7 @@ verified() {
   systemd-analyze verify --man=no "$copy"/*.service
 }
 
+mkdir -p /mnt/etc/systemd/system/multi-user.target.wants
 files >"$OUT/before"
 check lintian clean_lintian
 check no-compiler bash -c '! chroot /mnt sh -c "command -v cc || command -v cargo"'
@@ -161,6 +169,7 @@ inside dpkg --install /weir.deb >"$OUT/upgrade.log" 2>&1
 check upgrade keeps_config
 inside dpkg --remove weir >"$OUT/remove.log" 2>&1
 check remove keeps_config
+check comes-back comes_back
 check purge bash -c "chroot /mnt dpkg --purge weir"
 check nothing-left same_files
 [ "$(grep -c '"result": "OK"' "$OUT/results.jsonl")" = "$CHECKS" ] || failed=1
