@@ -1,51 +1,40 @@
 #!/usr/bin/env python3
-"""Writes the manifest of a Kubernetes Job that measures a campaign of `weir lab`, a pod a cell.
+"""Writes the manifest of a Kubernetes Job that measures a campaign of `weir lab`, a pod a job.
 
-    weir lab cells E4 --dut weir,ovs --testbed kernel > cells.jsonl
-    python3 job.py cells.jsonl --image weir:0.1 --cores 4 | kubectl apply -f -
+    jobs=$(weir lab jobs E4 --dut weir,ovs --testbed kernel | wc -l)
+    python3 job.py "$jobs" --image weir:0.1 --cores 4 -- E4 --dut weir,ovs --testbed kernel |
+        kubectl apply -f -
 
-It prints a ConfigMap with the cells and an indexed Job, JSON in a YAML stream. Requests and limits
-are the same whole number of cores, so that the kubelet's static CPU manager gives each pod its own.
-The container is privileged: the lab makes network namespaces and links. A pod whose cell fails is
-started again, up to --retries times for each cell. The image has `weir` and a shell, gzip and sed;
-only what lies in it can be measured. Standard library only.
+It prints an indexed Job as JSON. What follows `--` are arguments of `weir lab run`; a pod measures
+a start of a switch. Requests and limits are the same whole number of cores, so that the kubelet's
+static CPU manager gives each pod its own. The container is privileged: the lab makes network
+namespaces and links. A pod whose job fails is started again, up to --retries times for each. The
+image has `weir` and a shell; only what lies in it can be measured. Standard library only.
 """
 import argparse
-import base64
-import gzip
 import json
-import pathlib
 import re
-import sys
 
-# A ConfigMap holds 1 MiB at most.
-CONFIG_MAX = 1 << 20
-
-# A pod's index chooses its line; the program's end is the container's. The log is what the cell
-# printed and nothing else; what the program said is the pod's termination message.
-MEASURE = ('gzip -dc /cells/cells.jsonl.gz | sed -n "$((JOB_COMPLETION_INDEX + 1))p"'
-           " | weir lab cell --quiet 2>/dev/termination-log")
+# A pod's index chooses its job; the program's end is the container's. The log is the job's ledger
+# and nothing else; errors are the pod's termination message.
+MEASURE = ('weir lab run "$@" --job "$JOB_COMPLETION_INDEX" --quiet --out /tmp/job'
+           ' >/dev/null 2>/dev/termination-log; code=$?;'
+           ' cat /tmp/job/trials.jsonl 2>/dev/null; exit "$code"')
 
 
-def manifest(cells, name, image, cores, memory, parallel, retries):
-    """ConfigMap and Job for the lines of `weir lab cells`."""
-    text = "".join(line + "\n" for line in cells).encode()
-    packed = base64.b64encode(gzip.compress(text, mtime=0)).decode()
-    if len(packed) > CONFIG_MAX * 9 // 10:
-        sys.exit(f"the cells take {len(packed)} bytes and a ConfigMap holds {CONFIG_MAX}: run the "
-                 "scenarios as Jobs of their own")
+def manifest(jobs, arguments, name, image, cores, memory, parallel, retries):
+    """The Job for a campaign of so many jobs."""
     labels = {"app.kubernetes.io/name": "weir-lab", "app.kubernetes.io/instance": name}
     resources = {"cpu": str(cores), "memory": memory}
     container = {
-        "name": "cell",
+        "name": "job",
         "image": image,
-        "command": ["/bin/sh", "-c", MEASURE],
+        "command": ["/bin/sh", "-c", MEASURE, "weir", *arguments],
         "resources": {"requests": dict(resources), "limits": dict(resources)},
         "securityContext": {
             "privileged": True,
             "capabilities": {"add": ["NET_ADMIN", "SYS_ADMIN"]},
         },
-        "volumeMounts": [{"name": "cells", "mountPath": "/cells", "readOnly": True}],
     }
     apart = {
         "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "weir-lab"}},
@@ -54,53 +43,43 @@ def manifest(cells, name, image, cores, memory, parallel, retries):
     pod = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        # Two cells on one machine would disturb each other even on cores of their own.
+        # Two jobs on one machine would disturb each other even on cores of their own.
         "affinity": {
             "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
         },
         "containers": [container],
-        "volumes": [{"name": "cells", "configMap": {"name": name}}],
     }
     job = {
         "completionMode": "Indexed",
-        "completions": len(cells),
-        "parallelism": min(parallel, len(cells)),
+        "completions": jobs,
+        "parallelism": min(parallel, jobs),
         "backoffLimitPerIndex": retries,
-        "maxFailedIndexes": len(cells),
+        "maxFailedIndexes": jobs,
         "template": {"metadata": {"labels": labels}, "spec": pod},
     }
     meta = {"name": name, "labels": labels}
-    data = {"cells.jsonl.gz": packed}
-    return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "binaryData": data},
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job},
-    ]
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
 
 
 def main():
     """Reads the arguments and prints the manifest."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cells", type=pathlib.Path, help="what `weir lab cells` printed")
+    parser.add_argument("jobs", type=int, help="number of lines of `weir lab jobs`")
+    parser.add_argument("arguments", nargs="+", help="after --: arguments of `weir lab run`")
     parser.add_argument("--image", required=True, help="with weir and the switches under test")
-    parser.add_argument("--name", default="weir-lab", help="of Job and ConfigMap")
-    parser.add_argument("--cores", type=int, default=2, help="of each cell, exclusive")
-    parser.add_argument("--memory", default="4Gi", help="of each cell")
-    parser.add_argument("--parallel", type=int, default=1, help="cells at once, one a machine")
-    parser.add_argument("--retries", type=int, default=2, help="of each cell that fails")
+    parser.add_argument("--name", default="weir-lab", help="of the Job")
+    parser.add_argument("--cores", type=int, default=2, help="of each job, exclusive")
+    parser.add_argument("--memory", default="4Gi", help="of each job")
+    parser.add_argument("--parallel", type=int, default=1, help="jobs at once, one a machine")
+    parser.add_argument("--retries", type=int, default=2, help="of each job that fails")
     arguments = parser.parse_args()
-    if arguments.cores < 1 or arguments.parallel < 1 or arguments.retries < 0:
-        parser.error("--cores and --parallel are 1 or more, --retries is 0 or more")
+    if min(arguments.jobs, arguments.cores, arguments.parallel) < 1 or arguments.retries < 0:
+        parser.error("jobs, --cores and --parallel are 1 or more, --retries is 0 or more")
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", arguments.name):
         parser.error("--name has a to z, 0 to 9 and - only, 52 characters at most")
-    cells = [line for line in arguments.cells.read_text().splitlines() if line.strip()]
-    numbers = [json.loads(line)["cell"] for line in cells]
-    if not cells:
-        parser.error(f"{arguments.cells} has no cells")
-    if numbers != sorted(set(numbers)):
-        parser.error(f"{arguments.cells}: the cells are not in their order, each once")
-    made = manifest(cells, arguments.name, arguments.image, arguments.cores, arguments.memory,
-                    arguments.parallel, arguments.retries)
-    print("\n---\n".join(json.dumps(document, indent=2) for document in made))
+    made = manifest(arguments.jobs, arguments.arguments, arguments.name, arguments.image,
+                    arguments.cores, arguments.memory, arguments.parallel, arguments.retries)
+    print(json.dumps(made, indent=2))
 
 
 if __name__ == "__main__":

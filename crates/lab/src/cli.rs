@@ -15,7 +15,7 @@ use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use programs::tools;
 
 use crate::campaign::catalogue;
-use crate::campaign::run::Campaign;
+use crate::campaign::job::Campaign;
 use crate::present::View;
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
@@ -23,10 +23,10 @@ use crate::{controller, demo, dut, method, settings};
 
 mod agent;
 mod campaign;
-mod cells;
 mod check;
 mod clean;
 mod compare;
+mod jobs;
 mod results;
 mod serve;
 
@@ -43,12 +43,11 @@ enum LabCommand {
     List,
     /// Run scenarios, or all of a published evaluation.
     Run(Box<campaign::CampaignArgs>),
-    /// Print what `run` would measure: a line for each cell, switch and start.
-    Cells(Box<cells::CellsArgs>),
-    /// Measure a line of `cells` that is on standard input; print what came of it.
-    Cell(cells::CellArgs),
-    /// Make results of what `cell` printed.
-    Gather(cells::GatherArgs),
+    /// Print what `run` would measure: a line for each start of a switch.
+    #[command(alias = "cells")]
+    Jobs(Box<jobs::JobsArgs>),
+    /// Make one run of what `run --job` measured.
+    Gather(jobs::GatherArgs),
     /// Print a scenario's file, to be copied and changed.
     Show(campaign::ShowArgs),
     /// Find out what a switch can do, and whether it does what it says.
@@ -81,7 +80,7 @@ enum TestbedArg {
 /// Places for results.
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Folder for results.json, report.html and trials.jsonl (every trial, as it is made)
+    /// Folder for trials.jsonl (every trial, as it is made) and report.html
     #[arg(long, default_value = ".")]
     out: PathBuf,
     /// Print the results as JSON on standard output instead of the tables
@@ -160,8 +159,7 @@ impl LabArgs {
                 Ok(ExitCode::SUCCESS)
             }
             LabCommand::Run(args) => args.run(),
-            LabCommand::Cells(args) => args.run(),
-            LabCommand::Cell(args) => args.run(),
+            LabCommand::Jobs(args) => args.run(),
             LabCommand::Gather(args) => args.run(),
             LabCommand::Show(args) => args.run(),
             LabCommand::Check(args) => args.run(),
@@ -185,19 +183,14 @@ impl DemoArgs {
         let kind = testbed_kind(TestbedArg::Auto)?;
         let paths = self.paths.resolve()?;
         let (duts, notes) = demo::duts(&paths, kind);
+        let (scenarios, out) = (vec![demo::scenario()?], self.output.out.clone());
         let campaign = Campaign {
-            scenarios: vec![demo::scenario()?],
-            duts,
-            is_quick: false,
             starts: Some(usize::from(self.starts)),
             limit: Some(Duration::from_secs(self.budget)),
-            kind,
-            paths,
-            folder: self.output.out.clone(),
-            is_resumed: false,
             command: std::env::args().collect(),
             notes,
             quiet: self.output.quiet,
+            ..Campaign::new(scenarios, duts, kind, paths, out)
         };
         campaign::carry_out(&campaign, &self.output, None, &cancel)
     }

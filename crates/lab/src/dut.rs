@@ -237,8 +237,14 @@ pub const ALL: &[&dyn Dut] = &[
     &linux_router::LinuxRouter,
     &peer_redirect::PeerRedirect,
     &external::External,
-    &wire::DirectLink,
+    WIRE,
 ];
+
+/// The path without a switch, as one of the switches.
+pub const WIRE: &dyn Dut = &wire::DirectLink("wire");
+
+/// The same in every campaign, for the floor of its figures. No switch has such a name.
+pub const FLOOR: &dyn Dut = &wire::DirectLink("the lab's own floor");
 
 /// A sentence about `NAME=PROGRAM`.
 pub const PROGRAM_ABOUT: &str = "Any switch that PROGRAM runs, with its orders in the \

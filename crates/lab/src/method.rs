@@ -332,16 +332,9 @@ fn channel_error(error: &anyhow::Error, context: &MethodContext<'_>) -> TrialErr
     }
 }
 
-/// The metric of that key, with the method that yields it.
-#[must_use]
-pub fn metric(id: &str) -> Option<&'static Metric> {
-    let all = ALL.iter().chain(FAKES);
-    all.flat_map(|method| method.metrics()).find(|metric| metric.id == id)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{ALL, find, metric};
+    use super::{ALL, find};
     use std::collections::HashSet;
 
     #[test]
@@ -357,7 +350,6 @@ mod tests {
             assert_eq!(find(method.id()).unwrap().label(), method.label());
             for figure in method.metrics() {
                 assert!(seen.insert(figure.id), "{} twice", figure.id);
-                assert_eq!(metric(figure.id), Some(figure));
             }
         }
         assert!(find("nothing").is_none());

@@ -1,4 +1,4 @@
-//! The forms of a run's results: terminal, Markdown, CSV, one HTML page, and a picture.
+//! The forms of a run's results: terminal, Markdown, CSV, JSON, one HTML page, and a picture.
 //!
 //! All of them are drawn from [`Results`] by way of the same sections, so that no two forms say
 //! different things. A form must never hold a figure that the results do not, and never leave a
@@ -10,6 +10,7 @@ mod csv;
 mod entry;
 mod findings;
 mod grid;
+mod json;
 mod mark;
 mod markdown;
 mod markup;
@@ -25,9 +26,10 @@ mod terminal;
 mod verdict;
 
 pub(crate) use self::terminal::one_line;
+pub(crate) use json::json;
 pub(crate) use number::{count, number, times};
 
-use crate::campaign::run::Seen;
+use crate::campaign::follow::Seen;
 use crate::limit::{Limit, Part};
 use crate::results::Results;
 
@@ -44,7 +46,8 @@ pub struct Form {
 }
 
 /// Every form; the first is the default.
-pub const FORMS: [Form; 5] = [terminal::FORM, markdown::FORM, csv::FORM, page::FORM, picture::FORM];
+pub const FORMS: [Form; 6] =
+    [terminal::FORM, markdown::FORM, csv::FORM, json::FORM, page::FORM, picture::FORM];
 
 /// The terminal of the reader, and what is wanted there.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Results of a run, as data: every row with its raw samples and its conditions.
 //!
-//! `results.json` is this structure. Every other form (terminal, CSV, Markdown, HTML, comparison)
-//! is drawn from it and adds nothing. A row must never stand without its samples, and a cell that
-//! was not measured must never stand without its reason.
+//! It is a view of a ledger (`campaign::record`), which is the file of a run. Every form (terminal,
+//! CSV, Markdown, HTML, JSON, comparison) is drawn from it and adds nothing. A row must never stand
+//! without its samples, and a cell that was not measured must never stand without its reason.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,6 @@ use stats::{Comparison, Figure, Observed};
 
 /// Version of the JSON form.
 pub const FORMAT: u32 = 3;
-
-/// The form before, which is read and renewed.
-pub const OLD_FORMAT: u32 = 2;
-
-/// The name of the file.
-pub const NAME: &str = "results.json";
 
 /// The good direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,8 +39,7 @@ pub struct Results {
     pub weir: String,
     /// When it started, UTC.
     pub started: String,
-    /// Duration, seconds; of a resumed run, the sum of its parts, and of one over a pool of
-    /// machines, the sum of its cells.
+    /// Duration, seconds; of several parts, their sum.
     pub duration_s: f64,
     /// The command that was typed.
     pub command: Vec<String>,
@@ -57,7 +50,7 @@ pub struct Results {
     /// Every machine that measured, where there were several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<Machine>,
-    /// The parts of a run that was cut off and gone on with, in order.
+    /// The parts of a run that was resumed, or measured job by job, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<RunPart>,
     /// Every program that took part.
@@ -72,7 +65,7 @@ pub struct Results {
     pub rule: String,
 }
 
-/// A part of a run: from its start, or from a `--resume`, to where it ended.
+/// A part of a run: from its start, or from a `--resume`, to where it ended; or one of its jobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunPart {
     /// When it began, UTC.
@@ -120,8 +113,8 @@ pub struct DutInfo {
     pub about: String,
 }
 
-/// One scenario.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One scenario. Without cells it is what a ledger's first line says of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioResults {
     /// Its name on the command line.
     pub id: String,
@@ -139,6 +132,12 @@ pub struct ScenarioResults {
     /// nothing about another start.
     #[serde(default)]
     pub is_held: bool,
+    /// Starts of each switch at each point.
+    #[serde(default)]
+    pub starts: usize,
+    /// Trials of a method in each start, where there are several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub trials: BTreeMap<String, usize>,
     /// Under what it was measured, by name: testbed, durations, rates, seeds, starts.
     #[serde(default)]
     pub conditions: BTreeMap<String, String>,
@@ -150,8 +149,27 @@ pub struct ScenarioResults {
     pub plots: Vec<Plot>,
     /// Figures of the published evaluation.
     pub published: Vec<Published>,
+    /// The points of the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<AxisPoint>,
     /// The cells: each switch at each point of the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<CellResults>,
+}
+
+/// A point of the axes, as it is known before anything is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AxisPoint {
+    /// Position on the axes.
+    pub at: Coordinates,
+    /// The first point with the same traffic, at which its floor is measured.
+    pub floor_at: Coordinates,
+    /// The switches that are left out here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// Upper limits of the metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<UpperLimit>,
 }
 
 /// An axis: a named list of values.
@@ -323,7 +341,7 @@ pub struct MeasuredDistribution {
 }
 
 /// One trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// The method's key.
     pub method: String,
@@ -365,16 +383,11 @@ pub struct TrialRecord {
     /// Why that is not known, in the words of who was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier_error: Option<String>,
+    /// Distributions of its metrics; of a trial in results, those of its cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distributions: Vec<MeasuredDistribution>,
     /// Further output of the program.
     pub raw: serde_json::Value,
-}
-
-impl TrialRecord {
-    /// Gives a trial of the form before, which had one number for both, its start and its own, from
-    /// the trials that each start had.
-    pub(crate) fn decode(&mut self, trials: usize) {
-        (self.start, self.trial) = (self.start / trials.max(1), self.start % trials.max(1));
-    }
 }
 
 impl CellResults {

@@ -5,9 +5,9 @@
 //! one asks for it: the machine may be measuring. It must never write into the folder.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -22,10 +22,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::watch;
 use web::{ClientPlace, Limits};
 
-use crate::campaign::ledger;
-use crate::campaign::run::{CampaignState, Follower, Seen};
+use crate::campaign::follow::{CampaignState, Follower, Seen};
 use crate::present::live_page;
-use crate::results::{self, Results};
+use crate::results::Results;
 
 /// Pause between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(500);
@@ -48,9 +47,6 @@ const NICE: i32 = 10;
 
 /// Default address for browsers.
 pub const LISTEN: &str = "127.0.0.1:8484";
-
-/// Bytes of results, at most.
-const RESULTS_MAX: u64 = 4 << 30;
 
 /// The page has its scripts and styles in it, asks its own server only, and stands in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
@@ -89,7 +85,6 @@ pub enum ServeError {
 
 /// View of the folder, for all clients.
 struct Shown {
-    folder: PathBuf,
     follower: Mutex<Follower>,
     seen: watch::Receiver<Seen>,
     drawn: Mutex<Option<Drawn>>,
@@ -137,9 +132,8 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
     let listener = TcpListener::bind(addresses.as_slice()).map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
     let mut follower = Follower::new(&options.folder);
-    let (sender, seen) = watch::channel(look(&mut follower, &options.folder));
+    let (sender, seen) = watch::channel(look(&mut follower));
     let shown = Arc::new(Shown {
-        folder: options.folder.clone(),
         follower: Mutex::new(follower),
         seen,
         drawn: Mutex::new(None),
@@ -160,40 +154,14 @@ pub fn start(options: &ServeOptions) -> Result<LabServer, ServeError> {
 }
 
 /// Reads what is new, and says how the campaign stands.
-fn look(follower: &mut Follower, folder: &Path) -> Seen {
+fn look(follower: &mut Follower) -> Seen {
     match follower.read() {
-        Ok(()) => {}
+        Ok(()) => follower.seen(),
         Err(error) => {
             let version = follower.seen().version;
-            return Seen::nothing(CampaignState::Unreadable, error.to_string(), version);
+            Seen::nothing(CampaignState::Unreadable, error.to_string(), version)
         }
     }
-    let seen = follower.seen();
-    match beyond_ledger(&seen, folder) {
-        Some((words, at)) => Seen::nothing(CampaignState::Ended, words.to_owned(), at),
-        None => seen,
-    }
-}
-
-/// Reason to trust `results.json` before the ledger, and the time it was written, in milliseconds
-/// since 1970. A run whose ledger found no room on the disk goes on without it.
-fn beyond_ledger(seen: &Seen, folder: &Path) -> Option<(&'static str, u64)> {
-    let written_at = |name| folder.join(name).metadata().ok()?.modified().ok();
-    let at = written_at(results::NAME)?;
-    let words = match seen.standing {
-        CampaignState::Waiting => "results.json is here, its ledger is not",
-        CampaignState::CutOff if written_at(ledger::NAME).is_none_or(|ledger| ledger <= at) => {
-            "the ledger breaks off (a full disk?), and results.json was written behind it"
-        }
-        CampaignState::CutOff
-        | CampaignState::Running
-        | CampaignState::Silent
-        | CampaignState::Ended
-        | CampaignState::Interrupted
-        | CampaignState::Unreadable => return None,
-    };
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Some((words, u64::try_from(since.as_millis()).ok()?))
 }
 
 /// Looks at the ledger as long as anyone may ask.
@@ -203,7 +171,7 @@ async fn follow(shown: Arc<Shown>, sender: watch::Sender<Seen>) {
         let own = Arc::clone(&shown);
         let looked = tokio::task::spawn_blocking(move || {
             let mut follower = own.follower.lock().unwrap_or_else(PoisonError::into_inner);
-            look(&mut follower, &own.folder)
+            look(&mut follower)
         });
         let Ok(seen) = looked.await else { return };
         sender.send_if_modified(|before| {
@@ -219,29 +187,16 @@ async fn follow(shown: Arc<Shown>, sender: watch::Sender<Seen>) {
 
 impl Shown {
     /// The results so far.
-    fn results(&self) -> Result<Option<Results>, String> {
-        let found = {
-            let follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
-            match beyond_ledger(&follower.seen(), &self.folder) {
-                Some(_) => None,
-                None => Some(follower.results().map_err(|error| error.to_string())?),
-            }
-        };
-        if let Some(found) = found {
-            return Ok(found);
-        }
-        let path = self.folder.join(results::NAME);
-        let bytes = files::read(&path, RESULTS_MAX).map_err(|error| error.to_string())?;
-        let read = serde_json::from_slice(&bytes);
-        read.map(Some).map_err(|error| format!("{}: {error}", path.display()))
+    fn results(&self) -> Option<Results> {
+        self.follower.lock().unwrap_or_else(PoisonError::into_inner).results()
     }
 
     /// The page, drawn once for all who ask.
-    fn page(&self) -> Result<Arc<str>, String> {
+    fn page(&self) -> Arc<str> {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen.borrow().clone();
         if let Some(drawn) = drawn.as_ref().filter(|drawn| drawn.is_of(&seen)) {
-            return Ok(Arc::clone(&drawn.page));
+            return Arc::clone(&drawn.page);
         }
         let results = match seen.standing {
             CampaignState::Waiting | CampaignState::Unreadable => None,
@@ -249,11 +204,11 @@ impl Shown {
             | CampaignState::Silent
             | CampaignState::Ended
             | CampaignState::Interrupted
-            | CampaignState::CutOff => self.results()?,
+            | CampaignState::CutOff => self.results(),
         };
         let page: Arc<str> = live_page(results.as_ref(), &seen).into();
         *drawn = Some(Drawn { seen, at: Instant::now(), page: Arc::clone(&page) });
-        Ok(page)
+        page
     }
 }
 
@@ -295,8 +250,7 @@ fn is_own_name(request: &Request) -> bool {
 
 async fn page(State(shown): State<Arc<Shown>>) -> Response {
     match tokio::task::spawn_blocking(move || shown.page()).await {
-        Ok(Ok(page)) => with_type("text/html; charset=utf-8", page.to_string()),
-        Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, why + "\n"),
+        Ok(page) => with_type("text/html; charset=utf-8", page.to_string()),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }
@@ -308,9 +262,8 @@ async fn status(State(shown): State<Arc<Shown>>) -> Response {
 
 async fn json(State(shown): State<Arc<Shown>>) -> Response {
     match tokio::task::spawn_blocking(move || shown.results()).await {
-        Ok(Ok(Some(results))) => with_type("application/json", json_text(&results) + "\n"),
-        Ok(Ok(None)) => text(StatusCode::NOT_FOUND, "there is no campaign yet\n".to_owned()),
-        Ok(Err(why)) => text(StatusCode::INTERNAL_SERVER_ERROR, why + "\n"),
+        Ok(Some(results)) => with_type("application/json", json_text(&results) + "\n"),
+        Ok(None) => text(StatusCode::NOT_FOUND, "there is no campaign yet\n".to_owned()),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
     }
 }

@@ -22,7 +22,7 @@ const PRINTING: &[&str] = &[
     "lab list",
     "lab show groups",
     "lab run groups --dry",
-    "lab cells groups",
+    "lab jobs groups",
     "net --folder DIR list",
     "pki --dir DIR init",
     "gen run --help",

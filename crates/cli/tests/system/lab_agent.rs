@@ -10,6 +10,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::lab_samples::results;
+
 /// Makes the boxes and what runs on them, then does `$STEPS`.
 const BOXES: &str = r#"
 set -eu
@@ -132,11 +134,9 @@ fn read(folder: &Path, name: &str) -> String {
 /// The only cell of a run.
 fn cell(folder: &Path, run: &str, output: &Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let text = read(folder, &format!("{run}/results.json"));
-    let results: Value = serde_json::from_str(&text).unwrap_or_else(|error| {
-        panic!("{error}: {stderr}: {}", read(folder, &format!("{run}.err")))
-    });
-    results["scenarios"][0]["cells"][0].clone()
+    let is_over = folder.join(run).join("report.html").exists();
+    assert!(is_over, "{stderr}: {}", read(folder, &format!("{run}.err")));
+    results(&folder.join(run))["scenarios"][0]["cells"][0].clone()
 }
 
 /// The first figure of a metric in the only cell of a run.
@@ -259,14 +259,14 @@ fn a_dead_agent_fails_its_cell_and_a_dead_lab_frees_its_agents() {
         folder,
         "start died long.toml & lab=$!; amid_trial died; \
          kill -9 ${agent[2]}; wait $lab || echo lab ended with $?; \
-         cp \"$DIR/died/results.json\" \"$DIR/died.json\"; \
+         cp \"$DIR/died/trials.jsonl\" \"$DIR/died.jsonl\"; \
          agent 2; run died long.toml --resume; \
          start killed long.toml & lab=$!; amid_trial killed; \
          kill -9 $lab; await 'in the middle of a trial' \"$DIR/agent2.log\"; \
          run after one.toml",
     );
     assert!(output.status.success(), "{output:?}");
-    let died: Value = serde_json::from_str(&read(folder, "died.json")).expect("results");
+    let died = results(&folder.join("died.jsonl"));
     let text = died.to_string();
     assert!(text.contains("the agent at ssl:10.9.2.2:7654"), "{text}");
     assert_eq!(died["scenarios"][0]["cells"][0]["state"], "failed", "{text}");

@@ -8,6 +8,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::lab_samples::results;
+
 /// Runs a scenario with these settings on one switch; its only cell.
 pub(crate) fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
@@ -24,10 +26,9 @@ pub(crate) fn cell(dut: &str, settings: &str, words: &[&str]) -> Value {
         .arg(&scenario)
         .output()
         .expect("the weir binary starts");
-    let path = folder.path().join("results.json");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let json = std::fs::read(&path).unwrap_or_else(|error| panic!("{error}: {stderr}"));
-    let results: Value = serde_json::from_slice(&json).expect("JSON");
+    assert!(folder.path().join("report.html").exists(), "{dut}: {stderr}");
+    let results = results(folder.path());
     let cells = results["scenarios"][0]["cells"].as_array().expect("cells").clone();
     let [cell] = &cells[..] else { panic!("one cell: {cells:?}") };
     cell.clone()
@@ -194,9 +195,8 @@ fn external(openflow: &str, words: &str) {
         .output()
         .expect("unshare starts");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let json = std::fs::read(folder.path().join("results.json"))
-        .unwrap_or_else(|error| panic!("{openflow}: {error}: {stderr}"));
-    let results: Value = serde_json::from_slice(&json).expect("JSON");
+    assert!(folder.path().join("report.html").exists(), "{openflow}: {stderr}");
+    let results = results(folder.path());
     let cell = &results["scenarios"][0]["cells"][0];
     assert_eq!(cell["state"], "measured", "{openflow}: {cell}: {stderr}");
     let trials = cell["trials"].as_array().expect("trials");

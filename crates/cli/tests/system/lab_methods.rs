@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::lab_samples::results;
+
 /// Measures one cell on `dut` by `method`; the cell.
 fn cell(dut: &str, method: &str, settings: &str) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
@@ -23,9 +25,8 @@ fn cell(dut: &str, method: &str, settings: &str) -> Value {
         .output()
         .expect("the weir binary starts");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let json = std::fs::read(folder.path().join("results.json"));
-    let json = json.unwrap_or_else(|error| panic!("{method}: {error}: {stderr}"));
-    let results: Value = serde_json::from_slice(&json).expect("JSON");
+    assert!(folder.path().join("report.html").exists(), "{method}: {stderr}");
+    let results = results(folder.path());
     let cells = results["scenarios"][0]["cells"].as_array().expect("cells").clone();
     let [cell] = &cells[..] else { panic!("one cell: {cells:?}") };
     cell.clone()

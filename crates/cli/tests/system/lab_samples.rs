@@ -36,6 +36,16 @@ fn start(folder: &Path, more: &[&str]) -> Child {
         .expect("the weir binary starts")
 }
 
+/// The results of a run, by its folder or its ledger.
+pub(crate) fn results(run: &Path) -> serde_json::Value {
+    let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let output = weir.args(["lab", "report", "--format", "json"]).arg(run).output();
+    let output = output.expect("the weir binary starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 fn trials(folder: &Path) -> String {
     std::fs::read_to_string(folder.join("trials.jsonl")).unwrap_or_default()
 }
@@ -57,19 +67,19 @@ fn assert_whole(folder: &Path) {
     assert!(text.ends_with('\n'), "the last line is whole");
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    assert_eq!(lines[0]["scenarios"][0], SCENARIO);
+    assert_eq!(lines[0]["scenarios"][0]["source"], SCENARIO);
     let machine = &lines[1]["machine"];
     assert!(lines[1]["line"] == "part" && machine["cores"].is_number(), "{}", lines[1]);
     let programs = lines[1]["programs"].to_string();
     assert!(programs.contains("weir") && !programs.contains("iperf"), "{programs}");
     for line in lines.iter().filter(|line| line["line"] == "trial") {
         assert_eq!((&line["scenario"], &line["dut"]), (&"probes".into(), &"weir".into()), "{line}");
-        let trial = &line["trial"];
-        assert_eq!(trial["method"], "probe", "{line}");
-        let is_measured = trial["values"]["probe_p50_us"].is_number();
-        assert!(is_measured || trial["error"].is_string(), "{line}");
+        assert_eq!(line["method"], "probe", "{line}");
+        assert!(line["start"].is_number() && line["trial"] == 0, "{line}");
+        let is_measured = line["values"]["probe_p50_us"].is_number();
+        assert!(is_measured || line["error"].is_string(), "{line}");
     }
-    assert!(!folder.join("results.json").exists(), "the run was not at its end");
+    assert!(!folder.join("report.html").exists(), "the run was not at its end");
 }
 
 #[test]
@@ -106,8 +116,7 @@ fn a_run_that_was_cut_off_is_gone_on_with() {
     std::fs::write(folder.path().join("trials.jsonl"), torn).expect("a file");
     let mut lab = start(folder.path(), &["--starts", "5", "--resume"]);
     assert_eq!(lab.wait().expect("it can be waited for").code(), Some(0));
-    let text = std::fs::read_to_string(folder.path().join("results.json")).expect("results");
-    let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let results = results(folder.path());
     let cell = &results["scenarios"][0]["cells"][0];
     let good = |trial: &&serde_json::Value| trial["error"].is_null();
     let trials = cell["trials"].as_array().expect("trials");

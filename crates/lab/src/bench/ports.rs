@@ -22,7 +22,8 @@ use super::common::{Common, Run};
 use super::peer::AbsentRow;
 use super::scratch;
 use crate::campaign::catalogue;
-use crate::campaign::run::{Campaign, execute};
+use crate::campaign::job::Campaign;
+use crate::campaign::run::execute;
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
 use crate::host_program::ECHO_INTERVAL;
@@ -162,19 +163,12 @@ impl PortsArgs {
         let paths = ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir());
         let scenario = self.scenario(first.scenario, &wanted, duts, &paths)?;
         let folder = scratch()?;
+        let of = duts.iter().map(|it| it.dut).collect();
+        let (kind, out) = (TestbedKind::Kernel, folder.path().to_owned());
         let campaign = Campaign {
-            scenarios: vec![scenario],
-            duts: duts.iter().map(|it| it.dut).collect(),
-            is_quick: false,
             starts: Some(run.repeats),
-            limit: None,
-            kind: TestbedKind::Kernel,
-            paths: paths.clone(),
-            folder: folder.path().to_owned(),
-            is_resumed: false,
-            command: Vec::new(),
-            notes: Vec::new(),
             quiet: self.quiet,
+            ..Campaign::new(vec![scenario], of, kind, paths.clone(), out)
         };
         let results = execute(&campaign, &run.cancel)?;
         let Some(found) = results.scenarios.first() else { bail!("no results") };

@@ -12,7 +12,8 @@ use super::figures::{self, Figures, Level};
 use super::outcome::rounded;
 use super::scratch;
 use crate::campaign::catalogue;
-use crate::campaign::run::{Campaign, execute};
+use crate::campaign::job::Campaign;
+use crate::campaign::run::execute;
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
 use crate::results::{CellResults, CellState, ScenarioResults, TrialRecord};
@@ -53,19 +54,13 @@ impl ReplayPlan<'_> {
     /// A switch that could not be measured; the run was interrupted.
     pub(super) fn measure(&self, run: &Run) -> Result<Vec<Replayed>> {
         let folder = scratch()?;
+        let (scenarios, duts) = (vec![self.scenario(run)?], self.duts.clone());
+        let paths = ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir());
+        let (kind, out) = (TestbedKind::Memory, folder.path().to_owned());
         let campaign = Campaign {
-            scenarios: vec![self.scenario(run)?],
-            duts: self.duts.clone(),
-            is_quick: false,
             starts: Some(self.repeats),
-            limit: None,
-            kind: TestbedKind::Memory,
-            paths: ProgramPaths::new(run.weir.clone(), tools::os_ken_default_dir()),
-            folder: folder.path().to_owned(),
-            is_resumed: false,
-            command: Vec::new(),
-            notes: Vec::new(),
             quiet: run.quiet,
+            ..Campaign::new(scenarios, duts, kind, paths, out)
         };
         let results = execute(&campaign, &run.cancel)?;
         let Some(found) = results.scenarios.first() else { bail!("no results") };

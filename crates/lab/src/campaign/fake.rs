@@ -14,7 +14,7 @@ use programs::process::Process;
 use programs::tools::{Missing, Program, Tool};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::campaign::run::Campaign;
+use crate::campaign::job::Campaign;
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut, DutPlan, StartedDut};
 use crate::load::ProcessRole;
@@ -49,19 +49,13 @@ values = [64, 128]
 
 /// Its campaign on the fake switch.
 pub(crate) fn campaign(text: &str, folder: &Path) -> Campaign {
+    let (scenarios, duts) =
+        (vec![Scenario::from_toml(text).unwrap()], vec![dut::find("fake-switch").unwrap()]);
+    let (kind, paths) = (TestbedKind::Memory, ProgramPaths::new(PathBuf::new(), PathBuf::new()));
     Campaign {
-        scenarios: vec![Scenario::from_toml(text).unwrap()],
-        duts: vec![dut::find("fake-switch").unwrap()],
-        is_quick: false,
-        starts: None,
-        limit: None,
-        kind: TestbedKind::Memory,
-        paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),
-        folder: folder.to_owned(),
-        is_resumed: false,
         command: vec!["weir".to_owned(), "lab".to_owned()],
         notes: vec!["a note".to_owned()],
-        quiet: true,
+        ..Campaign::new(scenarios, duts, kind, paths, folder.to_owned())
     }
 }
 

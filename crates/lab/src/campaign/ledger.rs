@@ -1,47 +1,43 @@
 //! The ledger of a campaign: what it is, who carries it out, and each thing that happens, a line of
 //! JSON each, written when it happens.
 //!
-//! Whatever ends a campaign, Ctrl-C, `kill -9` or a full disk, what was found until then is whole
-//! lines in this file. Results are made of these lines and of nothing else, be it at the end, by a
-//! run that goes on (`--resume`), or by a reader meanwhile (`weir lab serve`). It must never be
-//! changed in place: lines are added, and a new campaign has a new file.
+//! It is the only file of a run that others are made from. Whatever ends a campaign, Ctrl-C,
+//! `kill -9` or a full disk, what was found until then is whole lines in it. Results are a view of
+//! these lines and of nothing else ([`Record`](super::record::Record)), and need no scenario file,
+//! switch or method of this program. It must never be changed in place: lines are added, and a new
+//! campaign has a new file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
 use programs::tools::Program;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::client::BoxFacts;
 use crate::facts::Machine;
-use crate::results::{CellState, Coordinates, MeasuredDistribution, PartEnd, TrialRecord};
+use crate::results::{CellState, Coordinates, DutInfo, PartEnd, ScenarioResults, TrialRecord};
 use crate::setup::TestbedKind;
 
-/// Its name, beside the results.
+/// Its name in the folder of a run.
 pub const NAME: &str = "trials.jsonl";
 
 /// Version of its form.
-pub(super) const LEDGER_FORMAT: u32 = 4;
-
-/// The form before, which is read and not gone on with: a trial had one number, counted through all
-/// starts.
-pub(super) const OLD_FORMAT: u32 = 3;
+pub(super) const LEDGER_FORMAT: u32 = 5;
 
 /// The first line: what the campaign is. A run that goes on has the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct LedgerHead {
     /// [`LEDGER_FORMAT`].
     pub(super) format: u32,
-    /// The scenario files, as they are run.
-    pub(super) scenarios: Vec<String>,
     /// Whether it is the quick form.
     pub(super) is_quick: bool,
     /// Testbed of the hosts.
     pub(super) testbed: TestbedKind,
-    /// The values of each scenario's axes that are measured.
-    pub(super) values: Vec<Vec<(String, Vec<String>)>>,
+    /// The scenarios, without cells.
+    pub(super) scenarios: Vec<ScenarioResults>,
 }
 
 /// The second line, and one for each time that the campaign is gone on with: who measures.
@@ -58,10 +54,12 @@ pub(super) struct PartHead {
     /// The programs that take part.
     pub(super) programs: Vec<Program>,
     /// The switches, in the order of the tables.
-    pub(super) duts: Vec<String>,
+    pub(super) switches: Vec<DutInfo>,
     /// Starts of each switch in each cell, where it is not the scenario's own number.
-    #[serde(alias = "repeats")]
     pub(super) starts: Option<usize>,
+    /// The one job that is measured, from 0, and the number of jobs; none for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) job: Option<(usize, usize)>,
 }
 
 /// Step of a run.
@@ -79,16 +77,6 @@ pub struct RunStep {
     pub left_s: f64,
 }
 
-/// A trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) scenario: String,
-    pub(super) dut: String,
-    pub(super) at: Coordinates,
-    pub(super) trial: TrialRecord,
-    pub(super) distributions: Vec<MeasuredDistribution>,
-}
-
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
@@ -104,13 +92,18 @@ pub(super) enum LedgerLine {
     Start {
         scenario: String,
         dut: String,
-        #[serde(alias = "repeat")]
         start: usize,
         at: Vec<Coordinates>,
         commands: Vec<String>,
     },
     /// A trial was made.
-    Trial(Box<Entry>),
+    Trial {
+        scenario: String,
+        dut: String,
+        at: Coordinates,
+        #[serde(flatten)]
+        trial: Box<TrialRecord>,
+    },
     /// State of a point that is not measured.
     State {
         scenario: String,
@@ -119,15 +112,6 @@ pub(super) enum LedgerLine {
         #[serde(flatten)]
         state: CellState,
     },
-    /// Measurement without a switch; `at` is the first point with this traffic.
-    Floor {
-        scenario: String,
-        at: Coordinates,
-        #[serde(alias = "repeat")]
-        start: usize,
-        method: String,
-        values: FloorValues,
-    },
     /// A box with an agent that measures too, when it is first asked.
     Box(BoxFacts),
     /// A note for the reader.
@@ -135,9 +119,6 @@ pub(super) enum LedgerLine {
     /// This part is at its end.
     End { end: PartEnd },
 }
-
-/// Values by metric.
-pub(super) type FloorValues = std::collections::BTreeMap<String, f64>;
 
 /// A line with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,7 +133,6 @@ pub(super) struct Stamped {
 #[derive(Debug)]
 pub(super) struct Ledger {
     file: File,
-    path: PathBuf,
 }
 
 /// Why a ledger is not read, or not gone on with.
@@ -166,7 +146,7 @@ pub enum LedgerError {
         /// Why.
         why: String,
     },
-    /// A line that is none, before the last.
+    /// A line that does not parse. (An incomplete last line is ignored.)
     #[error("{path}, line {line}: {why}")]
     Line {
         /// The file.
@@ -184,16 +164,16 @@ pub enum LedgerError {
         /// The difference.
         what: String,
     },
-    /// The same campaign, in the form of another version.
+    /// The form of another version.
     #[error(
-        "{path}: was written by another version of weir (form {form}, and this one writes \
-         {LEDGER_FORMAT}): go on with it by that version, or leave --resume out"
+        "{path}: was written by another version of weir (form {form}, and this one reads \
+         {LEDGER_FORMAT}): use that version for it, or measure again"
     )]
     Form {
         /// The file.
         path: PathBuf,
         /// Its form.
-        form: u32,
+        form: u64,
     },
     /// The same campaign elsewhere.
     #[error(
@@ -218,8 +198,7 @@ impl Ledger {
             .tempfile_in(folder)?;
         let first = Stamped { at_s: 0.0, line: LedgerLine::Head(head.clone()) };
         write_line(file.as_file(), &first)?;
-        let file = file.persist(&path)?;
-        Ok(Self { file, path })
+        Ok(Self { file: file.persist(&path)? })
     }
 
     /// Goes on with the file of an earlier campaign, and says what is in it. A last line that is
@@ -234,41 +213,47 @@ impl Ledger {
             .map_err(|error| io(io::Error::other(error.to_string())))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let lines = read_lines(&path, &bytes[..whole], 0)?;
-        let other = |what: &str| LedgerError::Other { path: path.clone(), what: what.to_owned() };
-        match lines.first().map(|first| &first.line) {
-            Some(LedgerLine::Head(old)) if old == head => {}
-            Some(LedgerLine::Head(old)) if old.format != head.format => {
-                return Err(LedgerError::Form { path, form: old.format });
-            }
-            Some(LedgerLine::Head(old)) => return Err(other(difference(old, head))),
-            Some(_) | None => return Err(other("it has no first line")),
+        let what = match lines.first().map(|first| &first.line) {
+            Some(LedgerLine::Head(old)) => difference(old, head),
+            Some(_) | None => Some("it has no first line"),
+        };
+        if let Some(what) = what {
+            return Err(LedgerError::Other { path, what: what.to_owned() });
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(io)?;
         file.set_len(whole as u64).map_err(io)?;
-        Ok((Self { file, path }, lines))
+        Ok((Self { file }, lines))
     }
 
     /// Writes a line, all of it at once.
     pub(super) fn append(&mut self, line: &Stamped) -> io::Result<()> {
         write_line(&self.file, line)
     }
+}
 
-    /// Path of the ledger.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+#[cfg(test)]
+impl From<File> for Ledger {
+    fn from(file: File) -> Self {
+        Self { file }
     }
 }
 
-/// The difference between the heads of two campaigns.
-fn difference(old: &LedgerHead, head: &LedgerHead) -> &'static str {
-    if old.scenarios != head.scenarios {
-        "other scenarios"
+/// The difference between two campaigns, if they are not the same.
+pub(super) fn difference(old: &LedgerHead, head: &LedgerHead) -> Option<&'static str> {
+    let is_same = |of: fn(&ScenarioResults, &ScenarioResults) -> bool| {
+        let mut pairs = old.scenarios.iter().zip(&head.scenarios);
+        old.scenarios.len() == head.scenarios.len() && pairs.all(|(a, b)| of(a, b))
+    };
+    if !is_same(|a, b| a.source == b.source) {
+        Some("other scenarios")
     } else if old.is_quick != head.is_quick {
-        "one of them is quick"
+        Some("one of them is quick")
     } else if old.testbed != head.testbed {
-        "another testbed"
+        Some("another testbed")
+    } else if !is_same(|a, b| a.axes == b.axes) {
+        Some("other values of an axis")
     } else {
-        "other values of an axis"
+        None
     }
 }
 
@@ -308,19 +293,44 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), LedgerError> {
     let head: serde_json::Value = serde_json::from_slice(text)
         .map_err(|why| LedgerError::Line { path: path(), line: 1, why: why.to_string() })?;
     match head.get("format").and_then(serde_json::Value::as_u64) {
-        Some(format) if [LEDGER_FORMAT, OLD_FORMAT].map(u64::from).contains(&format) => Ok(()),
-        Some(format) => {
-            let what = format!(
-                "of another version of weir: form {format}, and this one reads {LEDGER_FORMAT}"
-            );
-            Err(LedgerError::Other { path: path(), what })
-        }
+        Some(format) if format == u64::from(LEDGER_FORMAT) => Ok(()),
+        Some(form) => Err(LedgerError::Form { path: path(), form }),
         None => {
             let why = "is no first line of a campaign: there is no number `format` in it";
             Err(LedgerError::Line { path: path(), line: 1, why: why.to_owned() })
         }
     }
 }
+
+/// The ledger at `path`, or in the folder there, and its lines but an incomplete last one.
+pub(super) fn read(path: &Path) -> Result<(PathBuf, Vec<Stamped>), LedgerError> {
+    let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+    let bytes = read_bytes(&path)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let lines = read_lines(&path, &bytes[..whole], 0)?;
+    Ok((path, lines))
+}
+
+/// The text of a file, which may be compressed by gzip.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, LedgerError> {
+    let io = |why: String| LedgerError::Io { path: path.to_owned(), why };
+    let bytes = files::read(path, LEDGER_MAX).map_err(|error| io(error.to_string()))?;
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut text = Vec::new();
+    let read = MultiGzDecoder::new(bytes.as_slice()).take(TEXT_MAX).read_to_end(&mut text);
+    match read.map_err(|why| io(format!("it is no whole gzip file: {why}")))? as u64 {
+        TEXT_MAX => Err(io(format!("it holds more than {} MiB of text", TEXT_MAX >> 20))),
+        _ => Ok(text),
+    }
+}
+
+/// First bytes of a gzip file (RFC 1952, 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The longest text that a compressed file may hold, bytes: a small file must not fill the memory.
+const TEXT_MAX: u64 = 1 << 30;
 
 /// Bytes of a ledger that is read, at most.
 pub(super) const LEDGER_MAX: u64 = 4 << 30;

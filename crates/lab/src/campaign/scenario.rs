@@ -282,6 +282,13 @@ impl Scenario {
         })
     }
 
+    /// The switches that are left out at a point.
+    #[must_use]
+    pub fn left_out(&self, at: &Coordinates) -> Vec<String> {
+        let named: Vec<&String> = self.without.iter().filter_map(|point| point.get(DUT)).collect();
+        named.into_iter().filter(|dut| self.is_without(dut, at)).cloned().collect()
+    }
+
     /// Settings with which a method measures a cell.
     #[must_use]
     pub fn settings_of(&self, method: &dyn Method, cell: &Settings, is_quick: bool) -> Settings {

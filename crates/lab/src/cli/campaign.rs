@@ -13,11 +13,13 @@ use programs::tools;
 
 use super::{OutputArgs, PathArgs, TestbedArg, interrupted, shown, testbed_kind, write_whole};
 use crate::campaign::catalogue;
-use crate::campaign::run::{Campaign, CampaignError, ScenarioCost, estimate, execute};
+use crate::campaign::job::{Campaign, ScenarioCost, estimate};
+use crate::campaign::ledger;
+use crate::campaign::run::{CampaignError, execute, execute_job};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
-use crate::present::{FORMS, whole_page};
-use crate::results::{self, Results};
+use crate::present::{FORMS, json, whole_page};
+use crate::results::Results;
 use crate::serve::LISTEN;
 use crate::service::ProgramPaths;
 
@@ -49,6 +51,10 @@ pub(super) struct CampaignArgs {
     /// Go on where an earlier run into the same folder was cut off
     #[arg(long)]
     resume: bool,
+    /// Measure one start of a switch only, by its number in `weir lab jobs` with the same
+    /// arguments: for a pool of machines. Exit code 1: it is to be measured again
+    #[arg(long, alias = "cell", value_name = "N")]
+    job: Option<usize>,
     /// Show the campaign in a browser while it runs, as `weir lab serve` does, at HOST:PORT (see
     /// there) or 127.0.0.1:8484; the page ends with the run
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true)]
@@ -169,19 +175,12 @@ impl SelectionArgs {
             }
         }
         restrict(&mut all, &self.only)?;
+        let (duts, kind) = (duts(&self.dut)?, testbed_kind(self.testbed)?);
         Ok(Campaign {
-            scenarios: all,
-            duts: duts(&self.dut)?,
             is_quick: self.quick,
             starts: self.starts.map(usize::from),
-            limit: None,
-            kind: testbed_kind(self.testbed)?,
-            paths,
-            folder: out,
-            is_resumed: false,
             command: std::env::args().collect(),
-            notes: Vec::new(),
-            quiet: true,
+            ..Campaign::new(all, duts, kind, paths, out)
         })
     }
 }
@@ -196,7 +195,8 @@ impl CampaignArgs {
             return Ok(ExitCode::SUCCESS);
         }
         campaign.limit = self.budget.map(Duration::from_secs);
-        (campaign.is_resumed, campaign.quiet) = (self.resume, self.output.quiet);
+        (campaign.is_resumed, campaign.job) = (self.resume, self.job);
+        campaign.quiet = self.output.quiet;
         if self.install_peers {
             let folder = &campaign.paths.os_ken_dir;
             files::eprint_line(format_args!("installing os-ken into {}", folder.display()));
@@ -234,8 +234,17 @@ pub(super) fn carry_out(
         let address = server.address();
         files::eprint_line(format_args!("http://{address}/ shows the campaign until it ends"));
     }
-    let results = match execute(campaign, cancel) {
-        Ok(results) => results,
+    let measure = || match campaign.job {
+        Some(_) => execute_job(campaign, cancel).map(Err),
+        None => execute(campaign, cancel).map(Ok),
+    };
+    let results = match measure() {
+        Ok(Ok(results)) => results,
+        Ok(Err(fault)) => {
+            files::print(&format!("{}\n", shown(&output.out.join(ledger::NAME))))?;
+            fault.iter().for_each(|why| files::eprint_line(format_args!("{why}")));
+            return Ok(if fault.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
         Err(CampaignError::Stopped(_)) => {
             let folder = shown(&output.out);
             files::eprint_line(format_args!(
@@ -249,22 +258,21 @@ pub(super) fn carry_out(
     Ok(if results.is_whole() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Shows the results, then writes them: what was measured is seen even when the disk is full, and
-/// written even when nobody reads it.
+/// Shows the results, then writes the page: what was measured is seen even when the disk is full,
+/// and written even when nobody reads it.
 pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
-    let json = serde_json::to_string(results).context("cannot write the results as JSON")?;
     let shown_text = if output.json {
-        format!("{json}\n")
+        json(results)
     } else {
         FORMS[0].render(results, &super::view(output.all)) + "\n"
     };
     let printed = files::print(&shown_text);
-    let json_path = write_whole(&output.out, results::NAME, &json)?;
     let page = whole_page(results);
     let html_path = write_whole(&output.out, "report.html", &page)?;
     printed?;
     if !output.json {
-        files::print(&format!("{}\n{}\n", shown(&html_path), shown(&json_path)))?;
+        let ledger = output.out.join(ledger::NAME);
+        files::print(&format!("{}\n{}\n", shown(&html_path), shown(&ledger)))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use terminal::Table;
 
-use super::results::load;
+use super::results::{NAMES, load};
 use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
 use crate::history::{History, HistoryChange, HistoryRow, history};
 use crate::present::{count, number, one_line, times};
@@ -19,16 +19,16 @@ use stats::CONFIDENCE;
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  weir lab compare monday/results.json tuesday/results.json
-  weir lab compare before after --fail-on-worse";
+  weir lab compare monday tuesday
+  weir lab compare before/trials.jsonl.gz after --fail-on-worse";
 
 /// Compare two runs, row by row.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(super) struct CompareArgs {
-    /// The results of the first run, or the folder that they are in.
+    /// The folder of the first run, or its trials.jsonl.
     first: PathBuf,
-    /// Those of the second run.
+    /// That of the second run.
     second: PathBuf,
     /// Print everything as JSON.
     #[arg(long)]
@@ -43,16 +43,17 @@ pub(super) struct CompareArgs {
 
 const HISTORY_EXAMPLES: &str = "\
 Examples:
-  weir lab history runs/*/results.json
+  weir lab history runs/*/trials.jsonl
   weir lab history runs";
 
 /// Find out from which run on figures are others.
 #[derive(Args, Debug)]
 #[command(after_help = HISTORY_EXAMPLES)]
 pub(super) struct HistoryArgs {
-    /// Results, or folders with results: `NAME.json` in it, `results.json` one folder deeper.
+    /// Ledgers, or folders with them: `trials.jsonl` or any `NAME.jsonl` in it, compressed by gzip
+    /// or not, or `trials.jsonl` one folder deeper.
     #[arg(required = true)]
-    results: Vec<PathBuf>,
+    run: Vec<PathBuf>,
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
@@ -178,12 +179,12 @@ fn signed(value: f64, decimals: usize) -> String {
 impl HistoryArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut runs = Vec::new();
-        for path in &self.results {
+        for path in &self.run {
             runs.extend(runs_in(path)?);
         }
         if runs.is_empty() {
-            let names: Vec<String> = self.results.iter().map(|p| p.display().to_string()).collect();
-            bail!("no results of weir lab in {}", names.join(", "));
+            let names: Vec<String> = self.run.iter().map(|p| p.display().to_string()).collect();
+            bail!("no run of weir lab in {}", names.join(", "));
         }
         let found = history(runs);
         if self.json {
@@ -195,7 +196,7 @@ impl HistoryArgs {
     }
 }
 
-/// The results of a file; of a folder, those in it and one folder deeper. What is no result is left
+/// The results of a file; of a folder, those in it and one folder deeper. What is no run is left
 /// out of a folder, and named.
 fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
     if !path.is_dir() {
@@ -210,14 +211,15 @@ fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
         Ok(entries)
     };
     let entries = read().with_context(|| format!("cannot read the folder {}", path.display()))?;
+    let is_run = |folder: &Path| NAMES.iter().any(|name| folder.join(name).is_file());
+    let is_ledger = |file: &Path| {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let endings = [".json", ".jsonl", ".jsonl.gz"];
+        file.is_file() && !NAMES.contains(&name) && endings.iter().any(|end| name.ends_with(end))
+    };
+    let of_entries = entries.into_iter().filter(|entry| is_run(entry) || is_ledger(entry));
     let mut runs = Vec::new();
-    for entry in entries {
-        let deeper = entry.join(crate::results::NAME);
-        let file = match entry.extension() {
-            Some(extension) if extension == "json" && entry.is_file() => entry,
-            Some(_) | None if deeper.is_file() => deeper,
-            Some(_) | None => continue,
-        };
+    for file in of_entries.chain(is_run(path).then(|| path.to_owned())) {
         match load(&file) {
             Ok(results) => runs.push(results),
             Err(error) => files::eprint_line(format_args!("left out: {error:#}")),

@@ -3,40 +3,41 @@
 //! It must never measure, and never write into the results.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use flate2::read::MultiGzDecoder;
 
+use crate::campaign::ledger::{self, LedgerError};
+use crate::campaign::record::results_of;
 use crate::campaign::scenario::Scenario;
 use crate::method::{self, Method};
 use crate::present::{FORMS, Form, form};
-use crate::results::{FORMAT, NAME, OLD_FORMAT, Results};
+use crate::results::{FORMAT, Results};
 
 const REPORT_EXAMPLES: &str = "\
 Examples:
-  weir lab report results.json
-  weir lab report results.json --format html --out report.html
-  weir lab report results.json --format csv | head
-  weir lab report results.json --out verdict.svg
-  weir lab report results.json.gz";
+  weir lab report /tmp/e5
+  weir lab report /tmp/e5 --format html --out report.html
+  weir lab report /tmp/e5 --format csv | head
+  weir lab report /tmp/e5 --out verdict.svg
+  weir lab report trials.jsonl.gz --format json";
 
-/// First bytes of a gzip file (RFC 1952, 2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// The file of a run in its folder; the latter two are of earlier versions of Weir.
+pub(super) const NAMES: [&str; 4] =
+    [ledger::NAME, "trials.jsonl.gz", "results.json", "results.json.gz"];
 
-/// The longest text that a compressed file may hold, bytes: a small file must not fill the memory.
-const TEXT_MAX: u64 = 1 << 30;
+/// The form of results of the version before that.
+const OLD_FORMAT: u32 = 2;
 
 /// Draw results as tables, CSV or a page.
 #[derive(Args, Debug)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub(super) struct ReportArgs {
-    /// The results, compressed by gzip or not, or the folder that they are in.
-    results: PathBuf,
+    /// The folder of a run, at its end or not, or its trials.jsonl, compressed by gzip or not.
+    run: PathBuf,
     /// The form. Default: that of the file name of --out, else terminal.
     #[arg(long, value_parser = forms())]
     format: Option<Form>,
@@ -56,7 +57,7 @@ fn forms() -> impl TypedValueParser<Value = Form> {
 
 impl ReportArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let results = load(&self.results)?;
+        let results = load(&self.run)?;
         let form = self.format.unwrap_or_else(|| form_of(self.out.as_deref()));
         let text = form.render(&results, &super::view(self.all));
         match &self.out {
@@ -79,30 +80,45 @@ fn form_of(out: Option<&Path>) -> Form {
     *FORMS.iter().find(asked).unwrap_or(&FORMS[0])
 }
 
-/// The text of a file, which may be compressed.
-fn read(file: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(file)?;
-    if !bytes.starts_with(&GZIP) {
-        return Ok(String::from_utf8(bytes)?);
-    }
-    let mut text = String::new();
-    let read = MultiGzDecoder::new(bytes.as_slice()).take(TEXT_MAX).read_to_string(&mut text);
-    match read.context("it is no whole gzip file")? as u64 {
-        TEXT_MAX => bail!("it holds more than {} MiB of text", TEXT_MAX >> 20),
-        _ => Ok(text),
-    }
-}
-
-/// Reads results, from a file (compressed by gzip or not) or from the folder that a run wrote.
+/// Reads results, from a ledger (compressed by gzip or not) or from the folder of a run.
 ///
 /// # Errors
 /// There is no such file, or it holds something else; the message says what.
 pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
-    let file = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
+    if !path.is_dir() {
+        return load_file(path);
+    }
+    let mut outcome = Err(anyhow::anyhow!("{}: no {} in it", path.display(), ledger::NAME));
+    for file in NAMES.iter().map(|name| path.join(name)).filter(|file| file.exists()) {
+        outcome = load_file(&file);
+        // Beside the ledger of an earlier version are its results.
+        let is_old = |error: &anyhow::Error| {
+            matches!(error.downcast_ref::<LedgerError>(), Some(LedgerError::Form { .. }))
+        };
+        if !outcome.as_ref().is_err_and(is_old) {
+            break;
+        }
+    }
+    outcome
+}
+
+fn load_file(file: &Path) -> anyhow::Result<Results> {
+    let text = ledger::read_bytes(file)?;
+    let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let first: serde_json::Value = serde_json::from_slice(first).unwrap_or_default();
+    if first.get("line").is_none() {
+        return load_old(file, &text);
+    }
+    let results = results_of(file, &text)?;
+    results.with_context(|| format!("{}: the run has not begun to measure", file.display()))
+}
+
+/// Reads the `results.json` that earlier versions of Weir wrote beside the ledger. The next version
+/// does not.
+fn load_old(file: &Path, text: &[u8]) -> anyhow::Result<Results> {
     let name = file.display();
-    let text = read(&file).with_context(|| format!("cannot read {name}"))?;
     let json: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{name} is no JSON"))?;
+        serde_json::from_slice(text).with_context(|| format!("{name} is no ledger and no JSON"))?;
     match json.get("format").and_then(serde_json::Value::as_u64) {
         Some(format) if [FORMAT, OLD_FORMAT].map(u64::from).contains(&format) => {}
         Some(format) => bail!(
@@ -111,16 +127,19 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Results> {
         ),
         None => bail!("{name} holds no results of weir lab: there is no number `format` in it"),
     }
+    files::eprint_line(format_args!(
+        "{name} is of an earlier version of weir; the next one reads trials.jsonl only"
+    ));
     // Read from the text again, whose errors have a line and a column.
     let mut results: Results =
-        serde_json::from_str(&text).with_context(|| format!("{name} holds no whole results"))?;
+        serde_json::from_slice(text).with_context(|| format!("{name} holds no whole results"))?;
     if results.format == OLD_FORMAT {
         renew(&mut results);
     }
     Ok(results)
 }
 
-/// Results of the form before: a trial has two numbers instead of one, and a value its start.
+/// Results of the form before that: a trial has two numbers instead of one, and a value its start.
 fn renew(results: &mut Results) {
     results.format = FORMAT;
     for scenario in &mut results.scenarios {
@@ -136,7 +155,10 @@ fn renew(results: &mut Results) {
                 let method = method::ALL.iter().find(is_its);
                 one.start /= method.map_or(1, |method| trials(method.id()));
             }
-            cell.trials.iter_mut().for_each(|trial| trial.decode(trials(&trial.method)));
+            for trial in &mut cell.trials {
+                let of = trials(&trial.method);
+                (trial.start, trial.trial) = (trial.start / of, trial.start % of);
+            }
             for row in &mut cell.rows {
                 let good = cell.trials.iter().filter(|trial| trial.error.is_none());
                 let starts = good.filter(|trial| trial.values.contains_key(&row.metric));
@@ -151,10 +173,14 @@ fn renew(results: &mut Results) {
 #[cfg(test)]
 mod tests {
     use super::{form_of, load};
+    use crate::campaign::fake::{self, TWO_POINTS, play};
+    use crate::campaign::ledger;
+    use crate::campaign::run::execute;
     use crate::present::sample;
     use crate::results::MeasuredDistribution;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use programs::cancel::Cancel;
     use std::io::Write as _;
     use std::path::Path;
 
@@ -167,18 +193,45 @@ mod tests {
     }
 
     #[test]
-    fn compressed_results_are_read_and_those_cut_off_are_named() {
+    fn a_ledger_is_read_compressed_or_not_and_one_cut_off_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("results.json.gz");
-        let results = sample::results();
+        play(&[]);
+        let campaign = fake::campaign(TWO_POINTS, folder.path());
+        let results = execute(&campaign, &Cancel::default()).unwrap();
+        assert!(load(folder.path()).unwrap() == results);
+        let ledger = folder.path().join(ledger::NAME);
+        let text = std::fs::read(&ledger).unwrap();
+        std::fs::write(&ledger, [text.as_slice(), b"{\"at_s\":1.0,\"li"].concat()).unwrap();
+        assert!(load(&ledger).unwrap() == results, "an incomplete last line");
+        std::fs::remove_file(&ledger).unwrap();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(serde_json::to_string(&results).unwrap().as_bytes()).unwrap();
+        encoder.write_all(&text).unwrap();
         let bytes = encoder.finish().unwrap();
+        let file = folder.path().join("trials.jsonl.gz");
         std::fs::write(&file, &bytes).unwrap();
-        assert_eq!(load(&file).unwrap(), results);
+        assert!(load(folder.path()).unwrap() == results);
         std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
         let reason = format!("{:#}", load(&file).unwrap_err());
         assert!(reason.contains("it is no whole gzip file"), "{reason}");
+        let none = tempfile::tempdir().unwrap();
+        let reason = format!("{:#}", load(none.path()).unwrap_err());
+        assert!(reason.contains("no trials.jsonl in it"), "{reason}");
+    }
+
+    #[test]
+    fn the_committed_results_are_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let results = load(&folder).unwrap();
+        assert!(results.scenarios.len() > 10 && results.is_whole());
+        // Beside the ledger of an earlier version.
+        let old = tempfile::tempdir().unwrap();
+        std::fs::write(old.path().join(ledger::NAME), "{\"line\":\"head\",\"format\":4}\n")
+            .unwrap();
+        let reason = format!("{:#}", load(old.path()).unwrap_err());
+        assert!(reason.contains("form 4, and this one reads 5"), "{reason}");
+        let text = serde_json::to_string(&sample::results()).unwrap();
+        std::fs::write(old.path().join("results.json"), text).unwrap();
+        assert!(load(old.path()).unwrap() == sample::results());
     }
 
     #[test]
@@ -225,7 +278,7 @@ mod tests {
             format!("{:#}", load(folder.path()).unwrap_err())
         };
         for (text, word) in [
-            ("{", "is no JSON"),
+            ("{", "is no ledger and no JSON"),
             ("{}", "there is no number `format`"),
             ("{\"format\": 1}", "has the form 1 and this program reads 3"),
             ("{\"format\": 2}", "missing field"),
@@ -234,6 +287,6 @@ mod tests {
             assert!(reason.contains(word) && reason.contains("results.json"), "{reason}");
         }
         let none = format!("{:#}", load(Path::new("/nowhere/results.json")).unwrap_err());
-        assert!(none.contains("cannot read /nowhere/results.json"), "{none}");
+        assert!(none.contains("/nowhere/results.json: "), "{none}");
     }
 }

@@ -6,12 +6,12 @@ use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::netns::Joined;
 
-/// A link.
-pub(super) struct DirectLink;
+/// A link, by its name: as a switch under test, or as the lab's own floor.
+pub(super) struct DirectLink(pub(super) &'static str);
 
 impl Dut for DirectLink {
     fn name(&self) -> &'static str {
-        "wire"
+        self.0
     }
 
     fn about(&self) -> &'static str {

@@ -14,7 +14,7 @@ use super::number::{count, duration};
 use super::section::{Absence, Section, sections};
 use super::verdict::{Line, all_duts, chosen, legend, lines};
 use super::{Form, View};
-use crate::campaign::run::Seen;
+use crate::campaign::follow::Seen;
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {

@@ -84,24 +84,15 @@ pub(crate) fn add(cell: &mut CellResults, metric: &str, part: Option<Part>, samp
         cell.trials.push(TrialRecord {
             method: format!("method-{metric}"),
             start,
-            trial: 0,
-            attempt: 0,
             tool: "weir generator".into(),
-            machine: String::new(),
             stall_ms: 0.4,
-            stall_at: None,
-            error: None,
             values: BTreeMap::from([(metric.to_owned(), *value)]),
-            resolutions: BTreeMap::new(),
-            load: None,
             limit: part.map(|part| Limit {
                 part,
                 why: format!("{} at 97.1 % of what it can", part.label()),
                 machine_full: false,
             }),
-            tier_hits: None,
-            tier_error: None,
-            raw: serde_json::Value::Null,
+            ..<_>::default()
         });
     }
     cell.rows.push(ResultRow {
@@ -178,7 +169,6 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
                      of 64 bytes takes 84 byte times of the line."
             .into(),
         source: "[axes]\nsize = [64, 128, 512, 1280, 1518]\n".into(),
-        is_held: false,
         conditions: at(&[("seed", "7"), ("trial", "2 s"), ("starts", "5"), ("testbed", "veth")]),
         axes: vec![
             axis("size", "frame size", "B", &sizes),
@@ -198,6 +188,7 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
             .map(|(size, rate)| published(old, at(&[("size", size)]), "rate_pps", *rate, None))
             .collect(),
         cells,
+        ..<_>::default()
     }
 }
 
@@ -246,7 +237,6 @@ fn delay(noise: &mut Noise) -> ScenarioResults {
         question: "How much delay does a switch add, and does the kind of match matter?".into(),
         background: "One order of magnitude lay between the published switches.".into(),
         source: "[axes]\nmatch = [\"port\", \"MACs\", \"exact\"]\n".into(),
-        is_held: false,
         conditions: at(&[("seed", "11"), ("probes", "20,000 at 2,000 a second")]),
         axes: vec![axis("match", "match", "", &kinds)],
         metrics: vec![metric("delay_us", "Delay, median", "µs", Better::Lower, 1)],
@@ -260,6 +250,7 @@ fn delay(noise: &mut Noise) -> ScenarioResults {
             old("Open vSwitch 2.3.0", 508.0, 511.0),
         ],
         cells,
+        ..<_>::default()
     }
 }
 
@@ -285,7 +276,6 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
         question: "What does it cost when every packet goes through the controller?".into(),
         background: String::new(),
         source: String::new(),
-        is_held: false,
         conditions: Coordinates::new(),
         axes: Vec::new(),
         metrics: vec![
@@ -300,6 +290,7 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
             published("test 1 (1 Gb/s control link)", at(&[]), "ping_ms", 1.346, None),
         ],
         cells,
+        ..<_>::default()
     }
 }
 

@@ -137,7 +137,7 @@ fn a_campaign_is_followed_from_before_its_start_to_its_end() {
     drop(lock);
     let (status, text) = get(address, "/results.json");
     let served: Results = serde_json::from_str(&text).unwrap();
-    assert!(status == 200 && served == results, "what the run told itself");
+    assert!(status == 200 && served == results, "as of the run itself");
     assert_eq!(get(address, "/").1, get(address, "/").1, "it stands");
 }
 
@@ -158,46 +158,6 @@ fn a_killed_run_and_one_that_is_no_campaign_are_named() {
     let words = events.standing("unreadable")["words"].as_str().unwrap().to_owned();
     assert!(words.contains("trials.jsonl, line 1"), "{words}");
     assert!(get(server.address(), "/").1.contains("trials.jsonl, line 1"));
-}
-
-#[test]
-fn results_of_a_run_whose_ledger_found_no_room_are_shown() {
-    let (lines, results) = campaign();
-    let folder = tempfile::tempdir().unwrap();
-    let text = serde_json::to_string(&results).unwrap();
-    let path = folder.path().join("results.json");
-    std::fs::write(&path, &text).unwrap();
-    let first = lines.iter().position(|line| line.contains("\"line\":\"trial\"")).unwrap() + 1;
-    append(folder.path(), &lines[..first].concat());
-    // They are of an earlier campaign.
-    let set = |at| std::fs::File::options().append(true).open(&path).unwrap().set_modified(at);
-    let written = folder.path().join(NAME).metadata().unwrap().modified().unwrap();
-    set(written - Duration::from_secs(1)).unwrap();
-    let server = serve(folder.path());
-    let address = server.address();
-    let mut events = Events::of(address);
-    events.standing("cut-off");
-    let served: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
-    assert_ne!(served, results, "what the ledger says");
-    // They were written behind the last line that found room.
-    set(written + Duration::from_secs(1)).unwrap();
-    let ended = events.standing("ended");
-    assert!(ended["words"].as_str().unwrap().contains("results.json"), "{ended}");
-    let served: Results = serde_json::from_str(&get(address, "/results.json").1).unwrap();
-    assert_eq!(served, results);
-    assert!(get(address, "/").1.contains("no &lt;b&gt;answer"), "a trial behind the last line");
-}
-
-#[test]
-fn results_without_a_ledger_are_shown() {
-    let (_, results) = campaign();
-    let folder = tempfile::tempdir().unwrap();
-    let text = serde_json::to_string(&results).unwrap();
-    std::fs::write(folder.path().join("results.json"), text).unwrap();
-    let server = serve(folder.path());
-    assert_eq!(Events::of(server.address()).standing("ended")["step"], Value::Null);
-    let (status, page) = get(server.address(), "/");
-    assert!(status == 200 && page.contains("Fakes"));
 }
 
 #[test]

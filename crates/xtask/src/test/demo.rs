@@ -84,7 +84,9 @@ fn whole(mut command: Command, out: &Path) -> Result<()> {
     let read = |name: &str| {
         std::fs::read_to_string(out.join(name)).with_context(|| format!("reading {name}"))
     };
-    serde_json::from_str::<Value>(&read("results.json")?).context("results.json")?;
+    for line in read("trials.jsonl")?.lines() {
+        serde_json::from_str::<Value>(line).context("trials.jsonl")?;
+    }
     let page = read("report.html")?;
     let fetches = ["src=\"http", "src='http", "url(http", "@import", "<link"];
     if let Some(found) = fetches.iter().find(|word| page.contains(*word)) {

@@ -56,13 +56,13 @@ fn manifest(context: &Context, bin: &Path) -> Result<()> {
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
         Ok::<PathBuf, anyhow::Error>(path)
     };
+    let campaign = ["E5", "--testbed", "memory", "--quick"];
     let mut weir = context.command(context.target().join("debug/weir"));
-    let cells =
-        shell::capture(weir.args(["lab", "cells", "E5", "--testbed", "memory", "--quick"]))?;
-    let cells = write("cells.jsonl", cells)?;
+    let jobs = shell::capture(weir.args(["lab", "jobs"]).args(campaign))?.lines().count();
     let script = context.root.join("contrib/lab/kubernetes/job.py");
     let mut python = context.command(bin.join("python"));
-    python.arg(script).arg(cells).args(["--image", "weir", "--parallel", "3"]);
+    python.arg(script).arg(jobs.to_string()).args(["--image", "weir", "--parallel", "3", "--"]);
+    python.args(campaign);
     let job = write("job.yaml", shell::capture(&mut python)?)?;
     let validate = bin.join("kubernetes-validate");
     shell::run(context.command(validate).args(["--strict", "--quiet"]).arg(job))

@@ -284,20 +284,11 @@ mod tests {
         TrialRecord {
             method: "ping".to_owned(),
             start: repeat,
-            trial: 0,
-            attempt: 0,
-            tool: String::new(),
-            machine: String::new(),
-            stall_ms: 0.0,
-            stall_at: None,
             error: error.map(str::to_owned),
             values: BTreeMap::from([("ping_avg_ms".to_owned(), ms)]),
-            resolutions: BTreeMap::new(),
-            load: None,
-            limit: None,
             tier_hits,
-            tier_error: None,
             raw: serde_json::json!({ "sent": 3, "rtt_ms": [0.1, 0.2] }),
+            ..<_>::default()
         }
     }
 

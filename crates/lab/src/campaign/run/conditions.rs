@@ -68,10 +68,7 @@ impl Run<'_> {
                 }
                 None => Ok(()),
             },
-            None => {
-                self.log(LedgerLine::Box(of));
-                Ok(())
-            }
+            None => self.log(LedgerLine::Box(of)),
         }
     }
 }

@@ -9,19 +9,18 @@ use std::time::Duration;
 use programs::cancel::Cancel;
 use programs::scratch::FolderLock;
 
-use super::{
-    Campaign, CampaignError, Follower, Outside, Run, cell_specs, execute_with, gather, measure,
-    parts,
-};
+use super::{CampaignError, Outside, Run, execute_with, programs};
 use crate::agent::client::BoxFacts;
 use crate::campaign::fake::{
     Act, TWO_POINTS, campaign, fail_starts, happened, is_all_over, play, still,
 };
-use crate::campaign::ledger::{Ledger, LedgerError, NAME};
-use crate::campaign::run::follow::CampaignState;
+use crate::campaign::follow::{CampaignState, Follower};
+use crate::campaign::gather::{GatherError, gather};
+use crate::campaign::job::{Campaign, jobs};
+use crate::campaign::ledger::{LedgerError, NAME};
+use crate::campaign::record::Record;
 use crate::facts::Machine;
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
-use crate::service::ProgramPaths;
 
 fn resumed(text: &str, folder: &Path) -> Campaign {
     Campaign { is_resumed: true, ..campaign(text, folder) }
@@ -39,10 +38,14 @@ fn run_on(campaign: &Campaign, machine: Machine, stalls: &[f64]) -> Result<Resul
         stalls.borrow_mut().pop_front().unwrap_or(0.0)
     };
     let outside = Outside { watch: &watch, has_floor: false, machine };
-    execute_with(campaign, &Cancel::default(), &outside)
+    results(execute_with(campaign, &Cancel::default(), &outside))
 }
 
-pub(super) fn run(campaign: &Campaign) -> Result<Results, CampaignError> {
+fn results(of: Result<Record, CampaignError>) -> Result<Results, CampaignError> {
+    of.map(|record| record.results().unwrap())
+}
+
+pub(in crate::campaign) fn run(campaign: &Campaign) -> Result<Results, CampaignError> {
     run_on(campaign, machine(), &[])
 }
 
@@ -177,12 +180,14 @@ fn what_is_through_is_not_measured_again_nor_is_its_floor() {
     let outside = Outside { watch: &watch, has_floor: true, machine: machine() };
     let cancel = Cancel::default();
     play(&[]);
-    let first = execute_with(&campaign(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
+    let first =
+        results(execute_with(&campaign(TWO_POINTS, folder.path()), &cancel, &outside)).unwrap();
     let of_turn = ["floor", "floor", "start", "trial", "trial"];
     assert_eq!(happened(), [of_turn, of_turn].concat());
     assert_eq!(cells(&first)[1].rows[0].floor, Some(0.5));
     play(&[]);
-    let again = execute_with(&resumed(TWO_POINTS, folder.path()), &cancel, &outside).unwrap();
+    let again =
+        results(execute_with(&resumed(TWO_POINTS, folder.path()), &cancel, &outside)).unwrap();
     assert_eq!(happened(), Vec::<&str>::new());
     assert!(timeless(&first) == timeless(&again));
     assert!(again.duration_s >= first.duration_s);
@@ -284,14 +289,13 @@ fn a_changed_box_ends_a_resumed_campaign() {
     let campaign = campaign(TWO_POINTS, folder.path());
     run(&campaign).unwrap_err();
     let outside = Outside { watch: &|_| 0.0, has_floor: false, machine: machine() };
-    let (parts, cancel) = (parts(&campaign).unwrap(), Cancel::default());
+    let cancel = Cancel::default();
     let with_ledger = || {
-        let mut run = Run::new(&campaign, &parts, &cancel, &outside);
-        let head = super::head(&campaign, &parts).unwrap();
-        let (ledger, lines) = Ledger::resume(folder.path(), &head).unwrap();
-        lines.into_iter().for_each(|line| run.record.apply(&parts, line));
-        run.ledger = Some(ledger);
-        run
+        let head = super::head(&campaign).unwrap();
+        let (ledger, lines) = super::Ledger::resume(folder.path(), &head).unwrap();
+        let mut record = Record::default();
+        lines.into_iter().for_each(|line| record.apply(line));
+        Run::new(&campaign, ledger, record, &cancel, &outside)
     };
     // Known from the first part on, and by what a ledger says of it.
     with_ledger().check_box(first.clone()).unwrap();
@@ -335,40 +339,62 @@ fn a_run_is_not_gone_on_with_under_other_conditions() {
 }
 
 #[test]
-fn gathered_cells_have_the_results_of_a_run() {
+fn gathered_jobs_have_the_results_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
-    let campaign = Campaign { notes: Vec::new(), ..campaign(TWO_POINTS, folder.path()) };
-    play(&[]);
-    let whole = run_on(&campaign, Machine::read(), &[]).unwrap();
-    let lines: String = cell_specs(&campaign)
-        .unwrap()
-        .iter()
-        .flat_map(|spec| {
-            measure(
-                spec,
-                ProgramPaths::new(PathBuf::new(), PathBuf::new()),
-                true,
-                &Cancel::default(),
-            )
-            .unwrap()
-            .lines
-        })
-        .map(|line| line + "\n")
-        .collect();
-    let gathered = gather(&[(PathBuf::from("cells"), lines)]).unwrap();
-    assert_eq!(gathered.missing, 0);
+    let order = |name: &str| {
+        let of = folder.path().join(name);
+        std::fs::create_dir(&of).unwrap();
+        (of.clone(), campaign(TWO_POINTS, &of))
+    };
+    let acts = [1.0, 2.0, 3.0, 4.0].map(Act::Yields);
+    play(&acts);
+    let whole = run(&order("whole").1).unwrap();
     let names: Vec<&str> = whole.programs.iter().map(|program| program.name.as_str()).collect();
     assert_eq!(names, ["fake-switch"], "no program that did not take part");
-    let load = |results: &Results| {
-        let mut results = timeless(results);
-        results.machine.load_average = String::new();
-        results
+
+    play(&acts);
+    let measured = |name: &str, job: usize| {
+        let (path, order) = order(name);
+        run(&Campaign { job: Some(job), ..order }).map(|_| path)
     };
-    // A trial in which this machine stalled was made again.
-    if load(&gathered.results) != load(&whole) {
-        let left_out = |cell: &CellResults| cell.trials.iter().any(|one| one.error.is_some());
-        assert!(cells(&gathered.results).iter().any(left_out), "{:?}", gathered.results);
-    }
+    assert_eq!(jobs(&campaign(TWO_POINTS, folder.path()), false).unwrap().len(), 2);
+    let mut ledgers = vec![measured("0", 0).unwrap(), measured("1", 1).unwrap()];
+    let reason = measured("2", 2).unwrap_err().to_string();
+    assert!(reason.contains("there are 2 jobs"), "{reason}");
+    let out = order("out").0;
+    let gathered = gather(&ledgers, &out).unwrap();
+    assert!(gathered.missing.is_empty(), "{:?}", gathered.missing);
+    assert!(timeless(&gathered.results) == timeless(&whole));
+    assert!(Follower::at(&out).results().unwrap() == gathered.results, "it is a ledger");
+
+    // The second job failed first, and was cut off then.
+    play(&[Act::Fails("no answer"), Act::Yields(9.0), Act::Yields(9.0), Act::Yields(9.0)]);
+    let (failed, torn) = (measured("failed", 1).unwrap(), measured("torn", 1).unwrap());
+    let file = torn.join(NAME);
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() - 30]).unwrap();
+    ledgers.splice(1..1, [failed.clone(), torn]);
+    assert!(timeless(&gather(&ledgers, &out).unwrap().results) == timeless(&whole));
+    let gathered = gather(&ledgers[..2], &out).unwrap();
+    let missing = "job 1 of 2: fakes on fake-switch: fake: fake: no answer";
+    assert_eq!(gathered.missing, [missing]);
+    let gathered = gather(&ledgers[..1], &out).unwrap();
+    assert_eq!(gathered.missing, ["job 1 of 2: no result"]);
+    assert_eq!(samples(&gathered.results), [[1.0], [2.0]]);
+    assert!(!gathered.results.notes.iter().any(|note| note.contains("parts")));
+    // What is missing is measured by a run that goes on.
+    play(&[3.0, 4.0].map(Act::Yields));
+    let resumed = run(&resumed(TWO_POINTS, &out)).unwrap();
+    assert_eq!(samples(&resumed), samples(&whole));
+
+    let error = gather(&[folder.path().join("whole")], &out).unwrap_err();
+    assert!(matches!(error, GatherError::NoJob(_)), "{error}");
+    let other = order("other").1;
+    play(&[]);
+    run(&Campaign { job: Some(1), is_quick: true, ..other }).unwrap();
+    ledgers.push(folder.path().join("other"));
+    let reason = gather(&ledgers, &out).unwrap_err().to_string();
+    assert!(reason.contains("of another campaign") && reason.contains("quick"), "{reason}");
 }
 
 #[test]
@@ -390,7 +416,7 @@ fn the_programs_of_a_controller_and_of_a_method_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut campaign = campaign(&text, folder.path());
     campaign.paths.weir = PathBuf::from("/bin/echo");
-    let programs = super::assemble::programs(&campaign, &parts(&campaign).unwrap());
+    let programs = programs(&campaign).unwrap();
     let names: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
     assert!(names.contains(&"weir"), "the controller: {names:?}");
     assert!(!names.iter().any(|name| name.starts_with("iperf")), "{names:?}");
@@ -404,24 +430,24 @@ fn a_reader_of_the_ledger_knows_what_the_run_knows() {
     let mut follower = Follower::new(folder.path());
     follower.read().unwrap();
     assert_eq!(follower.seen().standing, CampaignState::Waiting);
-    assert!(follower.results().unwrap().is_none());
+    assert!(follower.results().is_none());
 
     play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Fails("no answer"), Act::Interrupts]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
     follower.read().unwrap();
     let seen = follower.seen();
     assert_eq!((seen.standing, seen.trials, seen.failed), (CampaignState::Interrupted, 3, 1));
-    let partial = follower.results().unwrap().unwrap();
+    let partial = follower.results().unwrap();
     assert_eq!(cells(&partial)[1].rows[0].samples, [2.0]);
 
     play(&[]);
     let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
     follower.read().unwrap();
     assert_eq!(follower.seen().standing, CampaignState::Ended);
-    assert!(follower.results().unwrap().unwrap() == results);
+    assert!(follower.results().unwrap() == results);
     let mut late = Follower::new(folder.path());
     late.read().unwrap();
-    assert!(late.results().unwrap().unwrap() == results);
+    assert!(late.results().unwrap() == results);
     let version = follower.seen().version;
     follower.read().unwrap();
     assert_eq!(follower.seen().version, version, "nothing is new");
@@ -470,59 +496,58 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
     std::fs::write(other.path().join(NAME), &text[..begin]).unwrap();
     let mut follower = Follower::new(other.path());
     follower.read().unwrap();
-    let partial = follower.results().unwrap().unwrap();
+    let partial = follower.results().unwrap();
     assert_eq!(cells(&partial)[0].state, CellState::Measured);
     assert!(matches!(cells(&partial)[1].state, CellState::Pending(_)));
 }
 
+/// Its scenario, switch and methods may be others by then.
 #[test]
-fn a_ledger_of_the_form_before_is_read_and_not_gone_on_with() {
+fn a_ledger_is_read_by_a_lab_that_lacks_what_it_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[1.0, 2.0, 3.0, 4.0].map(Act::Yields));
+    let results = run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let file = folder.path().join(NAME);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("fake-switch", "other-switch").replace("\"fake\"", "\"other\"");
+    let text = text.replace("forwarding = ", "forwards = ");
+    std::fs::write(&file, text).unwrap();
+    let read = Follower::at(folder.path()).results().unwrap();
+    assert_eq!(samples(&read), samples(&results));
+    assert_eq!((cells(&read)[0].dut.as_str(), read.scenarios[0].starts), ("other-switch", 2));
+    assert_eq!(read.scenarios[0].metrics, results.scenarios[0].metrics);
+}
+
+#[test]
+fn a_ledger_of_another_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(NAME);
-    play(&[0.0, 2.0, 4.0, 1.0, 3.0, 5.0, 7.0, 9.0, 8.0, 6.0, 5.0, 4.0].map(Act::Yields));
-    let three = TWO_POINTS.to_owned() + "[method.fake]\ntrials = 3\n";
-    let mut order = campaign(&three, folder.path());
-    run(&order).unwrap();
-    // Each trial with a distribution; in the form before, a trial's number counted all of them.
-    let form = |is_old: bool| -> String {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let line = |text: &str| {
-            let mut line: serde_json::Value = serde_json::from_str(text).unwrap();
-            if line["line"] == "trial" {
-                let [start, trial] = ["start", "trial"].map(|key| line["trial"][key].as_u64());
-                let (start, trial) = (start.unwrap(), trial.unwrap());
-                let number = if is_old { 3 * start + trial } else { start };
-                line["trial"]["start"] = number.into();
-                line["distributions"] = serde_json::json!([
-                    {"metric": "fake_us", "start": number, "count": 9, "quantiles": [[0.5, 1.0]]}
-                ]);
-                if is_old {
-                    line["trial"].as_object_mut().unwrap().remove("trial");
-                }
-            }
-            line.to_string() + "\n"
-        };
-        let text: String = text.lines().map(line).collect();
-        if !is_old {
-            return text;
-        }
-        text.replace("\"start\":", "\"repeat\":").replacen("\"format\":4", "\"format\":3", 1)
-    };
-    let (new, old) = (form(false), form(true));
-    let [new, old] = [new, old].map(|text| {
-        std::fs::write(&file, text).unwrap();
-        let mut reader = Follower::new(folder.path());
-        reader.read().unwrap();
-        reader.results().unwrap().unwrap().scenarios
-    });
-    assert_eq!(old, new);
-    assert_eq!(old[0].cells[0].rows[0].starts, [0, 1]);
-    order.is_resumed = true;
-    let refusal = run(&order).unwrap_err().to_string();
-    assert!(
-        refusal.contains("another version of weir (form 3, and this one writes 4)"),
-        "{refusal}"
-    );
+    play(&[]);
+    run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replacen("\"format\":5", "\"format\":4", 1)).unwrap();
+    let refusal = run(&resumed(TWO_POINTS, folder.path())).unwrap_err().to_string();
+    let what = "another version of weir (form 4, and this one reads 5)";
+    assert!(refusal.contains(what), "{refusal}");
+    let refusal = Follower::new(folder.path()).read().unwrap_err().to_string();
+    assert!(refusal.contains(what), "{refusal}");
+}
+
+/// The ledger is the only file of a run, so that nothing is measured that it does not hold.
+#[test]
+fn a_run_ends_where_its_ledger_finds_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let outside = Outside { watch: &|_| 0.0, has_floor: false, machine: machine() };
+    let campaign = campaign(TWO_POINTS, folder.path());
+    let (full, cancel) = (std::fs::File::create("/dev/full").unwrap(), Cancel::default());
+    let jobs = jobs(&campaign, false).unwrap();
+    play(&[]);
+    let mut run = Run::new(&campaign, full.into(), Record::default(), &cancel, &outside);
+    let error = run.jobs(&jobs).unwrap_err();
+    let reason = error.to_string();
+    assert!(matches!(error, CampaignError::Write { .. }), "{reason}");
+    assert!(reason.contains("No space left") && reason.contains("--resume"), "{reason}");
+    assert!(happened().is_empty() && is_all_over());
 }
 
 #[test]
@@ -534,7 +559,7 @@ fn a_ledger_that_is_none_is_named_with_its_line() {
         Follower::new(folder.path()).read().unwrap_err().to_string()
     };
     assert!(reason("{}\n").contains("trials.jsonl, line 1: is no first line"));
-    assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 4"));
+    assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 5"));
     assert!(reason("no JSON\n").contains("line 1"));
     play(&[]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap();

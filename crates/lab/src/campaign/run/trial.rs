@@ -1,7 +1,5 @@
 //! A trial as it is filed: its figures, or why there are none.
 
-use std::collections::BTreeMap;
-
 use crate::limit::limiting;
 use crate::method::{Method, Trial};
 use crate::results::{MeasuredDistribution, TrialRecord};
@@ -9,7 +7,7 @@ use crate::settings::{Forwarding, Settings};
 use crate::setup::Setup;
 
 /// The start of a trial, and its own number in it.
-pub(super) type TrialNumber = (usize, usize);
+pub(in crate::campaign) type TrialNumber = (usize, usize);
 
 /// Why there is no trial.
 #[derive(Debug)]
@@ -39,25 +37,12 @@ pub(super) fn commands(setup: &Setup, settings: &Settings) -> Vec<String> {
 }
 
 /// A trial that yields nothing.
-pub(super) fn failed(method: &str, (start, trial): TrialNumber, error: String) -> TrialRecord {
-    TrialRecord {
-        method: method.to_owned(),
-        start,
-        trial,
-        attempt: 0,
-        tool: String::new(),
-        machine: String::new(),
-        stall_ms: 0.0,
-        stall_at: None,
-        error: Some(error),
-        values: BTreeMap::new(),
-        resolutions: BTreeMap::new(),
-        load: None,
-        limit: None,
-        tier_hits: None,
-        tier_error: None,
-        raw: serde_json::Value::Null,
-    }
+pub(in crate::campaign) fn failed(
+    method: &str,
+    (start, trial): TrialNumber,
+    error: String,
+) -> TrialRecord {
+    TrialRecord { method: method.to_owned(), start, trial, error: Some(error), ..<_>::default() }
 }
 
 /// Packets that a tier inside the kernel decided between two readings, or the reason that they are
@@ -79,10 +64,10 @@ pub(super) fn record(
     method: &dyn Method,
     number: TrialNumber,
     outcome: Result<Trial, NoTrial>,
-) -> (TrialRecord, Vec<MeasuredDistribution>) {
+) -> TrialRecord {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(error) => return (failed(method.id(), number, error.why), Vec::new()),
+        Err(error) => return failed(method.id(), number, error.why),
     };
     let saturating = trial.load.as_ref().filter(|_| method.saturates());
     let limit = saturating.map(|load| limiting(load, trial.carried));
@@ -95,25 +80,19 @@ pub(super) fn record(
     let values = trial.values.iter().filter(|(_, value)| value.is_finite());
     let resolutions =
         trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
-    let record = TrialRecord {
+    TrialRecord {
         method: method.id().to_owned(),
         start: number.0,
         trial: number.1,
-        attempt: 0,
         tool: trial.tool,
-        machine: String::new(),
-        stall_ms: 0.0,
-        stall_at: None,
-        error: None,
         values: values.map(|(id, value)| ((*id).to_owned(), *value)).collect(),
         resolutions: resolutions.map(|of| (of.metric.to_owned(), (of.low, of.high))).collect(),
         load: trial.load,
         limit,
-        tier_hits: None,
-        tier_error: None,
+        distributions: distributions.collect(),
         raw: trial.raw,
-    };
-    (record, distributions.collect())
+        ..<_>::default()
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Further parts of a campaign's page while it is served: the state of the campaign, and the script
 //! that follows it.
 
-use crate::campaign::run::{CampaignState, Seen};
+use crate::campaign::follow::{CampaignState, Seen};
 use crate::present::markup::{Markup, markup, script_json};
 use crate::present::number::{count, duration, number};
 

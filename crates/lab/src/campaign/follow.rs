@@ -1,4 +1,4 @@
-//! A campaign as its ledger tells it, while it runs and afterwards.
+//! A campaign by its ledger, while it runs and afterwards.
 //!
 //! Nothing is asked of the run itself but whether it still holds its folder: so a reader sees the
 //! same before and behind its end, and after SIGKILL. It must never write, and never take half a
@@ -13,16 +13,9 @@ use std::time::SystemTime;
 use programs::scratch::FolderLock;
 use serde::Serialize;
 
-use super::assemble::{self, Provenance};
+use super::ledger::{LEDGER_MAX, LedgerError, NAME, RunStep, Stamped, read_lines};
 use super::record::Record;
-use super::{Campaign, Scenario, ScenarioError, parts};
-use crate::campaign::ledger::{
-    LEDGER_MAX, LedgerError, LedgerHead, LedgerLine, NAME, OLD_FORMAT, PartHead, RunStep, Stamped,
-    read_lines,
-};
-use crate::dut;
 use crate::results::{PartEnd, Results};
-use crate::service::ProgramPaths;
 
 /// A run that writes nothing for so long, and for three times as long as its step takes, is silent.
 const SILENT_S: f64 = 60.0;
@@ -95,8 +88,6 @@ struct Open {
     /// Offset of the next line.
     offset: u64,
     lines: usize,
-    head: Option<LedgerHead>,
-    campaign: Option<Campaign>,
     record: Record,
 }
 
@@ -105,6 +96,14 @@ impl Follower {
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), open: None, is_held: false, version: 0 }
+    }
+
+    /// Of a folder, once read.
+    #[cfg(test)]
+    pub(super) fn at(folder: &Path) -> Self {
+        let mut follower = Self::new(folder);
+        follower.read().unwrap();
+        follower
     }
 
     /// Reads what is new.
@@ -152,7 +151,8 @@ impl Follower {
         let Some(open) = &mut self.open else { return Ok(()) };
         let lines = open.read(path, io)?;
         self.version += u64::from(!lines.is_empty());
-        open.file(path, lines)
+        lines.into_iter().for_each(|line| open.record.apply(line));
+        Ok(())
     }
 
     /// View of the campaign as read so far.
@@ -160,7 +160,7 @@ impl Follower {
     pub fn seen(&self) -> Seen {
         let folder = self.folder.display();
         let Some((open, run)) =
-            self.open.as_ref().and_then(|open| Some((open, open.record.runs.last()?)))
+            self.open.as_ref().and_then(|open| Some((open, &open.record.parts.last()?.1)))
         else {
             let words =
                 format!("no campaign in {folder} yet: `weir lab run .. --out {folder}` begins one");
@@ -200,8 +200,7 @@ impl Follower {
             }
         };
         let is_on = matches!(standing, CampaignState::Running | CampaignState::Silent);
-        let parts_s: f64 = open.record.runs.iter().map(|run| run.last_s).sum();
-        let trials = || open.record.found.values().flat_map(|found| &found.trials);
+        let parts_s: f64 = open.record.parts.iter().map(|(_, part)| part.duration_s).sum();
         Seen {
             standing,
             words,
@@ -209,21 +208,15 @@ impl Follower {
             step: step.filter(|_| standing != CampaignState::Ended),
             elapsed_s: parts_s + if is_on { age_s } else { 0.0 },
             age_s,
-            trials: trials().count(),
-            failed: trials().filter(|trial| trial.error.is_some()).count(),
+            trials: open.record.trials().count(),
+            failed: open.record.trials().filter(|trial| trial.error.is_some()).count(),
         }
     }
 
     /// The results so far; none before there is a campaign.
-    ///
-    /// # Errors
-    /// A scenario that this program does not know.
-    pub fn results(&self) -> Result<Option<Results>, ScenarioError> {
-        let Some(open) = &self.open else { return Ok(None) };
-        let Some(campaign) = &open.campaign else { return Ok(None) };
-        let parts = parts(campaign)?;
-        let provenance = Provenance::of_runs(&open.record);
-        assemble::results(campaign, &parts, open.record.clone(), provenance).map(Some)
+    #[must_use]
+    pub fn results(&self) -> Option<Results> {
+        self.open.as_ref()?.record.results()
     }
 }
 
@@ -231,16 +224,7 @@ impl Open {
     fn new(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let inode = file.metadata()?.ino();
-        Ok(Self {
-            file,
-            inode,
-            half: 0,
-            offset: 0,
-            lines: 0,
-            head: None,
-            campaign: None,
-            record: Record::default(),
-        })
+        Ok(Self { file, inode, half: 0, offset: 0, lines: 0, record: Record::default() })
     }
 
     /// The whole lines behind those that were read.
@@ -259,75 +243,6 @@ impl Open {
         self.lines += bytes[..whole].iter().filter(|byte| **byte == b'\n').count();
         Ok(lines)
     }
-
-    /// Files lines; each part has its own switches and starts.
-    fn file(&mut self, path: &Path, lines: Vec<Stamped>) -> Result<(), LedgerError> {
-        let wrong = |error: ScenarioError| LedgerError::Other {
-            path: path.to_owned(),
-            what: error.to_string(),
-        };
-        let mut lines = lines.into_iter().peekable();
-        while let Some(first) = lines.next() {
-            match &first.line {
-                LedgerLine::Head(head) => {
-                    self.record.is_old = head.format == OLD_FORMAT;
-                    self.head = Some(head.clone());
-                }
-                LedgerLine::Part(part) => {
-                    if let Some(head) = &self.head {
-                        self.campaign = Some(campaign(head, part).map_err(wrong)?);
-                    }
-                }
-                LedgerLine::Step(_)
-                | LedgerLine::Start { .. }
-                | LedgerLine::Trial(_)
-                | LedgerLine::State { .. }
-                | LedgerLine::Floor { .. }
-                | LedgerLine::Box(_)
-                | LedgerLine::Note { .. }
-                | LedgerLine::End { .. } => {}
-            }
-            let Some(campaign) = &self.campaign else { continue };
-            let parts = parts(campaign).map_err(wrong)?;
-            self.record.apply(&parts, first);
-            let is_same = |line: &Stamped| !matches!(line.line, LedgerLine::Part(_));
-            while let Some(line) = lines.next_if(is_same) {
-                self.record.apply(&parts, line);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The campaign that a part of a ledger carries out; nothing can be started by it.
-fn campaign(head: &LedgerHead, part: &PartHead) -> Result<Campaign, ScenarioError> {
-    let mut scenarios = Vec::new();
-    for (text, axes) in head.scenarios.iter().zip(&head.values) {
-        let mut scenario = Scenario::from_toml(text)?;
-        for (axis, values) in axes {
-            let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            scenario.restrict(axis, &values)?;
-        }
-        scenarios.push(scenario);
-    }
-    let find = |name: &String| {
-        let unknown = || format!("weir {} has no switch under test {name:?}", part.weir);
-        dut::find(name).ok_or_else(|| ScenarioError::Wrong(unknown()))
-    };
-    Ok(Campaign {
-        scenarios,
-        duts: part.duts.iter().map(find).collect::<Result<_, _>>()?,
-        is_quick: head.is_quick,
-        starts: part.starts,
-        limit: None,
-        kind: head.testbed,
-        paths: ProgramPaths::new(PathBuf::new(), PathBuf::new()),
-        folder: PathBuf::new(),
-        is_resumed: false,
-        command: part.command.clone(),
-        notes: Vec::new(),
-        quiet: true,
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,436 @@
+//! The plan of a campaign: a list of jobs, each a start of a subject and the points it serves.
+//!
+//! Progress, estimate, `--resume` and a pool of machines are this list. A subject is a switch, or
+//! the link in its place whose figures are the lab's own floor. Switches take turns at every group
+//! of points: a machine that grows slower or busier does so for all of them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::ledger::{LEDGER_FORMAT, LedgerHead};
+use super::scenario::{Scenario, ScenarioCell, ScenarioError};
+use crate::ceilings;
+use crate::controller::{self, ControllerProgram};
+use crate::dut::{self, Dut};
+use crate::facts;
+use crate::method::Method;
+use crate::names;
+use crate::results::{AxisPoint, CellState, Coordinates, MetricInfo, ScenarioResults};
+use crate::service::ProgramPaths;
+use crate::settings::{Forwarding, Settings};
+use crate::setup::TestbedKind;
+
+/// About how long the testbed takes to make, and how many flow entries are loaded in a second.
+const BED_COST: Duration = Duration::from_millis(150);
+const ENTRIES_A_SECOND: f64 = 80_000.0;
+
+/// Order for a campaign.
+pub struct Campaign {
+    /// The scenarios, in order.
+    pub scenarios: Vec<Scenario>,
+    /// The switches, in the order of the tables.
+    pub duts: Vec<&'static dyn Dut>,
+    /// Whether the scenarios' quick form is run.
+    pub is_quick: bool,
+    /// Starts of each switch in each cell, where it is not the scenario's own number.
+    pub starts: Option<usize>,
+    /// The time that it may take.
+    pub limit: Option<Duration>,
+    /// The testbed.
+    pub kind: TestbedKind,
+    /// Paths.
+    pub paths: ProgramPaths,
+    /// Folder of the ledger.
+    pub folder: PathBuf,
+    /// Whether an earlier campaign is gone on with.
+    pub is_resumed: bool,
+    /// The one job of its plan that is measured, from 0; none for all of them.
+    pub job: Option<usize>,
+    /// The command that was typed.
+    pub command: Vec<String>,
+    /// Notes for the reader, known beforehand.
+    pub notes: Vec<String>,
+    /// Shows no progress.
+    pub quiet: bool,
+}
+
+impl Campaign {
+    /// Of scenarios on switches, into a folder: their own numbers of starts, without a limit or a
+    /// note, and without showing progress.
+    #[must_use]
+    pub fn new(
+        scenarios: Vec<Scenario>,
+        duts: Vec<&'static dyn Dut>,
+        kind: TestbedKind,
+        paths: ProgramPaths,
+        folder: PathBuf,
+    ) -> Self {
+        Self {
+            scenarios,
+            duts,
+            is_quick: false,
+            starts: None,
+            limit: None,
+            kind,
+            paths,
+            folder,
+            is_resumed: false,
+            job: None,
+            command: Vec::new(),
+            notes: Vec::new(),
+            quiet: true,
+        }
+    }
+
+    /// The points of a scenario on the campaign's testbed: wires in memory have no rates.
+    pub(super) fn cells(&self, scenario: &Scenario) -> Result<Vec<ScenarioCell>, ScenarioError> {
+        let mut cells = scenario.cells(self.is_quick)?;
+        if self.kind == TestbedKind::Memory {
+            for cell in &mut cells {
+                (cell.settings.port_rate, cell.settings.control_rate) = (None, None);
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Starts of each switch in each cell of a scenario.
+    pub(super) fn starts(&self, scenario: &Scenario) -> usize {
+        self.starts.unwrap_or_else(|| scenario.starts(self.is_quick))
+    }
+
+    /// Whether what has a floor is measured on a wire too.
+    pub(super) fn has_floor(&self) -> bool {
+        self.kind == TestbedKind::Kernel
+    }
+}
+
+/// A start of a subject, and what it serves: points that differ in the traffic only.
+#[derive(Clone)]
+pub(super) struct Job<'a> {
+    pub(super) campaign: &'a Campaign,
+    pub(super) scenario: &'a Scenario,
+    pub(super) dut: &'static dyn Dut,
+    pub(super) start: usize,
+    pub(super) methods: Vec<&'static dyn Method>,
+    pub(super) cells: Vec<ScenarioCell>,
+}
+
+impl Job<'_> {
+    /// Settings of the start, which all points share.
+    pub(super) fn setup(&self) -> &Settings {
+        &self.cells[0].settings
+    }
+
+    /// Settings with which a method measures a point.
+    pub(super) fn settings(&self, method: &dyn Method, cell: &ScenarioCell) -> Settings {
+        let settings = self.scenario.settings_of(method, &cell.settings, self.campaign.is_quick);
+        if self.is_floor() { settings.traffic() } else { settings }
+    }
+
+    /// Trials of a method at each point.
+    pub(super) fn trials(&self, method: &dyn Method) -> usize {
+        self.scenario.trials(method, self.campaign.is_quick)
+    }
+
+    /// Whether its subject is the lab's own floor.
+    pub(super) fn is_floor(&self) -> bool {
+        self.dut.name() == dut::FLOOR.name()
+    }
+
+    /// Number of a method's turns at a point.
+    pub(super) fn steps(&self) -> u64 {
+        (self.cells.len() * self.methods.len()) as u64
+    }
+
+    /// About how long it takes.
+    pub(super) fn cost(&self) -> Duration {
+        let each = |cell| self.methods.iter().map(move |method| self.method_cost(*method, cell));
+        self.start_cost() + self.cells.iter().flat_map(each).sum::<Duration>()
+    }
+
+    /// About how long a method takes at a point.
+    pub(super) fn method_cost(&self, method: &dyn Method, cell: &ScenarioCell) -> Duration {
+        let trials = u32::try_from(self.trials(method)).unwrap_or(u32::MAX);
+        method.cost(&self.settings(method, cell)) * trials
+    }
+
+    /// About how long the switch takes to start and to end, with its controller and flow entries.
+    pub(super) fn start_cost(&self) -> Duration {
+        let settings = self.setup();
+        let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
+        let controller = controller_of(settings).and_then(Result::ok);
+        let controller = controller.map_or(Duration::ZERO, ControllerProgram::start_cost);
+        let line = u32::try_from(settings.line()).unwrap_or(u32::MAX);
+        let switches = self.dut.start_cost(settings) * line;
+        BED_COST + switches + controller + Duration::from_secs_f64(entries)
+    }
+
+    /// Whether its switch can run with these settings at all, whatever is installed, and this
+    /// machine has a core for each thread that forwards.
+    pub(super) fn check_fit(&self) -> Result<(), CellState> {
+        let only = &self.scenario.switches;
+        if !only.is_empty() && !self.is_floor() && !only.iter().any(|it| it == self.dut.name()) {
+            let what = format!("this scenario is about {}", only.join(", "));
+            return Err(CellState::NotSupported(what));
+        }
+        let settings = self.setup();
+        let fits = settings.replay.as_ref().map_or(Ok(()), |replay| self.dut.replays(replay));
+        let fits = fits.and_then(|()| self.dut.check(settings, &self.campaign.paths));
+        fits.map_err(CellState::NotSupported)?;
+        let (threads, cores) = (usize::from(settings.workers.unwrap_or(1)), facts::cores());
+        if threads > cores {
+            return Err(CellState::Missing(format!("needs {threads} cores, has {cores}")));
+        }
+        Ok(())
+    }
+
+    /// The positions of its points.
+    pub(super) fn at(&self) -> Vec<Coordinates> {
+        self.cells.iter().map(|cell| cell.at.clone()).collect()
+    }
+}
+
+/// The controller that decides, where one does.
+pub(super) fn controller_of(
+    settings: &Settings,
+) -> Option<Result<&'static dyn ControllerProgram, CellState>> {
+    if settings.forwarding() != Forwarding::Controller {
+        return None;
+    }
+    let name = settings.controller.as_deref().unwrap_or("weir");
+    Some(controller::find(name).ok_or_else(|| {
+        let known = controller::ALL.iter().map(|one| one.name());
+        CellState::Failed(names::unknown("controller", name, known))
+    }))
+}
+
+/// The jobs of a campaign, in order.
+///
+/// # Errors
+/// A scenario that is wrong.
+pub(super) fn jobs(campaign: &Campaign, has_floor: bool) -> Result<Vec<Job<'_>>, ScenarioError> {
+    let mut jobs = Vec::new();
+    for scenario in &campaign.scenarios {
+        let cells = campaign.cells(scenario)?;
+        let methods = scenario.methods(campaign.is_quick)?;
+        let floor = if has_floor { floor(campaign, scenario, &cells)? } else { None };
+        for start in 0..campaign.starts(scenario) {
+            jobs.extend(floor.clone().map(|job| Job { start, ..job }));
+            let mut turns = Vec::new();
+            for group in groups(&cells) {
+                for dut in &campaign.duts {
+                    let is_left = |at: &Coordinates| !scenario.is_without(dut.name(), at);
+                    let cells = group.iter().copied().filter(|cell| is_left(&cell.at));
+                    let (cells, methods) = (cells.cloned().collect::<Vec<_>>(), methods.clone());
+                    if !cells.is_empty() {
+                        turns.push(Job { campaign, scenario, dut: *dut, start, methods, cells });
+                    }
+                }
+            }
+            if scenario.is_held && start % 2 == 1 {
+                // A B B A: what changes steadily falls on all alike.
+                turns.reverse();
+            }
+            jobs.append(&mut turns);
+        }
+    }
+    Ok(jobs)
+}
+
+/// The first start of the lab's own floor: the methods that have one, at the points that differ in
+/// what is sent.
+fn floor<'a>(
+    campaign: &'a Campaign,
+    scenario: &'a Scenario,
+    cells: &[ScenarioCell],
+) -> Result<Option<Job<'a>>, ScenarioError> {
+    let mut methods = scenario.methods(campaign.is_quick)?;
+    methods.retain(|method| !method.floors().is_empty());
+    let first = |cell: &&ScenarioCell| floor_at(cells, cell) == &cell.at;
+    let joined = |cell: &ScenarioCell| {
+        let mut settings = cell.settings.traffic();
+        settings.forwarding = Some(Forwarding::Flows);
+        ScenarioCell { at: cell.at.clone(), settings }
+    };
+    let cells: Vec<ScenarioCell> = cells.iter().filter(first).map(joined).collect();
+    let job = Job { campaign, scenario, dut: dut::FLOOR, start: 0, methods, cells };
+    Ok(Some(job).filter(|job| job.steps() > 0))
+}
+
+/// The first point with the traffic of that one.
+fn floor_at<'c>(cells: &'c [ScenarioCell], of: &'c ScenarioCell) -> &'c Coordinates {
+    let traffic = of.settings.traffic();
+    &cells.iter().find(|cell| cell.settings.traffic() == traffic).unwrap_or(of).at
+}
+
+/// The points in groups that one start serves, each in the order of its first.
+fn groups(cells: &[ScenarioCell]) -> Vec<Vec<&ScenarioCell>> {
+    let mut groups: Vec<Vec<&ScenarioCell>> = Vec::new();
+    for cell in cells {
+        let fits =
+            |group: &&mut Vec<&ScenarioCell>| cell.settings.has_same_setup(&group[0].settings);
+        match groups.iter_mut().find(fits) {
+            Some(group) => group.push(cell),
+            None => groups.push(vec![cell]),
+        }
+    }
+    groups
+}
+
+/// The first line of a campaign's ledger: all that a reader needs to know of it.
+///
+/// # Errors
+/// A scenario that is wrong.
+pub(super) fn head(campaign: &Campaign) -> Result<LedgerHead, ScenarioError> {
+    let (is_quick, testbed) = (campaign.is_quick, campaign.kind);
+    let scenarios = campaign.scenarios.iter().map(|scenario| scenario_head(campaign, scenario));
+    let scenarios = scenarios.collect::<Result<_, _>>()?;
+    Ok(LedgerHead { format: LEDGER_FORMAT, is_quick, testbed, scenarios })
+}
+
+fn scenario_head(
+    campaign: &Campaign,
+    scenario: &Scenario,
+) -> Result<ScenarioResults, ScenarioError> {
+    let cells = campaign.cells(scenario)?;
+    let methods = scenario.methods(campaign.is_quick)?;
+    let metrics: Vec<MetricInfo> = methods
+        .iter()
+        .flat_map(|method| method.metrics())
+        .map(|metric| MetricInfo {
+            id: metric.id.to_owned(),
+            label: metric.label.to_owned(),
+            unit: metric.unit.to_owned(),
+            better: metric.better,
+            decimals: metric.decimals,
+        })
+        .collect();
+    let trials = methods
+        .iter()
+        .map(|method| (method.id().to_owned(), scenario.trials(*method, campaign.is_quick)));
+    let point = |cell: &ScenarioCell| {
+        let mut bounds = ceilings::upper_limits(&cell.settings);
+        bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));
+        AxisPoint {
+            at: cell.at.clone(),
+            floor_at: floor_at(&cells, cell).clone(),
+            without: scenario.left_out(&cell.at),
+            bounds,
+        }
+    };
+    Ok(ScenarioResults {
+        id: scenario.id.clone(),
+        evaluation: scenario.evaluation.clone(),
+        title: scenario.title.clone(),
+        question: scenario.question.clone(),
+        background: scenario.background.clone(),
+        source: scenario.source.clone(),
+        is_held: scenario.is_held,
+        starts: scenario.starts(campaign.is_quick),
+        trials: trials.filter(|(_, trials)| *trials > 1).collect(),
+        conditions: conditions(campaign, &cells),
+        axes: scenario.axis_infos(campaign.is_quick)?,
+        points: cells.iter().map(point).collect(),
+        metrics,
+        plots: scenario.plots.clone(),
+        published: scenario.published.clone(),
+        cells: Vec::new(),
+    })
+}
+
+/// Under what a scenario is measured: the testbed, and each single value of the settings that all
+/// cells share.
+fn conditions(campaign: &Campaign, cells: &[ScenarioCell]) -> Coordinates {
+    let is_replay = |cell: &ScenarioCell| cell.settings.replay.is_some();
+    let testbed = match campaign.kind {
+        _ if cells.iter().all(is_replay) => "a trace that each switch replays by itself",
+        TestbedKind::Kernel => "network namespaces joined by veth",
+        TestbedKind::Memory => "ports in memory",
+    };
+    let mut conditions = Coordinates::from([("testbed".to_owned(), testbed.to_owned())]);
+    let values = |cell: &ScenarioCell| match serde_json::to_value(&cell.settings) {
+        Ok(serde_json::Value::Object(values)) => values,
+        Ok(_) | Err(_) => serde_json::Map::new(),
+    };
+    let all: Vec<_> = cells.iter().map(values).collect();
+    for (key, value) in all.first().into_iter().flatten() {
+        let is_shared = all.iter().all(|values| values.get(key) == Some(value));
+        // Lists, such as the flow entries, stand with the commands of each cell.
+        let is_single = !value.is_array() && !value.is_object() && !value.is_null();
+        if is_shared && is_single {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            conditions.insert(key.clone(), text);
+        }
+    }
+    conditions
+}
+
+/// The jobs of a campaign, a line of JSON each, with the number for `weir lab run --job`.
+///
+/// # Errors
+/// A scenario that is wrong.
+pub fn listed(campaign: &Campaign) -> Result<String, ScenarioError> {
+    let jobs = jobs(campaign, campaign.has_floor())?;
+    let line = |(number, job): (usize, &Job<'_>)| {
+        let (scenario, dut, start, at) = (&job.scenario.id, job.dut.name(), job.start, job.at());
+        let line = serde_json::json!({
+            "job": number, "scenario": scenario, "dut": dut, "start": start, "at": at,
+        });
+        format!("{line}\n")
+    };
+    Ok(jobs.iter().enumerate().map(line).collect())
+}
+
+/// About how long a scenario takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioCost {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Starts of switches.
+    pub starts: usize,
+    /// The duration. Trials in which the machine stalls are repeated, so it is no bound.
+    pub duration: Duration,
+}
+
+/// About how long each scenario of a campaign takes, for what the switches can do; a program that
+/// is not installed is found out by the run.
+///
+/// # Errors
+/// A scenario that is wrong.
+pub fn estimate(campaign: &Campaign) -> Result<Vec<ScenarioCost>, ScenarioError> {
+    let none = |scenario: &Scenario| {
+        let (scenario, duration) = (scenario.id.clone(), Duration::ZERO);
+        ScenarioCost { scenario, starts: 0, duration }
+    };
+    let mut all: Vec<ScenarioCost> = campaign.scenarios.iter().map(none).collect();
+    for job in jobs(campaign, campaign.has_floor())?.iter().filter(|job| job.check_fit().is_ok()) {
+        for of in all.iter_mut().filter(|of| of.scenario == job.scenario.id) {
+            of.starts += usize::from(!job.is_floor());
+            of.duration += job.cost();
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+    use crate::campaign::scenario::ScenarioCell;
+    use crate::results::Coordinates;
+    use crate::settings::Settings;
+
+    #[test]
+    fn cells_of_one_start_stand_together() {
+        let cell = |flow: &str, frame_size| ScenarioCell {
+            at: Coordinates::new(),
+            settings: Settings {
+                flows: Some(vec![flow.to_owned()]),
+                frame_size: Some(frame_size),
+                ..Settings::default()
+            },
+        };
+        let cells = [cell("a", 64), cell("b", 64), cell("a", 128), cell("b", 128)];
+        let [a, b, c, d] = &cells;
+        assert_eq!(groups(&cells), [[a, c], [b, d]]);
+    }
+}

@@ -1,0 +1,65 @@
+//! `weir lab jobs` and `weir lab gather`: a campaign as single commands, for whatever runs commands
+//! on many machines.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use programs::scratch::FolderLock;
+
+use super::OutputArgs;
+use super::campaign::{SelectionArgs, publish};
+use crate::campaign::gather::gather;
+use crate::campaign::job::listed;
+use crate::service::ProgramPaths;
+
+const JOBS_EXAMPLES: &str = "\
+Examples:
+  weir lab jobs E4 --dut weir,ovs --quick
+  weir lab run E4 --dut weir,ovs --quick --job 0 --out jobs/0
+  weir lab gather --out /tmp/e4 jobs/*";
+
+/// Selection of the jobs.
+#[derive(Args, Debug)]
+#[command(after_help = JOBS_EXAMPLES)]
+pub(super) struct JobsArgs {
+    #[command(flatten)]
+    selection: SelectionArgs,
+}
+
+/// Ledgers to gather.
+#[derive(Args, Debug)]
+#[command(after_help = JOBS_EXAMPLES)]
+pub(super) struct GatherArgs {
+    /// Folders that `weir lab run --job` wrote, or their trials.jsonl under any name
+    #[arg(required = true)]
+    ledger: Vec<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl JobsArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        // Nothing is started here.
+        let paths = ProgramPaths::new(PathBuf::new(), PathBuf::new());
+        files::print(&listed(&self.selection.campaign(paths, PathBuf::new())?)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl GatherArgs {
+    pub(super) fn run(self) -> Result<ExitCode> {
+        let out = &self.output.out;
+        std::fs::create_dir_all(out)
+            .with_context(|| format!("cannot make the folder {}", out.display()))?;
+        let _lock = FolderLock::take(out)?;
+        let gathered = gather(&self.ledger, out)?;
+        publish(&gathered.results, &self.output)?;
+        for missing in &gathered.missing {
+            files::eprint_line(format_args!("{missing}"));
+        }
+        let is_whole = gathered.missing.is_empty() && gathered.results.is_whole();
+        Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
