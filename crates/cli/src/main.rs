@@ -40,6 +40,9 @@ enum Program {
     /// Run an OpenFlow switch
     #[command(after_help = format!("{SWITCH_EXAMPLES}\n\n{}", switch::config::help()))]
     Switch(Box<switch::SwitchArgs>),
+    /// Run the switch in place of ovs-vswitchd: configured by ovs-vsctl, by Open vSwitch's database
+    #[command(after_help = VSWITCHD_EXAMPLES, disable_version_flag = true)]
+    Vswitchd(Box<switch::vswitchd::VswitchdArgs>),
     /// Ask a running switch, or change its flow entries: the commands of ovs-ofctl and some more
     #[command(after_help = CTL_EXAMPLES)]
     #[command(after_long_help = format!("{}\n\n{CTL_EXAMPLES}", ctl::EXIT_CODES))]
@@ -118,6 +121,14 @@ Examples:
   weir switch --port tap:left --port tap:right --listen ptcp:6634:127.0.0.1 --protocols OpenFlow10
   weir switch --config switch.toml --check-config";
 
+const VSWITCHD_EXAMPLES: &str = "\
+A link of the name ovs-vswitchd to the program is the same command.
+
+Examples:
+  weir vswitchd
+  weir vswitchd unix:/var/run/openvswitch/db.sock --pidfile --detach --log-file
+  weir vswitchd --version";
+
 const CTL_EXAMPLES: &str = "\
 Examples:
   weir ctl show
@@ -138,6 +149,12 @@ fn main() -> ExitCode {
         }
         Err(error) => return shell::print(shell::with_tips(error, tip)),
     };
+    // Its log has a form of its own.
+    if let Program::Vswitchd(arguments) = arguments.program {
+        let ended = exited("vswitchd", switch::vswitchd::run(*arguments).map_err(Into::into));
+        files::flush_log(log::END_WITHIN);
+        return ended;
+    }
     let _log = match log::start(arguments.log.as_deref()) {
         Ok(log) => log,
         Err(why) => {
@@ -148,6 +165,7 @@ fn main() -> ExitCode {
     let out = &mut files::stdout();
     match arguments.program {
         Program::Switch(arguments) => ended("switch", switch::run(*arguments)),
+        Program::Vswitchd(_) => unreachable!("it was run before the log was started"),
         Program::Ctl(arguments) => {
             let is_terminal = std::io::stdout().is_terminal();
             ctl::run(&arguments, tip.as_ref(), out, is_terminal, &mut std::io::stderr())
@@ -187,8 +205,16 @@ fn print_line(line: std::fmt::Arguments<'_>) {
     files::flush_log(log::END_WITHIN);
 }
 
-/// The words as they are meant: those of `weir ctl` may be in the manner of `ovs-ofctl`.
-fn as_meant(words: Vec<OsString>) -> (Vec<OsString>, Option<ctl::CtlTip>) {
+/// The words as they are meant: those of `weir ctl` may be in the manner of `ovs-ofctl`, and the
+/// program may be called by the name of Open vSwitch's daemon.
+fn as_meant(mut words: Vec<OsString>) -> (Vec<OsString>, Option<ctl::CtlTip>) {
+    let program = words.first().map(std::path::Path::new).and_then(std::path::Path::file_name);
+    if program.is_some_and(|name| name == "ovs-vswitchd") {
+        words.insert(1, "vswitchd".into());
+    }
+    if words.get(1).is_some_and(|word| word == "vswitchd") {
+        return (switch::vswitchd::as_long_options(words), None);
+    }
     let is_ctl = |word: &OsString| word == "ctl";
     let strings = words.iter().skip(2).map(|word| word.to_str().map(str::to_owned)).collect();
     let (true, Some(behind)) = (words.get(1).is_some_and(is_ctl), strings) else {
@@ -304,6 +330,7 @@ mod tests {
             include_str!("../../../README.md"),
             include_str!("../../../docs/python.md"),
             include_str!("../../../docs/switch.md"),
+            include_str!("../../../docs/ovs.md"),
             include_str!("../../../docs/channel.md"),
             include_str!("../../../docs/lab.md"),
             include_str!("../../../docs/lab-agents.md"),
@@ -317,6 +344,7 @@ mod tests {
             include_str!("../../../contrib/workloads/README.md"),
             super::EXAMPLES,
             super::SWITCH_EXAMPLES,
+            super::VSWITCHD_EXAMPLES,
             super::CTL_EXAMPLES,
             super::python::EXAMPLES,
             super::pki::EXAMPLES,

@@ -197,7 +197,33 @@ pub const COLUMNS: &[ColumnRow] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::COLUMNS;
+    use super::{COLUMNS, Use};
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ovs.md");
+    const BEGIN: &str = "<!-- columns -->\n";
+    const END: &str = "<!-- end of columns -->\n";
+
+    /// `WEIR_WRITE_DOCS=1` writes the table into the page.
+    #[test]
+    fn the_page_has_the_columns() {
+        let rows = COLUMNS.iter().map(|row| {
+            let (direction, usage) = match row.usage {
+                Use::Carried(text) => (row.access.text(), text),
+                Use::Accepted => ("accepted", "no effect"),
+            };
+            format!("| {} | `{}` | {direction} | {usage} |\n", row.table, row.name)
+        });
+        let head = "| table | column | | effect, or when |\n|---|---|---|---|\n";
+        let table = format!("{head}{}", rows.collect::<String>());
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let (before, rest) = page.split_once(BEGIN).unwrap();
+        let (held, after) = rest.split_once(END).unwrap();
+        if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
+            std::fs::write(PAGE, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        } else {
+            assert_eq!(held, table, "WEIR_WRITE_DOCS=1 writes it into docs/ovs.md");
+        }
+    }
 
     #[test]
     fn no_row_stands_twice() {

@@ -17,3 +17,5 @@ mod workers;
 
 pub(crate) use reload::reload_on_hangup;
 pub(crate) use server::serve_control;
+pub(crate) use show::{learnt_addresses, named_counters};
+pub(crate) use trace::trace_packet;

@@ -21,6 +21,7 @@ mod request;
 mod run;
 mod serve;
 mod upcall;
+pub mod vswitchd;
 mod worker;
 
 pub use config::{SwitchArgs, parse_config};

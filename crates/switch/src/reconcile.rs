@@ -139,6 +139,11 @@ impl RunningSwitch {
         Self(Rc::clone(all))
     }
 
+    /// All bridges, for parts of this crate.
+    pub(crate) fn bridges(&self) -> &Rc<Bridges> {
+        &self.0
+    }
+
     /// The configuration that is carried out: without what was refused.
     #[must_use]
     pub fn config(&self) -> Config {

@@ -158,7 +158,10 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
-    log_ready(&bridges, config, &bound);
+    // A switch that begins without a bridge is driven, and whoever drives it says when it is ready.
+    if !config.bridges.is_empty() {
+        log_ready(&bridges, config, &bound);
+    }
     bridges.all().iter().for_each(|agent| serve_controllers(agent, Vec::new()));
     tokio::task::spawn_local(drive(RunningSwitch::new(&bridges)));
     let outcome = run_on(stop, &ended).await;
@@ -263,7 +266,7 @@ fn start_workers(
 }
 
 /// Catches SIGTERM and Ctrl-C from now on; what is returned is done when one has come.
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

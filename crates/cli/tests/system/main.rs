@@ -26,4 +26,5 @@ mod quick_start;
 mod rest;
 mod switch_process;
 mod tls;
+mod vswitchd;
 mod with_etcd;

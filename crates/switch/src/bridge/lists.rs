@@ -30,7 +30,7 @@ impl Bridge {
     ///
     /// # Errors
     /// `OFPBRC_BAD_TABLE_ID`.
-    pub(super) fn list_flows(&self, asked: &FlowStatsRequest) -> Result<FlowDump, Error> {
+    pub(crate) fn list_flows(&self, asked: &FlowStatsRequest) -> Result<FlowDump, Error> {
         let dump = self.with_control(|control| control.dump(asked));
         Ok(FlowDump { dump: dump.ok_or_else(Self::no_tables)?? })
     }

@@ -83,6 +83,20 @@ pub(super) async fn macs(agent: &Agent) -> Result<Records, String> {
     Ok(learnt.ok_or_else(no_tables)?.into_iter().map(record).collect())
 }
 
+/// The addresses that `NORMAL` has learnt, a line each.
+pub(crate) async fn learnt_addresses(agent: &Agent) -> Result<Vec<String>, String> {
+    Ok(macs(agent).await?.into_iter().map(|record| record.text).collect())
+}
+
+/// Every counter by name, with its value.
+pub(crate) async fn named_counters(agent: &Agent) -> Vec<(String, u64)> {
+    let named = |record: Record| {
+        let name = record.value["name"].as_str()?.to_owned();
+        Some((name, record.value["value"].as_u64()?))
+    };
+    counters(agent).await.into_iter().filter_map(named).collect()
+}
+
 /// Every counter: name, value and meaning.
 pub(super) async fn counters(agent: &Agent) -> Records {
     agent.bridge.flush_counters().await;

@@ -44,6 +44,15 @@ pub(super) async fn trace(
     Ok(Record { text, value })
 }
 
+/// The way of a packet as text, for `ovs-appctl`: two last lines are in the words that tools read.
+pub(crate) async fn trace_packet(
+    agent: &Agent,
+    packet: &str,
+    frame: Option<&str>,
+) -> Result<String, String> {
+    trace(agent, packet, frame).await.map(|record| record.text)
+}
+
 /// The port and the frame of a request.
 fn assumed(
     names: &PortNames,

@@ -107,6 +107,8 @@ pub(super) const STEPS: &[Step] = &[
     step(Wait, "mininet", "weir in Mininet", suites::mininet).needs(&["weir"]),
     step(Wait, "packages", "the deb in a Debian without a compiler", packages::run)
         .needs(&["weir"]),
+    step(Wait, "vswitchd", "Mininet's own switches, with weir as ovs-vswitchd", suites::vswitchd)
+        .needs(&["weir"]),
     step(Wait, "page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
     step(
         Wait,

@@ -160,14 +160,23 @@ pub(super) fn ryu_apps(context: &Context) -> Result<Tally> {
 
 /// `contrib/mininet`: the switch and the controller in Mininet, nothing dropped.
 pub(super) fn mininet(context: &Context) -> Result<Tally> {
+    in_mininet(context, "check.sh", "mininet")
+}
+
+/// `contrib/mininet/stock.sh`: Mininet's own classes, with Weir as Open vSwitch's daemon.
+pub(super) fn vswitchd(context: &Context) -> Result<Tally> {
+    in_mininet(context, "stock.sh", "vswitchd")
+}
+
+fn in_mininet(context: &Context, script: &str, out: &str) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
     }
     if !peers::installed("ethtool") || !context.install {
         return Ok(Tally::left_out("Mininet is unpacked from Debian's packages"));
     }
-    let out = context.target().join("mininet");
-    let mut command = context.command(context.root.join("contrib/mininet/check.sh"));
+    let out = context.target().join(out);
+    let mut command = context.command(context.root.join("contrib/mininet").join(script));
     command.arg("-o").arg(&out).arg(context.weir());
     command.env("CACHE", context.cache().join("weir-mininet"));
     // A run that drops packets ends with a failure; the results name it.

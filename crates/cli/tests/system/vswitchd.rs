@@ -1,0 +1,207 @@
+//! `weir vswitchd` under Open vSwitch's own clients: a private `ovsdb-server`, `ovs-vsctl`,
+//! `ovs-ofctl` and `ovs-appctl`, as scripts use them.
+//!
+//! Each test runs in namespaces of its own, with the database and all sockets below `/run` there.
+
+use crate::controller_apps::run;
+
+/// Words for the scripts: a database server, and the daemon by the name that scripts know.
+const WORDS: &str = r#"
+export PATH="$PATH:/usr/sbin:/sbin" OVS_RUNDIR=/run OVS_LOGDIR=/run OVS_DBDIR=/run OVS_SYSCONFDIR=/run
+command -v ovsdb-server >/dev/null || { echo "needs openvswitch-switch: cargo xtask test as root installs it"; exit 1; }
+ln -s "$(command -v weir)" /run/ovs-vswitchd
+server() {
+    ovsdb-server /run/conf.db --remote=punix:/run/db.sock --pidfile --detach --no-chdir -vconsole:off
+}
+begin() {
+    ovsdb-tool create /run/conf.db /usr/share/openvswitch/vswitch.ovsschema
+    server
+    ovs-vsctl --no-wait init
+    /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach --log-file -vconsole:off
+}
+get() { ovs-vsctl --timeout=30 get "$@"; }
+is() { # what is to be printed, command
+    local wanted="$1"; shift
+    local found; found=$("$@" 2>&1) || true
+    [ "$found" = "$wanted" ] || { echo "$* prints $found, not $wanted"; return 1; }
+}
+"#;
+
+fn daemon(script: &str) -> String {
+    run(&format!("{WORDS}{script}"))
+}
+
+#[test]
+#[ignore = "needs root"]
+fn ovs_vsctl_configures_the_daemon() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        ovs-vsctl --timeout=30 add-br br0 -- set-fail-mode br0 secure \
+            -- set bridge br0 other_config:datapath-id=00000000000000a1
+        ovs-vsctl --timeout=30 add-port br0 va -- set Interface va ofport_request=5
+        ovs-vsctl --timeout=30 add-port br0 vb tag=7
+        is '"00000000000000a1"' get bridge br0 datapath_id
+        is 5 get Interface va ofport
+        is 1 get Interface vb ofport
+        is 65534 get Interface br0 ofport
+        is up get Interface va link_state
+        is "$(cat /sys/class/net/va/ifindex)" get Interface va ifindex
+        is br0 ovs-appctl ofproto/list
+        # Secure: nothing is forwarded without an entry.
+        ! ip netns exec a ping -c 1 -W 1 10.0.0.2
+        ovs-ofctl add-flow br0 in_port=5,actions=output:1
+        ovs-ofctl -O OpenFlow13 add-flow br0 in_port=1,actions=output:5
+        ovs-ofctl dump-flows br0 | grep -q 'in_port=5 actions=output:1'
+        ovs-appctl bridge/dump-flows br0 | grep -q 'in_port=1'
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        within 30 sh -c 'ovs-vsctl get Interface va statistics:rx_packets | grep -qv "^0$"'
+        ovs-appctl dpif/show | grep -q 'va 5/'
+        # A device that is missing is an error that names it, and a port as soon as it comes.
+        ovs-vsctl --timeout=30 add-port br0 later 2>&1 | tee /run/missing || true
+        grep -q "Error detected while setting up 'later': could not open network device later (No such device)" /run/missing
+        is -1 get Interface later ofport
+        cable later other
+        within 30 is 2 get Interface later ofport
+        is '[]' get Interface later error
+        # A port in VLANs, another number, another fail mode, all while it runs.
+        ovs-vsctl --timeout=30 set Interface va ofport_request=9
+        is 9 get Interface va ofport
+        ovs-vsctl --timeout=30 set-fail-mode br0 standalone -- clear port vb tag
+        within 30 ip netns exec b ping -c 1 -W 1 10.0.0.1
+        ovs-appctl fdb/show br0 | grep -q '  9     0  '
+        ovs-vsctl --timeout=30 del-port br0 later
+        ovs-vsctl --timeout=30 del-br br0
+        is '' ovs-appctl ofproto/list
+        ! ip link show br0 2>/dev/null
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_controller_is_followed_from_the_database() {
+    daemon(
+        r#"
+        begin
+        weir controller learning-switch --listen tcp:127.0.0.1:6653 2>/run/controller &
+        ovs-vsctl --timeout=30 add-br br0 -- set-controller br0 tcp:127.0.0.1:6653 ptcp:6634
+        connected() { [ "$(ovs-vsctl --bare --columns=is_connected find Controller target='"tcp:127.0.0.1:6653"')" = true ]; }
+        within 30 connected
+        ovs-vsctl list Controller | grep -q 'state=ACTIVE'
+        ovs-ofctl show tcp:127.0.0.1:6634 >/dev/null
+        ovs-vsctl --timeout=30 set bridge br0 protocols=OpenFlow10
+        ! ovs-ofctl -O OpenFlow13 show br0 2>/dev/null
+        ovs-ofctl show br0 >/dev/null
+        kill %1
+        within 30 sh -c "! ovs-vsctl list Controller | grep -q 'is_connected.*true'"
+        ovs-vsctl --timeout=30 del-controller br0
+        ! ovs-ofctl show tcp:127.0.0.1:6634 2>/dev/null
+        # A socket outside of the run folder would be a file of somebody else's choice.
+        ovs-vsctl --timeout=30 set-controller br0 unix:/etc/passwd punix:../x
+        [ "$(grep -c 'a socket must be in the run folder' /run/ovs-vswitchd.log)" = 2 ]
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_database_goes_and_comes_back() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 vb -- add-port br0 va
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        kill "$(cat /run/ovsdb-server.pid)"
+        within 30 grep -q 'connection closed' /run/ovs-vswitchd.log
+        # Nothing that was carried out goes with the server.
+        ip netns exec a ping -c 5 -i 0.2 -W 30 10.0.0.2 | grep -q ' 0% packet loss'
+        server
+        # Columns that a server does not keep are written again.
+        within 30 is up get Interface va link_state
+        ovs-vsctl --timeout=30 add-br br1
+        number=$(ovs-vsctl get Interface va ofport)
+        # A second daemon waits until the first has ended, and takes the numbers over.
+        /run/ovs-vswitchd unix:/run/db.sock --pidfile=second.pid --log-file=second.log \
+            --unixctl=second.ctl --control=second.sock -vconsole:off &
+        within 30 grep -q 'another ovs-vswitchd process is running' /run/second.log
+        is '' ovs-appctl --target=/run/second.ctl ofproto/list
+        first=$(cat /run/ovs-vswitchd.pid)
+        ovs-appctl exit
+        within 30 test ! -e /run/ovs-vswitchd.pid
+        within 30 is "$(printf 'br0\nbr1')" ovs-appctl --target=/run/second.ctl ofproto/list
+        ovs-vsctl --timeout=30 add-br br2
+        is "$number" get Interface va ofport
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_daemon_keeps_the_contract_of_scripts() {
+    daemon(
+        r#"
+        /run/ovs-vswitchd --version | head -1 | grep -qx 'ovs-vswitchd (Open vSwitch) 3.1.0'
+        begin
+        pid=$(cat /run/ovs-vswitchd.pid)
+        is ovs-vswitchd cat /proc/$pid/comm
+        is 'ovs-vswitchd (Open vSwitch) 3.1.0' sh -c 'ovs-appctl version | head -1'
+        # A second one with the same file is refused, and its parent fails.
+        ! /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach 2>/run/second
+        grep -q "already running as pid $pid" /run/second
+        # Lines of the log are vlog's, and levels change.
+        grep -Eq '^[-0-9]+T[0-9:.]+Z\|[0-9]{5}\|database\|INFO\|unix:/run/db.sock: connected$' /run/ovs-vswitchd.log
+        ovs-appctl vlog/set unixctl:file:dbg
+        ovs-appctl vlog/list | grep -Eq '^unixctl +INFO +INFO +DBG$'
+        mv /run/ovs-vswitchd.log /run/old.log
+        ovs-appctl vlog/reopen
+        test -e /run/ovs-vswitchd.log
+        ovs-appctl no/such 2>&1 | grep -q 'is not a valid command (use "list-commands"'
+        ovs-appctl vlog/set 2>&1 | grep -q 'requires at least 1 arguments'
+        ovs-appctl exit
+        within 30 test ! -e /run/ovs-vswitchd.pid
+        test ! -e /run/ovs-vswitchd.$pid.ctl
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn rows_of_others_harm_nothing_else() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        begin
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 va || true
+        # Names, types and numbers that cannot be, one device in two bridges, words without effect.
+        long=$(printf 'x%.0s' $(seq 300))
+        ovs-vsctl --timeout=30 add-br "a/b" 2>&1 || true
+        ovs-vsctl --timeout=30 add-br "$long" 2>&1 || true
+        ovs-vsctl --timeout=30 add-port br0 odd -- set Interface odd type=hovercraft 2>&1 || true
+        ovs-vsctl --timeout=30 add-port br0 "$long.2" 2>&1 || true
+        ovs-vsctl --timeout=30 add-br br1 -- --id=@i create Interface name=va \
+            -- --id=@p create Port name=va2 interfaces=@i -- add Bridge br1 ports @p 2>&1 || true
+        ovs-vsctl --timeout=30 set bridge br0 protocols=OpenFlow11 stp_enable=true \
+            other_config:datapath-id=nonsense other_config:junk=1
+        ovs-vsctl --timeout=30 set-controller br0 tcp:999.1.1.1.1:99999 ssl:127.0.0.1
+        is -1 get Interface odd ofport
+        is 1 get Interface va ofport
+        grep -q 'Bridge br0: stp_enable has no effect' /run/ovs-vswitchd.log
+        grep -q 'datapath-id is no number' /run/ovs-vswitchd.log
+        # A hundred bridges in one transaction, gone in the next.
+        words=; for n in $(seq 100); do words="$words -- add-br m$n"; done
+        ovs-vsctl --timeout=60 $words
+        [ "$(ovs-appctl ofproto/list | grep -c '^m')" = 100 ]
+        words=; for n in $(seq 100); do words="$words -- del-br m$n"; done
+        ovs-vsctl --timeout=60 $words
+        [ "$(ovs-appctl ofproto/list | grep -c '^m')" = 0 ]
+        ovs-vsctl --timeout=30 emer-reset
+        kill -0 "$(cat /run/ovs-vswitchd.pid)"
+        "#,
+    );
+}

@@ -1,0 +1,298 @@
+//! The commands of `ovs-appctl`, a row each: name, usage, number of words, function.
+//!
+//! `list-commands`, the check of words and the call follow from the rows. Texts are those of Open
+//! vSwitch where tools read them.
+
+use std::pin::Pin;
+use std::rc::Rc;
+
+use openflow::flow::FlowStatsRequest;
+use openflow::text::PortNames;
+use openflow::{PortNo, Version};
+
+use super::status::ofport;
+use super::vlog::VLOG;
+use super::{Daemon, versions};
+use crate::agent::Agent;
+use crate::control::{learnt_addresses, named_counters, trace_packet};
+
+/// The name that Open vSwitch gives its datapath in user space.
+const DATAPATH: &str = "netdev@ovs-netdev";
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
+
+/// A command.
+struct CommandRow {
+    name: &'static str,
+    usage: &'static str,
+    /// The least and the greatest number of words.
+    words: (usize, usize),
+    run: for<'a> fn(&'a Rc<Daemon>, &'a [String]) -> Answer<'a>,
+}
+
+macro_rules! row {
+    ($name:literal, $usage:literal, $words:expr, $run:expr) => {
+        CommandRow {
+            name: $name,
+            usage: $usage,
+            words: $words,
+            run: |daemon, words| Box::pin($run(daemon, words)),
+        }
+    };
+}
+
+/// All commands, by name.
+#[rustfmt::skip]
+const COMMANDS: &[CommandRow] = &[
+    row!("bridge/dump-flows", "bridge", (1, 1), dump_flows),
+    row!("bridge/reconnect", "[bridge]", (0, 1), reconnect),
+    row!("coverage/read-counter", "COUNTER", (1, 1), read_counter),
+    row!("coverage/show", "", (0, 0), coverage),
+    row!("dpctl/dump-dps", "", (0, 1), dump_dps),
+    row!("dpctl/show", "[dp]", (0, 2), dpctl_show),
+    row!("dpif/dump-dps", "", (0, 0), dpif_dump_dps),
+    row!("dpif/show", "", (0, 0), dpif_show),
+    row!("exit", "[--cleanup]", (0, 1), exit),
+    row!("fdb/show", "bridge", (1, 1), fdb_show),
+    row!("list-commands", "", (0, 0), list_commands),
+    row!("memory/show", "", (0, 0), memory),
+    row!("ofproto/list", "", (0, 0), list_bridges),
+    row!("ofproto/trace", "bridge flow [-generate|packet]", (2, 3), trace),
+    row!("revalidator/purge", "", (0, 0), flush_counts),
+    row!("revalidator/wait", "", (0, 0), flush_counts),
+    row!("version", "", (0, 0), version),
+    row!("vlog/close", "", (0, 0), vlog_close),
+    row!("vlog/disable-rate-limit", "[module]...", (0, usize::MAX), vlog_rate_limit),
+    row!("vlog/enable-rate-limit", "[module]...", (0, usize::MAX), vlog_rate_limit),
+    row!("vlog/list", "", (0, 0), vlog_list),
+    row!("vlog/reopen", "", (0, 0), vlog_reopen),
+    row!("vlog/set", "{spec | PATTERN:destination:pattern}", (1, usize::MAX), vlog_set),
+];
+
+/// Carries a command out.
+pub(super) async fn run_command(
+    daemon: &Rc<Daemon>,
+    name: &str,
+    words: &[String],
+) -> Result<String, String> {
+    let Some(row) = COMMANDS.iter().find(|row| row.name == name) else {
+        return Err(format!(
+            "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid \
+             commands)"
+        ));
+    };
+    let (least, most) = row.words;
+    if words.len() < least {
+        return Err(format!("\"{name}\" command requires at least {least} arguments"));
+    }
+    if words.len() > most {
+        return Err(format!("\"{name}\" command takes at most {most} arguments"));
+    }
+    (row.run)(daemon, words).await
+}
+
+async fn list_commands(_: &Daemon, _: &[String]) -> Result<String, String> {
+    let lines = COMMANDS.iter().map(|row| format!("  {:<23} {}\n", row.name, row.usage));
+    Ok(format!("The available commands are:\n{}", lines.collect::<String>()))
+}
+
+async fn version(_: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(versions())
+}
+
+async fn exit(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    // The answer is on its way before the switch has ended.
+    daemon.exit.notify_one();
+    Ok(String::new())
+}
+
+async fn vlog_set(_: &Daemon, words: &[String]) -> Result<String, String> {
+    words.iter().try_for_each(|spec| VLOG.set(spec)).map(|()| String::new())
+}
+
+async fn vlog_list(_: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(VLOG.list())
+}
+
+async fn vlog_reopen(_: &Daemon, _: &[String]) -> Result<String, String> {
+    VLOG.reopen().map(|()| String::new())
+}
+
+async fn vlog_close(_: &Daemon, _: &[String]) -> Result<String, String> {
+    VLOG.close_file();
+    Ok(String::new())
+}
+
+/// No line of the log is left out by a rate that could be set.
+async fn vlog_rate_limit(_: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
+}
+
+/// The bridge of a name.
+fn bridge_of(daemon: &Daemon, words: &[String]) -> Result<Rc<Agent>, String> {
+    let name = words.first().map(String::as_str);
+    daemon.bridges.find(name).map_err(|_| "no such bridge".to_owned())
+}
+
+async fn list_bridges(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(daemon.bridges.all().iter().map(|agent| format!("{}\n", agent.name)).collect())
+}
+
+async fn flush_counts(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    for agent in daemon.bridges.all() {
+        agent.bridge.flush_counters().await;
+    }
+    Ok(String::new())
+}
+
+async fn fdb_show(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let agent = bridge_of(daemon, words)?;
+    let lines = learnt_addresses(&agent).await?;
+    let head = " port  VLAN  MAC                Age\n".to_owned();
+    Ok(lines.into_iter().fold(head, |text, line| text + &line + "\n"))
+}
+
+async fn dump_flows(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let agent = bridge_of(daemon, words)?;
+    agent.bridge.flush_counters().await;
+    let list = agent.bridge.list_flows(&FlowStatsRequest::all());
+    let mut list = list.map_err(|error| error.to_string())?;
+    let (names, mut text) = (PortNames::default(), String::new());
+    loop {
+        let (flows, is_last) = agent.bridge.next_flows(&mut list);
+        for flow in flows {
+            text += &names.format_flow_stats(Version::V1_3, &flow);
+            text.push('\n');
+        }
+        if is_last {
+            return Ok(text);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn reconnect(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let all = match words {
+        [] => daemon.bridges.all(),
+        _ => vec![bridge_of(daemon, words)?],
+    };
+    all.iter().for_each(|agent| agent.restart_connections());
+    Ok(String::new())
+}
+
+async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let agent = bridge_of(daemon, words)?;
+    let flow = words.get(1).map(String::as_str).unwrap_or_default();
+    let packet = words.get(2).map(String::as_str).filter(|word| !word.starts_with("-gen"));
+    trace_packet(&agent, flow, packet).await
+}
+
+async fn coverage(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let mut text = String::new();
+    for agent in daemon.bridges.all() {
+        for (name, count) in named_counters(&agent).await {
+            if count > 0 {
+                text += &format!("{name:<24} total: {count} ({})\n", agent.name);
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// The sum over all bridges.
+async fn read_counter(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let mut found = None;
+    for agent in daemon.bridges.all() {
+        for (name, count) in named_counters(&agent).await {
+            if words.first() == Some(&name) {
+                found = Some(found.unwrap_or(0) + count);
+            }
+        }
+    }
+    found.map(|count| format!("{count}\n")).ok_or_else(|| "No such counter".to_owned())
+}
+
+async fn memory(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let all = daemon.bridges.all();
+    let ports: usize = all.iter().map(|agent| agent.bridge.port_views().len()).sum();
+    let connections: usize = all.iter().map(|agent| agent.peer_infos().len()).sum();
+    Ok(format!("ofconns:{connections} ports:{ports}\n"))
+}
+
+async fn dump_dps(_: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(format!("{DATAPATH}\n"))
+}
+
+async fn dpif_dump_dps(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let all = daemon.bridges.all();
+    Ok(all.iter().map(|agent| format!("netdev@{}\n", agent.name)).collect())
+}
+
+/// Frames that were decided without the tables, and by them.
+async fn hits(daemon: &Daemon) -> (u64, u64) {
+    let (mut hits, mut missed) = (0, 0);
+    for agent in daemon.bridges.all() {
+        let states = agent.bridge.worker_states().await.unwrap_or_default();
+        for (_, figures) in states.iter().filter_map(|state| state.forwarder.as_ref()) {
+            let cached = figures.port_hits + figures.frame_hits + figures.key_hits;
+            hits += figures.kernel_hits + cached;
+            missed += figures.packets.saturating_sub(cached);
+        }
+    }
+    (hits, missed)
+}
+
+/// The ports of a bridge, LOCAL first: name, number, type.
+fn ports(agent: &Agent) -> Vec<(String, u32, &'static str)> {
+    let mut views = agent.bridge.port_views();
+    views.sort_by_key(|view| (view.port.number != PortNo::LOCAL, view.port.number));
+    let shown = views.into_iter().map(|view| {
+        let kind = match view.port.spec.kind().word {
+            "af_packet" => "system",
+            other => other,
+        };
+        (view.port.info.name, ofport(view.port.number), kind)
+    });
+    shown.collect()
+}
+
+async fn dpif_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let (hits, missed) = hits(daemon).await;
+    let mut text = format!("{DATAPATH}: hit:{hits} missed:{missed}\n");
+    let mut all = daemon.bridges.all();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut index = 0;
+    for agent in all {
+        text += &format!("  {}:\n", agent.name);
+        for (name, number, kind) in ports(&agent) {
+            index += 1;
+            text += &format!("    {name} {number}/{index}: ({kind})\n");
+        }
+    }
+    Ok(text)
+}
+
+async fn dpctl_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let (hits, missed) = hits(daemon).await;
+    let mut text =
+        format!("{DATAPATH}:\n  lookups: hit:{hits} missed:{missed} lost:0\n  flows: 0\n");
+    let mut index = 0;
+    for agent in daemon.bridges.all() {
+        for (name, _, kind) in ports(&agent) {
+            index += 1;
+            text += &format!("  port {index}: {name} ({kind})\n");
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COMMANDS;
+
+    #[test]
+    fn commands_are_sorted_and_stand_once() {
+        assert!(COMMANDS.is_sorted_by(|a, b| a.name < b.name));
+        assert!(COMMANDS.iter().all(|row| row.words.0 <= row.words.1));
+    }
+}

@@ -1,0 +1,328 @@
+//! The connection to the database: rows come, configurations are carried out one at a time, and
+//! what came of them is written.
+//!
+//! The switch goes on forwarding while the database is away, and is reconciled from zero after
+//! every new connection. While another daemon has the lock this one has no bridges.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use channel::driver::now;
+use channel::{Endpoint, Stream, Tls};
+use netdev::sys::link::Rtnl;
+use openflow::PortNo;
+use openflow::port::PortStats;
+use ovsdb::{DatabaseEvent, Session, Transaction, TransactionId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Daemon;
+use super::status::{Written, gather_statistics};
+use super::wanted::{Surroundings, Wanted, WantedPort};
+use crate::config::Config;
+use crate::reconcile::{Manner, Refused, reconcile};
+
+/// The lock that one daemon of a database has.
+const LOCK: &str = "ovs_vswitchd";
+
+/// Waits between two attempts to connect, at first and at most.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(1);
+
+/// The silence of a server by the network until it is probed; a socket of the system needs none.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+
+/// Ports that could not be had are tried again so often: a device may come later than its row.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// The state of devices is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A configuration that was carried out: what is not.
+type Done = (Rc<Wanted>, Vec<Refused>);
+
+/// Something that is under way.
+type Work<T> = Option<Pin<Box<dyn Future<Output = T>>>>;
+
+/// The database's client.
+pub(super) struct Database {
+    daemon: Rc<Daemon>,
+    endpoint: Endpoint,
+    tls: Option<Tls>,
+    /// Remarks that are in the log.
+    remarked: BTreeSet<String>,
+    is_locked_out: bool,
+}
+
+/// The state of one connection.
+struct Connected {
+    session: Session,
+    stream: Stream,
+    written: Written,
+    /// Rows have changed since the configuration that is carried out.
+    has_changed: bool,
+    configuring: Work<Done>,
+    counting: Work<HashMap<(String, PortNo), PortStats>>,
+    pending: BTreeSet<TransactionId>,
+    retry_at: Option<Instant>,
+    look_at: Instant,
+    count_at: Instant,
+    refused: Vec<Refused>,
+}
+
+impl Database {
+    pub(super) fn new(daemon: Rc<Daemon>, endpoint: Endpoint, tls: Option<Tls>) -> Self {
+        Self { daemon, endpoint, tls, remarked: BTreeSet::new(), is_locked_out: false }
+    }
+
+    /// Connects and serves again and again, for ever.
+    pub(super) async fn run(mut self) {
+        let mut wait = RETRY_FIRST;
+        let mut is_reported = false;
+        loop {
+            match Stream::connect(&self.endpoint, self.tls.as_ref()).await {
+                Ok(stream) => {
+                    tracing::info!("{}: connected", self.endpoint);
+                    (wait, is_reported) = (RETRY_FIRST, false);
+                    let why = self.serve(stream).await;
+                    tracing::warn!("{}: connection closed ({why})", self.endpoint);
+                }
+                Err(error) if !is_reported => {
+                    tracing::warn!("{}: {error}; trying again", self.endpoint);
+                    is_reported = true;
+                }
+                Err(_) => wait = (wait * 2).min(RETRY_MOST),
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Serves one connection; the reason of its end.
+    async fn serve(&mut self, stream: Stream) -> String {
+        let probe_after = match self.endpoint {
+            Endpoint::Unix(_) => None,
+            _ => Some(PROBE_AFTER),
+        };
+        let mut on = Connected {
+            session: Session::new(LOCK, probe_after, now()),
+            stream,
+            written: Written::default(),
+            has_changed: false,
+            configuring: None,
+            counting: None,
+            pending: BTreeSet::new(),
+            retry_at: None,
+            look_at: Instant::now() + LOOK_EVERY,
+            count_at: Instant::now(),
+            refused: Vec::new(),
+        };
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let output = on.session.take_output();
+            if let Err(error) = on.stream.write_all(&output).await {
+                return error.to_string();
+            }
+            if let Err(why) = self.turn(&mut on, &mut bytes).await {
+                // What is being carried out is not left half done.
+                if let Some(configuring) = on.configuring.take() {
+                    configuring.await;
+                }
+                return why;
+            }
+        }
+    }
+
+    /// Waits for one thing and deals with it.
+    async fn turn(&mut self, on: &mut Connected, bytes: &mut [u8]) -> Result<(), String> {
+        let tick_at = on.session.next_tick().map(Instant::from_std);
+        let may_write = on.session.is_locked() && on.configuring.is_none();
+        tokio::select! {
+            read = on.stream.read(bytes) => self.received(on, read, bytes),
+            done = ready(&mut on.configuring) => {
+                on.configuring = None;
+                self.configured(on, done);
+                Ok(())
+            }
+            counts = ready(&mut on.counting) => {
+                on.counting = None;
+                let wanted = Rc::clone(&self.daemon.wanted.borrow());
+                let mut transaction = Transaction::default();
+                on.written.statistics(&mut transaction, &wanted, &counts);
+                on.count_at = Instant::now() + wanted.stats_every;
+                on.transact(transaction);
+                Ok(())
+            }
+            () = at(tick_at) => on.session.tick(now()).map_err(|error| error.to_string()),
+            () = at(on.retry_at), if may_write => {
+                on.retry_at = None;
+                self.configure(on);
+                Ok(())
+            }
+            () = sleep_until(on.look_at), if may_write => {
+                on.look_at = Instant::now() + LOOK_EVERY;
+                self.write_state(on);
+                Ok(())
+            }
+            () = sleep_until(on.count_at), if may_write && on.counting.is_none() => {
+                let bridges = Rc::clone(&self.daemon.bridges);
+                on.counting = Some(Box::pin(async move { gather_statistics(&bridges).await }));
+                Ok(())
+            }
+        }
+    }
+
+    fn received(
+        &mut self,
+        on: &mut Connected,
+        read: io::Result<usize>,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let count = read.map_err(|error| error.to_string())?;
+        if count == 0 {
+            return Err("End of file".to_owned());
+        }
+        let bytes = bytes.get(..count).unwrap_or_default();
+        let events = on.session.receive(bytes, now()).map_err(|error| error.to_string())?;
+        for event in events {
+            match event {
+                DatabaseEvent::Changed | DatabaseEvent::Locked => on.has_changed = true,
+                DatabaseEvent::LockedOut => self.locked_out(on),
+                DatabaseEvent::Transacted(id, outcome) => {
+                    on.pending.remove(&id);
+                    if let Err(error) = outcome {
+                        tracing::warn!(%error, "the database refuses what was written");
+                        on.written.forget();
+                        on.retry_at = Some(Instant::now() + TRY_AGAIN);
+                    }
+                }
+            }
+        }
+        if on.session.is_locked() {
+            self.is_locked_out = false;
+            if on.has_changed && on.configuring.is_none() {
+                self.configure(on);
+            }
+        }
+        Ok(())
+    }
+
+    /// Another daemon has the lock: it has the bridges.
+    fn locked_out(&mut self, on: &mut Connected) {
+        if !std::mem::replace(&mut self.is_locked_out, true) {
+            tracing::error!(
+                "another ovs-vswitchd process is running, disabling this process (pid {}) until it \
+                 goes away",
+                std::process::id()
+            );
+        }
+        on.written.forget();
+        if on.configuring.is_none() {
+            on.configuring = Some(Box::pin(carry_out(Rc::clone(&self.daemon), Wanted::default())));
+        }
+    }
+
+    /// Begins to carry out what the rows ask for now.
+    fn configure(&mut self, on: &mut Connected) {
+        let Some(replica) = on.session.replica() else { return };
+        on.has_changed = false;
+        let running = self.daemon.bridges.config();
+        let run_folder = &self.daemon.folders.run;
+        let around = Surroundings { running: &running, base: &self.daemon.base, run_folder };
+        let wanted = Wanted::of(replica, &around);
+        for remark in wanted.remarks.difference(&self.remarked) {
+            tracing::info!("{remark}");
+        }
+        self.remarked.clone_from(&wanted.remarks);
+        on.configuring = Some(Box::pin(carry_out(Rc::clone(&self.daemon), wanted)));
+    }
+
+    /// A configuration is carried out: it is written, and the next one begins.
+    fn configured(&mut self, on: &mut Connected, (wanted, refused): Done) {
+        self.daemon.wanted.replace(Rc::clone(&wanted));
+        if !on.session.is_locked() || wanted.root.is_none() {
+            if on.session.is_locked() && on.has_changed {
+                self.configure(on);
+            }
+            return;
+        }
+        for one in refused.iter().filter(|one| !on.refused.contains(one)) {
+            tracing::warn!("{one}");
+        }
+        let mut transaction = Transaction::default();
+        on.written.configured(&mut transaction, &self.daemon.bridges, &wanted, &refused);
+        let is_whole = refused.is_empty() && wanted.refused.is_empty();
+        on.retry_at = (!is_whole).then(|| Instant::now() + TRY_AGAIN);
+        on.refused = refused;
+        on.transact(transaction);
+        self.daemon.report_ready();
+        if on.has_changed {
+            self.configure(on);
+        }
+    }
+
+    fn write_state(&mut self, on: &mut Connected) {
+        let wanted = Rc::clone(&self.daemon.wanted.borrow());
+        let mut transaction = Transaction::default();
+        on.written.state(&mut transaction, &self.daemon.bridges, &wanted);
+        on.transact(transaction);
+    }
+}
+
+impl Connected {
+    fn transact(&mut self, transaction: Transaction) {
+        if !transaction.is_empty() {
+            let id = self.session.transact(transaction);
+            self.pending.insert(id);
+        }
+    }
+}
+
+/// Done with the work, and never where there is none.
+async fn ready<T>(work: &mut Work<T>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Done at a time, and never where there is none.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Carries a configuration out.
+async fn carry_out(daemon: Rc<Daemon>, mut wanted: Wanted) -> Done {
+    let bridges = std::mem::take(&mut wanted.configs);
+    let edit = |running: &Config| Ok(Config { bridges, ..running.clone() });
+    let refused = match reconcile(&daemon.bridges, Manner::DATABASE, edit).await {
+        Ok(outcome) => outcome.refused,
+        Err(refused) => refused,
+    };
+    set_devices(&wanted.ports);
+    (Rc::new(wanted), refused)
+}
+
+/// Gives devices the addresses and MTUs that are asked for.
+fn set_devices(ports: &[WantedPort]) {
+    let mut asked = ports.iter().filter(|port| port.mac.is_some() || port.mtu.is_some()).peekable();
+    if asked.peek().is_none() {
+        return;
+    }
+    let Ok(rtnl) = Rtnl::open() else { return };
+    for port in asked {
+        let Ok(link) = rtnl.link(&port.name) else { continue };
+        let mac = port.mac.filter(|mac| mac.0 != link.mac);
+        let mtu = port.mtu.filter(|mtu| *mtu != link.mtu);
+        let set_mac = mac.map_or(Ok(()), |mac| rtnl.set_mac(&port.name, mac.0));
+        let set_mtu = mtu.map_or(Ok(()), |mtu| rtnl.set_mtu(&port.name, mtu));
+        if let Err(error) = set_mac.and(set_mtu) {
+            tracing::warn!(device = port.name, %error, "address or MTU are not set");
+        }
+    }
+}
