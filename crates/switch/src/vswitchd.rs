@@ -9,6 +9,7 @@ mod args;
 mod commands;
 mod daemon;
 mod database;
+mod mirror;
 mod status;
 mod unixctl;
 mod vlog;

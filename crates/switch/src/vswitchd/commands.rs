@@ -135,7 +135,10 @@ fn bridge_of(daemon: &Daemon, words: &[String]) -> Result<Rc<Agent>, String> {
 }
 
 async fn list_bridges(daemon: &Daemon, _: &[String]) -> Result<String, String> {
-    Ok(daemon.bridges.all().iter().map(|agent| format!("{}\n", agent.name)).collect())
+    let mut lines: Vec<_> =
+        daemon.bridges.all().iter().map(|agent| format!("{}\n", agent.name)).collect();
+    lines.sort_unstable();
+    Ok(lines.concat())
 }
 
 async fn flush_counts(daemon: &Daemon, _: &[String]) -> Result<String, String> {

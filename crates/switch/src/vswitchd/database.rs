@@ -102,10 +102,9 @@ impl Database {
 
     /// Serves one connection; the reason of its end.
     async fn serve(&mut self, stream: Stream) -> String {
-        let probe_after = match self.endpoint {
-            Endpoint::Unix(_) => None,
-            _ => Some(PROBE_AFTER),
-        };
+        // The kernel ends a connection to a socket of this machine when the server goes.
+        let is_local = matches!(self.endpoint, Endpoint::Unix(_));
+        let probe_after = (!is_local).then_some(PROBE_AFTER);
         let mut on = Connected {
             session: Session::new(LOCK, probe_after, now()),
             stream,

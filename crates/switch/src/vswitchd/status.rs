@@ -216,10 +216,17 @@ fn why_not(port: &WantedPort, refused: &[Refused]) -> String {
 
 fn state_of(view: &PortView, link: Option<&LinkInfo>) -> Columns {
     let info = &view.port.info;
-    let Some(link) = link.filter(|_| info.exists) else {
-        return OF_A_PORT.map(|name| (name, Datum::EMPTY)).into();
-    };
     let up = |is_up: bool| Datum::one(if is_up { "up" } else { "down" });
+    let Some(link) = link.filter(|_| info.exists) else {
+        // A patch port is no device of the kernel.
+        let is_patch = info.exists && view.port.spec.kind().word == "patch";
+        let state = |name| match name {
+            "admin_state" if is_patch => up(true),
+            "link_state" if is_patch => up(info.link_up),
+            _ => Datum::EMPTY,
+        };
+        return OF_A_PORT.map(|name| (name, state(name))).into();
+    };
     let speed = i64::try_from(info.speed_bps).ok().filter(|speed| *speed > 0);
     let duplex = info.full_duplex.map(|full| if full { "full" } else { "half" });
     let mac = openflow::MacAddr(link.mac).to_string();

@@ -147,7 +147,8 @@ impl Vlog {
     /// The levels, as a table.
     pub(super) fn list(&self) -> String {
         let mut text = String::from(
-            "                 console    syslog    file\n                 -------    ------    ------\n",
+            "                 console    syslog    file\n                 \
+             -------    ------    ------\n",
         );
         let state = self.state();
         let every = ("ANY".to_owned(), state.every);

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::PortVlans;
+use datapath::{MIRRORS_MAX, PortVlans};
 use netdev::PortSpec;
 use openflow::{DatapathId, MacAddr, PortNo, Version};
 use ovsdb::{COLUMNS, Datum, Replica, Row, Use, Uuid};
 
+use super::mirror::mirror;
 use crate::config::{BridgeConfig, Config, FailMode, PortConfig, highest_port, number_ports};
 
 /// Open vSwitch's least `max_backoff`, and its default.
@@ -189,7 +190,8 @@ impl BridgeRows<'_> {
             config.desc.serial_num = serial;
         }
         self.controllers(&mut config, tls);
-        self.ports(&mut config, devices);
+        let numbers = self.ports(&mut config, devices);
+        self.mirrors(&mut config, &numbers);
         config
     }
 
@@ -300,7 +302,27 @@ impl BridgeRows<'_> {
         Ok(endpoint)
     }
 
-    fn ports(&mut self, config: &mut BridgeConfig, devices: &mut BTreeSet<String>) {
+    /// Sets the mirrors; `numbers` has those of the rows of ports.
+    fn mirrors(&mut self, config: &mut BridgeConfig, numbers: &BTreeMap<Uuid, PortNo>) {
+        config.mirrors.clear();
+        for (_, row) in self.replica.referenced(self.row, "mirrors", "Mirror") {
+            let name = row.text("name").unwrap_or_default();
+            match mirror(row, numbers) {
+                Ok(_) if config.mirrors.len() >= MIRRORS_MAX => {
+                    self.remark(&format!("mirror {name}: a bridge has {MIRRORS_MAX} at most"));
+                }
+                Ok(mirror) => config.mirrors.push(mirror),
+                Err(why) => self.remark(&format!("mirror {name}: {why}")),
+            }
+        }
+    }
+
+    /// Sets the ports, and gives the numbers of their rows.
+    fn ports(
+        &mut self,
+        config: &mut BridgeConfig,
+        devices: &mut BTreeSet<String>,
+    ) -> BTreeMap<Uuid, PortNo> {
         let running = self.around.running.bridges.iter().find(|held| held.name == self.name);
         let running = running.map(|held| held.ports.clone()).unwrap_or_default();
         let (mut specs, mut rows) = (Vec::new(), Vec::new());
@@ -310,7 +332,7 @@ impl BridgeRows<'_> {
             .flat_map(|(_, port)| self.replica.referenced(port, "interfaces", "Interface"))
             .filter_map(|(_, interface)| interface.integer("ofport_request"))
             .collect();
-        for (_, port) in ports {
+        for (port_uuid, port) in ports {
             let interfaces: Vec<_> =
                 self.replica.referenced(port, "interfaces", "Interface").collect();
             let [(uuid, interface)] = interfaces[..] else {
@@ -323,13 +345,14 @@ impl BridgeRows<'_> {
                     let is_running = running.iter().any(|held| held.spec == spec);
                     let number = wanted_number(interface, is_local, is_running, &requests);
                     specs.push((number, spec));
-                    rows.push((uuid, interface, port));
+                    rows.push((port_uuid, uuid, interface, port));
                 }
                 Err(why) => self.wanted.refused.push((uuid, why)),
             }
         }
         let numbers = number_ports(&running, &specs, highest_port(&config.versions));
-        for (((_, spec), number), (uuid, interface, port)) in
+        let mut of_rows = BTreeMap::new();
+        for (((_, spec), number), (port_uuid, uuid, interface, port)) in
             specs.into_iter().zip(numbers).zip(rows)
         {
             let Some(number) = number else {
@@ -343,6 +366,7 @@ impl BridgeRows<'_> {
                 Err(why) => self.remark(&format!("port {name}: {why}")),
             }
             config.ports.push(PortConfig { number, spec });
+            of_rows.insert(port_uuid, number);
             let hwaddr = self.row.entry("other_config", "hwaddr");
             let hwaddr = hwaddr.filter(|_| number == PortNo::LOCAL);
             let is_ours = matches!(interface.text("type"), Some("internal" | "tap"));
@@ -358,6 +382,7 @@ impl BridgeRows<'_> {
             });
         }
         config.ports.sort_by_key(|port| port.number);
+        of_rows
     }
 
     /// The port of an interface, and whether it is the LOCAL one.
@@ -370,12 +395,18 @@ impl BridgeRows<'_> {
         if !is_name(name) {
             return Err(format!("could not open network device {name} (Invalid argument)"));
         }
-        let (kind, is_local) = match interface.text("type").unwrap_or_default() {
-            "" | "system" if name != self.name => ("af_packet", false),
-            "internal" | "tap" | "" | "system" => ("tap", name == self.name),
+        let (mut text, is_local) = match interface.text("type").unwrap_or_default() {
+            "" | "system" if name != self.name => (format!("af_packet:{name}"), false),
+            "internal" | "" | "system" => (format!("internal:{name}"), name == self.name),
+            "tap" => (format!("tap:{name}"), name == self.name),
+            "patch" => match interface.entry("options", "peer").filter(|peer| is_name(peer)) {
+                Some(peer) => (format!("patch:{name}?peer={peer}"), false),
+                None => return Err(format!("{name}: a patch port needs options:peer")),
+            },
             other => return Err(format!("{name}: {other} is no type of interface here")),
         };
-        let spec = format!("{kind}:{name}").parse::<PortSpec>();
+        text.push_str(&policing(interface, text.contains('?')));
+        let spec = text.parse::<PortSpec>().and_then(|spec| spec.policing().map(|_| spec));
         let spec =
             spec.map_err(|error| format!("could not open network device {name} ({error})"))?;
         if let Some(device) = spec.exclusive()
@@ -385,6 +416,24 @@ impl BridgeRows<'_> {
         }
         Ok((spec, is_local))
     }
+}
+
+/// The options of a port for the rates of its row, which are in kilobits and in thousands of
+/// packets; Open vSwitch's bursts where none is set.
+fn policing(interface: &Row, has_options: bool) -> String {
+    let amount = |column: String| interface.integer(&column).filter(|amount| *amount > 0);
+    let mut options = Vec::new();
+    for (kind, option) in [("", "police"), ("kpkts_", "police_packets")] {
+        let Some(rate) = amount(format!("ingress_policing_{kind}rate")) else { continue };
+        options.push(format!("{option}={rate}k"));
+        if let Some(burst) = amount(format!("ingress_policing_{kind}burst")) {
+            options.push(format!("{option}_burst={burst}k"));
+        }
+    }
+    if options.is_empty() {
+        return String::new();
+    }
+    format!("{}{}", if has_options { '&' } else { '?' }, options.join("&"))
 }
 
 /// The number that a port wants: what is requested, or after a restart the one that it had.
@@ -415,7 +464,8 @@ fn vlans_of(port: &Row) -> Result<PortVlans, String> {
         "native-tagged" | "native-untagged" => format!("{mode}:{tag}{list}"),
         other => return Err(format!("vlan_mode {other} is not there: it is a trunk of all")),
     };
-    text.parse().map_err(|error: datapath::BadVlans| error.to_string())
+    let protected = if port.is_true("protected") { ":protected" } else { "" };
+    format!("{text}{protected}").parse().map_err(|error: datapath::BadVlans| error.to_string())
 }
 
 #[cfg(test)]
@@ -444,10 +494,12 @@ mod tests {
         Wanted::of(replica, &around)
     }
 
+    type Columns<'a> = &'a [(&'static str, Datum)];
+
     /// A database of one bridge with these ports, interfaces and controllers.
     fn database(
-        bridge: &[(&'static str, Datum)],
-        ports: &[(&'static str, &[(&'static str, Datum)], &[(&'static str, Datum)])],
+        bridge: Columns<'_>,
+        ports: &[(&'static str, Columns<'_>, Columns<'_>)],
         controllers: &[&str],
     ) -> Replica {
         let mut replica = Replica::default();
@@ -499,11 +551,14 @@ mod tests {
         let ports: Vec<String> =
             bridge.ports.iter().map(|port| format!("{}={}", port.number, port.spec)).collect();
         let expected =
-            ["1=af_packet:veth3", "5=af_packet:veth1", "9=af_packet:veth2", "LOCAL=tap:br0"];
+            ["1=af_packet:veth3", "5=af_packet:veth1", "9=af_packet:veth2", "LOCAL=internal:br0"];
         assert_eq!(ports, expected, "a request takes precedence over what was");
         assert_eq!(bridge.vlans_of(PortNo(5)), "access:10".parse().unwrap());
         let listeners: Vec<String> = bridge.listeners.iter().map(ToString::to_string).collect();
-        assert_eq!(listeners, ["punix:/run/ovs/br0.mgmt", "ptcp:6634", "punix:/run/ovs/br0.x"]);
+        assert_eq!(
+            listeners,
+            ["punix:/run/ovs/br0.mgmt", "ptcp:6634:0.0.0.0", "punix:/run/ovs/br0.x"]
+        );
         assert_eq!((bridge.controllers.len(), wanted.controllers.len()), (1, 3));
         assert_eq!(wanted.remarks.len(), 2, "{:?}", wanted.remarks);
     }
@@ -521,16 +576,52 @@ mod tests {
                 ("odd", &[], &[("type", Datum::one("hovercraft"))]),
                 ("q", &[("vlan_mode", Datum::one("dot1q-tunnel"))], &[]),
                 ("r", &[("tag", Datum::one(99_999))], &[("ofport_request", Datum::one(-7))]),
+                ("p", &[], &[("type", Datum::one("patch"))]),
+                ("s", &[], &[("ingress_policing_rate", Datum::one(i64::MAX))]),
             ],
             &[],
         );
         let wanted = read(&replica);
-        assert_eq!(wanted.refused.len(), 5, "{:?}", wanted.refused);
+        assert_eq!(wanted.refused.len(), 7, "{:?}", wanted.refused);
         let twice = "could not add network device twice to ofproto (File exists)";
         assert!(wanted.refused.iter().any(|(_, why)| why == twice));
         assert_eq!(wanted.configs[0].ports.len(), 3);
         assert_eq!(wanted.configs[0].fail_mode, FailMode::Standalone);
         assert_eq!(wanted.remarks.len(), 4, "{:?}", wanted.remarks);
+    }
+
+    #[test]
+    fn patch_ports_rates_and_mirrors_are_those_of_the_rows() {
+        let peer = ("options", Datum::map([("peer", "p1")]));
+        let patch = ("type", Datum::one("patch"));
+        let rate = |column, amount: i64| (column, Datum::one(amount));
+        let rates = [
+            rate("ingress_policing_rate", 10_000),
+            rate("ingress_policing_burst", 800),
+            rate("ingress_policing_kpkts_rate", 3),
+        ];
+        let mut replica = database(
+            &[("mirrors", refs(&[400, 401]))],
+            &[
+                ("p0", &[("protected", Datum::one(true))], &[patch, peer]),
+                ("v", &[("tag", Datum::one(3)), ("protected", Datum::one(true))], &rates),
+            ],
+            &[],
+        );
+        let columns = [("name", Datum::one("m")), ("select_all", Datum::one(true))];
+        let output = ("output_port", refs(&[101]));
+        replica.insert("Mirror", Uuid(400), Row::of(columns.clone().into_iter().chain([output])));
+        replica.insert("Mirror", Uuid(401), Row::of(columns));
+        let wanted = read(&replica);
+        assert!(wanted.refused.is_empty(), "{:?}", wanted.refused);
+        let bridge = &wanted.configs[0];
+        let specs: Vec<String> = bridge.ports.iter().map(|port| port.spec.to_string()).collect();
+        let of_v = "af_packet:v?police=10000k&police_burst=800k&police_packets=3k";
+        assert_eq!(specs, ["patch:p0?peer=p1", of_v]);
+        assert_eq!(bridge.vlans_of(PortNo(1)), "trunk:protected".parse().unwrap());
+        assert_eq!(bridge.vlans_of(PortNo(2)), "access:3:protected".parse().unwrap());
+        assert_eq!(bridge.mirrors, ["m,all,output=2".parse().unwrap()]);
+        assert_eq!(wanted.remarks.len(), 1, "{:?}", wanted.remarks);
     }
 
     #[test]
