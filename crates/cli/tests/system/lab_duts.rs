@@ -99,7 +99,7 @@ fn weir_with_the_kernel_tier_forwards() {
     let cell = forwards("weir-kernel", FLOWS, &[]);
     assert!(commands(&cell).contains("frame,key,kernel"));
     cannot("weir-kernel", &format!("caches = \"none\"\n{FLOWS}"), "kernel tier");
-    cannot("weir-kernel", &format!("queues = 2\n{FLOWS}"), "one queue");
+    forwards("weir-kernel", &format!("workers = 2\nqueues = 2\n{FLOWS}"), &[]);
     let cell = forwards("weir-user", FLOWS, &[]);
     assert!(commands(&cell).contains("--caches frame,key "), "{}", commands(&cell));
     cannot("weir-user", &format!("caches = \"kernel\"\n{FLOWS}"), "without its kernel tier");
