@@ -75,11 +75,31 @@ class _Finder(importlib.abc.MetaPathFinder):
         try:
             module = importlib.import_module(home)
         except ModuleNotFoundError as error:
-            if error.name is None or not f"{home}.".startswith(f"{error.name}."):
+            missing = f"{HOME}.{error.name.partition('.')[2]}" if error.name else ""
+            if not f"{home}.".startswith(f"{missing}."):
                 raise
             raise ModuleNotFoundError(_missing(fullname, rest), name=fullname) from None
         is_package = hasattr(module, "__path__")
         return importlib.machinery.ModuleSpec(fullname, _Alias(module), is_package=is_package)
+
+
+class _Last(importlib.abc.MetaPathFinder):
+    """Behind all others: refuses a module of Weir's package that nobody has.
+
+    For ``from ryu.lib import x`` Python looks for a module ``x`` in place of an attribute, and
+    takes no word of its error but that it is of another module.
+    """
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Optional[Sequence[str]] = None,
+        target: Optional[ModuleType] = None,
+    ) -> None:
+        if fullname.startswith(f"{HOME}."):
+            rest = fullname[len(HOME) + 1 :]
+            name = f"{NAMES[0]}.{rest}"
+            raise ModuleNotFoundError(_missing(name, rest), name=name)
 
 
 def _missing(fullname: str, rest: str) -> str:
@@ -130,3 +150,4 @@ def install() -> None:
     """Answers imports of ``ryu`` and ``os_ken`` from now on."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        sys.meta_path.append(_Last())

@@ -65,6 +65,7 @@ class Other(app_manager.RyuApp):
 BAD = [
     ("raise ValueError('on purpose')", "Other: handler handle of EventOFPPacketIn raised"),
     ("import sys; sys.exit(3)", "Other: handler handle of EventOFPPacketIn raised"),
+    ("raise hub.Timeout()", "Other: handler handle of EventOFPPacketIn raised"),
     ("import time; time.sleep(3600)", "Other: handler handle does not return; other apps go on"),
     ("hub.patch(); self.logger.info('patched')", "hub.patch is left out"),
     ("hub.spawn(lambda: 1 / 0)", "hub: uncaught exception"),
@@ -78,7 +79,14 @@ BAD = [
 #: Files that are refused, and what is said then.
 REFUSED = [
     ("import ryu.services.protocols.bgp.bgpspeaker", "Weir speaks no BGP"),
-    ("from ryu.lib import nothing_of_the_kind", "cannot import name 'nothing_of_the_kind'"),
+    (
+        "from ryu.lib import nothing_of_the_kind",
+        "No module named 'ryu.lib.nothing_of_the_kind': Weir does not have it",
+    ),
+    (
+        "from os_ken.services import protocols",
+        "No module named 'os_ken.services': Weir does not have it (Weir speaks no BGP",
+    ),
     ("ofp_event.EventOFPNonsense", "no message of OpenFlow 1.0 or 1.3 is called OFPNonsense"),
     (
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [6]",

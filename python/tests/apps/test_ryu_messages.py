@@ -75,6 +75,24 @@ class MessagesTest(unittest.TestCase):
     def test_messages_of_openflow_1_3_are_as_os_ken_has_them(self) -> None:
         self.check(("of13.vec", "encoded13.vec"), 200)
 
+    def test_addresses_are_texts_numbers_or_whole_bytes(self) -> None:
+        parser: Any = Switch(4).ofproto_parser
+        for field, value, text in [
+            ("eth_dst", 5, "00:00:00:00:00:05"),
+            ("eth_dst", b"\x02\0\0\0\0\1", "02:00:00:00:00:01"),
+            ("ipv4_src", 0x0A000001, "10.0.0.1"),
+            ("ipv6_dst", 1, "::1"),
+        ]:
+            with self.subTest(field, value=value):
+                made = bytearray()
+                parser.OFPMatch(**{field: value}).serialize(made, 0)
+                wanted = bytearray()
+                parser.OFPMatch(**{field: text}).serialize(wanted, 0)
+                self.assertEqual(made.hex(), wanted.hex())
+        for value in [b"\0\1", 1 << 48, -1, "00:00"]:
+            with self.subTest(value), self.assertRaises(Exception):
+                parser.OFPMatch(eth_dst=value).serialize(bytearray(), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -304,7 +304,7 @@ class RyuApp:
                         self.running = handler
                         try:
                             handler(ev)
-                        except RAISED as error:
+                        except (*RAISED, hub.Timeout, GeneratorExit) as error:
                             self._note(handler, ev, error)
                     self.handled += 1
             finally:

@@ -62,8 +62,13 @@ def _int_value(data: bytes) -> int:
     return int.from_bytes(data, "big")
 
 
-def _mac_bytes(text: Any) -> bytes:
-    return haddr_to_bin(text) if isinstance(text, str) else bytes(text)
+def _mac_bytes(address: Any) -> bytes:
+    if isinstance(address, int):
+        return address.to_bytes(6, "big")
+    packed = haddr_to_bin(address) if isinstance(address, str) else bytes(address)
+    if len(packed) != 6:
+        raise ValueError(f"{address!r} is no Ethernet address: give 02:00:00:00:00:01, or 6 bytes")
+    return packed
 
 
 def _mac_text(data: bytes) -> str:
@@ -75,6 +80,8 @@ def _ip_bytes(family: int, network: Any) -> Callable[[Any], Any]:
         if isinstance(text, str) and "/" in text:
             net = network(text, strict=False)
             return ipaddress.ip_address(text.partition("/")[0]).packed, net.netmask.packed
+        if isinstance(text, int):
+            return text.to_bytes(4 if family == socket.AF_INET else 16, "big")
         return socket.inet_pton(family, text)
 
     return of
