@@ -1,7 +1,7 @@
 //! The one way to change what runs: a wanted configuration, and what is carried out of it.
 //!
 //! The configuration file, `weir ctl` and a database each edit the configuration that runs;
-//! [`reconcile`] finds the difference, tries all that may fail, and applies it. What goes is gone
+//! `reconcile` finds the difference, tries all that may fail, and applies it. What goes is gone
 //! before anything comes, so that names, devices and listeners may move from one bridge to another.
 //! One change at a time. The exception to trying first is a device or a listener that another one
 //! has until it goes: where it cannot be opened then, a port is opened as it was.

@@ -1,9 +1,9 @@
 //! `weir vswitchd`: the switch in place of Open vSwitch's daemon, configured by its database.
 //!
-//! `ovsdb-server` holds what is wanted; [`database`] keeps a connection to it, [`wanted`] makes a
-//! configuration of its rows, which `reconcile` carries out, and [`status`] writes back what came
-//! of it. [`unixctl`] answers `ovs-appctl`. The files, the log and the process are those that
-//! Open vSwitch's scripts look for ([`daemon`], [`vlog`]).
+//! `ovsdb-server` holds what is wanted; `database` keeps a connection to it, `wanted` makes a
+//! configuration of its rows, which `reconcile` carries out, and `status` writes back what came
+//! of it. `unixctl` answers `ovs-appctl`. The files, the log and the process are those that
+//! Open vSwitch's scripts look for (`daemon`, `vlog`).
 
 mod args;
 mod commands;

@@ -7,7 +7,7 @@ use clap::Args;
 /// The options of `weir vswitchd`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct VswitchdArgs {
-    /// The database server: unix:FILE, tcp:HOST[:PORT] or ssl:HOST[:PORT] [default:
+    /// The database server: `unix:FILE`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]` [default:
     /// unix:db.sock in the run folder]
     #[arg(value_name = "DATABASE")]
     pub database: Option<String>,
@@ -43,7 +43,7 @@ pub struct VswitchdArgs {
     #[arg(default_missing_value = "ovs-vswitchd.log")]
     pub log_file: Option<PathBuf>,
 
-    /// A level of the log: [MODULE:][console|file:]off|err|warn|info|dbg. Repeatable; also -vSPEC
+    /// A level of the log: `[MODULE:][console|file:]off|err|warn|info|dbg`. Repeatable; also -vSPEC
     #[arg(long, value_name = "SPEC", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "dbg")]
     pub verbose: Vec<String>,
