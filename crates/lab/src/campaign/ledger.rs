@@ -3,7 +3,7 @@
 //!
 //! It is the only file of a run that others are made from. Whatever ends a campaign, Ctrl-C,
 //! `kill -9` or a full disk, what was found until then is whole lines in it. Results are a view of
-//! these lines and of nothing else ([`Record`](super::record::Record)), and need no scenario file,
+//! these lines and of nothing else (`Record`), and need no scenario file,
 //! switch or method of this program. It must never be changed in place: lines are added, and a new
 //! campaign has a new file.
 
