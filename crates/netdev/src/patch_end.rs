@@ -7,11 +7,12 @@
 //! it has passed, so that a loop of bridges ends. An end whose peer is not there, or has another
 //! peer, has no link and drops what it is given.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use packet::{Batch, PacketBuf, Pool};
 
@@ -29,10 +30,10 @@ const BYTES_MAX: usize = 16 << 20;
 const LONGEST: usize = u16::MAX as usize + 18;
 const HEADER_LEN: usize = 14;
 
-/// The ends of this process by name.
-static ENDS: LazyLock<Mutex<HashMap<String, Weak<PatchEnd>>>> = LazyLock::new(Mutex::default);
+/// The ends of this process by name, each for as long as its device is open.
+static ENDS: LazyLock<Mutex<HashMap<String, Arc<PatchEnd>>>> = LazyLock::new(Mutex::default);
 
-fn ends() -> MutexGuard<'static, HashMap<String, Weak<PatchEnd>>> {
+fn ends() -> MutexGuard<'static, HashMap<String, Arc<PatchEnd>>> {
     ENDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,17 +72,9 @@ pub struct PatchEnd {
     counters: PortQueueCounters,
 }
 
-impl Drop for PatchEnd {
-    fn drop(&mut self) {
-        let mut ends = ends();
-        if ends.get(&self.name).is_some_and(|held| held.strong_count() == 0) {
-            ends.remove(&self.name);
-        }
-    }
-}
-
 impl PatchEnd {
-    /// A new end; `None` where there is one of that name.
+    /// A new end, which has its name until [`PatchEnd::close`]; `None` where there is one of that
+    /// name.
     ///
     /// # Errors
     /// When no descriptor is left.
@@ -95,14 +88,15 @@ impl PatchEnd {
             hops: AtomicU8::new(0),
             counters: PortQueueCounters::default(),
         });
-        let mut ends = ends();
-        if ends.get(name).is_some_and(|held| held.strong_count() > 0) {
-            // An end that is dropped locks the list.
-            drop(ends);
-            return Ok(None);
-        }
-        ends.insert(name.to_owned(), Arc::downgrade(&end));
-        Ok(Some(end))
+        Ok(match ends().entry(name.to_owned()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(free) => Some(Arc::clone(free.insert(end))),
+        })
+    }
+
+    /// Gives the name up: its device is closed. What another worker is sending just now is lost.
+    pub(crate) fn close(&self) {
+        ends().remove(&self.name);
     }
 
     /// Its name.
@@ -112,7 +106,7 @@ impl PatchEnd {
 
     /// The end that this one is joined to, or why there is none.
     pub(crate) fn joined(&self) -> Result<Arc<Self>, String> {
-        let found = ends().get(&self.peer).and_then(Weak::upgrade);
+        let found = ends().get(&self.peer).cloned();
         let found = found.ok_or_else(|| format!("there is no patch port {}", self.peer))?;
         if found.peer == self.name {
             return Ok(found);
@@ -227,5 +221,28 @@ impl PatchEnd {
         self.hops.store(hops, Ordering::Relaxed);
         self.counters.rx.add(&counted);
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    #[test]
+    fn a_closed_end_frees_its_name_while_another_worker_sends_to_it() {
+        let open = |name: &str, peer: &str| crate::open_text(&format!("patch:{name}?peer={peer}"));
+        let (near, far) =
+            (open("again-a", "again-b").unwrap(), open("again-b", "again-a").unwrap());
+        let sender = far.device.patch().unwrap();
+        let sends_to = sender.joined().unwrap();
+        assert!(open("again-a", "again-b").is_err(), "it is open");
+        drop(near);
+        assert!(sender.joined().is_err());
+        let near = open("again-a", "again-b").unwrap();
+        let joined = sender.joined().unwrap();
+        assert!(Arc::ptr_eq(&joined, &near.device.patch().unwrap()));
+        assert!(!Arc::ptr_eq(&joined, &sends_to));
+        drop(sends_to);
+        assert!(sender.joined().is_ok());
     }
 }

@@ -215,9 +215,10 @@ impl PortSpec {
     /// # Errors
     /// [`SpecError::BadValue`].
     pub fn policing(&self) -> Result<Policing, SpecError> {
-        let rate = |rate, burst, default| {
-            let (per_s, burst) = (self.amount(rate)?, self.amount(burst)?.unwrap_or(default));
-            Ok(per_s.map(|per_s| PoliceRate { per_s, burst }))
+        let rate = |rate, burst, default| match (self.amount(rate)?, self.amount(burst)?) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(self.bad_value(burst, &format!("it beside {rate}"))),
+            (Some(per_s), given) => Ok(Some(PoliceRate { per_s, burst: given.unwrap_or(default) })),
         };
         Ok(Policing {
             bits: rate("police", "police_burst", 8_000_000)?,
@@ -366,6 +367,13 @@ mod tests {
         {
             let error = policing(bad).unwrap_err().to_string();
             assert!(error.contains("a number above 0"), "{error}");
+        }
+        // A burst alone would be a word without effect.
+        for (alone, rate) in
+            [("police_burst=1M", "police"), ("police=1M&police_packets_burst=5", "police_packets")]
+        {
+            let error = policing(alone).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("use it beside {rate}")), "{error}");
         }
     }
 

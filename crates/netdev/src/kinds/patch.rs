@@ -93,6 +93,12 @@ impl TxQueue for PatchTx {
 #[derive(Debug)]
 struct PatchDevice(Arc<PatchEnd>);
 
+impl Drop for PatchDevice {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl PortDevice for PatchDevice {
     fn info(&mut self) -> PortInfo {
         let name = self.0.name();

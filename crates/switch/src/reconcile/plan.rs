@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use channel::{Endpoint, Listener, Tls, TlsFiles};
+use channel::{Endpoint, Listener, Tls, TlsFiles, TransportError};
 use netdev::{Port, PortSpec};
 use openflow::{DatapathId, PortNo};
 
@@ -250,17 +250,30 @@ impl<'a> Plan<'a> {
         }
         let tls = plan.tls.clone().unwrap_or_else(|| plan.agent.tls());
         for endpoint in std::mem::take(&mut plan.change.listeners_new) {
-            if self.endpoints_gone.contains(&socket_of(&endpoint)) {
-                plan.listeners_later.push(endpoint);
-                continue;
-            }
-            match Listener::bind(&endpoint, tls.as_ref()).await {
-                Ok(listener) => plan.listeners.push((endpoint, listener)),
+            match self.listen(&endpoint, tls.as_ref()).await {
+                Ok(Some(listener)) => plan.listeners.push((endpoint, listener)),
+                Ok(None) => plan.listeners_later.push(endpoint),
                 Err(error) => {
                     self.refuse(&name, Item::Key("listen"), error.to_string());
                     plan.change.to.listeners.retain(|other| *other != endpoint);
                 }
             }
+        }
+    }
+
+    /// Listens at an endpoint; `None` where another listener is in the way until it goes.
+    async fn listen(
+        &self,
+        endpoint: &Endpoint,
+        tls: Option<&Tls>,
+    ) -> Result<Option<Listener>, TransportError> {
+        let is_in_the_way = self.endpoints_gone.contains(&socket_of(endpoint));
+        if is_in_the_way && matches!(endpoint, Endpoint::PassiveUnix(_) | Endpoint::Unix(_)) {
+            return Ok(None);
+        }
+        match Listener::bind(endpoint, tls).await {
+            Err(TransportError::AddressInUse(_)) if is_in_the_way => Ok(None),
+            bound => bound.map(Some),
         }
     }
 
@@ -468,13 +481,9 @@ impl<'a> Plan<'a> {
         });
         let mut listeners = Vec::new();
         for endpoint in std::mem::take(&mut config.listeners) {
-            if self.endpoints_gone.contains(&socket_of(&endpoint)) {
-                config.listeners.push(endpoint);
-                continue;
-            }
-            match Listener::bind(&endpoint, tls.as_ref()).await {
+            match self.listen(&endpoint, tls.as_ref()).await {
                 Ok(listener) => {
-                    listeners.push((endpoint.clone(), listener));
+                    listeners.extend(listener.map(|listener| (endpoint.clone(), listener)));
                     config.listeners.push(endpoint);
                 }
                 Err(error) => self.refuse(&name, Item::Key("listen"), error.to_string()),
@@ -489,15 +498,15 @@ fn may_be(number: PortNo, highest: PortNo) -> bool {
     number == PortNo::LOCAL || number <= highest
 }
 
-/// The text that two endpoints have in common which cannot be listened at at one time.
+/// The text that two endpoints have in common which cannot perhaps be listened at at one time: a
+/// port of one address and the same port of all addresses are in each other's way.
 fn socket_of(endpoint: &Endpoint) -> String {
-    match endpoint.clone().into_passive() {
-        Endpoint::PassiveSsl { host, port } => Endpoint::PassiveTcp { host, port }.to_string(),
-        other @ (Endpoint::Tcp { .. }
-        | Endpoint::Ssl { .. }
-        | Endpoint::Unix(_)
-        | Endpoint::PassiveTcp { .. }
-        | Endpoint::PassiveUnix(_)) => other.to_string(),
+    match endpoint {
+        Endpoint::Tcp { port, .. }
+        | Endpoint::Ssl { port, .. }
+        | Endpoint::PassiveTcp { port, .. }
+        | Endpoint::PassiveSsl { port, .. } => port.to_string(),
+        Endpoint::Unix(path) | Endpoint::PassiveUnix(path) => path.display().to_string(),
     }
 }
 

@@ -52,6 +52,8 @@ struct EgressQueue {
     frames: Vec<PacketBuf>,
     /// The port's queues, where any are configured.
     shaper: Option<Shaper>,
+    /// The most patch ports that any frame in these queues has passed.
+    hops: u8,
 }
 
 /// The transmit side of a shard.
@@ -104,13 +106,13 @@ impl Egress {
 
     /// Adds the queue of the port at this index.
     pub(super) fn add(&mut self, index: usize, shaper: Option<Shaper>) {
-        self.queues.put(index, EgressQueue { frames: Vec::new(), shaper });
+        self.queues.put(index, EgressQueue { frames: Vec::new(), shaper, hops: 0 });
     }
 
     /// Gives up the queue of the port at this index; the frames that wait for it are dropped and
     /// counted.
     pub(super) fn remove(&mut self, index: usize, pool: &mut Pool) {
-        let Some(EgressQueue { mut frames, shaper }) = self.queues.take(index) else { return };
+        let Some(EgressQueue { mut frames, shaper, .. }) = self.queues.take(index) else { return };
         self.waiting.retain(|waiting| *waiting != index);
         self.holding.retain(|holding| *holding != index);
         let held = shaper.map_or(0, |shaper| shaper.len());
@@ -305,14 +307,24 @@ impl Egress {
         self.queued_bytes = 0;
         let mut sent = std::mem::take(&mut self.sent_early);
         while let Some(index) = self.waiting.pop() {
-            let Some(EgressQueue { frames, shaper }) = self.queues.get_mut(index) else { continue };
-            if let Some(shaper) = shaper {
-                shaper.release(self.time, frames);
-                if !shaper.is_empty() && !self.holding.contains(&index) {
-                    self.holding.push(index);
-                }
+            let Some(queue) = self.queues.get_mut(index) else { continue };
+            let EgressQueue { frames, shaper, hops } = queue;
+            let Some(shaper) = shaper else {
+                sent += ports.transmit(index, frames, pool);
+                continue;
+            };
+            // Frames of earlier batches may be released now, and some of this one later.
+            let of_batch = ports.hops();
+            *hops = of_batch.max(*hops);
+            ports.set_hops(*hops);
+            shaper.release(self.time, frames);
+            if shaper.is_empty() {
+                *hops = 0;
+            } else if !self.holding.contains(&index) {
+                self.holding.push(index);
             }
             sent += ports.transmit(index, frames, pool);
+            ports.set_hops(of_batch);
         }
         for (frames, link) in self.handed.iter_mut().zip(&*self.links) {
             if !frames.is_empty() {

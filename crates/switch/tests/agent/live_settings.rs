@@ -1,6 +1,7 @@
 //! Keys of the file that change while the bridge runs, each as a client sees it.
 
 use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::SystemTime;
@@ -102,6 +103,27 @@ fn listeners_come_and_go_with_their_connections() {
     let (_, why) = switch.ctl_ends(1, &["reload"]);
     assert!(why.contains("listen: ") && why.contains("nothing was changed"), "{why}");
     switch.controller_at("two", Version::V1_3).barrier();
+    switch.stop();
+}
+
+/// A port of one address is in the way of the same port of all addresses, and the other way round.
+#[test]
+fn a_listener_gets_another_address_of_its_port() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let at = |host: &str| format!("control = \"FOLDER/ctl\"\nlisten = [\"ptcp:{free}:{host}\"]\n");
+    let switch = Switch::of_file(&at("127.0.0.1"));
+    let connects = || TcpStream::connect(("127.0.0.1", free)).is_ok();
+    for host in ["0.0.0.0", "127.0.0.1"] {
+        let set = reload(&switch, &at(host));
+        assert_eq!(set.len(), 2, "{set:?}");
+        assert_eq!(set[1], format!("listener added: ptcp:{free}:{host}"));
+        assert!(connects());
+    }
+    // An address that is not ours changes nothing.
+    switch.rewrite(&at("192.0.2.1"));
+    let (_, why) = switch.ctl_ends(1, &["reload"]);
+    assert!(why.contains("listen: ") && why.contains("nothing was changed"), "{why}");
+    assert!(connects());
     switch.stop();
 }
 

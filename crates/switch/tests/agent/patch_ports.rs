@@ -122,6 +122,38 @@ fn a_loop_of_bridges_ends_every_frame() {
     }
 }
 
+/// Frames that wait for a rate on their way round are not as new again.
+#[test]
+fn a_loop_through_a_port_with_a_rate_ends_every_frame() {
+    for workers in [1, 2] {
+        let (switch, mut hosts) = bridges(
+            workers,
+            &[
+                &["2=patch:slow-a1?peer=slow-b1", "3=patch:slow-a2?peer=slow-b2"],
+                &["2=patch:slow-b1?peer=slow-a1", "3=patch:slow-b2?peer=slow-a2"],
+            ],
+        );
+        until("the links", || {
+            (port(&switch, "b1", "slow-a1")["link_up"] == true
+                && port(&switch, "b2", "slow-b2")["link_up"] == true)
+                .then_some(())
+        });
+        switch.ctl(&["set-port", "b1", "2", "--rate", "4M"]);
+        let mut frame = frame(1);
+        frame[..6].fill(0xff);
+        for number in 0..20 {
+            frame[14] = number;
+            hosts[0].send(&frame);
+        }
+        let dropped = || -> u64 {
+            ["b1", "b2"].map(|bridge| switch.counter_of(bridge, "tx_drop_patch_loop")).iter().sum()
+        };
+        let total = until("the end of both ways round", || Some(dropped()).filter(|n| *n >= 40));
+        assert_eq!(total, 40, "{workers} workers");
+        switch.stop();
+    }
+}
+
 #[test]
 fn a_patch_port_is_up_while_its_peer_is_there() {
     let (switch, mut hosts) = bridges(1, &[&["2=patch:near?peer=far"], &[]]);
