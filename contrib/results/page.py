@@ -25,7 +25,7 @@ SWITCHES = ["weir", "ovs", "linux-bridge"]
 # A run is in the first of these files that it has.
 NAMES = ["trials.jsonl", "results.json"]
 
-# Who forwards in Weir: the fast path inside the kernel, or a thread of the switch.
+# The part of Weir that forwards: the fast path inside the kernel, or a thread of the switch.
 KERNEL, BOTH, THREAD = "kernel tier", "kernel tier, thread", "thread"
 CONTROLLER, NOBODY = "thread, controller", "-"
 

@@ -73,7 +73,7 @@ def inside(options, name, server):
 
 
 def recorded(options, app):
-    """What was seen of Ryu."""
+    """The observations of Ryu."""
     with open(os.path.join(options.out, f"{app.name}.ryu.json")) as file:
         return json.load(file)
 

@@ -17,7 +17,7 @@ import websocket
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = os.path.dirname(HERE)
 REST_PORT = 8080
-# How long nothing must change until Ryu is done with a step, and how long Weir may take.
+# Seconds without a change after which Ryu is done with a step, and seconds that Weir may take.
 STILL_S, LIMIT_S = 0.8, 10.0
 # Lines that are the server's, not the app's: of the start, of eventlet's access log.
 SERVER_LINES = re.compile(
@@ -36,7 +36,7 @@ class World:
     def __init__(self, options, app, server, folder):
         self.app, self.server, self.folder = app, server, folder
         self.children, self.ends, self.listening = [], {}, []
-        # Where the log of the last step begins.
+        # The place in the log where the last step begins.
         self.app_since = 0
         self.log = open(os.path.join(options.out, f"{app.name}.{server}.log"), "w+b")
         run("ip", "link", "set", "lo", "up")
@@ -136,7 +136,7 @@ class World:
                         f"127.0.0.1:{REST_PORT}"], check=True)
 
     def run(self, expected):
-        """What is seen after each step."""
+        """The observations after each step."""
         seen = []
         for index, step in enumerate(self.app.steps):
             wanted = expected[index]["seen"] if expected else None

@@ -25,7 +25,7 @@ use channel::{BadEndpoint, Endpoint, Tls, TlsError, TlsFiles};
 use control::{ControlSocket, SocketError};
 use tokio::sync::Notify;
 
-use self::args::{Folders, in_folder};
+use self::args::Folders;
 pub use self::args::{VswitchdArgs, as_long_options};
 use self::daemon::{Pidfile, PidfileError};
 use self::database::Database;
@@ -141,11 +141,11 @@ pub fn run(args: VswitchdArgs) -> Result<ExitCode, VswitchdError> {
         VLOG.set(spec).map_err(VswitchdError::Verbose)?;
     }
     if let Some(file) = &args.log_file {
-        let path = here.join(in_folder(&folders.log, file));
+        let path = here.join(&folders.log).join(file);
         VLOG.open_file(&path).map_err(failed(format!("log file {}", path.display())))?;
     }
     VLOG.begin();
-    let pidfile = args.pidfile.as_ref().map(|file| here.join(in_folder(&folders.run, file)));
+    let pidfile = args.pidfile.as_ref().map(|file| here.join(&folders.run).join(file));
     let _pidfile = pidfile.map(|path| Pidfile::make(&path, args.overwrite_pidfile)).transpose()?;
     if args.detached && !args.no_chdir {
         std::env::set_current_dir("/").map_err(failed("changing to /"))?;
@@ -160,14 +160,14 @@ fn serve(args: &VswitchdArgs, folders: Folders, here: &Path) -> Result<(), Vswit
     let (endpoint, tls) = database_of(args, &folders)?;
     let control = args.control.clone().unwrap_or_else(|| "weir.sock".into());
     let is_none = control == Path::new("none");
-    let control = if is_none { control } else { here.join(in_folder(&folders.run, &control)) };
+    let control = if is_none { control } else { here.join(&folders.run).join(&control) };
     let switch =
         SwitchArgs { control: Some(control), workers: Some(args.workers), ..SwitchArgs::default() };
     let mut config = switch.resolve()?;
     let base = config.bridges.remove(0);
     let name = format!("{}.{}.ctl", daemon::PROCESS_NAME, std::process::id());
     let path = args.unixctl.clone().unwrap_or_else(|| PathBuf::from(name));
-    let unixctl = ControlSocket::bind(&here.join(in_folder(&folders.run, &path)))?;
+    let unixctl = ControlSocket::bind(&here.join(&folders.run).join(&path))?;
     let listener = unixctl.listener().map_err(failed("listening for ovs-appctl"))?;
     let exit = Rc::new(Notify::new());
     let (is_over, has_parent) = (Rc::clone(&exit), Cell::new(args.detached));
@@ -209,7 +209,7 @@ fn database_of(
             Some((kind @ ("tcp" | "ssl"), host)) if !has_port(host) => {
                 format!("{kind}:{host}:6640").parse()?
             }
-            Some(("unix", file)) => Endpoint::Unix(in_folder(&folders.run, Path::new(file))),
+            Some(("unix", file)) => Endpoint::Unix(folders.run.join(file)),
             Some(_) | None => text.parse()?,
         },
     };

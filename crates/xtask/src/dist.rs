@@ -162,18 +162,21 @@ fn fill(root: &Path, stage: &Path, program: &Path, licences: &str, version: &str
     }
     write(&doc.join("copyright"), licences)?;
     place(&root.join("CHANGELOG.md"), &doc.join("CHANGELOG.md"), 0o644)?;
-    write(&doc.join("changelog"), &debian_changelog(version))?;
+    write(&doc.join("changelog"), &debian_changelog(root, version)?)?;
     compress(&doc.join("CHANGELOG.md"))?;
     compress(&doc.join("changelog"))
 }
 
-/// A changelog in Debian's form, which its tools want; ours is beside it.
-fn debian_changelog(version: &str) -> String {
-    format!(
+/// A changelog in Debian's form, which its tools want, of the day of the last commit; ours is
+/// beside it.
+fn debian_changelog(root: &Path, version: &str) -> Result<String> {
+    let mut git = Command::new("git");
+    let day = shell::capture(git.current_dir(root).args(["log", "-1", "--format=%cD"]))?;
+    Ok(format!(
         "weir ({version}) stable; urgency=medium\n\n  \
          * Version {version}: see CHANGELOG.md.gz.\n\n \
-         -- The Weir developers <developers@weir.invalid>  Thu, 26 Nov 2026 00:00:00 +0000\n"
-    )
+         -- The Weir developers <developers@weir.invalid>  {day}"
+    ))
 }
 
 /// A tar.gz of the program, its licences and the README, in a folder of their own.

@@ -366,7 +366,7 @@ pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
             own.iter().filter(|(one, held)| **held && one.ratio.standing != Standing::NoDifference);
         format!(
             "In {} beside {other}, {first} is better in {better}{}, worse in {worse}{}, and no \
-             difference is seen in {none}; with all of them counted (Holm) {} hold at 95 %.",
+             difference is seen in {none}; sure of these at 95 %, all counted (Holm): {}.",
             count(own.len(), "headline figure", "headline figures"),
             gains(Standing::Better),
             gains(Standing::Worse),

@@ -1,6 +1,6 @@
 //! The options of `weir vswitchd`, as those of Open vSwitch's daemon, and where its files are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -107,11 +107,6 @@ impl Folders {
             log: folder("OVS_LOGDIR", "/var/log/openvswitch"),
         }
     }
-}
-
-/// A file's whole path: one without a folder is in `folder`.
-pub(super) fn in_folder(folder: &Path, file: &Path) -> PathBuf {
-    folder.join(file)
 }
 
 /// The words of a command line in which `-vSPEC` stands as `--verbose=SPEC`.

@@ -277,8 +277,7 @@ async fn dpif_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
 
 async fn dpctl_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
     let (hits, missed) = hits(daemon).await;
-    let mut text =
-        format!("{DATAPATH}:\n  lookups: hit:{hits} missed:{missed} lost:0\n  flows: 0\n");
+    let mut text = format!("{DATAPATH}:\n  lookups: hit:{hits} missed:{missed}\n");
     let mut index = 0;
     for agent in daemon.bridges.all() {
         for (name, _, kind) in ports(&agent) {

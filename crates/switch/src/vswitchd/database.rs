@@ -15,7 +15,7 @@ use channel::{Endpoint, Stream, Tls};
 use netdev::sys::link::Rtnl;
 use openflow::PortNo;
 use openflow::port::PortStats;
-use ovsdb::{DatabaseEvent, Session, Transaction, TransactionId};
+use ovsdb::{DatabaseEvent, Session, Transaction};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -66,7 +66,6 @@ struct Connected {
     has_changed: bool,
     configuring: Work<Done>,
     counting: Work<HashMap<(String, PortNo), PortStats>>,
-    pending: BTreeSet<TransactionId>,
     retry_at: Option<Instant>,
     look_at: Instant,
     count_at: Instant,
@@ -112,7 +111,6 @@ impl Database {
             has_changed: false,
             configuring: None,
             counting: None,
-            pending: BTreeSet::new(),
             retry_at: None,
             look_at: Instant::now() + LOOK_EVERY,
             count_at: Instant::now(),
@@ -189,8 +187,7 @@ impl Database {
             match event {
                 DatabaseEvent::Changed | DatabaseEvent::Locked => on.has_changed = true,
                 DatabaseEvent::LockedOut => self.locked_out(on),
-                DatabaseEvent::Transacted(id, outcome) => {
-                    on.pending.remove(&id);
+                DatabaseEvent::Transacted(_, outcome) => {
                     if let Err(error) = outcome {
                         tracing::warn!(%error, "the database refuses what was written");
                         on.written.forget();
@@ -273,8 +270,7 @@ impl Database {
 impl Connected {
     fn transact(&mut self, transaction: Transaction) {
         if !transaction.is_empty() {
-            let id = self.session.transact(transaction);
-            self.pending.insert(id);
+            self.session.transact(transaction);
         }
     }
 }

@@ -95,7 +95,7 @@ impl Written {
         self.controllers(transaction, all, wanted);
         if let Some(root) = wanted.root {
             let columns = vec![
-                ("iface_types", Datum::texts(["internal", "system", "tap"])),
+                ("iface_types", Datum::texts(["internal", "patch", "system", "tap"])),
                 ("datapath_types", Datum::texts(["netdev", "system"])),
                 ("dpdk_initialized", Datum::one(false)),
                 ("cur_cfg", Datum::one(wanted.next_cfg)),

@@ -54,7 +54,7 @@ fn a_switch_is_better_or_behind_where_it_is() {
     assert_eq!(
         run[0],
         "In 1 headline figure beside ovs, weir is better in 1 (2.01 times as good), worse in 0, \
-         and no difference is seen in 0; with all of them counted (Holm) 1 hold at 95 %."
+         and no difference is seen in 0; sure of these at 95 %, all counted (Holm): 1."
     );
     assert_eq!(run[1], "At their limits: weir switch in 1; ovs switch in 1.");
     let behind =
