@@ -156,4 +156,6 @@ def described(error: BaseException) -> str:
     hidden = (os.path.dirname(__file__) + os.sep, "<frozen importlib._bootstrap")
     own = [frame for frame in frames if not frame.filename.startswith(hidden)]
     lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
-    return "".join(lines).rstrip() if own else lines[-1].rstrip()
+    # A syntax error names its own place.
+    is_whole = own or isinstance(error, SyntaxError)
+    return "".join(lines).rstrip() if is_whole else lines[-1].rstrip()

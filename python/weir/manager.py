@@ -104,15 +104,21 @@ def load(names: Sequence[str], own: Sequence[str] = ()) -> List[App]:
     """
     aliases.install()
     from weir.ryu.base import app_manager
+    from weir.ryu.lib.hub import patch_sleep
+    from weir.ryu.lib.scheduler import SCHEDULER
 
+    patch_sleep()
     manager = app_manager.AppManager.get_instance()
     try:
-        # Without it nothing of a switch comes; an app that handles no event of one needs it too.
-        manager.load_apps([*names, "ryu.controller.ofp_handler"])
-        left = CONF.read_arguments(own)
-        if left:
-            raise WeirError(f"unrecognized arguments: {' '.join(left)}")
-        manager.instantiate_apps(**manager.create_contexts())
+        # What apps spawn while they are made runs once all of them are.
+        with SCHEDULER.entered():
+            # Without it nothing of a switch comes; an app that handles no event of one needs it
+            # too.
+            manager.load_apps([*names, "ryu.controller.ofp_handler"])
+            left = CONF.read_arguments(own)
+            if left:
+                raise WeirError(f"unrecognized arguments: {' '.join(left)}")
+            manager.instantiate_apps(**manager.create_contexts())
     except WeirError:
         raise
     except (Exception, SystemExit) as error:

@@ -74,6 +74,10 @@ BAD = [
     ("parser.NXActionLearn", "Nicira's actions are not there"),
     ("dp.socket", "Datapath has no socket: connections are Weir's"),
     ("ofp.OFP_FLOW_MOD_SIZE", "sizes and formats of structures are not there"),
+    ("ofp.OFPP_FLOD", "ofproto_v1_0 has no OFPP_FLOD: did you mean OFPP_FLOOD?"),
+    ("parser.OFPActionOuput(1)", "has no OFPActionOuput: did you mean OFPActionOutput?"),
+    ("dp.send_mesg(None)", "Datapath has no send_mesg: did you mean send_msg?"),
+    ("ev.msg.inport", "OFPPacketIn has no inport: did you mean in_port?"),
 ]
 
 #: Files that are refused, and what is said then.
@@ -96,6 +100,26 @@ REFUSED = [
         "class App(app_manager.RyuApp):\n    def __init__(self, **_):\n        pass",
         "App.__init__ does not call the __init__ of RyuApp",
     ),
+    ("ofp_event.EventOFPPaketIn", "has no EventOFPPaketIn: did you mean EventOFPPacketIn?"),
+    *(
+        (f"class App(app_manager.RyuApp):\n    {body}", line)
+        for body, line in [
+            ("OFP_VERSIONS = 4", "App.OFP_VERSIONS = 4: a list of versions is needed, such as"),
+            ("OFP_VERSIONS = '1.3'", "App.OFP_VERSIONS = '1.3': a list of versions is needed"),
+            ("OFP_VERSIONS = ['1.3']", "App.OFP_VERSIONS = ['1.3']: a list of versions is needed"),
+            ("_CONTEXTS = {'x': 5}", "App._CONTEXTS['x'] = 5: a class is needed"),
+            (
+                "@set_ev_cls('EventOFPPacketIn')\n    def packet(self, ev): pass",
+                "set_ev_cls('EventOFPPacketIn'): a class of events is needed, such as ofp_event.",
+            ),
+            (
+                "@set_ev_cls(ofp_event.EventOFPPacketIn, 'MAIN')\n    def packet(self, ev): pass",
+                "set_ev_cls(EventOFPPacketIn, 'MAIN'): a phase is one of HANDSHAKE_DISPATCHER, ",
+            ),
+            ("def packet(self ev): pass", "app.py\", line 9"),
+        ]
+    ),
+    ("class App: pass", "app.py: no app in it: write `class App(app_manager.RyuApp)`"),
     ("raise RuntimeError('not today')", "RuntimeError: not today"),
     ("import sys; sys.exit(4)", "SystemExit: 4"),
 ]

@@ -9,6 +9,8 @@ import struct
 import threading
 from typing import Any, List, Optional, Tuple, Union
 
+from weir.ryu.lib.scheduler import SCHEDULER
+
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _MESSAGE_MAX = 4 << 20
 _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
@@ -68,7 +70,8 @@ class WebSocket:
         kind = _TEXT
         while self._is_open:
             try:
-                is_last, opcode, data = self._frame(_MESSAGE_MAX - sum(map(len, parts)))
+                with SCHEDULER.blocking():
+                    is_last, opcode, data = self._frame(_MESSAGE_MAX - sum(map(len, parts)))
                 if opcode == _PING:
                     self._send(_PONG, data)
                 elif opcode == _CLOSE:

@@ -15,6 +15,7 @@ from weir.ryu import flags  # noqa: F401
 from weir.ryu.app.web_server import WebServer
 from weir.ryu.app.web_socket import WebSocket, accept
 from weir.ryu.cfg import CONF
+from weir.ryu.lib.scheduler import SCHEDULER
 
 try:
     import webob
@@ -195,7 +196,8 @@ class WSGIApplication:
         req = Request(environ)
         req.start_response = start_response
         try:
-            answer = self._answer(req)
+            with SCHEDULER.entered():
+                answer = self._answer(req)
         except webob.exc.HTTPException as refusal:
             answer = refusal
         if answer is None:

@@ -15,11 +15,13 @@ import time
 from collections import deque
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, Type
 
+from weir import aliases
 from weir.dispatch import RAISED, Failures
 from weir.ryu import cfg, utils
 from weir.ryu.controller import event
 from weir.ryu.controller.handler import get_dependent_services, handlers_of, register_instance
 from weir.ryu.lib import hub
+from weir.ryu.lib.scheduler import SCHEDULER, Task
 from weir.ryu.ofproto import ofproto_protocol
 
 LOG = logging.getLogger("ryu.base.app_manager")
@@ -36,6 +38,9 @@ PATIENCE_S = 0.2
 
 #: Events that an app handles before what it has sent goes out.
 _BATCH = 128
+
+#: The longest time of such a batch while other threads of apps are ready.
+_BATCH_S = 0.002
 
 Route = Tuple[Any, Optional[str]]
 
@@ -128,8 +133,8 @@ class RyuApp:
         #: Packet-ins that were dropped since the app took none.
         self.dropped = 0
         self._events: "deque[Tuple[Any, Optional[str]]]" = deque()
-        self._wake = threading.Condition()
-        self._is_idle = False
+        #: The thread that handles events, while it has none.
+        self._idle: Optional[Task] = None
         self._is_blocked = False
         #: What runs, and the count of what has run: for those who look whether it goes on.
         self.running: Optional[Callable[..., Any]] = None
@@ -146,8 +151,7 @@ class RyuApp:
         if self.main_thread is not None:
             hub.kill(self.main_thread)
         self.is_active = False
-        with self._wake:
-            self._wake.notify_all()
+        self._wake()
         for thread in self.threads:
             if thread is not threading.current_thread():
                 thread.join(1.0)
@@ -256,9 +260,12 @@ class RyuApp:
 
     def _send_event(self, ev: Any, state: Optional[str]) -> None:
         self._events.append((ev, state))
-        if self._is_idle:
-            with self._wake:
-                self._wake.notify()
+        self._wake()
+
+    def _wake(self) -> None:
+        idle = self._idle
+        if idle is not None:
+            SCHEDULER.unpark(idle)
 
     def take_packet_in(self, ev: Any, state: Optional[str]) -> None:
         """Queues a packet-in, or drops it where the app takes none."""
@@ -283,17 +290,19 @@ class RyuApp:
         return True
 
     def _event_loop(self) -> None:
-        events, routes = self._events, self._routes
+        events, routes, ready = self._events, self._routes, SCHEDULER.ready
+        task = SCHEDULER.current()
+        task.describe, task.before_wait = self._describe, self._send_gathered
         while True:
             if not events:
-                with self._wake:
-                    self._is_idle = True
-                    while not events:
-                        if not self.is_active:
-                            return
-                        self._wake.wait(1.0)
-                    self._is_idle = False
+                self._idle = task
+                while not events:
+                    if not self.is_active:
+                        return
+                    SCHEDULER.park(task)
+                self._idle = None
             line.begin()
+            end = time.monotonic() + _BATCH_S
             try:
                 for _ in range(min(len(events), _BATCH)):
                     ev, state = events.popleft()
@@ -307,11 +316,22 @@ class RyuApp:
                         except (*RAISED, hub.Timeout, GeneratorExit) as error:
                             self._note(handler, ev, error)
                     self.handled += 1
+                    if SCHEDULER.running is not task or ready and time.monotonic() > end:
+                        break
             finally:
                 self.running = None
                 line.flush()
             if self._is_blocked:
                 self._go_on()
+            SCHEDULER.switch(task)
+
+    def _describe(self) -> str:
+        return f"{self.name}: handler {getattr(self.running, '__name__', self.running)}"
+
+    def _send_gathered(self) -> None:
+        """A handler that waits has sent what it has sent before."""
+        if self.running is not None:
+            line.flush()
 
     def _go_on(self) -> None:
         self._is_blocked = False
@@ -352,19 +372,23 @@ class AppManager:
         self.contexts: Dict[str, Any] = {}
 
     def load_app(self, name: str) -> Optional[Type[RyuApp]]:
-        """The class of the app in a module, or in a file."""
+        """The class of the app in a module, or in a file: of several the first by its name."""
         module = utils.import_module(name)
         classes = [
             value
             for _, value in inspect.getmembers(module, inspect.isclass)
             if issubclass(value, RyuApp) and value.__module__ == module.__name__
         ]
+        if len(classes) > 1:
+            first, *others = (cls.__name__ for cls in classes)
+            what = "only %s runs, as by Ryu, and not %s: a file has one app"
+            LOG.warning(f"%s: {what}", name, first, ", ".join(others))
         return classes[0] if classes else None
 
     def load_apps(self, app_lists: Sequence[str]) -> None:
         """Loads apps and the services that they need."""
-        waiting = deque(itertools.chain.from_iterable(app.split(",") for app in app_lists))
-        seen = set()
+        given = list(itertools.chain.from_iterable(app.split(",") for app in app_lists))
+        waiting, seen = deque(given), set()
         while waiting:
             name = waiting.popleft()
             contexts = [value.__module__ for value in self.contexts_cls.values()]
@@ -374,6 +398,9 @@ class AppManager:
             LOG.info("loading app %s", name)
             cls = self.load_app(name)
             if cls is None:
+                if name in given and not utils.canonical(name).startswith(f"{aliases.HOME}."):
+                    what = "no app in it: write `class App(app_manager.RyuApp)`"
+                    raise ValueError(f"{name}: {what}")
                 continue
             self.applications_cls[name] = cls
             waiting.extend(self._services(cls))
@@ -381,6 +408,9 @@ class AppManager:
     def _services(self, cls: Type[RyuApp]) -> List[str]:
         services: List[str] = []
         for key, context in cls.context_iteritems():
+            if not isinstance(context, type):
+                what = "a class is needed, of which all apps get one object"
+                raise TypeError(f"{cls.__name__}._CONTEXTS[{key!r}] = {context!r}: {what}")
             known = self.contexts_cls.setdefault(key, context)
             if known is not context:
                 raise ValueError(f"{cls.__name__}: another app has another context {key!r}")
@@ -401,7 +431,12 @@ class AppManager:
 
     def _instantiate(self, app_name: Optional[str], cls: Any, *args: Any, **kwargs: Any) -> RyuApp:
         LOG.info("instantiating app %s of %s", app_name, cls.__name__)
-        if cls.OFP_VERSIONS is not None:
+        versions = cls.OFP_VERSIONS
+        if versions is not None:
+            is_list = isinstance(versions, (list, tuple, set, frozenset))
+            if not is_list or not all(isinstance(version, int) for version in versions):
+                what = "a list of versions is needed, such as [ofproto_v1_3.OFP_VERSION]"
+                raise TypeError(f"{cls.__name__}.OFP_VERSIONS = {versions!r}: {what}")
             ofproto_protocol.set_app_supported_versions(cls.OFP_VERSIONS, cls.__name__)
         app: RyuApp = cls(*args, **kwargs)
         if not hasattr(app, "event_handlers"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import struct
-import threading
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from weir.errors import NotConnected
 from weir.ryu import cfg, flags  # noqa: F401
 from weir.ryu.controller.handler import DEAD_DISPATCHER, HANDSHAKE_DISPATCHER
+from weir.ryu.lib import hub
+from weir.ryu.missing import missing
 from weir.ryu.ofproto import ofproto_protocol
 
 CONF = cfg.CONF
@@ -27,7 +28,7 @@ class _Waiter:
         self.barrier = barrier
         self.messages: List[Any] = []
         self.is_lost = False
-        self.done = threading.Event()
+        self.done = hub.Event()
 
 
 class Datapath(ofproto_protocol.ProtocolDesc):
@@ -58,8 +59,9 @@ class Datapath(ofproto_protocol.ProtocolDesc):
         self._waiters: Dict[int, _Waiter] = {}
 
     def __getattr__(self, name: str) -> Any:
+        known = [] if name in self._INSTEAD else [*dir(type(self)), *vars(self)]
         instead = self._INSTEAD.get(name, "it has id, ofproto, ofproto_parser, ports and send_msg")
-        raise AttributeError(f"Datapath has no {name}: {instead}")
+        raise missing("Datapath", name, known, instead)
 
     @property
     def ofp_brick(self) -> Any:

@@ -11,6 +11,9 @@ CONFIG_DISPATCHER = "config"
 MAIN_DISPATCHER = "main"
 DEAD_DISPATCHER = "dead"
 
+#: The phases of the connection of a switch, as their names begin.
+PHASES = (HANDSHAKE_DISPATCHER, CONFIG_DISPATCHER, MAIN_DISPATCHER, DEAD_DISPATCHER)
+
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
@@ -28,14 +31,31 @@ def _listify(may_list: Any) -> List[Any]:
 
 
 def _decorator(ev_cls: Any, dispatchers: Any, has_source: bool) -> Callable[[Handler], Handler]:
+    events, phases = _listify(ev_cls), _listify(dispatchers)
+    for event in events:
+        _check(event, phases)
+
     def decorate(handler: Handler) -> Handler:
         callers = handler.__dict__.setdefault("callers", {})
-        for event in _listify(ev_cls):
-            source = event.__module__ if has_source else None
-            callers[event] = _Caller(_listify(dispatchers), source)
+        for event in events:
+            callers[event] = _Caller(phases, event.__module__ if has_source else None)
         return handler
 
     return decorate
+
+
+def _check(event: Any, phases: List[Any]) -> None:
+    """Refuses what would never be an event, or never come."""
+    if not isinstance(event, type):
+        what = "a class of events is needed, such as ofp_event.EventOFPPacketIn"
+        raise TypeError(f"set_ev_cls({event!r}): {what}")
+    if event.__module__ != f"{__package__}.ofp_event":
+        return
+    for phase in phases:
+        if phase not in PHASES:
+            what = "a phase is one of " + ", ".join(f"{name.upper()}_DISPATCHER" for name in PHASES)
+            what += ", or a list of some, from ryu.controller.handler"
+            raise ValueError(f"set_ev_cls({event.__name__}, {phase!r}): {what}")
 
 
 def set_ev_cls(ev_cls: Any, dispatchers: Any = None) -> Callable[[Handler], Handler]:

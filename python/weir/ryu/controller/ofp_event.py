@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict
 
 from weir.ryu.controller import event, handler
+from weir.ryu.missing import missing
 from weir.ryu.ofproto import get_ofp_modules
 
 NAME = "ofp_event"
@@ -69,16 +70,13 @@ def _event(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    message = name[len("Event") :]
-    if name.startswith("Event"):
-        modules = get_ofp_modules().values()
-        parsers = [parser.TABLE for _, parser in modules]
-        if message in LATER or any(message in table for table in parsers):
-            return _event(name)
-    raise AttributeError(
-        f"module 'ryu.controller.ofp_event' has no {name}: no message of OpenFlow 1.0 or 1.3 "
-        f"is called {message}"
-    )
+    message = name.removeprefix("Event")
+    tables = [parser.TABLE for _, parser in get_ofp_modules().values()]
+    if name != message and (message in LATER or any(message in table for table in tables)):
+        return _event(name)
+    known = [f"Event{message}" for table in tables for message in table.rows]
+    instead = f"no message of OpenFlow 1.0 or 1.3 is called {message}"
+    raise missing("ryu.controller.ofp_event", name, known, instead)
 
 
 handler.register_service("ryu.controller.ofp_handler")

@@ -36,6 +36,9 @@ class OFPHandler(RyuApp):
     def register_observer(self, ev_cls: Any, name: str, states: Any = None) -> None:
         super().register_observer(ev_cls, name, states)
         self._packet_in_apps = None
+        if ev_cls.__name__ == "EventOFPEchoRequest":
+            what = "handles EventOFPEchoRequest, which never comes: Weir answers echo requests"
+            self.logger.warning("%s %s", name, what)
 
     def unregister_observer(self, ev_cls: Any, name: str) -> None:
         super().unregister_observer(ev_cls, name)
@@ -51,8 +54,12 @@ class OFPHandler(RyuApp):
         """A switch is there: its messages of the handshake, and the phases."""
         datapath = Datapath(sw, xids)
         self.datapaths[datapath.id] = datapath
-        for state in (HANDSHAKE_DISPATCHER, CONFIG_DISPATCHER):
-            self._state(datapath, state)
+        self._state(datapath, HANDSHAKE_DISPATCHER)
+        # The switch's own was read by threads of Rust; this one has the version.
+        hello = datapath.ofproto_parser.OFPHello(datapath)
+        hello.serialize()
+        self._message(datapath, hello.buf)
+        self._state(datapath, CONFIG_DISPATCHER)
         for message in sw._greetings():
             self._message(datapath, message)
         self._state(datapath, MAIN_DISPATCHER)

@@ -1,13 +1,11 @@
-"""``ryu.lib.hub`` on threads of Python.
+"""``ryu.lib.hub`` on threads of Python, of which one runs at a time as :mod:`scheduler` has it.
 
-``patch`` is left out and logged: nothing of the standard library is replaced. A thread that is
-killed ends at its next step of Python, and at once where it waits in :func:`sleep` or in
-:class:`Event`.
+``patch`` is left out and logged: of the standard library nothing but ``time.sleep`` is replaced,
+and that only by ``weir ryu-manager``.
 """
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import queue
 import socket
@@ -15,23 +13,20 @@ import ssl
 import threading
 import time
 import traceback
+from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Iterable, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Iterable, Optional, Tuple, Type
+
+from weir.ryu.lib.scheduler import SCHEDULER, Task, TaskExit
 
 LOG = logging.getLogger("ryu.lib.hub")
 
 HUB_TYPE = "native"
 
-#: The longest step in which a waiting thread looks whether it was killed.
-_STEP_S = 0.2
-
-
-class TaskExit(BaseException):
-    """Ends a thread that was killed."""
-
 
 class Timeout(BaseException):
-    """Raised in the thread that has made it when its time is over: itself, or ``exception``.
+    """Raised in the thread that has made it, where that waits when its time is over: itself, or
+    ``exception``.
 
     ``with hub.Timeout(s, False):`` ends the block instead.
     """
@@ -39,33 +34,26 @@ class Timeout(BaseException):
     def __init__(self, seconds: Optional[float] = None, exception: Any = None) -> None:
         super().__init__(seconds)
         self.seconds, self.exception = seconds, exception
-        self._thread = threading.get_ident()
-        self._lock = threading.Lock()
-        self._timer: Optional[threading.Timer] = None
+        self._task = SCHEDULER.current()
+        self.deadline = 0.0
         self.start()
 
     def start(self) -> "Timeout":
         """The time begins."""
-        if self.seconds is not None and self._timer is None:
-            self._timer = threading.Timer(self.seconds, self._raise)
-            self._timer.daemon = True
-            self._timer.start()
+        if self.seconds is not None and self not in self._task.timeouts:
+            self.deadline = time.monotonic() + self.seconds
+            self._task.timeouts.append(self)
         return self
 
-    def _raise(self) -> None:
-        raised = self if self.exception in (None, True, False) else self.exception
-        # Another thread raises a class; this one makes no object of its own.
-        made = {"__new__": lambda _cls: raised() if isinstance(raised, type) else raised}
-        with self._lock:
-            if self._timer is not None:
-                _raise_in(self._thread, type("Timeout", (Timeout,), made))
+    def expire(self) -> None:
+        """Raises what it is to raise."""
+        self.cancel()
+        raise self if self.exception in (None, True, False) else self.exception
 
     def cancel(self) -> None:
         """The time counts no more."""
-        with self._lock:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+        if self in self._task.timeouts:
+            self._task.timeouts.remove(self)
 
     def __enter__(self) -> "Timeout":
         return self.start()
@@ -80,8 +68,32 @@ class Timeout(BaseException):
         return error is self and self.exception is False
 
 
-def _raise_in(thread: int, kind: Type[BaseException]) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
+class _Waiters:
+    """The threads that wait for something."""
+
+    def __init__(self) -> None:
+        self._tasks: Deque[Task] = deque()
+
+    def wait(self, is_there: Callable[[], Any], timeout: Optional[float] = None) -> bool:
+        """Waits until it is there, or until the time is over; whether it is there."""
+        if is_there():
+            return True
+        task = SCHEDULER.current()
+        end = None if timeout is None else time.monotonic() + timeout
+        self._tasks.append(task)
+        try:
+            while not is_there():
+                if end is not None and time.monotonic() >= end:
+                    return False
+                SCHEDULER.park(task, end)
+            return True
+        finally:
+            self._tasks.remove(task)
+
+    def wake(self) -> None:
+        """They look again, in their order."""
+        for task in list(self._tasks):
+            SCHEDULER.unpark(task)
 
 
 class HubThread(threading.Thread):
@@ -92,50 +104,50 @@ class HubThread(threading.Thread):
     ) -> None:
         super().__init__(daemon=True, name=getattr(function, "__qualname__", None))
         self._raise_error = kwargs.pop("raise_error", False)
-        self._function, self._args_, self._kwargs_ = function, args, kwargs
+        self._work = lambda: function(*args, **kwargs)
         self._delay_s = delay_s
         self._result: Any = None
         self._error: Optional[BaseException] = None
-        self.killed = threading.Event()
+        self._task = Task(self.name, is_member=True)
+        self._waiters = _Waiters()
+        self.dead = False
+
+    def start(self) -> None:
+        super().start()
+        if self._delay_s <= 0:
+            SCHEDULER.unpark(self._task)
 
     def run(self) -> None:
         try:
-            if self._delay_s > 0 and self.killed.wait(self._delay_s):
-                return
-            self._result = self._function(*self._args_, **self._kwargs_)
+            self._result = SCHEDULER.run(self._task, self._delay_s, self._work)
         except TaskExit:
             pass
         except BaseException as error:  # noqa: BLE001
             if self._raise_error:
                 self._error = error
             LOG.error("hub: uncaught exception: %s", traceback.format_exc())
+        self.dead = True
+        self._waiters.wake()
 
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Waits for its end; what its function gave back."""
-        self.join(timeout)
+        self._waiters.wait(lambda: self.dead, timeout)
         if self._error is not None:
             raise self._error
         return self._result
 
     def kill(self) -> None:
-        """Ends it."""
-        self.killed.set()
-        if self.is_alive() and self.ident is not None and self is not threading.current_thread():
-            _raise_in(self.ident, TaskExit)
+        """Ends it where it waits: now, or next."""
+        SCHEDULER.kill(self._task)
 
     cancel = kill
 
-    @property
-    def dead(self) -> bool:
-        """Whether it has ended."""
-        return not self.is_alive()
-
     def __bool__(self) -> bool:
-        return self.is_alive()
+        return not self.dead
 
 
 def spawn(function: Callable[..., Any], *args: Any, **kwargs: Any) -> HubThread:
-    """Runs a function on a thread of its own."""
+    """Runs a function on a thread of its own, once the calling one waits."""
     thread = HubThread(function, args, kwargs)
     thread.start()
     return thread
@@ -168,11 +180,13 @@ def getcurrent() -> threading.Thread:
 
 def sleep(seconds: float = 0) -> None:
     """Waits; other threads go on."""
-    thread = threading.current_thread()
-    if not isinstance(thread, HubThread):
-        time.sleep(seconds)
-    elif thread.killed.wait(seconds):
-        raise TaskExit
+    task = SCHEDULER.current()
+    if seconds <= 0:
+        SCHEDULER.switch(task)
+        return
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        SCHEDULER.park(task, end)
 
 
 def patch(thread: bool = True, **_others: Any) -> None:
@@ -180,59 +194,146 @@ def patch(thread: bool = True, **_others: Any) -> None:
     LOG.info("hub.patch is left out: apps run on threads of Python")
 
 
+def patch_sleep(library_sleep: Callable[[float], None] = time.sleep) -> None:
+    """``time.sleep`` lets other threads of apps run, as Ryu's manager makes it do."""
+
+    def either(seconds: float) -> None:
+        (sleep if SCHEDULER.current().is_member else library_sleep)(seconds)
+
+    setattr(time, "sleep", either)  # noqa: B010
+
+
 class Event:
     """A flag to wait for."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._is_set = False
+        self._waiters = _Waiters()
 
     def is_set(self) -> bool:
         """Whether it is set."""
-        return self._event.is_set()
+        return self._is_set
 
     def set(self) -> None:
         """Wakes all who wait."""
-        self._event.set()
+        self._is_set = True
+        self._waiters.wake()
 
     def clear(self) -> None:
         """Who waits from now on waits."""
-        self._event.clear()
+        self._is_set = False
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until it is set, or until the time is over; whether it is set."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = _STEP_S if end is None else min(_STEP_S, end - time.monotonic())
-            if self._event.wait(max(left, 0.0)):
-                return True
-            if end is not None and time.monotonic() >= end:
-                return False
+        return self._waiters.wait(self.is_set, timeout)
 
 
-class Queue(queue.Queue):  # type: ignore[type-arg]
-    """A queue of threads; without a bound for 0 and None."""
+QueueEmpty = queue.Empty
+QueueFull = queue.Full
+
+
+class Queue:
+    """A queue between threads; without a bound for 0 and None."""
 
     def __init__(self, maxsize: Optional[int] = 0) -> None:
-        super().__init__(maxsize or 0)
+        self.maxsize = maxsize or 0
+        self.queue: Deque[Any] = deque()
+        self._getters, self._putters, self._joiners = _Waiters(), _Waiters(), _Waiters()
+        self._unfinished = 0
+
+    def qsize(self) -> int:
+        """The number of its items."""
+        return len(self.queue)
+
+    def empty(self) -> bool:
+        """Whether it has none."""
+        return not self.queue
+
+    def full(self) -> bool:
+        """Whether it takes no more."""
+        return 0 < self.maxsize <= len(self.queue)
+
+    def put(self, item: Any, block: bool = True, timeout: Optional[float] = None) -> None:
+        """Puts an item behind the others. Raises QueueFull."""
+        if not self._putters.wait(lambda: not self.full(), timeout if block else 0):
+            raise QueueFull
+        self._unfinished += 1
+        self.queue.append(item)
+        self._getters.wake()
 
     def get(self, block: bool = True, timeout: Optional[float] = None) -> Any:
-        if not block or timeout is not None:
-            return super().get(block, timeout)
+        """Takes the first item. Raises QueueEmpty."""
         while True:
-            # In steps, so that a kill takes effect.
+            if not self._getters.wait(lambda: self.queue, timeout if block else 0):
+                raise QueueEmpty
             try:
-                return super().get(True, _STEP_S)
-            except queue.Empty:
+                item = self.queue.popleft()
+            except IndexError:
+                # A thread that takes no part was faster.
                 continue
+            self._putters.wake()
+            return item
+
+    def put_nowait(self, item: Any) -> None:
+        """Puts an item behind the others. Raises QueueFull."""
+        self.put(item, False)
+
+    def get_nowait(self) -> Any:
+        """Takes the first item. Raises QueueEmpty."""
+        return self.get(False)
+
+    def task_done(self) -> None:
+        """An item that was taken is done."""
+        self._unfinished -= 1
+        if self._unfinished <= 0:
+            self._joiners.wake()
+
+    def join(self) -> None:
+        """Waits until all items are done."""
+        self._joiners.wait(lambda: self._unfinished <= 0)
 
 
 LightQueue = Queue
-QueueEmpty = queue.Empty
-QueueFull = queue.Full
-Semaphore = threading.Semaphore
-BoundedSemaphore = threading.BoundedSemaphore
 
 
+class Semaphore:
+    """A counter that is not to be below zero."""
+
+    def __init__(self, value: int = 1) -> None:
+        self.counter = value
+        self._waiters = _Waiters()
+
+    def acquire(self, blocking: bool = True, timeout: Optional[float] = None) -> bool:
+        """Takes one, or waits for it; whether there was one."""
+        if not self._waiters.wait(lambda: self.counter > 0, timeout if blocking else 0):
+            return False
+        self.counter -= 1
+        return True
+
+    def release(self) -> None:
+        """Gives one back."""
+        self.counter += 1
+        self._waiters.wake()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_error: Any) -> None:
+        self.release()
+
+
+class BoundedSemaphore(Semaphore):
+    """One that refuses more than it had."""
+
+    def __init__(self, value: int = 1) -> None:
+        super().__init__(value)
+        self._most = value
+
+    def release(self) -> None:
+        """Gives one back. Raises ValueError."""
+        if self.counter >= self._most:
+            raise ValueError("Semaphore released too many times")
+        super().release()
 def listen(
     address: Any, family: int = socket.AF_INET, backlog: int = 50, **_others: Any
 ) -> socket.socket:
@@ -249,7 +350,8 @@ def connect(address: Any, family: int = socket.AF_INET, bind: Any = None) -> soc
     connected = socket.socket(family, socket.SOCK_STREAM)
     if bind is not None:
         connected.bind(bind)
-    connected.connect(address)
+    with SCHEDULER.blocking():
+        connected.connect(address)
     return connected
 
 
@@ -276,7 +378,8 @@ class StreamServer:
     def serve_forever(self) -> None:
         """Accepts connections."""
         while True:
-            accepted, peer = self.server.accept()
+            with SCHEDULER.blocking():
+                accepted, peer = self.server.accept()
             spawn(self.handle, accepted, peer)
 
 
@@ -290,7 +393,8 @@ class StreamClient:
     def connect(self) -> Optional[socket.socket]:
         """A connection, if there is one."""
         try:
-            return socket.create_connection(self.addr, self.timeout)
+            with SCHEDULER.blocking():
+                return socket.create_connection(self.addr, self.timeout)
         except OSError:
             return None
 

@@ -6,6 +6,8 @@ import re
 import sys
 from typing import Any, Dict, Tuple
 
+from weir.ryu.missing import missing
+
 
 def define(modname: str, text: str) -> None:
     """Gives a module the constants of a text, and functions that name its numbers."""
@@ -44,11 +46,15 @@ def define(modname: str, text: str) -> None:
         type_name, code_name = error(type_, code)
         return {"type": f"{type_name}({type_})", "code": f"{code_name}({code})"}
 
-    def missing(name: str) -> Any:
-        raise AttributeError(
-            f"{modname.replace('weir.', '')} has no {name}; sizes and formats of structures are "
-            "not there, since the classes of the parser make the bytes"
-        )
+    def absent(name: str) -> Any:
+        instead = ""
+        if name.endswith(("_SIZE", "_STR", "_LEN")):
+            instead = (
+                "sizes and formats of structures are not there, since the classes of the parser "
+                "make the bytes"
+            )
+        known = [] if instead else names
+        raise missing(modname.removeprefix("weir."), name, known, instead)
 
     for function in (
         ofp_msg_type_to_str,
@@ -57,4 +63,4 @@ def define(modname: str, text: str) -> None:
         ofp_error_to_jsondict,
     ):
         names[function.__name__] = function
-    names["__getattr__"] = missing
+    names["__getattr__"] = absent

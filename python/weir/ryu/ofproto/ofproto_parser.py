@@ -31,6 +31,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from weir.ryu.exception import OFPTruncatedMessage  # noqa: F401
 from weir.ryu.lib import stringify
 from weir.ryu.lib.mac import haddr_to_bin
+from weir.ryu.missing import missing
 
 HEADER = struct.Struct("!BBHI")
 
@@ -661,7 +662,7 @@ def lazy_packet_in(base: Any, match_of: Any) -> Any:
         def __getattr__(self, name: str) -> Any:
             reader = own.get(name)
             if reader is None:
-                raise AttributeError(f"OFPPacketIn has no {name}; it has {', '.join(own)}")
+                raise missing("OFPPacketIn", name, own, f"it has {', '.join(own)}")
             value: Any = reader(self._pkt)
             self.__dict__[name] = value
             return value

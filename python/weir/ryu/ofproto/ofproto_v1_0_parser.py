@@ -12,6 +12,7 @@ import sys
 from typing import Any, Dict, Optional, Tuple
 
 from weir.ryu.lib.mac import DONTCARE, haddr_to_bin
+from weir.ryu.missing import missing
 from weir.ryu.ofproto import ofproto_v1_0
 from weir.ryu.ofproto.ofproto_parser import (
     Family,
@@ -336,9 +337,6 @@ def __getattr__(name: str) -> Any:
     if name in TABLE:
         made = globals()[name] = TABLE.make(name)
         return made
-    if name.startswith(("NXAction", "NXFlow", "NXT")):
-        raise AttributeError(
-            f"ofproto_v1_0_parser has no {name}: Nicira's actions are not there, and come from a "
-            "switch as bytes"
-        )
-    raise AttributeError(f"ofproto_v1_0_parser has no {name}")
+    nicira = "Nicira's actions are not there, and come from a switch as bytes"
+    instead = nicira if name.startswith(("NXAction", "NXFlow", "NXT")) else ""
+    raise missing("ofproto_v1_0_parser", name, [*TABLE.rows, *globals()], instead)

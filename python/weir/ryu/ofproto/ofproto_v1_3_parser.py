@@ -10,6 +10,7 @@ import struct
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
+from weir.ryu.missing import missing
 from weir.ryu.ofproto import ofproto_v1_3
 from weir.ryu.ofproto import oxm_fields
 from weir.ryu.ofproto.ofproto_parser import (
@@ -618,9 +619,6 @@ def __getattr__(name: str) -> Any:
     if name in TABLE:
         made = globals()[name] = TABLE.make(name)
         return made
-    if name.startswith(("NXAction", "NXFlow", "NXT")):
-        raise AttributeError(
-            f"ofproto_v1_3_parser has no {name}: Nicira's actions are not there, and come from a "
-            "switch as bytes"
-        )
-    raise AttributeError(f"ofproto_v1_3_parser has no {name}")
+    nicira = "Nicira's actions are not there, and come from a switch as bytes"
+    instead = nicira if name.startswith(("NXAction", "NXFlow", "NXT")) else ""
+    raise missing("ofproto_v1_3_parser", name, [*TABLE.rows, *globals()], instead)
