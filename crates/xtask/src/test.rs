@@ -81,12 +81,13 @@ pub(crate) struct TestOptions {
 }
 
 const HELP: &str = "\
-Two lanes of steps run at a time: one that mostly waits (suites of other programs, pages, the
-demo) and one that computes; steps that build in folders of their own go to the lane that has ended
-first. The output of a step is printed when the step ends, and stays in target/test-steps. Steps
-whose inputs have not changed since they passed in this folder are left out, but not with CI=true,
---soak, --only or --fuzz-seconds. Each step is bounded in time, except with --soak; Ctrl-C ends all
-of them. A test that fails runs once more, and is named as flaky when it passes then.
+Three lanes of steps run at a time: two that mostly wait (the Ryu tester; suites of other programs,
+pages, the demo) and one that computes; steps that build in folders of their own go to one of the
+last two when it has ended its own. The output of a step is printed when the step ends, and stays in
+target/test-steps. Steps whose inputs have not changed since they passed in this folder are left
+out, but not with CI=true, --soak, --only or --fuzz-seconds. Each step is bounded in time, except
+with --soak; Ctrl-C ends all of them. A test that fails runs once more, and is named as flaky when
+it passes then.
 
 The last line is the total, `N passed, N failed`; target/test-report.json has the seconds of each
 step, those of the processor too, and the slowest tests. As root it runs everything and installs

@@ -1,7 +1,7 @@
-//! The lanes: each step is a process of its own, two of them at a time.
+//! The lanes: each step is a process of its own, and a lane runs one at a time.
 //!
-//! A process can be ended when it takes too long, and one that dies has a name. While two lanes
-//! run, a step's output goes into a file and is printed whole when the step ends, so that it stays
+//! A process can be ended when it takes too long, and one that dies has a name. While several
+//! lanes run, a step's output goes into a file and is printed whole when the step ends, so that it stays
 //! readable. It must never wait for ever: for a step, for one that it needs, or after Ctrl-C.
 
 use std::collections::VecDeque;
@@ -53,6 +53,8 @@ struct Running {
 struct LaneState {
     queue: VecDeque<&'static Step>,
     running: Option<Running>,
+    /// Whether it takes steps that either lane may run, once it has ended its own.
+    takes_either: bool,
 }
 
 impl Run<'_> {
@@ -64,10 +66,12 @@ impl Run<'_> {
         let of = |lane: Lane| LaneState {
             queue: steps.iter().copied().filter(|step| step.lane == lane).collect(),
             running: None,
+            takes_either: lane != Lane::WaitLong,
         };
         self.until_done(&mut [of(Lane::First)], VecDeque::new(), steps, report)?;
         let either = of(Lane::Either).queue;
-        self.until_done(&mut [of(Lane::Wait), of(Lane::Compute)], either, steps, report)
+        let mut lanes = [Lane::Wait, Lane::WaitLong, Lane::Compute].map(of);
+        self.until_done(&mut lanes, either, steps, report)
     }
 
     fn until_done(
@@ -93,7 +97,7 @@ impl Run<'_> {
                     self.close(running, tally, report)?;
                     lane.running = None;
                 }
-                if !is_busy(lane) {
+                if !is_busy(lane) && lane.takes_either {
                     lane.queue.extend(either.pop_front());
                 }
                 let waits_for = |name: &str| {

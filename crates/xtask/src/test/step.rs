@@ -2,13 +2,13 @@
 //!
 //! Steps that mostly wait (suites of other programs, pages, the demo) run beside those that
 //! compute, so that neither leaves a core idle. It must never hold a step that needs one which
-//! comes to its turn later: both lanes would wait for ever.
+//! comes to its turn later: all lanes would wait for ever.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use self::Lane::{Compute, Either, First, Wait};
+use self::Lane::{Compute, Either, First, Wait, WaitLong};
 use super::{
     Context, Tally, cargo, datapath, demo, deny, dpdk, packages, page, peers, python, ryu, suites,
 };
@@ -16,13 +16,16 @@ use super::{
 /// Steps of one lane run one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Before the two lanes begin: what they build on, and what is judged in seconds.
+    /// Before the other lanes begin: what they build on, and what is judged in seconds.
     First,
     /// Programs and suites that wait for each other and for timers.
     Wait,
+    /// A suite that does so for as long as many others together.
+    WaitLong,
     /// Compilers, and tests that keep the cores busy.
     Compute,
-    /// In the lane that has ended its own first: they build in folders of their own.
+    /// In the first of `Wait` and `Compute` that has ended its own: they build in folders of
+    /// their own.
     Either,
 }
 
@@ -90,7 +93,7 @@ pub(super) const fn step(
     Step { name, purpose, lane, needs, after, inputs, is_smoke, limit, run }
 }
 
-/// The last step, after both lanes: it compares with the state before the run.
+/// The last step, after all lanes: it compares with the state before the run.
 pub(super) const LEFTOVERS: &str = "leftovers";
 
 /// Steps in the order of their lanes.
@@ -100,7 +103,7 @@ pub(super) const STEPS: &[Step] = &[
     step(First, "tidy", "house rules and crate graph", super::run_tidy).smoke(),
     step(First, "deny", "licences, versions and sources of what we depend on", deny::run),
     step(Wait, "weir", "the program that the suites run, as users build it", cargo::weir),
-    step(Wait, "ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
+    step(WaitLong, "ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
     step(Wait, "ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
     step(Wait, "rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
         .needs(&["weir"]),
@@ -179,7 +182,8 @@ mod tests {
     fn every_step_comes_to_its_turn() {
         let of = |lane| STEPS.iter().filter(move |step| step.lane == lane).collect::<Vec<_>>();
         let mut done: Vec<&str> = Vec::new();
-        let mut lanes = [Lane::First, Lane::Wait, Lane::Compute, Lane::Either].map(of);
+        let mut lanes =
+            [Lane::First, Lane::Wait, Lane::WaitLong, Lane::Compute, Lane::Either].map(of);
         lanes.iter_mut().for_each(|lane| lane.reverse());
         while lanes.iter().any(|lane| !lane.is_empty()) {
             let before = done.len();
