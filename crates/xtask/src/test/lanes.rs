@@ -1,7 +1,7 @@
 //! The lanes: each step is a process of its own, and a lane runs one at a time.
 //!
-//! A process can be ended when it takes too long, and one that dies has a name. While several
-//! lanes run, a step's output goes into a file and is printed whole when the step ends, so that it stays
+//! A process can be ended when it takes too long, and one that dies has a name. While several lanes
+//! run, a step's output goes into a file and is printed whole when the step ends, so that it stays
 //! readable. It must never wait for ever: for a step, for one that it needs, or after Ctrl-C.
 
 use std::collections::VecDeque;
