@@ -230,3 +230,23 @@ fn veths_that_the_switch_makes_are_in_the_tier() {
         assert!(["sw1", "sw2", "vm1", "vm2"].iter().all(|name| rtnl.link(name).is_err()));
     });
 }
+
+/// Machines have the other sides of TAP devices, which are ports of the switch as devices.
+#[test]
+#[ignore = "needs root"]
+fn the_tap_of_a_machine_is_in_the_tier() {
+    in_namespace(|_| {
+        let [mut one, mut two] = ["tap:vm1", "tap:vm2"].map(Host::open);
+        let ports = "\"1=af_packet:vm1\", \"2=af_packet:vm2\"";
+        let switch = Switch::with_ports(ports, Vec::new(), "caches = \"frame,key,kernel\"\n");
+        let _controller = forward_first(&switch, &[2]);
+        until("twenty decisions of the kernel", || {
+            let frame = frame_to(FAR, 1);
+            one.send(&frame);
+            // The kernel sends to its new devices by itself, too.
+            while two.receive() != frame {}
+            (kernel_hits(&switch) >= 20).then_some(())
+        });
+        switch.stop();
+    });
+}
