@@ -5,7 +5,8 @@
 //! names the place where the other end is served); between workers it waits in the inbox of the
 //! other end, whose descriptor wakes the sleeper. Each frame bears the number of patch ports that
 //! it has passed, so that a loop of bridges ends. An end whose peer is not there, or has another
-//! peer, has no link and drops what it is given.
+//! peer, has no link and drops what it is given. Where both bridges have a kernel tier, frames go
+//! from program to program, and come here where they are handed over.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::{Entry, HashMap};
@@ -17,7 +18,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use packet::{Batch, PacketBuf, Pool};
 
 use crate::counters::{Counted, PortCounters, PortQueueCounters};
+use crate::sys::bpf::Program;
 use crate::sys::event::WakeEvent;
+use crate::tier::PatchNumber;
 
 /// The most patch ports that a frame passes.
 pub const PATCH_HOPS_MAX: u8 = 64;
@@ -69,7 +72,13 @@ pub struct PatchEnd {
     keeps_offloads: AtomicBool,
     /// The number of patch ports that the frames received last have passed.
     hops: AtomicU8,
-    counters: PortQueueCounters,
+    counters: Arc<PortQueueCounters>,
+    /// Its number in the kernel tier; none while too many ends are open.
+    number: Option<PatchNumber>,
+    /// The program that receives there, and the number of the TAP device by which it hands over.
+    receiver: Mutex<Option<(u32, Program)>>,
+    /// Whether what is sent by it goes on at the other end's program.
+    goes_on: AtomicBool,
 }
 
 impl PatchEnd {
@@ -86,17 +95,81 @@ impl PatchEnd {
             wake: WakeEvent::new()?,
             keeps_offloads: AtomicBool::new(false),
             hops: AtomicU8::new(0),
-            counters: PortQueueCounters::default(),
+            counters: Arc::default(),
+            number: PatchNumber::take(),
+            receiver: Mutex::default(),
+            goes_on: AtomicBool::new(false),
         });
-        Ok(match ends().entry(name.to_owned()) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(free) => Some(Arc::clone(free.insert(end))),
-        })
+        let mut ends = ends();
+        match ends.entry(name.to_owned()) {
+            Entry::Occupied(_) => return Ok(None),
+            Entry::Vacant(free) => free.insert(Arc::clone(&end)),
+        };
+        end.join_in_kernel(&ends);
+        Ok(Some(end))
     }
 
     /// Gives the name up: its device is closed. What another worker is sending just now is lost.
     pub(crate) fn close(&self) {
-        ends().remove(&self.name);
+        let mut ends = ends();
+        ends.remove(&self.name);
+        if let Some(peer) = ends.get(&self.peer) {
+            peer.join_in_kernel(&ends);
+        }
+    }
+
+    /// Has what is sent by this end go on at the program of the other one, where that has one.
+    fn join_in_kernel(&self, ends: &HashMap<String, Arc<Self>>) {
+        let Some(number) = &self.number else { return };
+        let peer = ends.get(&self.peer).filter(|peer| peer.peer == self.name);
+        let receiver = peer.map(|peer| peer.receiver());
+        let program = receiver.as_ref().and_then(|held| held.as_ref()).map(|(_, program)| program);
+        self.goes_on.store(number.set_next(program), Ordering::Release);
+    }
+
+    fn receiver(&self) -> MutexGuard<'_, Option<(u32, Program)>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_receiver(&self, receiver: Option<(u32, Program)>) {
+        let ends = ends();
+        *self.receiver() = receiver;
+        if let Some(peer) = ends.get(&self.peer) {
+            peer.join_in_kernel(&ends);
+        }
+    }
+
+    /// A program receives at this end from now on, and hands over by this TAP device.
+    pub(crate) fn enter_tier(&self, tap: u32, program: Program) {
+        self.set_receiver(Some((tap, program)));
+    }
+
+    /// The program that hands over by this TAP device receives no longer.
+    pub(crate) fn leave_tier(&self, tap: u32) {
+        if self.tap() == Some(tap) {
+            self.set_receiver(None);
+        }
+    }
+
+    /// The TAP device by which the program at this end hands over.
+    pub(crate) fn tap(&self) -> Option<u32> {
+        self.receiver().as_ref().map(|(tap, _)| *tap)
+    }
+
+    /// The number under which the kernel goes on, where there is a program at the other end.
+    pub(crate) fn next(&self) -> Option<u32> {
+        let goes_on = self.goes_on.load(Ordering::Acquire);
+        self.number.as_ref().filter(|_| goes_on).map(PatchNumber::get)
+    }
+
+    /// The counters, for the kernel tier.
+    pub(crate) fn tier_counters(&self) -> Arc<PortQueueCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Sets the number of patch ports that the frames received last have passed.
+    pub(crate) fn set_hops(&self, hops: u8) {
+        self.hops.store(hops, Ordering::Relaxed);
     }
 
     /// Its name.
@@ -194,7 +267,13 @@ impl PatchEnd {
 
     /// Counts of this end.
     pub(crate) fn counters(&self) -> PortCounters {
-        self.counters.read()
+        let mut counters = self.counters.read();
+        if let Some((packets, bytes)) = self.number.as_ref().map(PatchNumber::lost) {
+            counters.tx_packets = counters.tx_packets.saturating_sub(packets);
+            counters.tx_bytes = counters.tx_bytes.saturating_sub(bytes);
+            counters.tx_drops += packets;
+        }
+        counters
     }
 
     /// Takes up to `max` frames that have passed the same number of patch ports.
@@ -218,7 +297,7 @@ impl PatchEnd {
             taken += 1;
         }
         drop(inbox);
-        self.hops.store(hops, Ordering::Relaxed);
+        self.set_hops(hops);
         self.counters.rx.add(&counted);
         taken
     }

@@ -12,6 +12,7 @@ mod assembler;
 mod choice;
 mod handover;
 mod layout;
+mod patches;
 mod program;
 mod programs;
 mod rewrite;
@@ -31,7 +32,9 @@ use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
+pub(crate) use self::layout::PATCH_OUTPUT;
 pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
+pub(crate) use self::patches::{KERNEL_HOPS_MAX, PatchNumber};
 pub use self::programs::TierPrograms;
 
 use self::layout::{
@@ -241,13 +244,14 @@ impl KernelTier {
     }
 
     /// Makes an entry in a slot: frames go out by all of these ports, rewritten, or nowhere if
-    /// there is none. No entry may hold in the slot.
+    /// there is none. A patch port is the last of them, and its other end in a tier. No entry may
+    /// hold in the slot.
     /// It holds until that time by [`KernelTier::now_ns`], `u64::MAX` for always, but no longer
     /// than the generation.
     ///
     /// # Errors
-    /// When there are more outputs, or words to rewrite, than an entry has room for, or the
-    /// kernel's map refuses.
+    /// When there are more outputs, or words to rewrite, than an entry has room for, the kernel does
+    /// not go on at a patch port, or its map refuses.
     ///
     /// # Panics
     /// When there is no such slot.
@@ -262,16 +266,21 @@ impl KernelTier {
         let Some(rewrite) = rewrite.filter(|_| outputs.len() <= TIER_OUTPUTS_MAX) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        let others = outputs.split_last().map_or(&[][..], |(_, others)| others);
+        if others.iter().any(|port| port.is_patch()) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let mut entry = [0; ENTRY_LEN];
         let mut put = |at: usize, value: &[u8]| entry[at..at + value.len()].copy_from_slice(value);
-        let len_max = outputs.iter().map(|port| port.device.mtu().saturating_add(HEADER_LEN)).min();
+        let len_max = outputs.iter().map(|port| port.mtu().saturating_add(HEADER_LEN)).min();
         put(ENTRY_GENERATION, &self.generation.to_ne_bytes());
         put(ENTRY_TOKEN, &(self.token + 1).to_ne_bytes());
         put(ENTRY_SLOT, &slot.to_ne_bytes());
         put(ENTRY_OUTPUTS, &(outputs.len() as u32).to_ne_bytes());
         put(ENTRY_LEN_MAX, &len_max.unwrap_or(u32::MAX).to_ne_bytes());
         for (nth, port) in outputs.iter().enumerate() {
-            put(ENTRY_OUTPUT + 4 * nth, &port.index().to_ne_bytes());
+            let output = port.output().ok_or(io::ErrorKind::NotFound)?;
+            put(ENTRY_OUTPUT + 4 * nth, &output.to_ne_bytes());
         }
         if let [only] = outputs
             && let Some(peer) = only.far_end()

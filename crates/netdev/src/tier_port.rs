@@ -1,12 +1,15 @@
-//! The kernel device of a port, by which the kernel tier receives and sends for it.
+//! The kernel device of a port, or its end of a wire between bridges, by which the kernel tier
+//! receives and sends for it.
 //!
-//! It knows nothing of the tier: a port has one whether or not a tier ever uses it.
+//! A port has one whether or not a tier ever uses it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::device::KernelDevice;
+use crate::patch_end::PatchEnd;
 use crate::sys::veth_peer::FarEndSockets;
+use crate::tier::PATCH_OUTPUT;
 
 /// The far end of a port's veth, to which the tier may hand frames straight, as last looked at.
 #[derive(Debug, Default)]
@@ -25,12 +28,26 @@ impl TierPeer {
     }
 }
 
-/// The kernel device of a port, as the tier sends by it and counts for it.
+/// The kernel device of a port, or its patch port, as the tier sends by it and counts for it.
 #[derive(Debug, Clone)]
 pub struct TierPort {
-    pub(crate) device: Arc<KernelDevice>,
+    pub(crate) way: TierWay,
     /// Of the first queue, and of what passes in the kernel.
     pub(crate) counters: Arc<PortQueueCounters>,
+}
+
+/// The way in which a port sends and receives in the kernel.
+#[derive(Debug, Clone)]
+pub(crate) enum TierWay {
+    Device(TierDevice),
+    /// On to the program of another bridge.
+    Patch(Arc<PatchEnd>),
+}
+
+/// A kernel device.
+#[derive(Debug, Clone)]
+pub(crate) struct TierDevice {
+    pub(crate) device: Arc<KernelDevice>,
     /// Of each queue.
     pub(crate) queues: Arc<[Arc<PortQueueCounters>]>,
     /// Of a veth whose frames may go past it.
@@ -40,30 +57,59 @@ pub struct TierPort {
 }
 
 impl TierPort {
-    /// The number of the device.
+    fn device(&self) -> Option<&TierDevice> {
+        match &self.way {
+            TierWay::Device(device) => Some(device),
+            TierWay::Patch(_) => None,
+        }
+    }
+
+    /// The number of the device that received frames are of; zero for a patch port that is in no
+    /// tier.
     #[must_use]
     pub fn index(&self) -> u32 {
-        self.device.index()
+        match &self.way {
+            TierWay::Device(it) => it.device.index(),
+            TierWay::Patch(end) => end.tap().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it is a patch port.
+    pub(crate) fn is_patch(&self) -> bool {
+        self.device().is_none()
+    }
+
+    /// The number that frames leave by; none for a patch port whose other end is in no tier.
+    pub(crate) fn output(&self) -> Option<u32> {
+        match &self.way {
+            TierWay::Device(it) => Some(it.device.index()),
+            TierWay::Patch(end) => end.next().map(|number| number | PATCH_OUTPUT),
+        }
+    }
+
+    /// The bytes of a packet that it can carry.
+    pub(crate) fn mtu(&self) -> u32 {
+        self.device().map_or(u32::MAX, |it| it.device.mtu())
     }
 
     /// Whether it may have a far end to which frames go straight, so that it is to be looked at.
     #[must_use]
     pub fn may_have_far_end(&self) -> bool {
-        self.peer.is_some()
+        self.device().is_some_and(|it| it.peer.is_some())
     }
 
     /// The address of the far end to which frames go straight.
     pub(crate) fn far_end(&self) -> Option<[u8; 6]> {
-        self.peer.as_ref()?.address()
+        self.device()?.peer.as_ref()?.address()
     }
 
     /// Looks at the far end and at the device's egress; whether frames take another way from now
     /// on. It may wait for whoever else changes devices.
     pub fn look_at_far_end(&self, sockets: &mut FarEndSockets) -> bool {
-        let Some(peer) = &self.peer else { return false };
+        let Some(TierDevice { device, peer: Some(peer), .. }) = self.device() else { return false };
         // Where the kernel gives no answer, frames go by way of the device.
-        let found = sockets.veth_peer(self.index()).inspect_err(|error| {
-            tracing::debug!(device = %self.device.name(), %error, "no look at the far end");
+        let found = sockets.veth_peer(device.index()).inspect_err(|error| {
+            tracing::debug!(device = %device.name(), %error, "no look at the far end");
         });
         peer.set(found.unwrap_or_default())
     }

@@ -27,7 +27,7 @@ use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, is_device_name, no
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{Fanout, RxRing, RxRingDrops, TxSocket};
-use crate::tier_port::{TierPeer, TierPort};
+use crate::tier_port::{TierDevice, TierPeer, TierPort, TierWay};
 
 use self::own_veth::OwnVeth;
 
@@ -82,8 +82,14 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let queues = (spec.queues()? as usize, Fanout::Hash);
     let rings = RxRing::open_queues(index, frame_len, slots, queues).map_err(failed)?;
     let counters: Arc<[_]> = queue_counters(rings.len()).into();
+    let mut notes = switch_off_lro(name);
+    if let Some(far) = spec.option("far").filter(|_| own.is_none()) {
+        let note = format!("{name} was there already, and stays; no veth to {far} was made");
+        tracing::info!("{note}");
+        notes.push(note);
+    }
     let handle = AfPacketDevice {
-        notes: switch_off_lro(name),
+        notes,
         device: Arc::clone(&device),
         drops: Drops::Rings(rings.iter().map(RxRing::drops).collect()),
         counters: Arc::clone(&counters),
@@ -291,7 +297,9 @@ impl PortDevice for AfPacketDevice {
     fn tier_port(&self) -> Option<TierPort> {
         let (device, queues) = (Arc::clone(&self.device), Arc::clone(&self.counters));
         let counters = Arc::clone(queues.first()?);
-        Some(TierPort { device, counters, queues, peer: self.peer.clone(), gso: self.gso })
+        let (peer, gso) = (self.peer.clone(), self.gso);
+        let way = TierWay::Device(TierDevice { device, queues, peer, gso });
+        Some(TierPort { way, counters })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {

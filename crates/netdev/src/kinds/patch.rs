@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use packet::{Batch, PacketBuf, Pool};
 
-use crate::counters::PortCounters;
+use crate::counters::{HandoverLosses, PortCounters};
 use crate::error::PortError;
 use crate::patch_end::PatchEnd;
 use crate::port::{Port, PortDevice, RxQueue, TxQueue};
 use crate::port_info::PortInfo;
 use crate::spec::{KindRow, PortSpec, by_name, no_file, option};
+use crate::tier_port::{TierPort, TierWay};
 
 /// The row in the table of kinds.
 pub const ROW: KindRow = KindRow {
@@ -34,7 +35,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let end = end.map_err(|source| PortError::Io { what: what(), source })?;
     let end = end.ok_or_else(|| PortError::InUse(what()))?;
     let (rx, tx) = (PatchRx(Arc::clone(&end)), PatchTx(Arc::clone(&end)));
-    Ok(Port::new(PatchDevice(end), rx, tx))
+    Ok(Port::new(PatchDevice { end, losses: None }, rx, tx))
 }
 
 /// The receive queue.
@@ -43,14 +44,8 @@ struct PatchRx(Arc<PatchEnd>);
 
 impl RxQueue for PatchRx {
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
-        let (mut all, mut more) = (0, true);
-        // A caller of the trait does not ask how many patch ports a frame has passed.
-        while all < max && more {
-            let taken = self.0.take(batch, max - all);
-            all += taken;
-            more = taken > 0;
-        }
-        Ok(all)
+        // No more at once than have passed the same number of patch ports.
+        Ok(self.0.take(batch, max))
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -91,29 +86,46 @@ impl TxQueue for PatchTx {
 
 /// The device handle.
 #[derive(Debug)]
-struct PatchDevice(Arc<PatchEnd>);
+struct PatchDevice {
+    end: Arc<PatchEnd>,
+    /// Those on the way from the kernel tier's program.
+    losses: Option<Box<dyn HandoverLosses>>,
+}
 
 impl Drop for PatchDevice {
     fn drop(&mut self) {
-        self.0.close();
+        self.end.close();
     }
 }
 
 impl PortDevice for PatchDevice {
     fn info(&mut self) -> PortInfo {
-        let name = self.0.name();
+        let name = self.end.name();
         let info = PortInfo::without_device(ROW.word, name, &format!("patch {name}"));
-        match self.0.joined() {
+        match self.end.joined() {
             Ok(_) => info,
             Err(note) => PortInfo { link_up: false, notes: vec![note], ..info },
         }
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.0.counters()
+        let mut counters = self.end.counters();
+        if let Some(losses) = &mut self.losses {
+            counters.rx_drops += losses.not_received();
+        }
+        counters
     }
 
     fn patch(&self) -> Option<Arc<PatchEnd>> {
-        Some(Arc::clone(&self.0))
+        Some(Arc::clone(&self.end))
+    }
+
+    fn tier_port(&self) -> Option<TierPort> {
+        let counters = self.end.tier_counters();
+        Some(TierPort { way: TierWay::Patch(Arc::clone(&self.end)), counters })
+    }
+
+    fn enter_tier(&mut self, losses: Box<dyn HandoverLosses>) {
+        self.losses = Some(losses);
     }
 }

@@ -59,13 +59,23 @@ impl Map {
         Self::create(MAP_TYPE_ARRAY, 4, value_len, entries, F_MMAPABLE)
     }
 
-    /// Programs that another one goes on at, by number. They are there as long as this is.
+    /// Room for programs that another one goes on at, by number. They are there as long as this is.
+    pub(crate) fn program_array(programs: usize) -> io::Result<Self> {
+        Self::create(MAP_TYPE_PROG_ARRAY, 4, 4, programs, 0)
+    }
+
+    /// An array of these programs.
     pub(crate) fn programs(programs: &[&Program]) -> io::Result<Self> {
-        let map = Self::create(MAP_TYPE_PROG_ARRAY, 4, 4, programs.len(), 0)?;
+        let map = Self::program_array(programs.len())?;
         for (number, program) in (0_u32..).zip(programs) {
-            map.update(&number.to_ne_bytes(), &program.fd.as_raw_fd().to_ne_bytes())?;
+            map.put_program(&number.to_ne_bytes(), program)?;
         }
         Ok(map)
+    }
+
+    /// Puts a program in its place.
+    pub(crate) fn put_program(&self, number: &[u8; 4], program: &Program) -> io::Result<()> {
+        self.update(number, &program.fd.as_raw_fd().to_ne_bytes())
     }
 
     fn create(

@@ -9,20 +9,24 @@
 //! itself would cost a system call each.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use packet::Batch;
 
 use super::programs::PlacedPrograms;
-use super::{FIX, TierPrograms};
+use super::{FIX, KERNEL_HOPS_MAX, TierPrograms};
 use crate::counters::HandoverLosses;
+use crate::device::KernelDevice;
 use crate::error::PortError;
+use crate::patch_end::PatchEnd;
 use crate::port::{Port, RxQueue};
 use crate::ring_rx::{self, RingRx};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{LinkStats, Rtnl, disable_ipv6};
 use crate::sys::packet_socket::{Fanout, Promiscuous, RxRing, RxRingDrops};
 use crate::sys::tun::Tun;
-use crate::tier_port::TierPort;
+use crate::sys::watch::Watch;
+use crate::tier_port::{TierPort, TierWay};
 
 /// The kernel puts a number in the place of `%d`.
 const TAP_NAME: &str = "weir-tier%d";
@@ -136,7 +140,10 @@ impl TierPrograms {
         port.device.enter_tier(Box::new(losses));
         let more = port.more.iter_mut().map(|queue| &mut queue.rx);
         for (rx, handover) in std::iter::once(&mut port.rx).chain(more).zip(received) {
-            *rx = Box::new(handover);
+            *rx = match &device.way {
+                TierWay::Device(_) => Box::new(handover),
+                TierWay::Patch(end) => Box::new(PatchHandover::new(Arc::clone(end), handover)?),
+            };
         }
         Ok(())
     }
@@ -147,9 +154,12 @@ impl Handover {
     /// come whole where the port may have them and [`RxQueue::keep_offloads`] asks for it.
     fn open(
         tiers: &[&TierPrograms],
-        TierPort { device, queues, gso, .. }: &TierPort,
+        port: &TierPort,
     ) -> Result<(Vec<Self>, HandoverDrops), PortError> {
-        let what = format!("the kernel tier at {}", device.name());
+        let what = match &port.way {
+            TierWay::Device(it) => format!("the kernel tier at {}", it.device.name()),
+            TierWay::Patch(end) => format!("the kernel tier at patch port {}", end.name()),
+        };
         let failed = |source| PortError::from_io(what.clone(), FIX, source);
         let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
         let (tun, name) = Tun::open(TAP_NAME, false).map_err(failed)?;
@@ -159,21 +169,94 @@ impl Handover {
         }
         let control = IoctlSocket::open().map_err(failed)?;
         let tap = control.index(&name).map_err(failed)?;
+        let (device, queues, gso) = match &port.way {
+            TierWay::Device(it) => (Arc::clone(&it.device), Arc::clone(&it.queues), it.gso),
+            // Its frames have no other device than the one by which they are handed over.
+            TierWay::Patch(_) => {
+                let device = Arc::new(KernelDevice::find("patch", &name)?);
+                (device, Arc::from([Arc::clone(&port.counters)]), true)
+            }
+        };
         let promiscuous = Promiscuous::open(device.index()).map_err(failed)?;
         control.set_up(&name).map_err(failed)?;
-        let frame_len = ring_rx::frame_len(device);
+        let frame_len = ring_rx::frame_len(&device);
         let rings = RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
         let rings = rings.map_err(failed)?;
         let drops = rings.iter().map(RxRing::drops).collect();
-        let programs = TierPrograms::place(tiers, device.index(), tap).map_err(failed)?;
+        let programs = match (&port.way, tiers) {
+            (TierWay::Patch(end), [only]) => only.place_at_patch(end, tap),
+            (TierWay::Patch(_) | TierWay::Device(_), _) => {
+                TierPrograms::place(tiers, device.index(), tap)
+            }
+        };
+        let programs = programs.map_err(failed)?;
         let losses = HandoverDrops::new(rtnl, drops, [tap, device.index()]);
         let made = HandoverDevice { _programs: programs, _promiscuous: promiscuous, _tun: tun };
         let mut made = Some(made);
         let queue = |(ring, counters)| {
-            let rx = RingRx::new(device, ring, counters, *gso);
+            let rx = RingRx::new(&device, ring, counters, gso);
             Self { _device: made.take(), rx }
         };
         Ok((rings.into_iter().zip(queues.iter()).map(queue).collect(), losses))
+    }
+}
+
+/// The receive queue of a patch port: what workers have sent to it, and what the program hands
+/// over, in turns.
+#[derive(Debug)]
+struct PatchHandover {
+    end: Arc<PatchEnd>,
+    handover: Handover,
+    watch: Watch,
+    is_kernels_turn: bool,
+}
+
+impl PatchHandover {
+    fn new(end: Arc<PatchEnd>, handover: Handover) -> Result<Self, PortError> {
+        let watch = || {
+            let watch = Watch::new()?;
+            for (fd, name) in std::iter::once(end.fd()).chain(handover.fd()).zip(0..) {
+                watch.add(fd, name)?;
+            }
+            Ok(watch)
+        };
+        let watch = watch().map_err(|source| {
+            let what = format!("watching patch port {}", end.name());
+            PortError::Io { what, source }
+        })?;
+        Ok(Self { end, handover, watch, is_kernels_turn: false })
+    }
+
+    fn handed_over(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        let taken = self.handover.rx(batch, max)?;
+        if taken > 0 {
+            // The most that they may have passed there.
+            self.end.set_hops(KERNEL_HOPS_MAX);
+        }
+        Ok(taken)
+    }
+}
+
+impl RxQueue for PatchHandover {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        let is_kernels_turn = self.is_kernels_turn;
+        self.is_kernels_turn = !is_kernels_turn;
+        // Frames of the two have passed different numbers of patch ports.
+        if is_kernels_turn {
+            let taken = self.handed_over(batch, max)?;
+            return Ok(if taken > 0 { taken } else { self.end.take(batch, max) });
+        }
+        let taken = self.end.take(batch, max);
+        if taken > 0 { Ok(taken) } else { self.handed_over(batch, max) }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.watch.fd())
+    }
+
+    fn keep_offloads(&mut self) -> bool {
+        self.end.keep_offloads();
+        self.handover.keep_offloads()
     }
 }
 

@@ -37,12 +37,16 @@ pub(super) const ENTRY_OUTPUTS: usize = 12;
 pub(super) const ENTRY_LEN_MAX: usize = 16;
 /// The token that its slot must hold for it to decide.
 pub(super) const ENTRY_TOKEN: usize = 24;
-/// The outputs: numbers of devices.
+/// The outputs: numbers of devices; of the last one perhaps that of a patch port, with
+/// [`PATCH_OUTPUT`].
 pub(super) const ENTRY_OUTPUT: usize = 32;
 /// The destination of frames that go straight to the far end of the only output, with
 /// [`STRAIGHT`]; zero for none.
 pub(super) const ENTRY_PEER: usize = ENTRY_OUTPUT + 4 * OUTPUTS_MAX;
 pub(super) const ENTRY_LEN: usize = ENTRY_PEER + 8;
+
+/// The bit of an output that no device has.
+pub(crate) const PATCH_OUTPUT: u32 = 1 << 31;
 
 /// The bit of a destination that no address has.
 pub(super) const STRAIGHT: u32 = 48;

@@ -7,6 +7,8 @@
 //! is a hit only where everything of its entry holds: the generation, the lengths, the kind of
 //! segments.
 
+mod output;
+
 use packet::Shape;
 use packet::header::{arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls, sctp, tcp, udp, vlan};
 
@@ -15,11 +17,11 @@ use super::assembler::{
 };
 use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
-    ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_PEER, ENTRY_SLOT,
-    ENTRY_TOKEN, OUTPUTS_MAX, RUNS_HANDED_OVER, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN,
-    SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNSENT, SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION,
-    STATE_MASKS, STATE_RUNS, STRAIGHT, TAG_POP, UNSENT_BYTES, UNSENT_LEN, UNSENT_PACKETS,
+    ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, RUNS_HANDED_OVER,
+    SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL, SLOT_WORDS,
+    STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP,
 };
+use super::patches::KERNEL_HOPS_MAX;
 use super::{rewrite, skb};
 
 /// Shorter frames are handed over: none of these has a shape that says much.
@@ -81,12 +83,27 @@ pub(super) struct Facts {
     /// Processors, and slots of entries.
     pub(super) cpus: u32,
     pub(super) slots: u32,
+    /// Descriptors of what all tiers have in common: the programs beyond patch ports, and the counts
+    /// of frames that found none.
+    pub(super) next: i32,
+    pub(super) lost: i32,
     /// Number of the device at which the program stands.
     pub(super) device: u32,
     /// Number of the TAP device.
     pub(super) tap: u32,
-    /// Whether [`super::choice`] comes first.
-    pub(super) has_queues: bool,
+    /// The place where frames come from.
+    pub(super) entrance: Entrance,
+}
+
+/// The place where the frames of a program come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entrance {
+    /// Its device.
+    Device,
+    /// Its device, of which [`super::choice`] has chosen a queue.
+    Queues,
+    /// The program of another bridge, through a patch port.
+    Patch,
 }
 
 /// The guard of the TAP device: no frame passes it. What the decision hands over is in the ring of
@@ -106,6 +123,7 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
         hand_over: code.label(),
         known: code.label(),
         lost: code.label(),
+        patch: code.label(),
         leave: code.label(),
     };
     let mut builder = Builder { code, facts: *facts, labels };
@@ -119,6 +137,7 @@ pub(super) fn decision(facts: &Facts) -> Vec<u64> {
     builder.count();
     builder.rewrite();
     builder.output();
+    builder.go_on();
     builder.lose();
     builder.end();
     builder.code.finish()
@@ -132,6 +151,8 @@ struct Labels {
     known: Label,
     /// The kernel had no memory for the rewrite.
     lost: Label,
+    /// The frame leaves by the patch port in R1, with [`PATCH_OUTPUT`].
+    patch: Label,
     /// The verdict is in R8.
     leave: Label,
 }
@@ -181,6 +202,11 @@ impl Builder {
         code.map_value(R7, state, 0);
         code.load(Size::Double, R8, R7, offset(STATE_GENERATION));
         code.jump_if(R8, Cmp::Eq, 0, self.labels.hand_over);
+        if self.facts.entrance == Entrance::Patch {
+            // Bridges in a loop would keep it until the kernel goes on no more.
+            code.load(Size::Word, R1, R6, skb::CB_HOPS);
+            code.jump_if(R1, Cmp::Ge, KERNEL_HOPS_MAX.into(), self.labels.hand_over);
+        }
     }
 
     /// Reads the first bytes as a wire would carry them, and the length.
@@ -637,90 +663,11 @@ impl Builder {
         code.store(Size::Double, FP, SENT_BYTES, R9);
     }
 
-    /// Copies go out first, the frame itself last.
-    fn output(&mut self) {
-        let lasts: [Label; OUTPUTS_MAX] = std::array::from_fn(|_| self.code.label());
-        self.code.load(Size::Word, R8, R7, offset(ENTRY_OUTPUTS));
-        for (nth, last) in lasts.into_iter().enumerate() {
-            // An entry has no more outputs than that; the verifier does not know.
-            if nth + 1 < OUTPUTS_MAX {
-                self.code.jump_if(R8, Cmp::Eq, number(nth + 1), last);
-                self.copy_to(nth);
-            }
-        }
-        for (nth, last) in lasts.into_iter().enumerate().rev() {
-            self.code.place(last);
-            if nth == 0 {
-                self.hand_to_peer();
-            }
-            self.redirect(Helper::Redirect, nth);
-        }
-    }
-
-    fn redirect(&mut self, by: Helper, nth: usize) {
-        let code = &mut self.code;
-        code.load(Size::Word, R1, R7, offset(ENTRY_OUTPUT + 4 * nth));
-        code.alu(Alu::Mov, R2, 0);
-        code.call(by);
-        code.alu_reg(Alu::Mov, R8, R0);
-        code.jump(self.labels.leave);
-    }
-
-    /// Hands a frame for the far end of its only output straight to it, where the entry has it so:
-    /// not by way of the output and of its processor's queue. What comes there is a frame for the
-    /// host, whatever its destination is; so others go on here. Before Linux 6.16 the frame keeps
-    /// the type that it has here.
-    fn hand_to_peer(&mut self) {
-        let code = &mut self.code;
-        let plain = code.label();
-        code.load(Size::Double, R2, R7, offset(ENTRY_PEER));
-        code.jump_if(R2, Cmp::Eq, 0, plain);
-        code.load(Size::Word, R3, R6, skb::DATA);
-        code.load(Size::Word, R4, R6, skb::DATA_END);
-        code.alu_reg(Alu::Mov, R1, R3);
-        code.alu(Alu::Add, R1, number(ethernet::HEADER_LEN));
-        code.jump_if_reg(R1, Cmp::Gt, R4, plain);
-        code.load(Size::Word, R1, R3, 0);
-        code.load(Size::Half, R4, R3, 4);
-        code.alu(Alu::Lsh, R4, 32);
-        code.alu_reg(Alu::Or, R1, R4);
-        code.alu(Alu::Mov, R4, 1);
-        code.alu(Alu::Lsh, R4, STRAIGHT.cast_signed());
-        code.alu_reg(Alu::Or, R1, R4);
-        code.jump_if_reg(R1, Cmp::Ne, R2, plain);
-        code.alu_reg(Alu::Mov, R1, R6);
-        code.alu(Alu::Mov, R2, PACKET_HOST);
-        code.call(Helper::SkbChangeType);
-        code.jump_if(R0, Cmp::Ne, 0, plain);
-        self.redirect(Helper::RedirectPeer, 0);
-        self.code.place(plain);
-    }
-
-    /// Sends a copy by an output, or counts that it did not come there. What queueing discipline or
-    /// device have dropped they count: a positive number, or that the device is down.
-    fn copy_to(&mut self, nth: usize) {
-        let code = &mut self.code;
-        let done = code.label();
-        code.alu_reg(Alu::Mov, R1, R6);
-        code.load(Size::Word, R2, R7, offset(ENTRY_OUTPUT + 4 * nth));
-        code.alu(Alu::Mov, R3, 0);
-        code.call(Helper::CloneRedirect);
-        code.jump_if(R0, Cmp::Le, i32::MAX, done);
-        code.jump_if(R0, Cmp::Eq, -libc::ENETDOWN, done);
-        for (at, from) in [(UNSENT_BYTES, SENT_BYTES), (UNSENT_PACKETS, PACKETS)] {
-            code.load(Size::Double, R1, FP, SLOT);
-            code.alu(Alu::Add, R1, number(SLOT_UNSENT + UNSENT_LEN * nth + at));
-            code.load(Size::Double, R2, FP, from);
-            code.fetch_add(R1, R2);
-        }
-        code.place(done);
-    }
-
     fn end(&mut self) {
-        let Facts { tap, has_queues, .. } = self.facts;
+        let Facts { tap, entrance, .. } = self.facts;
         let code = &mut self.code;
         code.place(self.labels.hand_over);
-        if has_queues {
+        if entrance == Entrance::Queues {
             // Not before: an output would choose one of its own queues by it.
             code.load(Size::Word, R1, R6, skb::CB);
             code.store(Size::Word, R6, skb::QUEUE_MAPPING, R1);

@@ -6,8 +6,9 @@ pub(super) const QUEUE_MAPPING: i16 = 12;
 pub(super) const VLAN_PRESENT: i16 = 20;
 pub(super) const VLAN_TCI: i16 = 24;
 pub(super) const VLAN_PROTO: i16 = 28;
-/// A word that goes from program to program.
+/// Words that go from program to program: a queue, and how many patch ports a frame has passed.
 pub(super) const CB: i16 = 48;
+pub(super) const CB_HOPS: i16 = 52;
 pub(super) const DATA: i16 = 76;
 pub(super) const DATA_END: i16 = 80;
 pub(super) const GSO_SIZE: i16 = 176;

@@ -9,18 +9,21 @@ use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
 use super::assembler::{Alu, Assembler, Helper, R0, R1, R2};
-use super::{KernelTier, TIER_BYTES, TierKey, TierPort, TierPrograms};
+use super::program::Entrance;
+use super::{KernelTier, TIER_BYTES, TierFrames, TierKey, TierPort, TierPrograms};
 use crate::device::KernelDevice;
 use crate::sys::bpf::{Hook, Program};
 use crate::sys::link::{Rtnl, VethEnd, VethPair};
 use crate::sys::netns::Namespace;
 use crate::sys::tun::Tun;
+use crate::tier_port::{TierDevice, TierWay};
 
 /// In `BPF_PROG_TEST_RUN` every frame comes from the loopback device.
 const DEVICE: u32 = 1;
 fn tier_port(device: Arc<KernelDevice>) -> TierPort {
     let (counters, queues) = (Arc::default(), Arc::default());
-    TierPort { device, counters, queues, peer: None, gso: true }
+    let way = TierWay::Device(TierDevice { device, queues, peer: None, gso: true });
+    TierPort { way, counters }
 }
 
 /// The program's return value for a drop, and for a frame that goes elsewhere.
@@ -117,7 +120,7 @@ fn the_verifier_has_little_to_look_at() {
     const LIMIT: u32 = 1_000_000;
     with_tier(16_384, |tier| {
         let looked_at =
-            tier.programs().load(DEVICE, DEVICE, false).unwrap().verified_instructions();
+            tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap().verified_instructions();
         let looked_at = looked_at.unwrap();
         assert!(looked_at > 100 && looked_at < LIMIT / 4, "{looked_at}");
     });
@@ -127,7 +130,7 @@ fn the_verifier_has_little_to_look_at() {
 #[ignore = "needs root"]
 fn the_program_finds_the_shapes_that_the_datapath_finds() {
     with_tier(4, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let mut random = Random::new(1);
         let mut hits = [0_u32; Shape::COUNT];
         let mut masks = ALL;
@@ -177,7 +180,7 @@ fn key_mask(masks: &[[u8; TIER_BYTES]; Shape::COUNT], shape: Shape, at: usize) -
 #[ignore = "needs root"]
 fn an_entry_holds_in_its_generation_only() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -212,7 +215,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
         }
         assert!(refused > 800, "{refused}");
         frame[20..24].copy_from_slice(&kept.to_be_bytes());
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         assert_eq!(program.run(&frame).unwrap(), DROP);
     });
 }
@@ -221,7 +224,7 @@ fn a_full_map_refuses_and_keeps_what_it_has() {
 #[ignore = "needs root"]
 fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let mut frame = vec![0; 60];
         frame[12..14].copy_from_slice(&[0x12, 0x34]);
         let flow = key(&frame, Shape::of(&frame), &ALL);
@@ -250,7 +253,7 @@ fn an_entry_holds_until_its_time_is_over_or_its_slot_ends() {
 #[ignore = "needs root"]
 fn what_cannot_be_rewritten_is_counted_as_lost() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let device = Arc::new(KernelDevice::find("test", "lo").unwrap());
         let port = tier_port(device);
         let mut frame = vec![0; 60];
@@ -278,7 +281,7 @@ fn what_cannot_be_rewritten_is_counted_as_lost() {
 #[ignore = "needs root"]
 fn a_copy_that_does_not_come_to_its_device_is_counted() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let port = |name: &str| {
             let device = Arc::new(KernelDevice::find("test", name).unwrap());
             tier_port(device)
@@ -322,12 +325,58 @@ fn answers(verdict: i32, hook: Hook) -> Program {
     Program::load(&code.finish(), hook).unwrap()
 }
 
+/// It goes on at the program of the other end.
+#[test]
+#[ignore = "needs root"]
+fn a_frame_goes_on_through_a_patch_port_or_is_lost_there() {
+    const BEYOND: i32 = 5;
+    with_tier(2, |tier| {
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
+        let open = |text: &str| crate::open_text(text).unwrap();
+        let mut near = open("patch:go-a?peer=go-b");
+        let port = near.device.tier_port().unwrap();
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x12, 0x34]);
+        let flow = key(&frame, Shape::of(&frame), &ALL);
+        tier.start(&ALL);
+        let put = |tier: &mut KernelTier, outputs: &[&TierPort]| {
+            tier.put(1, &flow, outputs, (u64::MAX, &NONE))
+        };
+        assert!(put(tier, &[&port]).is_err(), "there is no other end");
+        let far = open("patch:go-b?peer=go-a");
+        assert!(put(tier, &[&port]).is_err(), "which is in no tier");
+        let end = far.device.patch().unwrap();
+        end.enter_tier(8, answers(BEYOND, Hook::Ingress));
+        assert!(put(tier, &[&port, &port]).is_err(), "only the last output is one");
+        put(tier, &[&port]).unwrap();
+        assert_eq!(program.run(&frame).unwrap(), BEYOND as u32);
+        end.leave_tier(7);
+        assert_eq!(program.run(&frame).unwrap(), BEYOND as u32, "another place of it");
+        end.leave_tier(8);
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        // Another one of the same name.
+        drop(far);
+        let far = open("patch:go-b?peer=go-a");
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        far.device.patch().unwrap().enter_tier(9, answers(BEYOND, Hook::Ingress));
+        assert_eq!(program.run(&frame).unwrap(), BEYOND as u32);
+        drop(far);
+        assert_eq!(program.run(&frame).unwrap(), DROP);
+        let counts = tier.counts(1);
+        assert_eq!((counts.sent_packets, counts.sent_bytes), (6, 360));
+        port.count_tx(counts.sent_packets, counts.sent_bytes);
+        let counted = near.counters();
+        assert_eq!((counted.tx_packets, counted.tx_bytes, counted.tx_drops), (3, 180, 3));
+        assert!(tier.frames() == TierFrames { seen: 6, handed_over: 0 }, "all runs have ended");
+    });
+}
+
 /// Neither the tier's program nor device or queueing discipline learn of it, as the documents say.
 #[test]
 #[ignore = "needs root"]
 fn what_another_program_drops_at_an_output_counts_as_sent() {
     with_tier(2, |tier| {
-        let program = tier.programs().load(DEVICE, DEVICE, false).unwrap();
+        let program = tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap();
         let rtnl = Rtnl::open().unwrap();
         for name in ["one", "two"] {
             crate::sys::link::quiet_ipv6(name).unwrap();
@@ -393,9 +442,14 @@ fn another_program_at_the_hook_goes_before_or_sees_nothing() {
         let before = received();
         let drops = other(DROP.cast_signed());
         let passes = other(NEXT);
-        let _ours = tier.programs().load(device, DEVICE, false).unwrap().attach(device).unwrap();
-        let _behind =
-            behind.programs().load(device, DEVICE, false).unwrap().attach(device).unwrap();
+        let _ours =
+            tier.programs().load(device, DEVICE, Entrance::Device).unwrap().attach(device).unwrap();
+        let _behind = behind
+            .programs()
+            .load(device, DEVICE, Entrance::Device)
+            .unwrap()
+            .attach(device)
+            .unwrap();
         send_20();
         until(before + 20, &received);
         assert_eq!((tier.counts(0).packets, behind.counts(0).packets), (0, 0));

@@ -219,17 +219,19 @@ impl TierEntry {
     /// Puts the program at a device, whose super-frames go on coming whole, or reports why not;
     /// `None` where the user does not expect it. It takes milliseconds.
     pub(super) fn enter(&self, device: &mut Port) -> Option<Result<(), TierRefusal>> {
+        // Of other ports the user does not expect it, unless the configuration wants it.
+        let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
+        let is_expected = self.plan.takes_all || is_kernels;
         if device.device.tier_port().is_none() {
-            // Of other ports the user does not expect it, unless the configuration wants it.
-            let is_kernels = matches!(device.link_notification(), LinkNotification::Netlink(_));
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
-            return (self.plan.takes_all || is_kernels).then(why);
+            return is_expected.then(why);
         }
         let attached = self.attach(device);
         if attached.is_err() {
             self.workers.iter().for_each(|worker| self.plan.discard(*worker));
         }
-        Some(attached.map_err(|error| TierRefusal::of(&error)))
+        let entered = attached.map_err(|error| TierRefusal::of(&error));
+        (is_expected || entered.is_ok()).then_some(entered)
     }
 
     fn attach(&self, device: &mut Port) -> Result<(), PortError> {

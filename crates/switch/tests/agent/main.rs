@@ -28,6 +28,7 @@ mod kernel_tier_changes;
 mod kernel_tier_full;
 mod kernel_tier_killed;
 mod kernel_tier_normal;
+mod kernel_tier_patch;
 mod kernel_tier_peer;
 mod kernel_tier_same;
 mod kernel_tier_sockets;

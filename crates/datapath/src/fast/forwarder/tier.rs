@@ -541,6 +541,7 @@ impl Core {
         let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.does, lease.until))
         else {
             self.figures.kernel_refused += 1;
+            self.tier.admission.refuse(digest, now);
             // A slot that another flow had, and no flow has now.
             let made = self.tier.slots.len();
             let left = slot.filter(|slot| known.is_none() && (*slot as usize) < made);
