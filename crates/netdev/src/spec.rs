@@ -137,6 +137,9 @@ impl PortSpec {
     /// # Errors
     /// The first mistake.
     pub(crate) fn parse(text: &str, kinds: &'static [KindRow]) -> Result<Self, SpecError> {
+        if text.contains(char::is_control) {
+            return Err(SpecError::Control { text: text.to_owned() });
+        }
         let words = || kinds.iter().map(|row| row.word).collect::<Vec<_>>().join(", ");
         let Some((word, rest)) = text.split_once(':') else {
             return Err(SpecError::NoKind { text: text.to_owned(), kinds: words() });
@@ -341,6 +344,10 @@ mod tests {
             assert!(error(name).contains("use 1 to 15 bytes"), "{}", error(name));
         }
         assert!("tap:fifteen-bytes-x".parse::<PortSpec>().is_ok());
+        for text in ["null:a\nb", "memory:\u{1b}[31m", "pcap:f?loop=true\r"] {
+            let why = error(text);
+            assert!(why.contains("a line end or another control") && !why.contains(['\n', '\r']));
+        }
         let spec: PortSpec = "tap:x?queues=010".parse().unwrap();
         let why = spec.queues().unwrap_err().to_string();
         assert!(why.ends_with("`010` begins with a zero: write 10, or 8 if it is octal"), "{why}");

@@ -13,6 +13,12 @@ pub enum SpecError {
         /// The kinds there are.
         kinds: String,
     },
+    /// The text would break the lines of a list, or the terminal.
+    #[error("port {text:?} has a line end or another control character; name it without")]
+    Control {
+        /// The text as given.
+        text: String,
+    },
     /// The kind is not in the table.
     #[error("unknown port kind {kind:?}; kinds are: {kinds}")]
     UnknownKind {

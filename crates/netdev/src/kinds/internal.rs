@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use openflow::MacAddr;
 
-use super::tap::{TapSettings, open_tap};
+use super::tap::{TapSettings, UP, open_tap};
 use crate::error::PortError;
 use crate::port::Port;
 use crate::spec::{DEVICE, KindRow, PortSpec, by_name, no_file, option};
@@ -23,6 +23,7 @@ pub const ROW: KindRow = KindRow {
     options: &[
         option("mac", "ADDRESS", "its Ethernet address; else what it got when it was first made"),
         option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
+        UP,
         option("persist", "false|true", "the device stays when the switch ends"),
     ],
     exclusive: by_name,

@@ -15,7 +15,7 @@ use crate::offload::VNET_LEN;
 use crate::port::{Port, PortDevice, RxQueue};
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::soft_offload::SoftOffload;
-use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, no_file, option};
+use crate::spec::{DEVICE, KindRow, OptionRow, PortSpec, QUEUES, by_name, no_file, option};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{LinkError, Rtnl};
 use crate::sys::tun::Tun;
@@ -32,6 +32,7 @@ pub const ROW: KindRow = KindRow {
     help: "a TAP device that is made, brought up and removed again",
     options: &[
         option("mtu", "1500", "the device's MTU in bytes; 68 to 65521"),
+        UP,
         option("vnet_hdr", "false|true", "take and send super-frames whole"),
         option(QUEUES, "1", "queues, among which the kernel shares flows out; 1 to 64"),
     ],
@@ -39,6 +40,10 @@ pub const ROW: KindRow = KindRow {
     file_use: no_file,
     open,
 };
+
+/// The option of all kinds of TAP by which the device comes up.
+pub(super) const UP: OptionRow =
+    option("up", "true|false", "bring the device up; else it stays as it is");
 
 /// The settings of a device beside its name and those options that all kinds of TAP have.
 #[derive(Debug, Default)]
@@ -59,6 +64,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
 /// Opens a TAP device as a port.
 pub(super) fn open_tap(spec: &PortSpec, settings: &TapSettings) -> Result<Port, PortError> {
     let vnet = settings.vnet;
+    let is_up_wanted = spec.flag("up", true)?;
     let mtu = spec.number("mtu", 68..=65_521)?;
     let kind = spec.kind().word;
     let what = format!("{kind}:{}", spec.name());
@@ -84,7 +90,9 @@ pub(super) fn open_tap(spec: &PortSpec, settings: &TapSettings) -> Result<Port, 
     if let Some(persists) = settings.persists {
         tun.set_persistent(persists).map_err(failed)?;
     }
-    control.set_up(&name).map_err(failed)?;
+    if is_up_wanted {
+        control.set_up(&name).map_err(failed)?;
+    }
     let tun = Arc::new(tun);
     let device = Arc::new(KernelDevice::find(kind, &name)?.of_tun(&tun));
     let link = rtnl.link(&name);

@@ -1,6 +1,7 @@
 //! From what was given to what holds: defaults filled in, ports numbered, contradictions refused.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -136,6 +137,12 @@ pub struct PortConfig {
     pub number: PortNo,
     /// The device to open.
     pub spec: PortSpec,
+}
+
+impl fmt::Display for PortConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.number, self.spec)
+    }
 }
 
 /// The queues of a port.

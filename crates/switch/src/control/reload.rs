@@ -10,7 +10,7 @@ use tokio::signal::unix::Signal;
 use super::answer::Records;
 use super::edit::records;
 use crate::agent::Bridges;
-use crate::config::{Config, FileText};
+use crate::config::{Config, FileText, PortConfig};
 use crate::reconcile::{CONFIG, Item, Manner, Refused, open_within, reconcile};
 
 /// Reloads on every SIGHUP, for ever.
@@ -78,14 +78,62 @@ fn take_back(config: &mut Config, refused: &Refused, running: &Config) {
         Item::Bridge => {}
         Item::Key(_) => bridge.listeners.clone_from(&runs.listeners),
         Item::Port(number) => {
-            let device = bridge.remove_port(number).and_then(|port| port.spec.exclusive());
-            let has_it = |port: &&crate::config::PortConfig| {
-                device.is_some() && port.spec.exclusive() == device
+            let Some(refused) = bridge.remove_port(number) else { return };
+            let device = refused.spec.exclusive();
+            let is_it = |port: &&PortConfig| match &device {
+                Some(_) => port.spec.exclusive() == device,
+                // Others may be the same; this one has its number, or no other one of the file.
+                None => {
+                    let is_others = bridge.ports.iter().any(|other| other.number == port.number);
+                    port.spec == refused.spec && !is_others
+                }
             };
-            if let Some(port) = runs.ports.iter().find(has_it) {
+            let mut found = runs.ports.iter().filter(is_it).cloned();
+            let same = found.clone().find(|port| port.number == number);
+            if let Some(port) = same.or_else(|| found.next()) {
                 bridge.remove_port(port.number);
-                bridge.add_port(port.clone(), runs.port_set(port.number));
+                let set = runs.port_set(port.number);
+                bridge.add_port(port, set);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::PortNo;
+
+    use super::{Item, Refused, take_back};
+    use crate::config::{Config, parse_config};
+
+    fn config(text: &str) -> Config {
+        parse_config(text).unwrap().resolve().unwrap()
+    }
+
+    #[test]
+    fn what_is_refused_is_in_the_file_as_it_runs() {
+        let cases = [
+            // A port with a device of its own has it under another number, or in another way.
+            ("3=tap:a?mtu=9000", "3=tap:a", 3, vec!["3=tap:a"]),
+            ("4=tap:a", "3=tap:a", 4, vec!["3=tap:a"]),
+            // Of those that may be the same, it is the one of its number, or the one that is left.
+            ("1=null:x\", \"2=null:x", "1=null:x\", \"2=null:x", 2, vec!["1=null:x", "2=null:x"]),
+            ("1=null:x\", \"5=null:x", "1=null:x\", \"2=null:x", 5, vec!["1=null:x", "2=null:x"]),
+            ("1=null:y", "1=null:x", 1, vec![]),
+        ];
+        for (wanted, runs, number, expected) in cases {
+            let ports = |text: &str| config(&format!("port = [\"{text}\"]"));
+            let mut wanted = ports(wanted);
+            let refused = Refused::of("br0", Item::Port(PortNo(number)), "for a test");
+            take_back(&mut wanted, &refused, &ports(runs));
+            let found: Vec<String> =
+                wanted.bridges[0].ports.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected, "{runs}: {number}");
+        }
+        // Its settings are those that run.
+        let set = |rate: &str| config(&format!("port = [\"1=null:x\"]\nrate = [\"1={rate}\"]"));
+        let mut wanted = set("2M");
+        take_back(&mut wanted, &Refused::of("br0", Item::Port(PortNo(1)), ""), &set("1M"));
+        assert_eq!(wanted.bridges[0].port_set(PortNo(1)).rate_bps, Some(1_000_000));
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use channel::{Endpoint, Listener};
 use futures_util::stream::{self, StreamExt};
-use netdev::{Port, PortSpec};
+use netdev::Port;
 
 use super::bridges::{AT_ONCE, NewBridge, begin, end};
 use super::plan::{BridgePlan, ComingPort, Plan, close_ports};
@@ -15,7 +15,7 @@ use super::ports::{add_port, close, open, remove_port, set_port};
 use super::{Change, Item, Reconciled, Refused, TablesRule, gone};
 use crate::agent::{Agent, Bridges, flush_tables};
 use crate::bridge::Identity;
-use crate::config::{BridgeConfig, PortConfig, Setting};
+use crate::config::{BridgeConfig, PortConfig, PortSet, Setting};
 use crate::serve::serve_controllers;
 use crate::worker::WorkerPort;
 
@@ -34,13 +34,15 @@ impl Plan<'_> {
         for bridge in &mut changed {
             bridge.remove(&mut outcome).await;
         }
-        for bridge in changed {
-            bridge.apply(all, manner.tables, &mut outcome).await;
+        let (mut left, mut unopened) = (Vec::new(), Vec::new());
+        for mut bridge in changed {
+            left.extend(bridge.left_ports());
+            unopened.extend(bridge.apply(all, manner.tables, &mut outcome).await);
         }
         let mut ready = Vec::new();
         for (mut new, ports) in coming {
             // One by one: few devices may be opened at one time.
-            let ports = open_later(all, &mut new.config, ports, &mut outcome).await;
+            let ports = open_later(all, &mut new.config, ports, &mut unopened).await;
             ready.push((new, ports));
         }
         // Most of the time is that of asking the workers.
@@ -54,7 +56,60 @@ impl Plan<'_> {
             outcome.changes.extend(made.changes);
             outcome.refused.extend(made.refused);
         }
+        for port in unopened {
+            port.give_back(all, &mut left, &mut outcome).await;
+        }
         outcome
+    }
+}
+
+/// A port that gave its device up.
+struct LeftPort {
+    agent: Rc<Agent>,
+    port: PortConfig,
+    set: PortSet,
+}
+
+/// A port whose device could not be opened.
+struct UnopenedPort {
+    bridge: String,
+    port: PortConfig,
+    why: String,
+}
+
+impl UnopenedPort {
+    /// Has the device come back to the port that had it, perhaps of another bridge, and reports.
+    async fn give_back(self, all: &Bridges, left: &mut Vec<LeftPort>, outcome: &mut Reconciled) {
+        let Self { bridge, port, mut why } = self;
+        let device = port.spec.exclusive();
+        let had = |left: &LeftPort| device.is_some() && left.port.spec.exclusive() == device;
+        if let Some(at) = left.iter().position(had) {
+            let left = left.swap_remove(at);
+            let place = match left.agent.name == bridge {
+                true => left.port.to_string(),
+                false => format!("{} of bridge {}", left.port, left.agent.name),
+            };
+            why += &match left.come_back(all).await {
+                Ok(()) => format!("; its device is open as before, {place}"),
+                Err(again) => format!("; nor can it be opened as before, {place}: {again}"),
+            };
+        }
+        outcome.refuse(&bridge, Item::Port(port.number), &why);
+    }
+}
+
+impl LeftPort {
+    async fn come_back(self, all: &Bridges) -> Result<(), String> {
+        let Self { agent, port, set } = self;
+        let PortConfig { number, spec } = port.clone();
+        let mut config = BridgeConfig::clone(&agent.config());
+        if config.ports.iter().any(|other| other.number == number) {
+            return Err("its number is another port's".to_owned());
+        }
+        add_port(&agent, open(all.fresh_serial(), number, spec).await?, &set).await?;
+        config.add_port(port, set);
+        agent.set_config(config);
+        Ok(())
     }
 }
 
@@ -73,16 +128,16 @@ async fn open_later(
     all: &Bridges,
     config: &mut BridgeConfig,
     ports: Vec<ComingPort>,
-    outcome: &mut Reconciled,
+    unopened: &mut Vec<UnopenedPort>,
 ) -> Vec<ComingPort> {
     let mut open_ports = Vec::new();
-    for port in ports {
-        let number = port.number();
-        match port.open(all).await {
+    for coming in ports {
+        let port = coming.config();
+        match coming.open(all).await {
             Ok(port) => open_ports.push(ComingPort::Open(Box::new(port))),
             Err(why) => {
-                outcome.refuse(&config.name, Item::Port(number), &why);
-                config.remove_port(number);
+                config.remove_port(port.number);
+                unopened.push(UnopenedPort { bridge: config.name.clone(), port, why });
             }
         }
     }
@@ -187,12 +242,26 @@ impl BridgePlan {
         }
     }
 
-    /// Applies the rest.
-    async fn apply(mut self, all: &Bridges, rule: TablesRule, outcome: &mut Reconciled) {
+    /// The ports that gave their devices up.
+    fn left_ports(&mut self) -> Vec<LeftPort> {
+        let left = |port: PortConfig| {
+            let set = self.from.port_set(port.number);
+            LeftPort { agent: Rc::clone(&self.agent), port, set }
+        };
+        std::mem::take(&mut self.change.gone).into_iter().map(left).collect()
+    }
+
+    /// Applies the rest; the ports that could not be opened.
+    async fn apply(
+        mut self,
+        all: &Bridges,
+        rule: TablesRule,
+        outcome: &mut Reconciled,
+    ) -> Vec<UnopenedPort> {
         if let Some(tls) = self.tls.take() {
             self.agent.set_tls(tls);
         }
-        self.add_ports(all, outcome).await;
+        let unopened = self.add_ports(all, outcome).await;
         let name = self.agent.name.clone();
         for number in std::mem::take(&mut self.change.set) {
             let (before, set) = (self.from.port_set(number), self.change.to.port_set(number));
@@ -208,12 +277,14 @@ impl BridgePlan {
         self.apply_settings(outcome).await;
         self.agent.set_config(self.change.to.clone());
         self.apply_controllers(rule, outcome).await;
+        unopened
     }
 
-    async fn add_ports(&mut self, all: &Bridges, outcome: &mut Reconciled) {
+    async fn add_ports(&mut self, all: &Bridges, outcome: &mut Reconciled) -> Vec<UnopenedPort> {
         let name = self.agent.name.clone();
-        for (PortConfig { number, spec }, device) in std::mem::take(&mut self.devices) {
-            let what = format!("{number}={spec}");
+        for (port, device) in std::mem::take(&mut self.devices) {
+            let what = port.to_string();
+            let PortConfig { number, spec } = port;
             let port = WorkerPort::of_device(number, all.fresh_serial(), device, spec);
             match add_port(&self.agent, port, &self.change.to.port_set(number)).await {
                 Ok(()) => outcome.changed(&name, "port added", Some(what)),
@@ -223,45 +294,18 @@ impl BridgePlan {
                 }
             }
         }
-        for port in std::mem::take(&mut self.ports) {
-            let number = port.number();
-            let spec = match &port {
-                ComingPort::Open(port) => port.spec.clone(),
-                ComingPort::Later(port) => port.spec.clone(),
-            };
-            match add(all, &self.agent, port, &self.change.to).await {
-                Ok(()) => {
-                    outcome.changed(&name, "port added", Some(format!("{number}={spec}")));
-                }
+        let mut unopened = Vec::new();
+        for coming in std::mem::take(&mut self.ports) {
+            let port = coming.config();
+            match add(all, &self.agent, coming, &self.change.to).await {
+                Ok(()) => outcome.changed(&name, "port added", Some(port.to_string())),
                 Err(why) => {
-                    self.change.to.remove_port(number);
-                    let why = self.add_again(all, &spec, why).await;
-                    outcome.refuse(&name, Item::Port(number), &why);
+                    self.change.to.remove_port(port.number);
+                    unopened.push(UnopenedPort { bridge: name.clone(), port, why });
                 }
             }
         }
-    }
-
-    /// A device could not be opened in its new way: the port that had it comes back. Why it could
-    /// not, with that.
-    async fn add_again(&mut self, all: &Bridges, spec: &PortSpec, mut why: String) -> String {
-        let Some(device) = spec.exclusive() else { return why };
-        let had = |port: &&PortConfig| port.spec.exclusive().as_ref() == Some(&device);
-        let Some(port) = self.change.gone.iter().find(had).cloned() else { return why };
-        let PortConfig { number, spec } = port.clone();
-        let set = self.from.port_set(number);
-        let added = match open(all.fresh_serial(), number, spec.clone()).await {
-            Ok(port) => add_port(&self.agent, port, &set).await,
-            Err(why) => Err(why),
-        };
-        match added {
-            Ok(()) => {
-                why += &format!("; its device is open as before, {number}={spec}");
-                self.change.to.add_port(port, set);
-            }
-            Err(again) => why += &format!("; nor can it be opened as before: {again}"),
-        }
-        why
+        unopened
     }
 
     async fn add_listeners(&mut self, outcome: &mut Reconciled) {

@@ -63,6 +63,14 @@ impl ComingPort {
         }
     }
 
+    /// Its number and its device.
+    pub(super) fn config(&self) -> PortConfig {
+        match self {
+            Self::Open(port) => PortConfig { number: port.number, spec: port.spec.clone() },
+            Self::Later(port) => port.clone(),
+        }
+    }
+
     /// The port, which is opened now where it is not open yet.
     pub(super) async fn open(self, all: &Bridges) -> Result<WorkerPort, String> {
         match self {
@@ -116,7 +124,9 @@ impl<'a> Plan<'a> {
         plan.leaving = difference.gone.iter().filter_map(|name| plan.agents.remove(name)).collect();
         plan.note_what_runs(running, &difference);
         all.assembly().expect_bridges(difference.new.len());
-        for change in difference.changed {
+        let mut changed = difference.changed;
+        plan.claim_other_dpids(&mut changed);
+        for change in changed {
             if !plan.is_stopped() {
                 plan.prepare_change(change).await;
             }
@@ -180,6 +190,34 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Gives bridges the other datapath ids that they want. One that cannot have it keeps its own,
+    /// which no other can have then.
+    fn claim_other_dpids(&mut self, changed: &mut [BridgeDifference]) {
+        loop {
+            let mut wanted = HashSet::new();
+            let refused = changed.iter_mut().find_map(|change| {
+                let dpid = change.to.dpid.filter(|_| change.has(Setting::Dpid))?;
+                let is_free = !self.dpids.contains_key(&dpid) && wanted.insert(dpid);
+                (!is_free).then_some((change, dpid))
+            });
+            let Some((change, dpid)) = refused else { break };
+            let name = change.to.name.clone();
+            let other = self.dpids.get(&dpid).map_or("another bridge", String::as_str);
+            let why = format!("{dpid} is the datapath id of {other}; give another dpid");
+            self.refuse(&name, Item::Key("dpid"), why);
+            change.settings.retain(|(_, setting)| *setting != Setting::Dpid);
+            if let Some(agent) = self.agents.get(&name) {
+                change.to.dpid = agent.config().dpid;
+                self.dpids.insert(agent.bridge.dpid(), name);
+            }
+        }
+        for change in changed.iter().filter(|change| change.has(Setting::Dpid)) {
+            if let Some(dpid) = change.to.dpid {
+                self.dpids.insert(dpid, change.to.name.clone());
+            }
+        }
+    }
+
     /// Tries the changes of a bridge.
     async fn prepare_change(&mut self, change: BridgeDifference) {
         let Some(agent) = self.agents.get(&change.to.name).cloned() else { return };
@@ -226,15 +264,10 @@ impl<'a> Plan<'a> {
         }
         if settings.iter().any(|(_, setting)| *setting == Setting::Dpid) {
             let first = agent.bridge.port_descs().first().map(|port| port.hw_addr);
-            match self.claim_dpid(name, change.to.dpid, first) {
-                Ok(dpid) => plan.dpid = Some(dpid),
-                Err(why) => {
-                    self.refuse(name, Item::Key("dpid"), why);
-                    settings.retain(|(_, setting)| *setting != Setting::Dpid);
-                    change.to.dpid = from.dpid;
-                    self.dpids.insert(agent.bridge.dpid(), name.to_owned());
-                }
-            }
+            let made = || made_dpid(first, |dpid| self.dpids.contains_key(&dpid));
+            let dpid = change.to.dpid.unwrap_or_else(made);
+            self.dpids.insert(dpid, name.to_owned());
+            plan.dpid = Some(dpid);
         }
     }
 
@@ -290,17 +323,8 @@ impl<'a> Plan<'a> {
             (change.moved, change.set) = (Vec::new(), Vec::new());
             return;
         }
-        let views = agent.bridge.port_views();
-        for (now, port) in std::mem::take(&mut change.moved) {
-            let mut found = views.iter().filter(|view| view.port.number == now);
-            if found.any(|view| view.port.info.exists) {
-                change.moved.push((now, port));
-                continue;
-            }
-            let why = format!("port {now} has no device now; its number stays");
-            self.refuse(name, Item::Port(port.number), why);
-            change.to.remove_port(port.number);
-            change.to.add_port(PortConfig { number: now, ..port }, from.port_set(now));
+        for (number, why) in keep_numbers(agent, from, change) {
+            self.refuse(name, Item::Port(number), why);
         }
         for number in std::mem::take(&mut change.set) {
             let speed_bps = agent.bridge.speed_of(number).unwrap_or(0);
@@ -491,6 +515,45 @@ impl<'a> Plan<'a> {
         }
         self.coming.push((NewBridge { config, dpid, tls, listeners }, ports));
     }
+}
+
+/// Has ports keep their numbers that cannot move, as those without a device, and those that would
+/// get the number of one that stays: the numbers that they wanted, and why.
+fn keep_numbers(
+    agent: &Agent,
+    from: &BridgeConfig,
+    change: &mut BridgeDifference,
+) -> Vec<(PortNo, String)> {
+    let views = agent.bridge.port_views();
+    let has_device = |number: PortNo| {
+        views.iter().any(|view| view.port.number == number && view.port.info.exists)
+    };
+    let mut stays: HashSet<PortNo> = from.ports.iter().map(|port| port.number).collect();
+    let goes = change.gone.iter().map(|port| port.number);
+    for number in goes.chain(change.moved.iter().map(|(now, _)| *now)) {
+        stays.remove(&number);
+    }
+    let (mut kept, mut refused) = (Vec::new(), Vec::new());
+    let may_move = |(now, port): &(PortNo, PortConfig), stays: &HashSet<PortNo>| {
+        has_device(*now) && !stays.contains(&port.number)
+    };
+    while let Some(at) = change.moved.iter().position(|moved| !may_move(moved, &stays)) {
+        let (now, port) = change.moved.remove(at);
+        let wanted = port.number;
+        let why = match has_device(now) {
+            true => format!("port {now} keeps its number: {wanted} is that of a port that stays"),
+            false => format!("port {now} has no device now; its number stays"),
+        };
+        refused.push((wanted, why));
+        stays.insert(now);
+        change.to.remove_port(wanted);
+        kept.push(PortConfig { number: now, ..port });
+    }
+    for port in kept {
+        let set = from.port_set(port.number);
+        change.to.add_port(port, set);
+    }
+    refused
 }
 
 /// Whether a port may have this number where `highest` is the highest.

@@ -72,12 +72,7 @@ impl Written {
         let views = Views::of(all);
         for port in &wanted.ports {
             let columns = match views.get(port) {
-                Some(view) => {
-                    let number = Datum::one(i64::from(ofport(port.number)));
-                    let mut columns = vec![("ofport", number), ("error", Datum::EMPTY)];
-                    columns.extend(state_of(view, links.get(&port.name)));
-                    columns
-                }
+                Some(view) => of_port(port, view, links.get(&port.name)),
                 None => no_port(&why_not(port, refused)),
             };
             self.set(transaction, "Interface", port.interface, columns);
@@ -110,7 +105,7 @@ impl Written {
         let (links, views) = (Links::now(), Views::of(all));
         for port in &wanted.ports {
             if let Some(view) = views.get(port) {
-                let columns = state_of(view, links.get(&port.name));
+                let columns = of_port(port, view, links.get(&port.name));
                 self.set(transaction, "Interface", port.interface, columns);
             }
         }
@@ -195,6 +190,22 @@ fn no_port(why: &str) -> Columns {
     own.into_iter().chain(cleared).collect()
 }
 
+fn no_device(name: &str) -> String {
+    format!("could not open network device {name} (No such device)")
+}
+
+/// The columns of a port. One whose device has gone keeps its number for when that comes back, and
+/// has none until then.
+fn of_port(port: &WantedPort, view: &PortView, link: Option<&LinkInfo>) -> Columns {
+    if !view.port.info.exists {
+        return no_port(&no_device(&port.name));
+    }
+    let number = Datum::one(i64::from(ofport(port.number)));
+    let mut columns = vec![("ofport", number), ("error", Datum::EMPTY)];
+    columns.extend(state_of(view, link));
+    columns
+}
+
 /// The reason why a wanted port is none.
 fn why_not(port: &WantedPort, refused: &[Refused]) -> String {
     let of_bridge = |one: &&Refused| one.bridge.as_deref() == Some(&port.bridge);
@@ -203,23 +214,21 @@ fn why_not(port: &WantedPort, refused: &[Refused]) -> String {
     let name = &port.name;
     match own.or_else(|| refused.iter().find(of_bridge)) {
         // Scripts look for the kernel's word in brackets.
-        Some(refused) if NO_DEVICE.iter().any(|text| refused.why.contains(text)) => {
-            format!("could not open network device {name} (No such device)")
-        }
+        Some(refused) if NO_DEVICE.iter().any(|text| refused.why.contains(text)) => no_device(name),
         Some(refused) => {
             let why: String = refused.why.chars().take(500).collect();
             format!("could not add network device {name} to ofproto ({why})")
         }
-        None => format!("could not open network device {name} (No such device)"),
+        None => no_device(name),
     }
 }
 
 fn state_of(view: &PortView, link: Option<&LinkInfo>) -> Columns {
     let info = &view.port.info;
     let up = |is_up: bool| Datum::one(if is_up { "up" } else { "down" });
-    let Some(link) = link.filter(|_| info.exists) else {
+    let Some(link) = link else {
         // A patch port is no device of the kernel.
-        let is_patch = info.exists && view.port.spec.kind().word == "patch";
+        let is_patch = view.port.spec.kind().word == "patch";
         let state = |name| match name {
             "admin_state" if is_patch => up(true),
             "link_state" if is_patch => up(info.link_up),

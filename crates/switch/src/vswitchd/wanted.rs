@@ -397,8 +397,9 @@ impl BridgeRows<'_> {
         }
         let (mut text, is_local) = match interface.text("type").unwrap_or_default() {
             "" | "system" if name != self.name => (format!("af_packet:{name}"), false),
-            "internal" | "" | "system" => (format!("internal:{name}"), name == self.name),
-            "tap" => (format!("tap:{name}"), name == self.name),
+            // As with Open vSwitch, whoever uses the device sets it up.
+            "internal" | "" | "system" => (format!("internal:{name}?up=false"), name == self.name),
+            "tap" => (format!("tap:{name}?up=false"), name == self.name),
             "patch" => match interface.entry("options", "peer").filter(|peer| is_name(peer)) {
                 Some(peer) => (format!("patch:{name}?peer={peer}"), false),
                 None => return Err(format!("{name}: a patch port needs options:peer")),
@@ -550,8 +551,12 @@ mod tests {
         assert_eq!((bridge.fail_mode, bridge.versions.len()), (FailMode::Secure, 1));
         let ports: Vec<String> =
             bridge.ports.iter().map(|port| format!("{}={}", port.number, port.spec)).collect();
-        let expected =
-            ["1=af_packet:veth3", "5=af_packet:veth1", "9=af_packet:veth2", "LOCAL=internal:br0"];
+        let expected = [
+            "1=af_packet:veth3",
+            "5=af_packet:veth1",
+            "9=af_packet:veth2",
+            "LOCAL=internal:br0?up=false",
+        ];
         assert_eq!(ports, expected, "a request takes precedence over what was");
         assert_eq!(bridge.vlans_of(PortNo(5)), "access:10".parse().unwrap());
         let listeners: Vec<String> = bridge.listeners.iter().map(ToString::to_string).collect();

@@ -8,7 +8,8 @@ use switch::config::{BridgeConfig, Config, PortConfig, PortSet, number_ports};
 use switch::reconcile::{Item, Manner, Reconciled, Refused, RunningSwitch, TablesRule};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::harness::{DEADLINE, Host, Switch, add_flow, frame, from_to};
+use crate::harness::{DEADLINE, Host, Switch, add_flow, frame, from_to, until};
+use crate::veth::{add_veth, in_namespace};
 
 type Edit = Box<dyn FnOnce(&mut Config) + Send>;
 type Answer = (Result<Reconciled, Vec<Refused>>, Config);
@@ -157,6 +158,111 @@ fn wanted_numbers_move_ports() {
     driven.switch.stop();
 }
 
+/// A port without a device keeps its number, and so does the one that wanted it.
+#[test]
+#[ignore = "needs root"]
+fn no_number_is_given_twice_where_a_port_cannot_move() {
+    in_namespace(|rtnl| {
+        add_veth(rtnl, "gone1", "far1");
+        let driven = Driven::start("");
+        let bridge = driven.bridge("br", "port = [\"af_packet:gone1\", \"null:b\", \"null:c\"]");
+        driven.apply(move |config| config.bridges.push(bridge));
+        rtnl.delete("gone1").unwrap();
+        until("no device", || {
+            (driven.switch.records(&["ports"])[0]["exists"] == false).then_some(())
+        });
+        let (outcome, config) = driven.edit(Manner::DATABASE, |config| {
+            let bridge = &mut config.bridges[0];
+            for (port, number) in bridge.ports.iter_mut().zip([2, 3, 1]) {
+                port.number = PortNo(number);
+            }
+            bridge.ports.sort_by_key(|port| port.number);
+        });
+        let Reconciled { changes, refused } = outcome.unwrap();
+        let items: Vec<_> = refused.iter().map(|one| one.item.clone()).collect();
+        assert_eq!(items, [2, 1, 3].map(|number| Item::Port(PortNo(number))), "{refused:?}");
+        assert!(refused[0].why.contains("port 1 has no device now"), "{refused:?}");
+        assert!(refused[1].why.contains("port 3 keeps its number: 1 is"), "{refused:?}");
+        assert_eq!(changes, []);
+        assert_eq!(ports(&config, "br"), ["1=af_packet:gone1", "2=null:b", "3=null:c"]);
+        driven.switch.stop();
+    });
+}
+
+/// Ids go round, and one that is refused keeps its own, so that no other bridge gets that.
+#[test]
+fn no_datapath_id_is_given_twice_where_one_is_refused() {
+    let driven = Driven::start("");
+    let bridges: Vec<_> =
+        (1..=4).map(|id| driven.bridge(&format!("b{id}"), &format!("dpid = \"{id}\""))).collect();
+    driven.apply(move |config| config.bridges = bridges);
+    let to = |wanted: [u64; 4]| {
+        move |config: &mut Config| {
+            for (bridge, id) in config.bridges.iter_mut().zip(wanted) {
+                bridge.dpid = Some(openflow::DatapathId(id));
+            }
+        }
+    };
+    let ids = |config: &Config| -> Vec<u64> {
+        config.bridges.iter().map(|bridge| bridge.dpid.unwrap().0).collect()
+    };
+    for (wanted, refused, expected) in [
+        ([2, 3, 1, 4], vec![], [2, 3, 1, 4]),
+        // The last one stays, so the third keeps 1, and the second 3.
+        ([3, 1, 4, 4], vec!["b3", "b2", "b1"], [2, 3, 1, 4]),
+        ([9, 9, 2, 4], vec!["b2"], [9, 3, 2, 4]),
+    ] {
+        let (outcome, config) = driven.edit(Manner::DATABASE, to(wanted));
+        let outcome = outcome.unwrap();
+        let names: Vec<_> =
+            outcome.refused.iter().map(|one| one.bridge.as_deref().unwrap()).collect();
+        assert_eq!((names, ids(&config)), (refused, expected.to_vec()), "{wanted:?}");
+        for (bridge, id) in (1..).zip(expected) {
+            let shown = driven.switch.records(&["--bridge", &format!("b{bridge}"), "show"]);
+            let features = shown[0].to_string();
+            assert!(features.contains(&format!("{id:016x}")), "{wanted:?}: {features}");
+        }
+    }
+    driven.switch.stop();
+}
+
+/// A device goes to another bridge, where it cannot be opened in the way that is wanted there.
+#[test]
+fn a_device_that_another_bridge_cannot_open_comes_back() {
+    let driven = Driven::start("");
+    let mut hosts = ["a", "b"].map(|end| Host::open(&format!("memory:back-{end}?end=b")));
+    let one = driven.bridge("one", "dpid = \"1\"\nport = [\"3=memory:back-a\", \"memory:back-b\"]");
+    let two = driven.bridge("two", "dpid = \"2\"\nport = [\"null:x\"]");
+    driven.apply(move |config| config.bridges = vec![one, two]);
+    let mut controller = driven.switch.controller_at("one", Version::V1_3);
+    controller.send(&from_to(1, 3));
+    controller.barrier();
+    let new = driven.bridge("new", "dpid = \"9\"");
+    for is_new in [false, true] {
+        let new = new.clone();
+        let (outcome, config) = driven.edit(Manner::DATABASE, move |config| {
+            config.bridges[0].remove_port(PortNo(3));
+            if is_new {
+                config.bridges.push(new);
+            }
+            let spec = "memory:back-a?slots=8&frame_max=99999".parse().unwrap();
+            let port = PortConfig { number: PortNo(7), spec };
+            config.bridges.last_mut().unwrap().add_port(port, PortSet::default());
+        });
+        let outcome = outcome.unwrap();
+        let [refused] = &outcome.refused[..] else { panic!("{outcome:?}") };
+        assert_eq!(refused.item, Item::Port(PortNo(7)));
+        assert_eq!(refused.bridge.as_deref(), Some(if is_new { "new" } else { "two" }));
+        let back = "; its device is open as before, 3=memory:back-a of bridge one";
+        assert!(refused.why.ends_with(back), "{refused}");
+        assert_eq!(ports(&config, "one"), ["1=memory:back-b", "3=memory:back-a"]);
+        assert_eq!(ports(&config, "two"), ["1=null:x"]);
+        hosts[1].send(&frame(7));
+        assert_eq!(hosts[0].receive(), frame(7));
+    }
+    driven.switch.stop();
+}
+
 /// The tables go where Open vSwitch's would, and stay in the manner of a file.
 #[test]
 fn controllers_and_the_fail_mode_flush_the_tables_or_not() {
@@ -198,10 +304,10 @@ fn controllers_and_the_fail_mode_flush_the_tables_or_not() {
     // Without a controller to wait for, it is a learning switch at once.
     fill();
     driven.apply(to(&[], "standalone"));
-    crate::harness::until("a learning switch", || flows().contains("NORMAL").then_some(()));
+    until("a learning switch", || flows().contains("NORMAL").then_some(()));
     assert!(!flows().contains("priority=5"));
     driven.apply(to(&[], "secure"));
-    crate::harness::until("no longer", || (!flows().contains("NORMAL")).then_some(()));
+    until("no longer", || (!flows().contains("NORMAL")).then_some(()));
     driven.switch.stop();
 }
 

@@ -16,8 +16,8 @@ pub(super) struct OwnVeth {
 }
 
 impl OwnVeth {
-    /// Makes a veth with the ends `name` and `far`, which both are up; `None` where there is one
-    /// of that name.
+    /// Makes a veth with the ends `name` and `far`, which both are up; `None` where there is a veth
+    /// of the port's name already.
     pub(super) fn make(
         name: &str,
         far: &str,
@@ -30,6 +30,10 @@ impl OwnVeth {
             let text = format!("{name} exists and is no veth; `far` makes one");
             let other = || PortError::Io { what: what(), source: std::io::Error::other(text) };
             return if found.kind == "veth" { Ok(None) } else { Err(other()) };
+        }
+        if rtnl.link(far).is_ok() {
+            let text = format!("{far} exists already; remove it, or name another far end");
+            return Err(PortError::Io { what: what(), source: std::io::Error::other(text) });
         }
         let (here, there) = (VethEnd::new(name), VethEnd::new(far));
         rtnl.add_veth(&VethPair { here, there, there_in: None }).map_err(failed)?;
