@@ -250,8 +250,8 @@ impl KernelTier {
     /// than the generation.
     ///
     /// # Errors
-    /// When there are more outputs, or words to rewrite, than an entry has room for, the kernel does
-    /// not go on at a patch port, or its map refuses.
+    /// When there are more outputs, or words to rewrite, than an entry has room for, the kernel
+    /// does not go on at a patch port, or its map refuses.
     ///
     /// # Panics
     /// When there is no such slot.

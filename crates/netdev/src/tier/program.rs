@@ -83,8 +83,8 @@ pub(super) struct Facts {
     /// Processors, and slots of entries.
     pub(super) cpus: u32,
     pub(super) slots: u32,
-    /// Descriptors of what all tiers have in common: the programs beyond patch ports, and the counts
-    /// of frames that found none.
+    /// Descriptors of what all tiers have in common: the programs beyond patch ports, and the
+    /// counts of frames that found none.
     pub(super) next: i32,
     pub(super) lost: i32,
     /// Number of the device at which the program stands.

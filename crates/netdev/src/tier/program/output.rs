@@ -1,6 +1,6 @@
-//! The end of a decision: the frame leaves by devices, goes straight to a far end, or goes on at the
-//! program of another bridge. All that an entry counts is counted before, so that nothing here may
-//! hand a frame over.
+//! The end of a decision: the frame leaves by devices, goes straight to a far end, or goes on at
+//! the program of another bridge. All that an entry counts is counted before, so that nothing here
+//! may hand a frame over.
 
 use packet::header::ethernet;
 
