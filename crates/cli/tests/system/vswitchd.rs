@@ -73,6 +73,16 @@ fn ovs_vsctl_configures_the_daemon() {
         cable later other
         within 30 is 2 get Interface later ofport
         is '[]' get Interface later error
+        # One that goes has no number until it is back, and the same one then.
+        ip link del later
+        within 30 is -1 get Interface later ofport
+        ovs-vsctl get Interface later error | grep -q 'device later (No such device)'
+        cable later other
+        within 30 is 2 get Interface later ofport
+        # The host's own port is down until somebody sets it up.
+        is down get Interface br0 admin_state
+        ip link set br0 up
+        within 30 is up get Interface br0 link_state
         # A port in VLANs, another number, another fail mode, all while it runs.
         ovs-vsctl --timeout=30 set Interface va ofport_request=9
         is 9 get Interface va ofport
@@ -187,6 +197,51 @@ fn the_database_goes_and_comes_back() {
         ovs-vsctl --timeout=30 add-br br2
         is "$number" get Interface va ofport
         within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn frames_pass_whatever_becomes_of_the_database() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 vb -- add-port br0 va
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        ip netns exec a ping -q -i 0.002 -W 60 10.0.0.2 >/run/pings &
+        pings=$!
+        replies() { ip netns exec a awk '/eth0:/ { print $3 }' /proc/net/dev; }
+        beyond() { [ "$(replies)" -gt "$1" ]; }
+        more() { within 60 beyond $(($(replies) + 100)); }
+        # It does not answer for a while, and then carries out what was asked for.
+        server=$(cat /run/ovsdb-server.pid)
+        kill -STOP "$server"
+        more
+        kill -CONT "$server"
+        ovs-vsctl --timeout=60 add-br br1
+        # It dies, and another one comes to a new socket.
+        kill -KILL "$server"
+        more
+        rm -f /run/db.sock /run/ovsdb-server.pid
+        server
+        ovs-vsctl --timeout=60 add-br br2
+        # Another one takes its place with another file.
+        kill "$(cat /run/ovsdb-server.pid)"
+        within 30 test ! -e /run/ovsdb-server.pid
+        more
+        mv /run/conf.db /run/moved.db
+        ln -s moved.db /run/conf.db
+        server
+        ovs-vsctl --timeout=60 del-br br1
+        is "$(printf 'br0\nbr2')" ovs-appctl ofproto/list
+        more
+        kill -INT $pings
+        wait $pings || true
+        # The last one may be on its way.
+        awk '/transmitted/ { seen = 1; lost = $1 - $4 } END { exit !(seen && lost <= 1) }' /run/pings
         "#,
     );
 }
