@@ -65,6 +65,7 @@ pub use features::{action_bits, capabilities};
 pub use macs::LearntAddress;
 pub use memory::{MemoryBudget, MemoryNeed};
 pub use mirrors::{BadMirror, MIRRORS_MAX, Mirror, MirrorOutput, SNAPLEN_MIN};
+pub use pipeline::FlowTable;
 pub use queues::{BadQueues, QueueRates, QueueTally, Scheduler, check_queues};
 pub use reference::Reference;
 pub use seam::{CommandOutcome, Datapath, Removed};

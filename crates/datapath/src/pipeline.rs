@@ -9,6 +9,8 @@
 mod check;
 mod limits;
 
+use std::collections::BTreeMap;
+
 use openflow::flow::FlowMod;
 use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, TableId, Version};
@@ -29,11 +31,21 @@ struct Table {
     limits: Option<Box<Limits>>,
 }
 
+/// A flow table as it is configured, beside what controllers set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowTable {
+    /// Its name; `None` for the usual.
+    pub name: Option<String>,
+    /// Most entries; `None` for as many as any table.
+    pub max_entries: Option<u32>,
+}
+
 /// The flow tables, by number; none where a table is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     n_tables: u8,
     max_entries: u32,
+    configured: BTreeMap<TableId, FlowTable>,
     tables: Vec<Option<Table>>,
 }
 
@@ -45,6 +57,7 @@ impl Pipeline {
         Self {
             n_tables: config.n_tables,
             max_entries: config.max_entries,
+            configured: BTreeMap::new(),
             tables: (0..config.n_tables).map(table).collect(),
         }
     }
@@ -84,7 +97,27 @@ impl Pipeline {
     /// Most entries of a table.
     pub(crate) fn max_entries(&self, table_id: TableId) -> u32 {
         let limits = self.get(table_id).and_then(|table| table.limits.as_ref());
-        limits.map_or(self.max_entries, |limits| limits.max_entries)
+        let most = self.most(table_id);
+        limits.map_or(most, |limits| limits.max_entries.min(most))
+    }
+
+    /// Most entries of a table, whatever controllers set.
+    fn most(&self, table_id: TableId) -> u32 {
+        let own = self.configured.get(&table_id).and_then(|table| table.max_entries);
+        own.map_or(self.max_entries, |own| own.min(self.max_entries))
+    }
+
+    /// Other names and limits of single tables. Where a table has more entries, they stay, and
+    /// further ones are refused.
+    pub(crate) fn configure(&mut self, configured: BTreeMap<TableId, FlowTable>) {
+        for (number, table) in (0..self.n_tables).map(TableId).zip(&mut self.tables) {
+            let name = |all: &BTreeMap<TableId, FlowTable>| all.get(&number)?.name.clone();
+            let (before, name) = (name(&self.configured), name(&configured));
+            if let Some(table) = table.as_mut().filter(|_| before != name) {
+                table.name = name.unwrap_or_else(|| table_name(number));
+            }
+        }
+        self.configured = configured;
     }
 
     /// Another limit of entries, for every table whose features were not set to fewer.
@@ -108,16 +141,18 @@ impl Pipeline {
         let features = |(number, table): (u8, &Option<Table>)| {
             let table = table.as_ref()?;
             let id = TableId(number);
-            Some(match &table.limits {
+            let mut features = match &table.limits {
                 Some(limits) => limits.features(version, id, &table.name, table.config),
                 None => self.full(id).features(version, id, &table.name, table.config),
-            })
+            };
+            features.max_entries = self.max_entries(id);
+            Some(features)
         };
         (0..self.n_tables).zip(&self.tables).filter_map(features).collect()
     }
 
     fn full(&self, table_id: TableId) -> Limits {
-        Limits::full(table_id, self.n_tables, self.max_entries)
+        Limits::full(table_id, self.n_tables, self.most(table_id))
     }
 
     /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3).

@@ -134,6 +134,7 @@ impl KernelDevice {
             mac,
             mtu: self.mtu(),
             link_up: exists && flags & libc::IFF_UP != 0 && flags & libc::IFF_RUNNING != 0,
+            is_set_down: None,
             speed_bps: settings.speed_bps,
             full_duplex: settings.full_duplex,
             exists,

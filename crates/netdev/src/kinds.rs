@@ -5,6 +5,7 @@
 
 pub mod af_packet;
 pub mod dpdk;
+pub mod dummy;
 pub mod internal;
 pub mod memory;
 pub mod null;
@@ -31,6 +32,7 @@ pub const KINDS: &[KindRow] = &[
     pcap::ROW,
     null::ROW,
     dpdk::ROW,
+    dummy::ROW,
 ];
 
 impl FromStr for PortSpec {

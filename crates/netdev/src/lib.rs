@@ -79,6 +79,7 @@ mod tier_port;
 
 pub use counters::{HandoverLosses, PortCounters};
 pub use error::PortError;
+pub use kinds::dummy::DummyPort;
 pub use kinds::{KINDS, open, open_claimed, open_queues, open_text};
 pub use patch_end::{PATCH_HOPS_MAX, PatchEnd, PatchPlace};
 pub use port::{Port, PortDevice, PortQueue, RxQueue, TxQueue};

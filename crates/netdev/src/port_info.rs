@@ -29,6 +29,10 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Whether the port is administratively up and operational.
     pub link_up: bool,
+    /// Whether somebody has taken the link down, where nothing else does; `None` where the link is
+    /// that of a device.
+    #[serde(skip)]
+    pub is_set_down: Option<bool>,
     /// Speed in bit/s; 0 when unknown.
     pub speed_bps: u64,
     /// Whether both directions work at once; `None` when unknown.
@@ -61,6 +65,7 @@ impl PortInfo {
             mac: made_up_mac(address),
             mtu: u16::MAX.into(),
             link_up: true,
+            is_set_down: None,
             speed_bps: 0,
             full_duplex: Some(true),
             exists: true,

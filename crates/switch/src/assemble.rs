@@ -494,6 +494,7 @@ fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire>
             for (port, vlans) in &config.vlans {
                 control.port_vlans(*port, vlans.clone());
             }
+            control.set_flow_tables(config.flow_tables.clone());
             control.set_mirrors(config.mirrors.clone());
             Ok(control)
         }

@@ -9,6 +9,7 @@ mod args;
 mod commands;
 mod daemon;
 mod database;
+mod flow_key;
 mod mirror;
 mod status;
 mod unixctl;
@@ -26,7 +27,7 @@ use control::{ControlSocket, SocketError};
 use tokio::sync::Notify;
 
 use self::args::Folders;
-pub use self::args::{VswitchdArgs, as_long_options};
+pub use self::args::{DummyLevel, VswitchdArgs, as_long_options};
 use self::daemon::{Pidfile, PidfileError};
 use self::database::Database;
 use self::vlog::VLOG;
@@ -101,6 +102,10 @@ struct Daemon {
     wanted: RefCell<Rc<Wanted>>,
     /// The daemon is to end.
     exit: Rc<Notify>,
+    /// The interfaces that are dummies, in tests.
+    dummies: Option<DummyLevel>,
+    /// The virtual time was put forward.
+    warped: Notify,
     /// A parent waits for the first configuration.
     has_parent: Cell<bool>,
 }
@@ -172,9 +177,18 @@ fn serve(args: &VswitchdArgs, folders: Folders, here: &Path) -> Result<(), Vswit
     let exit = Rc::new(Notify::new());
     let (is_over, has_parent) = (Rc::clone(&exit), Cell::new(args.detached));
     tracing::info!("{VERSION}, by weir {}", env!("CARGO_PKG_VERSION"));
+    let dummies = args.enable_dummy;
     let drive = move |switch: RunningSwitch| {
-        let (bridges, wanted) = (Rc::clone(switch.bridges()), RefCell::default());
-        let daemon = Rc::new(Daemon { bridges, base, folders, wanted, exit, has_parent });
+        let daemon = Rc::new(Daemon {
+            bridges: Rc::clone(switch.bridges()),
+            base,
+            folders,
+            wanted: RefCell::default(),
+            exit,
+            dummies,
+            warped: Notify::new(),
+            has_parent,
+        });
         match tokio::net::UnixListener::from_std(listener) {
             Ok(listener) => {
                 tokio::task::spawn_local(unixctl::serve_unixctl(Rc::clone(&daemon), listener));

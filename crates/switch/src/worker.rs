@@ -32,7 +32,7 @@ mod slots;
 mod tier;
 mod wire;
 
-pub(crate) use clock::Clock;
+pub(crate) use clock::{Clock, VIRTUAL};
 pub(crate) use command::{
     BarrierId, CommandQueue, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
 };

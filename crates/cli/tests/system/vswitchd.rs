@@ -22,7 +22,7 @@ begin() {
     ovsdb-tool create /run/conf.db /usr/share/openvswitch/vswitch.ovsschema
     server
     ovs-vsctl --no-wait init
-    /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach --log-file -vconsole:off
+    /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach --log-file -vconsole:off "$@"
 }
 not() { if "$@"; then echo "$* succeeds"; return 1; fi; }
 get() { ovs-vsctl --timeout=30 get "$@"; }
@@ -134,6 +134,42 @@ fn bridges_are_joined_and_mirrored_by_ovs_vsctl() {
         within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
         vsctl del-br br1
         within 30 is down get Interface p0 link_state
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn dummies_take_packets_and_time_is_put_forward() {
+    daemon(
+        r#"
+        begin --enable-dummy
+        ovs-vsctl --timeout=30 add-br br0 -- set-fail-mode br0 secure \
+            -- set bridge br0 datapath-type=dummy other_config:hwaddr=aa:55:aa:55:00:00 \
+            -- add-port br0 p1 -- set Interface p1 type=dummy ofport_request=1 \
+            -- add-port br0 p2 -- set Interface p2 type=dummy options:tx_pcap=/run/p2.pcap
+        is '"aa:55:aa:55:00:00"' get Interface br0 mac_in_use
+        not ip link show br0 2>/dev/null
+        ovs-ofctl add-flow br0 idle_timeout=60,in_port=1,actions=output:2
+        icmp='in_port(1),eth(src=50:54:00:00:00:09,dst=50:54:00:00:00:0a),eth_type(0x0800)'
+        icmp="$icmp,ipv4(src=10.0.0.1,dst=10.0.0.2,proto=1,tos=0,ttl=128,frag=no)"
+        ovs-appctl netdev-dummy/receive p1 "$icmp,icmp(type=8,code=0)"
+        ovs-appctl netdev-dummy/receive p1 ffffffffffff50540000000908004500
+        ovs-ofctl dump-flows br0 | grep -q 'n_packets=2, n_bytes=122'
+        ovs-pcap /run/p2.pcap | tail -1 | grep -qx ffffffffffff50540000000908004500
+        # The checksum is the one that Open vSwitch gives this packet.
+        ovs-pcap /run/p2.pcap | head -1 | grep -q '8001269f0a0000010a000002080013fc'
+        ovs-appctl netdev-dummy/receive p9 00 2>&1 | grep -q 'no such dummy netdev'
+        ovs-appctl netdev-dummy/receive p1 odd 2>&1 | grep -q 'syntax error at odd'
+        is OK ovs-appctl netdev-dummy/set-admin-state p1 down
+        within 30 is down get Interface p1 admin_state
+        ovs-ofctl show br0 | grep -A2 '1(p1)' | grep -q 'PORT_DOWN'
+        ovs-appctl time/stop
+        is warped ovs-appctl time/warp 50000 1000
+        ovs-ofctl dump-flows br0 | grep -q 'in_port=1'
+        is warped ovs-appctl time/warp 10000
+        not sh -c 'ovs-ofctl dump-flows br0 | grep in_port'
+        ovs-appctl time/warp x 2>&1 | grep -q 'invalid MSECS'
         "#,
     );
 }

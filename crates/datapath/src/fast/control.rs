@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use openflow::table::{TableFeatures, TableMod};
-use openflow::{Error, GroupId, PortNo, Version};
+use openflow::{Error, GroupId, PortNo, TableId, Version};
 
 pub use self::dump::Dump;
 use self::meters::MeterTable;
@@ -46,7 +46,7 @@ use crate::config::{DatapathConfig, Settings};
 use crate::counter::DatapathCounters;
 use crate::groups::Groups;
 use crate::memory::{MemoryBudget, MemoryNeed, Peak};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{FlowTable, Pipeline};
 use crate::ports::Ports;
 use crate::time::Nanos;
 
@@ -171,6 +171,11 @@ impl Control {
     pub fn set_max_entries(&mut self, max_entries: u32) {
         self.config.max_entries = max_entries;
         self.pipeline.set_max_entries(max_entries);
+    }
+
+    /// Names and limits of single tables.
+    pub fn set_flow_tables(&mut self, tables: BTreeMap<TableId, FlowTable>) {
+        self.pipeline.configure(tables);
     }
 
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).

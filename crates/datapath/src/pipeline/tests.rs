@@ -1,11 +1,13 @@
 //! Tests of the pipeline alone: every refusal, and what a table with limits holds.
 
+use std::collections::BTreeMap;
+
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TypeId};
 use openflow::text::parse_flow_mod;
 use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
 
-use super::Pipeline;
+use super::{FlowTable, Pipeline};
 use crate::config::DatapathConfig;
 
 fn pipeline() -> Pipeline {
@@ -214,6 +216,24 @@ fn exact(features: &mut TableFeatures) {
         P::WriteSetField(hit, vec![]),
         P::ApplySetField(hit, vec![field(Field::EthSrc, false)]),
     ];
+}
+
+#[test]
+fn single_tables_have_names_and_limits_of_their_own() {
+    let mut pipeline = pipeline();
+    let table =
+        |name: Option<&str>, max_entries| FlowTable { name: name.map(str::to_owned), max_entries };
+    let two = [(TableId(0), table(Some("first"), Some(7))), (TableId(1), table(None, Some(1_000)))];
+    pipeline.configure(BTreeMap::from(two));
+    let most = |pipeline: &Pipeline| [0, 1, 2].map(|id| pipeline.max_entries(TableId(id)));
+    let names = |pipeline: &Pipeline| -> Vec<String> {
+        pipeline.names().map(|(_, name)| name.to_owned()).collect()
+    };
+    assert_eq!((most(&pipeline), names(&pipeline)[0].as_str()), ([7, 100, 100], "first"));
+    assert_eq!(pipeline.features(Version::V1_3)[0].max_entries, 7);
+    pipeline.configure(BTreeMap::new());
+    assert_eq!(most(&pipeline), [100; 3]);
+    assert_eq!(names(&pipeline), names(&self::pipeline()));
 }
 
 #[test]

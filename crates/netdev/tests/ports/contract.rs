@@ -479,6 +479,7 @@ fn ports_that_cannot_be_opened_say_why() {
     assert!(error("memory:x?end=c").contains("a or b"));
     assert!(error("memory:x?slots=0").contains("1 to 65536"));
     assert!(error("memory:/no/such/folder/x").contains("/no/such/folder"));
+    assert!(error("dummy:x?mac=1").contains("02:00:00:00:00:01"));
     let _first = open_text("memory:twice").unwrap();
     assert!(error("memory:twice").contains("end a of memory:twice is in use"));
     assert!(error("memory:twice?end=b&slots=3").contains("slots=1024"));

@@ -37,8 +37,8 @@ impl BridgePort {
             spec: port.spec.clone(),
             owns_link: port.owns_link,
             is_announced: false,
+            config: config_of(PortConfig::empty(), &port.info),
             info: port.info.clone(),
-            config: PortConfig::empty(),
         }
     }
 
@@ -63,6 +63,15 @@ impl BridgePort {
             curr_speed_kbps: speed_kbps,
             max_speed_kbps: speed_kbps,
         }
+    }
+}
+
+/// The configuration of a port, where it also follows from the device that somebody has set it down.
+fn config_of(config: PortConfig, info: &PortInfo) -> PortConfig {
+    match info.is_set_down {
+        Some(true) => config | PortConfig::PORT_DOWN,
+        Some(false) => config - PortConfig::PORT_DOWN,
+        None => config,
     }
 }
 
@@ -124,6 +133,7 @@ impl Bridge {
         let port = ports.iter_mut().find(is_meant)?;
         let is_other_way = (port.info.mtu, port.info.peer) != (info.mtu, info.peer);
         let is_back = info.exists && !port.info.exists;
+        port.config = config_of(port.config, &info);
         port.info = info;
         if is_back {
             // It may be in a tier that was not there before, or by another device.
@@ -167,7 +177,8 @@ impl Bridge {
         Ok(Some(PortStatus { reason: PortReason::Modify, desc }))
     }
 
-    fn set_link(&self, number: PortNo, up: bool) {
+    /// Takes the link of a port's own device down or up.
+    pub(crate) fn set_link(&self, number: PortNo, up: bool) {
         let Some(place) = self.map.borrow().location(number) else { return };
         if let Some(link) = self.links.get(place.worker) {
             link.staged.borrow_mut().push(ShardCommand::SetLink(place.index, up));

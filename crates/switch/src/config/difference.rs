@@ -60,7 +60,7 @@ pub(crate) enum Setting {
     Auxiliary,
     /// The mode without a controller.
     FailMode,
-    /// Most entries of a table.
+    /// Most entries of a table, and the names and limits of single ones.
     MaxEntries,
     /// The probe of silent connections.
     Probe,
@@ -195,7 +195,7 @@ fn minus(all: &[PortConfig], others: &[PortConfig]) -> Vec<PortConfig> {
 fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Setting)> {
     #[rustfmt::skip]
     let BridgeConfig {
-        dpid, tls, check_peer_name, auxiliary, versions, fail_mode, max_entries,
+        dpid, tls, check_peer_name, auxiliary, versions, fail_mode, max_entries, flow_tables,
         inactivity_probe_s, max_backoff, device_queues, desc, caches, mirrors,
         name: _, ports: _, vlans: _, queues: _, controllers: _, listeners: _,
         tables: _, packet_in_queue: _, packet_in_rate: _, packet_in_burst: _, forward: _,
@@ -209,6 +209,7 @@ fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Settin
         ("auxiliary", *auxiliary == to.auxiliary, Setting::Auxiliary),
         ("fail-mode", *fail_mode == to.fail_mode, Setting::FailMode),
         ("max-entries", *max_entries == to.max_entries, Setting::MaxEntries),
+        ("flow-tables", *flow_tables == to.flow_tables, Setting::MaxEntries),
         ("inactivity-probe", *inactivity_probe_s == to.inactivity_probe_s, Setting::Probe),
         ("max-backoff", *max_backoff == to.max_backoff, Setting::Backoff),
         ("caches", *caches == to.caches, Setting::Caches),

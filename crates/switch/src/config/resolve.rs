@@ -1,15 +1,15 @@
 //! From what was given to what holds: defaults filled in, ports numbered, contradictions refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::{MIRRORS_MAX, Mirror, MirrorOutput, PortVlans, QueueRates, check_queues};
+use datapath::{FlowTable, MIRRORS_MAX, Mirror, MirrorOutput, PortVlans, QueueRates, check_queues};
 use netdev::{PortSpec, QUEUES_MAX};
 use openflow::message::SwitchDesc;
-use openflow::{DatapathId, PortNo, Version};
+use openflow::{DatapathId, PortNo, TableId, Version};
 
 use super::problem::Problem;
 use super::{CachesArg, ConfigError, FailMode, Forward, MirrorArg, Poll, SwitchArgs};
@@ -91,6 +91,8 @@ pub struct BridgeConfig {
     pub tables: u8,
     /// Most flow entries in one table.
     pub max_entries: u32,
+    /// Names and limits of single tables.
+    pub flow_tables: BTreeMap<TableId, FlowTable>,
     /// Seconds of silence until a probe; 0 for never.
     pub inactivity_probe_s: u32,
     /// The longest wait between two attempts to connect to a controller.
@@ -436,6 +438,7 @@ impl SwitchArgs {
             fail_mode: self.fail_mode.unwrap_or_default(),
             tables: self.tables.unwrap_or(254),
             max_entries: self.max_entries.unwrap_or(1_000_000),
+            flow_tables: BTreeMap::new(),
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
             max_backoff: self.max_backoff.map_or(BACKOFF_DEFAULT, |most| most.0),
             packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,

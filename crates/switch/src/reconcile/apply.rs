@@ -335,6 +335,7 @@ impl BridgePlan {
         agent.bridge.set_identity(Identity { dpid, desc: to.desc.clone() });
         agent.bridge.with_control(|control| {
             control.set_max_entries(to.max_entries);
+            control.set_flow_tables(to.flow_tables.clone());
             control.set_mirrors(to.mirrors.clone());
         });
         agent.send_ops();

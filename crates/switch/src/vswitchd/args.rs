@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// The options of `weir vswitchd`.
 #[derive(Args, Clone, Debug, Default)]
@@ -68,6 +68,13 @@ pub struct VswitchdArgs {
     #[arg(long)]
     pub disable_system_route: bool,
 
+    /// For tests: interfaces of the type dummy, which have no device, and commands that give them
+    /// packets and stop the time. With `system` or `override` devices of the kernel, or all, are
+    /// dummies too
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "dummy")]
+    pub enable_dummy: Option<DummyLevel>,
+
     /// TLS to the database: the private key, in PEM
     #[arg(short = 'p', long, value_name = "FILE")]
     pub private_key: Option<PathBuf>,
@@ -87,6 +94,17 @@ pub struct VswitchdArgs {
     /// The process in the background that --detach has started
     #[arg(long, hide = true)]
     pub detached: bool,
+}
+
+/// The interfaces that are dummies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DummyLevel {
+    /// Those of the type dummy, and internal ones of bridges with that type of datapath.
+    Dummy,
+    /// Those of the kernel too.
+    System,
+    /// All but patch ports.
+    Override,
 }
 
 /// The folders of Open vSwitch, by the environment or Debian's.

@@ -3,6 +3,8 @@
 //! `list-commands`, the check of words and the call follow from the rows. Texts are those of Open
 //! vSwitch where tools read them.
 
+mod dummy;
+
 use std::pin::Pin;
 use std::rc::Rc;
 
@@ -31,7 +33,7 @@ struct CommandRow {
 }
 
 macro_rules! row {
-    ($name:literal, $usage:literal, $words:expr, $run:expr) => {
+    ($name:literal, $usage:expr, $words:expr, $run:expr) => {
         CommandRow {
             name: $name,
             usage: $usage,
@@ -69,13 +71,30 @@ const COMMANDS: &[CommandRow] = &[
     row!("vlog/set", "{spec | PATTERN:destination:pattern}", (1, usize::MAX), vlog_set),
 ];
 
+const RECEIVE_USAGE: &str = "name [--qid queue_id] packet|flow [--len packet_len]";
+
+/// The commands of `--enable-dummy`.
+#[rustfmt::skip]
+const DUMMY_COMMANDS: &[CommandRow] = &[
+    row!("netdev-dummy/receive", RECEIVE_USAGE, (2, usize::MAX), dummy::receive),
+    row!("netdev-dummy/set-admin-state", "[netdev] up|down", (1, 2), dummy::set_admin_state),
+    row!("time/stop", "", (0, 0), dummy::stop_time),
+    row!("time/warp", "[large_msecs] msecs", (1, 2), dummy::warp_time),
+];
+
+/// The commands that this daemon has.
+fn commands(daemon: &Daemon) -> impl Iterator<Item = &'static CommandRow> {
+    let dummies = if daemon.dummies.is_some() { DUMMY_COMMANDS } else { &[] };
+    COMMANDS.iter().chain(dummies)
+}
+
 /// Carries a command out.
 pub(super) async fn run_command(
     daemon: &Rc<Daemon>,
     name: &str,
     words: &[String],
 ) -> Result<String, String> {
-    let Some(row) = COMMANDS.iter().find(|row| row.name == name) else {
+    let Some(row) = commands(daemon).find(|row| row.name == name) else {
         return Err(format!(
             "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid \
              commands)"
@@ -91,8 +110,10 @@ pub(super) async fn run_command(
     (row.run)(daemon, words).await
 }
 
-async fn list_commands(_: &Daemon, _: &[String]) -> Result<String, String> {
-    let lines = COMMANDS.iter().map(|row| format!("  {:<23} {}\n", row.name, row.usage));
+async fn list_commands(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let mut all: Vec<_> = commands(daemon).collect();
+    all.sort_unstable_by_key(|row| row.name);
+    let lines = all.iter().map(|row| format!("  {:<23} {}\n", row.name, row.usage));
     Ok(format!("The available commands are:\n{}", lines.collect::<String>()))
 }
 
@@ -290,11 +311,13 @@ async fn dpctl_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::COMMANDS;
+    use super::{COMMANDS, DUMMY_COMMANDS};
 
     #[test]
     fn commands_are_sorted_and_stand_once() {
-        assert!(COMMANDS.is_sorted_by(|a, b| a.name < b.name));
-        assert!(COMMANDS.iter().all(|row| row.words.0 <= row.words.1));
+        for table in [COMMANDS, DUMMY_COMMANDS] {
+            assert!(table.is_sorted_by(|a, b| a.name < b.name));
+            assert!(table.iter().all(|row| row.words.0 <= row.words.1));
+        }
     }
 }

@@ -152,6 +152,11 @@ impl Database {
                 on.transact(transaction);
                 Ok(())
             }
+            // Counts are as of the time that the tests have made.
+            () = self.daemon.warped.notified() => {
+                on.count_at = Instant::now();
+                Ok(())
+            }
             () = at(tick_at) => on.session.tick(now()).map_err(|error| error.to_string()),
             () = at(on.retry_at), if may_write => {
                 on.retry_at = None;
@@ -225,8 +230,9 @@ impl Database {
         let Some(replica) = on.session.replica() else { return };
         on.has_changed = false;
         let running = self.daemon.bridges.config();
-        let run_folder = &self.daemon.folders.run;
-        let around = Surroundings { running: &running, base: &self.daemon.base, run_folder };
+        let Daemon { base, folders, dummies, .. } = &*self.daemon;
+        let around =
+            Surroundings { running: &running, base, run_folder: &folders.run, dummies: *dummies };
         let wanted = Wanted::of(replica, &around);
         for remark in wanted.remarks.difference(&self.remarked) {
             tracing::info!("{remark}");

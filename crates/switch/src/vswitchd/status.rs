@@ -227,11 +227,13 @@ fn state_of(view: &PortView, link: Option<&LinkInfo>) -> Columns {
     let info = &view.port.info;
     let up = |is_up: bool| Datum::one(if is_up { "up" } else { "down" });
     let Some(link) = link else {
-        // A patch port is no device of the kernel.
-        let is_patch = view.port.spec.kind().word == "patch";
+        // Patch ports and dummies are no devices of the kernel.
+        let exists = info.exists;
         let state = |name| match name {
-            "admin_state" if is_patch => up(true),
-            "link_state" if is_patch => up(info.link_up),
+            "mac_in_use" if exists => Datum::one(openflow::MacAddr(info.mac).to_string().as_str()),
+            "admin_state" if exists => up(info.is_set_down != Some(true)),
+            "link_state" if exists => up(info.link_up),
+            "mtu" if exists && info.is_set_down.is_some() => Datum::one(i64::from(info.mtu)),
             _ => Datum::EMPTY,
         };
         return OF_A_PORT.map(|name| (name, state(name))).into();

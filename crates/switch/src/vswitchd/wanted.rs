@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::{MIRRORS_MAX, PortVlans};
+use datapath::{FlowTable, MIRRORS_MAX, PortVlans};
 use netdev::PortSpec;
-use openflow::{DatapathId, MacAddr, PortNo, Version};
-use ovsdb::{COLUMNS, Datum, Replica, Row, Use, Uuid};
+use openflow::{DatapathId, MacAddr, PortNo, TableId, Version};
+use ovsdb::{Atom, COLUMNS, Datum, Replica, Row, Use, Uuid};
 
+use super::args::DummyLevel;
 use super::mirror::mirror;
 use crate::config::{BridgeConfig, Config, FailMode, PortConfig, highest_port, number_ports};
 
@@ -76,6 +77,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) base: &'a BridgeConfig,
     /// The folder of sockets.
     pub(super) run_folder: &'a Path,
+    /// The interfaces that are dummies, in tests.
+    pub(super) dummies: Option<DummyLevel>,
 }
 
 impl Wanted {
@@ -192,6 +195,7 @@ impl BridgeRows<'_> {
         self.controllers(&mut config, tls);
         let numbers = self.ports(&mut config, devices);
         self.mirrors(&mut config, &numbers);
+        self.flow_tables(&mut config);
         config
     }
 
@@ -317,6 +321,26 @@ impl BridgeRows<'_> {
         }
     }
 
+    /// Sets names and limits of single tables.
+    fn flow_tables(&mut self, config: &mut BridgeConfig) {
+        config.flow_tables.clear();
+        for (key, value) in self.row.pairs("flow_tables") {
+            let (Atom::Integer(number), Atom::Uuid(uuid)) = (key, value) else { continue };
+            let Some(row) = self.replica.row("Flow_Table", *uuid) else { continue };
+            let Some(number) = u8::try_from(*number).ok().filter(|it| *it < config.tables) else {
+                self.remark(&format!("flow_tables: there is no table {number}"));
+                continue;
+            };
+            if row.text("overflow_policy") == Some("evict") {
+                self.remark(&format!("flow table {number}: nothing is evicted: it refuses"));
+            }
+            let limit = row.integer("flow_limit").and_then(|limit| u32::try_from(limit).ok());
+            let name = row.text("name").filter(|name| (1..=31).contains(&name.len()));
+            let table = FlowTable { name: name.map(str::to_owned), max_entries: limit };
+            config.flow_tables.insert(TableId(number), table);
+        }
+    }
+
     /// Sets the ports, and gives the numbers of their rows.
     fn ports(
         &mut self,
@@ -365,6 +389,8 @@ impl BridgeRows<'_> {
                 Ok(vlans) => config.vlans.push((number, vlans)),
                 Err(why) => self.remark(&format!("port {name}: {why}")),
             }
+            // What a dummy has, its port was opened with.
+            let has_device = spec.kind().word != "dummy";
             config.ports.push(PortConfig { number, spec });
             of_rows.insert(port_uuid, number);
             let hwaddr = self.row.entry("other_config", "hwaddr");
@@ -377,12 +403,47 @@ impl BridgeRows<'_> {
                 bridge: self.name.to_owned(),
                 number,
                 name,
-                mac: mac.and_then(|text| text.parse().ok()),
-                mtu,
+                mac: mac.and_then(|text| text.parse().ok()).filter(|_| has_device),
+                mtu: mtu.filter(|_| has_device),
             });
         }
         config.ports.sort_by_key(|port| port.number);
         of_rows
+    }
+
+    /// Whether interfaces of a type are dummies here.
+    fn is_dummy(&self, kind: &str) -> bool {
+        let Some(level) = self.around.dummies else { return false };
+        let is_of_dummies = self.row.text("datapath_type") == Some("dummy");
+        match kind {
+            "dummy" | "dummy-internal" => true,
+            "internal" => level == DummyLevel::Override || is_of_dummies,
+            "" | "system" => level != DummyLevel::Dummy,
+            "tap" => level == DummyLevel::Override,
+            _ => false,
+        }
+    }
+
+    /// The text of a dummy port.
+    fn dummy(&self, interface: &Row, name: &str) -> Result<String, String> {
+        let hwaddr = self.row.entry("other_config", "hwaddr").filter(|_| name == self.name);
+        let mtu = interface.integer("mtu_request").map(|mtu| mtu.to_string());
+        let file = |key| interface.entry("options", key);
+        let options = [
+            ("mac", interface.text("mac").or(hwaddr)),
+            ("mtu", mtu.as_deref()),
+            ("rx_pcap", file("rxq_pcap").or(file("rx_pcap"))),
+            ("tx_pcap", file("tx_pcap")),
+        ];
+        let given = options.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let mut text = format!("dummy:{name}");
+        for (index, (key, value)) in given.enumerate() {
+            if value.contains('&') {
+                return Err(format!("could not open network device {name} ({key}: no & in it)"));
+            }
+            text += &format!("{}{key}={value}", if index == 0 { '?' } else { '&' });
+        }
+        Ok(text)
     }
 
     /// The port of an interface, and whether it is the LOCAL one.
@@ -395,7 +456,9 @@ impl BridgeRows<'_> {
         if !is_name(name) {
             return Err(format!("could not open network device {name} (Invalid argument)"));
         }
-        let (mut text, is_local) = match interface.text("type").unwrap_or_default() {
+        let kind = interface.text("type").unwrap_or_default();
+        let (mut text, is_local) = match kind {
+            kind if self.is_dummy(kind) => (self.dummy(interface, name)?, name == self.name),
             "" | "system" if name != self.name => (format!("af_packet:{name}"), false),
             // As with Open vSwitch, whoever uses the device sets it up.
             "internal" | "" | "system" => (format!("internal:{name}?up=false"), name == self.name),
@@ -476,7 +539,7 @@ mod tests {
     use openflow::PortNo;
     use ovsdb::{Atom, Datum, Replica, Row, Uuid};
 
-    use super::{Surroundings, Wanted};
+    use super::{DummyLevel, Surroundings, Wanted};
     use crate::config::{Config, FailMode, SwitchArgs};
 
     fn refs(uuids: &[u128]) -> Datum {
@@ -490,9 +553,9 @@ mod tests {
     fn read(replica: &Replica) -> Wanted {
         let (running, base) =
             (Config { bridges: Vec::new(), ..config() }, config().bridges.remove(0));
-        let around =
-            Surroundings { running: &running, base: &base, run_folder: Path::new("/run/ovs") };
-        Wanted::of(replica, &around)
+        let run_folder = Path::new("/run/ovs");
+        let dummies = Some(DummyLevel::Dummy);
+        Wanted::of(replica, &Surroundings { running: &running, base: &base, run_folder, dummies })
     }
 
     type Columns<'a> = &'a [(&'static str, Datum)];

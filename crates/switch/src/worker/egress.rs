@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use datapath::fast::Sink;
 use datapath::{DropReason, Nanos};
+use netdev::DummyPort;
 use openflow::message::PacketIn;
 use openflow::{PortNo, QueueId};
 use packet::header::ethernet::FRAME_MIN_LEN;
@@ -365,7 +366,8 @@ fn on_wire(frames: &[PacketBuf]) -> u64 {
 /// Pads a frame that a pop made too short for Ethernet. What a super-frame is cut into is padded
 /// behind the cut: here the padding would become payload.
 fn pad(frame: &mut PacketBuf) {
-    if frame.offload().is_none_or(|offload| offload.segment_len == 0) {
+    let is_due = frame.len() < FRAME_MIN_LEN && !DummyPort::is_used();
+    if is_due && frame.offload().is_none_or(|offload| offload.segment_len == 0) {
         frame.pad_to(FRAME_MIN_LEN);
     }
 }

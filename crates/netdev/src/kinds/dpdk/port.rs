@@ -103,6 +103,7 @@ impl PortDevice for DpdkDevice {
             mac: known.mac,
             mtu: known.mtu.into(),
             link_up: known.link_up(),
+            is_set_down: None,
             speed_bps: u64::from(known.speed_mbps) * 1_000_000,
             full_duplex: info.map(|info| info.full_duplex()),
             exists: info.is_some(),
