@@ -1,4 +1,4 @@
-"""Drives the pages of `weir lab report` and, by live.py, of `weir lab serve` in headless Chromium.
+"""Drives the pages of `weir lab report` in headless Chromium.
 
     results.py WEIR DATA [PICTURES]
 
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 
-import live
 from check import WIDTHS, Checks
 from webdriver import Browser, Failure, wait
 
@@ -221,11 +220,6 @@ def main():
             except (Failure, OSError, subprocess.SubprocessError) as error:
                 checks.failed += 1
                 print(f"FAIL {name}: {error}", flush=True)
-        try:
-            live.scene(checks, browser, weir, pictures)
-        except (Failure, OSError, subprocess.SubprocessError) as error:
-            checks.failed += 1
-            print(f"FAIL live: {error}", flush=True)
     finally:
         browser.close()
     print(f"{checks.passed} passed, {checks.failed} failed")

@@ -67,7 +67,7 @@ enum Program {
     Gen(Box<console::GenArgs>),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
-    /// Measure how fast a datapath is
+    /// Measure how fast a controller is, or the generator
     Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),

@@ -1,36 +1,30 @@
-//! `weir bench`: how fast a switch's datapath is, or a controller, or the generator.
+//! `weir bench`: how fast a controller is, or the generator.
 //!
-//! A question about a switch is a view of a scenario of the lab, where there is one. Everything
-//! that is started ends with the bench.
+//! Questions about a switch are scenarios of the lab; their words of earlier versions are those of
+//! `weir lab run`. Everything that is started ends with the bench.
 
-mod beside;
-mod cold_start;
 mod common;
 mod controller;
-mod datapath;
-mod dump;
-mod figures;
 mod generator;
-mod growth;
-mod idle;
 mod measure;
-mod new_flows;
-mod outcome;
 mod peer;
-mod ports;
-mod replay;
-mod series;
-mod tiers;
-mod updates;
-mod victim;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use clap::{Args, Subcommand};
+use anyhow::{Context, Result, bail};
+use clap::{Args, Parser, Subcommand};
 
-/// Measure how fast a datapath is, or a controller.
+use crate::cli::LabArgs;
+use crate::names;
+
+const VIEWS_HELP: &str = "\
+Questions about a switch are scenarios of the lab: `weir bench ports OPTIONS` is `weir lab run \
+ports-tcp ports-ping .. --format lines OPTIONS`, and so are datapath, new-flows, cold-start, \
+updates, dump, growth, idle, victim and tiers.";
+
+/// Measure how fast a controller is, or the generator.
 #[derive(Args, Debug)]
+#[command(after_help = VIEWS_HELP)]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -38,56 +32,91 @@ pub struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
-    /// Forward NAME.pcap by NAME.flows as fast as it goes
-    Datapath(Box<datapath::DatapathArgs>),
-    /// Forward packets every one of which begins a new flow
-    NewFlows(Box<new_flows::NewFlowsArgs>),
-    /// Start with cold caches, and see when the rate is steady
-    ColdStart(Box<cold_start::ColdStartArgs>),
-    /// Change flow entries, alone and while forwarding
-    Updates(Box<updates::UpdatesArgs>),
-    /// List all flow entries while forwarding
-    Dump(Box<dump::DumpArgs>),
-    /// Forward the same traffic by ever more flow entries
-    Growth(Box<growth::GrowthArgs>),
     /// Send as the generator does, into nothing and over wires in memory
     Generator(Box<generator::GeneratorArgs>),
     /// Measure a controller with emulated switches: rate, latency, storms of connections
     Controller(Box<controller::ControllerBenchArgs>),
-    /// Do nothing, and wake up
-    Idle(Box<idle::IdleArgs>),
-    /// Forward somebody's packets beside an attack
-    Victim(Box<victim::VictimArgs>),
-    /// Forward between hosts over kernel devices, beside other switches
-    Ports(Box<ports::PortsArgs>),
-    /// Forward with all caches, with the key cache only, and without
-    Tiers(Box<tiers::TiersArgs>),
+    #[command(external_subcommand)]
+    Scenarios(Vec<String>),
+}
+
+/// Scenarios by the words of `weir bench` that stood for them.
+const SCENARIOS: [(&str, &[&str]); 10] = [
+    ("datapath", &["datapath-rate"]),
+    ("new-flows", &["datapath-new-flows"]),
+    ("cold-start", &["datapath-cold-start"]),
+    ("updates", &["datapath-loading", "datapath-updates"]),
+    ("dump", &["datapath-dump"]),
+    ("growth", &["datapath-growth"]),
+    ("idle", &["datapath-idle"]),
+    ("victim", &["datapath-victim"]),
+    ("tiers", &["datapath-tiers"]),
+    (
+        "ports",
+        &[
+            "ports-tcp",
+            "ports-ping",
+            "ports-datagrams",
+            "ports-flows",
+            "ports-fair-share",
+            "ports-short-flows",
+            "ports-changes",
+            "ports-idle",
+        ],
+    ),
+];
+
+/// The command line of `weir lab`.
+#[derive(Parser)]
+#[command(name = "weir lab")]
+struct LabLine {
+    #[command(flatten)]
+    lab: LabArgs,
 }
 
 impl BenchArgs {
     /// Does what was asked.
     ///
     /// # Errors
-    /// Files, rights, cores or huge pages that are missing; a switch that does not start.
+    /// Files, rights or cores that are missing; a controller that does not start.
     pub fn run(self) -> Result<ExitCode> {
         match self.command {
-            BenchCommand::Datapath(args) => args.run(),
-            BenchCommand::NewFlows(args) => args.run(),
-            BenchCommand::ColdStart(args) => args.run(),
-            BenchCommand::Updates(args) => args.run(),
-            BenchCommand::Dump(args) => args.run(),
-            BenchCommand::Growth(args) => args.run(),
             BenchCommand::Generator(args) => args.run(),
             BenchCommand::Controller(args) => args.run(),
-            BenchCommand::Idle(args) => args.run(),
-            BenchCommand::Victim(args) => args.run(),
-            BenchCommand::Ports(args) => args.run(),
-            BenchCommand::Tiers(args) => args.run(),
+            BenchCommand::Scenarios(words) => lab_line(&words)?.lab.run(),
         }
     }
+}
+
+/// The line of `weir lab run` that words of `weir bench` stand for.
+fn lab_line(words: &[String]) -> Result<LabLine> {
+    let (name, options) = words.split_first().context("a word is missing")?;
+    let Some((_, scenarios)) = SCENARIOS.iter().find(|(known, _)| known == name) else {
+        let known = ["generator", "controller"].into_iter().chain(SCENARIOS.map(|(name, _)| name));
+        bail!(names::unknown("bench", name, known));
+    };
+    let lines = ["--format", "lines"];
+    let line = ["weir lab", "run"].iter().chain(*scenarios).chain(&lines).copied();
+    Ok(LabLine::parse_from(line.chain(options.iter().map(String::as_str))))
 }
 
 /// A scratch folder; its path is short, since a socket's path may have 107 bytes only.
 fn scratch() -> Result<tempfile::TempDir> {
     programs::scratch::make(programs::scratch::BENCH).context("making a scratch folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENARIOS, lab_line};
+    use crate::campaign::catalogue;
+
+    #[test]
+    fn words_of_earlier_versions_are_scenarios() {
+        for (name, scenarios) in SCENARIOS {
+            assert!(lab_line(&[name.to_owned(), "--quick".to_owned()]).is_ok(), "{name}");
+            assert!(scenarios.iter().all(|id| catalogue::find(id).is_ok()), "{name}");
+        }
+        let error = lab_line(&["port".to_owned()]).err().unwrap().to_string();
+        assert!(error.contains("did you mean ports?") && error.contains("controller"), "{error}");
+    }
 }

@@ -7,7 +7,6 @@
 pub mod catalogue;
 #[cfg(test)]
 pub(crate) mod fake;
-pub mod follow;
 pub mod gather;
 pub mod job;
 pub mod ledger;

@@ -16,7 +16,7 @@ use programs::tools;
 
 use crate::campaign::catalogue;
 use crate::campaign::job::Campaign;
-use crate::present::View;
+use crate::present::{Form, View};
 use crate::service::ProgramPaths;
 use crate::setup::TestbedKind;
 use crate::{controller, demo, dut, method, settings};
@@ -28,7 +28,6 @@ mod clean;
 mod compare;
 mod jobs;
 mod results;
-mod serve;
 
 /// Measure any OpenFlow switch.
 #[derive(Args, Debug)]
@@ -56,14 +55,10 @@ enum LabCommand {
     Agent(agent::AgentArgs),
     /// Remove what runs left that were killed.
     Clean(clean::CleanArgs),
-    /// Show a campaign in a browser while it runs, and afterwards.
-    Serve(serve::ServeArgs),
     /// Draw results as tables, CSV or a page.
     Report(results::ReportArgs),
     /// Compare two runs, row by row.
     Compare(compare::CompareArgs),
-    /// Find out from which run on figures are others.
-    History(compare::HistoryArgs),
 }
 
 /// Kind of testbed.
@@ -80,13 +75,18 @@ enum TestbedArg {
 /// Places for results.
 #[derive(Args, Debug)]
 struct OutputArgs {
-    /// Folder for trials.jsonl (every trial, as it is made) and report.html
+    /// Folder for trials.jsonl (every trial, as it is made) and report.html, which shows the run
+    /// while it measures too
     #[arg(long, default_value = ".")]
     out: PathBuf,
-    /// Print the results as JSON on standard output instead of the tables
-    #[arg(long)]
+    /// Form of the results on standard output
+    #[arg(long, value_parser = results::forms(), default_value = "terminal")]
+    #[arg(overrides_with = "format")]
+    format: Form,
+    /// The same as --format json
+    #[arg(long, overrides_with = "format")]
     json: bool,
-    /// Print every figure, not only the headlines
+    /// Print every figure on the terminal, not only the headlines
     #[arg(long, conflicts_with = "json")]
     all: bool,
     /// Show no progress
@@ -165,10 +165,8 @@ impl LabArgs {
             LabCommand::Check(args) => args.run(),
             LabCommand::Agent(args) => args.run(),
             LabCommand::Clean(args) => args.run(),
-            LabCommand::Serve(args) => args.run(),
             LabCommand::Report(args) => args.run(),
             LabCommand::Compare(args) => args.run(),
-            LabCommand::History(args) => args.run(),
         }
     }
 }
@@ -192,7 +190,7 @@ impl DemoArgs {
             quiet: self.output.quiet,
             ..Campaign::new(scenarios, duts, kind, paths, out)
         };
-        campaign::carry_out(&campaign, &self.output, None, &cancel)
+        campaign::carry_out(&campaign, &self.output, &cancel)
     }
 }
 

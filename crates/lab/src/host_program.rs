@@ -122,12 +122,6 @@ impl HostProgram {
         }
     }
 
-    /// The command as a user would type it.
-    #[must_use]
-    pub fn line(&self) -> String {
-        format!("{} {}", self.tool().command(), self.words().join(" "))
-    }
-
     /// The command, where the program is installed.
     ///
     /// # Errors
@@ -143,13 +137,17 @@ impl HostProgram {
 mod tests {
     use super::{HostProgram, Iperf3Payload};
 
+    fn line(program: &HostProgram) -> String {
+        format!("{} {}", program.tool().command(), program.words().join(" "))
+    }
+
     #[test]
     fn the_words_are_those_that_a_user_types() {
         let target = [10, 0, 0, 2].into();
         let ping = HostProgram::Ping { target, requests: 5 };
-        assert_eq!(ping.line(), "ping -n -c 5 -i 0.010 -W 2 10.0.0.2");
+        assert_eq!(line(&ping), "ping -n -c 5 -i 0.010 -W 2 10.0.0.2");
         let client = |payload, streams| {
-            HostProgram::Iperf3Client { target, seconds: 3, streams, payload }.line()
+            line(&HostProgram::Iperf3Client { target, seconds: 3, streams, payload })
         };
         let usual = "iperf3 -c 10.0.0.2 -J --connect-timeout 5000 -t 3";
         assert_eq!(client(Iperf3Payload::Tcp { is_reverse: false }, 1), usual);
@@ -157,8 +155,8 @@ mod tests {
         assert_eq!(back, format!("{usual} -R -P 4"));
         let udp = client(Iperf3Payload::Udp { bps: 7, len: 22 }, 1);
         assert_eq!(udp, format!("{usual} -u -b 7 -l 22"));
-        assert_eq!(HostProgram::IperfServer {}.line(), "iperf -s -u -l 1470 -f k");
+        assert_eq!(line(&HostProgram::IperfServer {}), "iperf -s -u -l 1470 -f k");
         let second = HostProgram::IperfClient { target, seconds: 1, bps: 100 };
-        assert_eq!(second.line(), "iperf -c 10.0.0.2 -u -b 100 -l 1470 -t 1");
+        assert_eq!(line(&second), "iperf -c 10.0.0.2 -u -b 100 -l 1470 -t 1");
     }
 }

@@ -142,8 +142,6 @@ pub struct Trial {
     pub values: Values,
     /// The program that measured, as the report names it.
     pub tool: String,
-    /// The commands that were run, if any.
-    pub commands: Vec<String>,
     /// The load of every part meanwhile.
     pub load: Option<Load>,
     /// Share of a fixed offered load that arrived.

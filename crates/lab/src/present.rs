@@ -1,4 +1,4 @@
-//! The forms of a run's results: terminal, Markdown, CSV, JSON, one HTML page, and a picture.
+//! The forms of a run's results: terminal, Markdown, CSV, lines, JSON, an HTML page, a picture.
 //!
 //! All of them are drawn from [`Results`] by way of the same sections, so that no two forms say
 //! different things. A form must never hold a figure that the results do not, and never leave a
@@ -11,6 +11,7 @@ mod entry;
 mod findings;
 mod grid;
 mod json;
+mod lines;
 mod mark;
 mod markdown;
 mod markup;
@@ -29,7 +30,6 @@ pub(crate) use self::terminal::one_line;
 pub(crate) use json::json;
 pub(crate) use number::{count, number, times};
 
-use crate::campaign::follow::Seen;
 use crate::limit::{Limit, Part};
 use crate::results::Results;
 
@@ -46,8 +46,8 @@ pub struct Form {
 }
 
 /// Every form; the first is the default.
-pub const FORMS: [Form; 6] =
-    [terminal::FORM, markdown::FORM, csv::FORM, json::FORM, page::FORM, picture::FORM];
+pub const FORMS: [Form; 7] =
+    [terminal::FORM, markdown::FORM, csv::FORM, lines::FORM, json::FORM, page::FORM, picture::FORM];
 
 /// The terminal of the reader, and what is wanted there.
 #[derive(Clone, Copy, Debug)]
@@ -74,17 +74,10 @@ impl Form {
     }
 }
 
-/// The results as one HTML page.
+/// The results as one HTML page; while the campaign runs with its state, and loaded anew by itself.
 #[must_use]
-pub fn whole_page(results: &Results) -> String {
-    page::render(results)
-}
-
-/// The page of a campaign that somebody serves while it runs: how it stands, its results so far,
-/// and a script that follows both at `/events` and `/`.
-#[must_use]
-pub fn live_page(results: Option<&Results>, seen: &Seen) -> String {
-    page::render_live(results, seen)
+pub fn page(results: &Results, state: Option<&str>) -> String {
+    page::render(results, state)
 }
 
 /// The limiting part in a few words; with all cores busy besides, that too.

@@ -20,7 +20,9 @@ use programs::cpu_share::CpuShare;
 use serde::{Deserialize, Serialize};
 
 use crate::rate::LinkRate;
-pub use replay::{BesidePackets, Replay, ReplayBeside, ReplayDevices, ReplaySource};
+#[cfg(test)]
+pub use replay::ReplayBeside;
+pub use replay::{BesidePackets, Replay, ReplayDevices, ReplaySource};
 pub use series::FlowSeries;
 
 /// The longest trial, seconds: a day.

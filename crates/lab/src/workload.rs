@@ -10,11 +10,10 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::message::Message;
 use openflow::text::parse_flow_mod;
-use openflow::{Action, Field, Instruction, PortNo, Version, Xid};
+use openflow::{Action, Field, Instruction, PortNo};
 
 use crate::settings::{Replay, ReplaySource};
 
@@ -82,47 +81,6 @@ impl Workload {
         ensure!(!capture.is_empty(), "{}: no packet", trace.display());
         let entries = Entries::File(flows);
         Ok(Self { name: name.to_owned(), trace, entries, frames: capture.len() })
-    }
-
-    /// The workloads of these names.
-    ///
-    /// # Errors
-    /// As [`Workload::find`], for the first that is wrong.
-    pub(crate) fn find_all(folder: &Path, names: &[String]) -> Result<Vec<Self>> {
-        names.iter().map(|name| Self::find(folder, name)).collect()
-    }
-
-    /// The version that can say every flow entry: 1.3, or 1.0 where an action of 1.0 has no equal
-    /// in 1.3, such as `mod_tp_src` without a transport protocol in the match.
-    ///
-    /// # Errors
-    /// An entry that is not understood, or one that neither version can say beside the others.
-    pub(crate) fn version(&self) -> Result<Version> {
-        let mut first_error = None;
-        for version in [Version::V1_3, Version::V1_0] {
-            match self.first_unsaid(version)? {
-                None => return Ok(version),
-                Some(why) => first_error = first_error.or(Some(why)),
-            }
-        }
-        let file = match &self.entries {
-            Entries::File(path) => path.display().to_string(),
-            Entries::Made(_) => self.name.clone(),
-        };
-        bail!("{file}: {}", first_error.unwrap_or_default())
-    }
-
-    /// Why a version cannot say one of the entries; none when it can say all.
-    fn first_unsaid(&self, version: Version) -> Result<Option<String>> {
-        let mut frame = Vec::new();
-        for (index, entry) in self.flow_mods(1)?.enumerate() {
-            frame.clear();
-            let message = Message::FlowMod(entry?);
-            if let Err(error) = wire::encode_into(&mut frame, version, Xid(0), &message) {
-                return Ok(Some(format!("flow entry {}: {error}", index + 1)));
-            }
-        }
-        Ok(None)
     }
 
     /// The flow entries for that many pairs of ports, read as they are asked for.
@@ -198,7 +156,6 @@ pub(crate) fn for_pair(mut entry: FlowMod, pair: u32) -> FlowMod {
 mod tests {
     use std::time::Duration;
 
-    use openflow::Version;
     use openflow::flow::FlowModCommand;
     use openflow::text::{format_flow_mod, parse_flow_mod};
 
@@ -211,18 +168,6 @@ mod tests {
         std::fs::write(folder.join("w.pcap"), trace).unwrap();
         std::fs::write(folder.join("w.flows"), entries).unwrap();
         Workload::find(folder, "w").unwrap()
-    }
-
-    #[test]
-    fn the_version_is_one_that_can_say_every_entry() {
-        let folder = tempfile::tempdir().unwrap();
-        let version = |entries| workload_of(folder.path(), entries).version();
-        let (old, new) = ("ip,actions=mod_tp_src:77,output:2", "table=3,actions=output:2");
-        assert_eq!(version(new).unwrap(), Version::V1_3);
-        assert_eq!(version(old).unwrap(), Version::V1_0);
-        let goto = "ip,actions=mod_tp_src:77,goto_table:4";
-        let text = version(goto).unwrap_err().to_string();
-        assert!(text.contains("w.flows: flow entry 1") && text.contains("mod_tp_src"), "{text}");
     }
 
     #[test]
@@ -256,6 +201,5 @@ mod tests {
         assert_eq!((workload.frames, &workload.entries), (5, &Entries::Made(3)));
         assert!(workload.trace.starts_with(folder.path()) && workload.trace.is_file());
         assert_eq!(workload.flow_mods(2).unwrap().count(), 6, "three for each pair of ports");
-        assert_eq!(workload.version().unwrap(), Version::V1_3);
     }
 }

@@ -217,7 +217,7 @@ impl Port {
     ///
     /// # Errors
     /// As there.
-    // Inlined across crates: the calls cost a batch of one entry 3 % (`weir bench datapath port`).
+    // Inlined across crates: the calls cost a batch of one entry 3 % (the workload `port`).
     #[inline]
     pub fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
         self.rx.rx(batch, max)

@@ -8,7 +8,6 @@
 //! switches whose truth is known.
 #![forbid(unsafe_code)]
 
-mod change;
 mod comparison;
 mod error;
 mod figure;
@@ -17,7 +16,6 @@ mod order;
 mod simulated;
 mod trend;
 
-pub use change::{ChangePoint, ChangeSettings, change_points};
 pub use comparison::{Comparison, Scale, holm};
 pub use error::StatsError;
 pub use figure::{Figure, Observed, Summary, range_confidence, summarise};

@@ -22,6 +22,8 @@ enum Of {
     RatioAtLeast(&'static str),
     /// The ratio to the peer of that name is at most this.
     RatioAtMost(&'static str),
+    /// The ratio to the same switch's value in another row is at least this.
+    ToRowAtLeast(&'static str),
 }
 
 /// A row of a bench and what is asked of it.
@@ -46,8 +48,11 @@ const OVS: &str = "ovs-testcontroller";
 const KERNEL: &str = "weir-kernel";
 const BRIDGE: Of = Of::RatioAtLeast("linux-bridge");
 const OVS_TSO: Of = Of::RatioAtLeast("ovs-tso");
+const USER: &str = "weir-user";
+const ONE_FLOW: &str = "ports-flows-unpaced-pps-one-of-10-000";
 
-/// Rows of `weir bench controller --rows --json`, and of `weir bench ports --json`.
+/// Rows of `weir bench controller --rows --json`, and of `weir bench ports`, whose lines are those
+/// of `weir lab run --format lines`.
 #[rustfmt::skip]
 const BARS: &[Bar] = &[
     controller("learning-switch-1", Of::AtLeast, 3_500_000.0),
@@ -74,31 +79,34 @@ const BARS: &[Bar] = &[
     controller("cluster", Of::EachAtMost, 2.0),
     controller("cluster-entries-lost", Of::EachAtMost, 0.0),
     controller("cluster-packets-lost", Of::EachAtMost, 0.0),
-    switch("tcp_1", KERNEL, BRIDGE, 0.9),
-    switch("tcp_1", KERNEL, OVS_TSO, 1.5),
-    switch("tcp_1", "weir", OVS_TSO, 1.0),
-    switch("tcp_1_reverse", KERNEL, BRIDGE, 0.9),
-    switch("tcp_1_reverse", KERNEL, OVS_TSO, 1.5),
-    switch("tcp_1_reverse", "weir", OVS_TSO, 1.0),
-    switch("tcp_4", KERNEL, BRIDGE, 0.9),
-    switch("tcp_4", KERNEL, OVS_TSO, 1.5),
-    switch("tcp_4", "weir", OVS_TSO, 1.0),
-    switch("tcp_4_reverse", KERNEL, BRIDGE, 0.9),
-    switch("tcp_4_reverse", KERNEL, OVS_TSO, 1.5),
-    switch("tcp_4_reverse", "weir", OVS_TSO, 1.0),
-    switch("ping_avg", KERNEL, Of::RatioAtMost("linux-bridge"), 1.2),
-    switch("ping_avg", "weir", Of::AtMost, 100.0),
-    switch("ping_avg", "weir-busy", Of::AtMost, 60.0),
-    switch("udp64", KERNEL, BRIDGE, 0.9),
-    switch("udp64", "weir", Of::RatioAtLeast("ovs"), 1.5),
-    switch("udp64_10k_flows", KERNEL, Of::RatioAtLeast("one flow"), 0.85),
-    switch("udp64_61k_entries", KERNEL, Of::RatioAtLeast("one flow"), 0.85),
-    switch("flow_changes", KERNEL, Of::AtLeast, 50_000.0),
-    switch("flow_changes_wrong", KERNEL, Of::EachAtMost, 0.0),
-    switch("flow_changes_lost", KERNEL, Of::EachAtMost, 0.0),
-    switch("fair_share", "weir", Of::AtLeast, 80.0),
-    switch("fair_share", KERNEL, Of::AtLeast, 80.0),
-    switch("idle_cpu", KERNEL, Of::AtMost, 0.5),
+    switch("ports-tcp-tcp-mbps-learning-1-there", KERNEL, BRIDGE, 0.9),
+    switch("ports-tcp-tcp-mbps-learning-1-back", KERNEL, BRIDGE, 0.9),
+    switch("ports-tcp-tcp-mbps-learning-4-there", KERNEL, BRIDGE, 0.9),
+    switch("ports-tcp-tcp-mbps-learning-4-back", KERNEL, BRIDGE, 0.9),
+    switch("ports-tcp-tcp-mbps-flow-entries-1-there", KERNEL, OVS_TSO, 1.5),
+    switch("ports-tcp-tcp-mbps-flow-entries-1-there", USER, OVS_TSO, 1.0),
+    switch("ports-tcp-tcp-mbps-flow-entries-1-back", KERNEL, OVS_TSO, 1.5),
+    switch("ports-tcp-tcp-mbps-flow-entries-1-back", USER, OVS_TSO, 1.0),
+    switch("ports-tcp-tcp-mbps-flow-entries-4-there", KERNEL, OVS_TSO, 1.5),
+    switch("ports-tcp-tcp-mbps-flow-entries-4-there", USER, OVS_TSO, 1.0),
+    switch("ports-tcp-tcp-mbps-flow-entries-4-back", KERNEL, OVS_TSO, 1.5),
+    switch("ports-tcp-tcp-mbps-flow-entries-4-back", USER, OVS_TSO, 1.0),
+    switch("ports-ping-ping-avg-ms-learning", KERNEL, Of::RatioAtMost("linux-bridge"), 1.2),
+    switch("ports-ping-ping-avg-ms-flow-entries", USER, Of::AtMost, 0.1),
+    switch("ports-ping-ping-avg-ms-flow-entries", "weir-busy", Of::AtMost, 0.06),
+    switch("ports-datagrams-datagrams-pps-learning", KERNEL, BRIDGE, 0.9),
+    switch("ports-datagrams-datagrams-pps-flow-entries", USER, Of::RatioAtLeast("ovs"), 1.5),
+    switch("ports-flows-unpaced-pps-10-000", KERNEL, Of::ToRowAtLeast(ONE_FLOW), 0.85),
+    switch(
+        "ports-flows-unpaced-pps-953-through-61-000-entries-64-tables", KERNEL,
+        Of::ToRowAtLeast(ONE_FLOW), 0.85,
+    ),
+    switch("ports-changes-flow-changes-ps", KERNEL, Of::AtLeast, 50_000.0),
+    switch("ports-changes-flow-changes-wrong", KERNEL, Of::EachAtMost, 0.0),
+    switch("ports-changes-flow-changes-lost", KERNEL, Of::EachAtMost, 0.0),
+    switch("ports-fair-share-fair-share-pct-flow-entries", USER, Of::AtLeast, 80.0),
+    switch("ports-fair-share-fair-share-pct-flow-entries", KERNEL, Of::AtLeast, 80.0),
+    switch("ports-idle-idle-cores", KERNEL, Of::AtMost, 0.005),
 ];
 
 /// Reads the lines of standard input and prints each bar of the benches that they are of.
@@ -133,25 +141,34 @@ fn held(rows: &[Value]) -> Vec<(&'static Bar, Option<bool>)> {
 
 impl Bar {
     fn is_met(&self, rows: &[Value]) -> Option<bool> {
-        let (key, is_most) = match self.of {
-            Of::AtLeast => ("value", false),
-            Of::AtMost => ("value", true),
-            Of::EachAtMost => ("max", true),
-            Of::RatioAtLeast(_) => ("ratio", false),
-            Of::RatioAtMost(_) => ("ratio", true),
-        };
-        let peer = match self.of {
-            Of::RatioAtLeast(peer) | Of::RatioAtMost(peer) => Some(peer),
-            Of::AtLeast | Of::AtMost | Of::EachAtMost => None,
-        };
-        let is_it = |row: &&Value| {
-            row["row"] == self.row
-                && row["dut"].as_str() == self.dut
-                && peer.is_none_or(|peer| row["peer"] == peer)
-        };
-        let value = rows.iter().find(is_it)?[key].as_f64()?;
-        Some(if is_most { value <= self.limit } else { value >= self.limit })
+        let mut of_row = rows.iter().filter(|row| self.is_of(row, self.row));
+        let number = |row: &Value, key: &str| row[key].as_f64();
+        match self.of {
+            Of::AtLeast => Some(number(of_row.next()?, "value")? >= self.limit),
+            Of::AtMost => Some(number(of_row.next()?, "value")? <= self.limit),
+            Of::EachAtMost => {
+                let row = of_row.next()?;
+                Some(number(row, "max").or_else(|| number(row, "high"))? <= self.limit)
+            }
+            Of::RatioAtLeast(peer) => Some(of_row.find_map(|row| ratio(row, peer))? >= self.limit),
+            Of::RatioAtMost(peer) => Some(of_row.find_map(|row| ratio(row, peer))? <= self.limit),
+            Of::ToRowAtLeast(other) => {
+                let other = rows.iter().find(|row| self.is_of(row, other))?;
+                Some(number(of_row.next()?, "value")? / number(other, "value")? >= self.limit)
+            }
+        }
     }
+
+    fn is_of(&self, row: &Value, name: &str) -> bool {
+        row["row"] == name && row["dut"].as_str() == self.dut
+    }
+}
+
+/// The ratio to a peer: a controller's line has one, a switch's a list of them.
+fn ratio(row: &Value, peer: &str) -> Option<f64> {
+    let of_list = || row["beside"].as_array()?.iter().find(|one| one["dut"] == peer);
+    let found = if row["peer"] == peer { Some(row) } else { of_list() };
+    found?["ratio"].as_f64()
 }
 
 #[cfg(test)]
@@ -161,13 +178,15 @@ mod tests {
 
     #[test]
     fn a_bar_is_met_only_by_what_was_measured() {
+        const TCP: &str = "ports-tcp-tcp-mbps-flow-entries-1-there";
+        const LOST: &str = "ports-changes-flow-changes-lost";
+        const PING: &str = "ports-ping-ping-avg-ms-flow-entries";
         let rows = [
-            json!({"row": "tcp_1", "dut": "weir-kernel", "value": 30.0, "max": 31.0,
-                   "peer": "linux-bridge", "ratio": 0.95}),
-            json!({"row": "tcp_1", "dut": "weir-kernel", "value": 30.0, "max": 31.0,
-                   "peer": "ovs-tso", "ratio": 1.2}),
-            json!({"row": "flow_changes_lost", "dut": "weir-kernel", "value": 0.0, "max": 3.0}),
-            json!({"row": "ping_avg", "dut": "weir", "absent": "ping not installed"}),
+            json!({"row": TCP, "dut": "weir-kernel", "value": 30.0, "high": 31.0,
+                   "beside": [{"dut": "linux-bridge", "ratio": 0.95},
+                              {"dut": "ovs-tso", "ratio": 1.7}]}),
+            json!({"row": LOST, "dut": "weir-kernel", "value": 0.0, "high": 3.0}),
+            json!({"row": PING, "dut": "weir-user", "absent": "ping not installed"}),
         ];
         let found = held(&rows);
         assert!(found.iter().all(|(bar, _)| bar.dut.is_some()), "no controller was measured");
@@ -175,9 +194,9 @@ mod tests {
             let is_it = |bar: &&super::Bar| bar.row == row && bar.dut == Some(dut);
             found.iter().filter(|(bar, _)| is_it(bar)).map(|(_, met)| *met).collect()
         };
-        assert_eq!(met("tcp_1", "weir-kernel"), [Some(true), Some(false)]);
-        assert_eq!(met("flow_changes_lost", "weir-kernel"), [Some(false)], "the largest counts");
-        assert_eq!((met("ping_avg", "weir"), met("udp64", "weir")), (vec![None], vec![None]));
+        assert_eq!(met(TCP, "weir-kernel"), [Some(true)]);
+        assert_eq!(met(LOST, "weir-kernel"), [Some(false)], "the largest counts");
+        assert_eq!((met(PING, "weir-user"), met(TCP, "weir-user")), (vec![None], vec![None]));
         let fast = [json!({"row": "learning-switch-1", "value": 4e6})];
         let met = held(&fast).iter().filter(|(_, met)| *met == Some(true)).count();
         assert_eq!((held(&fast).len() < BARS.len(), met), (true, 1), "the ratio has no peer");

@@ -60,7 +60,7 @@ pub(crate) const CRATES: &[CrateRow] = &[
     row("lab", 5, FORBID, "measures any OpenFlow switch as a black box",
         &[
             "openflow", "wire", "packet", "channel", "client", "control", "emulator", "netdev",
-            "generator", "files", "conformance", "programs", "stats", "terminal", "web",
+            "generator", "files", "conformance", "programs", "stats", "terminal",
         ]),
     row("python", 5, FORBID, "the Python package's compiled part: apps in Python",
         &["openflow", "wire", "packet", "channel", "controller", "rest"]),

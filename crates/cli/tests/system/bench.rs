@@ -3,21 +3,9 @@
 //! Nothing here looks at how fast anything was. Numbers of packets and entries are what they are
 //! because the machine of a test may be as slow as it likes.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
-use testkit::marked_processes;
-
-const MARKER: &str = "WEIR_TEST_BENCH";
-
-/// Runs `weir bench WORDS`, which ends well; its lines of JSON.
-fn bench(words: &[&str]) -> Vec<Value> {
-    let (code, lines) = run(words);
-    assert_eq!(code, Some(0), "{words:?}: {lines:?}");
-    lines
-}
 
 /// Runs `weir bench WORDS`; its exit code and its lines of JSON.
 fn run(words: &[&str]) -> (Option<i32>, Vec<Value>) {
@@ -35,74 +23,22 @@ fn run(words: &[&str]) -> (Option<i32>, Vec<Value>) {
     (output.status.code(), lines)
 }
 
-/// A short measurement, once.
-const SHORT: [&str; 4] = ["--seconds", "0.1", "--repeats", "1"];
-
-fn short<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    [words, &SHORT].concat()
-}
-
-/// Writes a workload of that many flows of UDP over IPv4.
-fn workload(folder: &Path, name: &str, flows: u8) {
-    let mut capture = Vec::new();
-    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
-        capture.extend(word.to_le_bytes());
-    }
-    let mut entries = String::new();
-    for flow in 0..flows {
-        let mut frame = vec![0_u8; 60];
-        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
-        frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17]);
-        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 1, flow]);
-        for word in [0, 0, 60_u32, 60] {
-            capture.extend(word.to_le_bytes());
-        }
-        capture.extend(frame);
-        entries += &format!("udp,nw_dst=10.0.1.{flow},tp_src=1,tp_dst=1,actions=output:2\n");
-        entries += &format!("priority=1,udp,nw_dst=10.0.1.{flow},actions=output:2\n");
-    }
-    std::fs::write(folder.join(format!("{name}.pcap")), capture).expect("a file");
-    std::fs::write(folder.join(format!("{name}.flows")), entries).expect("a file");
-}
-
 #[test]
-fn workloads_are_measured_in_every_way() {
+fn a_switch_is_measured_by_the_words_of_earlier_versions() {
     let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().to_str().unwrap();
-    workload(folder.path(), "one", 20);
-    workload(folder.path(), "two", 9);
-    let rows = bench(&short(&["datapath", dir, "one", "two"]));
-    assert!(rows.iter().all(|row| row["limit"]["mpps"].as_f64() > Some(0.0)), "{rows:?}");
-    let rows = bench(&short(&["new-flows", dir, "one"]));
-    assert_eq!((rows.len(), rows[0]["lost"].as_i64()), (1, Some(0)));
-    assert!(rows[0]["new"].as_f64() > Some(0.99), "{rows:?}");
-    let rows = bench(&short(&["tiers", dir, "one", "two"]));
-    let tiers: Vec<&str> = rows.iter().filter_map(|row| row["tier"].as_str()).collect();
-    assert_eq!(tiers, ["frame", "key", "classifier"].repeat(2));
-    assert_eq!(rows[2]["levels"][1]["hits"], 0, "without caches none hits: {rows:?}");
-    let rows = bench(&short(&["cold-start", dir, "one"]));
-    assert_eq!((rows[0]["flow_entries"].as_u64(), rows[0]["lost"].as_i64()), (Some(40), Some(0)));
-    let rows = bench(&short(&["victim", dir, "one", "two"]));
-    assert_eq!(rows.len(), 4, "{rows:?}");
-    assert!(rows.iter().all(|row| row["lost"] == 0), "{rows:?}");
-}
-
-#[test]
-fn what_a_flow_table_is_asked_for_is_measured() {
-    let rows = bench(&short(&["growth", "--entries", "1,20000", "--flows", "10"]));
-    assert_eq!(rows[1]["flow_entries"], 20_000);
-    assert!(rows[1]["bytes_per_entry"].as_f64() > Some(10.0), "{rows:?}");
-    let words = ["updates", "--entries", "2000", "--rate", "1000", "--load", "10"];
-    let (code, rows) = run(&short(&words));
-    assert_eq!(rows.len(), 3, "alone, at the full rate, at a part of it: {rows:?}");
-    // A machine that stalls does not keep up with the wanted changes; then the report says so.
-    assert!(matches!(code, Some(0 | 1)), "{rows:?}");
-    assert!(rows[0]["flow_mods_per_s"]["median"].as_f64() > Some(0.0));
-    assert_eq!(rows[2]["load_percent"], 10);
-    let rows = bench(&short(&["dump", "--entries", "2000", "--load", "10"]));
-    assert!(rows[1]["busy"]["echo"]["count"].as_u64() > Some(0), "{rows:?}");
-    let rows = bench(&short(&["idle", "--probes", "3", "--silence-ms", "1"]));
-    assert_eq!((rows[1]["asleep"]["count"].as_u64(), rows[1]["lost"].as_u64()), (Some(3), Some(0)));
+    let out = folder.path().to_str().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_weir"))
+        .args(["bench", "growth", "--starts", "1", "--set", "duration_s=0.1", "--quiet"])
+        .args(["--only", "entries=1,10", "--out", out])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rates = lines.iter().filter(|line| line["metric"] == "replay_mpps");
+    assert!(rates.clone().all(|line| line["value"].as_f64() > Some(0.0)), "{text}");
+    assert_eq!(rates.count(), 2, "{text}");
+    assert!(folder.path().join("trials.jsonl").is_file());
 }
 
 #[test]
@@ -198,9 +134,12 @@ fn slips_are_reported() {
         assert!(!output.status.success(), "{words:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(error(&["new-flows", "/no/such/folder", "x"]).contains("workloads.py make"));
-    assert!(error(&["growth", "--core", "4000"]).contains("no core 4000"));
-    assert!(error(&["growth", "--entries", "0"]).contains("0 is not in"));
+    assert!(error(&["growths"]).contains("did you mean growth?"));
+    assert!(error(&["growth", "--set", "count=x"]).contains("--set count=x"));
+    assert!(
+        error(&["controller", "--target", "127.0.0.1:1", "--core", "4000"])
+            .contains("no core 4000")
+    );
     assert!(error(&["controller"]).contains("--target"));
     assert!(error(&["controller", "--vs", "nox"]).contains("ovs-testcontroller"));
     assert!(error(&["controller", "--target", "127.0.0.1:1"]).contains("cannot connect"));
@@ -214,29 +153,4 @@ fn slips_are_reported() {
     let storm = ["controller", "--target", "127.0.0.1:1", "--mode", "storm", "--invalid", "1"];
     assert!(error(&storm).contains("go with a load"));
     assert!(error(&["controller", "--rows", "speed"]).contains("storm-tls"));
-}
-
-#[test]
-fn an_interrupted_bench_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let marker = format!("bench-{}", std::process::id());
-    let mut child = Command::new(env!("CARGO_BIN_EXE_weir"))
-        .args(["bench", "growth", "--entries", "1,2", "--seconds", "600"])
-        .env(MARKER, &marker)
-        .env("TMPDIR", folder.path())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the weir binary starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
-    let is_measuring =
-        lines.by_ref().map_while(Result::ok).any(|line| line.contains("Replayed trace"));
-    assert!(is_measuring, "the run ended before it measured");
-    std::thread::spawn(move || lines.for_each(drop));
-    let id = child.id().to_string();
-    let done = Command::new("kill").args(["-s", "INT", &id]).status();
-    assert!(done.is_ok_and(|status| status.success()));
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(marked_processes(MARKER, &marker), Vec::<String>::new());
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a scratch folder is left");
 }

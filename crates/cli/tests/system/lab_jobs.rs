@@ -2,17 +2,11 @@
 //!
 //! On memory ports, so that it needs no root. It must never look at how good a figure is.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
 use crate::lab_samples::results;
-
-/// The machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const SCENARIO: &str = r#"
 id = "probes"
@@ -160,72 +154,4 @@ fn a_pool_measures_each_job_and_a_failed_one_again() {
     assert_eq!(calls, "jobs run run gather ");
     let samples = &results(&out)["scenarios"][0]["cells"][0]["rows"][0]["samples"];
     assert_eq!(samples.as_array().expect("samples").len(), 2);
-}
-
-/// A program that does not outlive the test.
-struct Running(Child);
-
-impl Running {
-    /// Ends it as Ctrl-C does; its exit code.
-    fn interrupt(&mut self) -> Option<i32> {
-        let pid = i32::try_from(self.0.id()).expect("a process id");
-        let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it still runs");
-        self.0.wait().expect("it can be waited for").code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Where it has ended there is nothing to do.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-#[test]
-fn a_run_shows_itself_in_a_browser_until_it_ends() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (file, out) = (folder.path().join("probes.toml"), folder.path().join("out"));
-    // It lasts until the test ends it.
-    std::fs::write(&file, SCENARIO.replace("0.1, 0.2, 0.3", "3600.0")).expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    command.args(["lab", "run", "--testbed", "memory", "--quiet", "--serve=127.0.0.1:0", "--out"]);
-    command.args([&out, &file]).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut run = Running(command.spawn().expect("the weir binary starts"));
-    let mut stderr = BufReader::new(run.0.stderr.take().expect("a pipe"));
-    let mut printed = String::new();
-    let address = loop {
-        let mut line = String::new();
-        assert_ne!(stderr.read_line(&mut line).expect("text"), 0, "{printed}");
-        printed.push_str(&line);
-        let rest = line.strip_prefix("http://").and_then(|rest| rest.split_once('/'));
-        if let Some((address, _)) = rest {
-            break address.to_owned();
-        }
-    };
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(&address)?;
-        write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    };
-    // The page is there before the first line of the ledger.
-    let begun = Instant::now();
-    loop {
-        let status = ask().expect("an answer while it runs");
-        assert!(status.starts_with("HTTP/1.1 200"), "{status}");
-        if status.contains("\"standing\":\"running\"") {
-            break;
-        }
-        assert!(status.contains("\"standing\":\"waiting\""), "{status}");
-        assert!(begun.elapsed() < PATIENCE, "{status}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let code = run.interrupt();
-    stderr.read_to_string(&mut printed).expect("text");
-    assert_eq!(code, Some(130), "{printed}");
-    assert!(ask().is_err(), "the page has ended with the run");
-    assert!(out.join("trials.jsonl").is_file(), "{printed}");
 }

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bench;
-mod bench_ports;
 mod command_line;
 mod controller_apps;
 mod gen_console;

@@ -1,4 +1,4 @@
-//! The options that all subcommands of `weir bench` share, and their exit codes.
+//! Options, rows and exit codes of `weir bench controller`.
 //!
 //! Rows come out one by one, as text or as lines of JSON, as soon as each is measured. Exit code 0
 //! says that everything was measured and nothing was lost where nothing may be; 1 that something
@@ -13,7 +13,6 @@ use openflow::text::decimal_where;
 use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
-use crate::method::replay::Window;
 use crate::progress::RunProgress;
 
 /// The options of every subcommand.
@@ -60,16 +59,14 @@ pub(super) struct Run {
     pub(super) weir: PathBuf,
     /// The core of the forwarding thread.
     pub(super) core: usize,
-    /// Window of each measurement.
-    pub(super) window: Window,
+    /// Seconds of each measurement.
+    pub(super) seconds: f64,
     /// Measurements of each figure.
     pub(super) repeats: usize,
     /// Whether the run is interrupted.
     pub(super) cancel: Cancel,
     /// Progress for the user.
     pub(super) progress: RunProgress,
-    /// Whether the user sees nothing meanwhile.
-    pub(super) quiet: bool,
     json: bool,
     is_good: bool,
 }
@@ -91,7 +88,7 @@ impl Run {
 }
 
 impl Common {
-    /// Does `work`, which has `steps` steps, or none that are shown, and reports how it ended.
+    /// Does `work`, which has `steps` steps, and reports how it ended.
     ///
     /// # Errors
     /// Of `work`; cores that are missing.
@@ -110,12 +107,10 @@ impl Common {
         let mut run = Run {
             weir,
             core,
-            window: Window { seconds: self.seconds, is_core_time: false },
+            seconds: self.seconds,
             repeats: usize::from(self.repeats),
             cancel,
-            // A campaign shows by itself how far it is.
-            progress: RunProgress::new(steps as u64, self.quiet || steps == 0),
-            quiet: self.quiet,
+            progress: RunProgress::new(steps as u64, self.quiet),
             json: self.json,
             is_good: true,
         };

@@ -297,7 +297,7 @@ impl ControllerBenchArgs {
             window: self.window,
             rate: self.rate.unwrap_or(0.0),
             warm_up: Duration::from_secs_f64(self.warm_up),
-            seconds: Duration::from_secs_f64(run.window.seconds),
+            seconds: Duration::from_secs_f64(run.seconds),
             hostile: self.hostile,
         };
         let switch = self.switch;

@@ -25,8 +25,8 @@ use programs::cancel::{Cancel, EXIT_INTERRUPTED};
 use serde::Serialize;
 
 use super::common::seconds;
-use super::measure::{Pairs, median};
-use super::outcome::rounded;
+use super::measure::{Pairs, median, rounded};
+use super::peer::Beside;
 use peers::{PeerMode, Peers};
 
 const EXAMPLES: &str = "\
@@ -99,18 +99,6 @@ struct Runs {
     most: f64,
 }
 
-/// The peer that was measured in turns.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Beside {
-    peer: &'static str,
-    peer_value: f64,
-    /// Ours to the peer's: the median of the pairs.
-    ratio: f64,
-    /// The ends of the 95 % interval of the ratio.
-    low: f64,
-    high: f64,
-}
-
 impl Figure {
     fn new(row: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self { row: row.into(), value: rounded(value), unit, runs: None, beside: None }
@@ -127,13 +115,7 @@ impl Figure {
 
     /// The same beside those of a peer.
     fn of_pairs(row: &str, pairs: &Pairs, unit: &'static str, peer: &'static str) -> Self {
-        let beside = pairs.ratio().map(|ratio| Beside {
-            peer,
-            peer_value: rounded(median(&pairs.theirs)),
-            ratio: rounded(ratio.value),
-            low: rounded(ratio.low),
-            high: rounded(ratio.high),
-        });
+        let beside = pairs.ratio().map(|_| Beside::of(peer, pairs));
         Self { beside, ..Self::of_runs(row, &pairs.ours, unit) }
     }
 
@@ -144,10 +126,7 @@ impl Figure {
         if let Some(Runs { runs, least, most }) = runs {
             text += &format!(" ({least} to {most} in {runs} runs)");
         }
-        if let Some(Beside { peer, peer_value, ratio, low, high }) = beside {
-            text += &format!("; {peer} {peer_value}, ratio {ratio} ({low} to {high})");
-        }
-        text
+        text + &beside.as_ref().map(Beside::text).unwrap_or_default()
     }
 }
 

@@ -33,6 +33,11 @@ pub(super) fn median(samples: &[f64]) -> f64 {
     stats::median(samples).unwrap_or(0.0)
 }
 
+/// Four digits behind the point are more than a measurement has.
+pub(super) fn rounded(value: f64) -> f64 {
+    if value.is_finite() { (value * 1e4).round() / 1e4 } else { 0.0 }
+}
+
 impl Pairs {
     /// The ratio; `None` for less than two pairs, for a value without its pair, or where one of
     /// both forwards nothing.

@@ -4,8 +4,7 @@
 use serde::Serialize;
 
 use super::common::Row;
-use super::measure::{Pairs, median};
-use super::outcome::rounded;
+use super::measure::{Pairs, median, rounded};
 
 /// Another's figure beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,17 +49,13 @@ impl Beside {
 pub(super) struct AbsentRow {
     /// Its name.
     pub(super) row: &'static str,
-    /// The switch that it was to be measured with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) dut: Option<&'static str>,
     /// The missing program, and the remedy.
     pub(super) absent: String,
 }
 
 impl Row for AbsentRow {
     fn text(&self) -> String {
-        let dut = self.dut.map(|dut| format!(" {dut}")).unwrap_or_default();
-        format!("{:32}{dut} not measured: {}\n", self.row, self.absent)
+        format!("{:32} not measured: {}\n", self.row, self.absent)
     }
 
     fn is_good(&self) -> bool {

@@ -149,13 +149,13 @@ impl Job<'_> {
     }
 
     /// About how long a method takes at a point.
-    pub(super) fn method_cost(&self, method: &dyn Method, cell: &ScenarioCell) -> Duration {
+    fn method_cost(&self, method: &dyn Method, cell: &ScenarioCell) -> Duration {
         let trials = u32::try_from(self.trials(method)).unwrap_or(u32::MAX);
         method.cost(&self.settings(method, cell)) * trials
     }
 
     /// About how long the switch takes to start and to end, with its controller and flow entries.
-    pub(super) fn start_cost(&self) -> Duration {
+    fn start_cost(&self) -> Duration {
         let settings = self.setup();
         let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
         let controller = controller_of(settings).and_then(Result::ok);

@@ -62,21 +62,6 @@ pub(super) struct PartHead {
     pub(super) job: Option<(usize, usize)>,
 }
 
-/// Step of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunStep {
-    /// In words.
-    pub title: String,
-    /// Steps that are done.
-    pub done: u64,
-    /// Steps that there are.
-    pub of: u64,
-    /// About how long it takes, seconds.
-    pub cost_s: f64,
-    /// About how long everything takes from now on, seconds.
-    pub left_s: f64,
-}
-
 /// A line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "snake_case")]
@@ -85,8 +70,6 @@ pub(super) enum LedgerLine {
     Head(LedgerHead),
     /// The measuring party from here on.
     Part(Box<PartHead>),
-    /// The next step.
-    Step(RunStep),
     /// A switch was started for some points of a scenario, or failed to start. What was found of
     /// these points in this start before is void.
     Start {
@@ -212,7 +195,7 @@ impl Ledger {
         let bytes = files::read(&path, LEDGER_MAX)
             .map_err(|error| io(io::Error::other(error.to_string())))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines = read_lines(&path, &bytes[..whole], 0)?;
+        let lines = read_lines(&path, &bytes[..whole])?;
         let what = match lines.first().map(|first| &first.line) {
             Some(LedgerLine::Head(old)) => difference(old, head),
             Some(_) | None => Some("it has no first line"),
@@ -263,22 +246,19 @@ fn write_line(mut file: &File, line: &Stamped) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The lines in some bytes that begin behind `before` lines and end with a line.
-pub(super) fn read_lines(
-    path: &Path,
-    bytes: &[u8],
-    before: usize,
-) -> Result<Vec<Stamped>, LedgerError> {
-    let wrong = |index: usize, why: String| {
-        let line = before + index + 1;
-        LedgerError::Line { path: path.to_owned(), line, why }
+/// The lines in some bytes that end with a line.
+pub(super) fn read_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Stamped>, LedgerError> {
+    let wrong = |index: usize, why: String| LedgerError::Line {
+        path: path.to_owned(),
+        line: index + 1,
+        why,
     };
     let mut lines = Vec::new();
     for (index, text) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if text.is_empty() {
             continue;
         }
-        if before + index == 0 {
+        if index == 0 {
             check_format(path, text)?;
         }
         let read = serde_json::from_slice(text);
@@ -307,7 +287,7 @@ pub(super) fn read(path: &Path) -> Result<(PathBuf, Vec<Stamped>), LedgerError> 
     let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
     let bytes = read_bytes(&path)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines = read_lines(&path, &bytes[..whole], 0)?;
+    let lines = read_lines(&path, &bytes[..whole])?;
     Ok((path, lines))
 }
 
@@ -333,4 +313,4 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const TEXT_MAX: u64 = 1 << 30;
 
 /// Bytes of a ledger that is read, at most.
-pub(super) const LEDGER_MAX: u64 = 4 << 30;
+const LEDGER_MAX: u64 = 4 << 30;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use programs::tools::Program;
 
-use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, RunStep, Stamped, read_lines};
+use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, read_lines};
 use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockRecord;
 use crate::dut;
@@ -43,8 +43,6 @@ pub(super) struct Record {
     pub(super) boxes: BTreeMap<String, BoxFacts>,
     /// The parts, with their ends.
     pub(super) parts: Vec<(PartHead, RunPart)>,
-    /// The present step.
-    pub(super) step: Option<RunStep>,
 }
 
 /// The results in a ledger's text, of which an incomplete last line is ignored.
@@ -54,7 +52,7 @@ pub(super) struct Record {
 pub fn results_of(path: &Path, text: &[u8]) -> Result<Option<Results>, LedgerError> {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut record = Record::default();
-    read_lines(path, &text[..whole], 0)?.into_iter().for_each(|line| record.apply(line));
+    read_lines(path, &text[..whole])?.into_iter().for_each(|line| record.apply(line));
     Ok(record.results())
 }
 
@@ -67,7 +65,6 @@ impl Record {
         match stamped.line {
             LedgerLine::Head(head) => self.head = Some(head),
             LedgerLine::Part(head) => {
-                self.step = None;
                 let part = RunPart {
                     started: head.started.clone(),
                     duration_s: 0.0,
@@ -77,7 +74,6 @@ impl Record {
                 };
                 self.parts.push((*head, part));
             }
-            LedgerLine::Step(step) => self.step = Some(step),
             LedgerLine::Start { scenario, dut, start, at, commands } => {
                 for at in at {
                     let cell = self.cell(&scenario, &dut, at);
@@ -103,7 +99,6 @@ impl Record {
             LedgerLine::Note { text } if self.notes.contains(&text) => {}
             LedgerLine::Note { text } => self.notes.push(text),
             LedgerLine::End { end } => {
-                self.step = None;
                 if let Some((_, part)) = self.parts.last_mut() {
                     part.end = end;
                 }

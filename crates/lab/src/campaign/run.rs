@@ -12,7 +12,7 @@ use programs::cancel::{Budget, Cancel, Stopped};
 use programs::tools::Program;
 
 use super::job::{Campaign, Job, controller_of, head, jobs};
-use super::ledger::{Ledger, LedgerError, LedgerLine, NAME, PartHead, RunStep, Stamped};
+use super::ledger::{Ledger, LedgerError, LedgerLine, NAME, PartHead, Stamped};
 use super::record::{Place, Record};
 use super::scenario::{ScenarioCell, ScenarioError};
 use crate::dut::Dut;
@@ -76,9 +76,18 @@ pub enum CampaignError {
 struct Outside<'a> {
     /// Does the work, and says for how many milliseconds the machine stalled meanwhile.
     watch: &'a dyn Fn(&mut dyn FnMut()) -> f64,
+    /// Draws what there is so far, with how the run stands until it ends; no more often than this.
+    draw: &'a Draw<'a>,
+    draw_every: Duration,
     has_floor: bool,
     machine: Machine,
 }
+
+/// Draws results; while the run goes on, with its state in words.
+pub type Draw<'a> = dyn Fn(&Results, Option<&str>) + 'a;
+
+/// Pause between two drawings: each takes time from the run, though from no trial.
+const DRAW_EVERY: Duration = Duration::from_secs(15);
 
 struct Run<'a> {
     campaign: &'a Campaign,
@@ -91,6 +100,7 @@ struct Run<'a> {
     record: Record,
     progress: RunProgress,
     forecast: Forecast,
+    drawn: Instant,
     /// Switches and controllers whose programs are there: each was asked for its version once.
     installed: BTreeSet<&'static str>,
     /// Switches that wait for their next turn where one start serves all of them, by their first
@@ -98,12 +108,16 @@ struct Run<'a> {
     held: BTreeMap<Place, HeldDut>,
 }
 
-/// Measures everything.
+/// Measures everything, and draws it between two jobs.
 ///
 /// # Errors
 /// [`CampaignError`]; an interrupted campaign has taken everything down.
-pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, CampaignError> {
-    let record = execute_with(campaign, cancel, &outside(campaign))?;
+pub fn execute(
+    campaign: &Campaign,
+    cancel: &Cancel,
+    draw: &Draw<'_>,
+) -> Result<Results, CampaignError> {
+    let record = execute_with(campaign, cancel, &outside(campaign, draw))?;
     Ok(record.results().expect("a run has a part"))
 }
 
@@ -112,12 +126,12 @@ pub fn execute(campaign: &Campaign, cancel: &Cancel) -> Result<Results, Campaign
 /// # Errors
 /// As [`execute`].
 pub fn execute_job(campaign: &Campaign, cancel: &Cancel) -> Result<Option<String>, CampaignError> {
-    Ok(execute_with(campaign, cancel, &outside(campaign))?.failure())
+    Ok(execute_with(campaign, cancel, &outside(campaign, &|_, _| {}))?.failure())
 }
 
-fn outside(campaign: &Campaign) -> Outside<'static> {
-    let watch = &|work: &mut dyn FnMut()| stall::watch(work);
-    Outside { watch, has_floor: campaign.has_floor(), machine: Machine::read() }
+fn outside<'a>(campaign: &Campaign, draw: &'a Draw<'a>) -> Outside<'a> {
+    let (watch, draw_every) = (&|work: &mut dyn FnMut()| stall::watch(work), DRAW_EVERY);
+    Outside { watch, draw, draw_every, has_floor: campaign.has_floor(), machine: Machine::read() }
 }
 
 fn execute_with(
@@ -154,7 +168,10 @@ fn execute_with(
     let outcome = run.jobs(&jobs);
     match &outcome {
         Ok(()) => run.log(LedgerLine::End { end: PartEnd::Whole })?,
-        Err(CampaignError::Stopped(_)) => run.log(LedgerLine::End { end: PartEnd::Interrupted })?,
+        Err(CampaignError::Stopped(_)) => {
+            run.log(LedgerLine::End { end: PartEnd::Interrupted })?;
+            run.draw(None);
+        }
         Err(_) => {}
     }
     outcome.map(|()| run.record)
@@ -228,6 +245,7 @@ impl<'a> Run<'a> {
             record,
             progress: RunProgress::new(0, true),
             forecast: Forecast::new(Duration::ZERO),
+            drawn: Instant::now(),
             installed: BTreeSet::new(),
             held: BTreeMap::new(),
         }
@@ -243,19 +261,29 @@ impl<'a> Run<'a> {
                 self.held.clear();
             }
             self.job(job)?;
+            if self.drawn.elapsed() >= self.outside.draw_every {
+                let (done, of) = self.progress.steps();
+                let left =
+                    indicatif::HumanDuration(Duration::from_secs_f64(self.forecast.left_s()));
+                self.draw(Some(&format!("{done} of {of} steps, about {left} left")));
+            }
         }
         self.held.clear();
         Ok(())
     }
 
+    /// Draws what there is so far.
+    fn draw(&mut self, state: Option<&str>) {
+        if let Some(results) = self.record.results() {
+            (self.outside.draw)(&results, state);
+        }
+        self.drawn = Instant::now();
+    }
+
     /// A step begins.
-    fn begin(&mut self, title: &str, cost: Duration) -> Result<(), CampaignError> {
-        let left_s = self.forecast.left_s();
-        self.progress.left(left_s);
+    fn begin(&mut self, title: &str) {
+        self.progress.left(self.forecast.left_s());
         self.progress.begin(title);
-        let (done, of) = self.progress.steps();
-        let (title, cost_s) = (title.to_owned(), cost.as_secs_f64());
-        self.log(LedgerLine::Step(RunStep { title, done, of, cost_s, left_s }))
     }
 
     /// Files a trial.

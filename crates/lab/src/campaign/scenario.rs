@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::method::{self, Method};
 use crate::names;
 use crate::results::{AxisInfo, Coordinates, Plot, Published};
-use crate::settings::Settings;
+use crate::settings::{Replay, Settings};
 
 /// A scenario that is no scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +101,12 @@ pub struct Scenario {
     /// The text that it was read from.
     #[serde(skip)]
     pub source: String,
+    /// Settings of the command line, which hold in every cell.
+    #[serde(skip)]
+    set: Settings,
+    /// Keys of their replay.
+    #[serde(skip)]
+    set_replay: toml::Table,
 }
 
 /// The key of a `without` that names a switch.
@@ -296,6 +302,7 @@ impl Scenario {
         for table in self.tables(method, is_quick) {
             settings.overlay(&table.set);
         }
+        settings.overlay(&self.set.traffic());
         settings
     }
 
@@ -349,6 +356,60 @@ impl Scenario {
         axis.values.retain(|value| left.contains(&plain_name(value).as_str()));
         axis.named.retain(|value| left.contains(&value.name.as_str()));
         Ok(true)
+    }
+
+    /// Sets keys of the settings in every cell, each by `KEY=VALUE`; a value is TOML's, or a text
+    /// without quotes. A workload takes the place of what is made.
+    ///
+    /// # Errors
+    /// There is no such key or value, or points of the axes no longer differ.
+    pub fn set(&mut self, all: &[String]) -> Result<(), ScenarioError> {
+        let before = self.cells(false)?;
+        for text in all {
+            let wrong = |why: &str| Err(ScenarioError::Wrong(format!("--set {text}: {why}")));
+            let Some((key, value)) = text.split_once('=') else {
+                return wrong("write KEY=VALUE, for example duration_s=5");
+            };
+            let read = format!("value = {value}").parse::<toml::Table>().ok();
+            let value = read.and_then(|mut table| table.remove("value"));
+            let value = value.unwrap_or_else(|| text[key.len() + 1..].into());
+            if let Some(key) = key.strip_prefix("replay.") {
+                self.set_replay.insert(key.to_owned(), value);
+            } else {
+                match Settings::deserialize(toml::Table::from_iter([(key.to_owned(), value)])) {
+                    Ok(settings) => self.set.overlay(&settings),
+                    Err(error) => return wrong(error.to_string().trim_end()),
+                }
+            }
+            // A reader of the results finds it where the scenario is.
+            self.source += &format!("\n# --set {text}");
+        }
+        let after = self.cells(false)?;
+        for (at, cell) in before.iter().enumerate() {
+            let is_lost = |other: &usize| {
+                before[*other].settings != cell.settings
+                    && after[*other].settings == after[at].settings
+            };
+            if let Some(other) = (0..at).find(is_lost) {
+                let (one, other) = (&before[other].at, &cell.at);
+                let why = format!("--set: {one:?} and {other:?} no longer differ: use --only");
+                return Err(ScenarioError::Wrong(why));
+            }
+        }
+        self.check()
+    }
+
+    /// The replay of a cell with the keys of the command line.
+    fn replay(&self, settings: &Settings) -> Result<Option<Replay>, ScenarioError> {
+        let wrong =
+            |error: &dyn std::fmt::Display| ScenarioError::Wrong(format!("--set replay.: {error}"));
+        let mut table = toml::Table::try_from(settings.replay.clone().unwrap_or_default())
+            .map_err(|error| wrong(&error))?;
+        if self.set_replay.contains_key("folder") || self.set_replay.contains_key("name") {
+            table.retain(|key, _| key != "flows" && key != "entries");
+        }
+        table.extend(self.set_replay.clone());
+        Replay::deserialize(table).map(Some).map_err(|error| wrong(&error.to_string().trim_end()))
     }
 
     /// Starts of each switch in each cell.
@@ -415,6 +476,12 @@ impl Scenario {
             })
         };
         cells.retain(|cell| !is_left_out(cell));
+        for cell in &mut cells {
+            cell.settings.overlay(&self.set);
+            if !self.set_replay.is_empty() {
+                cell.settings.replay = self.replay(&cell.settings)?;
+            }
+        }
         Ok(cells)
     }
 }
@@ -528,6 +595,37 @@ value = 120.0
         assert!(!scenario.is_without("ovs", &cells[1].at));
         let set_up = text.replace("rate_pps = 7.0", "workers = 2");
         assert!(Scenario::from_toml(&set_up).unwrap_err().to_string().contains("set-up"));
+    }
+
+    #[test]
+    fn a_setting_of_the_command_line_holds_in_every_cell() {
+        let text = TEXT.to_owned() + "[method.delay]\nset = { duration_s = 7.0 }\n";
+        let mut scenario = Scenario::from_toml(&text).unwrap();
+        let set = |scenario: &mut Scenario, all: &[&str]| {
+            scenario.set(&all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        };
+        set(&mut scenario, &["duration_s=0.5", "port_rate=100M"]).unwrap();
+        let (method, cells) = (scenario.methods(false).unwrap()[0], scenario.cells(true).unwrap());
+        let settings = scenario.settings_of(method, &cells[0].settings, true);
+        assert_eq!((settings.duration_s(), settings.port_rate().to_string()), (0.5, "100M".into()));
+        assert!(scenario.source.ends_with("\n# --set duration_s=0.5\n# --set port_rate=100M"));
+        for (text, why) in [
+            ("duration_s", "KEY=VALUE"),
+            ("durations=1", "unknown field `durations`"),
+            ("duration_s=-1", "duration_s"),
+            ("frame_size=64", "no longer differ"),
+            ("replay.folders=x", "unknown field `folders`"),
+        ] {
+            let error = set(&mut scenario.clone(), &[text]).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let mut replay = crate::campaign::catalogue::find("datapath-new-flows").unwrap().remove(0);
+        set(&mut replay.clone(), &["replay.folder=/w"]).unwrap_err();
+        set(&mut replay, &["replay.folder=/w", "replay.name=\"acl\""]).unwrap();
+        let cells = replay.cells(false).unwrap();
+        let of = |at: usize| cells[at].settings.replay.clone().unwrap();
+        assert_eq!((of(0).name.as_deref(), of(0).flows), (Some("acl"), None));
+        assert_eq!((of(0).number_at, of(1).number_at), (Some(26), None));
     }
 
     fn error(from: &str, to: &str) -> String {

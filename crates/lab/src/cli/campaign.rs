@@ -18,9 +18,8 @@ use crate::campaign::ledger;
 use crate::campaign::run::{CampaignError, execute, execute_job};
 use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut};
-use crate::present::{FORMS, json, whole_page};
+use crate::present::{FORMS, json, page};
 use crate::results::Results;
-use crate::serve::LISTEN;
 use crate::service::ProgramPaths;
 
 const RUN_EXAMPLES: &str = "\
@@ -29,7 +28,6 @@ Examples:
   weir lab run cached-forwarding --dut weir,ovs --starts 8
   weir lab run E5 --dut mine=./start-my-switch.sh,weir --quick --out /tmp/e5
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --quick --dry
-  weir lab run E4 --dut weir,ovs --out /tmp/e4 --serve
   weir lab show cached-forwarding > mine.toml; weir lab run mine.toml
   weir lab run E1 E2 E3 E4 E5 --dut weir,ovs,linux-bridge --out results --resume";
 
@@ -55,11 +53,6 @@ pub(super) struct CampaignArgs {
     /// arguments: for a pool of machines. Exit code 1: it is to be measured again
     #[arg(long, alias = "cell", value_name = "N")]
     job: Option<usize>,
-    /// Show the campaign in a browser while it runs, as `weir lab serve` does, at HOST:PORT (see
-    /// there) or 127.0.0.1:8484; the page ends with the run
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = LISTEN)]
-    serve: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -92,6 +85,10 @@ pub(super) struct SelectionArgs {
     /// comma in them, which stand alone
     #[arg(long, value_name = "AXIS=VALUES")]
     only: Vec<String>,
+    /// Set a key of the settings in every cell (see `weir lab list`): duration_s=5,
+    /// replay.folder=DIR. Repeatable
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
 }
 
 /// Selection of a scenario.
@@ -175,6 +172,7 @@ impl SelectionArgs {
             }
         }
         restrict(&mut all, &self.only)?;
+        all.iter_mut().try_for_each(|scenario| scenario.set(&self.set))?;
         let (duts, kind) = (duts(&self.dut)?, testbed_kind(self.testbed)?);
         Ok(Campaign {
             is_quick: self.quick,
@@ -204,7 +202,7 @@ impl CampaignArgs {
                 return if cancel.check().is_err() { Ok(interrupted()) } else { Err(error) };
             }
         }
-        carry_out(&campaign, &self.output, self.serve, &cancel)
+        carry_out(&campaign, &self.output, &cancel)
     }
 }
 
@@ -219,24 +217,22 @@ fn plan(estimates: &[ScenarioCost]) -> String {
     rows.chain([row("all", starts, estimates.iter().map(|of| of.duration).sum())]).collect()
 }
 
-/// Measures, and publishes what was found; shows it meanwhile where `serve` is an address.
+/// Measures, and publishes what was found.
 pub(super) fn carry_out(
     campaign: &Campaign,
     output: &OutputArgs,
-    serve: Option<String>,
     cancel: &Cancel,
 ) -> Result<ExitCode> {
     std::fs::create_dir_all(&output.out)
         .with_context(|| format!("cannot make the folder {}", output.out.display()))?;
     let _lock = FolderLock::take(&output.out)?;
-    let server = serve.map(|listen| super::serve::start(&output.out, listen)).transpose()?;
-    if let Some(server) = &server {
-        let address = server.address();
-        files::eprint_line(format_args!("http://{address}/ shows the campaign until it ends"));
-    }
+    let draw = |results: &Results, state: Option<&str>| {
+        // The page at the end says why it cannot be written.
+        let _ = write_whole(&output.out, "report.html", &page(results, state));
+    };
     let measure = || match campaign.job {
         Some(_) => execute_job(campaign, cancel).map(Err),
-        None => execute(campaign, cancel).map(Ok),
+        None => execute(campaign, cancel, &draw).map(Ok),
     };
     let results = match measure() {
         Ok(Ok(results)) => results,
@@ -261,16 +257,15 @@ pub(super) fn carry_out(
 /// Shows the results, then writes the page: what was measured is seen even when the disk is full,
 /// and written even when nobody reads it.
 pub(super) fn publish(results: &Results, output: &OutputArgs) -> Result<()> {
-    let shown_text = if output.json {
-        json(results)
-    } else {
-        FORMS[0].render(results, &super::view(output.all)) + "\n"
+    let is_terminal = output.format.name == FORMS[0].name && !output.json;
+    let text = match output.json {
+        true => json(results),
+        false => output.format.render(results, &super::view(output.all)),
     };
-    let printed = files::print(&shown_text);
-    let page = whole_page(results);
-    let html_path = write_whole(&output.out, "report.html", &page)?;
+    let printed = files::print(&if is_terminal { text + "\n" } else { text });
+    let html_path = write_whole(&output.out, "report.html", &page(results, None))?;
     printed?;
-    if !output.json {
+    if is_terminal {
         let ledger = output.out.join(ledger::NAME);
         files::print(&format!("{}\n{}\n", shown(&html_path), shown(&ledger)))?;
     }

@@ -1,20 +1,18 @@
-//! `weir lab compare` and `weir lab history`: runs beside each other.
+//! `weir lab compare`: two runs beside each other.
 //!
 //! It must never measure, and never end with success where `--fail-on-worse` found something.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use clap::Args;
 use terminal::Table;
 
-use super::results::{NAMES, load};
+use super::results::load;
 use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
-use crate::history::{History, HistoryChange, HistoryRow, history};
 use crate::present::{count, number, one_line, times};
-use crate::results::{Coordinates, Results};
+use crate::results::Coordinates;
 use stats::CONFIDENCE;
 
 const COMPARE_EXAMPLES: &str = "\
@@ -39,24 +37,6 @@ pub(super) struct CompareArgs {
     /// End with exit code 1 when something is worse.
     #[arg(long)]
     fail_on_worse: bool,
-}
-
-const HISTORY_EXAMPLES: &str = "\
-Examples:
-  weir lab history runs/*/trials.jsonl
-  weir lab history runs";
-
-/// Find out from which run on figures are others.
-#[derive(Args, Debug)]
-#[command(after_help = HISTORY_EXAMPLES)]
-pub(super) struct HistoryArgs {
-    /// Ledgers, or folders with them: `trials.jsonl` or any `NAME.jsonl` in it, compressed by gzip
-    /// or not, or `trials.jsonl` one folder deeper.
-    #[arg(required = true)]
-    run: Vec<PathBuf>,
-    /// Print everything as JSON.
-    #[arg(long)]
-    json: bool,
 }
 
 impl CompareArgs {
@@ -176,116 +156,6 @@ fn signed(value: f64, decimals: usize) -> String {
     format!("{plus}{}", number(value, decimals))
 }
 
-impl HistoryArgs {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let mut runs = Vec::new();
-        for path in &self.run {
-            runs.extend(runs_in(path)?);
-        }
-        if runs.is_empty() {
-            let names: Vec<String> = self.run.iter().map(|p| p.display().to_string()).collect();
-            bail!("no run of weir lab in {}", names.join(", "));
-        }
-        let found = history(runs);
-        if self.json {
-            files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
-        } else {
-            files::print(&history_text(&found, terminal::width()))?;
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// The results of a file; of a folder, those in it and one folder deeper. What is no run is left
-/// out of a folder, and named.
-fn runs_in(path: &Path) -> anyhow::Result<Vec<Results>> {
-    if !path.is_dir() {
-        return Ok(vec![load(path)?]);
-    }
-    let read = || -> std::io::Result<Vec<PathBuf>> {
-        let mut entries = Vec::new();
-        for entry in std::fs::read_dir(path)? {
-            entries.push(entry?.path());
-        }
-        entries.sort();
-        Ok(entries)
-    };
-    let entries = read().with_context(|| format!("cannot read the folder {}", path.display()))?;
-    let is_run = |folder: &Path| NAMES.iter().any(|name| folder.join(name).is_file());
-    let is_ledger = |file: &Path| {
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let endings = [".json", ".jsonl", ".jsonl.gz"];
-        file.is_file() && !NAMES.contains(&name) && endings.iter().any(|end| name.ends_with(end))
-    };
-    let of_entries = entries.into_iter().filter(|entry| is_run(entry) || is_ledger(entry));
-    let mut runs = Vec::new();
-    for file in of_entries.chain(is_run(path).then(|| path.to_owned())) {
-        match load(&file) {
-            Ok(results) => runs.push(results),
-            Err(error) => files::eprint_line(format_args!("left out: {error:#}")),
-        }
-    }
-    Ok(runs)
-}
-
-/// The history for a terminal.
-fn history_text(found: &History, width: usize) -> String {
-    let (first, last) = (found.runs.first(), found.runs.last());
-    let mut out = format!(
-        "{} from {} to {}, {}.\n",
-        count(found.runs.len(), "run", "runs"),
-        one_line(first.map_or("-", String::as_str)),
-        one_line(last.map_or("-", String::as_str)),
-        count(found.rows.len(), "row", "rows"),
-    );
-    let mut changes: Vec<(&HistoryRow, &HistoryChange)> = found
-        .rows
-        .iter()
-        .flat_map(|row| row.changes.iter().map(move |change| (row, change)))
-        .collect();
-    changes.sort_by_key(|(_, change)| change.run);
-    let short = found.rows.iter().filter(|row| row.medians.len() < found.runs_needed).count();
-    if changes.is_empty() {
-        out += "No change point was found.\n";
-    } else {
-        let heads = ["since", "row", "before", "after", "by", "is", "p", "what else changed"];
-        let mut table = Table::new(heads).keys(2);
-        for (row, change) in changes {
-            table.row(history_line(row, change));
-        }
-        let _ = writeln!(out, "{}", table.boxed(width));
-    }
-    if short > 0 {
-        let _ = writeln!(
-            out,
-            "{} too short for a change to be seen: it takes {} runs.",
-            count(short, "row is", "rows are"),
-            found.runs_needed
-        );
-    }
-    out
-}
-
-fn history_line(row: &HistoryRow, change: &HistoryChange) -> [String; 8] {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    let by = change.relative.map_or_else(
-        || number(change.after - change.before, row.decimals),
-        |relative| format!("{:+.1} %", relative * 100.0),
-    );
-    let others: Vec<String> = change.differences.iter().map(|text| one_line(text)).collect();
-    let name = format!("{}, {}{unit}", row.dut, row.label);
-    [
-        one_line(&change.since),
-        format!("{}\n{}\n{}", one_line(&row.scenario), place(&row.at), one_line(&name)),
-        number(change.before, row.decimals),
-        number(change.after, row.decimals),
-        by,
-        if change.is_better { "better" } else { "worse" }.to_owned(),
-        format!("{:.3}", change.p_value),
-        if others.is_empty() { "nothing that is known".to_owned() } else { others.join("\n") },
-    ]
-}
-
 fn place(at: &Coordinates) -> String {
     let words = at.iter().map(|(axis, value)| format!("{axis}={value}"));
     one_line(&words.collect::<Vec<_>>().join(", "))
@@ -293,9 +163,8 @@ fn place(at: &Coordinates) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{compared, history_text, runs_in};
+    use super::compared;
     use crate::compare::compare;
-    use crate::history::history;
     use crate::present::sample;
 
     #[test]
@@ -338,23 +207,5 @@ mod tests {
         assert!(text.contains("without a change about 0.1 would be"), "{text}");
         let back = compared(&compare(&runs[1], &runs[0]), true, 200);
         assert!(back.contains("-6.000 (-8.484 to -3.516)"), "{back}");
-    }
-
-    #[test]
-    fn a_folder_gives_its_runs_and_those_one_deeper() {
-        let folder = tempfile::tempdir().unwrap();
-        let json = serde_json::to_string(&sample::results()).unwrap();
-        std::fs::create_dir(folder.path().join("monday")).unwrap();
-        for name in ["a.json", "monday/results.json"] {
-            std::fs::write(folder.path().join(name), &json).unwrap();
-        }
-        std::fs::write(folder.path().join("other.json"), "{}").unwrap();
-        std::fs::write(folder.path().join("notes.txt"), "x").unwrap();
-        let runs = runs_in(folder.path()).unwrap();
-        assert_eq!(runs.len(), 2);
-        let text = history_text(&history(runs), 100);
-        assert!(text.contains("2 runs from") && text.contains("too short for a change"), "{text}");
-        let refusal = format!("{:#}", runs_in(&folder.path().join("other.json")).unwrap_err());
-        assert!(refusal.contains("other.json"), "{refusal}");
     }
 }

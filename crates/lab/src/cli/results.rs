@@ -26,8 +26,7 @@ Examples:
   weir lab report trials.jsonl.gz --format json";
 
 /// The file of a run in its folder; the latter two are of earlier versions of Weir.
-pub(super) const NAMES: [&str; 4] =
-    [ledger::NAME, "trials.jsonl.gz", "results.json", "results.json.gz"];
+const NAMES: [&str; 4] = [ledger::NAME, "trials.jsonl.gz", "results.json", "results.json.gz"];
 
 /// The form of results of the version before that.
 const OLD_FORMAT: u32 = 2;
@@ -50,7 +49,7 @@ pub(super) struct ReportArgs {
 }
 
 /// Every form by its name.
-fn forms() -> impl TypedValueParser<Value = Form> {
+pub(super) fn forms() -> impl TypedValueParser<Value = Form> {
     let names = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.about));
     PossibleValuesParser::new(names).try_map(|name| form(&name).copied().ok_or("no such form"))
 }
@@ -197,7 +196,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         play(&[]);
         let campaign = fake::campaign(TWO_POINTS, folder.path());
-        let results = execute(&campaign, &Cancel::default()).unwrap();
+        let results = execute(&campaign, &Cancel::default(), &|_, _| {}).unwrap();
         assert!(load(folder.path()).unwrap() == results);
         let ledger = folder.path().join(ledger::NAME);
         let text = std::fs::read(&ledger).unwrap();

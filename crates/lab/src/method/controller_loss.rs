@@ -113,7 +113,6 @@ impl Method for ControllerLoss {
                 ("orphan_gap_ms", gap_ns as f64 / 1e6),
             ],
             tool: traffic::TOOL.into(),
-            commands: vec!["kill -9 (the controller)".to_owned()],
             load,
             raw: serde_json::json!({ "sent": stream.sent, "received": report.received }),
             ..Trial::default()

@@ -63,7 +63,6 @@ impl Method for Datagrams {
         Ok(Trial {
             values: vec![("datagrams_pps", came), ("datagrams_offered_pps", sent)],
             tool: "iperf3".into(),
-            commands: done.commands,
             load: done.load,
             raw: serde_json::json!({
                 "payload_bytes": payload,

@@ -82,7 +82,6 @@ impl Method for Failover {
         Ok(Trial {
             values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
             tool: traffic::TOOL.into(),
-            commands: vec!["ip link set eth0 down (at host 2)".to_owned()],
             load,
             resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
             raw: serde_json::json!({

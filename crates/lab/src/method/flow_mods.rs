@@ -94,7 +94,6 @@ impl Method for FlowMods {
         Ok(Trial {
             values,
             tool: "the lab's OpenFlow client and generator".into(),
-            commands: vec![format!("add-flow {DROPS}"), format!("add-flow {FORWARDS}")],
             resolutions,
             raw: serde_json::json!({
                 "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),

@@ -29,7 +29,6 @@ pub(super) struct ServerReport {
 #[derive(Debug)]
 pub(super) struct Iperf2Result {
     pub(super) report: ServerReport,
-    pub(super) commands: Vec<String>,
     pub(super) load: Option<Load>,
 }
 
@@ -37,7 +36,6 @@ pub(super) struct Iperf2Result {
 pub(super) fn run(context: &MethodContext<'_>, bps: u64) -> Result<Iperf2Result, TrialError> {
     let (server, seconds) = (HostProgram::IperfServer {}, context.settings.whole_seconds());
     let client = HostProgram::IperfClient { target: HOSTS[1].ip, seconds, bps };
-    let commands = vec![server.line(), client.line()];
     context.bed.with_hosts((context.dir, context.cancel), |hosts| {
         let mut server = hosts.start(1, &server)?;
         let is_ready = |text: &str| text.contains("Server listening");
@@ -49,7 +47,7 @@ pub(super) fn run(context: &MethodContext<'_>, bps: u64) -> Result<Iperf2Result,
         // Its report is here, and SIGTERM takes it up to half a second to obey.
         server.kill()?;
         let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
-        Ok(Iperf2Result { report, commands, load })
+        Ok(Iperf2Result { report, load })
     })
 }
 

@@ -65,7 +65,6 @@ pub(crate) struct Sums {
 #[derive(Debug)]
 pub(super) struct Iperf3Result {
     pub(super) sums: Sums,
-    pub(super) commands: Vec<String>,
     pub(super) load: Option<Load>,
 }
 
@@ -77,14 +76,13 @@ pub(super) fn run(
     let (server, seconds) = (HostProgram::Iperf3Server {}, context.settings.whole_seconds());
     let streams = context.settings.streams.unwrap_or(1);
     let client = HostProgram::Iperf3Client { target: HOSTS[1].ip, seconds, streams, payload };
-    let commands = vec![server.line(), client.line()];
     context.bed.with_hosts((context.dir, context.cancel), |hosts| {
         let mut server = hosts.start(1, &server)?;
         let is_ready = |text: &str| text.contains("Server listening");
         server.wait_until("say \"Server listening\"", SLACK, is_ready)?;
         let limit = Duration::from_secs(u64::from(seconds)) + SLACK;
         let (output, load) = context.observe(|| hosts.run(0, &client, limit));
-        Ok(Iperf3Result { sums: parse(&output?.text)?, commands, load })
+        Ok(Iperf3Result { sums: parse(&output?.text)?, load })
     })
 }
 

@@ -59,7 +59,7 @@ impl Method for Ping {
             let settings = Settings { count: Some(count), ..context.settings.clone() };
             measure(&MethodContext { settings: &settings, ..*context })?;
         }
-        let Measured { tool, commands, echoes, load } = measure(context)?;
+        let Measured { tool, echoes, load } = measure(context)?;
         let summary = summarise(steady(&echoes.rtt_ms)).ok_or_else(|| TrialError::Output {
             program: "ping",
             what: format!("none of {} echo requests was answered", echoes.sent),
@@ -67,7 +67,6 @@ impl Method for Ping {
         Ok(Trial {
             values: values(&echoes, &summary),
             tool,
-            commands,
             load,
             raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
             ..Trial::default()
@@ -84,7 +83,6 @@ fn steady(rtt_ms: &[f64]) -> &[f64] {
 /// Outcome of the echo requests, and their sender.
 struct Measured {
     tool: String,
-    commands: Vec<String>,
     echoes: EchoReplies,
     load: Option<Load>,
 }
@@ -94,7 +92,7 @@ fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
     if let (Testbed::Kernel(_), Err(missing)) = (context.bed, Tool::Ping.find()) {
         let (echoes, load) = context.observe(|| echo::run(context, target));
         let tool = format!("Weir's own ICMP echo ({missing})");
-        return Ok(Measured { tool, commands: Vec::new(), echoes: echoes?, load });
+        return Ok(Measured { tool, echoes: echoes?, load });
     }
     let program = HostProgram::Ping { target, requests: requests(context.settings) };
     let limit = Ping.cost(context.settings) * 3 + Duration::from_secs(10);
@@ -102,7 +100,7 @@ fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
         // The exit code is 1 when an answer is missing, which is a result.
         let (output, load) = context.observe(|| hosts.run(0, &program, limit));
         let echoes = parse(&output?.text)?;
-        Ok(Measured { tool: "ping".to_owned(), commands: vec![program.line()], echoes, load })
+        Ok(Measured { tool: "ping".to_owned(), echoes, load })
     })
 }
 

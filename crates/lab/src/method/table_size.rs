@@ -92,7 +92,7 @@ impl Method for TableSize {
         if bound == 0 {
             return Err(TrialError::Unfit("no entry is asked for: set count = 1 or more"));
         }
-        let (found, tool, commands) = match context.settings.forwarding() {
+        let (found, tool) = match context.settings.forwarding() {
             Forwarding::Flows => {
                 let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
                     return Err(TrialError::Unfit("has no flow entries"));
@@ -103,8 +103,7 @@ impl Method for TableSize {
                 let cleaned = table.empty();
                 let filled = filled?;
                 cleaned?;
-                let adds = format!("add-flow {} times {ENTRY}", filled.offered);
-                (filled, "the lab's OpenFlow client", vec![adds])
+                (filled, "the lab's OpenFlow client")
             }
             Forwarding::Learning => {
                 if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
@@ -113,7 +112,7 @@ impl Method for TableSize {
                     ));
                 }
                 let mut table = Learner(WiredStation { context });
-                (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL, Vec::new())
+                (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL)
             }
             Forwarding::Controller | Forwarding::Io => {
                 return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
@@ -125,7 +124,6 @@ impl Method for TableSize {
         Ok(Trial {
             values,
             tool: tool.into(),
-            commands,
             resolutions: vec![Resolution::new("table_entries", least, most)],
             raw: serde_json::json!({
                 "bound": bound,

@@ -79,7 +79,6 @@ impl Method for Tcp {
                 ("tcp_retransmits", done.sums.sent.retransmits),
             ],
             tool: "iperf3".into(),
-            commands: done.commands,
             load: done.load,
             raw: serde_json::json!({
                 "received_bytes": received.bytes,

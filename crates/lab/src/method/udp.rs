@@ -81,7 +81,6 @@ impl Method for Iperf3 {
                 ("udp_jitter_ms", both.jitter_ms),
             ],
             tool: "iperf3".into(),
-            commands: done.commands,
             load: done.load,
             // The rate, not the count: behind a full link everything arrives, only later.
             carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
@@ -145,7 +144,6 @@ impl Method for Iperf2 {
                 ("udp2_jitter_ms", report.jitter_ms),
             ],
             tool: "iperf 2".into(),
-            commands: done.commands,
             load: done.load,
             carried: Some(report.bps / context.settings.load_bps() as f64),
             raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),

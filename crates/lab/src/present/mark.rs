@@ -2,8 +2,9 @@
 //!
 //! It must never mark as best what the starts do not carry.
 
-use super::entry::TableEntry;
+use super::entry::{ShownFigure, TableEntry};
 use super::section::{Section, is_reference};
+use super::switch_ratio::{Standing, SwitchRatio};
 use crate::limit::Part;
 use crate::results::Better;
 
@@ -21,31 +22,38 @@ pub(crate) fn mark(part: Part) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Whether each entry of a row, with the place of its switch, is the best: its range lies beyond
-/// all others, on the good side. The path without a switch is no competitor; one start, and a
-/// figure with a remark, may be anything beside the others.
+/// A legend's words where ranges are wider than their starts.
+pub(crate) const OPEN: &str = "ranges reach to what trials leave open, as a search between the \
+                               load that passes and the one that fails";
+
+/// Whether the trials of a figure leave something open.
+pub(crate) fn leaves_open(figure: &ShownFigure<'_>) -> bool {
+    figure.row.resolutions.iter().any(|(low, high)| low < high)
+}
+
+/// Whether each entry of a row, with the place of its switch, is the best: better than each of the
+/// others by the comparison of their starts. The path without a switch is no competitor; beside a
+/// figure with a remark none is the best.
 pub(crate) fn best(
     section: &Section<'_>,
     entries: &[(usize, Option<&TableEntry<'_>>)],
     better: Better,
 ) -> Vec<bool> {
-    let competing = |(dut, entry): &(usize, Option<&'_ TableEntry<'_>>)| -> Option<(f64, f64)> {
-        let figure = entry.filter(|_| !is_reference(section.duts[*dut]))?.figure()?;
-        let is_sure = figure.starts > 1 && figure.remarks().is_empty();
-        Some(if is_sure { figure.range } else { (f64::NEG_INFINITY, f64::INFINITY) })
+    let figures: Vec<Option<&ShownFigure<'_>>> = entries
+        .iter()
+        .map(|(dut, entry)| entry.filter(|_| !is_reference(section.duts[*dut]))?.figure())
+        .collect();
+    let is_better = |one: &ShownFigure<'_>, other: &ShownFigure<'_>| {
+        let ratio = SwitchRatio::new(one, other, better);
+        let is_sure = one.remarks().is_empty() && other.remarks().is_empty();
+        is_sure && ratio.is_some_and(|ratio| ratio.standing == Standing::Better)
     };
-    let ranges: Vec<Option<(f64, f64)>> = entries.iter().map(competing).collect();
-    (0..ranges.len()).map(|at| is_best(at, &ranges, better)).collect()
-}
-
-/// Whether a range lies beyond all others, on the good side.
-fn is_best(index: usize, ranges: &[Option<(f64, f64)>], better: Better) -> bool {
-    let Some(Some((low, high))) = ranges.get(index) else { return false };
-    let is_beyond = |other: &(f64, f64)| match better {
-        Better::Higher => *low > other.1,
-        Better::Lower => *high < other.0,
+    let is_best = |at: usize| {
+        let others = figures.iter().enumerate().filter(|(other, _)| *other != at);
+        let others: Vec<_> = others.filter_map(|(_, figure)| *figure).collect();
+        figures[at].is_some_and(|one| {
+            !others.is_empty() && others.iter().all(|other| is_better(one, other))
+        })
     };
-    let others = ranges.iter().enumerate().filter(|(at, _)| *at != index);
-    let mut others = others.filter_map(|(_, other)| other.as_ref()).peekable();
-    others.peek().is_some() && others.all(is_beyond)
+    (0..figures.len()).map(is_best).collect()
 }

@@ -9,7 +9,7 @@ use stats::range_confidence;
 
 use super::entry::TableEntry;
 use super::findings::main_findings;
-use super::mark::{best, mark};
+use super::mark::{OPEN, best, leaves_open, mark};
 use super::number::{axis_value, capital, count, short_with_range};
 use super::section::{MetricTable, Section, TableRow};
 use super::switch_ratio::SwitchRatio;
@@ -87,6 +87,8 @@ struct Cells<'s, 'a> {
     starts: Vec<usize>,
     /// Whether one of them has a remark.
     has_remark: bool,
+    /// Whether one of them has a range beyond its starts.
+    leaves_open: bool,
     /// The switches of published figures.
     published: Vec<&'a str>,
 }
@@ -101,6 +103,7 @@ impl<'a> Cells<'_, 'a> {
         if !self.starts.contains(&figure.starts) {
             self.starts.push(figure.starts);
         }
+        self.leaves_open |= leaves_open(figure);
         let text = short_with_range(figure.value, figure.range, decimals);
         let mut text = if is_best { format!("{BOLD}{text}{BOLD}") } else { text };
         if !figure.remarks().is_empty() {
@@ -143,6 +146,9 @@ impl<'a> Cells<'_, 'a> {
         if !signs.is_empty() {
             parts.push(format!("at its limit: {}", signs.join(", ")));
         }
+        if self.leaves_open {
+            parts.push(OPEN.to_owned());
+        }
         if self.has_remark {
             let why = "below the floor, clock error or doubtful, as --all says";
             parts.push(format!("? not compared: {why}"));
@@ -161,7 +167,8 @@ impl<'a> Cells<'_, 'a> {
 pub(crate) fn overview(section: &Section<'_>) -> Overview {
     let headlines = headlines(section);
     let (marks, starts, published) = (Vec::new(), Vec::new(), Vec::new());
-    let mut cells = Cells { section, marks, starts, has_remark: false, published };
+    let (has_remark, leaves_open) = (false, false);
+    let mut cells = Cells { section, marks, starts, has_remark, leaves_open, published };
     let by_method = headlines.len() >= METHODS_MIN;
     let mut found = if by_method {
         cells.by_metric(&headlines[..headlines.len().min(ROWS_MAX)])

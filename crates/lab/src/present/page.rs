@@ -4,7 +4,6 @@
 //! markup; the script only chooses colours, unfolds and follows a run. It must never fetch.
 
 mod conditions;
-mod live;
 
 use super::chart::{Scale, charts, extent, track};
 use super::findings::{findings, verdict};
@@ -14,14 +13,13 @@ use super::number::{count, duration};
 use super::section::{Absence, Section, sections};
 use super::verdict::{Line, all_duts, chosen, legend, lines};
 use super::{Form, View};
-use crate::campaign::follow::Seen;
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
     name: "html",
     about: "One page that needs nothing from elsewhere",
     endings: &["html", "htm"],
-    draw: |results, _: &View| render(results),
+    draw: |results, _: &View| render(results, None),
 };
 
 const STYLES: [&str; 3] = [
@@ -32,29 +30,37 @@ const STYLES: [&str; 3] = [
 const EARLY: &str = include_str!("assets/early.js");
 const SCRIPT: &str = concat!(include_str!("assets/theme.js"), include_str!("assets/page.js"));
 
+/// Seconds after which the page of a campaign that runs is loaded anew.
+const RELOAD_S: &str = "15";
+
 /// The page.
 #[must_use]
-pub(crate) fn render(results: &Results) -> String {
-    whole(results, None).into_text()
-}
-
-/// The page of a campaign that is being served: how it stands, and what there is of its results.
-#[must_use]
-pub(crate) fn render_live(results: Option<&Results>, seen: &Seen) -> String {
-    match results {
-        Some(results) => whole(results, Some(seen)),
-        None => framed("no results yet", "", Markup::default(), Some(seen), Markup::default()),
+pub(crate) fn render(results: &Results, state: Option<&str>) -> String {
+    let sections = sections(results);
+    let duts = all_duts(results);
+    let mut parts = first(results, &sections, &duts);
+    for section in &sections {
+        parts += scenario(section, &duts);
     }
-    .into_text()
+    parts += conditions::part(results);
+    let (title, when) = (title(&sections), when(&results.started));
+    framed(&title, &when, contents(&sections), state, parts).into_text()
 }
 
 /// All around the parts of the page.
-fn framed(title: &str, when: &str, contents: Markup, seen: Option<&Seen>, parts: Markup) -> Markup {
-    let live = if seen.is_some() { live::SCRIPT } else { "" };
+fn framed(title: &str, when: &str, contents: Markup, state: Option<&str>, parts: Markup) -> Markup {
+    let reload = state.map(|_| markup!("<meta http-equiv=\"refresh\" content=\"{}\">", RELOAD_S));
+    let state = state.map(|words| {
+        markup!(
+            "<p class=\"live card\" role=\"status\"><span class=\"chip ahead\">measuring</span> \
+             {}</p>",
+            words
+        )
+    });
     markup!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>weir lab: {}</title><style>{}</style><script>{}</script></head><body>\n\
+         {}<title>weir lab: {}</title><style>{}</style><script>{}</script></head><body>\n\
          <a class=\"skip\" href=\"#main\">Skip to the results</a>\
          <header class=\"topbar\"><a class=\"brand\" href=\"#top\"><svg viewBox=\"0 0 24 24\" \
          aria-hidden=\"true\"><path d=\"M2 8c3-3 5-3 8 0s5 3 8 0l4-2M2 14c3-3 5-3 8 0s5 3 8 0l4-2\
@@ -64,28 +70,17 @@ fn framed(title: &str, when: &str, contents: Markup, seen: Option<&Seen>, parts:
          <button type=\"button\" data-theme=\"light\">Light</button>\
          <button type=\"button\" data-theme=\"dark\">Dark</button></div></header>\
          <div class=\"frame\">{}<main id=\"main\">{}{}</main></div>\n\
-         <script>\"use strict\";\n{}{}</script></body></html>\n",
+         <script>\"use strict\";\n{}</script></body></html>\n",
+        reload,
         title,
         Markup::made(STYLES.concat()),
         Markup::made(EARLY.to_owned()),
         when,
         contents,
-        seen.map(live::panel),
+        state,
         parts,
-        Markup::made(SCRIPT.to_owned()),
-        Markup::made(live.to_owned())
+        Markup::made(SCRIPT.to_owned())
     )
-}
-
-fn whole(results: &Results, seen: Option<&Seen>) -> Markup {
-    let sections = sections(results);
-    let duts = all_duts(results);
-    let mut parts = first(results, &sections, &duts);
-    for section in &sections {
-        parts += scenario(section, &duts);
-    }
-    parts += conditions::part(results);
-    framed(&title(&sections), &when(&results.started), contents(&sections), seen, parts)
 }
 
 /// Subject of the page, in a line.

@@ -4,7 +4,7 @@
 //! value: it is the first one that most switches have.
 
 use super::entry::{ShownFigure, TableEntry};
-use super::mark::{best, mark};
+use super::mark::{OPEN, best, leaves_open, mark};
 use super::number::{axis_value, capital, short_with_range};
 use super::section::{MetricTable, Section, TableRow};
 use crate::results::Results;
@@ -103,9 +103,12 @@ pub(crate) fn legend(lines: &[Line<'_, '_>]) -> String {
     if lines.iter().flat_map(Line::figures).any(|figure| !figure.remarks().is_empty()) {
         signs += "; ? not compared: below the floor, clock error or doubtful";
     }
+    if lines.iter().flat_map(Line::figures).any(leaves_open) {
+        signs += &format!("; {OPEN}");
+    }
     format!(
-        "Median of the starts [lowest–highest]; dots are starts; bold is best, where its range \
-         meets no other{signs}."
+        "Median of the starts [lowest–highest]; dots are starts; bold is better than each other by \
+         the 95 % interval of its ratio{signs}."
     )
 }
 

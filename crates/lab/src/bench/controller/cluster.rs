@@ -28,7 +28,7 @@ use programs::process::Process;
 use programs::tools::{Missing, Tool};
 
 use super::super::common::Run;
-use super::super::outcome::rounded;
+use super::super::measure::rounded;
 use super::super::scratch;
 use super::capture;
 use super::contenders::pin;

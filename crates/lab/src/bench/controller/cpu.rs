@@ -8,7 +8,7 @@ use std::time::Instant;
 use files::proc::ProcFolder;
 use serde::Serialize;
 
-use super::super::outcome::rounded;
+use super::super::measure::rounded;
 use emulator::THREAD_NAME;
 
 /// A thread that runs for this part of the time is busy.

@@ -19,7 +19,7 @@ use programs::process::Process;
 use serde::Deserialize;
 
 use super::super::common::Run;
-use super::super::outcome::rounded;
+use super::super::measure::rounded;
 use super::super::scratch;
 use super::contenders::pin;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};

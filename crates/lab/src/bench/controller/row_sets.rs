@@ -156,7 +156,7 @@ impl RowSet {
 
     /// A row that says why there is no figure, or no ratio, for who reads rows only.
     fn absent(&self, run: &mut Run, why: &str) -> Result<()> {
-        run.row(&AbsentRow { row: self.name, dut: None, absent: why.to_owned() })
+        run.row(&AbsentRow { row: self.name, absent: why.to_owned() })
     }
 
     /// The rows of a set with emulated switches, or what its subject needs that is not

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::common;
-use super::super::measure::{Pairs, median};
-use super::super::outcome::rounded;
+use super::super::measure::{Pairs, median, rounded};
 use super::super::peer::Beside;
 use super::cpu::BenchLimit;
 use super::trial::{Measured, TrialFigure};

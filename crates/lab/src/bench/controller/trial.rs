@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use programs::cancel::Cancel;
 
-use super::super::outcome::rounded;
+use super::super::measure::rounded;
 use super::cpu::{BenchLimit, CpuReading, CpuUse};
 use super::fleet::{Fleet, FleetPlan};
 use super::hostile::HostilePeers;

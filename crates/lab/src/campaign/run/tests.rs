@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use programs::cancel::Cancel;
-use programs::scratch::FolderLock;
 
 use super::{CampaignError, Outside, Run, execute_with, programs};
 use crate::agent::client::BoxFacts;
 use crate::campaign::fake::{
     Act, TWO_POINTS, campaign, fail_starts, happened, is_all_over, play, still,
 };
-use crate::campaign::follow::{CampaignState, Follower};
 use crate::campaign::gather::{GatherError, gather};
 use crate::campaign::job::{Campaign, jobs};
 use crate::campaign::ledger::{LedgerError, NAME};
-use crate::campaign::record::Record;
+use crate::campaign::record::{Record, results_of};
 use crate::facts::Machine;
 use crate::results::{CellResults, CellState, PartEnd, Results, TrialRecord};
 
@@ -26,8 +24,20 @@ fn resumed(text: &str, folder: &Path) -> Campaign {
     Campaign { is_resumed: true, ..campaign(text, folder) }
 }
 
+/// The results in a folder's ledger, or why there are none.
+fn read(folder: &Path) -> Result<Results, String> {
+    let file = folder.join(NAME);
+    let text = std::fs::read(&file).unwrap();
+    Ok(results_of(&file, &text).map_err(|error| error.to_string())?.unwrap())
+}
+
 fn machine() -> Machine {
     Machine { real_time_error: None, load_average: "0".to_owned(), ..Machine::read() }
+}
+
+fn outside<'a>(watch: &'a dyn Fn(&mut dyn FnMut()) -> f64, machine: Machine) -> Outside<'a> {
+    let draw_every = Duration::from_secs(3_600);
+    Outside { watch, draw: &|_, _| {}, draw_every, has_floor: false, machine }
 }
 
 /// Runs a campaign on a machine that stalls as long as `stalls` say, trial by trial.
@@ -37,7 +47,7 @@ fn run_on(campaign: &Campaign, machine: Machine, stalls: &[f64]) -> Result<Resul
         work();
         stalls.borrow_mut().pop_front().unwrap_or(0.0)
     };
-    let outside = Outside { watch: &watch, has_floor: false, machine };
+    let outside = outside(&watch, machine);
     results(execute_with(campaign, &Cancel::default(), &outside))
 }
 
@@ -177,7 +187,7 @@ fn what_is_through_is_not_measured_again_nor_is_its_floor() {
         work();
         0.0
     };
-    let outside = Outside { watch: &watch, has_floor: true, machine: machine() };
+    let outside = Outside { has_floor: true, ..outside(&watch, machine()) };
     let cancel = Cancel::default();
     play(&[]);
     let first =
@@ -288,7 +298,7 @@ fn a_changed_box_ends_a_resumed_campaign() {
     play(&[Act::Interrupts]);
     let campaign = campaign(TWO_POINTS, folder.path());
     run(&campaign).unwrap_err();
-    let outside = Outside { watch: &|_| 0.0, has_floor: false, machine: machine() };
+    let outside = outside(&|_| 0.0, machine());
     let cancel = Cancel::default();
     let with_ledger = || {
         let head = super::head(&campaign).unwrap();
@@ -365,7 +375,7 @@ fn gathered_jobs_have_the_results_of_a_run() {
     let gathered = gather(&ledgers, &out).unwrap();
     assert!(gathered.missing.is_empty(), "{:?}", gathered.missing);
     assert!(timeless(&gathered.results) == timeless(&whole));
-    assert!(Follower::at(&out).results().unwrap() == gathered.results, "it is a ledger");
+    assert!(read(&out).unwrap() == gathered.results, "it is a ledger");
 
     // The second job failed first, and was cut off then.
     play(&[Act::Fails("no answer"), Act::Yields(9.0), Act::Yields(9.0), Act::Yields(9.0)]);
@@ -427,65 +437,37 @@ fn the_programs_of_a_controller_and_of_a_method_are_named() {
 #[test]
 fn a_reader_of_the_ledger_knows_what_the_run_knows() {
     let folder = tempfile::tempdir().unwrap();
-    let mut follower = Follower::new(folder.path());
-    follower.read().unwrap();
-    assert_eq!(follower.seen().standing, CampaignState::Waiting);
-    assert!(follower.results().is_none());
-
     play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Fails("no answer"), Act::Interrupts]);
     run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
-    follower.read().unwrap();
-    let seen = follower.seen();
-    assert_eq!((seen.standing, seen.trials, seen.failed), (CampaignState::Interrupted, 3, 1));
-    let partial = follower.results().unwrap();
-    assert_eq!(cells(&partial)[1].rows[0].samples, [2.0]);
-
+    assert_eq!(cells(&read(folder.path()).unwrap())[1].rows[0].samples, [2.0]);
     play(&[]);
     let results = run(&resumed(TWO_POINTS, folder.path())).unwrap();
-    follower.read().unwrap();
-    assert_eq!(follower.seen().standing, CampaignState::Ended);
-    assert!(follower.results().unwrap() == results);
-    let mut late = Follower::new(folder.path());
-    late.read().unwrap();
-    assert!(late.results().unwrap() == results);
-    let version = follower.seen().version;
-    follower.read().unwrap();
-    assert_eq!(follower.seen().version, version, "nothing is new");
-
-    // A new campaign in the same folder is another file.
-    play(&[Act::Interrupts]);
-    run(&campaign(TWO_POINTS, folder.path())).unwrap_err();
-    follower.read().unwrap();
-    assert!(follower.seen().version > version);
-    assert_eq!((follower.seen().standing, follower.seen().trials), (CampaignState::Interrupted, 0));
+    assert!(read(folder.path()).unwrap() == results);
 }
 
 #[test]
-fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
+fn a_run_is_drawn_between_its_jobs_and_where_it_is_interrupted() {
     let folder = tempfile::tempdir().unwrap();
-    play(&[]);
-    run(&campaign(TWO_POINTS, folder.path())).unwrap();
-    let file = folder.path().join(NAME);
-    let text = std::fs::read_to_string(&file).unwrap();
-    // As SIGKILL leaves it: in the middle of a line, behind the first turn.
-    let starts: Vec<usize> = text.match_indices("\"line\":\"start\"").map(|(at, _)| at).collect();
-    let cut = &text[..starts[1] + 40];
-    std::fs::write(&file, cut).unwrap();
-    let mut follower = Follower::new(folder.path());
-    follower.read().unwrap();
-    let seen = follower.seen();
-    assert_eq!(seen.standing, CampaignState::CutOff, "{}", seen.words);
-    assert!(
-        seen.words.contains("SIGKILL") && seen.words.contains("do not count"),
-        "{}",
-        seen.words
-    );
-    assert!(seen.step.is_some_and(|step| step.title.contains("start 2")));
-    let lock = FolderLock::take(folder.path()).unwrap();
-    follower.read().unwrap();
-    assert_eq!(follower.seen().standing, CampaignState::Running);
-    drop(lock);
-    // What the run has not come to is neither failed nor without reason.
+    let drawn = RefCell::new(Vec::new());
+    let draw = |results: &Results, state: Option<&str>| {
+        let samples = samples(results).concat();
+        drawn.borrow_mut().push((samples.len(), state.map(str::to_owned)));
+    };
+    let watch = |work: &mut dyn FnMut()| {
+        work();
+        0.0
+    };
+    let outside = Outside { draw: &draw, draw_every: Duration::ZERO, ..outside(&watch, machine()) };
+    play(&[Act::Yields(1.0), Act::Yields(2.0), Act::Interrupts]);
+    let order = campaign(TWO_POINTS, folder.path());
+    execute_with(&order, &Cancel::default(), &outside).unwrap_err();
+    let drawn = drawn.take();
+    assert_eq!((drawn.len(), drawn[0].0, drawn[1].clone()), (2, 2, (2, None)));
+    assert!(drawn[0].1.as_ref().is_some_and(|state| state.starts_with("2 of 4 steps, about ")));
+}
+
+#[test]
+fn points_that_a_cut_off_run_has_not_come_to_are_pending() {
     let once = TWO_POINTS.replace("starts = 2", "starts = 1");
     let other = tempfile::tempdir().unwrap();
     play(&[]);
@@ -494,9 +476,7 @@ fn a_reader_tells_a_run_that_lives_from_one_that_was_cut_off() {
     let first = text.match_indices("\"line\":\"trial\"").nth(1).unwrap().0;
     let begin = text[..first].rfind('\n').unwrap() + 1;
     std::fs::write(other.path().join(NAME), &text[..begin]).unwrap();
-    let mut follower = Follower::new(other.path());
-    follower.read().unwrap();
-    let partial = follower.results().unwrap();
+    let partial = read(other.path()).unwrap();
     assert_eq!(cells(&partial)[0].state, CellState::Measured);
     assert!(matches!(cells(&partial)[1].state, CellState::Pending(_)));
 }
@@ -512,7 +492,7 @@ fn a_ledger_is_read_by_a_lab_that_lacks_what_it_measured() {
     let text = text.replace("fake-switch", "other-switch").replace("\"fake\"", "\"other\"");
     let text = text.replace("forwarding = ", "forwards = ");
     std::fs::write(&file, text).unwrap();
-    let read = Follower::at(folder.path()).results().unwrap();
+    let read = read(folder.path()).unwrap();
     assert_eq!(samples(&read), samples(&results));
     assert_eq!((cells(&read)[0].dut.as_str(), read.scenarios[0].starts), ("other-switch", 2));
     assert_eq!(read.scenarios[0].metrics, results.scenarios[0].metrics);
@@ -529,7 +509,7 @@ fn a_ledger_of_another_version_is_refused() {
     let refusal = run(&resumed(TWO_POINTS, folder.path())).unwrap_err().to_string();
     let what = "another version of weir (form 4, and this one reads 5)";
     assert!(refusal.contains(what), "{refusal}");
-    let refusal = Follower::new(folder.path()).read().unwrap_err().to_string();
+    let refusal = read(folder.path()).unwrap_err();
     assert!(refusal.contains(what), "{refusal}");
 }
 
@@ -537,7 +517,7 @@ fn a_ledger_of_another_version_is_refused() {
 #[test]
 fn a_run_ends_where_its_ledger_finds_no_room() {
     let folder = tempfile::tempdir().unwrap();
-    let outside = Outside { watch: &|_| 0.0, has_floor: false, machine: machine() };
+    let outside = outside(&|_| 0.0, machine());
     let campaign = campaign(TWO_POINTS, folder.path());
     let (full, cancel) = (std::fs::File::create("/dev/full").unwrap(), Cancel::default());
     let jobs = jobs(&campaign, false).unwrap();
@@ -547,7 +527,7 @@ fn a_run_ends_where_its_ledger_finds_no_room() {
     let reason = error.to_string();
     assert!(matches!(error, CampaignError::Write { .. }), "{reason}");
     assert!(reason.contains("No space left") && reason.contains("--resume"), "{reason}");
-    assert!(happened().is_empty() && is_all_over());
+    assert!(happened() == ["start"] && is_all_over());
 }
 
 #[test]
@@ -556,7 +536,7 @@ fn a_ledger_that_is_none_is_named_with_its_line() {
     let file = folder.path().join(NAME);
     let reason = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        Follower::new(folder.path()).read().unwrap_err().to_string()
+        read(folder.path()).unwrap_err()
     };
     assert!(reason("{}\n").contains("trials.jsonl, line 1: is no first line"));
     assert!(reason("{\"format\": 2}\n").contains("form 2, and this one reads 5"));

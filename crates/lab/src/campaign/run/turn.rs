@@ -83,7 +83,7 @@ impl Run<'_> {
         let started = match self.held.remove(&job.place(first)) {
             Some(HeldDut { started, .. }) => started,
             None => {
-                self.begin(&format!("{}: start", job.title(first)), job.start_cost())?;
+                self.begin(&format!("{}: start", job.title(first)));
                 match self.start(job.dut, job.setup()) {
                     Ok(started) => started,
                     Err(error) if error.is_stop() => return Err(Stopped.into()),
@@ -105,7 +105,7 @@ impl Run<'_> {
         for cell in &job.cells {
             for method in &job.methods {
                 let title = format!("{}: {}", job.title(cell), method.label());
-                self.begin(&title, job.method_cost(*method, cell))?;
+                self.begin(&title);
                 for trial in 0..job.trials(*method) {
                     self.trial(job, (cell, trial), *method, &mut started, &title)?;
                 }

@@ -5,7 +5,7 @@ use crate::present::sample::{HOSTILE, hostile, results};
 
 #[test]
 fn the_page_is_whole_and_needs_nothing_from_elsewhere() {
-    let page = render(&results());
+    let page = render(&results(), None);
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
     for word in ["http://", "https://", "src=", "@import", "url(", "NaN", "inf "] {
         assert!(!page.contains(word), "{word}");
@@ -17,10 +17,17 @@ fn the_page_is_whole_and_needs_nothing_from_elsewhere() {
 }
 
 #[test]
+fn a_page_of_a_run_says_how_it_stands_and_is_loaded_anew() {
+    let page = render(&results(), Some("3 of 9 steps <b>"));
+    assert!(page.contains("</span> 3 of 9 steps &lt;b&gt;</p>") && page.contains("\"refresh\""));
+    assert!(!render(&results(), None).contains("\"refresh\""));
+}
+
+#[test]
 fn hostile_texts_become_no_markup() {
-    let page = render(&hostile());
+    let page = render(&hostile(), None);
     let scripts = page.matches("<script").count();
-    assert_eq!(scripts, render(&results()).matches("<script").count());
+    assert_eq!(scripts, render(&results(), None).matches("<script").count());
     assert!(!page.contains("<script>alert") && !page.contains("<b>line"));
     assert!(!page.contains(HOSTILE), "a text stands there as it is");
     assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(1)"));
@@ -29,7 +36,7 @@ fn hostile_texts_become_no_markup() {
 #[test]
 fn each_link_leads_to_a_place_and_each_place_is_one() {
     for results in [results(), hostile()] {
-        let page = render(&results);
+        let page = render(&results, None);
         let mut links = 0;
         for piece in page.split("href=\"#").skip(1) {
             let anchor = &piece[..piece.find('"').unwrap()];
@@ -45,15 +52,15 @@ fn each_link_leads_to_a_place_and_each_place_is_one() {
 fn turns_of_one_start_are_called_turns() {
     let mut results = results();
     results.scenarios.truncate(1);
-    assert!(render(&results).contains("<title>starts: "));
+    assert!(render(&results, None).contains("<title>starts: "));
     results.scenarios[0].is_held = true;
-    let page = render(&results);
+    let page = render(&results, None);
     assert!(page.contains("<title>turns: ") && !page.contains("<title>starts: "));
 }
 
 #[test]
 fn the_charts_hold_what_was_measured_and_what_was_published() {
-    let page = render(&results());
+    let page = render(&results(), None);
     for piece in [
         "Rate, packets/s, by frame size</figcaption>",
         "published: Open vSwitch, Xeon L5640",

@@ -1,0 +1,92 @@
+//! The figures as lines of JSON, for programs: one for each switch and metric at each point.
+//!
+//! A line has the ratio to every other switch of its row. Where there is no figure it must have the
+//! reason.
+
+use serde_json::{Value, json};
+
+use super::entry::TableEntry;
+use super::section::{MetricTable, Section, TableRow, sections};
+use super::switch_ratio::SwitchRatio;
+use super::{Form, View, limit_label};
+use crate::results::Results;
+
+pub(super) const FORM: Form = Form {
+    name: "lines",
+    about: "A line of JSON for each figure, with its ratio to every other switch",
+    endings: &[],
+    draw: |results, _: &View| render(results),
+};
+
+fn render(results: &Results) -> String {
+    let mut text = String::new();
+    for section in &sections(results) {
+        for table in &section.tables {
+            for row in &table.rows {
+                let lines = (0..row.entries.len()).filter_map(|at| line(section, table, row, at));
+                lines.for_each(|line| text += &format!("{line}\n"));
+            }
+        }
+    }
+    text
+}
+
+/// The line of a switch; none where the run has nothing of it.
+fn line(
+    section: &Section<'_>,
+    table: &MetricTable<'_>,
+    row: &TableRow<'_>,
+    place: usize,
+) -> Option<Value> {
+    let (entry, metric) = (&row.entries[place], table.metric);
+    let mut line = json!({
+        "row": row.anchor, "scenario": section.scenario.id, "at": row.at, "metric": metric.id,
+        "unit": metric.unit, "dut": section.duts[place],
+    });
+    let Some(figure) = entry.figure() else {
+        let (word, reason) = entry.absence().filter(|_| *entry != TableEntry::NotMeasured)?;
+        line["absent"] = format!("{word}: {reason}").into();
+        return Some(line);
+    };
+    let beside = row.entries.iter().enumerate().filter_map(|(other, entry)| {
+        let ratio = SwitchRatio::new(figure, entry.figure()?, metric.better);
+        let SwitchRatio { ratio, interval: (low, high), .. } = ratio.filter(|_| other != place)?;
+        let dut = section.duts[other];
+        Some(json!({ "dut": dut, "ratio": ratio, "low": low, "high": high }))
+    });
+    line["beside"] = beside.collect();
+    line["value"] = figure.value.into();
+    (line["low"], line["high"]) = (figure.range.0.into(), figure.range.1.into());
+    line["starts"] = figure.starts.into();
+    line["limit"] = figure.limit.map(limit_label).into();
+    line["remarks"] = figure.remarks().into();
+    Some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+    use crate::present::sample::{hostile, results};
+
+    #[test]
+    fn a_line_has_a_figure_or_the_reason_that_there_is_none() {
+        let text = render(&results());
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.iter().all(|line| line["value"].is_f64() != line["absent"].is_string()));
+        let absent = "not supported: a Linux bridge has no flow entries";
+        assert!(lines.iter().any(|line| line["absent"] == absent), "{text}");
+        // Each of two switches has its ratio to the other.
+        let mut ratios = lines.iter().filter_map(|line| {
+            let other = line["beside"].as_array()?.first()?;
+            let same =
+                |one: &&serde_json::Value| one["row"] == line["row"] && one["dut"] == other["dut"];
+            let back = lines.iter().find(same)?["beside"].as_array()?;
+            let back = back.iter().find(|one| one["dut"] == line["dut"])?;
+            Some(other["ratio"].as_f64()? * back["ratio"].as_f64()?)
+        });
+        assert!(ratios.next().is_some_and(|product| (product - 1.0).abs() < 1e-9));
+        assert!(ratios.all(|product| (product - 1.0).abs() < 1e-9));
+        assert!(render(&hostile()).lines().all(|line| line.starts_with('{')));
+    }
+}
