@@ -6,7 +6,8 @@
 
 writes DIR/NAME.pcap (Ethernet frames, classic pcap) and DIR/NAME.flows (ovs-ofctl syntax, one flow
 entry a line). Packets enter port 1; a correct switch sends all of them out of port 2.
-Deterministic for a given seed; standard library only. The scenarios datapath-* of `weir lab run` measure them.
+Deterministic for a given seed; standard library only.
+The scenarios datapath-* of `weir lab run` measure them.
 """
 import argparse
 import os

@@ -29,6 +29,7 @@ mod verdict;
 pub(crate) use self::terminal::one_line;
 pub(crate) use json::json;
 pub(crate) use number::{count, number, times};
+pub(crate) use verdict::{Headline, headlines_of};
 
 use crate::limit::{Limit, Part};
 use crate::results::Results;

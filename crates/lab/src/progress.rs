@@ -57,6 +57,14 @@ impl RunProgress {
         (self.done, self.total)
     }
 
+    /// `steps` steps are to be done beside those that were planned.
+    pub fn more(&mut self, steps: u64) {
+        self.total += steps;
+        if let Some(bar) = &self.bar {
+            bar.set_length(self.total);
+        }
+    }
+
     /// `steps` steps are done.
     pub fn advance(&mut self, steps: u64) {
         self.done = (self.done + steps).min(self.total);

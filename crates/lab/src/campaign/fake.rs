@@ -30,7 +30,7 @@ pub(crate) const METHODS: &[&dyn Method] =
     &[&FakeMethod { spends: false }, &FakeMethod { spends: true }];
 
 /// The switches.
-pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch];
+pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch("fake-switch"), &FakeSwitch("fake-other")];
 
 /// Two points that one start serves, twice.
 pub(crate) const TWO_POINTS: &str = r#"
@@ -237,11 +237,11 @@ impl Method for FakeMethod {
     }
 }
 
-struct FakeSwitch;
+struct FakeSwitch(&'static str);
 
 impl Dut for FakeSwitch {
     fn name(&self) -> &'static str {
-        "fake-switch"
+        self.0
     }
 
     fn about(&self) -> &'static str {

@@ -25,6 +25,7 @@ const BED_COST: Duration = Duration::from_millis(150);
 const ENTRIES_A_SECOND: f64 = 80_000.0;
 
 /// Order for a campaign.
+#[derive(Clone)]
 pub struct Campaign {
     /// The scenarios, in order.
     pub scenarios: Vec<Scenario>,
@@ -96,6 +97,16 @@ impl Campaign {
     /// Starts of each switch in each cell of a scenario.
     pub(super) fn starts(&self, scenario: &Scenario) -> usize {
         self.starts.unwrap_or_else(|| scenario.starts(self.is_quick))
+    }
+
+    /// Time until which headline figures get further starts, of a plan that takes `cost`: the
+    /// campaign's own limit, else a twentieth more than the plan, of a quick run none. None of a
+    /// single job, where the number of starts was chosen, or where there is nothing to compare.
+    #[must_use]
+    pub fn further_limit(&self, cost: Duration) -> Option<Duration> {
+        let is_wanted = self.job.is_none() && self.starts.is_none() && self.duts.len() > 1;
+        let limit = self.limit.or_else(|| (!self.is_quick).then(|| cost.mul_f64(1.05)));
+        limit.filter(|limit| is_wanted && *limit > cost)
     }
 
     /// Whether what has a floor is measured on a wire too.

@@ -23,6 +23,7 @@ use crate::stall;
 
 mod conditions;
 mod forecast;
+mod further;
 #[cfg(test)]
 pub(super) mod tests;
 mod trial;
@@ -253,7 +254,8 @@ impl<'a> Run<'a> {
 
     fn jobs(&mut self, jobs: &[Job<'_>]) -> Result<(), CampaignError> {
         let to_measure = jobs.iter().filter(|job| job.check_fit().is_ok() && !self.has_all(job));
-        self.forecast = Forecast::new(to_measure.map(Job::cost).sum());
+        let cost = to_measure.map(Job::cost).sum();
+        self.forecast = Forecast::new(cost);
         let steps = jobs.iter().map(Job::steps).sum();
         self.progress = RunProgress::new(steps, self.campaign.quiet);
         for job in jobs {
@@ -261,15 +263,12 @@ impl<'a> Run<'a> {
                 self.held.clear();
             }
             self.job(job)?;
-            if self.drawn.elapsed() >= self.outside.draw_every {
-                let (done, of) = self.progress.steps();
-                let left =
-                    indicatif::HumanDuration(Duration::from_secs_f64(self.forecast.left_s()));
-                self.draw(Some(&format!("{done} of {of} steps, about {left} left")));
-            }
         }
         self.held.clear();
-        Ok(())
+        match self.campaign.further_limit(cost) {
+            Some(limit) => self.further_starts(jobs, limit),
+            None => Ok(()),
+        }
     }
 
     /// Draws what there is so far.

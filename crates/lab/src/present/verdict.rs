@@ -6,8 +6,9 @@
 use super::entry::{ShownFigure, TableEntry};
 use super::mark::{OPEN, best, leaves_open, mark};
 use super::number::{axis_value, capital, short_with_range};
-use super::section::{MetricTable, Section, TableRow};
-use crate::results::Results;
+use super::section::{MetricTable, Section, TableRow, is_reference, sections};
+use super::switch_ratio::SwitchRatio;
+use crate::results::{Coordinates, Results};
 
 /// The headline of a scenario.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,43 @@ pub(crate) fn lines<'s, 'a>(sections: &'s [Section<'a>]) -> Vec<Line<'s, 'a>> {
         Some(Line { section, table, row })
     };
     sections.iter().filter_map(line).collect()
+}
+
+/// A headline with ratios, as far as a further start has to know it.
+#[derive(Debug)]
+pub(crate) struct Headline {
+    /// Its scenario.
+    pub(crate) scenario: String,
+    /// Its point.
+    pub(crate) at: Coordinates,
+    /// Its method.
+    pub(crate) method: String,
+    /// The switches that have a figure.
+    pub(crate) duts: Vec<String>,
+    /// Share of a ratio by which its interval reaches beyond it, at most.
+    pub(crate) reach: f64,
+}
+
+/// The headlines in which the first switch has a ratio to another.
+pub(crate) fn headlines_of(results: &Results) -> Vec<Headline> {
+    let sections = sections(results);
+    let headline = |line: &Line<'_, '_>| {
+        let Line { section, table, row } = line;
+        let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
+        let reach = others.filter_map(|(_, ratio)| {
+            let SwitchRatio { ratio, interval: (low, high), .. } = ratio.as_ref()?;
+            Some((high / ratio).max(ratio / low) - 1.0)
+        });
+        let has_figure = |dut: &&&str| line.entry(dut).is_some_and(|one| one.figure().is_some());
+        Some(Headline {
+            scenario: section.scenario.id.clone(),
+            at: row.at.clone(),
+            method: table.method?.to_owned(),
+            reach: reach.reduce(f64::max)?,
+            duts: section.duts.iter().filter(has_figure).map(|dut| (*dut).to_owned()).collect(),
+        })
+    };
+    lines(&sections).iter().filter_map(headline).collect()
 }
 
 /// Lines of a verdict, and of an evaluation where there are more.

@@ -22,6 +22,11 @@ impl Forecast {
         Self { left, estimated, took, begun: Instant::now() }
     }
 
+    /// More work than was planned.
+    pub(super) fn more(&mut self, cost: Duration) {
+        self.left += cost;
+    }
+
     /// A job begins.
     pub(super) fn begin(&mut self) {
         self.begun = Instant::now();

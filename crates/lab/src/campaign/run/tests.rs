@@ -466,6 +466,37 @@ fn a_run_is_drawn_between_its_jobs_and_where_it_is_interrupted() {
     assert!(drawn[0].1.as_ref().is_some_and(|state| state.starts_with("2 of 4 steps, about ")));
 }
 
+/// The ratio of both switches is 0.5, after the first start of the plan that of an outlier.
+#[test]
+fn headlines_have_further_starts_until_their_ratio_is_sure() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_start = |first: f64| [first, 1.0, 2.0, 1.0].map(Act::Yields);
+    let further = [1.0, 2.0].map(Act::Yields).repeat(30);
+    play(&[of_start(1.1), of_start(1.0)].concat().into_iter().chain(further).collect::<Vec<_>>());
+    let order = campaign(TWO_POINTS, folder.path());
+    let duts = ["fake-switch", "fake-other"].map(|name| crate::dut::find(name).unwrap());
+    let order = Campaign { duts: duts.to_vec(), ..order };
+    let whole =
+        run(&Campaign { limit: Some(Duration::from_secs(3_600)), ..order.clone() }).unwrap();
+    let starts = |results: &Results| -> Vec<usize> {
+        cells(results).iter().map(|cell| cell.rows[0].samples.len()).collect()
+    };
+    let counts = starts(&whole);
+    assert!(counts[0] > 3 && counts[0] == counts[1], "{counts:?}");
+    assert_eq!(counts[2..], [2, 2], "a point that is no headline has none");
+    let ratio = cells(&whole)[0].rows[0].beside(&cells(&whole)[1].rows[0]).unwrap();
+    assert!(ratio.high / ratio.estimate <= 1.05, "{ratio:?}");
+    let note = format!("was over: fakes {}", counts[0] - 2);
+    assert!(whole.notes.iter().any(|one| one.ends_with(&note)), "{:?}", whole.notes);
+    // None where the number was chosen, or a quick run is for a look.
+    for order in
+        [Campaign { starts: Some(2), ..order.clone() }, Campaign { is_quick: true, ..order }]
+    {
+        play(&[of_start(1.1), of_start(1.0)].concat());
+        assert_eq!(starts(&run(&order).unwrap()), [2; 4]);
+    }
+}
+
 #[test]
 fn points_that_a_cut_off_run_has_not_come_to_are_pending() {
     let once = TWO_POINTS.replace("starts = 2", "starts = 1");

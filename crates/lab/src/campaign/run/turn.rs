@@ -4,6 +4,8 @@
 //! A trial in which the machine stalled is made again. One that failed or stalled is filed with its
 //! reason, and never dropped.
 
+use std::time::Duration;
+
 use programs::cancel::Stopped;
 use programs::held::Held;
 use programs::scratch;
@@ -65,6 +67,11 @@ impl Run<'_> {
         self.forecast.end(job.cost(), is_measured);
         let done = self.progress.steps().0.saturating_sub(before);
         self.progress.advance(job.steps().saturating_sub(done));
+        if self.drawn.elapsed() >= self.outside.draw_every {
+            let (done, of) = self.progress.steps();
+            let left = indicatif::HumanDuration(Duration::from_secs_f64(self.forecast.left_s()));
+            self.draw(Some(&format!("{done} of {of} steps, about {left} left")));
+        }
         Ok(())
     }
 
