@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use channel::{Endpoint, Link, Stream, driver};
+use openflow::bundle::BundleControlType;
 use openflow::message::{
     ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
 };
@@ -15,7 +16,9 @@ use tokio::time::timeout_at;
 
 use crate::core::{Core, Operation};
 use crate::error::ClientError;
-use crate::operation::{Greet, Load, LoadOutcome, Next, Parts, Request, Room};
+use crate::operation::{
+    BUNDLE, Greet, Load, LoadOutcome, Next, Parts, Request, Room, bundle_control,
+};
 use crate::settings::ClientSettings;
 
 /// A connection to a switch as its controller. Dropping it ends the connection.
@@ -200,6 +203,19 @@ impl AsyncClient {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<LoadOutcome, ClientError> {
         self.drive(Some(()), Load::new(messages.into_iter())).await
+    }
+
+    /// Has the switch carry out messages together, as [`crate::Client::bundle`].
+    ///
+    /// # Errors
+    /// The connection ends, or the switch refuses the bundle as a whole.
+    pub async fn bundle(
+        &mut self,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<LoadOutcome, ClientError> {
+        self.request(&bundle_control(BUNDLE, BundleControlType::OpenRequest)).await?;
+        let load = Load::new(messages.into_iter()).in_bundle(BUNDLE);
+        self.drive(Some(()), load).await
     }
 
     /// The next message that nobody has waited for, however long that takes.

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use channel::{BlockingStream, Connection, DownReason, Endpoint};
+use openflow::bundle::BundleControlType;
 use openflow::flow::FlowStatsRequest;
 use openflow::message::{
     ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -21,7 +22,8 @@ use wire::MultipartReplyFrame;
 use crate::core::{Core, Operation};
 use crate::error::ClientError;
 use crate::operation::{
-    Drain, Frames, Greet, Load, LoadOutcome, Next, NextFrame, Parts, Request, Room,
+    BUNDLE, Drain, Frames, Greet, Load, LoadOutcome, Next, NextFrame, Parts, Request, Room,
+    bundle_control,
 };
 use crate::settings::ClientSettings;
 
@@ -316,6 +318,21 @@ impl Client {
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<LoadOutcome, ClientError> {
         self.load_all(&mut messages.into_iter())
+    }
+
+    /// Has the switch carry out messages in their order and at one moment, or none of them: how
+    /// many there were, and those for which it did not. Where any was refused, nothing is done.
+    ///
+    /// # Errors
+    /// The connection ends, or the switch refuses the bundle as a whole: it knows none, or the
+    /// version of the connection has none.
+    pub fn bundle(
+        &mut self,
+        messages: impl IntoIterator<Item = Message>,
+    ) -> Result<LoadOutcome, ClientError> {
+        self.request(&bundle_control(BUNDLE, BundleControlType::OpenRequest))?;
+        let messages: &mut dyn Iterator<Item = Message> = &mut messages.into_iter();
+        self.drive(Patience::Answer, Load::new(messages).in_bundle(BUNDLE))
     }
 
     /// Compiled once, and not in each program with its iterator.

@@ -4,7 +4,7 @@ mod load;
 mod request;
 mod take;
 
-pub(crate) use load::Load;
+pub(crate) use load::{BUNDLE, Load, bundle_control};
 pub use load::{LoadOutcome, Refusal, RefusalReason};
 pub(crate) use request::{Frames, Greet, Parts, Request};
 pub(crate) use take::{Drain, Next, NextFrame, Room};

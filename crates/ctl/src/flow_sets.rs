@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_of, read_all};
+use super::messages::{Bundled, Line, carry_out, lines_of, read_all};
 use super::session::Session;
 use super::{flow_file, switch};
 
@@ -154,6 +154,8 @@ pub(super) struct ReplaceFlows {
     /// Add also what is there already
     #[arg(long)]
     readd: bool,
+    #[command(flatten)]
+    bundled: Bundled,
 }
 
 impl Execute for ReplaceFlows {
@@ -178,7 +180,7 @@ impl Execute for ReplaceFlows {
                 messages.push(Message::FlowMod(entry.flow.clone()));
             }
         }
-        carry_out(context, &[], messages).await
+        carry_out(context, &[], messages, self.bundled).await
     }
 }
 

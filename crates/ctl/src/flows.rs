@@ -9,7 +9,7 @@ use openflow::{Message, Version, Xid};
 use super::context::{CommandContext, Execute, Out};
 use super::failure::Failure;
 use super::flow_file::{self, Order};
-use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all, read_one};
+use super::messages::{Bundled, Line, carry_out, lines_of, lines_or_stdin, read_all, read_one};
 use super::port_names::Naming;
 use super::value;
 
@@ -131,11 +131,13 @@ impl Execute for DumpAggregate {
 pub(super) struct AddFlow {
     /// The flow entry, or - for lines of the standard input
     flow: String,
+    #[command(flatten)]
+    bundled: Bundled,
 }
 
 impl Execute for AddFlow {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
-        send(context, &lines_or_stdin("flow", &self.flow)?, FlowModCommand::Add).await
+        send(context, &lines_or_stdin("flow", &self.flow)?, FlowModCommand::Add, self.bundled).await
     }
 }
 
@@ -152,11 +154,13 @@ Examples:
 pub(super) struct AddFlows {
     /// The file, or - for the standard input
     file: String,
+    #[command(flatten)]
+    bundled: Bundled,
 }
 
 impl Execute for AddFlows {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
-        send(context, &lines_of(&self.file)?, FlowModCommand::Add).await
+        send(context, &lines_of(&self.file)?, FlowModCommand::Add, self.bundled).await
     }
 }
 
@@ -171,13 +175,15 @@ pub(super) struct ModFlows {
     /// Only the entry of equal match and priority
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    bundled: Bundled,
 }
 
 impl Execute for ModFlows {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
         let command =
             if self.strict { FlowModCommand::ModifyStrict } else { FlowModCommand::Modify };
-        send(context, &lines_or_stdin("flow", &self.flow)?, command).await
+        send(context, &lines_or_stdin("flow", &self.flow)?, command, self.bundled).await
     }
 }
 
@@ -193,6 +199,8 @@ pub(super) struct DelFlows {
     /// Only the entry of equal match and priority
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    bundled: Bundled,
 }
 
 impl Execute for DelFlows {
@@ -200,7 +208,7 @@ impl Execute for DelFlows {
         let command =
             if self.strict { FlowModCommand::DeleteStrict } else { FlowModCommand::Delete };
         let lines = lines_or_stdin("flow", self.flow.as_deref().unwrap_or_default())?;
-        send(context, &lines, command).await
+        send(context, &lines, command, self.bundled).await
     }
 }
 
@@ -209,6 +217,7 @@ async fn send(
     context: &mut CommandContext<'_>,
     lines: &[Line],
     command: FlowModCommand,
+    bundled: Bundled,
 ) -> Result<(), Failure> {
     let read = |line: &Line, names: &PortNames| flow_file::flow_mod(line, command, names);
     let mut flows = read_all(context, lines, read).await?;
@@ -216,5 +225,5 @@ async fn send(
     for (line, flow) in lines.iter().zip(&mut flows) {
         flow_file::say_in(version, line, flow)?;
     }
-    carry_out(context, lines, flows.into_iter().map(Message::FlowMod).collect()).await
+    carry_out(context, lines, flows.into_iter().map(Message::FlowMod).collect(), bundled).await
 }

@@ -9,7 +9,7 @@ use openflow::{Error, GroupId, Message, Version, Xid};
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_of, lines_or_stdin, read_all};
+use super::messages::{Bundled, Line, carry_out, lines_of, lines_or_stdin, read_all};
 use super::port_names::Naming;
 use super::session::Refusal;
 use super::value;
@@ -179,7 +179,8 @@ async fn send(
     command: GroupModCommand,
 ) -> Result<(), Failure> {
     let groups = read(context, lines, command).await?;
-    carry_out(context, lines, groups.into_iter().map(Message::GroupMod).collect()).await
+    let messages = groups.into_iter().map(Message::GroupMod).collect();
+    carry_out(context, lines, messages, Bundled::default()).await
 }
 
 /// The groups of these lines, in the words of the switch's version. Nothing is sent of them.

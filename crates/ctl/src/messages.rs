@@ -3,6 +3,7 @@
 //! A text that cannot be parsed is reported with line, column and a caret below it, before anything
 //! is sent. A file of `-` is the standard input.
 
+use clap::Args;
 use files::{FLOWS_MAX, read_text, read_text_from};
 use openflow::Message;
 use openflow::text::{PortNames, TextError};
@@ -146,15 +147,27 @@ pub(super) fn lines_or_stdin(what: &str, text: &str) -> Result<Vec<Line>, Failur
     if text == "-" { lines_of("-") } else { Ok(vec![Line::argument(what, text)]) }
 }
 
+/// The way in which messages are carried out.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(super) struct Bundled {
+    /// As a bundle: all at one moment, or nothing where one is refused
+    #[arg(long)]
+    bundle: bool,
+}
+
 /// Has the switch carry out the messages of these lines. The refusals that are known one by one
 /// are reported each with its line, and of several messages how many were refused.
 pub(super) async fn carry_out(
     context: &mut CommandContext<'_>,
     lines: &[Line],
     messages: Vec<Message>,
+    Bundled { bundle }: Bundled,
 ) -> Result<(), Failure> {
-    let Refusals { messages, refused, listed } =
-        context.session().await?.carry_out(messages).await?;
+    let session = context.session().await?;
+    let Refusals { messages, refused, listed } = match bundle {
+        true => session.bundle(messages).await?,
+        false => session.carry_out(messages).await?,
+    };
     if refused == 0 {
         return Ok(());
     }
@@ -168,7 +181,8 @@ pub(super) async fn carry_out(
             0 => String::new(),
             _ => format!("; the first {} are listed", listed.len()),
         };
-        texts.push(format!("{refused} of {messages} refused{left_out}"));
+        let undone = if bundle { ", so that nothing is done" } else { "" };
+        texts.push(format!("{refused} of {messages} refused{left_out}{undone}"));
     }
     Err(Failure::Refused(texts.join("\n")))
 }

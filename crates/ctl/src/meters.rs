@@ -8,7 +8,7 @@ use openflow::{Message, MeterId};
 
 use super::context::{CommandContext, Execute};
 use super::failure::Failure;
-use super::messages::{Line, carry_out, lines_of, lines_or_stdin};
+use super::messages::{Bundled, Line, carry_out, lines_of, lines_or_stdin};
 
 /// Reads the argument of a command that shows meters: `7`, `meter=7`, `all` or nothing.
 fn which(meter: Option<&str>) -> Result<MeterId, Failure> {
@@ -141,5 +141,5 @@ async fn send(
 ) -> Result<(), Failure> {
     let read = lines.iter().map(|line| line.read(|text| parse_meter_mod(text, command)));
     let messages = read.collect::<Result<Vec<_>, _>>()?.into_iter().map(Message::MeterMod);
-    carry_out(context, lines, messages.collect()).await
+    carry_out(context, lines, messages.collect(), Bundled::default()).await
 }

@@ -96,17 +96,12 @@ impl Session {
         &mut self,
         messages: impl IntoIterator<Item = Message>,
     ) -> Result<Refusals, Failure> {
-        let LoadOutcome { messages, refused, refusals } = self.client.load(messages).await?;
-        let listed = refusals.into_iter().map(|refused| {
-            let (error, why) = match refused.why {
-                RefusalReason::Error(version, error) => {
-                    (error.error(version), refusal(version, &error))
-                }
-                RefusalReason::NotEncodable(why) => (None, why),
-            };
-            Refusal { index: usize::try_from(refused.index).unwrap_or(usize::MAX), error, why }
-        });
-        Ok(Refusals { messages, refused, listed: listed.collect() })
+        Ok(refusals_of(self.client.load(messages).await?))
+    }
+
+    /// Has the switch carry out messages together, or none of them.
+    pub(super) async fn bundle(&mut self, messages: Vec<Message>) -> Result<Refusals, Failure> {
+        Ok(refusals_of(self.client.bundle(messages).await?))
     }
 
     /// Has the switch carry out messages; the first that it refuses is the failure.
@@ -121,6 +116,21 @@ impl Session {
     pub(super) async fn end(self) {
         self.client.close().await;
     }
+}
+
+/// The refusals of a load, in words.
+fn refusals_of(outcome: LoadOutcome) -> Refusals {
+    let LoadOutcome { messages, refused, refusals } = outcome;
+    let listed = refusals.into_iter().map(|refused| {
+        let (error, why) = match refused.why {
+            RefusalReason::Error(version, error) => {
+                (error.error(version), refusal(version, &error))
+            }
+            RefusalReason::NotEncodable(why) => (None, why),
+        };
+        Refusal { index: usize::try_from(refused.index).unwrap_or(usize::MAX), error, why }
+    });
+    Refusals { messages, refused, listed: listed.collect() }
 }
 
 impl From<ClientError> for Failure {

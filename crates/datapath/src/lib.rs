@@ -68,7 +68,7 @@ pub use mirrors::{BadMirror, MIRRORS_MAX, Mirror, MirrorOutput, SNAPLEN_MIN};
 pub use pipeline::FlowTable;
 pub use queues::{BadQueues, QueueRates, QueueTally, Scheduler, check_queues};
 pub use reference::Reference;
-pub use seam::{CommandOutcome, Datapath, Removed};
+pub use seam::{BundleCommand, BundleRefused, CommandOutcome, Datapath, Removed};
 pub use time::{NS_PER_S, Nanos};
 pub use trace::{Trace, TraceStep};
 pub use verdict::{Out, Verdict};

@@ -165,6 +165,11 @@ impl Ports {
         self.ports.iter().map(|(number, port)| (*number, port))
     }
 
+    /// Settings of a port.
+    pub(crate) fn config(&self, port: PortNo) -> Option<PortConfig> {
+        self.get(port).map(|port| port.desc.config)
+    }
+
     pub(crate) fn descs(&self) -> Vec<PortDesc> {
         self.ports.values().map(|port| port.desc.clone()).collect()
     }

@@ -41,7 +41,7 @@ use crate::mirrors::{Mirror, Mirrors};
 use crate::pipeline::Pipeline;
 use crate::ports::Ports;
 use crate::reassembly::{Reassembled, Reassembler, concerns};
-use crate::seam::{CommandOutcome, Datapath, Removed};
+use crate::seam::{BundleCommand, BundleRefused, CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::Out;
@@ -145,6 +145,41 @@ impl Datapath for Reference {
             entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::Delete)
         });
         Ok(CommandOutcome { removed, ..CommandOutcome::default() })
+    }
+
+    fn bundle(
+        &mut self,
+        commands: &[BundleCommand],
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, BundleRefused> {
+        let before = self.clone();
+        let mut outcome = CommandOutcome::default();
+        for (at, command) in commands.iter().enumerate() {
+            let done = match command {
+                BundleCommand::FlowMod(body) => self.flow_mod(body, version, now),
+                BundleCommand::GroupMod(body) => self.group_mod(body, now),
+                BundleCommand::MeterMod(body) => self.meter_mod(body, now),
+                BundleCommand::PortMod(body) => {
+                    self.port_mod(body).map(|_| CommandOutcome::default())
+                }
+            };
+            match done {
+                Ok(mut done) => {
+                    outcome.removed.append(&mut done.removed);
+                    outcome.added += done.added;
+                    outcome.modified += done.modified;
+                }
+                Err(error) => {
+                    let refused = self.counters.get(Counter::FlowModErrors);
+                    *self = before;
+                    let refused = refused - self.counters.get(Counter::FlowModErrors);
+                    self.counters.add(Counter::FlowModErrors, refused);
+                    return Err(BundleRefused { at, error });
+                }
+            }
+        }
+        Ok(outcome)
     }
 
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {

@@ -42,6 +42,28 @@ pub struct CommandOutcome {
     pub modified: usize,
 }
 
+/// A command that a bundle may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BundleCommand {
+    /// Changes flow entries.
+    FlowMod(FlowMod),
+    /// Changes a group.
+    GroupMod(GroupMod),
+    /// Changes a meter.
+    MeterMod(MeterMod),
+    /// Changes a port's settings.
+    PortMod(PortMod),
+}
+
+/// Why a bundle was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BundleRefused {
+    /// The place of the command that was refused.
+    pub at: usize,
+    /// Its error.
+    pub error: Error,
+}
+
 /// A datapath: flow tables, groups, meters and ports, and the processing of packets by them.
 pub trait Datapath: Send {
     /// Its sizes, and the treatments that it began with.
@@ -75,6 +97,18 @@ pub trait Datapath: Send {
     /// # Errors
     /// Those of clause 6.6, found before anything is changed.
     fn meter_mod(&mut self, meter_mod: &MeterMod, now: Nanos) -> Result<CommandOutcome, Error>;
+
+    /// Carries out commands together (clause 7.3.9 of 1.4): no packet sees some of them and not the
+    /// others. Where one is refused, all is as it was before the first.
+    ///
+    /// # Errors
+    /// That of the first command that is refused.
+    fn bundle(
+        &mut self,
+        commands: &[BundleCommand],
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, BundleRefused>;
 
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
     ///

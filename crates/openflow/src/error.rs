@@ -5,7 +5,8 @@
 //! `OFPT_ERROR` without translation. 1.0 knows fewer codes: for the others its number is that of
 //! the nearest one. The reverse look-up takes the first row that has the numbers, so a row stands
 //! before those that borrow its number: the refusals of flow-mods before those of matches and
-//! instructions, which are flow-mods to 1.0.
+//! instructions, which are flow-mods to 1.0. A row of type 0xffff is an experimenter's: ONF's, for
+//! what 1.3 has by ONF's extensions.
 
 use crate::version::{Numbers, Version, numbers};
 use std::fmt;
@@ -278,7 +279,46 @@ errors! {
         "a property has a value that the switch cannot provide: keep to those that it lists";
     TableFeaturesEperm "OFPTFFC_EPERM" [V1_0: (1, 5), V1_3: (13, 5)]
         "the switch does not allow the change: look at the controller's role";
+    BundleUnknown "OFPBFC_UNKNOWN" [V1_0: (1, 1), V1_3: (0xffff, 2300)]
+        "the switch refuses the bundle and gives no reason: send its messages one by one";
+    BundleEperm "OFPBFC_EPERM" [V1_0: (1, 5), V1_3: (0xffff, 2301)]
+        "the switch does not allow the bundle: look at the controller's role";
+    BundleBadId "OFPBFC_BAD_ID" [V1_0: (1, 1), V1_3: (0xffff, 2302)]
+        "there is no bundle of this number: open it first";
+    BundleExist "OFPBFC_BUNDLE_EXIST" [V1_0: (1, 1), V1_3: (0xffff, 2303)]
+        "there is a bundle of this number: use another, or discard it";
+    BundleClosed "OFPBFC_BUNDLE_CLOSED" [V1_0: (1, 1), V1_3: (0xffff, 2304)]
+        "the bundle is closed: commit it, or discard it";
+    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" [V1_0: (1, 1), V1_3: (0xffff, 2305)]
+        "too many bundles are open: commit or discard some";
+    BundleBadType "OFPBFC_BAD_TYPE" [V1_0: (1, 1), V1_3: (0xffff, 2306)]
+        "the switch does not know the command: open, close, commit or discard";
+    BundleBadFlags "OFPBFC_BAD_FLAGS" [V1_0: (1, 1), V1_3: (0xffff, 2307)]
+        "the flags are not those with which the bundle was opened: repeat them";
+    BundleMsgBadLen "OFPBFC_MSG_BAD_LEN" [V1_0: (1, 6), V1_3: (0xffff, 2308)]
+        "the message in the bundle has a wrong length: encode it again for this version";
+    BundleMsgBadXid "OFPBFC_MSG_BAD_XID" [V1_0: (1, 1), V1_3: (0xffff, 2309)]
+        "the message in the bundle has another transaction number: give it that of its bundle-add";
+    BundleMsgUnsup "OFPBFC_MSG_UNSUP" [V1_0: (1, 1), V1_3: (0xffff, 2310)]
+        "a bundle does not take this type of message: send it outside of bundles";
+    BundleMsgConflict "OFPBFC_MSG_CONFLICT" [V1_0: (1, 1), V1_3: (0xffff, 2311)]
+        "messages of the bundle contradict each other: divide them over bundles";
+    BundleMsgTooMany "OFPBFC_MSG_TOO_MANY" [V1_0: (1, 1), V1_3: (0xffff, 2312)]
+        "the bundle is full: divide it";
+    BundleMsgFailed "OFPBFC_MSG_FAILED" [V1_0: (1, 1), V1_3: (0xffff, 2313)]
+        "a message of the bundle was refused, so that none is carried out: the error before says \
+         which";
+    BundleTimeout "OFPBFC_TIMEOUT" [V1_0: (1, 1), V1_3: (0xffff, 2314)]
+        "the bundle was open for too long: open it again";
+    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS" [V1_0: (1, 1), V1_3: (0xffff, 2315)]
+        "another bundle holds what this one changes: wait for its end";
 }
+
+/// The type of errors of experimenters (`OFPET_EXPERIMENTER`).
+pub const EXPERIMENTER_ERROR: u16 = 0xffff;
+
+/// The Open Networking Foundation, as an experimenter.
+pub const ONF: u32 = 0x4f4e_4600;
 
 impl Error {
     /// Type and code on the wire; every version has some for every error.

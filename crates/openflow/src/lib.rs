@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod bundle;
 pub mod error;
 pub mod field;
 pub mod flow;

@@ -4,7 +4,8 @@
 //! encoded, never a silent drop.
 
 use crate::action::Action;
-use crate::error::Error;
+use crate::bundle::{BundleAdd, BundleControl};
+use crate::error::{EXPERIMENTER_ERROR, Error, ONF};
 use crate::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
 use crate::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use crate::id::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
@@ -39,11 +40,14 @@ pub struct MessageRow {
     pub sender: Sender,
     /// The message that answers it.
     pub reply: Option<MessageKind>,
+    /// Type among ONF's messages, by which it is sent in versions that have experimenters' types
+    /// and no number of its own for it.
+    pub onf: Option<u32>,
 }
 
 macro_rules! messages {
     ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )? $name:literal
-        [$($numbers:tt)+], $sender:ident, $reply:expr;)+) => {
+        [$($numbers:tt)*], $sender:ident, $reply:expr $(, onf $onf:literal)?;)+) => {
         /// A message without its header's version and xid.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Message {
@@ -61,9 +65,10 @@ macro_rules! messages {
         pub const MESSAGES: &[MessageRow] = &[$(MessageRow {
             kind: MessageKind::$variant,
             name: $name,
-            numbers: numbers!($($numbers)+),
+            numbers: numbers!($($numbers)*),
             sender: Sender::$sender,
             reply: $reply,
+            onf: { const ONF: &[u32] = &[$($onf)?]; ONF.first().copied() },
         },)+];
 
         impl Message {
@@ -148,6 +153,11 @@ messages! {
     GetAsyncReply(AsyncConfig) "OFPT_GET_ASYNC_REPLY" [V1_3: 27], Switch, None;
     /// Choose asynchronous messages.
     SetAsync(AsyncConfig) "OFPT_SET_ASYNC" [V1_3: 28], Controller, None;
+    /// Open, close, commit or discard a bundle; and the switch's answer.
+    BundleControl(BundleControl) "OFPT_BUNDLE_CONTROL" [], Both,
+        Some(MessageKind::BundleControl), onf 2300;
+    /// Add a message to a bundle.
+    BundleAdd(BundleAdd) "OFPT_BUNDLE_ADD_MESSAGE" [], Controller, None, onf 2301;
     /// Change a meter.
     MeterMod(MeterMod) "OFPT_METER_MOD" [V1_3: 29], Controller, None;
 }
@@ -202,6 +212,20 @@ impl MessageKind {
         NUMBERS[version as usize][self as usize]
     }
 
+    /// The type by which a version has the message among ONF's, having no number of its own for it.
+    #[must_use]
+    pub fn onf_type(self, version: Version) -> Option<u32> {
+        let is_sent_so = version.has_experimenter_types() && self.number(version).is_none();
+        self.row().onf.filter(|_| is_sent_so)
+    }
+
+    /// The message of a type among ONF's.
+    #[must_use]
+    pub fn from_onf_type(version: Version, exp_type: u32) -> Option<Self> {
+        let row = MESSAGES.iter().find(|row| row.kind.onf_type(version) == Some(exp_type));
+        row.map(|row| row.kind)
+    }
+
     /// The message of a type number.
     #[must_use]
     #[inline]
@@ -235,13 +259,15 @@ impl ErrorMessage {
     #[must_use]
     pub fn new(version: Version, error: Error, data: Vec<u8>) -> Self {
         let (error_type, code) = error.numbers(version);
-        Self { error_type, code, experimenter: None, data }
+        let experimenter = (error_type == EXPERIMENTER_ERROR).then_some(ONF);
+        Self { error_type, code, experimenter, data }
     }
 
     /// The row of the numbers, if there is one.
     #[must_use]
     pub fn error(&self, version: Version) -> Option<Error> {
-        Error::from_numbers(version, self.error_type, self.code)
+        let is_known = self.experimenter.is_none_or(|experimenter| experimenter == ONF);
+        Error::from_numbers(version, self.error_type, self.code).filter(|_| is_known)
     }
 
     /// Its name for people, or its numbers where no row has them.

@@ -256,6 +256,9 @@ impl<T: Copy> Numbers<T> {
 /// Numbers as rows have them: `[V1_0: 15, V1_3: 16]` since those versions; `[V1_0: 15; V1_0]` until
 /// the version behind the semicolon.
 macro_rules! numbers {
+    () => {
+        $crate::version::Numbers { since: &[], until: $crate::version::Version::NEWEST }
+    };
     ($($since:ident: $number:expr),+) => {
         numbers!($($since: $number),+; NEWEST)
     };

@@ -8,6 +8,7 @@
 mod accept;
 mod asynchronous;
 mod bridges;
+mod bundles;
 mod connection;
 mod controllers;
 mod delivery;

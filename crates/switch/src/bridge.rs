@@ -6,6 +6,7 @@
 
 mod apply;
 mod barriers;
+mod bundle;
 mod command;
 mod lists;
 mod port_changes;
@@ -25,6 +26,7 @@ use tokio::sync::{Notify, oneshot};
 pub(crate) use self::apply::{Applied, Task};
 pub(crate) use self::barriers::BarrierWaiter;
 use self::barriers::{BarrierProgress, Barriers};
+pub(crate) use self::bundle::{BundleCommit, RefusedMessage, is_bundled};
 pub(crate) use self::command::BridgeCommand;
 pub(crate) use self::lists::{FlowDump, StatisticsReply};
 pub(crate) use self::port_changes::{PortView, WorkerGone};

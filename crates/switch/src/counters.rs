@@ -41,6 +41,8 @@ counters! {
     FlowMod "flow_mod";
     /// Group-mods executed, refused ones too.
     GroupMod "group_mod";
+    /// Bundles committed, refused ones too.
+    Bundle "bundle";
     /// Meter-mods executed, refused ones too.
     MeterMod "meter_mod";
     /// Port-mods executed, refused ones too.

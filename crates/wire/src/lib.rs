@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod bundle;
 mod compat;
 mod error;
 mod error_message;

@@ -2,6 +2,7 @@
 //!
 //! Only dispatch stands here; each body is read and written in the file of its concept.
 
+use openflow::error::ONF;
 use openflow::{Error, Message, MessageKind, Version, Xid};
 
 use crate::error::{DecodeError, EncodeError, Fault};
@@ -9,8 +10,8 @@ use crate::header::{Frame, HEADER_LEN};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 use crate::{
-    error_message, experimenter, group, hello, layout, meter, multipart, packet, port, queue, role,
-    switch, table,
+    bundle, error_message, experimenter, group, hello, layout, meter, multipart, packet, port,
+    queue, role, switch, table,
 };
 
 /// The message that a whole frame holds.
@@ -30,10 +31,27 @@ pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
     let kind = MessageKind::from_number(version, header.message_type).ok_or_else(|| {
         fail(Fault { error: Error::BadRequestBadType, what: "header's type", offset: 1 })
     })?;
-    let mut body = Reader::new(version, frame.body(), HEADER_LEN, kind.row().name);
+    let (kind, body, offset) = as_onf(version, kind, frame.body());
+    let mut body = Reader::new(version, body, offset, kind.row().name);
     let message = read_body(kind, &mut body).map_err(fail)?;
     body.finish().map_err(fail)?;
     Ok((version, header.xid, message))
+}
+
+/// The message that an experimenter message of ONF is, where it is one that later versions have by
+/// a number of their own; its body, and the body's offset.
+fn as_onf(version: Version, kind: MessageKind, body: &[u8]) -> (MessageKind, &[u8], usize) {
+    let itself = (kind, body, HEADER_LEN);
+    if kind != MessageKind::Experimenter {
+        return itself;
+    }
+    let Some((head, body)) = body.split_first_chunk::<8>() else { return itself };
+    let [a, b, c, d, exp_type @ ..] = *head;
+    if u32::from_be_bytes([a, b, c, d]) != ONF {
+        return itself;
+    }
+    let found = MessageKind::from_onf_type(version, u32::from_be_bytes(exp_type));
+    found.map_or(itself, |kind| (kind, body, HEADER_LEN + head.len()))
 }
 
 fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Message> {
@@ -68,6 +86,8 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Messag
         MessageKind::RoleReply => Message::RoleReply(role::read_role(r)?),
         MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
         MessageKind::GetAsyncReply => Message::GetAsyncReply(role::read_async(r)?),
+        MessageKind::BundleControl => Message::BundleControl(bundle::read_control(r)?),
+        MessageKind::BundleAdd => Message::BundleAdd(bundle::read_add(r)?),
         MessageKind::SetAsync => Message::SetAsync(role::read_async(r)?),
         MessageKind::MeterMod => Message::MeterMod(meter::read_mod(r)?),
     })
@@ -112,11 +132,17 @@ pub(crate) fn write_header(
     xid: Xid,
     kind: MessageKind,
 ) -> writer::WriteResult<()> {
-    let number = kind.number(w.version).ok_or_else(|| w.unsupported(kind.row().name))?;
+    let onf = kind.onf_type(w.version);
+    let sent_as = if onf.is_some() { MessageKind::Experimenter } else { kind };
+    let number = sent_as.number(w.version);
     w.u8(w.version.number());
-    w.u8(number);
+    w.u8(number.ok_or_else(|| w.unsupported(kind.row().name))?);
     w.u16(0);
     w.u32(xid.0);
+    if let Some(exp_type) = onf {
+        w.u32(ONF);
+        w.u32(exp_type);
+    }
     Ok(())
 }
 
@@ -146,6 +172,8 @@ fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::WriteResult<()> 
         Message::QueueGetConfigRequest(port) => queue::write_config_request(w, *port)?,
         Message::QueueGetConfigReply(body) => queue::write_config(w, body)?,
         Message::RoleRequest(body) | Message::RoleReply(body) => role::write_role(w, body),
+        Message::BundleControl(body) => bundle::write_control(w, body),
+        Message::BundleAdd(body) => bundle::write_add(w, body),
         Message::GetAsyncReply(body) | Message::SetAsync(body) => role::write_async(w, body),
         Message::MeterMod(body) => meter::write_mod(w, body)?,
         Message::FeaturesRequest

@@ -130,7 +130,7 @@ fn the_bridge_may_stand_first_as_with_ovs_ofctl() {
         ("add-flow br0 in_port=1,actions=drop", 2, "--bridge NAME names one of br7"),
         ("dump-groups br0", 1, "  br0\n  ^"),
         ("dump-groups br0", 1, "--bridge NAME names one of br7"),
-        ("--bundle add-flows flows.txt", 2, "reads the whole file before it sends anything"),
+        ("--bundle mod-flows br7 in_port=77,actions=drop", 0, ""),
         ("snoop br7", 2, "weir ctl monitor"),
         ("dump-aggregate", 0, "flow_count=1"),
     ] {

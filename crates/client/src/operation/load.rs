@@ -5,11 +5,15 @@
 //! are, what comes is read, so that two peers that both wait to write never wait for each other.
 //! The xids of a load follow each other, so that an error finds its message without a map of a
 //! million entries.
+//!
+//! In a bundle each message goes within a bundle-add, and behind the barrier comes the commit, or
+//! where one was refused until then the bundle is discarded.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use channel::Connection;
+use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 use openflow::message::ErrorMessage;
 use openflow::{Message, Version, Xid};
 
@@ -18,6 +22,9 @@ use crate::error::ClientError;
 
 /// Refusals that are kept of one load; beyond them they are counted.
 const REFUSALS_MAX: usize = 1_000;
+
+/// The number of the bundle of a connection; there is one at a time.
+pub(crate) const BUNDLE: u32 = 1;
 
 /// The outcome of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,14 +78,36 @@ pub(crate) struct Load<I> {
     /// One, unless a message has no encoding or the xids have gone round.
     runs: VecDeque<Run>,
     barrier: Option<Xid>,
+    /// The bundle that it goes in.
+    bundle: Option<u32>,
+    /// The request that ends it.
+    bundle_end: Option<Xid>,
     outcome: LoadOutcome,
+}
+
+/// The message about a whole bundle that is carried out in order and at one moment.
+pub(crate) fn bundle_control(bundle_id: u32, control: BundleControlType) -> Message {
+    let flags = BundleFlags::ATOMIC | BundleFlags::ORDERED;
+    Message::BundleControl(BundleControl { bundle_id, control, flags })
 }
 
 impl<I> Load<I> {
     /// A load of these messages.
     pub(crate) fn new(messages: I) -> Self {
         let (runs, outcome) = (VecDeque::new(), LoadOutcome::default());
-        Self { messages: Some(messages), runs, barrier: None, outcome }
+        Self {
+            messages: Some(messages),
+            runs,
+            barrier: None,
+            bundle: None,
+            bundle_end: None,
+            outcome,
+        }
+    }
+
+    /// The same in a bundle that is open.
+    pub(crate) fn in_bundle(self, bundle_id: u32) -> Self {
+        Self { bundle: Some(bundle_id), ..self }
     }
 
     fn note(&mut self, xid: Xid) {
@@ -94,6 +123,11 @@ impl<I> Load<I> {
         }
     }
 
+    /// Whether this is the xid of the barrier or of the bundle's end.
+    fn is_end(&self, xid: Xid) -> bool {
+        self.barrier == Some(xid) || self.bundle_end == Some(xid)
+    }
+
     /// Index of the message that had the xid.
     fn index_of(&self, xid: Xid) -> Option<u64> {
         let offset = |run: &Run| xid.0.checked_sub(run.first.0).filter(|by| *by < run.count);
@@ -107,7 +141,7 @@ impl<I> Load<I> {
         }
     }
 
-    /// Takes what has come; whether the barrier's reply has.
+    /// Takes what has come; whether all has that is awaited.
     fn take(&mut self, core: &mut Core, connection: &mut Connection) -> Result<bool, ClientError> {
         loop {
             let (xid, message) = match core.come(connection)? {
@@ -115,27 +149,58 @@ impl<I> Load<I> {
                 Came::Message(xid, message) => (xid, message),
             };
             let index = self.index_of(xid);
-            if index.is_some() || self.barrier == Some(xid) {
+            if index.is_some() || self.is_end(xid) {
                 core.begin(Instant::now());
             }
             match message {
-                Ok(Message::BarrierReply) if self.barrier == Some(xid) => return Ok(true),
+                Ok(Message::BarrierReply) if self.barrier == Some(xid) => {
+                    let Some(bundle_id) = self.bundle else { return Ok(true) };
+                    let end = match self.outcome.refused {
+                        0 => BundleControlType::CommitRequest,
+                        _ => BundleControlType::DiscardRequest,
+                    };
+                    let end = core.send(connection, &bundle_control(bundle_id, end))?;
+                    self.bundle_end = Some(end);
+                }
+                Ok(Message::BundleControl(_)) if self.bundle_end == Some(xid) => return Ok(true),
+                // The error of the message that was refused came before.
+                Ok(Message::Error(_))
+                    if self.bundle_end == Some(xid) && self.outcome.refused > 0 =>
+                {
+                    return Ok(true);
+                }
                 Ok(Message::Error(error)) if index.is_some() => {
                     let why = RefusalReason::Error(Core::version(connection), error);
                     self.refuse(index.unwrap_or_default(), why);
                 }
-                Ok(Message::Error(error)) if self.barrier == Some(xid) => {
+                Ok(Message::Error(error)) if self.is_end(xid) => {
                     let version = Core::version(connection);
                     return Err(ClientError::Refused { version, error });
                 }
                 Ok(message) => core.keep(xid, message),
-                Err(error) if index.is_some() || self.barrier == Some(xid) => {
+                Err(error) if index.is_some() || self.is_end(xid) => {
                     return Err(ClientError::Unreadable(error));
                 }
                 Err(_) => {}
             }
         }
     }
+}
+
+/// Sends a message, within a bundle-add where it is one of a bundle.
+fn send(
+    core: &mut Core,
+    connection: &mut Connection,
+    bundle: Option<u32>,
+    message: &Message,
+) -> Result<Xid, ClientError> {
+    let Some(bundle_id) = bundle else { return core.send(connection, message) };
+    let (xid, version) = (core.fresh_xid(), Core::version(connection));
+    let message = wire::encode(version, xid, message).map_err(ClientError::Encode)?;
+    let flags = BundleFlags::ATOMIC | BundleFlags::ORDERED;
+    let add = Message::BundleAdd(BundleAdd { bundle_id, flags, message });
+    core.send_as(connection, xid, &add)?;
+    Ok(xid)
 }
 
 impl<I: Iterator<Item = Message>> Load<I> {
@@ -150,7 +215,7 @@ impl<I: Iterator<Item = Message>> Load<I> {
                 self.barrier = Some(core.send(connection, &Message::BarrierRequest)?);
                 return Ok(());
             };
-            match core.send(connection, &message) {
+            match send(core, connection, self.bundle, &message) {
                 Ok(xid) => self.note(xid),
                 Err(ClientError::Encode(error)) => {
                     let why = RefusalReason::NotEncodable(error.to_string());

@@ -6,6 +6,7 @@
 //! a command removed are reported when every forwarder has flushed what it counted of them, so that
 //! their last counts are exact. It must never wait for a forwarder.
 
+mod bundle;
 mod dump;
 mod filter;
 mod flow_mod;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use openflow::table::{TableFeatures, TableMod};
 use openflow::{Error, GroupId, PortNo, TableId, Version};
 
+use self::bundle::Savepoint;
 pub use self::dump::Dump;
 use self::meters::MeterTable;
 pub use self::removals::CommandCounts;
@@ -79,6 +81,8 @@ pub struct Control {
     /// The last flush that was asked for.
     flushes: Ticket,
     removals: Removals,
+    /// The bundle under way.
+    savepoint: Option<Box<Savepoint>>,
     sweeps: Sweeps,
     removal_report: RemovalReport,
     /// Whether there is memory for more; none where that is no matter.
@@ -111,6 +115,7 @@ impl Control {
             ops: Vec::new(),
             flushes: Ticket::default(),
             removals: Removals::default(),
+            savepoint: None,
             sweeps: Sweeps::default(),
             removal_report,
             memory: None,
@@ -126,6 +131,12 @@ impl Control {
     /// is not allowed is refused as by a full table.
     pub fn set_memory_budget(&mut self, budget: Arc<dyn MemoryBudget>) {
         self.memory = Some(budget);
+    }
+
+    /// Whether there is memory for this much more of what is kept for a command to come.
+    #[must_use]
+    pub fn has_memory(&self, bytes: usize) -> bool {
+        self.memory_allows(MemoryNeed::New, bytes)
     }
 
     fn memory_allows(&self, need: MemoryNeed, bytes: usize) -> bool {

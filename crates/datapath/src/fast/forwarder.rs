@@ -8,6 +8,8 @@
 //! batch passes do not know that type: they are of [`Core`], so that those without a [`Sink`] are
 //! compiled once, in this crate.
 
+mod bundle;
+mod bundle_progress;
 mod burst_state;
 mod cache;
 mod compile;
@@ -46,6 +48,7 @@ pub use self::tier::{
 };
 pub use self::tiers::{Applied, Forwarder};
 
+use self::bundle::BundleStep;
 use self::burst_state::Scratch;
 use self::cache::Cache;
 use self::decide::flush_counts;
@@ -215,13 +218,29 @@ impl Core {
         }
     }
 
-    /// Applies an op while the kernel decides nothing.
-    fn apply(&mut self, op: Op) {
-        if let Change::Flush(ticket) = op.0 {
-            self.flush_asked = Some(ticket);
-        } else {
-            self.replica.apply(op.0, &mut self.versions);
+    /// Applies an op while the kernel decides nothing; a bundle in pieces.
+    fn apply(&mut self, op: Op) -> Applied {
+        match &op.0 {
+            Change::Flush(ticket) => self.flush_asked = Some(*ticket),
+            Change::Bundle(ops) => match self.replica.advance(ops, &mut self.versions) {
+                BundleStep::Done => {}
+                BundleStep::More => return Applied::Busy(op),
+                BundleStep::Show => {
+                    self.replica.show(ops, &mut self.versions);
+                    return Applied::Busy(op);
+                }
+            },
+            Change::Insert(_)
+            | Change::Exchange { .. }
+            | Change::Replace { .. }
+            | Change::Remove { .. }
+            | Change::Group { .. }
+            | Change::Meter { .. }
+            | Change::Port { .. }
+            | Change::Mirrors(_)
+            | Change::Settings(_) => self.replica.apply(op.0, &mut self.versions),
         }
+        Applied::Done
     }
 
     /// Flushes the cached counts of up to `decisions_max` decisions; whether the flush under way

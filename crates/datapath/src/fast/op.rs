@@ -38,6 +38,7 @@ impl Op {
             | Change::Exchange { .. }
             | Change::Replace { .. }
             | Change::Remove { .. } => true,
+            Change::Bundle(ref ops) => ops.iter().all(Self::is_about_entries),
             Change::Group { .. }
             | Change::Meter { .. }
             | Change::Port { .. }
@@ -76,6 +77,8 @@ pub(crate) enum Change {
     Mirrors(Arc<Mirrors>),
     /// The treatments of misses, fragments and TTLs.
     Settings(Settings),
+    /// All of these, at one moment between two packets.
+    Bundle(Arc<[Op]>),
     /// Move every count that is kept anywhere else to the shared counters, in pieces between
     /// batches; when that is done, `flushed` is set to this ticket.
     Flush(Ticket),

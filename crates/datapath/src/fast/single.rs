@@ -21,7 +21,7 @@ use super::op::Op;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{DatapathCounters, DropReason};
 use crate::mirrors::Mirror;
-use crate::seam::{CommandOutcome, Datapath, Removed};
+use crate::seam::{BundleCommand, BundleRefused, CommandOutcome, Datapath, Removed};
 use crate::time::Nanos;
 use crate::trace::Trace;
 use crate::verdict::{Out, Verdict};
@@ -54,9 +54,10 @@ impl Inner {
     /// Applies the ops that were made.
     fn run(&mut self) {
         self.control.take_ops(&mut self.ops);
-        for op in self.ops.drain(..) {
-            let applied = self.forwarder.apply(op, NO_TIME);
-            debug_assert!(matches!(applied, Applied::Done), "there is no kernel to wait for");
+        for mut op in self.ops.drain(..) {
+            while let Applied::Busy(again) = self.forwarder.apply(op, NO_TIME) {
+                op = again;
+            }
         }
     }
 
@@ -204,6 +205,19 @@ impl Datapath for Fast {
         let outcome = inner.outcome(done);
         self.recount();
         Ok(outcome)
+    }
+
+    fn bundle(
+        &mut self,
+        commands: &[BundleCommand],
+        version: Version,
+        now: Nanos,
+    ) -> Result<CommandOutcome, BundleRefused> {
+        let inner = self.inner.get_mut();
+        let done = inner.control.bundle(commands, version, now);
+        let outcome = done.map(|done| inner.outcome(done));
+        self.recount();
+        outcome
     }
 
     fn table_mod(&mut self, table_mod: &TableMod) -> Result<(), Error> {

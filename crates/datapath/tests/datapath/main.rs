@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, whatever comes in place of what it expects"
 )]
 
+mod bundles;
 mod capabilities;
 mod cases;
 mod control;

@@ -158,6 +158,11 @@ impl Pair<'_> {
             Step::MeterMod(meter_mod) => {
                 same("meter-mod", r.meter_mod(meter_mod, now), f.meter_mod(meter_mod, now))
             }
+            Step::Bundle(commands) => {
+                let version = Version::V1_3;
+                same("bundle", r.bundle(commands, version, now), f.bundle(commands, version, now))?;
+                self.look(&FlowStatsRequest::all())
+            }
             Step::PortMod(port_mod) => same("port-mod", r.port_mod(port_mod), f.port_mod(port_mod)),
             Step::PortSet(desc) => {
                 same("port", r.port_set(desc.clone(), now), f.port_set(desc.clone(), now))

@@ -4,7 +4,8 @@
 //! again when something differs.
 
 use datapath::{
-    Datapath, DatapathConfig, Fragments, Mirror, MirrorOutput, Miss, Reference, Settings, Vids,
+    BundleCommand, Datapath, DatapathConfig, Fragments, Mirror, MirrorOutput, Miss, Reference,
+    Settings, Vids,
 };
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
@@ -29,6 +30,8 @@ pub(crate) enum Step {
     FlowMod(Version, Box<FlowMod>, Option<Box<FlowMod>>),
     GroupMod(GroupMod),
     MeterMod(MeterMod),
+    /// All of these or none.
+    Bundle(Vec<BundleCommand>),
     PortMod(PortMod),
     PortSet(PortDesc),
     PortRemove(PortNo),
@@ -133,6 +136,7 @@ struct Maker {
     style: Style,
     /// Batches of a hundred that have commands before them.
     churn: u64,
+    has_bundles: bool,
     config: DatapathConfig,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
@@ -160,7 +164,10 @@ impl Maker {
         };
         let config = DatapathConfig { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
-        Self { size, style, churn, config, keys, frames, used: Vec::new(), steps: Vec::new(), rng }
+        let (used, steps) = (Vec::new(), Vec::new());
+        // Half of the scenarios are those that they were before there were bundles.
+        let has_bundles = !seed.is_multiple_of(2);
+        Self { size, style, churn, has_bundles, config, keys, frames, used, steps, rng }
     }
 
     fn begin(&mut self) {
@@ -194,6 +201,9 @@ impl Maker {
         for _ in 0..self.size.batches {
             if self.rng.percent(self.churn) {
                 self.command();
+            }
+            if self.has_bundles && self.rng.percent(15) {
+                self.bundle();
             }
             self.batch();
         }
@@ -234,6 +244,39 @@ impl Maker {
             }
             _ => self.tables(),
         }
+    }
+
+    /// A bundle of commands that are all carried out, or of which one, anywhere, is refused.
+    fn bundle(&mut self) {
+        let begin = self.steps.len();
+        let is_refused = self.rng.percent(40);
+        for _ in 0..2 + self.rng.below(20) {
+            match self.rng.weighted(&[80, 10, 5, 5]) {
+                0 => self.flow_mod(&[45, 15, 12, 10, 18]),
+                1 => self.group_mod(),
+                2 => self.meter_mod(),
+                _ => self.port_mod(),
+            }
+        }
+        let commands = self.steps.drain(begin..).filter_map(|step| match step {
+            Step::FlowMod(Version::V1_3, flow_mod, None) => Some(BundleCommand::FlowMod(*flow_mod)),
+            Step::FlowMod(Version::V1_3, flow_mod, Some(fallback)) => {
+                Some(BundleCommand::FlowMod(if is_refused { *flow_mod } else { *fallback }))
+            }
+            Step::GroupMod(group_mod) if is_refused => Some(BundleCommand::GroupMod(group_mod)),
+            Step::GroupMod(group_mod) => {
+                let command = match group_mod.command {
+                    GroupModCommand::Add => GroupModCommand::Delete,
+                    other => other,
+                };
+                Some(BundleCommand::GroupMod(GroupMod { command, ..group_mod }))
+            }
+            Step::MeterMod(meter_mod) => Some(BundleCommand::MeterMod(meter_mod)),
+            Step::PortMod(port_mod) => Some(BundleCommand::PortMod(port_mod)),
+            _ => None,
+        });
+        let commands = commands.collect();
+        self.steps.push(Step::Bundle(commands));
     }
 
     /// Some of the tables, or all, some of them with fewer fields.

@@ -39,6 +39,15 @@ pub(crate) fn shrink(scenario: &Scenario, how: &How, at: usize) -> Scenario {
         still_differs(&Scenario { steps: steps.to_vec(), ..least.clone() })
     });
     for place in 0..least.steps.len() {
+        if let Step::Bundle(commands) = least.steps[place].clone() {
+            let commands = without(&commands, |commands| {
+                let mut candidate = least.clone();
+                candidate.steps[place] = Step::Bundle(commands.to_vec());
+                still_differs(&candidate)
+            });
+            least.steps[place] = Step::Bundle(commands);
+            continue;
+        }
         let Step::Packets(port, frames) = least.steps[place].clone() else { continue };
         let frames = without(&frames, |frames| {
             let mut candidate = least.clone();
@@ -130,6 +139,7 @@ fn line(scenario: &Scenario, step: &Step) -> String {
         }
         Step::Trace(port, frame) => format!("trace from port {port} {}", hex(frame)),
         Step::MeterMod(_)
+        | Step::Bundle(_)
         | Step::PortMod(_)
         | Step::PortRemove(_)
         | Step::PortVlans(..)

@@ -25,6 +25,7 @@ use openflow::message::{MultipartReply, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
 
+use super::bundles::{BundleMessage, Bundles};
 use super::controllers::begin_auxiliaries;
 use super::peer::Reply;
 use super::reassembly::Reassembly;
@@ -85,6 +86,7 @@ struct ConnectionTask {
     /// Requests that wait for its end.
     waiting: VecDeque<(RequestContext, BridgeCommand)>,
     reassembly: Reassembly,
+    bundles: Bundles,
     replies: Replies,
     reply_stream: Option<ReplyStream>,
 }
@@ -138,6 +140,7 @@ pub(super) async fn serve(
         long_request: None,
         waiting: VecDeque::new(),
         reassembly: Reassembly::default(),
+        bundles: Bundles::default(),
         replies: Replies::default(),
         reply_stream: None,
     };
@@ -185,11 +188,14 @@ impl ConnectionTask {
         let mut going = pin!(agent.going());
         let mut is_going = false;
         loop {
+            let (has_bundles, expire_in) =
+                (!self.bundles.is_empty(), self.bundles.expire_in(now()));
             match &self.peer {
                 Some(Registration { peer, .. }) => tokio::select! {
                     () = self.link.turn() => {}
                     () = peer.queued() => {}
                     () = tokio::time::sleep(PENDING_LOOK), if self.is_congested => {}
+                    () = tokio::time::sleep(expire_in), if has_bundles => {}
                     () = tokio::task::yield_now(), if self.is_unfinished => {}
                     () = &mut going, if !is_going => is_going = true,
                 },
@@ -206,6 +212,7 @@ impl ConnectionTask {
             if let Some(reason) = self.take_events() {
                 return reason;
             }
+            self.expire_bundles();
             self.is_unfinished = self.send_queued();
             if self.is_greedy {
                 tokio::task::yield_now().await;
@@ -301,8 +308,15 @@ impl ConnectionTask {
         let Some(Registration { peer, .. }) = &self.peer else { return };
         let kind = message.kind();
         self.was_used |= kind.row().sender == Sender::Controller && !SETUP.contains(&kind);
+        let connection = self.link.connection();
+        let by = || BundleMessage {
+            version: peer.version,
+            xid,
+            error_data: ErrorData::new(connection.quote()),
+            now: now(),
+        };
         let handling = match self.reassembly.take(xid, message) {
-            Ok(Some(message)) => dispatch(&self.agent, peer, message),
+            Ok(Some(message)) => dispatch(&self.agent, peer, &mut self.bundles, message, by),
             Ok(None) => Handling::Nothing,
             Err(error) => Handling::Refused(error),
         };
@@ -328,21 +342,46 @@ impl ConnectionTask {
     /// message that was received last.
     fn carry_out(&mut self, xid: Xid, held: Option<RequestContext>, command: BridgeCommand) {
         let Some(Registration { peer, .. }) = &self.peer else { return };
-        let is_barrier = matches!(command, BridgeCommand::Barrier);
-        let position = if is_barrier { self.replies.reserve() } else { self.replies.next() };
+        let is_at_barrier = matches!(command, BridgeCommand::Barrier | BridgeCommand::Bundle(_));
+        let position = if is_at_barrier { self.replies.reserve() } else { self.replies.next() };
         let connection = self.link.connection();
         let context = |position| context(connection, peer, xid, position, held.as_ref());
         match self.agent.bridge.apply(peer.version, command, || context(position)) {
             Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
             Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
             Ok(Applied::Nothing | Applied::AtBarrier) => {}
+            Ok(Applied::Bundle(statuses)) => {
+                statuses.into_iter().for_each(|status| self.agent.send_port_status(status));
+            }
+            Ok(Applied::BundleRefused(refused)) => {
+                let commit = context(position);
+                self.replies.fill_both(refused, commit);
+            }
             Ok(Applied::Later(task)) => {
                 let position = self.replies.reserve();
                 self.long_request = Some(position);
                 let (agent, request) = (Rc::clone(&self.agent), context(position));
                 tokio::task::spawn_local(finish_task(agent, request, task));
             }
+            Err(error) if is_at_barrier => {
+                let request = context(position);
+                self.replies.fill(Reply::Refused(request, error));
+            }
             Err(error) => self.reply(xid, held, Err(error)),
+        }
+    }
+
+    /// Forgets the bundles for which nothing has come for too long.
+    fn expire_bundles(&mut self) {
+        if self.bundles.is_empty() {
+            return;
+        }
+        for (xid, error_data) in self.bundles.expire(now()) {
+            let Some(Registration { peer, .. }) = &self.peer else { return };
+            let (from, version) = (peer.id, peer.version);
+            let request =
+                RequestContext { from, version, xid, position: self.replies.next(), error_data };
+            self.replies.push(Reply::Refused(request, Error::BundleTimeout));
         }
     }
 

@@ -93,6 +93,12 @@ impl Agent {
                     peer.send_reply(Reply::Message(request, Message::BarrierReply));
                 }
             }
+            Some(BarrierWaiter::Bundle(request, reply, ops)) => {
+                drop(ops);
+                if let Some(peer) = self.peer(request.from) {
+                    peer.send_reply(Reply::Message(request, Message::BundleControl(reply)));
+                }
+            }
             Some(BarrierWaiter::Reap) => self.send_flow_removed(self.bridge.reaped()),
             // Nobody waits any more where sending fails, and then nothing is lost.
             Some(BarrierWaiter::Task(task)) => drop(task.send(())),

@@ -111,6 +111,8 @@ async fn send(agent: &Agent, command: BridgeCommand) {
             | Applied::Nothing
             | Applied::PortStatus(_)
             | Applied::AtBarrier
+            | Applied::Bundle(_)
+            | Applied::BundleRefused(_)
             | Applied::Later(Task::Statistics(_)),
         ) => Ok(()),
         Err(error) => Err(error),

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use openflow::Error;
+
 use super::peer::Reply;
-use crate::request::ReplyPosition;
+use crate::bridge::RefusedMessage;
+use crate::request::{ReplyPosition, RequestContext};
 
 /// Replies that wait, the next to leave in front.
 #[derive(Debug, Default)]
@@ -39,6 +42,19 @@ impl Replies {
     /// Appends a reply.
     pub(super) fn push(&mut self, reply: Reply) {
         self.waiting.push_back(Some(reply));
+    }
+
+    /// Stores the refusal of a bundle's commit at its position, and that of the message for which
+    /// it was refused before it.
+    pub(super) fn fill_both(&mut self, refused: RefusedMessage, commit: RequestContext) {
+        let RefusedMessage { xid, error_data, error } = refused;
+        let position = match commit.position {
+            ReplyPosition::At(position) | ReplyPosition::Before(position) => position,
+        };
+        let position = ReplyPosition::Before(position);
+        let message = RequestContext { xid, error_data, position, ..commit.clone() };
+        self.fill(Reply::Refused(message, error));
+        self.fill(Reply::Refused(commit, Error::BundleMsgFailed));
     }
 
     /// Stores a reply at its position.

@@ -2,9 +2,10 @@
 //! agent answers roles, masks and experimenters itself; the others are commands of the bridge.
 
 use channel::{LogLine, Pass};
-use openflow::message::ControllerRole;
+use openflow::message::{ControllerRole, ErrorMessage};
 use openflow::{Error, Message};
 
+use super::bundles::{BundleMessage, Bundles};
 use super::{Agent, Peer};
 use crate::bridge::BridgeCommand;
 
@@ -21,8 +22,14 @@ pub(super) enum Handling {
     Refused(Error),
 }
 
-/// Dispatches a message of `peer`.
-pub(super) fn dispatch(agent: &Agent, peer: &Peer, message: Message) -> Handling {
+/// Dispatches a message of `peer`, whose bundles these are. `by` is called for messages about them.
+pub(super) fn dispatch(
+    agent: &Agent,
+    peer: &Peer,
+    bundles: &mut Bundles,
+    message: Message,
+    by: impl FnOnce() -> BundleMessage,
+) -> Handling {
     let is_slave = peer.role() == ControllerRole::Slave;
     let bridge = |command: BridgeCommand| match command.check_slave() {
         Err(error) if is_slave => Handling::Refused(error),
@@ -41,19 +48,20 @@ pub(super) fn dispatch(agent: &Agent, peer: &Peer, message: Message) -> Handling
             agent.update_punt_policy();
             Handling::Nothing
         }
+        Message::BundleControl(_) | Message::BundleAdd(_) if is_slave => {
+            Handling::Refused(Error::BadRequestIsSlave)
+        }
+        Message::BundleControl(asked) => bundles.control(asked, &by()),
+        Message::BundleAdd(body) => {
+            let has_memory = agent.bridge.has_memory(body.message.len());
+            match bundles.add(&body, &by(), has_memory) {
+                Ok(()) => Handling::Nothing,
+                Err(error) => Handling::Refused(error),
+            }
+        }
         Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
         Message::Error(error) => {
-            let name = error.error(peer.version).map_or("unknown", Error::name);
-            if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Complaint) {
-                tracing::warn!(
-                    bridge = agent.log_name(),
-                    controller = peer.name,
-                    error = name,
-                    suppressed,
-                    bridges,
-                    "the controller complains"
-                );
-            }
+            log_complaint(agent, peer, &error);
             Handling::Nothing
         }
         Message::PacketOut(body) => bridge(BridgeCommand::PacketOut(body)),
@@ -83,5 +91,20 @@ pub(super) fn dispatch(agent: &Agent, peer: &Peer, message: Message) -> Handling
         | Message::QueueGetConfigReply(_)
         | Message::RoleReply(_)
         | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
+    }
+}
+
+/// Logs an error that the controller has sent.
+fn log_complaint(agent: &Agent, peer: &Peer, error: &ErrorMessage) {
+    let name = error.error(peer.version).map_or("unknown", Error::name);
+    if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Complaint) {
+        tracing::warn!(
+            bridge = agent.log_name(),
+            controller = peer.name,
+            error = name,
+            suppressed,
+            bridges,
+            "the controller complains"
+        );
     }
 }

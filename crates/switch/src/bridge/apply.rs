@@ -4,6 +4,7 @@
 //! every worker in that order, so that a barrier reply means that all earlier messages are done
 //! (clause 6.2).
 
+mod bundle;
 mod config;
 mod features;
 mod flow;
@@ -20,6 +21,7 @@ use openflow::port::PortStatus;
 use openflow::{Error, Message, Version};
 
 use super::barriers::BarrierWaiter;
+use super::bundle::RefusedMessage;
 use super::{Bridge, BridgeCommand, StatisticsReply};
 use crate::counters::Counter;
 use crate::request::RequestContext;
@@ -35,6 +37,11 @@ pub(crate) enum Applied {
     PortStatus(PortStatus),
     /// A barrier reply, once every worker has reached it: [`BarrierWaiter::Barrier`].
     AtBarrier,
+    /// The bundle's reply, once every worker has reached it: [`BarrierWaiter::Bundle`]. These
+    /// statuses of ports go to all controllers.
+    Bundle(Vec<PortStatus>),
+    /// Nothing of a bundle is done.
+    BundleRefused(RefusedMessage),
     /// A reply at the end of a task. Later requests of the connection wait.
     Later(Task),
 }
@@ -75,6 +82,7 @@ impl Bridge {
             BridgeCommand::MeterMod(body) => meter::meter_mod(self, &body),
             BridgeCommand::PortMod(body) => port::port_mod(self, &body),
             BridgeCommand::TableMod(body) => table::table_mod(self, &body),
+            BridgeCommand::Bundle(bundle) => self.commit(version, &bundle, request),
             BridgeCommand::Barrier => {
                 self.counters.bump(Counter::Barrier);
                 self.stage_barrier(BarrierWaiter::Barrier(request()));

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use datapath::fast::Op;
+use openflow::bundle::BundleControl;
 use tokio::sync::oneshot;
 
 use crate::request::RequestContext;
@@ -13,6 +15,8 @@ use crate::worker::BarrierId;
 pub(crate) enum BarrierWaiter {
     /// A barrier request, to be answered.
     Barrier(RequestContext),
+    /// The commit of a bundle, to be answered by this, and the ops of it.
+    Bundle(RequestContext, BundleControl, Vec<Op>),
     /// Removed entries have their last counts.
     Reap,
     /// A task of the agent.

@@ -9,6 +9,8 @@ use openflow::port::PortMod;
 use openflow::table::TableMod;
 use openflow::{Error, PortNo};
 
+use super::bundle::BundleCommit;
+
 /// A command.
 #[derive(Debug)]
 pub(crate) enum BridgeCommand {
@@ -24,6 +26,8 @@ pub(crate) enum BridgeCommand {
     PortMod(PortMod),
     /// Table-mod (clause 7.3.3).
     TableMod(TableMod),
+    /// The commit of a bundle (clause 7.3.9 of 1.4).
+    Bundle(BundleCommit),
     /// Barrier request (clause 7.3.8).
     Barrier,
     /// Features request (clause 7.3.1).
@@ -51,6 +55,7 @@ impl BridgeCommand {
             | Self::MeterMod(_)
             | Self::PortMod(_)
             | Self::TableMod(_)
+            | Self::Bundle(_)
             | Self::SetConfig(_) => Err(Error::BadRequestIsSlave),
             Self::Multipart(MultipartRequest { body, .. }) if changes_tables(body) => {
                 Err(Error::BadRequestIsSlave)

@@ -157,13 +157,18 @@ impl Bridge {
     /// Carries out a port-mod (clause 7.3.4.2).
     pub(super) fn port_mod(&self, port_mod: &PortMod) -> Result<Option<PortStatus>, Error> {
         let desc = self.with_control(|control| control.port_mod(port_mod));
-        let config = desc.ok_or_else(Self::no_tables)??.config;
+        desc.ok_or_else(Self::no_tables)??;
+        Ok(self.port_modded(port_mod.port_no))
+    }
+
+    /// The tables have other settings of a port, perhaps: so has its device then, and the status
+    /// is for all controllers.
+    pub(super) fn port_modded(&self, number: PortNo) -> Option<PortStatus> {
+        let config = self.with_control(|control| control.port_config(number))??;
         let mut ports = self.ports.borrow_mut();
-        let Some(port) = ports.iter_mut().find(|port| port.number == port_mod.port_no) else {
-            return Ok(None);
-        };
+        let port = ports.iter_mut().find(|port| port.number == number)?;
         if port.config == config {
-            return Ok(None);
+            return None;
         }
         let is_down = config.contains(PortConfig::PORT_DOWN);
         if port.owns_link && is_down != port.config.contains(PortConfig::PORT_DOWN) {
@@ -174,7 +179,7 @@ impl Bridge {
         let desc = port.desc();
         let now = self.clock.now();
         self.with_control(|control| control.port_set(desc.clone(), now));
-        Ok(Some(PortStatus { reason: PortReason::Modify, desc }))
+        Some(PortStatus { reason: PortReason::Modify, desc })
     }
 
     /// Takes the link of a port's own device down or up.

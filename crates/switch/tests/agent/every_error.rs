@@ -35,10 +35,24 @@ pub(crate) struct Facts {
 }
 
 /// Errors that are made by other means than a message on a connection that is up.
-const ELSEWHERE: &[(Error, &str)] = &[(
-    Error::HelloIncompatible,
-    "a hello of other versions: `handshake::versions_in_common`, and below",
-)];
+const ELSEWHERE: &[(Error, &str)] = &[
+    (
+        Error::HelloIncompatible,
+        "a hello of other versions: `handshake::versions_in_common`, and below",
+    ),
+    (
+        Error::BundleMsgTooMany,
+        "a bundle of 128 MiB: `agent::bundles::tests::bundles_and_their_bytes_are_bounded`",
+    ),
+    (
+        Error::BundleMsgFailed,
+        "comes behind another error: `bundles::a_refused_message_undoes_the_bundle`",
+    ),
+    (
+        Error::BundleTimeout,
+        "after ten seconds: `agent::bundles::tests::a_bundle_for_which_nothing_comes_is_forgotten`",
+    ),
+];
 
 /// Errors that this switch never sends.
 const NEVER: &[(Error, &str)] = &[
@@ -72,6 +86,10 @@ const NEVER: &[(Error, &str)] = &[
     (Error::MeterModUnknown, "every reason has a code of its own"),
     (Error::MeterModBadBurst, "every burst is supported"),
     (Error::MeterModBadBandValue, "every drop precedence is supported"),
+    (Error::BundleUnknown, "every reason has a code of its own"),
+    (Error::BundleEperm, "no bundle is forbidden to anybody, unless a slave"),
+    (Error::BundleMsgConflict, "messages of all kinds go together"),
+    (Error::BundleInProgress, "a bundle is carried out in one step"),
     (Error::TableFeaturesEperm, "no request is forbidden to anybody, unless a slave"),
 ];
 
@@ -113,7 +131,8 @@ fn answer(switch: &Switch, row: &Row) -> (Xid, String, Vec<u8>) {
                 controller.barrier();
                 return (xid, name.to_owned(), error.data);
             }
-            (_, Message::RoleReply(_) | Message::MultipartReply(_)) => {}
+            (_, Message::RoleReply(_) | Message::MultipartReply(_) | Message::BundleControl(_)) => {
+            }
             other => panic!("{}: {other:?}", row.error),
         }
     }

@@ -10,6 +10,7 @@ mod auxiliary;
 mod bad_input;
 mod bridge_changes;
 mod bridges;
+mod bundles;
 mod channel_cases;
 mod connections;
 mod control;

@@ -82,6 +82,9 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
         Message::GetAsyncRequest => ("OFPGetAsyncRequest", json!({})),
         Message::GetAsyncReply(config) => ("OFPGetAsyncReply", describe_async(config)),
         Message::SetAsync(config) => ("OFPSetAsync", describe_async(config)),
+        Message::BundleControl(_) | Message::BundleAdd(_) => {
+            panic!("only bytes of 1.4 are compared: {message:?}")
+        }
         Message::MeterMod(meter) => (
             "OFPMeterMod",
             json!({

@@ -117,6 +117,8 @@ fn may_be_shorter(message: &Message) -> bool {
         | Message::FeaturesReply(_)
         | Message::GroupMod(_)
         | Message::MeterMod(_)
+        | Message::BundleControl(_)
+        | Message::BundleAdd(_)
         | Message::QueueGetConfigReply(_) => true,
         Message::FeaturesRequest
         | Message::GetConfigRequest

@@ -113,6 +113,7 @@ impl Control {
             self.seq += 1;
             let instructions = &flow_mod.instructions;
             let id = self.store.insert(table, &compiled, head, instructions, now);
+            self.note_new(id);
             self.shared.clear_entry(id, now);
             let insert = self.insert_op(id, compiled);
             self.emit_op(Change::Insert(insert));
@@ -214,9 +215,11 @@ impl Control {
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.
     fn exchange(&mut self, old: u32, head: EntryHead, flow_mod: &FlowMod, last_used: Nanos) {
+        self.note_before(old);
         let gone = self.store.remove(old);
         let instructions = &flow_mod.instructions;
         let id = self.store.insert(gone.table, &gone.compiled, head, instructions, last_used);
+        self.note_new(id);
         self.shared.clear_entry(id, last_used);
         self.sweeps.note_moved(id.0);
         let new = self.insert_op(id, gone.compiled);
@@ -226,6 +229,7 @@ impl Control {
 
     /// Makes an entry what an equal one would be, with the counts that it has.
     fn rewrite(&mut self, number: u32, head: EntryHead, flow_mod: &FlowMod) {
+        self.note_before(number);
         self.store.set_instructions(number, &flow_mod.instructions);
         self.store.set_up(number, head.setup, head.priority);
         let entry = self.store.slab.get_mut(number);
@@ -328,6 +332,7 @@ impl Control {
             return;
         }
         let recooked = entry.cookie != cookie;
+        self.note_before(number);
         self.store.slab.get_mut(number).cookie = cookie;
         let changed = self.store.set_instructions(number, &flow_mod.instructions);
         if changed || recooked {

@@ -26,6 +26,7 @@ impl Control {
     /// Those of clause 6.5, found before anything is changed.
     pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandCounts, Error> {
         self.check_group_memory(group_mod)?;
+        self.note_groups();
         let gone = self.groups.apply(group_mod, &self.config, now)?;
         // The entries first: no packet may be led to a group that is not there.
         let with_group =

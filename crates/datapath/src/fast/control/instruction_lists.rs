@@ -136,6 +136,20 @@ impl InstructionLists {
         }
     }
 
+    /// Keeps a list that an entry has, whatever becomes of the entry, until it is released.
+    pub(super) fn hold(&mut self, number: u32) {
+        self.record_mut(number).users += 1;
+    }
+
+    /// Ends a [`Self::hold`].
+    pub(super) fn release(&mut self, number: u32) {
+        let record = self.record_mut(number);
+        record.users -= 1;
+        if record.users == 0 {
+            self.forget(number);
+        }
+    }
+
     fn forget(&mut self, number: u32) {
         let Some(record) = self.records[number as usize].take() else { return };
         self.index.remove(record.hash, number);

@@ -24,14 +24,14 @@ pub(crate) fn locked(meter: &Mutex<Meter>) -> MutexGuard<'_, Meter> {
 }
 
 /// A meter, and its age: meters that came earlier have lower ones.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct MeterRecord {
     seq: u64,
     meter: Arc<Mutex<Meter>>,
 }
 
 /// The meters.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct MeterTable {
     records: BTreeMap<MeterId, MeterRecord>,
     /// Those that are done in pieces.
@@ -117,6 +117,7 @@ impl Control {
     /// Those of clause 6.6, found before anything is changed.
     pub fn meter_mod(&mut self, asked: &MeterMod, now: Nanos) -> Result<CommandCounts, Error> {
         let id = asked.meter_id;
+        self.note_meters();
         match asked.command {
             MeterModCommand::Add => {
                 check(asked, &self.config)?;
@@ -138,10 +139,9 @@ impl Control {
             MeterModCommand::Modify => {
                 check(asked, &self.config)?;
                 let meter = self.meters.get(id).filter(|_| self.meters.is_nameable(id));
-                let meter = meter.ok_or(Error::MeterModUnknownMeter)?;
-                locked(meter).configure(asked, now);
-                let meter = Some(Arc::clone(meter));
-                self.emit_op(Change::Meter { id, meter });
+                let meter = Arc::clone(meter.ok_or(Error::MeterModUnknownMeter)?);
+                self.configure_meter(Arc::clone(&meter), asked, now);
+                self.emit_op(Change::Meter { id, meter: Some(meter) });
                 Ok(CommandCounts::default())
             }
             MeterModCommand::Delete => {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use openflow::port::{PortDesc, PortMod, PortReason, PortStats, QueueStats};
+use openflow::port::{PortConfig, PortDesc, PortMod, PortReason, PortStats, QueueStats};
 use openflow::{Error, PortNo, QueueId};
 
 use super::Control;
@@ -42,6 +42,7 @@ impl Control {
     /// # Errors
     /// `OFPPMFC_BAD_PORT`, `OFPPMFC_BAD_HW_ADDR`, `OFPPMFC_BAD_CONFIG`, `OFPPMFC_BAD_ADVERTISE`.
     pub fn port_mod(&mut self, port_mod: &PortMod) -> Result<PortDesc, Error> {
+        self.note_ports();
         let desc = self.ports.port_mod(port_mod)?;
         self.emit_port(desc.port_no);
         Ok(desc)
@@ -87,6 +88,12 @@ impl Control {
     #[must_use]
     pub fn ports(&self) -> Vec<PortDesc> {
         self.ports.descs()
+    }
+
+    /// Settings of a port.
+    #[must_use]
+    pub fn port_config(&self, port: PortNo) -> Option<PortConfig> {
+        self.ports.config(port)
     }
 
     /// Ports' counters, of one port or of all ([`PortNo::ANY`]).

@@ -28,6 +28,17 @@ pub struct CommandCounts {
     pub modified: usize,
 }
 
+impl CommandCounts {
+    /// Both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            removed: self.removed + other.removed,
+            added: self.added + other.added,
+            modified: self.modified + other.modified,
+        }
+    }
+}
+
 /// An entry that is gone; what is reported of it, if anything is.
 #[derive(Debug)]
 struct Waiting {
@@ -43,6 +54,18 @@ pub(super) struct Removals {
     /// Those that are final after the flush of this ticket.
     asked: Vec<Waiting>,
     ticket: Option<Ticket>,
+}
+
+impl Removals {
+    /// Number of the entries for which no flush is asked yet.
+    pub(super) fn len(&self) -> usize {
+        self.fresh.len()
+    }
+
+    /// The entries beyond this number are there again.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.fresh.truncate(len);
+    }
 }
 
 impl Control {
@@ -91,6 +114,7 @@ impl Control {
         let expired = self.expired(number, now);
         self.counters.add(Counter::FlowsExpired, expired.is_some().into());
         let reason = expired.unwrap_or(reason);
+        self.note_before(number);
         let gone = self.store.remove(number);
         self.counters.add(Counter::FlowsRemoved, 1);
         let is_reported = match self.removal_report {

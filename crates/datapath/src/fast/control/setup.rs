@@ -66,7 +66,16 @@ impl Setups {
         if Precedence::is_exact(matching, version) {
             bits |= EXACT;
         }
-        let Some(form) = matching.form() else { return Setup(bits) };
+        self.with_form(bits, matching.form())
+    }
+
+    /// The setup that an entry had whose form was this, for an entry that is to have it.
+    pub(super) fn take_again(&mut self, setup: Setup, form: Option<TupleForm>) -> Setup {
+        self.with_form(setup.0 & ((1 << FORM_SHIFT) - 1), form.as_ref())
+    }
+
+    fn with_form(&mut self, bits: u32, form: Option<&TupleForm>) -> Setup {
+        let Some(form) = form else { return Setup(bits) };
         let number = match self.known.get(form) {
             Some(number) => *number,
             None => self.add(*form),

@@ -141,25 +141,64 @@ impl Store {
             hard_timeout_s: head.hard_timeout_s,
             flags: head.flags,
         };
-        let precedence = entry.precedence();
         let id = self.slab.take(entry);
+        self.enter(id.0, table, compiled, last_used);
+        id
+    }
+
+    /// Enters an entry that stands in the slab in everything that finds it.
+    fn enter(&mut self, number: u32, table: TableId, compiled: &CompiledMatch, last_used: Nanos) {
+        let entry = self.slab.get(number);
+        let (tuple, instruction_list) = (entry.tuple, entry.instruction_list);
+        let precedence = entry.precedence();
         if let Some(tuple) = self.tuples.get_mut(tuple) {
-            self.slab.get_mut(id.0).at = tuple.push(id.0, compiled.value(), precedence);
+            self.slab.get_mut(number).at = tuple.push(number, compiled.value(), precedence);
         }
-        self.instruction_lists.link(&mut self.slab, instruction_list, id.0);
+        self.instruction_lists.link(&mut self.slab, instruction_list, number);
         let hash = tuples::hash(tuple, compiled.value());
         match self.find_first(tuple, compiled.value(), hash) {
             Some(first) => {
-                let next = std::mem::replace(&mut self.slab.get_mut(first).next_same, id.0);
-                self.slab.get_mut(id.0).next_same = next;
+                let next = std::mem::replace(&mut self.slab.get_mut(first).next_same, number);
+                self.slab.get_mut(number).next_same = next;
             }
-            None => self.index.insert(hash, id.0),
+            None => self.index.insert(hash, number),
         }
-        self.arm(id.0, last_used);
+        self.arm(number, last_used);
         if let Some(active) = self.active.get_mut(usize::from(table.0)) {
             *active += 1;
         }
-        id
+    }
+
+    /// An entry as it is, to be restored. Its list of instructions is held.
+    pub(super) fn before(&mut self, number: u32) -> EntryBefore {
+        self.instruction_lists.hold(self.slab.get(number).instruction_list);
+        let entry = self.slab.get(number);
+        let tuple = self.tuple(entry);
+        EntryBefore {
+            id: EntryId(number),
+            table: tuple.table,
+            compiled: tuple.compiled(entry.at),
+            entry: entry.clone(),
+            form: self.setups.form(entry.setup),
+        }
+    }
+
+    /// Restores an entry under its number, which is taken and empty.
+    pub(super) fn restore(&mut self, before: EntryBefore, last_used: Nanos) {
+        let EntryBefore { id, table, compiled, entry, form } = before;
+        let instruction_list = entry.instruction_list;
+        *self.slab.get_mut(id.0) = StoredEntry {
+            tuple: self.tuples.of(table, compiled.mask()),
+            setup: self.setups.take_again(entry.setup, form),
+            at: 0,
+            next_same: NONE,
+            prev_user: NONE,
+            next_user: NONE,
+            timer: NONE,
+            ..entry
+        };
+        self.enter(id.0, table, &compiled, last_used);
+        self.instruction_lists.release(instruction_list);
     }
 
     /// Takes an entry out; what it was. Its number stays taken until it is given back.
@@ -291,6 +330,16 @@ impl Store {
         let mut entries = entries.filter(|(_, at)| common.takes(tuple.value(*at)));
         entries.any(|(number, _)| is_selected(*number))
     }
+}
+
+/// An entry before a change. Its list of instructions is held, as forwarders know it by its number.
+#[derive(Clone, Debug)]
+pub(super) struct EntryBefore {
+    pub(super) id: EntryId,
+    pub(super) table: TableId,
+    pub(super) compiled: CompiledMatch,
+    pub(super) entry: StoredEntry,
+    pub(super) form: Option<TupleForm>,
 }
 
 /// An entry that was taken out.

@@ -13,11 +13,13 @@ use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
+use super::super::compiled_match::CompiledMatch;
 use super::super::ids::EntryId;
 use super::super::op::{Change, Insert, InstructionList, Life};
 use super::super::shared::{
     ForwarderCounters, GroupCounters, PortCell, PortCounters, QueueCounters, Shared,
 };
+use super::bundle_progress::{BundleProgress, Mark};
 use super::versions::{VersionIndex, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
@@ -29,6 +31,7 @@ use crate::groups::Groups;
 use crate::macs::Station;
 use crate::meters::Meter;
 use crate::ports::Ports;
+use crate::precedence::Precedence;
 use crate::select::mix;
 use crate::time::Nanos;
 
@@ -44,6 +47,8 @@ pub(super) struct ReplicaEntry {
     pub(super) summary: Arc<InstructionSummary>,
     /// The packets that its change can concern.
     pub(super) version_index: VersionIndex,
+    /// The packets that do not count it.
+    pub(super) mark: Mark,
 }
 
 impl ReplicaEntry {
@@ -162,6 +167,8 @@ pub(super) struct Replica {
     pub(super) is_mask_stale: bool,
     /// Whether something changed that programs have in them: groups, ports, settings.
     pub(super) has_changed: bool,
+    /// The bundle under way.
+    pub(super) bundle: Option<BundleProgress>,
 }
 
 impl Replica {
@@ -194,27 +201,25 @@ impl Replica {
             is_dscp_matched: false,
             is_mask_stale: false,
             has_changed: false,
+            bundle: None,
         }
     }
 
     /// Applies a change, and has `versions` note what it is about.
     pub(super) fn apply(&mut self, change: Change, versions: &mut Versions) {
         match change {
-            Change::Insert(insert) => self.insert(insert, versions),
+            Change::Insert(insert) => self.insert(&insert, versions),
             Change::Exchange { old, new } => {
-                self.table(new.table, |table| table.remove(&new.compiled, new.precedence, old));
-                self.insert(new, versions);
+                self.leave_table(new.table, &new.compiled, new.precedence, old);
+                self.insert(&new, versions);
             }
-            Change::Replace { table, id, origin, life, instruction_list } => {
-                let summary = self.summary_of(&instruction_list);
-                note_writes(&summary, versions);
-                let version_index =
-                    self.entry(id).map_or(VersionIndex::ALL, |entry| entry.version_index);
-                versions.change(version_index);
-                self.put_entry(id, ReplicaEntry { table, origin, life, summary, version_index });
+            Change::Replace { id, ref instruction_list, .. } => {
+                self.note_list(instruction_list, versions);
+                versions.change(self.version_of(id));
+                self.replace(&change);
             }
             Change::Remove { table, id, compiled, precedence } => {
-                self.table(table, |table| table.remove(&compiled, precedence, id));
+                self.leave_table(table, &compiled, precedence, id);
                 versions.change(versions.index_of(&compiled));
             }
             Change::Group { id, group } => {
@@ -255,19 +260,83 @@ impl Replica {
                 self.has_changed = true;
                 self.settings = settings;
             }
-            Change::Flush(_) => {}
+            // Made in pieces, and no change.
+            Change::Bundle(_) | Change::Flush(_) => {}
         }
     }
 
-    fn insert(&mut self, insert: Insert, versions: &mut Versions) {
-        let Insert { table, id, compiled, precedence, seq, origin, life, instruction_list } =
-            insert;
-        let summary = self.summary_of(&instruction_list);
-        note_writes(&summary, versions);
-        let version_index = versions.index_of(&compiled);
+    fn insert(&mut self, insert: &Insert, versions: &mut Versions) {
+        let version_index = self.enter(insert, Mark::default(), versions);
         versions.change(version_index);
-        self.put_entry(id, ReplicaEntry { table, origin, life, summary, version_index });
-        self.table(table, |table| table.insert(&compiled, precedence, seq, id));
+        self.enter_table(insert);
+    }
+
+    /// Enters a new entry, but for its table; the version that this raises.
+    pub(super) fn enter(
+        &mut self,
+        insert: &Insert,
+        mark: Mark,
+        versions: &mut Versions,
+    ) -> VersionIndex {
+        let Insert { table, id, compiled, origin, life, instruction_list, .. } = insert;
+        let summary = self.note_list(instruction_list, versions);
+        let version_index = versions.index_of(compiled);
+        let (table, origin, life) = (*table, *origin, *life);
+        self.put_entry(*id, ReplicaEntry { table, origin, life, summary, version_index, mark });
+        version_index
+    }
+
+    /// Puts a new entry in its table.
+    pub(super) fn enter_table(&mut self, insert: &Insert) {
+        let Insert { table, id, compiled, precedence, seq, .. } = insert;
+        self.table(*table, |table| table.insert(compiled, *precedence, *seq, *id));
+    }
+
+    /// Takes an entry out of its table.
+    pub(super) fn leave_table(
+        &mut self,
+        table: TableId,
+        compiled: &CompiledMatch,
+        precedence: Precedence,
+        id: EntryId,
+    ) {
+        self.table(table, |table| table.remove(compiled, precedence, id));
+    }
+
+    /// Puts a new entry in its table in the place of one that it takes over from.
+    pub(super) fn exchange(&mut self, old: EntryId, new: &Insert) {
+        self.leave_table(new.table, &new.compiled, new.precedence, old);
+        self.enter_table(new);
+    }
+
+    /// Makes an entry what a [`Change::Replace`] says; its mark stays.
+    pub(super) fn replace(&mut self, change: &Change) {
+        let Change::Replace { table, id, origin, life, instruction_list } = change else { return };
+        let summary = self.summary_of(instruction_list);
+        let known = self.entry(*id).map(|entry| (entry.version_index, entry.mark));
+        let (version_index, mark) = known.unwrap_or((VersionIndex::ALL, Mark::default()));
+        let (table, origin, life) = (*table, *origin, *life);
+        self.put_entry(*id, ReplicaEntry { table, origin, life, summary, version_index, mark });
+    }
+
+    /// The summary of a list of instructions that entries come to have, whose writes are noted.
+    pub(super) fn note_list(
+        &mut self,
+        instruction_list: &Arc<InstructionList>,
+        versions: &mut Versions,
+    ) -> Arc<InstructionSummary> {
+        let summary = self.summary_of(instruction_list);
+        note_writes(&summary, versions);
+        summary
+    }
+
+    /// Changes the mark of an entry, which must be looked at while it has one.
+    pub(super) fn set_mark(&mut self, id: EntryId, change: impl FnOnce(&mut Mark)) {
+        let index = id.0 as usize;
+        if let Some(Some(entry)) = self.entries.get_mut(index) {
+            change(&mut entry.mark);
+            self.packed[index] = packed_of(entry);
+        }
     }
 
     /// Changes a table, and notes whether its entries look at other bits then.
@@ -412,7 +481,13 @@ impl Replica {
         self.alive(table, key, found, now)
     }
 
-    /// The entry that a lookup found, or the next one when its time is over.
+    /// Whether packets do not count an entry: its time is over, or a bundle hides it.
+    #[inline]
+    fn is_passed_over(&self, id: EntryId, entry: &ReplicaEntry, now: Nanos) -> bool {
+        self.is_over(id, entry.life, now) || !self.is_counted(entry)
+    }
+
+    /// The entry that a lookup found, or the next one when packets do not count it.
     #[inline]
     pub(super) fn alive(
         &self,
@@ -422,7 +497,7 @@ impl Replica {
         now: Nanos,
     ) -> Option<(EntryId, &ReplicaEntry)> {
         let entry = self.entry(found)?;
-        if !self.is_over(found, entry.life, now) {
+        if !self.is_passed_over(found, entry, now) {
             return Some((found, entry));
         }
         self.next_alive(table, key, now)
@@ -435,7 +510,7 @@ impl Replica {
         key: &FlowKey,
         now: Nanos,
     ) -> Option<(EntryId, &ReplicaEntry)> {
-        let counts = |id| self.entry(id).is_some_and(|entry| !self.is_over(id, entry.life, now));
+        let counts = |id| self.entry(id).is_some_and(|entry| !self.is_passed_over(id, entry, now));
         let found = self.entries_of(table).lookup_if(key, counts)?;
         Some((found, self.entry(found)?))
     }
@@ -567,7 +642,7 @@ impl Replica {
 /// The number of an entry's packed summary.
 fn packed_of(entry: &ReplicaEntry) -> u32 {
     let summary = &entry.summary;
-    if entry.life.is_limited() {
+    if entry.life.is_limited() || entry.mark != Mark::default() {
         return LOOK;
     }
     match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {

@@ -33,6 +33,7 @@ pub(super) use self::stations::UsedStation;
 pub use self::table::{
     KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
+use super::bundle::{BundleStep, Concerned};
 use super::decide::flush_counts;
 use super::path::{PathId, Paths, Steps};
 use super::program::{Decided, ProgramId};
@@ -45,7 +46,7 @@ use crate::fast::classifier::BURST;
 use crate::fast::forwarder::cache::Evicted;
 use crate::fast::ids::EntryId;
 use crate::fast::mix_hasher::BuildMixHasher;
-use crate::fast::op::Op;
+use crate::fast::op::{Change, Op};
 use crate::fast::shared::SeenMoves;
 use crate::fast::sys::{ShapeMasks, digest_frames};
 use crate::time::Nanos;
@@ -255,31 +256,56 @@ impl Core {
         table: &mut dyn KernelTable,
         now: Nanos,
     ) -> Applied {
+        if let Change::Bundle(ops) = &op.0 {
+            let step = self.replica.advance(ops, &mut self.versions);
+            if self.replica.is_mask_stale {
+                self.tier.has_stations = false;
+                self.stop_tier(table, now);
+            }
+            if step == BundleStep::Show && self.prepare_for(&op, table, now) {
+                self.show_in_tier(ops, table, now);
+            }
+            return if step == BundleStep::Done { Applied::Done } else { Applied::Busy(op) };
+        }
         if !self.prepare_for(&op, table, now) {
             return Applied::Busy(op);
         }
         if !op.is_about_entries() {
-            self.apply(op);
-            return Applied::Done;
+            return self.apply(op);
         }
         for proposal in self.tier.proposals.drain(..) {
             self.paths.release(proposal.path);
         }
         // What was invalidated while the tier did not run concerns no entry.
         self.versions.take_invalidated();
-        self.apply(op);
+        let applied = self.apply(op);
         let invalidated = self.versions.take_invalidated();
         if self.replica.is_mask_stale {
             self.tier.has_stations = false;
             self.stop_tier(table, now);
-            return Applied::Done;
+            return applied;
         }
         match invalidated {
             Invalidated::All => self.stop_tier(table, now),
             Invalidated::One(index) if self.tier.is_running => self.end_concerned(&[index], table),
             Invalidated::One(_) | Invalidated::Nothing => {}
         }
-        Applied::Done
+        applied
+    }
+
+    /// The moment of a bundle: the entries of the tier that it concerns end before the worker's
+    /// next packet.
+    fn show_in_tier(&mut self, ops: &[Op], table: &mut dyn KernelTable, now: Nanos) {
+        for proposal in self.tier.proposals.drain(..) {
+            self.paths.release(proposal.path);
+        }
+        match self.replica.show(ops, &mut self.versions) {
+            Concerned::All => self.stop_tier(table, now),
+            Concerned::Values(indices) if self.tier.is_running => {
+                self.end_concerned(&indices, table);
+            }
+            Concerned::Values(_) => {}
+        }
     }
 
     /// Ends the entries about flows that show a value of an index, or have a station of it.

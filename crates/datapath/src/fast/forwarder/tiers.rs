@@ -61,8 +61,7 @@ impl<K: KernelTable> Forwarder<K> {
         {
             return self.core.apply_in_tier(op, kernel, now);
         }
-        self.core.apply(op);
-        Applied::Done
+        self.core.apply(op)
     }
 
     /// Forwards a batch of frames from one port; the list is empty afterwards. When these have

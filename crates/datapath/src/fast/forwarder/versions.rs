@@ -53,6 +53,16 @@ pub(super) struct VersionIndex(u16);
 impl VersionIndex {
     /// Anything.
     pub(super) const ALL: Self = Self(u16::MAX);
+
+    /// Its number: that of a value, or the last one for everything.
+    pub(super) fn number(self) -> u16 {
+        self.0
+    }
+
+    /// That of a number.
+    pub(super) fn of_number(number: u16) -> Self {
+        Self(number)
+    }
 }
 
 /// The packets that changes since the last [`Versions::take_invalidated`] can concern.
@@ -129,15 +139,19 @@ impl Versions {
         }
     }
 
+    /// Whether a change of this index is one of a value, and not of everything.
+    pub(super) fn is_of_value(&self, index: VersionIndex) -> bool {
+        let kind = KINDS.get(usize::from(index.0) / SLOTS);
+        kind.is_some_and(|parts| !parts.iter().any(|(field, _)| self.is_written(*field)))
+    }
+
     /// Something has changed.
     pub(super) fn change(&mut self, index: VersionIndex) {
         self.epoch += 1;
         // The index was chosen when the entry was added; its field may be written by entries since.
-        let kind = KINDS.get(usize::from(index.0) / SLOTS);
-        let is_written =
-            kind.is_none_or(|parts| parts.iter().any(|(field, _)| self.is_written(*field)));
+        let is_of_value = self.is_of_value(index);
         let version = match self.by_value.get_mut(usize::from(index.0)) {
-            Some(version) if !is_written => {
+            Some(version) if is_of_value => {
                 self.invalidated = match self.invalidated {
                     Invalidated::Nothing => Invalidated::One(index.0),
                     Invalidated::One(other) if other == index.0 => Invalidated::One(other),

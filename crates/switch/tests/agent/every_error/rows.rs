@@ -1,5 +1,6 @@
 //! The rows: each error with the message that makes it, in the order of the specification.
 
+use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{
@@ -36,6 +37,7 @@ pub(super) fn rows(facts: &Facts) -> Vec<Row> {
     rows.extend(roles_and_queues());
     rows.extend(meters());
     rows.extend(table_features(&facts.tables));
+    rows.extend(bundles());
     rows
 }
 
@@ -49,6 +51,38 @@ fn bytes(error: Error, frame: Vec<u8>) -> Row {
 
 fn after(before: Vec<Message>, error: Error, message: &Message) -> Row {
     Row { before, ..row(error, message) }
+}
+
+fn bundles() -> Vec<Row> {
+    let control = |bundle_id, control| {
+        let flags = BundleFlags::ATOMIC;
+        Message::BundleControl(BundleControl { bundle_id, control, flags })
+    };
+    let open = |bundle_id| control(bundle_id, BundleControlType::OpenRequest);
+    let close = || control(1, BundleControlType::CloseRequest);
+    let add = |message: Vec<u8>| {
+        Message::BundleAdd(BundleAdd { bundle_id: 1, flags: BundleFlags::ATOMIC, message })
+    };
+    let inner = frame(&Message::FlowMod(FlowMod::new(FlowModCommand::Add)));
+    let other_xid =
+        wire::encode(Version::V1_3, Xid(77), &Message::FlowMod(FlowMod::new(FlowModCommand::Add)));
+    let other_flags = BundleControl {
+        bundle_id: 1,
+        control: BundleControlType::CloseRequest,
+        flags: BundleFlags::ORDERED,
+    };
+    let torn = inner[..20].to_vec();
+    vec![
+        row(Error::BundleBadId, &close()),
+        after(vec![open(1)], Error::BundleExist, &open(1)),
+        after(vec![open(1), close()], Error::BundleClosed, &add(inner)),
+        after((0..64).map(open).collect(), Error::BundleOutOfBundles, &open(64)),
+        row(Error::BundleBadType, &control(1, BundleControlType::Unknown(9))),
+        after(vec![open(1)], Error::BundleBadFlags, &Message::BundleControl(other_flags)),
+        row(Error::BundleMsgBadLen, &add(torn)),
+        row(Error::BundleMsgBadXid, &add(other_xid.unwrap())),
+        row(Error::BundleMsgUnsup, &add(frame(&Message::BarrierRequest))),
+    ]
 }
 
 fn multipart(body: MultipartRequestBody) -> Message {

@@ -1,5 +1,6 @@
 //! A message of any kind that a version can say, made from entropy.
 
+use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 use openflow::flow::AggregateStats;
 use openflow::group::{
     BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
@@ -17,7 +18,7 @@ use openflow::port::{PortConfig, PortMod, PortReason, PortStatus};
 use openflow::table::TableMod;
 use openflow::{
     Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, PortNo,
-    QueueId, TableId, Version, VersionBitmap,
+    QueueId, TableId, Version, VersionBitmap, Xid,
 };
 
 use super::entropy::Entropy;
@@ -83,6 +84,8 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
         MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
         MessageKind::GetAsyncReply => Message::GetAsyncReply(async_config(e)),
         MessageKind::SetAsync => Message::SetAsync(async_config(e)),
+        MessageKind::BundleControl => Message::BundleControl(bundle_control(e)),
+        MessageKind::BundleAdd => Message::BundleAdd(bundle_add(e, version)),
         MessageKind::MeterMod => Message::MeterMod(MeterMod {
             command: MeterModCommand::from_number(e.u16()),
             flags: MeterFlags::from_bits_retain(e.u16()),
@@ -169,6 +172,21 @@ fn async_config(e: &mut Entropy<'_>) -> AsyncConfig {
         port_status: [e.u32(), e.u32()],
         flow_removed: [e.u32(), e.u32()],
     }
+}
+
+fn bundle_control(e: &mut Entropy<'_>) -> BundleControl {
+    BundleControl {
+        bundle_id: e.u32(),
+        control: BundleControlType::from_number(e.u16()),
+        flags: BundleFlags::from_bits_retain(e.u16()),
+    }
+}
+
+fn bundle_add(e: &mut Entropy<'_>, version: Version) -> BundleAdd {
+    let message = Message::EchoRequest(e.data(1));
+    let message = wire::encode(version, Xid(e.u32()), &message).unwrap();
+    let BundleControl { bundle_id, flags, .. } = bundle_control(e);
+    BundleAdd { bundle_id, flags, message }
 }
 
 /// The types of multiparts that the version's specification has.
