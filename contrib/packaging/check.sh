@@ -1,17 +1,18 @@
 #!/bin/bash
-# Installs, uses, upgrades, removes and purges the deb in a bare Debian of its own, as an
+# Installs, uses, upgrades, removes and purges the debs in a bare Debian of its own, as an
 # administrator would; the services run with the rights of their units, and no more.
 #
-#   check.sh [-o OUTDIR] [-r ROOT] DEB
+#   check.sh [-o OUTDIR] [-r ROOT] DEB DEB_OF_OPENVSWITCH
 #
-# ROOT, made by mmdebstrap where it is not there, is the bare Debian; it is copied, never changed.
+# ROOT, made by mmdebstrap where it is not there, is the bare Debian, and ROOT-openvswitch one with
+# Mininet and Open vSwitch, as the image of contrib/container; they are copied, never changed.
 # Needs root. Prints one line a check; exit code 1 when one failed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=18
+CHECKS=30
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -26,20 +27,23 @@ if [ "${1:-}" != --inner ]; then
   have mmdebstrap mmdebstrap
   have lintian lintian
   have systemd-analyze systemd
+  have promtool prometheus
   mkdir -p "$OUT"
   OUT=$(cd "$OUT" && pwd)
-  ROOT=${ROOT:-$OUT/debian} DEB=$(realpath "$1")
-  if [ ! -d "$ROOT" ]; then
-    # From where this machine has its packages.
+  ROOT=${ROOT:-$OUT/debian} DEB=$(realpath "$1") OVS_DEB=$(realpath "$2")
+  # bootstrap ROOT PACKAGES: from where this machine has its packages.
+  bootstrap() {
+    [ ! -d "$1" ] || return 0
     apt-config dump Acquire >"$OUT/apt.conf"
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
       2>/dev/null >"$OUT/sources" || true
-    mmdebstrap --quiet --variant=minbase --include=adduser,iproute2,iputils-ping \
-      --aptopt="$OUT/apt.conf" "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$ROOT.new" \
-      "$OUT/sources"
-    mv "$ROOT.new" "$ROOT"
-  fi
-  export OUT ROOT DEB
+    mmdebstrap --quiet --variant=minbase --include="$2" --aptopt="$OUT/apt.conf" \
+      "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$1.new" "$OUT/sources"
+    mv "$1.new" "$1"
+  }
+  bootstrap "$ROOT" adduser,iproute2,iputils-ping
+  bootstrap "$ROOT-openvswitch" adduser,iproute2,iputils-ping,mininet,openvswitch-switch
+  export OUT ROOT DEB OVS_DEB
   exec unshare --net --pid --mount --fork --mount-proc --kill-child bash "$0" --inner
 fi
 
@@ -54,14 +58,18 @@ check() {
   echo "{\"id\": \"packages/$name\", \"result\": \"$result\"}" | tee -a "$OUT/results.jsonl"
 }
 
-# The copy is in memory and goes with this namespace.
-mount -t tmpfs tmpfs /mnt
-cp -a "$ROOT/." /mnt
-mount -t proc proc /mnt/proc
-mount -t sysfs sysfs /mnt/sys
-mount --rbind /dev /mnt/dev
-mount -t tmpfs -o mode=755 tmpfs /mnt/run
-cp "$DEB" /mnt/weir.deb
+# debian ROOT: a copy of it at /mnt, in memory, which goes with this namespace.
+debian() {
+  mount -t tmpfs tmpfs /mnt
+  cp -a "$1/." /mnt
+  mount -t proc proc /mnt/proc
+  mount -t sysfs sysfs /mnt/sys
+  mount --rbind /dev /mnt/dev
+  mount -t tmpfs -o mode=755 tmpfs /mnt/run
+  cp "$DEB" /mnt/weir.deb
+}
+
+debian "$ROOT"
 ip link set lo up
 
 inside() {
@@ -102,7 +110,7 @@ hosts() {
     nsenter -t "$pid" -n ip link set eth0 up
     [ $n = 2 ] || first=$pid
   done
-  sed -i 's/^#port = /port = /' /mnt/etc/weir/switch.toml
+  sed -i 's/^#port = /port = /; s/^#metrics = /metrics = /' /mnt/etc/weir/switch.toml
 }
 
 ping_through() { nsenter -t "$first" -n ping -c 20 -i 0.05 -w 30 10.0.0.2; }
@@ -123,6 +131,21 @@ few_rights() {
   python3 -c 'import sys; sys.exit(bin(int(sys.argv[1], 16)).count("1") != int(sys.argv[2]))' \
     "$(awk '/^CapEff/ { print $2 }' "/proc/$switch/status")" "$want"
 }
+scraped() {
+  python3 -c 'import urllib.request as r
+print(r.urlopen("http://127.0.0.1:9437/metrics", timeout=30).read().decode(), end="")' \
+    >"$OUT/metrics.txt"
+  grep -q '^weir_port_up{bridge="br0",port="1",name="eth1"} 1$' "$OUT/metrics.txt"
+  promtool check metrics <"$OUT/metrics.txt"
+}
+# The unit has every capability that the configuration asks for.
+rights_are_of_unit() {
+  local asked
+  asked=$(inside weir switch --config /etc/weir/switch.toml --show-rights)
+  asked=$(echo "$asked" | sed -n 's/^AmbientCapabilities=//p')
+  [ "$(echo "$asked" | wc -w)" = 5 ]
+  for capability in $asked; do unit AmbientCapabilities | grep -qw "$capability"; done
+}
 in_kernel() { asks_as_group workers | grep -E 'decided: [1-9][0-9,]* in the kernel'; }
 same_files() { files | diff "$OUT/before" -; }
 keeps_config() { grep -q '^port = ' /mnt/etc/weir/switch.toml; }
@@ -134,7 +157,38 @@ comes_back() {
   ! find /mnt/etc/systemd/system -lname /dev/null -name 'weir-*' | grep .
 }
 clean_lintian() {
-  lintian --allow-root --fail-on error,warning "$DEB"
+  lintian --allow-root --fail-on error,warning "$@"
+}
+
+# The value of a key of the daemon's unit, as weir-openvswitch has it.
+ovs_unit() {
+  sed -n "s/^$1=\(..*\)/\1/p" /mnt/usr/lib/systemd/system/ovs-vswitchd.service.d/weir.conf
+}
+ovs_ctl() { inside /usr/share/openvswitch/scripts/ovs-ctl --no-record-hostname "$@"; }
+daemon_is() { [ "$(chroot /mnt readlink -f /usr/sbin/ovs-vswitchd)" = "$1" ]; }
+# As the services start both: the database by Open vSwitch's script, the daemon by our line.
+ovs_starts() {
+  # shellcheck disable=SC2046
+  ovs_ctl --no-ovs-vswitchd --system-id=random start && inside $(ovs_unit ExecStart)
+}
+ovs_stops() { ovs_ctl stop >>"$OUT/openvswitch-stop.log" 2>&1; }
+ovs_bridge() {
+  inside ovs-vsctl --timeout=30 add-br br0 -- add-port br0 eth1 -- add-port br0 eth2
+  inside ovs-vsctl --timeout=30 get Interface eth1 ofport | grep -x 1
+}
+mininet_pings() {
+  inside /usr/lib/weir/with-switch \
+    mn --switch ovs,failMode=standalone --controller none --test pingall 2>&1 |
+    tee /dev/stderr | grep ' 0% dropped (2/2 received)'
+}
+ovs_verified() {
+  local copy=$OUT/ovs-units
+  rm -rf "$copy"
+  mkdir -p "$copy"
+  cp -r /mnt/usr/lib/systemd/system/ovs*.service /mnt/usr/lib/systemd/system/ovs*.service.d "$copy"
+  cp /mnt/usr/lib/systemd/system/openvswitch-switch.service "$copy" || true
+  sed -i 's|=/usr/s|=/mnt/usr/s|' "$copy"/*.service "$copy"/*/*.conf
+  SYSTEMD_UNIT_PATH=$copy: systemd-analyze verify --man=no "$copy/ovs-vswitchd.service"
 }
 verified() {
   local copy=$OUT/units
@@ -148,7 +202,7 @@ verified() {
 
 mkdir -p /mnt/etc/systemd/system/multi-user.target.wants
 files >"$OUT/before"
-check lintian clean_lintian
+check lintian clean_lintian "$DEB"
 check no-compiler bash -c '! chroot /mnt sh -c "command -v cc || command -v cargo"'
 check install inside dpkg --install /weir.deb
 check units verified
@@ -156,9 +210,12 @@ check version inside weir --version
 check user inside getent passwd weir
 hosts
 check config inside weir switch --config /etc/weir/switch.toml --check-config
+check rights rights_are_of_unit
 check start as_unit
 check ping ping_through
 check kernel-tier in_kernel
+check metrics scraped
+check rules promtool check rules /mnt/usr/share/weir/metrics/alerts.yml
 check few-rights few_rights
 check group asks_as_group show
 check others asks_as_other
@@ -172,5 +229,21 @@ check remove keeps_config
 check comes-back comes_back
 check purge bash -c "chroot /mnt dpkg --purge weir"
 check nothing-left same_files
+
+umount -R /mnt
+debian "$ROOT-openvswitch"
+cp "$OVS_DEB" /mnt/weir-openvswitch.deb
+check openvswitch-lintian clean_lintian "$OVS_DEB"
+check openvswitch-install inside dpkg --install /weir.deb /weir-openvswitch.deb
+check openvswitch-daemon daemon_is /usr/bin/weir
+check openvswitch-unit ovs_verified
+check openvswitch-start ovs_starts
+check openvswitch-bridge ovs_bridge
+check openvswitch-ping ping_through
+ovs_stops
+check mininet mininet_pings
+ovs_stops
+inside dpkg --purge weir-openvswitch >"$OUT/openvswitch-purge.log" 2>&1
+check openvswitch-own-again daemon_is /usr/lib/openvswitch-switch/ovs-vswitchd
 [ "$(grep -c '"result": "OK"' "$OUT/results.jsonl")" = "$CHECKS" ] || failed=1
 exit $failed

@@ -101,6 +101,11 @@ def parser(program: str) -> argparse.ArgumentParser:
         help="demand the token in this file of every request of REST; without it REST is served on "
         "loopback addresses only",
     )
+    add(
+        "--metrics",
+        metavar="ADDRESS:PORT",
+        help="serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9438",
+    )
     add("--private-key", metavar="FILE", help="TLS: the controller's private key, in PEM")
     add("--certificate", metavar="FILE", help="TLS: the controller's certificate, in PEM")
     add("--ca-cert", metavar="FILE", help="TLS: the certificate of the switches' CA, in PEM")
@@ -202,6 +207,7 @@ def _serve(
         discover=discovers,
         rest=options.rest,
         rest_token_file=options.rest_token_file,
+        metrics=options.metrics,
     )
     loop = asyncio.new_event_loop()
     runner = Runner(core, loop, apps, source)

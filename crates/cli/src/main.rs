@@ -9,6 +9,7 @@ mod completion;
 mod flow_language;
 mod help;
 mod log;
+mod metrics;
 mod numbers;
 mod pki;
 mod python;
@@ -73,6 +74,9 @@ enum Program {
     Demo(lab::cli::DemoArgs),
     #[command(hide = true)]
     FlowLoad(controller::cli::flow_load::FlowLoadArgs),
+    /// List the metrics that --metrics of a program serves to Prometheus
+    #[command(after_help = self::metrics::EXAMPLES)]
+    Metrics(self::metrics::MetricsArgs),
     /// Print what makes a shell complete the commands and options of weir
     Completions(completion::CompletionsArgs),
     /// Print the manual page of weir, or write those of all commands
@@ -184,6 +188,7 @@ fn main() -> ExitCode {
         Program::FlowLoad(arguments) => {
             ended("flow-load", controller::cli::flow_load::run(&arguments))
         }
+        Program::Metrics(arguments) => ended("metrics", self::metrics::list(&arguments, out)),
         Program::Completions(arguments) => {
             ended("completions", completion::script(&arguments, out))
         }

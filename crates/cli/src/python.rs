@@ -23,6 +23,7 @@ Options behind FILE, with those of `python3 FILE` where the file calls weir.run:
   --reload              take the file again whenever it changes
   --observe-links       discover links and hosts
   --rest HOST:PORT      serve REST and a page to look at, as weir controller does
+  --metrics ADDR:PORT   serve metrics for Prometheus, as weir controller does
   --network             make the network that the file describes, and serve its switches
 All of them: weir run FILE --help
 

@@ -20,12 +20,14 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod counts;
 mod hex;
 mod place;
 mod socket;
 mod words;
 
 pub use ask::{AskError, SILENCE_MAX, ask, ask_within, openflow};
+pub use counts::{BridgeCounts, CountsRecord, PortCounts, WorkerCounts};
 pub use hex::{hex, unhex};
 pub use place::default_path;
 pub use socket::{ControlSocket, SocketError};

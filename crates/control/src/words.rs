@@ -70,6 +70,8 @@ pub enum ControlCommand {
     },
     /// Every counter and drop reason by name.
     Counters,
+    /// The counts of all bridges at one moment, as [`CountsRecord`](crate::CountsRecord)s.
+    Counts,
     /// The addresses that `NORMAL` has learnt.
     Macs,
 }

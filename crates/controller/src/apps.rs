@@ -28,7 +28,7 @@ mod traffic_monitor;
 pub use config::{AppConfig, AppConfigError};
 pub use config_values::{MatchText, NetworkPrefix, StationMac, SwitchId};
 pub use firewall::{Firewall, FirewallAction, FirewallConfig, FirewallRule};
-pub use flow_exporter::{ExporterError, FlowExporter, FlowExporterConfig, Samples, serve_metrics};
+pub use flow_exporter::{FlowExporter, FlowExporterConfig, Samples};
 pub use hub::Hub;
 pub use idle::Idle;
 pub use learning_switch::LearningSwitch;
@@ -141,7 +141,7 @@ pub enum AppsError {
     Key(#[from] NoKey),
     /// The exporter cannot listen.
     #[error(transparent)]
-    Exporter(#[from] ExporterError),
+    Exporter(#[from] metrics::MetricsError),
 }
 
 /// Ready apps with what they share.
@@ -270,8 +270,10 @@ impl AppName {
             }
             Self::FlowExporter => {
                 let (config, samples) = (config.flow_exporter, Arc::new(Samples::default()));
-                let server = serve_metrics(config.listen, Arc::clone(&samples))?;
-                let server = Arc::new(server);
+                let exported = Arc::clone(&samples);
+                let gather =
+                    move || std::future::ready(Some(exported.families(std::time::Instant::now())));
+                let server = Arc::new(metrics::serve(config.listen, gather)?);
                 AppList::one(move || {
                     let app = FlowExporter::new(config, Arc::clone(&samples));
                     app.served_by(Arc::clone(&server))

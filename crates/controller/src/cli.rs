@@ -19,6 +19,7 @@ use clap::{Args, ValueEnum};
 use cluster::{ClusterSettings, Sharing};
 use openflow::Version;
 use openflow::text::decimal_where;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +113,11 @@ pub struct ControllerArgs {
     /// Print rates every S seconds
     #[arg(long, value_name = "S", value_parser = parse_interval)]
     pub stats_interval: Option<Duration>,
+
+    /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9438; counters of
+    /// switches are those of the app flow-exporter
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
 
     /// Ask a switch that has been silent for S seconds whether it is there; 0 never asks
     #[arg(long, value_name = "S", default_value_t = 5)]
@@ -213,6 +219,7 @@ impl ControllerArgs {
             probe_after: (self.probe_interval > 0)
                 .then(|| Duration::from_secs(self.probe_interval)),
             stats_interval: self.stats_interval,
+            metrics: self.metrics,
             shards: self.shards,
             busy_poll: Duration::from_micros(self.busy_poll),
             cluster: self

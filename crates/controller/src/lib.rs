@@ -51,6 +51,7 @@ mod handle;
 mod handler_progress;
 mod info;
 mod mastership;
+mod metrics;
 mod options;
 mod parse;
 mod role;
@@ -65,6 +66,7 @@ pub mod topology;
 mod watchers;
 mod xid;
 
+pub use self::metrics::declared as declared_metrics;
 pub use app::App;
 pub use app_list::AppList;
 pub use batch::MessageBatch;

@@ -3,6 +3,7 @@
 use channel::{ConnectionSettings, Endpoint, Side, TlsFiles};
 use cluster::ClusterSettings;
 use openflow::Version;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The settings of a controller.
@@ -31,6 +32,8 @@ pub struct Options {
     pub probe_after: Option<Duration>,
     /// Report rates this often.
     pub stats_interval: Option<Duration>,
+    /// The address at which metrics are served; `None` for none.
+    pub metrics: Option<SocketAddr>,
     /// Threads that serve switches, each those with its part of the datapath ids.
     pub shards: usize,
     /// For this time after a packet-in a shard does not sleep, but asks for messages: that is
@@ -68,6 +71,7 @@ impl Default for Options {
             versions: Version::ALL.to_vec(),
             probe_after: Some(Duration::from_secs(5)),
             stats_interval: None,
+            metrics: None,
             shards: 1,
             busy_poll: Duration::ZERO,
             switches_max: 16_384,

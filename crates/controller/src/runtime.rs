@@ -16,10 +16,12 @@ use crate::app_list::AppList;
 use crate::blocking::OnShard;
 use crate::handle::Handle;
 use crate::mastership::Mastership;
+use crate::metrics::serve_metrics;
 use crate::options::Options;
 use crate::shared::{Inbox, Shared};
 use crate::stats::Stats;
 use channel::{Endpoint, Listener, Tls, TlsError, TransportError, driver};
+use metrics::MetricsError;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -44,6 +46,9 @@ pub enum Error {
     /// The controller cannot join its cluster.
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
+    /// Metrics cannot be served.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     /// An app cannot be made.
     #[error(transparent)]
     Apps(#[from] crate::apps::AppsError),
@@ -150,6 +155,8 @@ impl Controller {
         for endpoint in &options.listen {
             listeners.push(Listener::bind(endpoint, tls.as_ref()).await?);
         }
+        let counted = || Handle::new(Arc::clone(&shared));
+        let _metrics = options.metrics.map(|at| serve_metrics(at, counted())).transpose()?;
         let cluster = options.cluster.clone().map(Mastership::start).transpose()?;
         let cluster = cluster.map(|(cluster, mastership)| {
             shared.set_mastership(mastership);

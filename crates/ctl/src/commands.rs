@@ -10,7 +10,7 @@ use super::context::{CommandContext, Execute};
 use super::failure::Failure;
 use super::{
     counters, echo, flow_sets, flows, groups, meters, monitor, own, packet, ports, replug,
-    settings, tables,
+    settings, tables, top,
 };
 
 macro_rules! commands {
@@ -99,6 +99,7 @@ commands! {
     own::Trace,
     own::DumpMacs,
     counters::Counters,
+    top::Top,
     own::Workers,
     own::Caches,
     replug::Ports,

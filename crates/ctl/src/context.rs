@@ -60,6 +60,12 @@ impl<'a> Out<'a> {
         Ok(writeln!(self.write, "{}", files::printable(&value.to_string()))?)
     }
 
+    /// The page of a terminal, in place of that before it.
+    pub(super) fn screen(&mut self, lines: &[String]) -> Result<(), Failure> {
+        let lines: Vec<_> = lines.iter().map(|line| files::printable(line)).collect();
+        Ok(write!(self.write, "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))?)
+    }
+
     /// A record of sentences, which a terminal shows in lines that fit it.
     pub(super) fn sentences(&mut self, text: &str) -> Result<(), Failure> {
         let width = self.width();

@@ -100,11 +100,13 @@ impl Counters {
             let counts = [row.name.clone(), row.value.to_string()].into_iter().chain(rate);
             table.row(counts.chain([row.help.clone()]));
         }
-        let text = table.plain(context.out.width()).join("\n");
-        // A terminal shows one table, in place of that before it.
-        let clear =
-            if before.is_some() && context.out.is_for_people() { "\x1b[H\x1b[2J" } else { "" };
-        context.out.record(format!("{clear}{text}"), || Value::Null)
+        let mut lines = table.plain(context.out.width());
+        if before.is_some() && context.out.is_for_people() {
+            // What comes after it begins on a line of its own.
+            lines.push(String::new());
+            return context.out.screen(&lines);
+        }
+        context.out.record(lines.join("\n"), || Value::Null)
     }
 }
 

@@ -32,6 +32,7 @@ mod settings;
 mod socket;
 mod switch;
 mod tables;
+mod top;
 mod value;
 
 pub use failure::EXIT_CODES;

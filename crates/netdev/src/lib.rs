@@ -84,7 +84,7 @@ pub use kinds::{KINDS, open, open_claimed, open_queues, open_text};
 pub use patch_end::{PATCH_HOPS_MAX, PatchEnd, PatchPlace};
 pub use port::{Port, PortDevice, PortQueue, RxQueue, TxQueue};
 pub use port_info::{LinkNotification, PortInfo};
-pub use spec::{COMMON, FileUse, KindRow, PoliceRate, Policing, PortSpec, QUEUES_MAX};
+pub use spec::{COMMON, FileUse, KindRow, PoliceRate, Policing, PortRight, PortSpec, QUEUES_MAX};
 pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;

@@ -29,6 +29,8 @@ pub struct KindRow {
     pub(crate) exclusive: fn(&PortSpec) -> Option<String>,
     /// The use of the file of the port's name; `None` where the name is no file.
     pub(crate) file_use: fn(&PortSpec) -> Option<FileUse>,
+    /// The rights that a process needs to open a port of the kind.
+    pub rights: &'static [PortRight],
     /// Opens a port of the kind.
     pub(crate) open: fn(&PortSpec) -> Result<Port, PortError>,
 }
@@ -42,6 +44,21 @@ pub struct OptionRow {
     pub values: &'static str,
     /// One sentence for help texts.
     pub help: &'static str,
+}
+
+/// A right that opening a port takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortRight {
+    /// Packet sockets: `CAP_NET_RAW`.
+    PacketSocket,
+    /// Links, promiscuity and offloads of devices: `CAP_NET_ADMIN`.
+    DeviceSettings,
+    /// TAP devices: `/dev/net/tun`.
+    TunDevice,
+    /// Memory that stays where it is: `CAP_IPC_LOCK`.
+    LockedMemory,
+    /// Registers of a device: `CAP_SYS_RAWIO`.
+    DeviceRegisters,
 }
 
 /// The use of a file by a port, or by another part of a command.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -86,12 +87,17 @@ fn seconds(name: &str, value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value).map_err(|error| weir_error(&format!("{name}: {error}")))
 }
 
+fn address(text: &str) -> PyResult<SocketAddr> {
+    let why = |error| weir_error(&format!("metrics: {text}: {error}; write ADDRESS:PORT"));
+    text.parse().map_err(why)
+}
+
 #[pymethods]
 impl Core {
     #[new]
     #[pyo3(signature = (*, listen, connect, protocols="", shards=1, tls=None,
         check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false,
-        discover=false, rest=None, rest_token_file=None))]
+        discover=false, rest=None, rest_token_file=None, metrics=None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a run")]
     fn new(
         listen: Vec<String>,
@@ -106,6 +112,7 @@ impl Core {
         discover: bool,
         rest: Option<String>,
         rest_token_file: Option<&str>,
+        metrics: Option<&str>,
     ) -> PyResult<Self> {
         let (mut listen, connect) = (endpoints(listen)?, endpoints(connect)?);
         if listen.is_empty() && connect.is_empty() {
@@ -125,6 +132,7 @@ impl Core {
             versions: versions(protocols)?,
             probe_after: Some(probe).filter(|probe| !probe.is_zero()),
             stats_interval: stats.filter(|interval| !interval.is_zero()),
+            metrics: metrics.map(address).transpose()?,
             shards,
             ..Options::default()
         };

@@ -34,7 +34,9 @@ pub(crate) use self::ports::BridgePort;
 pub(crate) use self::queues::BridgeQueues;
 use crate::counters::Counters;
 use crate::request::RequestContext;
-use crate::worker::{BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, WorkerState};
+use crate::worker::{
+    BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, ShardSample, WorkerState,
+};
 
 /// Shortest time between two flushes that are asked for only to let removed entries go: a flush
 /// looks at every cached count.
@@ -368,6 +370,12 @@ impl Bridge {
     pub(crate) async fn worker_states(&self) -> Option<Vec<WorkerState>> {
         self.flush_counters().await;
         self.ask(|shard| shard.state()).await
+    }
+
+    /// The counts of the shards, those of now. `None` when a worker has ended.
+    pub(crate) async fn shard_samples(&self) -> Option<Vec<ShardSample>> {
+        self.flush_counters().await;
+        self.ask(Shard::sample).await
     }
 
     /// The shards are gone: nobody waits for an answer of theirs any more. Returns the tables, to

@@ -14,6 +14,7 @@ mod queues;
 mod resolve;
 mod values;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -122,6 +123,10 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
 
+    /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9437 [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+
     /// Flow tables, 1 to 254 [default: 254]
     #[arg(long, value_name = "N")]
     pub tables: Option<u8>,
@@ -226,6 +231,16 @@ pub struct SwitchArgs {
     #[arg(long)]
     #[serde(skip)]
     pub check_config: bool,
+
+    /// Print the capabilities, devices and files that the configuration needs, and end
+    #[arg(long)]
+    #[serde(skip)]
+    pub show_rights: bool,
+
+    /// Print them as JSON
+    #[arg(long, requires = "show_rights")]
+    #[serde(skip)]
+    pub json: bool,
 }
 
 /// The configuration file as it was read.
@@ -365,6 +380,7 @@ impl SwitchArgs {
             protocols: self.protocols.or(file.protocols),
             fail_mode: self.fail_mode.or(file.fail_mode),
             control: self.control.or(file.control),
+            metrics: self.metrics.or(file.metrics),
             tables: self.tables.or(file.tables),
             max_entries: self.max_entries.or(file.max_entries),
             inactivity_probe: self.inactivity_probe.or(file.inactivity_probe),
@@ -386,6 +402,8 @@ impl SwitchArgs {
             dp_desc: self.dp_desc.or(file.dp_desc),
             config: self.config,
             check_config: self.check_config,
+            show_rights: self.show_rights,
+            json: self.json,
         }
     }
 }

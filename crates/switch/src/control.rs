@@ -6,6 +6,7 @@
 mod answer;
 mod bridges;
 mod caches;
+mod counts;
 mod edit;
 mod ports;
 mod reload;

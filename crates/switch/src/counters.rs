@@ -99,6 +99,11 @@ counters! {
     ControlRefused "control_refused";
 }
 
+/// The name of a counter's reason to drop packets; none of a counter that is no such reason.
+pub(crate) fn own_drop(name: &str) -> Option<String> {
+    name.contains("drop_").then(|| name.replacen("drop_", "", 1))
+}
+
 /// The values, shared by agent, workers and sockets.
 #[derive(Debug)]
 pub struct Counters {

@@ -37,6 +37,9 @@ pub enum SwitchError {
     /// The control socket cannot be opened.
     #[error("{0}")]
     Control(#[from] SocketError),
+    /// Metrics cannot be served.
+    #[error("{0}")]
+    Metrics(#[from] metrics::MetricsError),
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {

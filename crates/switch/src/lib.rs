@@ -16,14 +16,18 @@ pub mod control;
 pub mod counters;
 mod error;
 mod memory;
+mod metrics;
 pub mod reconcile;
 mod request;
+mod rights;
 mod run;
 mod serve;
+mod snapshot;
 mod upcall;
 pub mod vswitchd;
 mod worker;
 
+pub use self::metrics::declared as declared_metrics;
 pub use config::{SwitchArgs, parse_config};
 pub use error::SwitchError;
 pub use run::{run, run_args_until, run_driven_until, run_until};

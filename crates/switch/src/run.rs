@@ -23,7 +23,9 @@ use crate::capabilities::give_up_capabilities;
 use crate::config::{BridgeConfig, Config, SwitchArgs};
 use crate::control::{reload_on_hangup, serve_control};
 use crate::error::{SwitchError, failed};
+use crate::metrics::serve_metrics;
 use crate::reconcile::RunningSwitch;
+use crate::rights::Rights;
 use crate::serve::{listen, serve_bridge, serve_controllers};
 use crate::worker::Worker;
 
@@ -51,6 +53,12 @@ pub fn run(args: SwitchArgs) -> Result<(), SwitchError> {
         let config = args.with_file()?.resolve()?;
         eprintln!("configuration is fine: {}", size_of(&config.bridges));
         return Ok(());
+    }
+    if args.show_rights {
+        let (file, is_json) = (args.config.clone(), args.json);
+        let rights = Rights::of(&args.with_file()?.resolve()?, file.as_deref());
+        let text = if is_json { format!("{}\n", rights.value()) } else { rights.text() };
+        return files::print(&text).map_err(failed("printing the rights"));
     }
     give_up_capabilities().map_err(failed("giving up capabilities"))?;
     run_args_until(args, stop_signal)
@@ -145,6 +153,7 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
         let listener = listener.map_err(failed("listening on the control socket"))?;
         tokio::task::spawn_local(serve_control(Rc::clone(&bridges), listener));
     }
+    let _metrics = config.metrics.map(|at| serve_metrics(at, &bridges)).transpose()?;
     bridges.all().iter().for_each(serve_bridge);
     let bound = listeners.iter().flatten().map(|(_, listener)| listener.endpoint().clone());
     let bound: Vec<Endpoint> = bound.collect();

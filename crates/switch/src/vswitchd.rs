@@ -166,8 +166,12 @@ fn serve(args: &VswitchdArgs, folders: Folders, here: &Path) -> Result<(), Vswit
     let control = args.control.clone().unwrap_or_else(|| "weir.sock".into());
     let is_none = control == Path::new("none");
     let control = if is_none { control } else { here.join(&folders.run).join(&control) };
-    let switch =
-        SwitchArgs { control: Some(control), workers: Some(args.workers), ..SwitchArgs::default() };
+    let switch = SwitchArgs {
+        control: Some(control),
+        metrics: args.metrics,
+        workers: Some(args.workers),
+        ..SwitchArgs::default()
+    };
     let mut config = switch.resolve()?;
     let base = config.bridges.remove(0);
     let name = format!("{}.{}.ctl", daemon::PROCESS_NAME, std::process::id());

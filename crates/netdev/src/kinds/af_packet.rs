@@ -23,7 +23,9 @@ use crate::offload::VNET_LEN;
 use crate::port::{Port, PortDevice};
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::ring_rx::{self, RingRx};
-use crate::spec::{DEVICE, KindRow, PortSpec, QUEUES, by_name, is_device_name, no_file, option};
+use crate::spec::{
+    DEVICE, KindRow, PortRight, PortSpec, QUEUES, by_name, is_device_name, no_file, option,
+};
 use crate::sys::ethtool::Ethtool;
 use crate::sys::link::Rtnl;
 use crate::sys::packet_socket::{Fanout, RxRing, RxRingDrops, TxSocket};
@@ -57,6 +59,7 @@ pub const ROW: KindRow = KindRow {
     ],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[PortRight::PacketSocket, PortRight::DeviceSettings],
     open,
 };
 

@@ -7,7 +7,7 @@
 
 use crate::error::PortError;
 use crate::port::Port;
-use crate::spec::{KindRow, PortSpec, QUEUES, by_name, no_file, option};
+use crate::spec::{KindRow, PortRight, PortSpec, QUEUES, by_name, no_file, option};
 
 #[cfg(feature = "dpdk")]
 mod port;
@@ -21,6 +21,7 @@ pub const ROW: KindRow = KindRow {
     options: &[option(QUEUES, "1", "queue pairs, each for a thread of its own; 1 to 64")],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[PortRight::LockedMemory, PortRight::DeviceRegisters],
     open,
 };
 

@@ -13,7 +13,7 @@ use openflow::MacAddr;
 use super::tap::{TapSettings, UP, open_tap};
 use crate::error::PortError;
 use crate::port::Port;
-use crate::spec::{DEVICE, KindRow, PortSpec, by_name, no_file, option};
+use crate::spec::{DEVICE, KindRow, PortRight, PortSpec, by_name, no_file, option};
 
 /// The row in the table of kinds.
 pub const ROW: KindRow = KindRow {
@@ -28,6 +28,7 @@ pub const ROW: KindRow = KindRow {
     ],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[PortRight::TunDevice, PortRight::DeviceSettings],
     open,
 };
 

@@ -45,6 +45,7 @@ pub const ROW: KindRow = KindRow {
     ],
     exclusive: |spec| Some(format!("{}, end {}", spec.name(), spec.option("end").unwrap_or("a"))),
     file_use: |spec| spec.name().contains('/').then_some(FileUse::Wire),
+    rights: &[],
     open,
 };
 

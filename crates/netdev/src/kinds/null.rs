@@ -19,6 +19,7 @@ pub const ROW: KindRow = KindRow {
     options: &[option(QUEUES, "1", "queues, each for a thread of its own; 1 to 64")],
     exclusive: shared,
     file_use: no_file,
+    rights: &[],
     open,
 };
 

@@ -21,6 +21,7 @@ pub const ROW: KindRow = KindRow {
     options: &[option("peer", "NAME", "the patch port at the other end, whose peer is this one")],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[],
     open,
 };
 

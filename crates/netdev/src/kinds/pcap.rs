@@ -46,6 +46,7 @@ pub const ROW: KindRow = KindRow {
         Some("true") => Some(FileUse::Write),
         Some(_) | None => Some(FileUse::Read),
     },
+    rights: &[],
     open,
 };
 

@@ -15,7 +15,9 @@ use crate::offload::VNET_LEN;
 use crate::port::{Port, PortDevice, RxQueue};
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::soft_offload::SoftOffload;
-use crate::spec::{DEVICE, KindRow, OptionRow, PortSpec, QUEUES, by_name, no_file, option};
+use crate::spec::{
+    DEVICE, KindRow, OptionRow, PortRight, PortSpec, QUEUES, by_name, no_file, option,
+};
 use crate::sys::ifreq::IoctlSocket;
 use crate::sys::link::{LinkError, Rtnl};
 use crate::sys::tun::Tun;
@@ -38,6 +40,7 @@ pub const ROW: KindRow = KindRow {
     ],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[PortRight::TunDevice, PortRight::DeviceSettings],
     open,
 };
 

@@ -1,6 +1,8 @@
 //! The ports of a bridge on the agent's side: state reported by workers, and the configuration that
 //! controllers set.
 
+use std::collections::HashMap;
+
 use netdev::{PortCounters, PortInfo, PortSpec};
 use openflow::port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStats};
 use openflow::port::{PortMod, PortStatus};
@@ -195,19 +197,30 @@ impl Bridge {
     pub(crate) async fn port_stats(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
         self.flush_counters().await;
         let devices = self.ask(|shard| shard.port_counters()).await.unwrap_or_default();
+        self.port_stats_over(port, devices.into_iter().flatten())
+    }
+
+    /// As [`Bridge::port_stats`], where the devices' counts and refused frames are there already,
+    /// those of a port with several queues more than once.
+    pub(crate) fn port_stats_over(
+        &self,
+        port: PortNo,
+        devices: impl IntoIterator<Item = (PortNo, PortCounters, u64)>,
+    ) -> Result<Vec<PortStats>, Error> {
         let now = self.clock.now();
         let mut all = match self.with_control(|control| control.port_stats(port, now)) {
             Some(all) => all?,
             None => self.port_stats_of_a_wire(port)?,
         };
-        let devices: Vec<_> = devices.into_iter().flatten().collect();
+        // Of a port with several queues the home has counted, and each has refused frames.
+        let mut by_port: HashMap<PortNo, (PortCounters, u64)> = HashMap::new();
+        for (number, counted, refused) in devices {
+            let sums = by_port.entry(number).or_default();
+            *sums = ([sums.0, counted].into_iter().sum(), sums.1 + refused);
+        }
         for stats in &mut all {
-            // Of a port with several queues the home has counted, and each has refused frames.
-            let of_port = devices.iter().filter(|(number, ..)| *number == stats.port_no);
-            let (counted, refused): (Vec<_>, Vec<_>) =
-                of_port.map(|(_, counted, refused)| (*counted, *refused)).unzip();
-            if !counted.is_empty() {
-                add_device(stats, &counted.into_iter().sum(), refused.into_iter().sum());
+            if let Some((counted, refused)) = by_port.get(&stats.port_no) {
+                add_device(stats, counted, *refused);
             }
         }
         Ok(all)

@@ -51,6 +51,7 @@ impl SwitchArgs {
         let args = Self::from_arg_matches(&matches).map_err(|error| error.to_string())?;
         let whole = args.key_of_the_process();
         let whole = whole.or(args.config.is_some().then_some("config"));
+        let whole = whole.or(args.show_rights.then_some("show-rights"));
         if let Some(key) = whole.or(args.check_config.then_some("check-config")) {
             return Err(format!("{key} is of the whole switch, not of a bridge"));
         }
@@ -81,20 +82,20 @@ impl SwitchArgs {
 
     /// The keys that are not any bridge's, and whether they are given here. Every field is named,
     /// so that a new one is not forgotten here.
-    fn owned(&self) -> [(&'static str, Owner, bool); 14] {
+    fn owned(&self) -> [(&'static str, Owner, bool); 15] {
         use Owner::{OneBridge, Process};
         // One bridge's; the whole process's; what may stand outside of the tables and in them;
         // what is no key.
         #[rustfmt::skip]
         let Self {
             dpid, name, port, local, vlan, mirror, queue, rate, listen,
-            control, workers, worker_cores, poll, max_memory,
+            control, metrics, workers, worker_cores, poll, max_memory,
             controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
             auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
             inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _, queues: _,
             packet_in_burst: _, forward: _, caches: _, mfr_desc: _, hw_desc: _, sw_desc: _,
             serial_num: _, dp_desc: _,
-            bridge: _, config: _, check_config: _,
+            bridge: _, config: _, check_config: _, show_rights: _, json: _,
         } = self;
         [
             ("dpid", OneBridge, dpid.is_some()),
@@ -107,6 +108,7 @@ impl SwitchArgs {
             ("rate", OneBridge, !rate.is_empty()),
             ("listen", OneBridge, !listen.is_empty()),
             ("control", Process, control.is_some()),
+            ("metrics", Process, metrics.is_some()),
             ("workers", Process, workers.is_some()),
             ("worker-cores", Process, !worker_cores.is_empty()),
             ("poll", Process, poll.is_some()),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub bridges: Vec<BridgeConfig>,
     /// The control socket; `None` for none.
     pub control: Option<PathBuf>,
+    /// The address at which metrics are served; `None` for none.
+    pub metrics: Option<SocketAddr>,
     /// Forwarding threads, at least 1.
     pub workers: usize,
     /// The CPU of each, or none for any.
@@ -410,6 +413,7 @@ impl SwitchArgs {
         Ok(Config {
             bridges: bridges.iter().map(Self::resolve_bridge).collect(),
             control: (control != Path::new("none")).then_some(control),
+            metrics: self.metrics,
             workers: self.workers.unwrap_or(1).into(),
             worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
             max_memory: self.max_memory.map(|size| size.0),

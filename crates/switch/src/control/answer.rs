@@ -6,7 +6,7 @@ use control::{ControlCommand, ControlLine, ControlRequest};
 use serde_json::Value;
 
 use super::server::Lines;
-use super::{bridges, caches, ports, reload, show, trace, workers};
+use super::{bridges, caches, counts, ports, reload, show, trace, workers};
 use crate::agent::{Agent, Bridges};
 
 /// A record of an answer, in both forms; the request chooses one.
@@ -30,6 +30,7 @@ pub(super) async fn answer(
             Ok(all.all().iter().map(|agent| bridges::record(agent)).collect())
         }
         (ControlCommand::Reload, _) => reload::reload(all).await,
+        (ControlCommand::Counts, _) => Ok(counts::counts(all).await),
         (_, Ok(agent)) => records(all, &agent, request.command).await,
         (_, Err(why)) => Err(why),
     };
@@ -64,9 +65,10 @@ async fn records(all: &Bridges, agent: &Agent, command: ControlCommand) -> Resul
         ControlCommand::SetPort { port, number, settings } => {
             ports::set(all, agent, &port, number, &settings).await
         }
-        ControlCommand::Reload | ControlCommand::AddBridge { .. } | ControlCommand::DelBridge => {
-            Err("this is asked of the whole switch".to_owned())
-        }
+        ControlCommand::Reload
+        | ControlCommand::Counts
+        | ControlCommand::AddBridge { .. }
+        | ControlCommand::DelBridge => Err("this is asked of the whole switch".to_owned()),
         ControlCommand::DelPort { port } => ports::remove(all, agent, &port).await,
         ControlCommand::Workers => workers::workers(agent).await,
         ControlCommand::Caches { set } => caches::caches(all, agent, set.as_deref()).await,

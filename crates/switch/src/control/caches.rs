@@ -83,14 +83,8 @@ pub(super) fn hits_text(set: Caches, figures: &ForwarderFigures) -> String {
         rate(figures.frame_hits, figures.frame_misses),
         figures.key_hits,
         rate(figures.key_hits, figures.key_misses),
-        by_tables(figures),
+        figures.by_tables(),
     )
-}
-
-/// Frames decided by the tables: by neither their port nor a cache.
-fn by_tables(figures: &ForwarderFigures) -> u64 {
-    let decided = figures.port_hits + figures.frame_hits + figures.key_hits;
-    figures.packets.saturating_sub(decided)
 }
 
 fn rate(hits: u64, misses: u64) -> String {
@@ -122,7 +116,7 @@ pub(super) fn value(set: Caches, figures: &ForwarderFigures) -> Value {
         "key_hits": figures.key_hits,
         "key_misses": figures.key_misses,
         "key_hit_rate": key,
-        "by_tables": by_tables(figures),
+        "by_tables": figures.by_tables(),
         "evictions": figures.evictions,
         "refused": figures.refused,
         "lines": figures.lines,

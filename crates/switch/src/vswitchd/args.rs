@@ -1,5 +1,6 @@
 //! The options of `weir vswitchd`, as those of Open vSwitch's daemon, and where its files are.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -55,6 +56,10 @@ pub struct VswitchdArgs {
     /// The control socket for weir ctl, or none [default: weir.sock in the run folder]
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+
+    /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9437
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
 
     /// Forwarding threads, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1)]

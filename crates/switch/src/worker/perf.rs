@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use datapath::fast::{Caches, ForwarderFigures};
+use netdev::PortCounters;
 use openflow::PortNo;
 
 use crate::config::Poll;
@@ -123,6 +124,16 @@ pub(crate) struct WorkerState {
     pub(crate) perf: PerfReading,
     /// The caches that the bridge's forwarder uses, and its counters; `None` on a wire.
     pub(crate) forwarder: Option<(Caches, ForwarderFigures)>,
+}
+
+/// The counts of a bridge's shard.
+#[derive(Debug)]
+pub(crate) struct ShardSample {
+    pub(crate) worker: usize,
+    pub(crate) perf: PerfReading,
+    /// By port: its device's counts, and the frames that it did not take.
+    pub(crate) ports: Vec<(PortNo, PortCounters, u64)>,
+    pub(crate) forwarder: Option<ForwarderFigures>,
 }
 
 /// A port assigned to a worker.

@@ -16,7 +16,7 @@ use packet::{Batch, Pool};
 
 use super::command::PendingUpcalls;
 use super::egress::TxSink;
-use super::perf::{PortAssignment, StageTimer, WorkerInfo, WorkerState};
+use super::perf::{PortAssignment, ShardSample, StageTimer, WorkerInfo, WorkerState};
 use super::port_change::PortChange;
 use super::queue::QueueRole;
 use super::wire::readdress;
@@ -317,6 +317,16 @@ impl Shard {
     pub(crate) fn port_counters(&mut self) -> Vec<(PortNo, PortCounters, u64)> {
         let ports = self.ports.all_mut().iter_mut();
         ports.map(|port| (port.number, port.counters(), port.tx_refused)).collect()
+    }
+
+    /// The counts of the shard and of its worker.
+    pub(crate) fn sample(&mut self) -> ShardSample {
+        ShardSample {
+            worker: self.info.index,
+            perf: self.info.perf.read(),
+            ports: self.port_counters(),
+            forwarder: self.forwarding.tables().map(Forwarder::figures),
+        }
     }
 
     /// Sends what is queued.

@@ -34,6 +34,7 @@ mod kernel_tier_peer;
 mod kernel_tier_same;
 mod kernel_tier_sockets;
 mod live_settings;
+mod metrics;
 mod patch_ports;
 mod port_changes;
 mod port_queues;

@@ -8,10 +8,14 @@ use crate::dist::{self, DistOptions, Part};
 use crate::shell;
 
 /// Program and the Debian package it comes from.
-const PROGRAMS: &[(&str, &str)] =
-    &[("mmdebstrap", "mmdebstrap"), ("lintian", "lintian"), ("systemd-analyze", "systemd")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("mmdebstrap", "mmdebstrap"),
+    ("lintian", "lintian"),
+    ("systemd-analyze", "systemd"),
+    ("promtool", "prometheus"),
+];
 
-/// Makes the deb and the rpm, and lets `contrib/packaging/check.sh` judge the deb.
+/// Makes the debs and the rpm, and lets `contrib/packaging/check.sh` judge the debs.
 pub(super) fn run(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("a Debian of its own needs root"));

@@ -1,14 +1,14 @@
-//! The metrics that are exported, and their text in Prometheus' exposition format, version 0.0.4.
+//! The metrics that are exported: a row each.
 //!
 //! Counters that a switch does not keep (all ones) are left out, never shown as a number.
 
+use metrics::{Family, Kind, MetricRow, Value, count, table};
 use openflow::flow::FlowStats;
 use openflow::port::{PortDesc, PortStats};
 use openflow::table::TableStats;
 use openflow::text::format_match;
 use openflow::{DatapathId, PortNo, Version};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ pub struct Samples {
     switches: Mutex<BTreeMap<DatapathId, (Instant, Sample)>>,
 }
 
-/// One switch's counters, as text behind the name of the metric.
+/// One switch's counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     version: Option<Version>,
@@ -54,97 +54,49 @@ impl Sample {
     }
 }
 
-/// One metric: its name, kind and help, and the values of a switch, each behind its labels.
-struct Metric {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    values: fn(&Sample) -> Vec<(String, u64)>,
-}
-
-const fn counter(
-    name: &'static str,
-    help: &'static str,
-    values: fn(&Sample) -> Vec<(String, u64)>,
-) -> Metric {
-    Metric { name, kind: "counter", help, values }
-}
-
-const fn gauge(
-    name: &'static str,
-    help: &'static str,
-    values: fn(&Sample) -> Vec<(String, u64)>,
-) -> Metric {
-    Metric { name, kind: "gauge", help, values }
-}
-
-/// Every metric that is made of a sample.
 #[rustfmt::skip]
-const METRICS: &[Metric] = &[
-    counter("weir_port_receive_packets_total", "Packets received.",
-        |it| it.of_ports(|port| port.rx_packets)),
-    counter("weir_port_transmit_packets_total", "Packets sent.",
-        |it| it.of_ports(|port| port.tx_packets)),
-    counter("weir_port_receive_bytes_total", "Bytes received, without FCS.",
-        |it| it.of_ports(|port| port.rx_bytes)),
-    counter("weir_port_transmit_bytes_total", "Bytes sent, without FCS.",
-        |it| it.of_ports(|port| port.tx_bytes)),
-    counter("weir_port_receive_dropped_total", "Packets dropped on receive.",
-        |it| it.of_ports(|port| port.rx_dropped)),
-    counter("weir_port_transmit_dropped_total", "Packets dropped on send.",
-        |it| it.of_ports(|port| port.tx_dropped)),
-    counter("weir_port_receive_errors_total", "Receive errors.",
-        |it| it.of_ports(|port| port.rx_errors)),
-    counter("weir_port_transmit_errors_total", "Send errors.",
-        |it| it.of_ports(|port| port.tx_errors)),
-    gauge("weir_table_entries", "Flow entries of a table.",
-        |it| it.of_tables(|table| table.active_count.into())),
-    counter("weir_table_lookups_total", "Packets looked up in a table.",
-        |it| it.of_tables(|table| table.lookup_count)),
-    counter("weir_table_matches_total", "Packets that an entry of a table matched.",
-        |it| it.of_tables(|table| table.matched_count)),
-    gauge("weir_flow_entries", "Flow entries of a switch.",
-        |it| vec![(String::new(), it.flow_count as u64)]),
-    gauge("weir_flow_entries_not_exported", "Flow entries beyond max-flows, which are not shown.",
-        |it| vec![(String::new(), (it.flow_count - it.flows.len()) as u64)]),
-    counter("weir_flow_packets_total", "Packets of a flow entry.",
-        |it| it.of_flows(|flow| flow.packet_count)),
-    counter("weir_flow_bytes_total", "Bytes of a flow entry, without FCS.",
-        |it| it.of_flows(|flow| flow.byte_count)),
+const PORTS: &[MetricRow<PortStats>] = &[
+    MetricRow::counter("weir_port_receive_packets", "Packets received.",
+        |port| count(port.rx_packets)),
+    MetricRow::counter("weir_port_transmit_packets", "Packets sent.",
+        |port| count(port.tx_packets)),
+    MetricRow::counter("weir_port_receive_bytes", "Bytes received, without FCS.",
+        |port| count(port.rx_bytes)),
+    MetricRow::counter("weir_port_transmit_bytes", "Bytes sent, without FCS.",
+        |port| count(port.tx_bytes)),
+    MetricRow::counter("weir_port_receive_dropped", "Packets dropped on receive.",
+        |port| count(port.rx_dropped)),
+    MetricRow::counter("weir_port_transmit_dropped", "Packets dropped on send.",
+        |port| count(port.tx_dropped)),
+    MetricRow::counter("weir_port_receive_errors", "Receive errors.", |port| count(port.rx_errors)),
+    MetricRow::counter("weir_port_transmit_errors", "Send errors.", |port| count(port.tx_errors)),
 ];
 
-impl Sample {
-    fn of_ports(&self, value: fn(&PortStats) -> u64) -> Vec<(String, u64)> {
-        let labels = |port: &PortStats| {
-            let name = self.names.get(&port.port_no).map_or("", |name| name);
-            format!(",port=\"{}\",name=\"{}\"", port.port_no, escaped(name))
-        };
-        self.ports.iter().map(|port| (labels(port), value(port))).collect()
-    }
+#[rustfmt::skip]
+const TABLES: &[MetricRow<TableStats>] = &[
+    MetricRow::gauge("weir_table_entries", "Flow entries of a table.",
+        |table| count(table.active_count.into())),
+    MetricRow::counter("weir_table_lookups", "Packets looked up in a table.",
+        |table| count(table.lookup_count)),
+    MetricRow::counter("weir_table_matches", "Packets that an entry of a table matched.",
+        |table| count(table.matched_count)),
+];
 
-    fn of_tables(&self, value: fn(&TableStats) -> u64) -> Vec<(String, u64)> {
-        let labels = |table: &TableStats| format!(",table=\"{}\"", table.table_id.0);
-        self.tables.iter().map(|table| (labels(table), value(table))).collect()
-    }
+#[rustfmt::skip]
+const SWITCHES: &[MetricRow<Sample>] = &[
+    MetricRow::gauge("weir_flow_entries", "Flow entries of a switch.",
+        |it| count(it.flow_count as u64)),
+    MetricRow::gauge("weir_flow_entries_not_exported", "Flow entries beyond max-flows, not shown.",
+        |it| count((it.flow_count - it.flows.len()) as u64)),
+];
 
-    fn of_flows(&self, value: fn(&FlowStats) -> u64) -> Vec<(String, u64)> {
-        let labels = |flow: &FlowStats| {
-            format!(
-                ",table=\"{}\",priority=\"{}\",cookie=\"{:#x}\",match=\"{}\"",
-                flow.table_id.0,
-                flow.priority,
-                flow.cookie.0,
-                escaped(&format_match(&flow.matching))
-            )
-        };
-        self.flows.iter().map(|flow| (labels(flow), value(flow))).collect()
-    }
-}
-
-/// The value of a label: names come from switches, which may say anything.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
+#[rustfmt::skip]
+const FLOWS: &[MetricRow<FlowStats>] = &[
+    MetricRow::counter("weir_flow_packets", "Packets of a flow entry.",
+        |flow| count(flow.packet_count)),
+    MetricRow::counter("weir_flow_bytes", "Bytes of a flow entry, without FCS.",
+        |flow| count(flow.byte_count)),
+];
 
 impl Samples {
     pub(super) fn put(&self, dpid: DatapathId, sample: Sample, at: Instant) {
@@ -159,45 +111,56 @@ impl Samples {
         self.switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text of all metrics.
+    /// All metrics.
     #[must_use]
-    pub fn text(&self, now: Instant) -> String {
+    pub fn families(&self, now: Instant) -> Vec<Family> {
         // A copy, so that no shard waits while the text is made.
         let switches = self.lock().clone();
-        let mut text = String::from(
-            "# HELP weir_switch_info Switches whose counters are here.\n\
-             # TYPE weir_switch_info gauge\n",
-        );
-        for (dpid, (_, sample)) in &switches {
+        let info = switches.iter().map(|(dpid, (_, sample))| {
             let version = sample.version.map_or("", Version::name);
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "weir_switch_info{{dpid=\"{dpid}\",version=\"{version}\"}} 1");
-        }
-        text.push_str(
-            "# HELP weir_sample_age_seconds Since the switch was last heard.\n\
-             # TYPE weir_sample_age_seconds gauge\n",
-        );
-        for (dpid, (at, _)) in &switches {
+            ([dpid.to_string(), version.to_owned()].into(), Value::Whole(1))
+        });
+        let help = "Switches whose counters are here.";
+        let info = Family::new(Kind::Gauge, "weir_switch_info", help, &["dpid", "version"], info);
+        let age = switches.iter().map(|(dpid, (at, _))| {
             let age = now.saturating_duration_since(*at).as_secs_f64();
-            let _ = writeln!(text, "weir_sample_age_seconds{{dpid=\"{dpid}\"}} {age:.3}");
+            ([dpid.to_string()].into(), Value::Real(age))
+        });
+        let help = "Since the switch was last heard.";
+        let age = Family::new(Kind::Gauge, "weir_sample_age_seconds", help, &["dpid"], age);
+        let (mut samples, mut ports) = (Vec::new(), Vec::new());
+        let (mut tables, mut flows) = (Vec::new(), Vec::new());
+        for (dpid, (_, sample)) in &switches {
+            let dpid = dpid.to_string();
+            let port = |port: &PortStats| {
+                let name = sample.names.get(&port.port_no).cloned().unwrap_or_default();
+                [dpid.clone(), port.port_no.to_string(), name].into()
+            };
+            let table = |table: &TableStats| [dpid.clone(), table.table_id.0.to_string()].into();
+            let flow = |flow: &FlowStats| {
+                let (table, priority) = (flow.table_id.0.to_string(), flow.priority.to_string());
+                let cookie = format!("{:#x}", flow.cookie.0);
+                [dpid.clone(), table, priority, cookie, format_match(&flow.matching)].into()
+            };
+            samples.push(([dpid.clone()].into(), sample));
+            ports.extend(sample.ports.iter().map(|one| (port(one), one)));
+            tables.extend(sample.tables.iter().map(|one| (table(one), one)));
+            flows.extend(sample.flows.iter().map(|one| (flow(one), one)));
         }
-        for Metric { name, kind, help, values } in METRICS {
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for (dpid, (_, sample)) in &switches {
-                for (labels, value) in values(sample) {
-                    if value != u64::MAX {
-                        let _ = writeln!(text, "{name}{{dpid=\"{dpid}\"{labels}}} {value}");
-                    }
-                }
-            }
-        }
-        text
+        [info, age]
+            .into_iter()
+            .chain(table(SWITCHES, &["dpid"], &samples))
+            .chain(table(PORTS, &["dpid", "port", "name"], &ports))
+            .chain(table(TABLES, &["dpid", "table"], &tables))
+            .chain(table(FLOWS, &["dpid", "table", "priority", "cookie", "match"], &flows))
+            .collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Sample, Samples};
+    use metrics::{TextFormat, text};
     use openflow::flow::FlowStats;
     use openflow::port::{PortDesc, PortStats};
     use openflow::text::parse_match;
@@ -231,11 +194,12 @@ mod tests {
         sample.set_ports(&[PortStats { rx_errors: u64::MAX, ..port }]);
         sample.set_flows(&[flow(1, 5), flow(2, 9), flow(3, 1)], 2);
         samples.put(DatapathId(1), sample, now);
-        let text = samples.text(now + Duration::from_millis(1_500));
+        let later = now + Duration::from_millis(1_500);
+        let text = text(samples.families(later), TextFormat::Text);
         let dpid = "dpid=\"0000000000000001\"";
         for line in [
             format!("weir_switch_info{{{dpid},version=\"OpenFlow13\"}} 1"),
-            format!("weir_sample_age_seconds{{{dpid}}} 1.500"),
+            format!("weir_sample_age_seconds{{{dpid}}} 1.5"),
             format!(
                 "weir_port_receive_packets_total{{{dpid},port=\"1\",name=\"odd\\\"na\\\\me\"}} 7"
             ),
@@ -252,6 +216,6 @@ mod tests {
         assert!(!text.contains("weir_port_receive_errors_total{"), "not kept");
         assert!(!text.contains("priority=\"3\""), "beyond the most");
         samples.remove(DatapathId(1));
-        assert!(!samples.text(now).contains("dpid="));
+        assert!(!metrics::text(samples.families(now), TextFormat::Text).contains("dpid="));
     }
 }

@@ -75,6 +75,12 @@ impl ForwarderStage {
 }
 
 impl ForwarderFigures {
+    /// Packets decided by the tables: by neither their port nor a cache.
+    #[must_use]
+    pub fn by_tables(&self) -> u64 {
+        self.packets.saturating_sub(self.port_hits + self.frame_hits + self.key_hits)
+    }
+
     #[inline]
     pub(super) fn frame(&mut self, asked: usize, missed: u64) {
         let misses = u64::from(missed.count_ones());

@@ -1,0 +1,122 @@
+//! The counts of all bridges at one moment, for `--metrics` and `weir ctl top`.
+//!
+//! The agent takes them: it asks every worker once for each bridge, all at the same time, and gives
+//! way to other work between two bridges. So a thousand bridges hold up neither packets nor echoes.
+//! A bridge that goes meanwhile is left out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use datapath::fast::ForwarderFigures;
+use datapath::{DatapathCounters, DropReason};
+use futures_util::future::join_all;
+use openflow::PortNo;
+use openflow::port::{PortState, PortStats};
+use openflow::table::TableStats;
+
+use crate::agent::{Agent, Bridges};
+use crate::counters::{COUNTERS, own_drop};
+use crate::worker::{PerfReading, ShardSample};
+
+/// The counts of a switch.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) bridges: Vec<BridgeSnapshot>,
+    /// The workers by index, each with what it did for all bridges.
+    pub(crate) workers: BTreeMap<usize, PerfReading>,
+}
+
+/// The counts of a bridge.
+#[derive(Debug)]
+pub(crate) struct BridgeSnapshot {
+    pub(crate) name: String,
+    pub(crate) dpid: String,
+    /// Controllers to connect to, and connections of controllers that are up.
+    pub(crate) controllers: usize,
+    pub(crate) connections: usize,
+    pub(crate) ports: Vec<PortSnapshot>,
+    /// The tables that have entries or have been looked at.
+    pub(crate) tables: Vec<TableStats>,
+    /// In the order of the rows.
+    pub(crate) own: Vec<u64>,
+    pub(crate) datapath: DatapathCounters,
+    /// The figures of its forwarders; none on a wire.
+    pub(crate) forwarders: Vec<ForwarderFigures>,
+}
+
+/// The counts of a port.
+#[derive(Debug)]
+pub(crate) struct PortSnapshot {
+    pub(crate) number: PortNo,
+    pub(crate) name: String,
+    pub(crate) is_up: bool,
+    /// 0 where it is unknown.
+    pub(crate) speed_bps: u64,
+    pub(crate) stats: PortStats,
+}
+
+/// Takes the counts of now.
+pub(crate) async fn snapshot(bridges: &Bridges) -> Snapshot {
+    let agents = bridges.all();
+    let asked = agents.iter().map(|agent| agent.bridge.shard_samples());
+    let answers = join_all(asked).await;
+    let mut snapshot = Snapshot::default();
+    for (agent, answer) in agents.iter().zip(answers) {
+        tokio::task::yield_now().await;
+        let Some(shards) = answer else { continue };
+        snapshot.workers.extend(shards.iter().map(|shard| (shard.worker, shard.perf)));
+        snapshot.bridges.extend(of_bridge(agent, shards));
+    }
+    snapshot
+}
+
+fn of_bridge(agent: &Agent, shards: Vec<ShardSample>) -> Option<BridgeSnapshot> {
+    let bridge = &agent.bridge;
+    let (mut forwarders, mut devices) = (Vec::new(), Vec::new());
+    for ShardSample { ports, forwarder, .. } in shards {
+        devices.extend(ports);
+        forwarders.extend(forwarder);
+    }
+    // There is no such port only where one is named.
+    let stats = bridge.port_stats_over(PortNo::ANY, devices).ok()?;
+    let mut stats: HashMap<PortNo, PortStats> =
+        stats.into_iter().map(|stats| (stats.port_no, stats)).collect();
+    let port = |desc: openflow::port::PortDesc| {
+        Some(PortSnapshot {
+            number: desc.port_no,
+            is_up: !desc.state.contains(PortState::LINK_DOWN),
+            speed_bps: u64::from(desc.curr_speed_kbps) * 1_000,
+            stats: stats.remove(&desc.port_no)?,
+            name: desc.name,
+        })
+    };
+    let ports = bridge.port_descs().into_iter().filter_map(port).collect();
+    let tables = bridge.with_control(|control| control.table_stats()).unwrap_or_default();
+    let is_used = |table: &TableStats| table.active_count > 0 || table.lookup_count > 0;
+    Some(BridgeSnapshot {
+        name: agent.name.clone(),
+        dpid: bridge.dpid().to_string(),
+        controllers: agent.controllers().len(),
+        connections: agent.peer_infos().len(),
+        ports,
+        tables: tables.into_iter().filter(is_used).collect(),
+        own: agent.counters.all().map(|(_, value, _)| value).collect(),
+        datapath: bridge.with_control(|control| control.counters()).unwrap_or_default(),
+        forwarders,
+    })
+}
+
+impl BridgeSnapshot {
+    /// The flow entries of all tables.
+    pub(crate) fn entries(&self) -> u64 {
+        self.tables.iter().map(|table| u64::from(table.active_count)).sum()
+    }
+
+    /// The packets that were dropped, by reason; the names are those of `weir ctl counters` without
+    /// the word `drop`.
+    pub(crate) fn drops(&self) -> Vec<(String, u64)> {
+        let own = COUNTERS.iter().zip(&self.own);
+        let own = own.filter_map(|((_, name, _), value)| Some((own_drop(name)?, *value)));
+        let pipeline = DropReason::ALL.iter();
+        own.chain(pipeline.map(|why| (why.name().to_owned(), self.datapath.drops(*why)))).collect()
+    }
+}
