@@ -174,7 +174,7 @@ ovs_starts() {
 ovs_stops() { ovs_ctl stop >>"$OUT/openvswitch-stop.log" 2>&1; }
 ovs_bridge() {
   inside ovs-vsctl --timeout=30 add-br br0 -- add-port br0 eth1 -- add-port br0 eth2
-  inside ovs-vsctl --timeout=30 get Interface eth1 ofport | grep -x 1
+  inside ovs-vsctl --timeout=30 get Interface eth1 ofport | grep -x '[12]'
 }
 mininet_pings() {
   inside /usr/lib/weir/with-switch \
