@@ -37,6 +37,7 @@ pub const ROW: KindRow = KindRow {
     ],
     exclusive: by_name,
     file_use: no_file,
+    rights: &[],
     open,
 };
 
