@@ -68,7 +68,7 @@ impl BridgePort {
     }
 }
 
-/// The configuration of a port, where it also follows from the device that somebody has set it down.
+/// The configuration of a port, where it follows from the device too that somebody has set it down.
 fn config_of(config: PortConfig, info: &PortInfo) -> PortConfig {
     match info.is_set_down {
         Some(true) => config | PortConfig::PORT_DOWN,
