@@ -9,7 +9,7 @@ use datapath::fast::{
     Applied, Caches, Control, Forwarder, KernelTable, RemovalReport, TIER_BYTES, TierFlow,
     TierSlotCounts, TierVerdict,
 };
-use datapath::{DatapathConfig, Nanos};
+use datapath::{BundleCommand, DatapathConfig, Nanos};
 use openflow::flow::{FlowModCommand, FlowStatsRequest};
 use openflow::group::GroupModCommand;
 use openflow::port::{PortDesc, PortState};
@@ -202,6 +202,30 @@ fn entries_are_made_when_the_frames_of_a_batch_have_left() {
     }
     rig.forwarder.make_entries(rig.now);
     assert_eq!(rig.forwarder.figures().kernel_entries, FLOWS + 1);
+}
+
+#[test]
+fn a_bundle_ends_the_entries_that_it_concerns() {
+    let mut rig = Rig::new();
+    rig.table.count(3, rig.now);
+    let drops = (0..2).map(|flow| {
+        let from = MacAddr::from_u64(0x0200_0000_0000 + flow);
+        let text = format!("priority=2,in_port=1,eth_src={from},actions=drop");
+        BundleCommand::FlowMod(parse_flow_mod(&text, FlowModCommand::Add).unwrap())
+    });
+    let mut commands: Vec<BundleCommand> = drops.collect();
+    rig.control.bundle(&commands, Version::V1_3, rig.now).unwrap();
+    rig.apply();
+    // Others may share the place of an address.
+    let left = rig.forwarder.figures().kernel_entries;
+    assert!((FLOWS - 50..=FLOWS - 2).contains(&left), "{left} entries are left");
+    // What a group changes may concern any packet.
+    let group = parse_group_mod("group_id=1,type=all", GroupModCommand::Add).unwrap();
+    commands.push(BundleCommand::GroupMod(group));
+    rig.control.bundle(&commands, Version::V1_3, rig.now).unwrap();
+    rig.apply();
+    assert_eq!(rig.forwarder.figures().kernel_entries, 0);
+    assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
 }
 
 #[test]
