@@ -75,7 +75,8 @@ impl TierPort {
     }
 
     /// Whether it is a patch port.
-    pub(crate) fn is_patch(&self) -> bool {
+    #[must_use]
+    pub fn is_patch(&self) -> bool {
         self.device().is_none()
     }
 

@@ -36,6 +36,7 @@ pub(crate) use clock::{Clock, VIRTUAL};
 pub(crate) use command::{
     BarrierId, CommandQueue, PortSerial, ShardCommand, ShardUpcalls, WorkerEvent,
 };
+pub(crate) use device_thread::close_all;
 pub(crate) use doorbell::Doorbell;
 pub(crate) use egress::Egress;
 pub(crate) use perf::{

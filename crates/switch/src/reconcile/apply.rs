@@ -164,7 +164,7 @@ async fn begin_bridge(
         }
     };
     let NewBridge { mut config, mut listeners, .. } = new;
-    for port in ports {
+    for port in patches_last(ports) {
         let number = port.number();
         if let Err(why) = add(all, &agent, port, &config).await {
             outcome.refuse(&name, Item::Port(number), &why);
@@ -190,6 +190,12 @@ async fn begin_bridge(
     agent.set_config(config);
     outcome.changed(&name, "added", None);
     (Some((agent, listeners)), outcome)
+}
+
+/// The same ports, of which those that enter the kernel tier beside devices only come last.
+fn patches_last(mut ports: Vec<ComingPort>) -> Vec<ComingPort> {
+    ports.sort_by_key(|port| port.config().spec.kind().word == "patch");
+    ports
 }
 
 /// Adds a port to a bridge of this configuration, and opens it where it is not open yet.
@@ -295,7 +301,7 @@ impl BridgePlan {
             }
         }
         let mut unopened = Vec::new();
-        for coming in std::mem::take(&mut self.ports) {
+        for coming in patches_last(std::mem::take(&mut self.ports)) {
             let port = coming.config();
             match add(all, &self.agent, coming, &self.change.to).await {
                 Ok(()) => outcome.changed(&name, "port added", Some(port.to_string())),

@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::assemble::queues_of;
 use crate::bridge::{BridgeQueues, WorkerGone};
 use crate::config::PortSet;
-use crate::worker::{PortSerial, Shaper, WorkerPort};
+use crate::worker::{PortSerial, Shaper, WorkerPort, close_all};
 
 /// The queues of a port with these settings, where it has any.
 pub(super) fn shape(
@@ -96,9 +96,13 @@ pub(super) async fn remove_port(agent: &Agent, number: PortNo) -> Result<Option<
     Ok(device)
 }
 
-/// Closes devices.
-pub(super) async fn close(devices: impl IntoIterator<Item = Port> + Send + 'static) {
-    if let Err(error) = spawn_blocking(move || drop(devices)).await {
+/// Closes devices, many at a time: the kernel takes 25 ms for each.
+pub(super) async fn close(devices: impl IntoIterator<Item = Port>) {
+    let devices: Vec<Port> = devices.into_iter().collect();
+    if devices.is_empty() {
+        return;
+    }
+    if let Err(error) = spawn_blocking(move || close_all(devices)).await {
         tracing::error!(%error, "closing a device has failed");
     }
 }

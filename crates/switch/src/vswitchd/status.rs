@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use netdev::sys::link::{LinkInfo, Rtnl};
+use netdev::sys::link::LinkError;
+use netdev::{LinkChange, LinkMonitor};
 use openflow::PortNo;
 use openflow::message::ControllerRole;
 use openflow::port::PortStats;
@@ -34,6 +35,7 @@ type Columns = Vec<(&'static str, Datum)>;
 #[derive(Debug, Default)]
 pub(super) struct Written {
     rows: BTreeMap<(&'static str, Uuid), BTreeMap<&'static str, Datum>>,
+    links: Links,
 }
 
 impl Written {
@@ -68,11 +70,11 @@ impl Written {
         for (interface, why) in &wanted.refused {
             self.set(transaction, "Interface", *interface, no_port(why));
         }
-        let links = Links::now();
+        self.links.read();
         let views = Views::of(all);
         for port in &wanted.ports {
             let columns = match views.get(port) {
-                Some(view) => of_port(port, view, links.get(&port.name)),
+                Some(view) => of_port(port, view, self.links.get(&port.name)),
                 None => no_port(&why_not(port, refused)),
             };
             self.set(transaction, "Interface", port.interface, columns);
@@ -102,10 +104,11 @@ impl Written {
     /// Writes the state of controllers and of devices.
     pub(super) fn state(&mut self, transaction: &mut Transaction, all: &Bridges, wanted: &Wanted) {
         self.controllers(transaction, all, wanted);
-        let (links, views) = (Links::now(), Views::of(all));
+        self.links.read();
+        let views = Views::of(all);
         for port in &wanted.ports {
             if let Some(view) = views.get(port) {
-                let columns = of_port(port, view, links.get(&port.name));
+                let columns = of_port(port, view, self.links.get(&port.name));
                 self.set(transaction, "Interface", port.interface, columns);
             }
         }
@@ -196,7 +199,7 @@ fn no_device(name: &str) -> String {
 
 /// The columns of a port. One whose device has gone keeps its number for when that comes back, and
 /// has none until then.
-fn of_port(port: &WantedPort, view: &PortView, link: Option<&LinkInfo>) -> Columns {
+fn of_port(port: &WantedPort, view: &PortView, link: Option<&LinkChange>) -> Columns {
     if !view.port.info.exists {
         return no_port(&no_device(&port.name));
     }
@@ -223,7 +226,7 @@ fn why_not(port: &WantedPort, refused: &[Refused]) -> String {
     }
 }
 
-fn state_of(view: &PortView, link: Option<&LinkInfo>) -> Columns {
+fn state_of(view: &PortView, link: Option<&LinkChange>) -> Columns {
     let info = &view.port.info;
     let up = |is_up: bool| Datum::one(if is_up { "up" } else { "down" });
     let Some(link) = link else {
@@ -252,22 +255,36 @@ fn state_of(view: &PortView, link: Option<&LinkInfo>) -> Columns {
     ]
 }
 
-/// The devices of the kernel by name.
-struct Links(HashMap<String, LinkInfo>);
+/// The devices of the kernel by name. They are listed once, and changes are read: to list thousands
+/// each second would keep a processor busy.
+#[derive(Debug, Default)]
+struct Links {
+    monitor: Option<LinkMonitor>,
+    by_name: HashMap<String, LinkChange>,
+}
 
 impl Links {
-    fn now() -> Self {
-        let links = Rtnl::open().and_then(|rtnl| rtnl.links());
-        let links = links.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the kernel does not list its devices");
-            Vec::new()
-        });
-        Self(links.into_iter().map(|link| (link.name.clone(), link)).collect())
+    /// Reads what has changed.
+    fn read(&mut self) {
+        let is_first = self.monitor.is_none();
+        if is_first {
+            self.monitor = LinkMonitor::open().inspect_err(failed_to_list).ok();
+        }
+        let Some(monitor) = &mut self.monitor else { return };
+        let changes = monitor.changes().inspect_err(failed_to_list).unwrap_or_default();
+        if is_first || !changes.is_empty() {
+            let known = monitor.known().map(|link| (link.name.clone(), link.clone()));
+            self.by_name = known.collect();
+        }
     }
 
-    fn get(&self, name: &str) -> Option<&LinkInfo> {
-        self.0.get(name)
+    fn get(&self, name: &str) -> Option<&LinkChange> {
+        self.by_name.get(name)
     }
+}
+
+fn failed_to_list(error: &LinkError) {
+    tracing::warn!(%error, "the kernel does not list its devices");
 }
 
 /// The ports that there are, by bridge and number.

@@ -225,7 +225,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Closes all devices, side by side: in turn, a hundred kernel ports would take four seconds.
-pub(super) fn close_all(devices: Vec<Port>) {
+pub(crate) fn close_all(devices: Vec<Port>) {
     let share = devices.len().div_ceil(CLOSING_THREADS).max(1);
     let mut devices = devices.into_iter();
     thread::scope(|scope| {

@@ -61,6 +61,11 @@ impl TierPorts {
         }
     }
 
+    /// Whether any of them is a device.
+    fn has_device(&self) -> bool {
+        self.with(|ports| ports.values().any(|device| !device.port.is_patch()))
+    }
+
     /// The ports that the kernel may send by.
     pub(crate) fn outputs(&self) -> BTreeSet<PortNo> {
         let sending = |(number, device): (&PortNo, &TierDevice)| device.sends.then_some(*number);
@@ -225,6 +230,10 @@ impl TierEntry {
         if device.device.tier_port().is_none() {
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return is_expected.then(why);
+        }
+        // A patch port alone is not worth a tier: thousands of bridges may have no other ports.
+        if device.device.patch().is_some() && !self.plan.ports.has_device() {
+            return None;
         }
         let attached = self.attach(device);
         if attached.is_err() {
