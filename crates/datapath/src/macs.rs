@@ -26,6 +26,25 @@ pub struct LearntAddress {
     pub address: MacAddr,
     /// Seconds since it was last seen.
     pub age_s: u64,
+    /// Whether it was set by hand: it stays there.
+    pub is_static: bool,
+}
+
+/// Counts of the addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AddressStats {
+    /// Those that are known.
+    pub known: usize,
+    /// Those of them that were set by hand.
+    pub set_by_hand: usize,
+    /// The most that there may be.
+    pub most: u32,
+    /// Those that were learnt.
+    pub learnt: u64,
+    /// Those that were forgotten because they were not seen for long.
+    pub expired: u64,
+    /// Those that were seen at another port than before.
+    pub moved: u64,
 }
 
 /// Port and time at which an address was last seen.
@@ -33,12 +52,16 @@ pub struct LearntAddress {
 struct Seen {
     port: PortNo,
     at: Nanos,
+    is_static: bool,
 }
 
 /// The addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Macs {
     seen: BTreeMap<Station, Seen>,
+    learnt: u64,
+    expired: u64,
+    moved: u64,
 }
 
 impl Macs {
@@ -62,15 +85,90 @@ impl Macs {
         config: &DatapathConfig,
         now: Nanos,
     ) -> bool {
-        let full = self.seen.len() >= config.max_macs as usize;
-        if full && !self.seen.contains_key(&station) {
-            self.seen.retain(|_, seen| !is_old(seen, config, now));
-            if self.seen.len() >= config.max_macs as usize {
-                return false;
-            }
+        if self.seen.get(&station).is_some_and(|seen| seen.is_static) {
+            return false;
         }
-        let before = self.seen.insert(station, Seen { port, at: now });
-        before.is_some_and(|before| before.port != port)
+        if !self.has_room(station, config, now) {
+            return false;
+        }
+        let before = self.seen.insert(station, Seen { port, at: now, is_static: false });
+        let is_old = before.is_some_and(|before| is_old(&before, config, now));
+        self.expired += u64::from(is_old);
+        self.learnt += u64::from(is_old || before.is_none());
+        let has_moved = before.is_some_and(|before| before.port != port);
+        self.moved += u64::from(has_moved && !is_old);
+        has_moved
+    }
+
+    /// Whether a station is known, or there is room for it once the old ones are forgotten.
+    fn has_room(&mut self, station: Station, config: &DatapathConfig, now: Nanos) -> bool {
+        let is_full = |seen: &BTreeMap<Station, Seen>| seen.len() >= config.max_macs as usize;
+        if self.seen.contains_key(&station) || !is_full(&self.seen) {
+            return true;
+        }
+        self.forget_old(config, now);
+        !is_full(&self.seen)
+    }
+
+    fn forget_old(&mut self, config: &DatapathConfig, now: Nanos) {
+        let before = self.seen.len();
+        self.seen.retain(|_, seen| !is_old(seen, config, now));
+        self.expired += (before - self.seen.len()) as u64;
+    }
+
+    /// Sets where a station is, for good; false where there is no room for it.
+    pub(crate) fn set(
+        &mut self,
+        station: Station,
+        port: PortNo,
+        config: &DatapathConfig,
+        now: Nanos,
+    ) -> bool {
+        let has_room = self.has_room(station, config, now);
+        if has_room {
+            self.seen.insert(station, Seen { port, at: now, is_static: true });
+        }
+        has_room
+    }
+
+    /// Forgets a station that was set by hand; false where none was.
+    pub(crate) fn unset(&mut self, station: Station) -> bool {
+        let is_set = self.seen.get(&station).is_some_and(|seen| seen.is_static);
+        if is_set {
+            self.seen.remove(&station);
+        }
+        is_set
+    }
+
+    /// Forgets what was learnt; those stations.
+    pub(crate) fn flush(&mut self) -> Vec<Station> {
+        let learnt: Vec<Station> = self
+            .seen
+            .iter()
+            .filter(|(_, seen)| !seen.is_static)
+            .map(|(station, _)| *station)
+            .collect();
+        self.seen.retain(|_, seen| seen.is_static);
+        learnt
+    }
+
+    /// The counts; those of events since [`Macs::clear_stats`].
+    pub(crate) fn stats(&mut self, config: &DatapathConfig, now: Nanos) -> AddressStats {
+        self.forget_old(config, now);
+        let Self { seen, learnt, expired, moved } = self;
+        AddressStats {
+            known: seen.len(),
+            set_by_hand: seen.values().filter(|seen| seen.is_static).count(),
+            most: config.max_macs,
+            learnt: *learnt,
+            expired: *expired,
+            moved: *moved,
+        }
+    }
+
+    /// Counts of events begin at zero.
+    pub(crate) fn clear_stats(&mut self) {
+        (self.learnt, self.expired, self.moved) = (0, 0, 0);
     }
 
     /// The stations that are known and not too old, by VLAN and address.
@@ -85,6 +183,7 @@ impl Macs {
             vlan,
             address,
             age_s: now.since(seen.at) / NS_PER_S,
+            is_static: seen.is_static,
         })
     }
 
@@ -108,7 +207,7 @@ impl Macs {
 }
 
 fn is_old(seen: &Seen, config: &DatapathConfig, now: Nanos) -> bool {
-    now.since(seen.at) >= u64::from(config.mac_age_s) * NS_PER_S
+    !seen.is_static && now.since(seen.at) >= u64::from(config.mac_age_s) * NS_PER_S
 }
 
 /// Whether an address names several stations.
@@ -184,6 +283,31 @@ mod tests {
         let later = Nanos::from_s(400);
         macs.learn(station(2), PortNo(1), &config, later);
         assert_eq!(macs.port(station(2), &config, later), Some(PortNo(1)));
+    }
+
+    #[test]
+    fn what_is_set_by_hand_stays_and_events_are_counted() {
+        let config = DatapathConfig { max_macs: 2, ..DatapathConfig::default() };
+        let mut macs = Macs::default();
+        assert!(macs.set(station(1), PortNo(4), &config, Nanos(0)));
+        let later = Nanos::from_s(1_000);
+        assert!(!macs.learn(station(1), PortNo(5), &config, later));
+        assert_eq!(macs.port(station(1), &config, later), Some(PortNo(4)));
+        macs.learn(station(2), PortNo(5), &config, later);
+        macs.learn(station(2), PortNo(6), &config, later);
+        assert!(!macs.set(station(3), PortNo(5), &config, later), "full");
+        let stats = macs.stats(&config, later);
+        assert_eq!((stats.known, stats.set_by_hand, stats.most), (2, 1, 2));
+        assert_eq!((stats.learnt, stats.expired, stats.moved), (1, 0, 1));
+        assert_eq!(macs.stats(&config, Nanos::from_s(2_000)).expired, 1);
+        macs.learn(station(2), PortNo(6), &config, later);
+        assert_eq!(macs.flush(), [station(2)]);
+        assert!(!macs.unset(station(2)) && macs.unset(station(1)));
+        macs.clear_stats();
+        assert_eq!(
+            macs.stats(&config, later),
+            super::AddressStats { most: 2, ..Default::default() }
+        );
     }
 
     #[test]

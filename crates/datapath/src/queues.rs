@@ -38,15 +38,48 @@ fn fine(now: Nanos) -> Fine {
     u128::from(now.0) << FRACTION
 }
 
+/// A rate of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueRate {
+    /// Tenths of a percent of the port's, 1 to 1000.
+    Tenths(u16),
+    /// Bits per second, above 0.
+    Bps(u64),
+}
+
+impl QueueRate {
+    /// Bits of a thousand seconds, at a port of this rate.
+    fn scaled(self, port_bps: u64) -> u128 {
+        match self {
+            Self::Tenths(share) => u128::from(port_bps) * u128::from(share),
+            Self::Bps(bps) => u128::from(bps) * u128::from(WHOLE),
+        }
+    }
+
+    /// Tenths of a percent of a port's rate, from 1 to 1000.
+    fn tenths(self, port_bps: u64) -> u16 {
+        let tenths = self.scaled(port_bps).checked_div(port_bps.into()).unwrap_or_default();
+        u16::try_from(tenths).unwrap_or(WHOLE).clamp(1, WHOLE)
+    }
+
+    /// Whether it can be.
+    fn is_valid(self) -> bool {
+        match self {
+            Self::Tenths(share) => (1..=WHOLE).contains(&share),
+            Self::Bps(bps) => bps > 0,
+        }
+    }
+}
+
 /// A queue as it is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueRates {
     /// Its number.
     pub id: QueueId,
-    /// Guaranteed rate in tenths of a percent of the port's, 1 to 1000; `None` for none.
-    pub min_rate: Option<u16>,
-    /// Highest rate in tenths of a percent of the port's, 1 to 1000; `None` for the port's.
-    pub max_rate: Option<u16>,
+    /// Guaranteed rate; `None` for none.
+    pub min_rate: Option<QueueRate>,
+    /// Highest rate; `None` for the port's.
+    pub max_rate: Option<QueueRate>,
     /// Most frames that wait.
     pub frames_max: usize,
 }
@@ -58,11 +91,12 @@ impl QueueRates {
         Self { id, min_rate: None, max_rate: None, frames_max: 1_000 }
     }
 
-    /// Its properties as messages carry them (clause 7.2.2.1).
+    /// Its properties as messages carry them (clause 7.2.2.1), at a port of this rate.
     #[must_use]
-    pub fn properties(&self) -> Vec<QueueProperty> {
-        let min = self.min_rate.map(QueueProperty::MinRate);
-        let max = self.max_rate.map(QueueProperty::MaxRate);
+    pub fn properties(&self, port_bps: u64) -> Vec<QueueProperty> {
+        let tenths = |rate: QueueRate| rate.tenths(port_bps);
+        let min = self.min_rate.map(tenths).map(QueueProperty::MinRate);
+        let max = self.max_rate.map(tenths).map(QueueProperty::MaxRate);
         min.into_iter().chain(max).collect()
     }
 }
@@ -74,7 +108,7 @@ pub enum BadQueues {
     NoRate,
     /// A number stands twice, or is the one for all queues.
     BadId(QueueId),
-    /// A rate of this queue is not 1 to 1000, or the guaranteed one is above the highest.
+    /// A rate of this queue is none, or the guaranteed one is above the highest.
     BadRate(QueueId),
     /// The guaranteed rates together are more than the port has.
     TooMuch,
@@ -93,7 +127,7 @@ impl std::fmt::Display for BadQueues {
                  the highest",
                 id.0
             ),
-            Self::TooMuch => f.write_str("the guaranteed rates are more than 1000 together"),
+            Self::TooMuch => f.write_str("the guaranteed rates together are more than the port's"),
             Self::NoRoom(id) => write!(f, "queue {} must hold at least one frame", id.0),
         }
     }
@@ -109,23 +143,24 @@ pub fn check_queues(rate_bps: u64, queues: &[QueueRates]) -> Result<(), BadQueue
     if rate_bps == 0 {
         return Err(BadQueues::NoRate);
     }
-    let mut guaranteed = 0;
+    let mut guaranteed: u128 = 0;
     for (index, queue) in queues.iter().enumerate() {
         let is_known = queues.iter().take(index).any(|earlier| earlier.id == queue.id);
         if queue.id == QueueId::ALL || is_known {
             return Err(BadQueues::BadId(queue.id));
         }
         let (min, max) = (queue.min_rate, queue.max_rate);
-        let is_rate = |rate: Option<u16>| rate.is_none_or(|rate| (1..=WHOLE).contains(&rate));
-        let is_order = min.zip(max).is_none_or(|(min, max)| min <= max);
+        let is_rate = |rate: Option<QueueRate>| rate.is_none_or(QueueRate::is_valid);
+        let scaled = |rate: QueueRate| rate.scaled(rate_bps);
+        let is_order = min.zip(max).is_none_or(|(min, max)| scaled(min) <= scaled(max));
         if !is_rate(min) || !is_rate(max) || !is_order {
             return Err(BadQueues::BadRate(queue.id));
         }
         if queue.frames_max == 0 {
             return Err(BadQueues::NoRoom(queue.id));
         }
-        guaranteed += min.unwrap_or(0);
-        if guaranteed > WHOLE {
+        guaranteed += min.map_or(0, scaled);
+        if guaranteed > u128::from(rate_bps) * u128::from(WHOLE) {
             return Err(BadQueues::TooMuch);
         }
     }
@@ -148,9 +183,9 @@ pub struct QueueTally {
 struct PerByte(Fine);
 
 impl PerByte {
-    /// So many tenths of a percent of a link's rate.
-    fn of(rate_bps: u64, share: u16) -> Self {
-        let bits = u128::from(rate_bps) * u128::from(share);
+    /// A rate at a link.
+    fn of(rate_bps: u64, rate: QueueRate) -> Self {
+        let bits = rate.scaled(rate_bps);
         let per_bit = (u128::from(NS_PER_S) * u128::from(WHOLE)) << (FRACTION + 3);
         Self((per_bit + bits / 2).checked_div(bits).unwrap_or(u128::MAX >> 32))
     }
@@ -179,7 +214,8 @@ struct Queue<T> {
 
 impl<T> Queue<T> {
     fn new(config: QueueRates, rate_bps: u64) -> Self {
-        let limit = config.max_rate.filter(|max| *max < WHOLE);
+        let whole = QueueRate::Tenths(WHOLE).scaled(rate_bps);
+        let limit = config.max_rate.filter(|max| max.scaled(rate_bps) < whole);
         Self {
             config,
             frames: VecDeque::new(),
@@ -189,7 +225,7 @@ impl<T> Queue<T> {
             owed_at: 0,
             allowed_at: 0,
             start: 0,
-            weight: config.min_rate.unwrap_or(LIGHT).into(),
+            weight: config.min_rate.map_or(LIGHT, |min| min.tenths(rate_bps)).into(),
         }
     }
 }
@@ -226,7 +262,7 @@ impl<T> Scheduler<T> {
         }
         Ok(Self {
             queues,
-            link: PerByte::of(rate_bps, WHOLE),
+            link: PerByte::of(rate_bps, QueueRate::Tenths(WHOLE)),
             free_at: 0,
             virtual_time: 0,
             waiting: 0,

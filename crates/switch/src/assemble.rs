@@ -475,10 +475,10 @@ pub(crate) fn queues_of(
     queues: &[QueueRates],
 ) -> Result<(Shaper, BridgeQueues), SwitchError> {
     // Everything else was found when the configuration was checked.
-    let shaper = Shaper::new(wanted_bps.unwrap_or(speed_bps), queues)
-        .map_err(|_| SwitchError::NoRate(number))?;
+    let rate_bps = wanted_bps.unwrap_or(speed_bps);
+    let shaper = Shaper::new(rate_bps, queues).map_err(|_| SwitchError::NoRate(number))?;
     let cells = Arc::clone(shaper.cells());
-    Ok((shaper, BridgeQueues::new(number, queues.to_vec(), cells)))
+    Ok((shaper, BridgeQueues::new(number, rate_bps, queues.to_vec(), cells)))
 }
 
 /// The tables of a bridge with `forwarders` forwarders; the mode of one that has none.

@@ -11,6 +11,7 @@ mod daemon;
 mod database;
 mod flow_key;
 mod mirror;
+mod qos;
 mod status;
 mod unixctl;
 mod vlog;

@@ -176,6 +176,82 @@ fn dummies_take_packets_and_time_is_put_forward() {
 
 #[test]
 #[ignore = "needs root"]
+fn rates_queues_tables_and_addresses_are_those_of_ovs() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        vsctl() { ovs-vsctl --timeout=30 "$@"; }
+        vsctl add-br br0 -- add-port br0 va -- add-port br0 vb
+        is 'QoS not configured on vb' ovs-appctl qos/show vb
+        vsctl -- set port vb qos=@q -- --id=@q create qos type=linux-htb \
+            other-config:max-rate=10000000 queues=0=@a,5=@b \
+            -- --id=@a create queue other-config:min-rate=1000000 \
+            -- --id=@b create queue other-config:max-rate=500000 other-config:burst=9
+        ovs-appctl qos/show vb | grep -qx 'QoS: vb linux-htb'
+        ovs-appctl qos/show vb | grep -A2 '^Queue 5:' | grep -qx '  max-rate: 500000'
+        counted() { ovs-ofctl queue-stats br0 vb 0 | grep -q 'queue 0: bytes=[1-9]'; }
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        within 30 counted
+        weir ctl --control /run/weir.sock show | grep -q 'other_config:burst has no effect'
+        # A QoS that cannot be is none, and said; so is one that has gone.
+        vsctl set port vb qos=@q -- --id=@q create qos type=linux-codel
+        grep -q 'port vb: QoS: linux-codel is no type here' /run/ovs-vswitchd.log
+        vsctl clear port vb qos -- --all destroy qos -- --all destroy queue
+        is 'OFPST_QUEUE reply (xid=0x2): 0 queues' ovs-ofctl queue-stats br0
+        # Addresses that are set by hand stay.
+        ovs-appctl fdb/add br0 vb 7 50:54:00:00:00:22
+        ovs-appctl fdb/show br0 | grep -qx '    2     7  50:54:00:00:00:22  static'
+        is 'table successfully flushed' ovs-appctl fdb/flush br0
+        ovs-appctl fdb/show br0 | grep -q static
+        ovs-appctl fdb/stats-show br0 | grep -q 'Current static MAC entries in the table : 1'
+        ovs-appctl fdb/del br0 7 50:54:00:00:00:22
+        not sh -c 'ovs-appctl fdb/show br0 | grep static'
+        ovs-appctl fdb/del br0 7 50:54:00:00:00:22 2>&1 | grep -q 'could not find static mac'
+        ovs-appctl fdb/add br0 vb 0 xx 2>&1 | grep -q 'bad MAC address'
+        ovs-appctl dpif/show-dp-features br0 | grep -qx 'CT state: No'
+        vsctl -- set bridge br0 flow_tables:0=@f -- --id=@f create flow_table name=main flow_limit=1
+        ovs-ofctl del-flows br0
+        ovs-ofctl add-flow br0 in_port=1,actions=drop
+        ovs-ofctl add-flow br0 in_port=2,actions=drop 2>&1 | grep -q OFPFMFC_TABLE_FULL
+        ovs-ofctl dump-tables br0 | grep -q 'table 0 ("main")'
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn the_database_may_be_anywhere() {
+    daemon(
+        r#"
+        cd /run
+        ovs-pki --dir=/run/pki --log=/run/pki.log init >/dev/null
+        for name in server switch; do
+            ovs-pki --dir=/run/pki --log=/run/pki.log req+sign $name switch >/dev/null
+        done
+        ca=/run/pki/switchca/cacert.pem
+        ovsdb-tool create /run/conf.db /usr/share/openvswitch/vswitch.ovsschema
+        ovsdb-server /run/conf.db --remote=punix:/run/db.sock --remote=ptcp:6640:127.0.0.1 \
+            --remote=pssl:6641:127.0.0.1 --private-key=server-privkey.pem \
+            --certificate=server-cert.pem --ca-cert=$ca --pidfile --detach --no-chdir -vconsole:off
+        ovs-vsctl --no-wait init
+        not /run/ovs-vswitchd ssl:127.0.0.1:6641 2>/run/refused
+        grep -q 'TLS needs --private-key' /run/refused
+        key="-p switch-privkey.pem -c switch-cert.pem -C $ca"
+        for remote in tcp:127.0.0.1 "ssl:127.0.0.1:6641 $key"; do
+            /run/ovs-vswitchd $remote --pidfile --detach --no-chdir --log-file -vconsole:off
+            ovs-vsctl --timeout=30 --may-exist add-br br0
+            is br0 ovs-appctl ofproto/list
+            ovs-appctl exit
+            within 30 test ! -e /run/ovs-vswitchd.pid
+        done
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_controller_is_followed_from_the_database() {
     daemon(
         r#"

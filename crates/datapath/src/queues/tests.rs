@@ -3,11 +3,11 @@
 use openflow::QueueId;
 use openflow::port::QueueProperty;
 
-use super::{BadQueues, QueueRates, Scheduler, check_queues};
+use super::{BadQueues, QueueRate, QueueRates, Scheduler, check_queues};
 use crate::time::{NS_PER_S, Nanos};
 
 fn queue(id: u32, min: u16, max: u16) -> QueueRates {
-    let some = |rate| (rate != 0).then_some(rate);
+    let some = |rate| (rate != 0).then_some(QueueRate::Tenths(rate));
     QueueRates { min_rate: some(min), max_rate: some(max), ..QueueRates::new(QueueId(id)) }
 }
 
@@ -96,6 +96,22 @@ fn a_highest_rate_holds_and_the_others_take_the_rest() {
 }
 
 #[test]
+fn rates_in_bits_hold_and_are_reported_as_shares() {
+    let bits = |id, min, max| QueueRates {
+        min_rate: Some(QueueRate::Bps(min)),
+        max_rate: Some(QueueRate::Bps(max)),
+        ..QueueRates::new(QueueId(id))
+    };
+    let queues = [bits(1, 1_230_000, 4_560_000), bits(2, 5 * M, 10 * M)];
+    let both = [Source(1, 300, 50 * M), Source(2, 700, 50 * M)];
+    assert_rates(&rates(10 * M, &queues, &both, 0), &[1_974_334.0, 8_025_666.0]);
+    assert_rates(&rates(10 * M, &queues, &both[..1], 0), &[4.56e6]);
+    let properties = queues[0].properties(10 * M);
+    assert_eq!(properties, [QueueProperty::MinRate(123), QueueProperty::MaxRate(456)]);
+    assert_eq!(check_queues(M, &queues), Err(BadQueues::TooMuch));
+}
+
+#[test]
 fn the_rest_is_shared_by_weight_whatever_the_sizes_of_frames() {
     let queues = [queue(1, 300, 0), queue(2, 100, 0), queue(3, 100, 0)];
     let all = [Source(1, 64, 20 * M), Source(2, 1518, 20 * M), Source(3, 300, 20 * M)];
@@ -174,6 +190,6 @@ fn queues_that_cannot_be_are_refused() {
     assert_eq!(bad(&[queue(1, 600, 0), queue(2, 500, 0)]), BadQueues::TooMuch);
     let none = QueueRates { frames_max: 0, ..queue(4, 0, 0) };
     assert_eq!(bad(&[none]), BadQueues::NoRoom(QueueId(4)));
-    let properties = queue(1, 100, 900).properties();
+    let properties = queue(1, 100, 900).properties(M);
     assert_eq!(properties, [QueueProperty::MinRate(100), QueueProperty::MaxRate(900)]);
 }

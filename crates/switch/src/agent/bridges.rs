@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use super::Agent;
 use crate::assemble::Assembly;
@@ -26,6 +26,8 @@ pub(crate) struct Bridges {
     /// Held while the file is read again and applied.
     reloading: Mutex<()>,
     last_serial: Cell<u64>,
+    /// Notified when the state of connections or ports of any bridge has changed.
+    changed: Rc<Notify>,
     /// The arguments that the switch was started with, and the configuration that they gave last.
     loaded: RefCell<Option<(SwitchArgs, Config)>>,
 }
@@ -33,7 +35,10 @@ pub(crate) struct Bridges {
 impl Bridges {
     /// Of these agents, in a process of this configuration.
     pub(crate) fn new(all: Vec<Rc<Agent>>, config: &Config, assembly: Assembly) -> Self {
+        let changed = Rc::new(Notify::new());
+        all.iter().for_each(|agent| agent.set_observer(Rc::clone(&changed)));
         Self {
+            changed,
             all: RefCell::new(all),
             process: Config { bridges: Vec::new(), ..config.clone() },
             assembly: RefCell::new(assembly),
@@ -101,7 +106,13 @@ impl Bridges {
 
     /// Adds a bridge.
     pub(crate) fn add(&self, agent: Rc<Agent>) {
+        agent.set_observer(Rc::clone(&self.changed));
         self.all.borrow_mut().push(agent);
+    }
+
+    /// Waits until the state of connections or ports has changed; for one task.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
     }
 
     /// Takes bridges away.

@@ -1,7 +1,7 @@
 //! The state shared by the agent's tasks for a bridge: connected controllers, election, bridge. One
 //! thread, no locks; nothing is borrowed across an `await`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -64,6 +64,10 @@ pub(crate) struct Agent {
     going: Ending,
     /// A connection has left, of a bridge that goes.
     left: Notify,
+    /// Notified when the state of connections or ports has changed.
+    observer: OnceCell<Rc<Notify>>,
+    /// Wishes of a database that are not carried out, for people.
+    remarks: RefCell<Vec<String>>,
 }
 
 /// A listener that is served.
@@ -109,7 +113,32 @@ impl Agent {
             tasks: RefCell::default(),
             going: Ending::default(),
             left: Notify::new(),
+            observer: OnceCell::new(),
+            remarks: RefCell::default(),
         }
+    }
+
+    /// Has this notified of changes of the state.
+    pub(crate) fn set_observer(&self, observer: Rc<Notify>) {
+        // One for all bridges: another would be the same.
+        let _ = self.observer.set(observer);
+    }
+
+    /// The state of connections or ports has changed.
+    pub(crate) fn note_change(&self) {
+        if let Some(observer) = self.observer.get() {
+            observer.notify_one();
+        }
+    }
+
+    /// The wishes of a database that are not carried out.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        self.remarks.borrow().clone()
+    }
+
+    /// These wishes of a database are not carried out.
+    pub(crate) fn set_remarks(&self, remarks: Vec<String>) {
+        self.remarks.replace(remarks);
     }
 
     /// The configuration that is carried out.
@@ -333,6 +362,7 @@ impl Agent {
         }
         self.update_punt_policy();
         self.connections_changed.notify_one();
+        self.note_change();
         peer
     }
 
@@ -345,6 +375,7 @@ impl Agent {
         }
         self.update_punt_policy();
         self.connections_changed.notify_one();
+        self.note_change();
         if self.going.has_come() {
             self.left.notify_one();
         }
@@ -407,6 +438,7 @@ impl Agent {
             }
         }
         self.update_punt_policy();
+        self.note_change();
         let generation_id = self.election.borrow().generation_id();
         Ok(Role { role: peer.role(), generation_id })
     }

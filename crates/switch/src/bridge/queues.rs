@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datapath::{Nanos, QueueRates};
+use datapath::{Nanos, QueueRates, QueueTally};
 use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
@@ -13,14 +13,20 @@ use crate::worker::{QueueCells, Shaper, Shard, ShardCommand};
 #[derive(Debug)]
 pub(crate) struct BridgeQueues {
     pub(super) port: PortNo,
+    rate_bps: u64,
     queues: Vec<QueueRates>,
     cells: Arc<QueueCells>,
 }
 
 impl BridgeQueues {
-    /// The queues of a port, with the counters that its worker writes.
-    pub(crate) fn new(port: PortNo, queues: Vec<QueueRates>, cells: Arc<QueueCells>) -> Self {
-        Self { port, queues, cells }
+    /// The queues of a port of this rate, with the counters that its worker writes.
+    pub(crate) fn new(
+        port: PortNo,
+        rate_bps: u64,
+        queues: Vec<QueueRates>,
+        cells: Arc<QueueCells>,
+    ) -> Self {
+        Self { port, rate_bps, queues, cells }
     }
 }
 
@@ -59,16 +65,23 @@ impl Bridge {
         link.send();
     }
 
+    /// The tallies of the queues of a port; frames of no queue count under number 0.
+    pub(crate) fn queue_tallies(&self, port: PortNo) -> Vec<(QueueId, QueueTally)> {
+        let queues = self.queues.borrow();
+        let held = queues.iter().find(|held| held.port == port);
+        held.map(|held| held.cells.tallies().collect()).unwrap_or_default()
+    }
+
     /// The queues that a port is configured with, or all ports ([`PortNo::ANY`]).
     pub(super) fn queue_configs(&self, port: PortNo) -> Vec<PacketQueue> {
         let queues = self.queues.borrow();
         let meant = queues.iter().filter(|held| port == PortNo::ANY || held.port == port);
         let config = |held: &BridgeQueues| {
-            let port = held.port;
+            let (port, rate_bps) = (held.port, held.rate_bps);
             let queue = move |queue: &QueueRates| PacketQueue {
                 queue_id: queue.id,
                 port,
-                properties: queue.properties(),
+                properties: queue.properties(rate_bps),
             };
             held.queues.iter().map(queue).collect::<Vec<_>>()
         };

@@ -335,7 +335,7 @@ mod tests {
             ("port = [\"null:a\"]\nqueue = [\"1:1,mim=5%\"]\n", &["2:10: queue: ", "min=PERCENT"]),
             (
                 "port = [\"null:a\"]\nqueue = [\"1:1,min=60%\", \"1:2,min=50%\"]\n",
-                &["2:25: queue: ", "more than 1000 together"],
+                &["2:25: queue: ", "more than the port's"],
             ),
             ("port = [\"null:a\"]\nrate = [\"2=5M\"]\n", &["2:9: rate: ", "no port 2"]),
             ("port = [\"null:a\"]\nvlan = [\"2=trunk\"]\n", &["2:9: vlan: ", "no port 2"]),

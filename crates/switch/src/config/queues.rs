@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use datapath::QueueRates;
+use datapath::{QueueRate, QueueRates};
 use openflow::text::{parse_number, zero_advice};
 use openflow::{PortNo, QueueId};
 
@@ -43,8 +43,8 @@ impl FromStr for QueueArg {
         for part in parts {
             let (key, value) = part.split_once('=').ok_or_else(form)?;
             match key {
-                "min" => queue.min_rate = Some(tenths(value).ok_or_else(form)?),
-                "max" => queue.max_rate = Some(tenths(value).ok_or_else(form)?),
+                "min" => queue.min_rate = Some(QueueRate::Tenths(tenths(value).ok_or_else(form)?)),
+                "max" => queue.max_rate = Some(QueueRate::Tenths(tenths(value).ok_or_else(form)?)),
                 "frames" => queue.frames_max = parse_number(value).map_err(|_| form())?,
                 _ => return Err(form()),
             }
@@ -94,7 +94,8 @@ mod tests {
         let queue: QueueArg = "1:5,min=30%,max=50.5%,frames=7".parse().unwrap();
         assert_eq!((queue.port.0, queue.queue.id.0), (1, 5));
         let queue = queue.queue;
-        assert_eq!((queue.min_rate, queue.max_rate, queue.frames_max), (Some(300), Some(505), 7));
+        let rate = |tenths| Some(super::QueueRate::Tenths(tenths));
+        assert_eq!((queue.min_rate, queue.max_rate, queue.frames_max), (rate(300), rate(505), 7));
         let plain: QueueArg = "LOCAL:0".parse().unwrap();
         assert_eq!((plain.queue.min_rate, plain.queue.max_rate), (None, None));
         let rate = |text: &str| text.parse::<RateArg>().unwrap().rate_bps;

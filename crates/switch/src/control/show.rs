@@ -34,6 +34,10 @@ pub(super) fn show(agent: &Agent) -> Record {
     for (port, note) in notes.iter().flat_map(|(no, all)| all.iter().map(move |one| (no, one))) {
         push_line(&mut text, &format!(" port {port}: {note}"));
     }
+    let remarks = agent.remarks();
+    for remark in &remarks {
+        push_line(&mut text, &format!(" database: {remark}"));
+    }
     let controllers: Vec<Value> = peers
         .iter()
         .map(|peer| {
@@ -55,6 +59,7 @@ pub(super) fn show(agent: &Agent) -> Record {
             agent.controllers().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "controllers": controllers,
         "port_notes": notes,
+        "remarks": remarks,
     });
     Record { text, value }
 }
@@ -70,13 +75,15 @@ pub(super) async fn macs(agent: &Agent) -> Result<Records, String> {
     let now = agent.bridge.clock.now();
     let learnt = agent.bridge.with_control(|control| control.learnt_addresses(now));
     let record = |one: LearntAddress| {
-        let LearntAddress { port, vlan, address, age_s } = one;
+        let LearntAddress { port, vlan, address, age_s, is_static } = one;
         // As a string, so that it is padded.
         let shown = port.to_string();
+        let age = if is_static { "static".to_owned() } else { age_s.to_string() };
         Record {
-            text: format!("{shown:>5}  {vlan:>4}  {address}  {age_s:>3}"),
+            text: format!("{shown:>5}  {vlan:>4}  {address}  {age:>3}"),
             value: json!({
                 "port": port.0, "vlan": vlan, "mac": address.to_string(), "age_s": age_s,
+                "static": is_static,
             }),
         }
     };

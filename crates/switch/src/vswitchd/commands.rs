@@ -4,6 +4,8 @@
 //! vSwitch where tools read them.
 
 mod dummy;
+mod fdb;
+mod qos;
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -16,7 +18,7 @@ use super::status::ofport;
 use super::vlog::VLOG;
 use super::{Daemon, versions};
 use crate::agent::Agent;
-use crate::control::{learnt_addresses, named_counters, trace_packet};
+use crate::control::{named_counters, trace_packet};
 
 /// The name that Open vSwitch gives its datapath in user space.
 const DATAPATH: &str = "netdev@ovs-netdev";
@@ -54,12 +56,21 @@ const COMMANDS: &[CommandRow] = &[
     row!("dpctl/show", "[dp]", (0, 2), dpctl_show),
     row!("dpif/dump-dps", "", (0, 0), dpif_dump_dps),
     row!("dpif/show", "", (0, 0), dpif_show),
+    row!("dpif/show-dp-features", "bridge", (1, 1), features),
     row!("exit", "[--cleanup]", (0, 1), exit),
-    row!("fdb/show", "bridge", (1, 1), fdb_show),
+    row!("fdb/add", "bridge port vlan mac", (4, 4), fdb::add),
+    row!("fdb/del", "bridge vlan mac", (3, 3), fdb::del),
+    row!("fdb/flush", "[bridge]", (0, 1), fdb::flush),
+    row!("fdb/show", "bridge", (1, 1), fdb::show),
+    row!("fdb/stats-clear", "[bridge]", (0, 1), fdb::clear_stats),
+    row!("fdb/stats-show", "bridge", (1, 1), fdb::show_stats),
     row!("list-commands", "", (0, 0), list_commands),
     row!("memory/show", "", (0, 0), memory),
     row!("ofproto/list", "", (0, 0), list_bridges),
+    row!("ofproto/list-tunnels", "", (0, 0), list_tunnels),
     row!("ofproto/trace", "bridge flow [-generate|packet]", (2, 3), trace),
+    row!("qos/show", "interface", (1, 1), qos::show),
+    row!("qos/show-types", "interface", (1, 1), qos::show_types),
     row!("revalidator/purge", "", (0, 0), flush_counts),
     row!("revalidator/wait", "", (0, 0), flush_counts),
     row!("version", "", (0, 0), version),
@@ -155,6 +166,50 @@ fn bridge_of(daemon: &Daemon, words: &[String]) -> Result<Rc<Agent>, String> {
     daemon.bridges.find(name).map_err(|_| "no such bridge".to_owned())
 }
 
+/// The bridge of a name, or all where none is given.
+fn bridges_of(daemon: &Daemon, words: &[String]) -> Result<Vec<Rc<Agent>>, String> {
+    if words.is_empty() { Ok(daemon.bridges.all()) } else { Ok(vec![bridge_of(daemon, words)?]) }
+}
+
+/// The features of Open vSwitch's datapath that Weir's has or lacks.
+const FEATURES: [(&str, &str); 25] = [
+    ("Masked set action", "Yes"),
+    ("Tunnel push pop", "No"),
+    ("Ufid", "No"),
+    ("Truncate action", "Yes"),
+    ("Clone action", "No"),
+    ("Sample nesting", "0"),
+    ("Conntrack eventmask", "No"),
+    ("Conntrack clear", "No"),
+    ("Max dp_hash algorithm", "0"),
+    ("Check pkt length action", "No"),
+    ("Conntrack timeout policy", "No"),
+    ("Explicit Drop action", "Yes"),
+    ("Optimized Balance TCP mode", "No"),
+    ("Conntrack all-zero IP SNAT", "No"),
+    ("MPLS Label add", "No"),
+    ("Max VLAN headers", "1"),
+    ("Max MPLS depth", "1"),
+    ("Recirc", "No"),
+    ("CT state", "No"),
+    ("CT zone", "No"),
+    ("CT mark", "No"),
+    ("CT label", "No"),
+    ("CT state NAT", "No"),
+    ("CT orig tuple", "No"),
+    ("CT orig tuple for IPv6", "No"),
+];
+
+async fn features(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    bridge_of(daemon, words)?;
+    Ok(FEATURES.map(|(name, value)| format!("{name}: {value}\n")).concat())
+}
+
+/// There is no tunnel.
+async fn list_tunnels(_: &Daemon, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
+}
+
 async fn list_bridges(daemon: &Daemon, _: &[String]) -> Result<String, String> {
     let mut lines: Vec<_> =
         daemon.bridges.all().iter().map(|agent| format!("{}\n", agent.name)).collect();
@@ -167,13 +222,6 @@ async fn flush_counts(daemon: &Daemon, _: &[String]) -> Result<String, String> {
         agent.bridge.flush_counters().await;
     }
     Ok(String::new())
-}
-
-async fn fdb_show(daemon: &Daemon, words: &[String]) -> Result<String, String> {
-    let agent = bridge_of(daemon, words)?;
-    let lines = learnt_addresses(&agent).await?;
-    let head = " port  VLAN  MAC                Age\n".to_owned();
-    Ok(lines.into_iter().fold(head, |text, line| text + &line + "\n"))
 }
 
 async fn dump_flows(daemon: &Daemon, words: &[String]) -> Result<String, String> {
@@ -196,10 +244,7 @@ async fn dump_flows(daemon: &Daemon, words: &[String]) -> Result<String, String>
 }
 
 async fn reconnect(daemon: &Daemon, words: &[String]) -> Result<String, String> {
-    let all = match words {
-        [] => daemon.bridges.all(),
-        _ => vec![bridge_of(daemon, words)?],
-    };
+    let all = bridges_of(daemon, words)?;
     all.iter().for_each(|agent| agent.restart_connections());
     Ok(String::new())
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,6 +41,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// The state of devices is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Changes of the state that come within this time are written together.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// A configuration that was carried out: what is not.
 type Done = (Rc<Wanted>, Vec<Refused>);
@@ -157,6 +161,10 @@ impl Database {
                 on.count_at = Instant::now();
                 Ok(())
             }
+            () = self.daemon.bridges.changed() => {
+                on.look_at = on.look_at.min(Instant::now() + GATHER);
+                Ok(())
+            }
             () = at(tick_at) => on.session.tick(now()).map_err(|error| error.to_string()),
             () = at(on.retry_at), if may_write => {
                 on.retry_at = None;
@@ -231,8 +239,9 @@ impl Database {
         on.has_changed = false;
         let running = self.daemon.bridges.config();
         let Daemon { base, folders, dummies, .. } = &*self.daemon;
+        let (run_folder, dummies) = (folders.run.as_path(), *dummies);
         let around =
-            Surroundings { running: &running, base, run_folder: &folders.run, dummies: *dummies };
+            Surroundings { running: &running, base, run_folder, dummies, speed_bps: &speed_bps };
         let wanted = Wanted::of(replica, &around);
         for remark in wanted.remarks.difference(&self.remarked) {
             tracing::info!("{remark}");
@@ -244,6 +253,9 @@ impl Database {
     /// A configuration is carried out: it is written, and the next one begins.
     fn configured(&mut self, on: &mut Connected, (wanted, refused): Done) {
         self.daemon.wanted.replace(Rc::clone(&wanted));
+        for agent in self.daemon.bridges.all() {
+            agent.set_remarks(wanted.remarks_of(&agent.name));
+        }
         if !on.session.is_locked() || wanted.root.is_none() {
             if on.session.is_locked() && on.has_changed {
                 self.configure(on);
@@ -279,6 +291,14 @@ impl Connected {
             self.session.transact(transaction);
         }
     }
+}
+
+/// The speed of a device of the kernel in bits per second, where it has one.
+fn speed_bps(name: &str) -> Option<u64> {
+    let path = Path::new("/sys/class/net").join(name).join("speed");
+    let text = files::read_text(&path, 64).ok()?;
+    let mbps: u64 = text.trim().parse().ok().filter(|mbps| *mbps > 0)?;
+    mbps.checked_mul(1_000_000)
 }
 
 /// Done with the work, and never where there is none.

@@ -148,6 +148,13 @@ impl Written {
             let columns = vec![("statistics", statistics_of(stats))];
             self.set(transaction, "Interface", port.interface, columns);
         }
+        for (row, bridge, output) in &wanted.mirrors {
+            let Some(stats) = statistics.get(&(bridge.clone(), *output)) else { continue };
+            let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+            let counts =
+                [("tx_bytes", count(stats.tx_bytes)), ("tx_packets", count(stats.tx_packets))];
+            self.set(transaction, "Mirror", *row, vec![("statistics", Datum::map(counts))]);
+        }
     }
 }
 

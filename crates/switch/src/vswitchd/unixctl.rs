@@ -4,10 +4,13 @@
 //! connections are bounded.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use channel::LogThrottle;
+use channel::driver::now;
 use ovsdb::{Message, Splitter};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,15 +31,30 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Wait after a failed accept: without descriptors the next one would fail at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
+/// Refused connections are logged no oftener than this.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
 /// Accepts and serves connections, for ever.
 pub(super) async fn serve_unixctl(daemon: Rc<Daemon>, listener: UnixListener) {
     let open = Rc::new(Cell::new(0_usize));
+    let mut refusals = LogThrottle::new(LOG_EVERY);
+    let mut refused = |why: &dyn Display| {
+        if let Some(suppressed) = refusals.pass(now()) {
+            let suppressed = (suppressed > 0).then_some(suppressed);
+            tracing::warn!(suppressed, "a connection of ovs-appctl is refused: {why}");
+        }
+    };
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                refused(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
         };
         if open.get() >= CONNECTIONS_MAX {
+            refused(&format_args!("there are {CONNECTIONS_MAX}"));
             continue;
         }
         open.set(open.get() + 1);

@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use channel::{Endpoint, TlsFiles};
-use datapath::{FlowTable, MIRRORS_MAX, PortVlans};
+use datapath::{FlowTable, MIRRORS_MAX, MirrorOutput, PortVlans};
 use netdev::PortSpec;
 use openflow::{DatapathId, MacAddr, PortNo, TableId, Version};
 use ovsdb::{Atom, COLUMNS, Datum, Replica, Row, Use, Uuid};
 
 use super::args::DummyLevel;
 use super::mirror::mirror;
-use crate::config::{BridgeConfig, Config, FailMode, PortConfig, highest_port, number_ports};
+use super::qos::{Qos, qos};
+use crate::config::{
+    BridgeConfig, Config, FailMode, PortConfig, PortQueues, highest_port, number_ports,
+};
 
 /// Open vSwitch's least `max_backoff`, and its default.
 const BACKOFF_LEAST_MS: i64 = 1000;
@@ -23,6 +26,9 @@ const BACKOFF_DEFAULT_MS: i64 = 8000;
 
 /// Open vSwitch's default `inactivity_probe`.
 const PROBE_DEFAULT_MS: i64 = 5000;
+
+/// Tables whose rows have no name: a remark about one is a remark about every bridge.
+const OF_ALL: [&str; 5] = ["Open_vSwitch", "Controller", "Flow_Table", "Queue", "SSL"];
 
 /// Names that belong to tunnels and datapaths of Open vSwitch.
 const RESERVED: [&str; 7] =
@@ -41,6 +47,8 @@ pub(super) struct WantedPort {
     /// Address and MTU that the device is to have.
     pub(super) mac: Option<MacAddr>,
     pub(super) mtu: Option<u32>,
+    /// The type of its QoS, where it is carried out.
+    pub(super) qos: Option<String>,
 }
 
 /// The row of a controller.
@@ -63,6 +71,8 @@ pub(super) struct Wanted {
     pub(super) bridges: BTreeMap<String, Uuid>,
     pub(super) ports: Vec<WantedPort>,
     pub(super) controllers: Vec<WantedController>,
+    /// The rows of mirrors with a port of their own: bridge, and that port.
+    pub(super) mirrors: Vec<(Uuid, String, PortNo)>,
     /// Interfaces that cannot be ports, and why.
     pub(super) refused: Vec<(Uuid, String)>,
     /// Settings without an effect.
@@ -79,6 +89,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) run_folder: &'a Path,
     /// The interfaces that are dummies, in tests.
     pub(super) dummies: Option<DummyLevel>,
+    /// The speed of a device in bits per second, where it has one.
+    pub(super) speed_bps: &'a dyn Fn(&str) -> Option<u64>,
 }
 
 impl Wanted {
@@ -110,6 +122,18 @@ impl Wanted {
             wanted.configs.push(config);
         }
         wanted
+    }
+
+    /// The remarks about a bridge, its ports, and everything.
+    pub(super) fn remarks_of(&self, bridge: &str) -> Vec<String> {
+        let ports = self.ports.iter().filter(|port| port.bridge == bridge);
+        let names: BTreeSet<&str> =
+            ports.map(|port| port.name.as_str()).chain([bridge]).chain(OF_ALL).collect();
+        let is_about = |remark: &&String| {
+            let mut words = remark.split_whitespace();
+            words.any(|word| names.contains(word.trim_end_matches(':')))
+        };
+        self.remarks.iter().filter(is_about).cloned().collect()
     }
 
     /// Remarks about columns and keys that are set and have no effect.
@@ -309,13 +333,18 @@ impl BridgeRows<'_> {
     /// Sets the mirrors; `numbers` has those of the rows of ports.
     fn mirrors(&mut self, config: &mut BridgeConfig, numbers: &BTreeMap<Uuid, PortNo>) {
         config.mirrors.clear();
-        for (_, row) in self.replica.referenced(self.row, "mirrors", "Mirror") {
+        for (uuid, row) in self.replica.referenced(self.row, "mirrors", "Mirror") {
             let name = row.text("name").unwrap_or_default();
             match mirror(row, numbers) {
                 Ok(_) if config.mirrors.len() >= MIRRORS_MAX => {
                     self.remark(&format!("mirror {name}: a bridge has {MIRRORS_MAX} at most"));
                 }
-                Ok(mirror) => config.mirrors.push(mirror),
+                Ok(mirror) => {
+                    if let MirrorOutput::Port(output) = mirror.output {
+                        self.wanted.mirrors.push((uuid, self.name.to_owned(), output));
+                    }
+                    config.mirrors.push(mirror);
+                }
                 Err(why) => self.remark(&format!("mirror {name}: {why}")),
             }
         }
@@ -389,6 +418,7 @@ impl BridgeRows<'_> {
                 Ok(vlans) => config.vlans.push((number, vlans)),
                 Err(why) => self.remark(&format!("port {name}: {why}")),
             }
+            let qos = self.qos(port, &name, number, config);
             // What a dummy has, its port was opened with.
             let has_device = spec.kind().word != "dummy";
             config.ports.push(PortConfig { number, spec });
@@ -405,10 +435,33 @@ impl BridgeRows<'_> {
                 name,
                 mac: mac.and_then(|text| text.parse().ok()).filter(|_| has_device),
                 mtu: mtu.filter(|_| has_device),
+                qos,
             });
         }
         config.ports.sort_by_key(|port| port.number);
         of_rows
+    }
+
+    /// Sets the rate and the queues of a port; the type of its QoS, where that is carried out.
+    fn qos(
+        &mut self,
+        port: &Row,
+        name: &str,
+        number: PortNo,
+        config: &mut BridgeConfig,
+    ) -> Option<String> {
+        let (_, row) = self.replica.referenced(port, "qos", "QoS").next()?;
+        match qos(row, self.replica, (self.around.speed_bps)(name)) {
+            Ok(Some(Qos { rate_bps, queues })) => {
+                config.queues.push(PortQueues { number, rate_bps: Some(rate_bps), queues });
+                row.text("type").map(str::to_owned)
+            }
+            Ok(None) => None,
+            Err(why) => {
+                self.remark(&format!("port {name}: QoS: {why}"));
+                None
+            }
+        }
     }
 
     /// Whether interfaces of a type are dummies here.
@@ -555,7 +608,8 @@ mod tests {
             (Config { bridges: Vec::new(), ..config() }, config().bridges.remove(0));
         let run_folder = Path::new("/run/ovs");
         let dummies = Some(DummyLevel::Dummy);
-        Wanted::of(replica, &Surroundings { running: &running, base: &base, run_folder, dummies })
+        let (running, base, speed_bps) = (&running, &base, &|_: &str| None);
+        Wanted::of(replica, &Surroundings { running, base, run_folder, dummies, speed_bps })
     }
 
     type Columns<'a> = &'a [(&'static str, Datum)];

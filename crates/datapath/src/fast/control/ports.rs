@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use openflow::port::{PortConfig, PortDesc, PortMod, PortReason, PortStats, QueueStats};
-use openflow::{Error, PortNo, QueueId};
+use openflow::{Error, MacAddr, PortNo, QueueId};
 
 use super::Control;
 use crate::fast::op::{Change, PortReplica};
 use crate::fast::shared::PortCounters;
-use crate::macs::LearntAddress;
+use crate::macs::{AddressStats, LearntAddress};
 use crate::mirrors::{Mirror, Mirrors};
 use crate::time::Nanos;
 use crate::vlans::PortVlans;
@@ -69,6 +69,43 @@ impl Control {
     #[must_use]
     pub fn learnt_addresses(&self, now: Nanos) -> Vec<LearntAddress> {
         self.shared.with_macs(|macs| macs.known(&self.config, now).collect())
+    }
+
+    /// Sets by hand where `NORMAL` finds an address of a VLAN; false where there is no room.
+    pub fn set_address(&mut self, vlan: u16, address: MacAddr, port: PortNo, now: Nanos) -> bool {
+        let (station, config) = ((vlan, address), &self.config);
+        let is_set = self.shared.with_macs(|macs| {
+            let is_set = macs.set(station, port, config, now);
+            self.shared.moves().note(station);
+            is_set
+        });
+        is_set
+    }
+
+    /// Forgets an address that was set by hand; false where none was.
+    pub fn unset_address(&mut self, vlan: u16, address: MacAddr) -> bool {
+        self.shared.with_macs(|macs| {
+            self.shared.moves().note((vlan, address));
+            macs.unset((vlan, address))
+        })
+    }
+
+    /// Forgets the addresses that `NORMAL` has learnt.
+    pub fn flush_addresses(&mut self) {
+        self.shared.with_macs(|macs| {
+            macs.flush().into_iter().for_each(|station| self.shared.moves().note(station));
+        });
+    }
+
+    /// Counts of the addresses that `NORMAL` knows.
+    #[must_use]
+    pub fn address_stats(&self, now: Nanos) -> AddressStats {
+        self.shared.with_macs(|macs| macs.stats(&self.config, now))
+    }
+
+    /// Counts of what became of addresses begin at zero.
+    pub fn clear_address_stats(&mut self) {
+        self.shared.with_macs(crate::macs::Macs::clear_stats);
     }
 
     /// The part in VLANs of the port of a number when `NORMAL` forwards.
