@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import struct
@@ -32,7 +33,7 @@ HEAD = """
 from {name}.base import app_manager
 from {name}.controller import ofp_event
 from {name}.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISPATCHER
-from {name}.controller.handler import set_ev_cls
+from {name}.controller.handler import HANDSHAKE_DISPATCHER, set_ev_cls
 from {name}.lib import hub
 from {name}.ofproto import ofproto_v1_0
 """
@@ -184,6 +185,49 @@ class RyuTest(unittest.TestCase):
                     running.line(re.escape(line))
                     self.assertFalse([line for line in running.lines if "app_manager.py" in line])
 
+    def test_what_an_app_may_not_expect_is_logged(self) -> None:
+        echo = "EventOFPEchoRequest, which never comes: Weir answers echo requests"
+        for text, line in [
+            (
+                "class Second(app_manager.RyuApp): pass\nclass First(app_manager.RyuApp): pass",
+                "only First runs, as by Ryu, and not Second: a file has one app",
+            ),
+            (
+                """
+                class App(app_manager.RyuApp):
+                    @set_ev_cls(ofp_event.EventOFPEchoRequest, MAIN_DISPATCHER)
+                    def echo(self, ev): pass
+                """,
+                f"App handles {echo}",
+            ),
+            (
+                """
+                class App(app_manager.RyuApp):
+                    def __init__(self, *args, **kwargs):
+                        super().__init__(*args, **kwargs)
+                        hub.spawn(self.spawned)
+                        import select
+                        select.select([], [], [], 0.02)
+                        self.word = "made"
+
+                    def spawned(self):
+                        self.logger.info("spawned once it is %s", self.word)
+                """,
+                "spawned once it is made",
+            ),
+        ]:
+            with self.subTest(line), self.manager(str(self.file(text))) as running:
+                running.port()
+                running.line(re.escape(line))
+                self.assertEqual(running.end(), 0, running.lines)
+
+    def test_a_missing_library_is_named_with_the_command_that_brings_it(self) -> None:
+        if importlib.util.find_spec("webob") is not None:
+            self.skipTest("WebOb is there")
+        with self.manager(str(self.file("from ryu.app.wsgi import ControllerBase"))) as running:
+            self.assertEqual(running.process.wait(60), 1)
+            running.line("ryu.app.wsgi needs webob: `pip install webob routes`")
+
     def test_phases_ports_and_errors_are_those_of_the_switch(self) -> None:
         path = self.file("""
             class Watcher(app_manager.RyuApp):
@@ -192,6 +236,10 @@ class RyuTest(unittest.TestCase):
                 @set_ev_cls(ofp_event.EventOFPStateChange)
                 def state(self, ev):
                     self.logger.info("state %s of %s", ev.state, ev.datapath.id)
+
+                @set_ev_cls(ofp_event.EventOFPHello, HANDSHAKE_DISPATCHER)
+                def hello(self, ev):
+                    self.logger.info("hello of version %s", ev.msg.version)
 
                 @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
                 def features(self, ev):
@@ -214,6 +262,7 @@ class RyuTest(unittest.TestCase):
         with self.manager(str(path)) as running:
             with FakeSwitch(running.port(), dpid=5) as switch:
                 xid, body = switch.expect(FLOW_MOD)
+                running.line("hello of version 1")
                 running.line(r"ports \[1, 2, 3\]")
                 switch.send(ERROR, struct.pack("!HH", 3, 1) + body, xid)
                 running.line("refused 3 1 True")
