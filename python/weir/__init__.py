@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weir._weir import RoleChange, Switch
     from weir.app import App, Controller
     from weir.errors import (
+        HttpError,
         NotConnected,
         OpenFlowError,
         QueueFull,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         WordError,
     )
     from weir.network import Network
+    from weir.routes import Request, Response, route
     from weir.running import run
     from weir.topology import Host, Link, SwitchPort
 
@@ -46,6 +48,7 @@ __all__ = [
     "Generator",
     "GeneratorError",
     "Host",
+    "HttpError",
     "Link",
     "Match",
     "Message",
@@ -58,20 +61,25 @@ __all__ = [
     "RoleChange",
     "QueueFull",
     "Refused",
+    "Request",
+    "Response",
     "Stream",
     "Switch",
     "SwitchPort",
     "SwitchSilent",
     "WeirError",
     "WordError",
+    "route",
     "run",
 ]
 
 _HOMES = {
     "weir._weir": "Action FlowRemoved Match Message PacketIn Port PortStatus RoleChange Switch",
     "weir.app": "App Controller",
-    "weir.errors": "NotConnected OpenFlowError QueueFull SwitchSilent WeirError WordError",
+    "weir.errors": "HttpError NotConnected OpenFlowError QueueFull SwitchSilent WeirError"
+    " WordError",
     "weir.network": "Network",
+    "weir.routes": "Request Response route",
     "weir.running": "run",
     "weir.topology": "Host Link SwitchPort",
 }

@@ -12,6 +12,8 @@ from typing import Tuple
 from weir import topology
 from weir._weir import EVENTS
 from weir.app import TOPOLOGY, App, misnamed, overrides
+from weir.errors import HttpError
+from weir.routes import Request, Response, Routes
 
 if TYPE_CHECKING:
     from weir._weir import Batch, PacketIn, Switch
@@ -24,6 +26,7 @@ SWITCH_READY = EVENTS.index("switch_ready")
 SWITCH_DOWN = EVENTS.index("switch_down")
 ANSWER = len(EVENTS)
 LINE = ANSWER + 1
+REQUEST = LINE + 1
 
 #: Coroutines of handlers that may be under way at a time; a handler that never ends must not fill
 #: the memory.
@@ -82,6 +85,8 @@ class Dispatcher:
         self._tasks: Set["asyncio.Task[None]"] = set()
         self._chains: List[List[Handler]] = [self._chain(name) for name in EVENTS]
         self._ticks = self._chain("tick")
+        #: Requests that apps answer.
+        self.routes = Routes(apps)
         for app in apps:
             for name, handler in misnamed(app):
                 log.warning(
@@ -166,12 +171,46 @@ class Dispatcher:
                 self.event(kind, sw, what)
             elif kind == ANSWER:
                 answer(what)
+            elif kind == REQUEST:
+                self.request(Request(*what.parts), what.answer)
             elif kind == LINE:
                 log.log(what[0], "%s", what[1])
             elif EVENTS[kind] in TOPOLOGY:
                 self.event(kind, None, *topology.arguments(EVENTS[kind], what))
             else:
                 self.event(kind, sw, sw, what)
+
+    def request(self, request: Request, answer: Callable[[int, str, bytes], None]) -> None:
+        """Has an app answer a request for a route of its own."""
+
+        def end(value: Any) -> None:
+            response = Response.of(value)
+            answer(response.status, response.content_type, response.data)
+
+        def fail(error: BaseException) -> None:
+            if isinstance(error, HttpError):
+                end(Response.of_error(error.status, error.text))
+                return
+            end(Response.of_error(500, f"{name} raised {type(error).__name__}; see the log"))
+            self.failures.note(name, error)
+
+        async def finish(coroutine: Coroutine[Any, Any, Any]) -> None:
+            try:
+                end(await coroutine)
+            except RAISED as error:
+                fail(error)
+
+        name = "the app"
+        try:
+            handler, parts = self.routes.find(request)
+            name = handler.__qualname__
+            value = handler(request, **parts)
+            if inspect.iscoroutine(value):
+                self.spawn(finish(value))
+            else:
+                end(value)
+        except RAISED as error:
+            fail(error)
 
     def event(self, kind: int, sw: "Optional[Switch]", *arguments: Any) -> None:
         """Hands one event to the apps in order, until one of them stops it."""

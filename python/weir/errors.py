@@ -38,6 +38,16 @@ class SwitchSilent(WeirError):
     """The switch does not answer."""
 
 
+class HttpError(WeirError):
+    """A request for a route of an app is answered with this status, and the text as its error."""
+
+    def __init__(self, status: int, text: str) -> None:
+        if not 400 <= status <= 599:
+            raise ValueError(f"a status of an error is from 400 to 599, not {status}")
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
 class OpenFlowError(WeirError):
     """The switch refuses a message: ``OFPT_ERROR``."""
 

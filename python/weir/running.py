@@ -23,6 +23,7 @@ from weir.app import TOPOLOGY, App, Controller, Timer, overrides
 from weir.dispatch import RAISED, Dispatcher, Terminated
 from weir.errors import WeirError
 from weir.network import Keeper, Network, module_of, of_module
+from weir.routes import Routes
 from weir.timers import LoopTimer, check_room
 from weir.topology import Host, Link, host_of, link_of
 
@@ -193,6 +194,9 @@ def _serve(
         raise WeirError("TLS needs --private-key, --certificate and --ca-cert together")
     if options.rest_token_file is not None and options.rest is None:
         raise WeirError("--rest-token-file needs --rest HOST:PORT")
+    routes = Routes(apps).rows()
+    if routes and options.rest is None:
+        log.warning("the routes of the apps are served with --rest HOST:PORT only")
     discovers = options.observe_links or _wants_topology(apps)
     core = Core(
         listen=options.listen or [],
@@ -208,6 +212,7 @@ def _serve(
         rest=options.rest,
         rest_token_file=options.rest_token_file,
         metrics=options.metrics,
+        routes=routes,
     )
     loop = asyncio.new_event_loop()
     runner = Runner(core, loop, apps, source)

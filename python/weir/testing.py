@@ -17,13 +17,15 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import selectors
-from typing import Any, Callable, Dict, List, Optional, Type, Union
+from json import dumps
+from typing import Any, Callable, Dict, List, Optional, Type, Union, cast
 
 from weir._weir import EVENTS, FlowRemoved, Frame, Message, PacketIn, PortStatus, Switch
 from weir._weir import TestSwitch
 from weir.app import App, Controller, Timer
 from weir.dispatch import SWITCH_DOWN, SWITCH_READY, Dispatcher, answer
 from weir.loading import made
+from weir.routes import Request, Response
 from weir.timers import LoopTimer
 from weir.topology import Host, Link, SwitchPort
 
@@ -67,7 +69,7 @@ class Network(Controller):
         self.loop.clock.answer = self._answer
         self.apps = made(apps)
         for app in self.apps:
-            app.controller = self
+            app.controller = cast(Controller, _Seen(self))
         self.dispatcher = Dispatcher(self.apps, self.loop)
         #: What handlers have raised.
         self.exceptions: List[BaseException] = []
@@ -157,6 +159,22 @@ class Network(Controller):
         self.dispatcher.event(EVENTS.index(handler), None, *arguments)
         self.settle()
 
+    def request(self, method: str, path: str, body: Any = None) -> Response:
+        """A request for a route of an app; ``body`` is bytes or a JSON value. Time passes until
+        the app has answered."""
+        data = body if isinstance(body, bytes) else b"" if body is None else dumps(body).encode()
+        path, _, query = path.partition("?")
+        answered: "asyncio.Future[Response]" = self.loop.create_future()
+
+        def answer(status: int, content_type: str, data: bytes) -> None:
+            answered.set_result(Response(data, status, content_type))
+
+        asyncio.set_event_loop(self.loop)
+        self.dispatcher.request(Request(method, path, query, data), answer)
+        response = self.loop.run_until_complete(answered)
+        self.settle()
+        return response
+
     def stats(self) -> Dict[str, int]:
         return {"switches": len(self._switches), "exceptions": len(self.exceptions)}
 
@@ -198,6 +216,20 @@ class Network(Controller):
                 break
         if self.exceptions and not self._keep_going:
             raise self.exceptions.pop(0)
+
+
+class _Seen:
+    """The network as its apps see it: ``switch`` looks one up, and makes none."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+
+    def switch(self, dpid: int) -> Optional[Switch]:
+        found = self._network._switches.get(dpid)
+        return None if found is None else found.sw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._network, name)
 
 
 class SimulatedSwitch:

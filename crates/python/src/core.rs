@@ -97,7 +97,7 @@ impl Core {
     #[new]
     #[pyo3(signature = (*, listen, connect, protocols="", shards=1, tls=None,
         check_peer_name=false, probe_interval_s=5.0, stats_interval_s=None, debug=false,
-        discover=false, rest=None, rest_token_file=None, metrics=None))]
+        discover=false, rest=None, rest_token_file=None, metrics=None, routes=vec![]))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a run")]
     fn new(
         listen: Vec<String>,
@@ -113,6 +113,7 @@ impl Core {
         rest: Option<String>,
         rest_token_file: Option<&str>,
         metrics: Option<&str>,
+        routes: Vec<(String, String, String)>,
     ) -> PyResult<Self> {
         let (mut listen, connect) = (endpoints(listen)?, endpoints(connect)?);
         if listen.is_empty() && connect.is_empty() {
@@ -136,7 +137,7 @@ impl Core {
             shards,
             ..Options::default()
         };
-        let web = rest.map(|listen| Web::new(listen, rest_token_file)).transpose();
+        let web = rest.map(|listen| Web::new(listen, rest_token_file, routes)).transpose();
         let web = web.map_err(|error| weir_error(&error))?;
         let queue = Queue::new()?;
         let (waiter, runtime) = Waiter::start()?;
@@ -177,7 +178,7 @@ impl Core {
             let controller =
                 Controller::new(apps, self.options.clone()).map_err(|error| error.to_string())?;
             if let Some(web) = &self.web {
-                let server = web.start(controller.handle(), self.topology.as_ref())?;
+                let server = web.start(controller.handle(), self.topology.as_ref(), &self.live)?;
                 self.live.queue.line(INFO, format!("REST on http://{}", server.address()));
                 *lock(&self.server) = Some(server);
             }
@@ -409,6 +410,10 @@ impl<'py> Batch<'py> {
             }
             Waiting::Line(level, line) => {
                 self.list.append((Handler::Line as u8, py.None(), (level, line)))
+            }
+            Waiting::Request(request) => {
+                let request = Bound::new(py, request)?;
+                self.list.append((Handler::Request as u8, py.None(), request))
             }
             Waiting::PacketIn(..) | Waiting::Life(_) => Ok(()),
         }

@@ -51,6 +51,8 @@ macro_rules! define_handlers {
             Answer,
             /// A line for the log.
             Line,
+            /// A request for a route of an app.
+            Request,
         }
 
         const ROWS: &[Row] = &[

@@ -28,6 +28,7 @@ mod switch_message;
 mod testing;
 mod transport;
 mod web;
+mod web_request;
 mod words;
 
 /// Defines the module of all classes: those of rows, whose part of the stub is made, and others,
@@ -79,6 +80,7 @@ package! {
         matching: Match;
         switch: Switch;
         testing: TestSwitch;
+        web_request: WebRequest;
         words: Action, Instruction;
     }
 }

@@ -19,6 +19,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::answer::Answered;
 use crate::event::Handler;
 use crate::transport::Connection;
+use crate::web_request::WebRequest;
 
 /// Packet-ins that may wait.
 const PACKET_INS_MAX: usize = 65_536;
@@ -41,6 +42,7 @@ pub(crate) enum Waiting {
     Answer(Answered),
     /// A line for the log, and its level in Python's numbers.
     Line(u8, String),
+    Request(WebRequest),
 }
 
 /// An event as it is taken.
@@ -180,6 +182,12 @@ impl Queue {
         self.push(&mut inner, Waiting::Answer(answered));
     }
 
+    /// Adds a request for a route of an app. How many are served at a time bounds them.
+    pub(crate) fn request(&self, request: WebRequest) {
+        let mut inner = self.lock();
+        self.push(&mut inner, Waiting::Request(request));
+    }
+
     /// A switch has come.
     pub(crate) fn ready(&self, connection: &Arc<Connection>) {
         let mut inner = self.lock();
@@ -234,7 +242,7 @@ impl Queue {
                     taken.push(Taken::Event(event));
                     continue;
                 }
-                Waiting::Answer(_) => {
+                Waiting::Answer(_) | Waiting::Request(_) => {
                     taken.push(Taken::Event(event));
                     continue;
                 }
@@ -266,9 +274,11 @@ impl Inner {
         let lives = &self.lives;
         self.events.retain(|event| match event {
             Waiting::Life(dpid) => lives.contains_key(dpid),
-            Waiting::PacketIn(..) | Waiting::Event(..) | Waiting::Answer(_) | Waiting::Line(..) => {
-                true
-            }
+            Waiting::PacketIn(..)
+            | Waiting::Event(..)
+            | Waiting::Answer(_)
+            | Waiting::Line(..)
+            | Waiting::Request(_) => true,
         });
     }
 

@@ -52,7 +52,7 @@ impl RestArgs {
         let options = RestOptions { listen, token, limits: RestLimits::default() };
         let events = Box::new(ControllerEvents::from(&handle));
         let (datapaths, map) = (Arc::new(handle), Some(topology as Arc<dyn NetworkMap>));
-        let network = RestNetwork { datapaths, map, events: Some(events), routers };
+        let network = RestNetwork { datapaths, map, events: Some(events), routers, apps: None };
         start(&options, network).map(Some)
     }
 }

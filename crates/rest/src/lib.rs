@@ -10,6 +10,7 @@
 //! [`start`] serves on a thread of its own over any [`ServedSwitches`]; a controller is one.
 #![forbid(unsafe_code)]
 
+mod app_routes;
 mod body;
 mod byte_budget;
 #[cfg(feature = "cli")]
@@ -37,6 +38,7 @@ mod shape;
 mod topology;
 mod words;
 
+pub use app_routes::{AppRequest, AppResponse, AppRoute, AppRoutes};
 pub use controller_events::ControllerEvents;
 pub use datapath::{Failure, RestFuture, ServedSwitch, ServedSwitches};
 pub use events::{NetworkEvents, SeenEvent};

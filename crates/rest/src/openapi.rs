@@ -4,13 +4,14 @@
 //! the test command) finds every endpoint, every key and every answer announced. It must never be
 //! written by hand.
 
+use crate::app_routes::{self, AppRoute};
 use crate::problem::Problem;
 use crate::route::{Body, PARTS, Row};
 use crate::shape::Schemas;
 use serde_json::{Map, Value, json};
 
-/// The document for these rows; `with_token` when requests need one.
-pub(crate) fn document(rows: &[Row], with_token: bool) -> Value {
+/// The document for these rows and the endpoints of apps; `with_token` when requests need one.
+pub(crate) fn document(rows: &[Row], apps: &[AppRoute], with_token: bool) -> Value {
     let mut schemas = Schemas::new();
     schemas.insert("problem".into(), Problem::schema());
     let mut paths = Map::new();
@@ -20,6 +21,7 @@ pub(crate) fn document(rows: &[Row], with_token: bool) -> Value {
             item.insert(row.method.as_str().to_lowercase(), operation(row, &mut schemas));
         }
     }
+    app_routes::announce(apps, &mut paths);
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn every_row_is_announced_with_its_parts_and_its_body() {
         let rows = all_rows();
-        let document = document(&rows, true);
+        let document = document(&rows, &[], true);
         for row in &rows {
             let operation = &document["paths"][row.path][row.method.as_str().to_lowercase()];
             assert!(operation["summary"].is_string(), "{} {}", row.method, row.path);
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn arguments_of_actions_have_the_documentation_of_their_rows() {
-        let document = document(&all_rows(), false);
+        let document = document(&all_rows(), &[], false);
         let of = |action: &str, argument: &str| {
             let schema = &document["components"]["schemas"][action]["properties"][argument];
             schema["description"].as_str().unwrap_or_default().to_owned()
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_to_a_schema() {
-        let document = document(&all_rows(), false);
+        let document = document(&all_rows(), &[], false);
         let text = document.to_string();
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();

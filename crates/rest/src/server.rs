@@ -5,6 +5,7 @@
 //! of a body, and the time for which it may be slow. It must never serve beyond the loopback
 //! addresses without a token.
 
+use crate::app_routes::{self, AppRequest};
 use crate::body;
 use crate::datapath::RestFuture;
 use crate::events::EventHistory;
@@ -16,7 +17,7 @@ use crate::route::{Body, Call, Reply, Row};
 use crate::rule_numbers::RuleNumbers;
 use crate::services::Services;
 use axum::Router;
-use axum::body::Body as HttpBody;
+use axum::body::{Body as HttpBody, Bytes};
 use axum::extract::{RawPathParams, Request};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware;
@@ -91,6 +92,9 @@ pub enum Error {
     /// The token cannot be used.
     #[error("{0}")]
     Token(String),
+    /// An endpoint of an app is one of Weir's own.
+    #[error("{0}")]
+    Taken(String),
     /// There is no thread or runtime for it.
     #[error("cannot start REST: {0}")]
     Start(std::io::Error),
@@ -135,10 +139,11 @@ pub(crate) fn router(services: &Arc<Services>, guard: Guard, limits: RestLimits)
         router = router.route(path, on(filter, handler));
     }
     let router = router.merge(page::events(services)).merge(page::files());
+    let others = Arc::clone(services);
     let turns = Arc::new(Semaphore::new(limits.requests));
     let checks = Arc::new((guard, turns));
     router
-        .fallback(|| async { Problem::not_found("there is no such path; see /openapi.json") })
+        .fallback(move |request: Request| of_apps(Arc::clone(&others), request, limits))
         .method_not_allowed_fallback(|| async {
             let words = "the path has no such method; see /openapi.json";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, words)
@@ -192,6 +197,21 @@ async fn run(
     })
 }
 
+/// The answer to a request for a path that no row has.
+async fn of_apps(
+    services: Arc<Services>,
+    request: Request,
+    limits: RestLimits,
+) -> Result<Response, Problem> {
+    let Some(apps) = &services.apps else {
+        return Err(Problem::not_found("there is no such path; see /openapi.json"));
+    };
+    let (method, uri) = (request.method().to_string(), request.uri().clone());
+    let body = read_bytes(request, limits).await?.to_vec();
+    let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
+    app_routes::ask(apps.as_ref(), AppRequest { method, path, query, body }).await
+}
+
 /// A place among the requests that are served at a time.
 type Turn = Arc<OwnedSemaphorePermit>;
 
@@ -212,16 +232,20 @@ async fn whole(
     })
 }
 
-async fn read_body(row: &Row, request: Request, limits: RestLimits) -> Result<Value, Problem> {
+async fn read_bytes(request: Request, limits: RestLimits) -> Result<Bytes, Problem> {
     let bytes = axum::body::to_bytes(request.into_body(), limits.body_bytes);
     let bytes = tokio::time::timeout(limits.patience, bytes).await.map_err(|_| {
         let words = format!("the body has not come within {} s", limits.patience.as_secs());
         Problem::new(StatusCode::REQUEST_TIMEOUT, words)
     })?;
-    let bytes = bytes.map_err(|error| {
+    bytes.map_err(|error| {
         let words = format!("a body has at most {} bytes ({error})", limits.body_bytes);
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, words)
-    })?;
+    })
+}
+
+async fn read_body(row: &Row, request: Request, limits: RestLimits) -> Result<Value, Problem> {
+    let bytes = read_bytes(request, limits).await?;
     let value = body::parse(&bytes)?;
     let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
     match row.body {
@@ -269,12 +293,19 @@ pub fn start(options: &RestOptions, services: crate::RestNetwork) -> Result<Rest
     let listening = |error| Error::Listen { address: options.listen.clone(), error };
     let address = listener.local_addr().map_err(listening)?;
     let recorded = services.events.map(|events| (Arc::new(EventHistory::default()), events));
-    let document = openapi::document(&all_rows(), options.token.is_some());
+    let apps = services.apps.as_ref().map_or(&[][..], |apps| apps.routes());
+    let rows = all_rows();
+    let paths: Vec<_> = rows.iter().map(|row| row.path).collect();
+    if let Some(words) = app_routes::taken(apps, &paths) {
+        return Err(Error::Taken(words));
+    }
+    let document = openapi::document(&rows, apps, options.token.is_some());
     let services = Arc::new(Services {
         datapaths: services.datapaths,
         map: services.map,
         events: recorded.as_ref().map(|(history, _)| Arc::clone(history)),
         routers: services.routers,
+        apps: services.apps,
         router_turn: tokio::sync::Mutex::new(()),
         document: Arc::new(document),
         firewall: RuleNumbers::default(),

@@ -1,5 +1,6 @@
 //! Services that the endpoints share: the controller's switches and the map of its network.
 
+use crate::app_routes::AppRoutes;
 use crate::datapath::ServedSwitches;
 use crate::events::{EventHistory, NetworkEvents};
 use crate::rule_numbers::RuleNumbers;
@@ -49,6 +50,8 @@ pub struct RestNetwork {
     pub events: Option<Box<dyn NetworkEvents>>,
     /// The routers, when the controller has the app that serves them.
     pub routers: Option<Arc<ManagedRouters>>,
+    /// The apps that have endpoints of their own.
+    pub apps: Option<Arc<dyn AppRoutes>>,
 }
 
 /// Services that the endpoints share.
@@ -61,6 +64,8 @@ pub(crate) struct Services {
     pub(crate) events: Option<Arc<EventHistory>>,
     /// The routers, when the controller has them.
     pub(crate) routers: Option<Arc<ManagedRouters>>,
+    /// The apps that have endpoints of their own.
+    pub(crate) apps: Option<Arc<dyn AppRoutes>>,
     /// Held during a change of a router, so that changes come one after the other.
     pub(crate) router_turn: tokio::sync::Mutex<()>,
     /// The OpenAPI document.

@@ -169,7 +169,7 @@ fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {
     let options = RestOptions { listen: "127.0.0.1:0".into(), token, limits };
     let datapaths: Arc<dyn ServedSwitches> = switches.clone();
     let routers = Some(Arc::default());
-    let network = RestNetwork { datapaths, map: None, events: None, routers };
+    let network = RestNetwork { datapaths, map: None, events: None, routers, apps: None };
     let running = rest::start(&options, network).unwrap();
     Served { running, switches }
 }
@@ -300,7 +300,7 @@ fn an_address_that_others_reach_needs_a_token() {
     let datapaths: Arc<dyn ServedSwitches> = Arc::new(scripted(Mood::Obeys));
     for (listen, advice) in [("0.0.0.0:0", "--rest-token-file"), ("8080", "HOST:PORT")] {
         let datapaths = Arc::clone(&datapaths);
-        let network = RestNetwork { datapaths, map: None, events: None, routers: None };
+        let network = RestNetwork { datapaths, map: None, events: None, routers: None, apps: None };
         let (listen, limits) = (listen.into(), RestLimits::default());
         let options = RestOptions { listen, token: None, limits };
         let refused = rest::start(&options, network).unwrap_err().to_string();

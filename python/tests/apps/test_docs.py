@@ -4,7 +4,6 @@ An example that is added and not run here fails: the blocks are counted.
 """
 
 import ast
-import contextlib
 import os
 import re
 import shlex
@@ -61,20 +60,12 @@ class PythonPageTest(unittest.TestCase):
                 self.assertEqual(running.end(), 0, running.lines)
 
     def test_routes_of_an_app(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "status.py"
-            path.write_text("import weir\n" + ROUTES.replace("8081", str(port)))
-            with controller(path) as running, FakeSwitch(running.port()):
-                deadline, answer = time.monotonic() + DEADLINE_S, "{}"
-                while answer == "{}" and time.monotonic() < deadline:
-                    with contextlib.suppress(urllib.error.URLError):
-                        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as reply:
-                            answer = reply.read().decode()
-                    time.sleep(0.01)
-                self.assertRegex(answer, r'^\{"\d+": \d+\}$')
-                self.assertEqual(running.end(), 0, running.lines)
+        network = Network(executed(ROUTES)["Status"])
+        network.switch(ports=3)
+        self.assertEqual(network.request("GET", "/status/1").json(), {"ports": 3})
+        self.assertEqual(network.request("GET", "/status/2").status, 404)
+        path = "/status/1/block/02:00:00:00:00:07"
+        self.assertEqual(network.request("PUT", path, {"priority": 9}).status, 201)
 
     def test_the_verbs(self) -> None:
         class Verbs(weir.App):
