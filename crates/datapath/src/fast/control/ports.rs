@@ -74,12 +74,11 @@ impl Control {
     /// Sets by hand where `NORMAL` finds an address of a VLAN; false where there is no room.
     pub fn set_address(&mut self, vlan: u16, address: MacAddr, port: PortNo, now: Nanos) -> bool {
         let (station, config) = ((vlan, address), &self.config);
-        let is_set = self.shared.with_macs(|macs| {
+        self.shared.with_macs(|macs| {
             let is_set = macs.set(station, port, config, now);
             self.shared.moves().note(station);
             is_set
-        });
-        is_set
+        })
     }
 
     /// Forgets an address that was set by hand; false where none was.
