@@ -197,7 +197,7 @@ fn rates_queues_tables_and_addresses_are_those_of_ovs() {
         weir ctl --control /run/weir.sock show | grep -q 'other_config:burst has no effect'
         # A QoS that cannot be is none, and said; so is one that has gone.
         vsctl set port vb qos=@q -- --id=@q create qos type=linux-codel
-        grep -q 'port vb: QoS: linux-codel is no type here' /run/ovs-vswitchd.log
+        within 30 grep -q 'port vb: QoS: linux-codel is no type here' /run/ovs-vswitchd.log
         vsctl clear port vb qos -- --all destroy qos -- --all destroy queue
         is 'OFPST_QUEUE reply (xid=0x2): 0 queues' ovs-ofctl queue-stats br0
         # Addresses that are set by hand stay.
