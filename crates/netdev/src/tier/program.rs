@@ -151,7 +151,7 @@ struct Labels {
     known: Label,
     /// The kernel had no memory for the rewrite.
     lost: Label,
-    /// The frame leaves by the patch port in R1, with [`PATCH_OUTPUT`].
+    /// The frame leaves by the patch port in R1, with [`PATCH_OUTPUT`](super::PATCH_OUTPUT).
     patch: Label,
     /// The verdict is in R8.
     leave: Label,
