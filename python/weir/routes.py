@@ -83,7 +83,7 @@ class Response:
 
     @classmethod
     def of(cls, value: Any) -> "Response":
-        """What a handler has given back."""
+        """The answer that a handler has given back, or the JSON of what it has."""
         return value if isinstance(value, Response) else cls(value)
 
     @classmethod

@@ -31,20 +31,21 @@ pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
     let kind = MessageKind::from_number(version, header.message_type).ok_or_else(|| {
         fail(Fault { error: Error::BadRequestBadType, what: "header's type", offset: 1 })
     })?;
-    let (kind, body, offset) = as_onf(version, kind, frame.body());
+    let (kind, body, offset) = match kind == MessageKind::Experimenter {
+        true => as_onf(version, frame.body()),
+        false => (kind, frame.body(), HEADER_LEN),
+    };
     let mut body = Reader::new(version, body, offset, kind.row().name);
     let message = read_body(kind, &mut body).map_err(fail)?;
     body.finish().map_err(fail)?;
     Ok((version, header.xid, message))
 }
 
-/// The message that an experimenter message of ONF is, where it is one that later versions have by
-/// a number of their own; its body, and the body's offset.
-fn as_onf(version: Version, kind: MessageKind, body: &[u8]) -> (MessageKind, &[u8], usize) {
-    let itself = (kind, body, HEADER_LEN);
-    if kind != MessageKind::Experimenter {
-        return itself;
-    }
+/// The message that an experimenter message is: one of ONF may be one that later versions have by
+/// a number of their own. Its body, and the body's offset.
+#[cold]
+fn as_onf(version: Version, body: &[u8]) -> (MessageKind, &[u8], usize) {
+    let itself = (MessageKind::Experimenter, body, HEADER_LEN);
     let Some((head, body)) = body.split_first_chunk::<8>() else { return itself };
     let [a, b, c, d, exp_type @ ..] = *head;
     if u32::from_be_bytes([a, b, c, d]) != ONF {
@@ -132,17 +133,21 @@ pub(crate) fn write_header(
     xid: Xid,
     kind: MessageKind,
 ) -> writer::WriteResult<()> {
-    let onf = kind.onf_type(w.version);
-    let sent_as = if onf.is_some() { MessageKind::Experimenter } else { kind };
-    let number = sent_as.number(w.version);
+    let Some(number) = kind.number(w.version) else { return write_onf_header(w, xid, kind) };
     w.u8(w.version.number());
-    w.u8(number.ok_or_else(|| w.unsupported(kind.row().name))?);
+    w.u8(number);
     w.u16(0);
     w.u32(xid.0);
-    if let Some(exp_type) = onf {
-        w.u32(ONF);
-        w.u32(exp_type);
-    }
+    Ok(())
+}
+
+/// The header of a message that the version has as one of ONF's, if it has it at all.
+#[cold]
+fn write_onf_header(w: &mut Writer<'_>, xid: Xid, kind: MessageKind) -> writer::WriteResult<()> {
+    let exp_type = kind.onf_type(w.version).ok_or_else(|| w.unsupported(kind.row().name))?;
+    write_header(w, xid, MessageKind::Experimenter)?;
+    w.u32(ONF);
+    w.u32(exp_type);
     Ok(())
 }
 

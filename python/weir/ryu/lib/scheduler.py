@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("ryu.lib.hub")
 
-#: How often a thread for which others wait is looked at. One that has been in the same wait of the
-#: kernel for all of this time is blocked.
+#: The time between two looks at a thread for which others wait. One that has been in the same wait
+#: of the kernel for all of this time is blocked.
 _LOOK_S = 0.05
 
 #: The longest time that a thread runs while others wait, if it computes.
@@ -64,7 +64,7 @@ class Scheduler:
         self.ready: Deque[Task] = deque()
         #: The one that runs.
         self.running: Optional[Task] = None
-        # How often a thread was let run: one that runs again is not the same run.
+        # The count of turns: one that runs again is not the same run.
         self._grants = 0
         self._mutex = threading.Lock()
         self._contended = threading.Event()
