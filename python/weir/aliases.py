@@ -128,7 +128,9 @@ class _Unpatched(importlib.abc.Loader):
         def monkey_patch(*_arguments: Any, **_options: Any) -> None:
             log.warning("eventlet.monkey_patch is left out: apps run on threads of Python here")
 
-        setattr(module, "monkey_patch", monkey_patch)  # noqa: B010
+        for patched in (module, sys.modules.get(f"{module.__name__}.patcher")):
+            if patched is not None:
+                setattr(patched, "monkey_patch", monkey_patch)  # noqa: B010
 
 
 def _eventlet() -> Optional[importlib.machinery.ModuleSpec]:

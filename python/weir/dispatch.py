@@ -49,8 +49,9 @@ class Terminated(KeyboardInterrupt):
 class Failures:
     """Logs what handlers raise, a flood of it only in part."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends_by: str = "an app ends the program by self.controller.stop()") -> None:
         self.count = 0
+        self._ends_by = ends_by
         self._seen: Dict[str, Tuple[float, int]] = {}
 
     def note(self, handler: str, error: BaseException) -> None:
@@ -68,8 +69,8 @@ class Failures:
         if seen >= TRACEBACKS_MAX:
             return
         hint = ""
-        if not isinstance(error, Exception):
-            hint = " (an app ends the program by self.controller.stop())"
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
+            hint = f" ({self._ends_by})"
         log.error("%s raised%s; the next event goes on", handler, hint, exc_info=error)
 
 
@@ -120,18 +121,19 @@ class Dispatcher:
         start.__qualname__ = handler.__qualname__
         return start
 
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Runs a handler's coroutine beside the others."""
-        name = getattr(coroutine, "__qualname__", "a coroutine")
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str = "") -> bool:
+        """Runs a handler's coroutine beside the others; whether there was room for it."""
+        name = name or getattr(coroutine, "__qualname__", "a coroutine")
         if len(self._tasks) >= TASKS_MAX:
             coroutine.close()
             self.refused += 1
             if self.refused == 1 or self.refused % TASKS_MAX == 0:
                 log.error("%s: %d are under way; %d events dropped", name, TASKS_MAX, self.refused)
-            return
+            return False
         task = self._loop.create_task(self._guarded(name, coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return True
 
     async def _guarded(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
@@ -152,7 +154,9 @@ class Dispatcher:
         """Calls one handler; what it raises is logged."""
         try:
             handler(*arguments)
-        except RAISED as error:
+        except BaseException as error:  # noqa: BLE001
+            # A CancelledError too, of a future that the handler looked at: the rest of the batch
+            # goes on. `note` raises a signal again.
             self.failures.note(handler.__qualname__, error)
 
     def each(self, name: str, *arguments: Any) -> None:
@@ -197,6 +201,9 @@ class Dispatcher:
         async def finish(coroutine: Coroutine[Any, Any, Any]) -> None:
             try:
                 end(await coroutine)
+            except asyncio.CancelledError:
+                end(Response.of_error(503, f"{name} was cancelled"))
+                raise
             except RAISED as error:
                 fail(error)
 
@@ -205,11 +212,13 @@ class Dispatcher:
             handler, parts = self.routes.find(request)
             name = handler.__qualname__
             value = handler(request, **parts)
-            if inspect.iscoroutine(value):
-                self.spawn(finish(value))
-            else:
+            if not inspect.iscoroutine(value):
                 end(value)
-        except RAISED as error:
+            elif not self.spawn(finish(value), name):
+                value.close()
+                words = f"{TASKS_MAX} coroutines of the apps are under way; try again"
+                end(Response.of_error(503, words))
+        except BaseException as error:  # noqa: BLE001
             fail(error)
 
     def event(self, kind: int, sw: "Optional[Switch]", *arguments: Any) -> None:
@@ -236,7 +245,7 @@ class Dispatcher:
                 for pkt in rest:
                     handler(sw, pkt)
                 return
-            except RAISED as error:
+            except BaseException as error:  # noqa: BLE001
                 self.failures.note(handler.__qualname__, error)
 
     def ticks(self, switches: "Iterable[Switch]") -> None:

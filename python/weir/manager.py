@@ -104,10 +104,11 @@ def load(names: Sequence[str], own: Sequence[str] = ()) -> List[App]:
     """
     aliases.install()
     from weir.ryu.base import app_manager
-    from weir.ryu.lib.hub import patch_sleep
+    from weir.ryu.lib.hub import patch_exit, patch_sleep
     from weir.ryu.lib.scheduler import SCHEDULER
 
     patch_sleep()
+    patch_exit()
     manager = app_manager.AppManager.get_instance()
     try:
         # What apps spawn while they are made runs once all of them are.

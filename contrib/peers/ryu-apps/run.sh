@@ -52,5 +52,8 @@ mkdir -p "$OUT/apps/ryu"
 touch "$OUT/apps/ryu/__init__.py"
 cp -r "$ryu/app" "$OUT/apps/ryu/app"
 package=$("$PYTHON" -c 'import os, weir; print(os.path.dirname(os.path.dirname(weir.__file__)))')
+# The classes of messages, with the actions for which os-ken is needed.
+PYTHONPATH=$package "$LIBRARIES/bin/python" -m unittest discover -p test_ryu_messages.py \
+  -s "$here/../../../python/tests/apps"
 exec python3 "$here/drive.py" --out "$OUT" --ryu "$VENV/bin/python" --weir "$PYTHON" \
   --libraries "$LIBRARIES/bin/python" --package "$package" "${MORE[@]}"

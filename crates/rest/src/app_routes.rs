@@ -121,6 +121,9 @@ pub(crate) async fn ask(
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     Ok(response)
 }
 

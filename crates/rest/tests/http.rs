@@ -13,8 +13,8 @@ use openflow::meter::MeterStats;
 use openflow::port::{PortDesc, QueueStats};
 use openflow::{Cookie, DatapathId, Error, Match, Message, PortNo, TableId, Version, Xid};
 use rest::{
-    Failure, RestFuture, RestLimits, RestNetwork, RestOptions, RestServer, ServedSwitch,
-    ServedSwitches, Token,
+    AppRequest, AppResponse, AppRoute, AppRoutes, Failure, RestFuture, RestLimits, RestNetwork,
+    RestOptions, RestServer, ServedSwitch, ServedSwitches, Token,
 };
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -161,6 +161,40 @@ struct Served {
 fn scripted(mood: Mood) -> Scripted {
     let (applied, asked) = (Mutex::new(Vec::new()), Arc::new(Barrier::new(2)));
     Scripted { mood, applied, asked, released: Arc::default() }
+}
+
+/// An app that answers every request with this status.
+struct Status(u16);
+
+impl AppRoutes for Status {
+    fn routes(&self) -> &[AppRoute] {
+        &[]
+    }
+
+    fn answer(&self, _: AppRequest) -> RestFuture<Option<AppResponse>> {
+        let (status, content_type) = (self.0, "application/json".to_owned());
+        Box::pin(async move { Some(AppResponse { status, content_type, body: b"{}".to_vec() }) })
+    }
+}
+
+#[test]
+fn an_app_that_has_no_room_names_when_to_come_again() {
+    for (status, is_named) in [(503, true), (500, false)] {
+        let options = RestOptions {
+            listen: "127.0.0.1:0".into(),
+            token: None,
+            limits: RestLimits::default(),
+        };
+        let datapaths: Arc<dyn ServedSwitches> = Arc::new(scripted(Mood::Obeys));
+        let apps: Option<Arc<dyn AppRoutes>> = Some(Arc::new(Status(status)));
+        let network = RestNetwork { datapaths, map: None, events: None, routers: None, apps };
+        let running = rest::start(&options, network).unwrap();
+        let address = running.address();
+        let request = format!("GET /own HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        let answer = exchange(address, request.as_bytes());
+        assert_eq!(parsed(&answer).0, status);
+        assert_eq!(answer.contains("\r\nretry-after: 1\r\n"), is_named, "{answer}");
+    }
 }
 
 fn serve(mood: Mood, token: Option<&str>, limits: RestLimits) -> Served {

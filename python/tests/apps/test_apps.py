@@ -159,19 +159,21 @@ class EventsTest(unittest.TestCase):
                     raise ValueError("port one")
                 if pkt.in_port == 2:
                     raise SystemExit(3)
+                if pkt.in_port == 3:
+                    raise asyncio.CancelledError
                 super().packet_in(sw, pkt)
 
         bad = Bad()
         network = Network(bad, keep_going=True)
         sw = network.switch()
         with self.assertLogs("weir", "ERROR") as logged:
-            for port in [1, 2, 3]:
+            for port in [1, 2, 3, 4]:
                 sw.packet_in(in_port=port)
-        self.assertEqual(bad.seen, [("ready", 1), ("packet", 3)])
+        self.assertEqual(bad.seen, [("ready", 1), ("packet", 4)])
         text = "\n".join(logged.output)
         self.assertIn('raise ValueError("port one")', text, "the traceback is there")
         self.assertIn("controller.stop()", text, "how an app ends the program")
-        self.assertEqual(network.stats()["exceptions"], 2)
+        self.assertEqual(network.stats()["exceptions"], 3)
         with self.assertRaisesRegex(ValueError, "port one"):
             Network(Bad).switch().packet_in(in_port=1)
 

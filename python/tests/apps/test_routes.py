@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any, Optional, Tuple
+from unittest import mock
 
 from fake_switch import FakeSwitch, Process, controller
 
@@ -53,6 +54,9 @@ class Shop(weir.App):
         await asyncio.sleep(float(seconds))
         if seconds == "0":
             raise weir.HttpError(409, "no time")
+        if seconds == "0.5":
+            asyncio.current_task().cancel()  # type: ignore[union-attr]
+            await asyncio.sleep(0)
         return "waited"
 
     @weir.route("GET", "/fault")
@@ -69,6 +73,7 @@ REQUESTS = [
     ("DELETE", "/shop", None, 200, None),
     ("GET", "/wait/60", None, 200, "waited"),
     ("GET", "/wait/0", None, 409, {"error": "no time"}),
+    ("GET", "/wait/0.5", None, 503, {"error": "Shop.wait was cancelled"}),
     ("POST", "/shop/pen/3", b"{", 400, None),
     ("POST", "/shop/pen/x", None, 500, {"error": "Shop.item raised ValueError; see the log"}),
     ("GET", "/fault", None, 500, {"error": "Shop.fault raised TypeError; see the log"}),
@@ -110,6 +115,15 @@ class RoutesTest(unittest.TestCase):
         self.assertEqual(Network(Shop).request("PUT", "/shop/raw", b"abc").data, b"cba")
         page = Network(Shop).request("PATCH", "/shop")
         self.assertEqual((page.status, page.data, page.content_type), (202, b"<p>", "text/html"))
+
+    def test_a_coroutine_that_has_no_room_is_answered_at_once(self) -> None:
+        network = Network(Shop, keep_going=True)
+        with mock.patch("weir.dispatch.TASKS_MAX", 0), self.assertLogs("weir", "ERROR") as logged:
+            response = network.request("GET", "/wait/60")
+        self.assertEqual(response.status, 503)
+        words = "0 coroutines of the apps are under way; try again"
+        self.assertEqual(response.json(), {"error": words})
+        self.assertIn("Shop.wait: 0 are under way; 1 events dropped", logged.output[0])
 
     def test_a_route_that_could_not_be_served_is_refused(self) -> None:
         for method, path, takes, words in REFUSED:

@@ -22,6 +22,7 @@ from fake_switch import (
     Process,
     controller,
 )
+from weir import aliases
 
 WEIR = os.environ.get("WEIR", "weir")
 
@@ -72,7 +73,22 @@ BAD = [
     ("hub.spawn(lambda: 1 / 0)", "hub: uncaught exception"),
     ("parser.OFPActionOutput('nowhere')._pack()", "raised"),
     ("dp.send_msg(parser.OFPPacketOut(dp, 1, 70000, []))", "raised"),
-    ("parser.NXActionLearn", "Nicira's actions are not there"),
+    ("while True: pass", "Other: handler handle neither returns nor waits in ryu.lib.hub"),
+    ("self.handle(ev)", "RecursionError"),
+    ("import os; os._exit(3)", "os._exit(3) of an app does not end the program"),
+    ("import asyncio; raise asyncio.CancelledError", "handler handle of EventOFPPacketIn raised"),
+    ("hub.kill(hub.getcurrent())", "Other: hub.kill has ended the thread of its handlers"),
+    ("hub.Timeout(0.001)", "Other: handler handle has left a hub.Timeout running"),
+    ("q = hub.Queue(1); q.put(1); q.put_nowait(2)", "handler handle of EventOFPPacketIn raised"),
+    ("q = hub.Queue(1); q.put(1); q.put(2)", "Other: handler handle does not return"),
+    ("import eventlet; eventlet.monkey_patch()", "eventlet.monkey_patch is left out"),
+    ("from eventlet.patcher import monkey_patch; monkey_patch()", "monkey_patch is left out"),
+    *(
+        []
+        if aliases._installed("os_ken")
+        else [("parser.NXActionLearn", "has no NXActionLearn: Nicira's actions are os-ken's")]
+    ),
+    ("parser.NXTFlowMod", "Nicira's messages are not there"),
     ("dp.socket", "Datapath has no socket: connections are Weir's"),
     ("ofp.OFP_FLOW_MOD_SIZE", "sizes and formats of structures are not there"),
     ("ofp.OFPP_FLOD", "ofproto_v1_0 has no OFPP_FLOD: did you mean OFPP_FLOOD?"),
@@ -80,6 +96,12 @@ BAD = [
     ("dp.send_mesg(None)", "Datapath has no send_mesg: did you mean send_msg?"),
     ("ev.msg.inport", "OFPPacketIn has no inport: did you mean in_port?"),
 ]
+
+#: A library that patches others where it is let.
+EVENTLET = {
+    "__init__.py": "from eventlet import patcher\nmonkey_patch = patcher.monkey_patch\n",
+    "patcher.py": "import os\ndef monkey_patch(**_):\n    os.abort()\n",
+}
 
 #: Files that are refused, and what is said then.
 REFUSED = [
@@ -97,6 +119,12 @@ REFUSED = [
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [6]",
         "App needs OpenFlow 1.5 (0x6); Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
     ),
+    (
+        "from ryu.ofproto import ofproto_v1_4\n"
+        "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [ofproto_v1_4.OFP_VERSION]",
+        "App needs OpenFlow 1.4 (0x5); Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
+    ),
+    ("import os; os._exit(3)", "SystemExit: 3"),
     (
         "class App(app_manager.RyuApp):\n    def __init__(self, **_):\n        pass",
         "App.__init__ does not call the __init__ of RyuApp",
@@ -116,6 +144,10 @@ REFUSED = [
             (
                 "@set_ev_cls(ofp_event.EventOFPPacketIn, 'MAIN')\n    def packet(self, ev): pass",
                 "set_ev_cls(EventOFPPacketIn, 'MAIN'): a phase is one of HANDSHAKE_DISPATCHER, ",
+            ),
+            (
+                "@set_ev_cls(ofp_event.EventOFPPacketIn)\n    async def packet(self, ev): pass",
+                "set_ev_cls on App.packet: a handler is no `async def`",
             ),
             ("def packet(self ev): pass", "app.py\", line 9"),
         ]
@@ -166,6 +198,10 @@ class RyuTest(unittest.TestCase):
 
     def test_an_app_that_misbehaves_keeps_no_other_from_its_events(self) -> None:
         hub = str(self.file(HUB.format(base="RyuApp"), "hub.py"))
+        # In place of the library, which need not be there.
+        (self.folder / "eventlet").mkdir()
+        for name, text in EVENTLET.items():
+            (self.folder / "eventlet" / name).write_text(text)
         for body, line in BAD:
             with self.subTest(body):
                 bad = str(self.file(OTHER + f"        {body}\n", "bad.py"))
@@ -307,6 +343,33 @@ class RyuTest(unittest.TestCase):
                 switch.send(STATS_REPLY, struct.pack("!HH", 3, flags), xid)
             running.line("part 1 True")
             running.line("part 0 True")
+
+    def test_a_switch_that_goes_ends_what_waits_for_its_answer(self) -> None:
+        path = self.file("""
+            import ryu.app.ofctl.api as ofctl
+
+            class Asker(app_manager.RyuApp):
+                OFP_VERSIONS = [ofproto_v1_0.OFP_VERSION]
+
+                @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+                def change(self, ev):
+                    dp = ev.datapath
+                    barrier = dp.ofproto_parser.OFPBarrierRequest(dp)
+                    if ev.state == "dead":
+                        self.logger.info("%s is gone: sent %s", dp.id, dp.send_msg(barrier))
+                        return
+                    ofctl.send_msg(self, barrier)
+                    self.logger.info("%s has answered", dp.id)
+        """)
+        with self.manager(str(path)) as running:
+            with FakeSwitch(running.port(), dpid=1) as switch:
+                switch.expect(BARRIER_REQUEST)
+            running.line("InvalidDatapath: Datapath Invalid 1")
+            running.line("1 is gone: sent False")
+            with FakeSwitch(running.port(), dpid=2) as switch:
+                xid, _ = switch.expect(BARRIER_REQUEST)
+                switch.send(BARRIER_REPLY, b"", xid)
+                running.line("2 has answered")
 
     def test_apps_share_contexts_and_ask_each_other(self) -> None:
         self.file(

@@ -87,6 +87,8 @@ class Server(unittest.TestCase):
     def answer(self, environ: Any, start_response: Any) -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/raises":
             raise RuntimeError("of the app")
+        if environ["PATH_INFO"] == "/exits":
+            raise SystemExit(3)
         if environ["PATH_INFO"] == "/socket":
             ws = accept(environ)
             message = ws.wait() if ws else None
@@ -113,8 +115,9 @@ class Server(unittest.TestCase):
         self.assertEqual(self.ask("HEAD", "/a")[0], 200)
 
     def test_an_app_that_raises_costs_its_own_request(self) -> None:
-        with self.assertLogs("ryu.app.wsgi", "ERROR"):
-            self.assertEqual(self.ask("GET", "/raises")[0], 500)
+        for path in ("/raises", "/exits"):
+            with self.assertLogs("ryu.app.wsgi", "ERROR"):
+                self.assertEqual(self.ask("GET", path)[0], 500)
         self.assertEqual(self.ask("GET", "/a")[0], 200)
 
     def test_bodies_are_bounded(self) -> None:

@@ -7,13 +7,27 @@ import unittest
 from pathlib import Path
 from typing import Any, Dict, Iterator, Tuple
 
+from weir import aliases
 from weir.ryu.controller import ofp_event
-from weir.ryu.ofproto import get_ofp_module
+from weir.ryu.ofproto import get_ofp_module, nicira
 
 VECTORS = Path(__file__).resolve().parents[3] / "vectors" / "os-ken"
 
+#: Whether Nicira's actions have classes, which are os-ken's.
+HAS_OS_KEN = aliases._installed("os_ken") is not None
+
 #: Of what is decoded only as bytes: extensions of Nicira and ONF, and objects of packet libraries.
-BYTES_ONLY = ("NXAction", "ONF", '"Packet"')
+BYTES_ONLY = ("ONF", '"Packet"', *(() if HAS_OS_KEN else ("NXAction",)))
+
+
+#: The JSON of an action of Nicira's, by the version.
+MADE: Dict[int, Any] = {
+    version: {"NXActionResubmitTable": {"in_port": 1, "subtype": 14, "table_id": 2, **others}}
+    for version, others in {
+        1: {"vendor": 8992},
+        4: {"experimenter": 8992, "len": 16, "type": 0xFFFF},
+    }.items()
+}
 
 
 class Switch:
@@ -43,7 +57,8 @@ class MessagesTest(unittest.TestCase):
     def check(self, names: Tuple[str, ...], least: int) -> None:
         count = 0
         for record in (record for name in names for record in records(name)):
-            if "json" not in record or "error" in record:
+            is_nicira = HAS_OS_KEN and "NXAction" in record.get("json", "")
+            if "json" not in record or "error" in record and not is_nicira:
                 continue
             data = bytes.fromhex(record["hex"].replace(" ", ""))
             switch = Switch(data[0])
@@ -74,6 +89,41 @@ class MessagesTest(unittest.TestCase):
 
     def test_messages_of_openflow_1_3_are_as_os_ken_has_them(self) -> None:
         self.check(("of13.vec", "encoded13.vec"), 200)
+
+    @unittest.skipIf(HAS_OS_KEN, "os-ken is there")
+    def test_an_action_of_nicira_s_names_the_way_to_it(self) -> None:
+        for version, name, words in [
+            (4, "NXActionResubmitTable", "OpenFlow 1.3 has OFPInstructionGotoTable"),
+            (4, "NXActionRegLoad2", "OpenFlow 1.3 has OFPActionSetField, and OFPInstruction"),
+            (4, "NXActionSetMplsTtl", "OpenFlow 1.3 has OFPActionSetMplsTtl"),
+            (1, "NXActionSetTunnel64", "OpenFlow 1.3 has OFPActionSetField(tunnel_id=..)"),
+            (1, "NXFlowSpecMatch", "Nicira's actions are os-ken's: `pip install os-ken`"),
+        ]:
+            with self.subTest(name), self.assertRaises(AttributeError) as raised:
+                getattr(Switch(version).ofproto_parser, name)
+            text = str(raised.exception)
+            self.assertIn(words, text)
+            self.assertIn(f"has no {name}: Nicira's actions are os-ken's", text)
+
+    @unittest.skipUnless(HAS_OS_KEN, "os-ken is not there")
+    def test_actions_of_nicira_s_are_read_from_any_bytes(self) -> None:
+        for version in (1, 4):
+            parser: Any = Switch(version).ofproto_parser
+            self.assertTrue(issubclass(parser.NXActionResubmit, parser.OFPAction))
+            made = parser.NXActionResubmitTable(1, 2)
+            self.assertEqual((made.data, made.to_jsondict()), (b"\0\1\2\0\0\0", MADE[version]))
+            with self.assertRaisesRegex(AttributeError, "did you mean NXActionResubmit"):
+                parser.NXActionResubmitt
+            user_data = b"\0\x25" + bytes(6) + b"\0\3\0\0" + bytes(4)
+            tails = [bytes(size) for size in range(40)] + [b"\xff" * size for size in range(40)]
+            bodies = [bytes([0, kind]) + tail for kind in range(50) for tail in tails]
+            for body in (b"", b"\0", user_data, *bodies):
+                body += bytes(-len(body) % 8)
+                head = b"\xff\xff" + (8 + len(body)).to_bytes(2, "big") + b"\0\0\x23\x20"
+                action = parser.OFPAction.parser(head + body, 0)
+                self.assertEqual(action.len, 8 + len(body))
+                self.assertIsInstance(str(action), str)
+        self.assertIsNone(nicira.action_of(parser, 7, b""))
 
     def test_addresses_are_texts_numbers_or_whole_bytes(self) -> None:
         parser: Any = Switch(4).ofproto_parser

@@ -117,6 +117,25 @@ class ActionTest(unittest.TestCase):
             self.assertEqual(str(instruction), text)
             self.assertEqual(Instruction(text), instruction)
 
+    def test_a_name_of_ryu_s_that_is_not_there_says_what_is(self) -> None:
+        for name, words in [
+            ("OFPFlowMod", "sw.add_flow(..), sw.modify_flows(..) and sw.delete_flows(..)"),
+            ("OFPMeterBandDrop", "sw.add_meter("),
+            ("OFPFlowStatsRequest", "await sw.flow_stats(..)"),
+            ("OFPGroupDescStatsReply", "await sw.group_desc(..)"),
+            ("OFPBarrierRequest", "await sw.barrier(..)"),
+            ("OFPHello", "a whole app of Ryu has it in ryu.ofproto"),
+            ("OFPActionOuput", "did you mean OFPActionOutput?"),
+        ]:
+            with self.subTest(name):
+                with self.assertRaises(AttributeError) as raised:
+                    getattr(ryu, name)
+                with self.assertRaises(ImportError) as refused:
+                    exec(f"from weir.ryu import {name}")
+                self.assertIn(words, str(raised.exception))
+                self.assertEqual(str(refused.exception), str(raised.exception))
+        self.assertEqual((ryu.OFPG_ANY, ryu.OFPFC_DELETE), (0xFFFFFFFF, 3))
+
     def test_a_wrong_text_is_refused(self) -> None:
         with self.assertRaisesRegex(WordError, "unknown action `outptu`"):
             Action("outptu:2")

@@ -11,9 +11,11 @@ They make the same values as the text of ``weir ctl``, so that scripts for Ryu k
 
 from __future__ import annotations
 
+import re
+import sys
 from typing import Any, Optional, Sequence
 
-from weir._weir import Action, Instruction, Match
+from weir._weir import Action, Instruction, Match, Switch
 from weir.aliases import extend
 from weir.errors import WordError
 
@@ -153,3 +155,44 @@ def OFPInstructionWriteMetadata(metadata: int, metadata_mask: int = (1 << 64) - 
 def OFPInstructionMeter(meter_id: int) -> Instruction:
     """Meter."""
     return Instruction(f"meter:{meter_id}")
+
+
+#: What sends the messages whose classes are not here, by the beginnings of names.
+_SENT_BY = {
+    "OFPFlowMod": "sw.add_flow(..), sw.modify_flows(..) and sw.delete_flows(..)",
+    "OFPPacketOut": "sw.packet_out(data, actions=..)",
+    "OFPGroupMod": 'sw.add_group("group_id=1,type=select,bucket=output:1,bucket=output:2")',
+    "OFPBucket": 'sw.add_group("group_id=1,type=select,bucket=output:1,bucket=output:2")',
+    "OFPMeterMod": 'sw.add_meter("meter=1,kbps,band=type=drop,rate=1000")',
+    "OFPMeterBand": 'sw.add_meter("meter=1,kbps,band=type=drop,rate=1000")',
+    "OFPPortMod": "sw.set_port(2, up=False)",
+    "OFPSetConfig": "sw.set_config(miss_send_len=128)",
+}
+
+
+def _instead(name: str) -> str:
+    """The verb of a switch in place of the class of a message."""
+    for beginning, verbs in _SENT_BY.items():
+        if name.startswith(beginning):
+            return verbs
+    asked = name.removeprefix("OFP").removesuffix("Request").removesuffix("Reply")
+    verb = re.sub("(?<!^)(?=[A-Z])", "_", asked).lower()
+    for verb in (verb, verb.removesuffix("_stats")):
+        if hasattr(Switch, verb):
+            return f"await sw.{verb}(..)"
+    return "a whole app of Ryu has it in ryu.ofproto, by `weir ryu-manager`"
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("OFP"):
+        raise AttributeError(f"module 'weir.ryu' has no {name}")
+    from weir.ryu.missing import missing
+    from weir.ryu.ofproto import ofproto_v1_3
+
+    if name.isupper() and name in vars(ofproto_v1_3):
+        return vars(ofproto_v1_3)[name]
+    error = missing("weir.ryu", name, globals(), _instead(name))
+    if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
+        # `from weir.ryu import name`, which takes no word of an AttributeError.
+        raise ImportError(str(error), name=__name__)
+    raise error

@@ -53,8 +53,9 @@ def import_module(name: str) -> ModuleType:
 
 
 def round_up(x: int, y: int) -> int:
-    """The least multiple of ``y`` that is not below ``x``."""
-    return (x + y - 1) // y * y
+    """The least multiple of ``y`` that is not below ``x``, nor below zero: of lengths that a switch
+    gives some are wrong, and who steps by them must not step back."""
+    return (max(x, 0) + y - 1) // y * y
 
 
 def hex_array(data: bytes) -> str:

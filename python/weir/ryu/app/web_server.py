@@ -43,7 +43,12 @@ class WebServer(socketserver.ThreadingTCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._places.acquire()
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # The system gives no thread.
+            self._places.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -84,7 +89,8 @@ class _Connection(BaseHTTPRequestHandler):
                 close = getattr(result, "close", None)
                 if close is not None:
                     close()
-        except Exception:
+        except BaseException:  # noqa: BLE001
+            # A SystemExit too is the request's own end, and is logged.
             LOG.error("%s", traceback.format_exc())
             answer, content = _Answer(), b"Internal Server Error"
             answer.start("500 Internal Server Error", [("Content-Type", "text/plain")])

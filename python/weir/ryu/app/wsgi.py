@@ -91,7 +91,6 @@ class _Handled:
     """The connection was a WebSocket's, and is over."""
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
-        environ["weir.is_over"] = True
         return []
 
 
@@ -103,6 +102,8 @@ def websocket(name: str, path: str) -> Callable[[Method], Method]:
             socket = accept(req.environ)
             if socket is None:
                 return Response(status=400, body="no handshake of a WebSocket (RFC 6455)")
+            # No answer of HTTP follows, whatever the method raises.
+            req.environ["weir.is_over"] = True
             manager = self.parent.websocketmanager
             manager.add_connection(socket)
             try:

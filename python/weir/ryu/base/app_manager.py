@@ -21,7 +21,7 @@ from weir.ryu import cfg, utils
 from weir.ryu.controller import event
 from weir.ryu.controller.handler import get_dependent_services, handlers_of, register_instance
 from weir.ryu.lib import hub
-from weir.ryu.lib.scheduler import SCHEDULER, Task
+from weir.ryu.lib.scheduler import SCHEDULER, Task, TaskExit
 from weir.ryu.ofproto import ofproto_protocol
 
 LOG = logging.getLogger("ryu.base.app_manager")
@@ -59,7 +59,7 @@ class _Line:
 line: Any = _Line()
 
 #: Logs what handlers raise, a flood of it only in part.
-failures = Failures()
+failures = Failures("the program is ended from outside")
 
 
 def lookup_service_brick(name: str) -> "Optional[RyuApp]":
@@ -136,6 +136,7 @@ class RyuApp:
         #: The thread that handles events, while it has none.
         self._idle: Optional[Task] = None
         self._is_blocked = False
+        self._has_left_timeouts = False
         #: What runs, and the count of what has run: for those who look whether it goes on.
         self.running: Optional[Callable[..., Any]] = None
         self.handled = 0
@@ -148,9 +149,9 @@ class RyuApp:
 
     def stop(self) -> None:
         """Ends the app's threads."""
+        self.is_active = False
         if self.main_thread is not None:
             hub.kill(self.main_thread)
-        self.is_active = False
         self._wake()
         for thread in self.threads:
             if thread is not threading.current_thread():
@@ -290,8 +291,24 @@ class RyuApp:
         return True
 
     def _event_loop(self) -> None:
+        try:
+            self._handle_events(SCHEDULER.current())
+        except TaskExit:
+            if self.is_active:
+                self._end_of_thread()
+            raise
+
+    def _end_of_thread(self) -> None:
+        """The thread that handles events was killed: no more of them must wait for it."""
+        LOG.error("%s: hub.kill has ended the thread of its handlers; it gets no events", self.name)
+        self.is_active = False
+        for other in list(SERVICE_BRICKS.values()):
+            other.unregister_observer_all_event(self.name)
+        unregister_app(self)
+        self._events.clear()
+
+    def _handle_events(self, task: Task) -> None:
         events, routes, ready = self._events, self._routes, SCHEDULER.ready
-        task = SCHEDULER.current()
         task.describe, task.before_wait = self._describe, self._send_gathered
         while True:
             if not events:
@@ -313,8 +330,12 @@ class RyuApp:
                         self.running = handler
                         try:
                             handler(ev)
-                        except (*RAISED, hub.Timeout, GeneratorExit) as error:
+                        except TaskExit:
+                            raise
+                        except BaseException as error:  # noqa: BLE001
                             self._note(handler, ev, error)
+                        if task.timeouts:
+                            self._end_timeouts(handler, task)
                     self.handled += 1
                     if SCHEDULER.running is not task or ready and time.monotonic() > end:
                         break
@@ -324,6 +345,16 @@ class RyuApp:
             if self._is_blocked:
                 self._go_on()
             SCHEDULER.switch(task)
+
+    def _end_timeouts(self, handler: Callable[..., Any], task: Task) -> None:
+        """Ends the timeouts that a handler has left running: they would end the next wait of
+        another one."""
+        task.timeouts.clear()
+        if not self._has_left_timeouts:
+            self._has_left_timeouts = True
+            name = getattr(handler, "__name__", repr(handler))
+            what = "has left a hub.Timeout running, which ends here: write `with hub.Timeout(..):`"
+            LOG.warning(f"%s: handler %s {what}", self.name, name)
 
     def _describe(self) -> str:
         return f"{self.name}: handler {getattr(self.running, '__name__', self.running)}"

@@ -36,6 +36,9 @@ def _decorator(ev_cls: Any, dispatchers: Any, has_source: bool) -> Callable[[Han
         _check(event, phases)
 
     def decorate(handler: Handler) -> Handler:
+        if inspect.iscoroutinefunction(handler):
+            what = "a handler is no `async def`; hub.spawn runs what waits for long"
+            raise TypeError(f"set_ev_cls on {handler.__qualname__}: {what}")
         callers = handler.__dict__.setdefault("callers", {})
         for event in events:
             callers[event] = _Caller(phases, event.__module__ if has_source else None)

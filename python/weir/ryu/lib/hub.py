@@ -1,12 +1,13 @@
 """``ryu.lib.hub`` on threads of Python, of which one runs at a time as :mod:`scheduler` has it.
 
-``patch`` is left out and logged: of the standard library nothing but ``time.sleep`` is replaced,
-and that only by ``weir ryu-manager``.
+``patch`` is left out and logged: of the standard library nothing but ``time.sleep`` and
+``os._exit`` is replaced, and that only by ``weir ryu-manager``.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import socket
 import ssl
@@ -15,7 +16,7 @@ import time
 import traceback
 from collections import deque
 from types import TracebackType
-from typing import Any, Callable, Deque, Iterable, Optional, Tuple, Type
+from typing import Any, Callable, Deque, Iterable, NoReturn, Optional, Tuple, Type
 
 from weir.ryu.lib.scheduler import SCHEDULER, Task, TaskExit
 
@@ -201,6 +202,20 @@ def patch_sleep(library_sleep: Callable[[float], None] = time.sleep) -> None:
         (sleep if SCHEDULER.current().is_member else library_sleep)(seconds)
 
     setattr(time, "sleep", either)  # noqa: B010
+
+
+def patch_exit(library_exit: Callable[[int], NoReturn] = os._exit) -> None:
+    """``os._exit`` ends the handler or thread that calls it, as ``sys.exit`` does, and the program
+    only where an app has made that by a fork."""
+    own = os.getpid()
+
+    def either(status: int) -> NoReturn:
+        if os.getpid() != own:
+            library_exit(status)
+        LOG.error("os._exit(%s) of an app does not end the program", status)
+        raise SystemExit(status)
+
+    setattr(os, "_exit", either)  # noqa: B010
 
 
 class Event:

@@ -89,6 +89,7 @@ class Scheduler:
             self._enter(task)
             yield
         finally:
+            task.timeouts.clear()
             self._leave(task)
 
     @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from weir.ryu.lib.mac import DONTCARE, haddr_to_bin
 from weir.ryu.missing import missing
-from weir.ryu.ofproto import ofproto_v1_0
+from weir.ryu.ofproto import nicira, ofproto_v1_0
 from weir.ryu.ofproto.ofproto_parser import (
     Family,
     MsgBase,
@@ -168,8 +168,11 @@ class OFPActionVendor(OFPAction):
     cls_action_type = 0xFFFF
 
 
+OFPActionExperimenter = OFPActionVendor
+
+
 class OFPActionVendorUnknown(OFPActionVendor):
-    """One that is bytes here."""
+    """One that is bytes here; those of Nicira's are classes of their own, where os-ken is."""
 
     def __init__(
         self, vendor: int, data: Any = None, type_: Any = None, len_: Any = None
@@ -185,7 +188,10 @@ class OFPActionVendorUnknown(OFPActionVendor):
     @classmethod
     def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
         _, length, vendor = struct.unpack_from("!HHI", buf, offset)
-        return cls(vendor, buf[offset + 8 : offset + length], len_=length), offset + length
+        data = buf[offset + 8 : offset + length]
+        made = nicira.action_of(sys.modules[__name__], vendor, data) or cls(vendor, data)
+        made.len = length
+        return made, offset + length
 
 
 _MATCH = struct.Struct("!IH6s6sHBxHBB2xIIHH")
@@ -337,6 +343,7 @@ def __getattr__(name: str) -> Any:
     if name in TABLE:
         made = globals()[name] = TABLE.make(name)
         return made
-    nicira = "Nicira's actions are not there, and come from a switch as bytes"
-    instead = nicira if name.startswith(("NXAction", "NXFlow", "NXT")) else ""
+    if name.startswith(nicira.PREFIXES):
+        return nicira.class_of(sys.modules[__name__], name)
+    instead = "Nicira's messages are not there" if name.startswith("NX") else ""
     raise missing("ofproto_v1_0_parser", name, [*TABLE.rows, *globals()], instead)

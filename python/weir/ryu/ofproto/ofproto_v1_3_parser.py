@@ -11,8 +11,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from weir.ryu.missing import missing
-from weir.ryu.ofproto import ofproto_v1_3
-from weir.ryu.ofproto import oxm_fields
+from weir.ryu.ofproto import nicira, ofproto_v1_3, oxm_fields
 from weir.ryu.ofproto.ofproto_parser import (
     Family,
     MsgBase,
@@ -530,7 +529,7 @@ class OFPActionExperimenter(OFPAction):
 
 
 class OFPActionExperimenterUnknown(OFPActionExperimenter):
-    """One that is bytes here."""
+    """One that is bytes here; those of Nicira's are classes of their own, where os-ken is."""
 
     def __init__(
         self, experimenter: int, data: Any = None, type_: Any = None, len_: Any = None
@@ -546,7 +545,10 @@ class OFPActionExperimenterUnknown(OFPActionExperimenter):
     @classmethod
     def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
         _, length, experimenter = struct.unpack_from("!HHI", buf, offset)
-        made = cls(experimenter, buf[offset + 8 : offset + length], len_=length)
+        data = buf[offset + 8 : offset + length]
+        made = nicira.action_of(sys.modules[__name__], experimenter, data)
+        made = made or cls(experimenter, data)
+        made.len = length
         return made, offset + length
 
 
@@ -619,6 +621,7 @@ def __getattr__(name: str) -> Any:
     if name in TABLE:
         made = globals()[name] = TABLE.make(name)
         return made
-    nicira = "Nicira's actions are not there, and come from a switch as bytes"
-    instead = nicira if name.startswith(("NXAction", "NXFlow", "NXT")) else ""
+    if name.startswith(nicira.PREFIXES):
+        return nicira.class_of(sys.modules[__name__], name)
+    instead = "Nicira's messages are not there" if name.startswith("NX") else ""
     raise missing("ofproto_v1_3_parser", name, [*TABLE.rows, *globals()], instead)

@@ -6,10 +6,12 @@ import base64
 import functools
 import ipaddress
 import socket
+import struct
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from weir.ryu.lib.mac import haddr_to_bin
+from weir.ryu.ofproto.ofproto_parser import msg_pack_into
 
 #: Classes of fields: number, and the experimenter of those that have one.
 CLASSES = {
@@ -250,21 +252,7 @@ def define_fields(modname: str) -> None:
             names[f"OXM_OF_{upper}"] = int.from_bytes(field.head, "big")
             names[f"OXM_OF_{upper}_W"] = int.from_bytes(field.head_masked, "big")
     names["oxm_types"] = FIELDS
-    for function in (
-        oxm_from_user,
-        oxm_to_user,
-        oxm_from_user_header,
-        oxm_to_user_header,
-        oxm_normalize_user,
-        oxm_to_jsondict,
-        oxm_from_jsondict,
-        oxm_get_field_info_by_name,
-        oxm_tlv_header,
-        oxm_tlv_header_w,
-        oxm_tlv_header_extract_hasmask,
-        oxm_tlv_header_extract_length,
-    ):
-        names[function.__name__] = function
+    names.update(FUNCTIONS)
 
 
 def oxm_get_field_info_by_name(name: str) -> Tuple[Any, _Type]:
@@ -290,6 +278,8 @@ def oxm_from_user(name: str, user_value: Any) -> Tuple[Any, Optional[bytes], Opt
 
 def oxm_from_user_header(name: str) -> Any:
     """The number of a field."""
+    if name.startswith("field_"):
+        return int(name.split("_")[1])
     return oxm_get_field_info_by_name(name)[0]
 
 
@@ -347,3 +337,73 @@ def oxm_tlv_header_extract_length(header: int) -> int:
     """The length of the value that a header gives."""
     length = header & 0xFF
     return length // 2 if oxm_tlv_header_extract_hasmask(header) else length
+
+
+def oxm_serialize_header(n: Any, buf: bytearray, offset: int) -> int:
+    """Writes the header of a field without a mask into a message; its length."""
+    field = BY_NUM.get(n)
+    head = field.head if field else (n << 9).to_bytes(4, "big")
+    msg_pack_into(f"!{len(head)}s", buf, offset, head)
+    return len(head)
+
+
+def oxm_serialize(n: Any, value: bytes, mask: Optional[bytes], buf: bytearray, offset: int) -> int:
+    """Writes a field into a message; its length."""
+    field = BY_NUM.get(n)
+    data = (field.extra if field else b"") + value + (mask or b"")
+    number = field.oxm_type if field else n
+    header = number << 9 | bool(mask) << 8 | len(data)
+    msg_pack_into(f"!I{len(data)}s", buf, offset, header, data)
+    return 4 + len(data)
+
+
+def oxm_parse_header(buf: bytes, offset: int) -> Tuple[Any, int]:
+    """The number of the field at a place of a message, and the length of its header."""
+    (header,) = struct.unpack_from("!I", buf, offset)
+    if header >> 16 != 0xFFFF:
+        return header >> 9, 4
+    (experimenter,) = struct.unpack_from("!I", buf, offset + 4)
+    if header >> 9 & 0x7F == 0 and experimenter == CLASSES["onf"][1]:
+        return (experimenter, int.from_bytes(buf[offset + 8 : offset + 10], "big")), 10
+    return (experimenter, header >> 9), 8
+
+
+def oxm_parse(buf: bytes, offset: int) -> Tuple[Any, bytes, Optional[bytes], int]:
+    """Number, value, mask and length of the field at a place of a message."""
+    number, size = oxm_parse_header(buf, offset)
+    length = 4 + buf[offset + 3]
+    data = bytes(buf[offset + size : offset + length])
+    half = len(data) // 2 if buf[offset + 2] & 1 else len(data)
+    return number, data[:half], data[half:] or None, length
+
+
+#: Ryu's functions of fields, by their names.
+FUNCTIONS: Dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        oxm_from_user,
+        oxm_to_user,
+        oxm_from_user_header,
+        oxm_to_user_header,
+        oxm_normalize_user,
+        oxm_to_jsondict,
+        oxm_from_jsondict,
+        oxm_get_field_info_by_name,
+        oxm_tlv_header,
+        oxm_tlv_header_w,
+        oxm_tlv_header_extract_hasmask,
+        oxm_tlv_header_extract_length,
+        oxm_serialize,
+        oxm_serialize_header,
+        oxm_parse,
+        oxm_parse_header,
+    )
+}
+
+
+def NiciraExtended0(name: str, num: int, type_: Any) -> Optional[Field]:
+    """The row of a field of os-ken's table ``nicira_ext``, whose rows are those here."""
+    return BY_NAME.get(name)
+
+
+NiciraExtended1 = NiciraExperimenter = NiciraNshExperimenter = NiciraExtended0
