@@ -17,14 +17,50 @@ works without it.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, List
 
 from weir.generator import Generator, GeneratorError, Refused
 from weir.stream import Stream
 
 if TYPE_CHECKING:
-    from weir._weir import Action, FlowRemoved, Match, Message, PacketIn, Port, PortStatus
-    from weir._weir import RoleChange, Switch
+    from weir._weir import (
+        Action,
+        AggregateStats,
+        Arp,
+        BucketStats,
+        Ethernet,
+        FlowRemoved,
+        FlowStats,
+        GroupDesc,
+        GroupFeatures,
+        GroupStats,
+        Icmpv4,
+        Icmpv6,
+        Instruction,
+        Ipv4,
+        Ipv6,
+        Match,
+        Message,
+        MeterConfig,
+        MeterFeatures,
+        MeterStats,
+        PacketIn,
+        Port,
+        PortStats,
+        PortStatus,
+        QueueStats,
+        Role,
+        RoleChange,
+        Sctp,
+        Switch,
+        SwitchConfig,
+        SwitchDesc,
+        SwitchError,
+        TableStats,
+        Tcp,
+        Udp,
+        Vlan,
+    )
     from weir.app import App, Controller
     from weir.errors import (
         HttpError,
@@ -42,31 +78,58 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Action",
+    "AggregateStats",
     "App",
+    "Arp",
+    "BucketStats",
     "Controller",
+    "Ethernet",
     "FlowRemoved",
+    "FlowStats",
     "Generator",
     "GeneratorError",
+    "GroupDesc",
+    "GroupFeatures",
+    "GroupStats",
     "Host",
     "HttpError",
+    "Icmpv4",
+    "Icmpv6",
+    "Instruction",
+    "Ipv4",
+    "Ipv6",
     "Link",
     "Match",
     "Message",
+    "MeterConfig",
+    "MeterFeatures",
+    "MeterStats",
     "Network",
     "NotConnected",
     "OpenFlowError",
     "PacketIn",
     "Port",
+    "PortStats",
     "PortStatus",
-    "RoleChange",
     "QueueFull",
+    "QueueStats",
     "Refused",
     "Request",
     "Response",
+    "Role",
+    "RoleChange",
+    "Sctp",
     "Stream",
     "Switch",
+    "SwitchConfig",
+    "SwitchDesc",
+    "SwitchError",
     "SwitchPort",
     "SwitchSilent",
+    "TableStats",
+    "Tcp",
+    "Udp",
+    "Vlan",
     "WeirError",
     "WordError",
     "route",
@@ -74,7 +137,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "weir._weir": "Action FlowRemoved Match Message PacketIn Port PortStatus RoleChange Switch",
+    "weir._weir": (
+        "Action AggregateStats Arp BucketStats Ethernet FlowRemoved FlowStats GroupDesc "
+        "GroupFeatures GroupStats Icmpv4 Icmpv6 Instruction Ipv4 Ipv6 Match Message "
+        "MeterConfig MeterFeatures MeterStats PacketIn Port PortStats PortStatus QueueStats "
+        "Role RoleChange Sctp Switch SwitchConfig SwitchDesc SwitchError TableStats Tcp Udp "
+        "Vlan"
+    ),
     "weir.app": "App Controller",
     "weir.errors": "HttpError NotConnected OpenFlowError QueueFull SwitchSilent WeirError"
     " WordError",
@@ -92,3 +161,7 @@ def __getattr__(name: str) -> Any:
             globals()[name] = value
             return value
     raise AttributeError(f"module 'weir' has no attribute {name!r}")
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})

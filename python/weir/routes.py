@@ -38,13 +38,13 @@ class Request:
 
     def __init__(self, method: str, path: str, query: str = "", data: bytes = b"") -> None:
         #: ``GET`` and so on.
-        self.method = method
+        self.method: str = method
         #: The path without the query.
-        self.path = path
+        self.path: str = path
         #: What is behind the question mark, each name with its last value.
         self.query: Dict[str, str] = dict(parse_qsl(query, keep_blank_values=True))
         #: The body.
-        self.data = data
+        self.data: bytes = data
 
     def json(self) -> Any:
         """The body as a JSON value; ``None`` where it is empty.
@@ -68,7 +68,8 @@ class Response:
     ) -> None:
         if not 200 <= status <= 599:
             raise ValueError(f"a status of HTTP from 200 to 599, not {status}")
-        self.status = status
+        #: The status.
+        self.status: int = status
         is_json = not isinstance(body, (bytes, str)) or content_type is None
         #: The bytes of the body: those given, a text in UTF-8, or the JSON of any other value.
         self.data: bytes
@@ -79,7 +80,8 @@ class Response:
         else:
             self.data = b"" if body is None else json.dumps(body).encode()
             default = "application/json"
-        self.content_type = content_type or default
+        #: The type of the body.
+        self.content_type: str = content_type or default
 
     @classmethod
     def of(cls, value: Any) -> "Response":

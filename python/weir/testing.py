@@ -243,6 +243,9 @@ class SimulatedSwitch:
         #: What was sent because of the latest event.
         self.sent: List[Message] = []
 
+    def __repr__(self) -> str:
+        return f"SimulatedSwitch({self.sw!r})"
+
     def _deliver(self, kind: int, *arguments: Any) -> List[Message]:
         asyncio.set_event_loop(self._network.loop)
         self._network.dispatcher.event(kind, self.sw, *arguments)
@@ -256,7 +259,9 @@ class SimulatedSwitch:
     def packet_in(
         self, data: Union[bytes, Frame, None] = None, in_port: int = 1, **parts: Any
     ) -> List[Message]:
-        """The switch sends a packet; :func:`frame` by default."""
+        """The switch sends a packet, :func:`frame` by default. ``parts`` are ``reason``
+        (``"no_match"``, ``"action"``, ``"invalid_ttl"``), ``table_id``, ``cookie``, ``buffer_id``
+        where the switch keeps the packet, and ``total_len`` where ``data`` is its beginning."""
         whole = frame() if data is None else data
         packet: PacketIn = self._test.packet_in(
             whole.build() if isinstance(whole, Frame) else whole, in_port, **parts
@@ -264,17 +269,20 @@ class SimulatedSwitch:
         return self._deliver(EVENTS.index("packet_in"), self.sw, packet)
 
     def port_status(self, number: int, reason: str = "modify", *, up: bool = True) -> List[Message]:
-        """A port comes, goes or changes."""
+        """A port comes (``"add"``), goes (``"delete"``) or changes (``"modify"``)."""
         status: PortStatus = self._test.port_status(number, reason, up=up)
         return self._deliver(EVENTS.index("port_status"), self.sw, status)
 
     def flow_removed(self, **parts: Any) -> List[Message]:
-        """A flow entry goes."""
+        """A flow entry goes. ``parts`` are its match (``match`` or the fields, such as
+        ``in_port=2``), ``reason`` (``"idle"``, ``"hard"``, ``"delete"``, ``"group_delete"``),
+        ``priority``, ``cookie``, ``table_id``, ``packet_count`` and ``byte_count``."""
         removed: FlowRemoved = self._test.flow_removed(**parts)
         return self._deliver(EVENTS.index("flow_removed"), self.sw, removed)
 
     def error(self, name: str) -> List[Message]:
-        """The switch refuses a message for whose answer nobody waits."""
+        """The switch refuses a message for whose answer nobody waits, with the error of this name,
+        such as ``OFPFMFC_TABLE_FULL``."""
         return self._deliver(EVENTS.index("error"), self.sw, self._test.error(name))
 
     def role_changed(
@@ -312,5 +320,7 @@ class SimulatedSwitch:
 
 
 def frame(dst: str = "02:00:00:00:00:02", src: str = "02:00:00:00:00:01") -> Frame:
-    """A packet from one address to another; add headers by its methods."""
+    """A packet from one address to another, to which its methods add headers:
+    ``frame().ipv4("10.0.0.1", "10.0.0.2").udp(1, 53).payload(b"..")``. Lengths and checksums are
+    right by themselves."""
     return Frame(dst, src)

@@ -10,7 +10,9 @@ from typing import Any, List, Optional, Tuple
 class SwitchPort:
     """A port of a switch."""
 
+    #: The switch's datapath id.
     dpid: int
+    #: The port's number.
     port_no: int
 
     def __str__(self) -> str:
@@ -21,7 +23,9 @@ class SwitchPort:
 class Link:
     """A link between two switches, one way; the other way is a link of its own."""
 
+    #: The port by which packets leave.
     src: SwitchPort
+    #: The port by which they come in.
     dst: SwitchPort
 
     def __str__(self) -> str:
@@ -32,10 +36,15 @@ class Link:
 class Host:
     """A host: who it is, where it is, and the addresses that it has used."""
 
+    #: Its Ethernet address.
     mac: str
+    #: The port at which it is.
     port: SwitchPort
+    #: Its VLAN; ``None`` without a tag.
     vlan: Optional[int] = None
+    #: Its IPv4 addresses.
     ipv4: Tuple[str, ...] = ()
+    #: Its IPv6 addresses.
     ipv6: Tuple[str, ...] = ()
 
 

@@ -57,27 +57,27 @@ impl Failure {
 class! {
     /// A flow entry with its counters.
     FlowStats(openflow::flow::FlowStats) |it| {
-        /// Its table.
+        /// The table that it is in.
         table_id: u8 = it.table_id.0;
-        /// Its priority.
+        /// Its priority: of the entries that match a packet the highest is used.
         priority: u16 = it.priority;
         /// Its match.
         r#match: Match = Match { inner: it.matching.clone() };
-        /// Its actions or instructions, as text.
+        /// Its actions, or its instructions, as `weir ctl` writes them.
         actions: String = format_instructions(&it.instructions);
-        /// Its cookie.
+        /// The number that the controller has given it.
         cookie: u64 = it.cookie.0;
-        /// Its idle timeout in seconds; 0 for none.
+        /// Seconds without a packet after which it goes; 0 for never.
         idle_timeout: u16 = it.idle_timeout_s;
-        /// Its hard timeout in seconds; 0 for none.
+        /// Seconds after which it goes; 0 for never.
         hard_timeout: u16 = it.hard_timeout_s;
-        /// The bits of `OFPFF_*`.
+        /// The bits of `OFPFF_*` with which it was added.
         flags: u16 = it.flags.bits();
-        /// Packets.
+        /// Packets that it has matched.
         packet_count: Option<u64> = counted(it.packet_count);
-        /// Bytes.
+        /// Their bytes.
         byte_count: Option<u64> = counted(it.byte_count);
-        /// Seconds that it has lived.
+        /// Seconds since it was added.
         duration_s: f64 = seconds(it.duration_s, it.duration_ns);
     }
 }
@@ -85,11 +85,11 @@ class! {
 class! {
     /// Sums over flow entries.
     AggregateStats(openflow::flow::AggregateStats) |it| {
-        /// Packets.
+        /// Packets that they have matched.
         packet_count: Option<u64> = counted(it.packet_count);
-        /// Bytes.
+        /// Their bytes.
         byte_count: Option<u64> = counted(it.byte_count);
-        /// Entries.
+        /// The number of the entries.
         flow_count: u32 = it.flow_count;
     }
 }
@@ -99,15 +99,15 @@ class! {
     TableStats(openflow::table::TableStats) |it| {
         /// Its number.
         table_id: u8 = it.table_id.0;
-        /// Its name; 1.0 only.
+        /// Its name; empty in OpenFlow 1.3, which has it in the table features.
         name: &str = &it.name;
-        /// Entries that it can have; 1.0 only.
+        /// Entries that it can have; 0 in OpenFlow 1.3, which has it in the table features.
         max_entries: u32 = it.max_entries;
-        /// Entries.
+        /// Entries that it has.
         active_count: u32 = it.active_count;
-        /// Packets looked up.
+        /// Packets that were looked up in it.
         lookup_count: Option<u64> = counted(it.lookup_count);
-        /// Packets that an entry matched.
+        /// Packets of these that an entry has matched.
         matched_count: Option<u64> = counted(it.matched_count);
     }
 }
@@ -117,31 +117,31 @@ class! {
     PortStats(openflow::port::PortStats) |it| {
         /// Its number.
         port_no: u32 = it.port_no.0;
-        /// Packets received.
+        /// Packets that it has received.
         rx_packets: Option<u64> = counted(it.rx_packets);
-        /// Packets sent.
+        /// Packets that it has sent.
         tx_packets: Option<u64> = counted(it.tx_packets);
-        /// Bytes received.
+        /// Bytes that it has received.
         rx_bytes: Option<u64> = counted(it.rx_bytes);
-        /// Bytes sent.
+        /// Bytes that it has sent.
         tx_bytes: Option<u64> = counted(it.tx_bytes);
-        /// Received packets dropped.
+        /// Packets that it has received and dropped.
         rx_dropped: Option<u64> = counted(it.rx_dropped);
-        /// Packets dropped in place of being sent.
+        /// Packets that were dropped in place of being sent.
         tx_dropped: Option<u64> = counted(it.tx_dropped);
-        /// Receive errors.
+        /// Receive errors, those below included.
         rx_errors: Option<u64> = counted(it.rx_errors);
         /// Send errors.
         tx_errors: Option<u64> = counted(it.tx_errors);
-        /// Frame alignment errors.
+        /// Frames whose end was at no whole byte.
         rx_frame_err: Option<u64> = counted(it.rx_frame_err);
-        /// Overruns.
+        /// Packets that came faster than they were taken.
         rx_over_err: Option<u64> = counted(it.rx_over_err);
-        /// Wrong checksums.
+        /// Packets whose checksum was wrong.
         rx_crc_err: Option<u64> = counted(it.rx_crc_err);
-        /// Collisions.
+        /// Collisions on a shared medium.
         collisions: Option<u64> = counted(it.collisions);
-        /// Seconds that the port has lived; 0 in 1.0.
+        /// Seconds since the port was there; 0 in OpenFlow 1.0.
         duration_s: f64 = seconds(it.duration_s, it.duration_ns);
     }
 }
@@ -153,21 +153,21 @@ class! {
         port_no: u32 = it.port_no.0;
         /// Its number.
         queue_id: u32 = it.queue_id.0;
-        /// Packets sent.
+        /// Packets that it has sent.
         tx_packets: Option<u64> = counted(it.tx_packets);
-        /// Bytes sent.
+        /// Bytes that it has sent.
         tx_bytes: Option<u64> = counted(it.tx_bytes);
-        /// Packets dropped.
+        /// Packets that were dropped since the queue was full.
         tx_errors: Option<u64> = counted(it.tx_errors);
     }
 }
 
 class! {
-    /// Counters of a bucket.
+    /// Counters of a group's bucket, or of a meter's band.
     BucketStats((u64, u64)) |it| {
-        /// Packets.
+        /// Packets that it has processed.
         packet_count: Option<u64> = counted(it.0);
-        /// Bytes.
+        /// Their bytes.
         byte_count: Option<u64> = counted(it.1);
     }
 }
@@ -179,13 +179,13 @@ class! {
         group_id: u32 = it.group_id.0;
         /// Flow entries and groups that use it.
         ref_count: u32 = it.ref_count;
-        /// Packets.
+        /// Packets that it has processed.
         packet_count: Option<u64> = counted(it.packet_count);
-        /// Bytes.
+        /// Their bytes.
         byte_count: Option<u64> = counted(it.byte_count);
-        /// Seconds that it has lived.
+        /// Seconds since it was added.
         duration_s: f64 = seconds(it.duration_s, it.duration_ns);
-        /// Its buckets.
+        /// The counters of its buckets, in their order.
         buckets: Vec<BucketStats> =
             counts(it.buckets.iter().map(|b| (b.packet_count, b.byte_count)));
     }
@@ -211,9 +211,9 @@ class! {
     GroupFeatures(openflow::group::GroupFeatures) |it| {
         /// Bit n: groups of type n.
         types: u32 = it.types;
-        /// The bits of `OFPGFC_*`.
+        /// Abilities: the bits of `OFPGFC_*`.
         capabilities: u32 = it.capabilities.bits();
-        /// The most groups of each type.
+        /// The most groups of each type, by the type's number.
         max_groups: Vec<u32> = it.max_groups.to_vec();
     }
 }
@@ -225,13 +225,13 @@ class! {
         meter_id: u32 = it.meter_id.0;
         /// Flow entries that use it.
         flow_count: u32 = it.flow_count;
-        /// Packets.
+        /// Packets that have come to it.
         packet_in_count: Option<u64> = counted(it.packet_in_count);
-        /// Bytes.
+        /// Their bytes.
         byte_in_count: Option<u64> = counted(it.byte_in_count);
-        /// Seconds that it has lived.
+        /// Seconds since it was added.
         duration_s: f64 = seconds(it.duration_s, it.duration_ns);
-        /// Its bands.
+        /// The counters of its bands, in their order.
         bands: Vec<BucketStats> = counts(it.bands.iter().map(|b| (b.packet_count, b.byte_count)));
     }
 }
@@ -241,7 +241,7 @@ class! {
     MeterConfig(openflow::meter::MeterConfig) |it| {
         /// Its number.
         meter_id: u32 = it.meter_id.0;
-        /// The bits of `OFPMF_*`.
+        /// Its settings: the bits of `OFPMF_*`.
         flags: u16 = it.flags.bits();
         /// The meter as `weir ctl` writes it.
         text: String = format_meter(it);
@@ -255,7 +255,7 @@ class! {
         max_meter: u32 = it.max_meter;
         /// Bit n: bands of type n.
         band_types: u32 = it.band_types;
-        /// The bits of `OFPMF_*`.
+        /// Abilities: the bits of `OFPMF_*` that it takes.
         capabilities: u32 = it.capabilities;
         /// The most bands of a meter.
         max_bands: u8 = it.max_bands;

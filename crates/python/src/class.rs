@@ -1,5 +1,6 @@
 //! Classes of the package whose values are attributes: from one row for each attribute follow its
-//! getter and its line in the stub (`_weir.pyi`), which a test compares with this.
+//! getter and its lines in the stub (`_weir.pyi`), which a test compares with this, and from the
+//! stub the page `docs/reference/python.md`.
 
 use pyo3::prelude::{Bound, PyAny, PyAnyMethods, PyResult};
 
@@ -38,16 +39,24 @@ impl<T: Hint> Hint for Vec<T> {
     }
 }
 
-/// The stub of a class: its docstring, the names of its attributes with their types, and the text
-/// of its methods.
-pub(crate) fn stub(name: &str, doc: &[&str], rows: &[(&str, String)], methods: &str) -> String {
-    let doc = doc.concat();
-    let mut text = format!("@final\nclass {name}:\n    \"\"\"{}\"\"\"\n\n", doc.trim());
-    for (name, hint) in rows {
+/// An attribute: its name, its type, and the lines of its documentation.
+pub(crate) type Attribute<'a> = (&'a str, String, &'a [&'a str]);
+
+/// The stub of a class: its docstring, its attributes, and the text of its methods.
+pub(crate) fn stub(name: &str, doc: &[&str], rows: &[Attribute<'_>], methods: &str) -> String {
+    let mut text = format!("@final\nclass {name}:\n{}\n", docstring(doc, "    "));
+    for (name, hint, doc) in rows {
         let name = name.trim_start_matches("r#");
-        text += &format!("    @property\n    def {name}(self) -> {hint}: ...\n");
+        text += &format!("    @property\n    def {name}(self) -> {hint}:\n");
+        text += &docstring(doc, "        ");
     }
     text + methods
+}
+
+/// The lines of a docstring behind a margin.
+fn docstring(lines: &[&str], margin: &str) -> String {
+    let lines: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+    format!("{margin}\"\"\"{}\"\"\"\n", lines.join(&format!("\n{margin}")))
 }
 
 /// A class's name, and its attributes with their values.
@@ -127,8 +136,12 @@ macro_rules! class {
 
         impl $name {
             pub(crate) fn stub() -> String {
-                let rows = [$((stringify!($row), <$type as crate::class::Hint>::hint())),*];
-                crate::class::stub(stringify!($name), &[$($doc),*], &rows, concat!($($stub)?))
+                let rows: &[crate::class::Attribute<'_>] = &[$((
+                    stringify!($row),
+                    <$type as crate::class::Hint>::hint(),
+                    &[$($row_doc),*],
+                )),*];
+                crate::class::stub(stringify!($name), &[$($doc),*], rows, concat!($($stub)?))
             }
         }
 

@@ -11,7 +11,7 @@ use packet::header::{arp, be16, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, vla
 use pyo3::prelude::{Bound, IntoPyObject, PyResult, Python, pyclass, pymethods};
 use pyo3::types::PyString;
 
-use crate::class::{Hint, all_attributes, stub};
+use crate::class::{Attribute, Hint, all_attributes, stub};
 
 /// An Ethernet address, which is a text in Python.
 #[derive(Clone, Copy)]
@@ -126,8 +126,9 @@ macro_rules! header {
 
         impl $name {
             pub(crate) fn stub() -> String {
-                let rows = [$((stringify!($field), <$ty as Hint>::hint())),+];
-                stub($python, &[$($doc),*], &rows, "")
+                let rows: &[Attribute<'_>] =
+                    &[$((stringify!($field), <$ty as Hint>::hint(), &[$($fdoc),*])),+];
+                stub($python, &[$($doc),*], rows, "")
             }
         }
 

@@ -26,9 +26,9 @@ class! {
             && !it.state.contains(PortState::LINK_DOWN);
         /// Whether it is a port of its own, not one of the reserved ones such as `LOCAL`.
         is_physical: bool = it.port_no <= openflow::PortNo::MAX;
-        /// The bits of `OFPPC_*`.
+        /// Its settings: the bits of `OFPPC_*`.
         config: u32 = it.config.bits();
-        /// The bits of `OFPPS_*`.
+        /// Its state: the bits of `OFPPS_*`.
         state: u32 = it.state.bits();
         /// The current rate in kbit/s, where the version has it.
         speed_kbps: u32 = it.curr_speed_kbps;
@@ -48,7 +48,7 @@ class! {
             PortReason::Modify => "modify",
             PortReason::Unknown(_) => "unknown",
         };
-        /// The port as it is now, or was.
+        /// The port as it is now, or was before it went.
         port: Port = Port { inner: it.desc.clone() };
     }
 }
@@ -112,7 +112,8 @@ class! {
     repr |it| format!(
         "SwitchError(name={:?}, type={}, code={})", it.name(), it.inner.error_type, it.inner.code
     );
-    methods "    def exception(self) -> Exception: ...\n" {
+    methods "    def exception(self) -> Exception:
+        \"\"\"The exception that this would be, had an app waited.\"\"\"\n" {
         /// The exception that this would be, had an app waited.
         fn exception<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
             let error = crate::errors::refused(py, self.version, &self.inner, None);
@@ -154,7 +155,8 @@ class! {
         data: Option<&[u8]> = data(&it.inner);
     }
     repr |it| format!("Message({:?})", it.__str__());
-    methods "    def encode(self) -> bytes: ...\n" {
+    methods "    def encode(self) -> bytes:
+        \"\"\"The message on the wire, with the xid zero where it has none.\"\"\"\n" {
         /// The message on the wire, with the xid zero where it has none.
         fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
             let bytes = wire::encode(self.version, self.xid.unwrap_or(Xid(0)), &self.inner);

@@ -1,6 +1,7 @@
-"""The stub of the compiled part says what runs: the made part to the letter, the other by names.
+"""The stub of the compiled part says what runs: the made part to the letter, the other by names and
+docstrings. The page of all classes says what the stub and the sources say.
 
-With ``WEIR_RENEW`` in the environment the made part is written anew.
+With ``WEIR_RENEW`` in the environment the made part, the docstrings and the page are written anew.
 """
 
 import ast
@@ -9,6 +10,8 @@ import os
 import unittest
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Set, Tuple, Union
+
+import reference
 
 import weir
 from weir import _weir
@@ -56,18 +59,55 @@ def value(default: Any) -> Any:
     return ast.literal_eval(default)
 
 
+def documented(source: str) -> str:
+    """The part that is written by hand, with the docstrings of what runs."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef):
+            compiled = getattr(_weir, "Switch" if node.name == "_Verbs" else node.name)
+            for function in (n for n in node.body if isinstance(n, ast.FunctionDef)):
+                doc = inspect.getdoc(getattr(compiled, function.name))
+                if doc and not function.name.startswith("__"):
+                    found.append((function.body[0], doc))
+    lines = source.splitlines(keepends=True)
+    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
+    for body, doc in reversed(found):
+        assert body.end_lineno is not None and body.end_col_offset is not None
+        head = source[: starts[body.lineno - 1] + body.col_offset].rstrip()
+        tail = source[starts[body.end_lineno - 1] + body.end_col_offset :]
+        text = doc.replace("\n", "\n        ")
+        source = f'{head}\n        """{text}"""{tail}'
+    return source
+
+
 def names(functions: List[ast.FunctionDef]) -> Set[str]:
     return {function.name for function in functions if not function.name.startswith("__")}
 
 
 class StubTest(unittest.TestCase):
-    def test_the_made_part_is_what_the_rows_make(self) -> None:
-        written, found, made = SOURCE.read_text().partition(LINE)
+    def test_the_made_parts_are_what_the_code_makes(self) -> None:
+        written, found, _ = SOURCE.read_text().partition(LINE)
         self.assertTrue(found, SOURCE)
+        self.check(SOURCE, documented(written) + found + _weir.made_stub())
+        self.check(reference.PAGE, reference.page())
+
+    def check(self, path: Path, made: str) -> None:
+        """Compares a file, or writes it."""
         if "WEIR_RENEW" in os.environ:
-            SOURCE.write_text(written + found + _weir.made_stub())
-        else:
-            self.assertEqual(made, _weir.made_stub(), "run this test with WEIR_RENEW=1")
+            path.write_text(made)
+        self.assertEqual(path.read_text(), made, "run this test with WEIR_RENEW=1")
+
+    def test_classes_of_apps_are_described_names_of_the_package(self) -> None:
+        for name, functions in declared().items():
+            if name in reference.INTERNAL:
+                continue
+            with self.subTest(name):
+                if name != "Frame":
+                    self.assertIs(getattr(weir, name), getattr(_weir, name))
+                    self.assertIn(name, dir(weir))
+                for function in functions:
+                    is_shown = not function.name.startswith("_")
+                    self.assertTrue(ast.get_docstring(function) or not is_shown, function.name)
 
     def test_the_names_are_those_of_the_module(self) -> None:
         stub = declared()

@@ -150,7 +150,14 @@ pub(super) const STEPS: &[Step] = &[
         .depends_on(&["netdev", "switch"], &["crates/cli/"]),
     step(Compute, "python", "the Python package: wheel, tests, types", python::run).depends_on(
         &["python", "cli"],
-        &["python/", "pyproject.toml", "contrib/lab/", "docs/python.md", "docs/rest.md"],
+        &[
+            "python/",
+            "pyproject.toml",
+            "contrib/lab/",
+            "docs/python.md",
+            "docs/reference/python.md",
+            "docs/rest.md",
+        ],
     ),
     step(Either, "example", "the examples of CONTRIBUTING.md", super::run_example),
     step(Either, "fuzz", "every fuzz target for a while", super::run_fuzz)
