@@ -190,7 +190,7 @@ struct BridgeRows<'a> {
     wanted: &'a mut Wanted,
 }
 
-impl BridgeRows<'_> {
+impl<'a> BridgeRows<'a> {
     fn remark(&mut self, text: &str) {
         self.wanted.remarks.insert(format!("bridge {}: {text}", self.name));
     }
@@ -370,6 +370,13 @@ impl BridgeRows<'_> {
         }
     }
 
+    /// The rows of the ports in the order in which those that come together are numbered.
+    fn ports_by_name(&self) -> Vec<(Uuid, &'a Row)> {
+        let mut ports = self.replica.referenced(self.row, "ports", "Port").collect::<Vec<_>>();
+        ports.sort_by_key(|(_, port)| name_order(port.text("name").unwrap_or_default()));
+        ports
+    }
+
     /// Sets the ports, and gives the numbers of their rows.
     fn ports(
         &mut self,
@@ -379,7 +386,7 @@ impl BridgeRows<'_> {
         let running = self.around.running.bridges.iter().find(|held| held.name == self.name);
         let running = running.map(|held| held.ports.clone()).unwrap_or_default();
         let (mut specs, mut rows) = (Vec::new(), Vec::new());
-        let ports = self.replica.referenced(self.row, "ports", "Port").collect::<Vec<_>>();
+        let ports = self.ports_by_name();
         let requests: BTreeSet<i64> = ports
             .iter()
             .flat_map(|(_, port)| self.replica.referenced(port, "interfaces", "Interface"))
@@ -553,6 +560,14 @@ fn policing(interface: &Row, has_options: bool) -> String {
     format!("{}{}", if has_options { '&' } else { '?' }, options.join("&"))
 }
 
+/// The key by which ports that come together are numbered: p2 is before p10. The database gives
+/// them in the order of their random identifiers.
+fn name_order(name: &str) -> (&str, usize, &str) {
+    let stem = name.trim_end_matches(|symbol: char| symbol.is_ascii_digit());
+    let digits = &name[stem.len()..];
+    (stem, digits.len(), digits)
+}
+
 /// The number that a port wants: what is requested, or after a restart the one that it had.
 fn wanted_number(
     interface: &Row,
@@ -683,6 +698,16 @@ mod tests {
         );
         assert_eq!((bridge.controllers.len(), wanted.controllers.len()), (1, 3));
         assert_eq!(wanted.remarks.len(), 2, "{:?}", wanted.remarks);
+    }
+
+    #[test]
+    fn ports_of_one_command_are_numbered_by_their_names() {
+        let none: Columns<'_> = &[];
+        let ports = ["p10", "vb", "p2", "va", "p1"].map(|name| (name, none, none));
+        let wanted = read(&database(&[], &ports, &[]));
+        let specs = wanted.configs[0].ports.iter().map(|port| port.spec.to_string());
+        let expected = ["p1", "p2", "p10", "va", "vb"].map(|name| format!("af_packet:{name}"));
+        assert_eq!(specs.collect::<Vec<_>>(), expected);
     }
 
     #[test]
