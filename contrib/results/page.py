@@ -14,6 +14,7 @@ import gzip
 import io
 import itertools
 import pathlib
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -62,9 +63,6 @@ ROWS = [
      {"tier": "tables only", "addresses": "same"}, 1e3, 0, THREAD),
     ("rate-controller", "every frame by way of the controller", "lookup-tiers", "rate_pps",
      {"tier": "controller", "addresses": "same"}, 1e3, 0, CONTROLLER),
-    ("rate-hub-os-ken", "every frame by way of os-ken's hub", "packet-in-hub", "pps_carried",
-     {"app": "hub", "controller": "os-ken", "control_rate": "1G", "cpu_share": "all"},
-     1e3, 0, CONTROLLER),
     "Other figures",
     ("ping-hub", "ping by way of a hub on the controller, ms", "packet-in-hub", "ping_avg_ms",
      {"app": "hub", "controller": "weir", "control_rate": "1G", "cpu_share": "all"},
@@ -107,9 +105,9 @@ sample, every command and the part that limited each trial.
 {programs}
 
 Hosts are network namespaces joined to the switch by veth. The switches took turns at every cell,
-and each measurement is a new start of the switch. A cell has the least and the most of its starts.
-Hosts, switch and controller share the cores, so compare the columns of a row, not rows of different
-machines.
+and each measurement is a new start of the switch. A cell has the median of the starts, and their
+least and most. Hosts, switch and controller share the cores, so compare the columns of a row, not
+rows of different machines.
 {tables}
 
 `-`: the Linux bridge has no flow tables. Its learnt addresses end at the bound of the run; those of
@@ -137,8 +135,10 @@ def cell(samples, row, switch):
     assert found or switch != "weir", row
     if not found:
         return "-"
-    low, high = (f"{round(of(found) / divisor, decimals) + 0:,.{decimals}f}" for of in (min, max))
-    return low if low == high else f"{low} to {high}"
+    median, low, high = (
+        f"{round(of(found) / divisor, decimals) + 0:,.{decimals}f}"
+        for of in (statistics.median, min, max))
+    return median if low == high else f"{median} ({low} to {high})"
 
 
 def tables(samples):
@@ -155,9 +155,8 @@ def tables(samples):
         page.append(f"| <a id=\"{anchor}\"></a>{text} | {' | '.join(cells)} | {who} |")
         if anchor in IN_README:
             link = f"docs/results/README.md#{anchor}"
-            linked = [one if one == "-" else f"[{one}]({link})" for one in cells]
             unit = IN_WORDS.get(heading, "{}").format(text)
-            readme.append(f"| {unit} | {' | '.join(linked)} | {who} |")
+            readme.append(f"| [{unit}]({link}) | {' | '.join(cells)} | {who} |")
     return "\n".join(page), "\n".join(readme) + "\n"
 
 

@@ -5,7 +5,6 @@
 //! than cargo and git.
 
 mod circles;
-mod claims;
 mod crates;
 mod files;
 mod manifests;
@@ -57,7 +56,6 @@ fn check(
 ) -> Result<Vec<Problem>> {
     let mut problems = graph.check();
     problems.extend(circles::check(files));
-    problems.extend(claims::check(files));
     problems.extend(crates::check(files));
     problems.extend(manifests::check(metadata, files)?);
     problems.extend(tree::check(metadata, files)?);

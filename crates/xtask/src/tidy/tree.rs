@@ -100,7 +100,7 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 /// The path, from the root of the workspace, of what the file `from` names by `target`.
-pub(super) fn resolve(from: &str, target: &str) -> String {
+fn resolve(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {
