@@ -44,6 +44,16 @@ def _installed(name: str) -> Optional[str]:
     return None
 
 
+def _explain_names(module: ModuleType) -> None:
+    """Has the error of a name that a module of Weir's does not have say which it has."""
+    is_own = (module.__file__ or "").startswith(os.path.dirname(__file__) + os.sep)
+    if is_own and not {"__path__", "__getattr__"} & set(vars(module)):
+        from weir.ryu.missing import getter
+
+        shown = NAMES[0] + module.__name__.removeprefix(HOME)
+        setattr(module, "__getattr__", getter(module, shown))  # noqa: B010
+
+
 class _Alias(importlib.abc.Loader):
     """Loads a module that is another one."""
 
@@ -80,6 +90,7 @@ class _Finder(importlib.abc.MetaPathFinder):
                 raise
             raise ModuleNotFoundError(_missing(fullname, rest), name=fullname) from None
         is_package = hasattr(module, "__path__")
+        _explain_names(module)
         return importlib.machinery.ModuleSpec(fullname, _Alias(module), is_package=is_package)
 
 
@@ -153,3 +164,10 @@ def install() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
         sys.meta_path.append(_Last())
+
+
+def explain_names() -> None:
+    """The same for the modules that are loaded; later ones have it when an app imports them."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{HOME}."):
+            _explain_names(module)

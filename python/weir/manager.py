@@ -109,6 +109,7 @@ def load(names: Sequence[str], own: Sequence[str] = ()) -> List[App]:
 
     patch_sleep()
     patch_exit()
+    aliases.explain_names()
     manager = app_manager.AppManager.get_instance()
     try:
         # What apps spawn while they are made runs once all of them are.

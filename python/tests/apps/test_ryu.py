@@ -95,6 +95,8 @@ BAD = [
     ("parser.OFPActionOuput(1)", "has no OFPActionOuput: did you mean OFPActionOutput?"),
     ("dp.send_mesg(None)", "Datapath has no send_mesg: did you mean send_msg?"),
     ("ev.msg.inport", "OFPPacketIn has no inport: did you mean in_port?"),
+    ("hub.spwan(None)", "ryu.lib.hub has no spwan: did you mean spawn?"),
+    ("from ryu.lib.mac import to_text", "ryu.lib.mac has no to_text: it has haddr_bitand, "),
 ]
 
 #: A library that patches others where it is let.
@@ -106,6 +108,18 @@ EVENTLET = {
 #: Files that are refused, and what is said then.
 REFUSED = [
     ("import ryu.services.protocols.bgp.bgpspeaker", "Weir speaks no BGP"),
+    (
+        "from ryu.ofproto.ofproto_v1_3 import OFPP_FLOD",
+        "ImportError: ryu.ofproto.ofproto_v1_3 has no OFPP_FLOD: did you mean OFPP_FLOOD?",
+    ),
+    (
+        "from ryu.ofproto.ofproto_v1_3_parser import OFPActionOuput",
+        "ofproto_v1_3_parser has no OFPActionOuput: did you mean OFPActionOutput?",
+    ),
+    (
+        "from ryu.ofproto.ofproto_v1_4_parser import OFPFlowMod",
+        "ryu.ofproto.ofproto_v1_4_parser has no OFPFlowMod: Weir speaks OpenFlow 1.0 and 1.3",
+    ),
     (
         "from ryu.lib import nothing_of_the_kind",
         "No module named 'ryu.lib.nothing_of_the_kind': Weir does not have it",

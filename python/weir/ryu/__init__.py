@@ -12,7 +12,6 @@ They make the same values as the text of ``weir ctl``, so that scripts for Ryu k
 from __future__ import annotations
 
 import re
-import sys
 from typing import Any, Optional, Sequence
 
 from weir._weir import Action, Instruction, Match, Switch
@@ -191,8 +190,4 @@ def __getattr__(name: str) -> Any:
 
     if name.isupper() and name in vars(ofproto_v1_3):
         return vars(ofproto_v1_3)[name]
-    error = missing("weir.ryu", name, globals(), _instead(name))
-    if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
-        # `from weir.ryu import name`, which takes no word of an AttributeError.
-        raise ImportError(str(error), name=__name__)
-    raise error
+    raise missing("weir.ryu", name, globals(), _instead(name))

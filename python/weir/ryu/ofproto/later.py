@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
+from weir.ryu.missing import missing
+
 
 def absent(module: str, version: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module of such a version."""
@@ -14,8 +16,7 @@ def absent(module: str, version: str) -> Callable[[str], Any]:
     def getattribute(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"ryu.ofproto.{module} has no {name}: Weir speaks OpenFlow 1.0 and 1.3, not {version}"
-        )
+        instead = f"Weir speaks OpenFlow 1.0 and 1.3, not {version}"
+        raise missing(f"ryu.ofproto.{module}", name, (), instead)
 
     return getattribute

@@ -104,7 +104,7 @@ def class_of(parser: ModuleType, name: str) -> Any:
         if name.startswith(beginning):
             instead += f"; OpenFlow 1.3 has {words}"
             break
-    raise missing(parser.__name__.rpartition(".")[2], name, found, instead)
+    raise missing(parser.__name__.rpartition(".")[2], name, found, instead, depth=3)
 
 
 def action_of(parser: ModuleType, experimenter: int, data: bytes) -> Any:
