@@ -198,6 +198,7 @@ class WSGIApplication:
         req.start_response = start_response
         try:
             with SCHEDULER.entered():
+                SCHEDULER.current().describe = lambda: f"ryu.app.wsgi: {req.method} {req.path}"
                 answer = self._answer(req)
         except webob.exc.HTTPException as refusal:
             answer = refusal
