@@ -214,7 +214,7 @@ pub fn list() -> String {
     }
     text += "methods:\n";
     for method in method::ALL {
-        text += &format!("  {:20} {}\n", method.id(), method.about());
+        text += &format!("  {:20} {}\n", method.id, method.about);
     }
     text += "settings of a cell:\n";
     for (key, about) in settings::KEYS {

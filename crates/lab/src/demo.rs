@@ -62,7 +62,7 @@ mod tests {
             methods
                 .map(|method| {
                     let trials = scenario.trials(method, false) as u32;
-                    method.cost(&scenario.settings_of(method, settings, false)) * trials
+                    (method.cost)(&scenario.settings_of(method, settings, false)) * trials
                 })
                 .sum()
         };

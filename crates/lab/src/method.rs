@@ -79,25 +79,24 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A figure.
-    const fn new(
+    /// A figure of which more is better.
+    pub(crate) const fn higher(
         id: &'static str,
         label: &'static str,
         unit: &'static str,
-        better: Better,
         decimals: usize,
     ) -> Self {
-        Self { id, label, unit, better, decimals }
+        Self { id, label, unit, better: Better::Higher, decimals }
     }
 
     /// A figure of which less is better.
-    const fn lower(
+    pub(crate) const fn lower(
         id: &'static str,
         label: &'static str,
         unit: &'static str,
         decimals: usize,
     ) -> Self {
-        Self::new(id, label, unit, Better::Lower, decimals)
+        Self { better: Better::Lower, ..Self::higher(id, label, unit, decimals) }
     }
 }
 
@@ -208,76 +207,65 @@ impl TrialDistribution {
     }
 }
 
-/// A way to measure.
-pub trait Method: Sync {
+/// A way to measure. A row names what differs from [`Method::USUAL`].
+pub struct Method {
     /// Its key on the command line and in the JSON report.
-    fn id(&self) -> &'static str;
-
+    pub id: &'static str,
     /// Its name in tables.
-    fn label(&self) -> &'static str;
-
+    pub label: &'static str,
     /// One sentence about it.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// The figures that it yields; the first is the headline.
-    fn metrics(&self) -> &'static [Metric];
-
+    pub metrics: &'static [Metric],
     /// Whether it loads the path, so that its rows have a limiting part.
-    fn saturates(&self) -> bool {
-        false
-    }
-
-    /// About how long one measurement takes, for progress and budget.
-    fn cost(&self, settings: &Settings) -> Duration;
-
+    pub saturates: bool,
+    /// The programs of others that it measures with, where they are installed.
+    pub tools: &'static [Tool],
     /// The metrics that have a floor of the lab's own: what is measured where hosts are joined
     /// without a switch.
-    fn floors(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The programs of others that it measures with, where they are installed.
-    fn tools(&self) -> &'static [Tool] {
-        &[]
-    }
-
+    pub floors: &'static [&'static str],
     /// Whether switch or controller are of no use behind it, so that both are started anew.
-    fn spends_setup(&self) -> bool {
-        false
-    }
-
+    pub spends_setup: bool,
     /// Whether it finds out by itself what a stall of the machine spoils.
-    fn finds_stalls(&self) -> bool {
-        false
-    }
+    pub finds_stalls: bool,
+    /// About how long one measurement takes, for progress and budget.
+    pub cost: fn(&Settings) -> Duration,
+    /// Whether it can measure on a testbed, or the reason why not, for the report.
+    pub fits: fn(&Testbed) -> Result<(), &'static str>,
+    /// Measures once; an error that [`TrialError::is_stop`] ends the run, others this measurement.
+    pub run: fn(&MethodContext<'_>) -> Result<Trial, TrialError>,
+}
 
-    /// Whether it can measure on this testbed, where that is not every one.
-    ///
-    /// # Errors
-    /// The reason why not, for the report.
-    fn fits(&self, _bed: &Testbed) -> Result<(), &'static str> {
-        Ok(())
-    }
-
-    /// Measures once.
-    ///
-    /// # Errors
-    /// [`TrialError`]; one that [`TrialError::is_stop`] ends the run, others this measurement.
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError>;
+impl Method {
+    /// A method on every testbed, in no time, that yields nothing.
+    pub(crate) const USUAL: Self = Self {
+        id: "",
+        label: "",
+        about: "",
+        metrics: &[],
+        saturates: false,
+        tools: &[],
+        floors: &[],
+        spends_setup: false,
+        finds_stalls: false,
+        cost: |_| Duration::ZERO,
+        fits: |_| Ok(()),
+        run: |_| Err(TrialError::Unfit("it measures nothing")),
+    };
 }
 
 /// Every method.
-pub const ALL: &[&dyn Method] = &[
-    &ping::Ping,
-    &probe::Probe,
-    &tcp::Tcp,
-    &udp::Iperf3,
-    &udp::Iperf2,
-    &datagrams::Datagrams,
-    &pps::PacketRate,
-    &delay::Delay,
-    &rate::ForwardingRate,
-    &unpaced::Unpaced,
+pub const ALL: &[&Method] = &[
+    &ping::PING,
+    &probe::PROBE,
+    &tcp::TCP,
+    &udp::UDP,
+    &udp::UDP2,
+    &datagrams::DATAGRAMS,
+    &pps::PPS,
+    &delay::DELAY,
+    &rate::RATE,
+    &unpaced::UNPACED,
     &replay::REPLAY,
     &victim::VICTIM,
     &cold_start::COLD_START,
@@ -285,32 +273,32 @@ pub const ALL: &[&dyn Method] = &[
     &busy::BESIDE_UPDATES,
     &busy::BESIDE_DUMP,
     &wake_up::WAKE_UP,
-    &fair_share::FairShare,
-    &short_flows::ShortFlows,
-    &meter::Meter,
-    &group::GroupCopies,
-    &failover::Failover,
-    &idle_cpu::IdleCpu,
-    &channel::Channel,
-    &table_size::TableSize,
-    &flow_mods::FlowMods,
-    &packet_in::PacketInRate,
-    &flow_changes::FlowChanges,
-    &controller_loss::ControllerLoss,
-    &rfc2544::Rfc2544,
-    &soak::Soak,
+    &fair_share::FAIR_SHARE,
+    &short_flows::SHORT_FLOWS,
+    &meter::METER,
+    &group::GROUP,
+    &failover::FAILOVER,
+    &idle_cpu::IDLE_CPU,
+    &channel::CHANNEL,
+    &table_size::TABLE_SIZE,
+    &flow_mods::FLOW_MODS,
+    &packet_in::PACKET_IN,
+    &flow_changes::FLOW_CHANGES,
+    &controller_loss::CONTROLLER_LOSS,
+    &rfc2544::RFC2544,
+    &soak::SOAK,
 ];
 
 /// Methods that the tests of the run bring along.
 #[cfg(not(test))]
-const FAKES: &[&dyn Method] = &[];
+const FAKES: &[&Method] = &[];
 #[cfg(test)]
 use crate::campaign::fake::METHODS as FAKES;
 
 /// The method of that key.
 #[must_use]
-pub fn find(id: &str) -> Option<&'static dyn Method> {
-    ALL.iter().chain(FAKES).copied().find(|method| method.id() == id)
+pub fn find(id: &str) -> Option<&'static Method> {
+    ALL.iter().chain(FAKES).copied().find(|method| method.id == id)
 }
 
 /// Whether a testbed has the four hosts that a method needs, or why not.
@@ -337,7 +325,7 @@ mod tests {
 
     #[test]
     fn only_windows_of_a_replay_need_no_watch_for_stalls() {
-        let alone = ALL.iter().filter(|method| method.finds_stalls()).map(|method| method.id());
+        let alone = ALL.iter().filter(|method| method.finds_stalls).map(|method| method.id);
         assert_eq!(alone.collect::<Vec<_>>(), ["replay", "victim"]);
     }
 
@@ -345,8 +333,8 @@ mod tests {
     fn keys_are_unique_and_found() {
         let mut seen = HashSet::new();
         for method in ALL {
-            assert_eq!(find(method.id()).unwrap().label(), method.label());
-            for figure in method.metrics() {
+            assert_eq!(find(method.id).unwrap().label, method.label);
+            for figure in method.metrics {
                 assert!(seen.insert(figure.id), "{} twice", figure.id);
             }
         }

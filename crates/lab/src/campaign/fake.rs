@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use files::proc::ProcFolder;
 use programs::process::Process;
-use programs::tools::{Missing, Program, Tool};
+use programs::tools::{Missing, Program};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::campaign::job::Campaign;
@@ -19,15 +19,13 @@ use crate::campaign::scenario::Scenario;
 use crate::dut::{self, Dut, DutPlan, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Method, MethodContext, Metric, Trial};
-use crate::results::Better;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::Settings;
 use crate::setup::TestbedKind;
 use crate::trial_error::TrialError;
 
 /// The methods.
-pub(crate) const METHODS: &[&dyn Method] =
-    &[&FakeMethod { spends: false }, &FakeMethod { spends: true }];
+pub(crate) const METHODS: &[&Method] = &[&FAKE, &SPENDER];
 
 /// The switches.
 pub(crate) const DUTS: &[&dyn Dut] = &[&FakeSwitch("fake-switch"), &FakeSwitch("fake-other")];
@@ -142,99 +140,74 @@ fn kill(pid: u32) {
     waitid(WaitId::Pid(pid), dead).expect("it is this process's child");
 }
 
-struct FakeMethod {
+const FAKE: Method = Method {
+    id: "fake",
+    label: "Fake",
+    about: "What a test says",
+    metrics: &[Metric::lower("fake_us", "fake delay", "us", 1)],
+    floors: &["fake_us"],
+    cost: |_| Duration::from_secs(1),
+    run: |context| run(context, "fake_us", false),
+    ..Method::USUAL
+};
+
+const SPENDER: Method = Method {
+    id: "fake-spender",
+    metrics: &[Metric::lower("fake_loss", "fake loss", "", 0)],
+    floors: &[],
+    spends_setup: true,
+    run: |context| run(context, "fake_loss", true),
+    ..FAKE
+};
+
+fn run(
+    context: &MethodContext<'_>,
+    metric: &'static str,
     spends: bool,
-}
-
-const PLAIN: &[Metric] = &[Metric {
-    id: "fake_us",
-    label: "fake delay",
-    unit: "us",
-    better: Better::Lower,
-    decimals: 1,
-}];
-
-const SPENT: &[Metric] =
-    &[Metric { id: "fake_loss", label: "fake loss", unit: "", better: Better::Lower, decimals: 0 }];
-
-impl Method for FakeMethod {
-    fn id(&self) -> &'static str {
-        if self.spends { "fake-spender" } else { "fake" }
-    }
-
-    fn label(&self) -> &'static str {
-        "Fake"
-    }
-
-    fn about(&self) -> &'static str {
-        "What a test says"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        if self.spends { SPENT } else { PLAIN }
-    }
-
-    fn cost(&self, _settings: &Settings) -> Duration {
-        Duration::from_secs(1)
-    }
-
-    fn floors(&self) -> &'static [&'static str] {
-        if self.spends { &[] } else { &["fake_us"] }
-    }
-
-    fn tools(&self) -> &'static [Tool] {
-        &[]
-    }
-
-    fn spends_setup(&self) -> bool {
-        self.spends
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
-        // On the floor's wire there is no switch, and no act is used up.
-        let act = STAGE.with_borrow_mut(|stage| {
-            let Some(switch) = switch else {
-                stage.log.push("floor");
-                return Act::Yields(0.5);
-            };
-            stage.log.push("trial");
-            assert!(!is_still(switch.pid, false), "what is measured runs");
-            let others = stage.pids.iter().filter(|pid| **pid != switch.pid);
-            stage.still.push(others.filter(|pid| is_still(**pid, true)).count());
-            if std::mem::replace(&mut stage.is_spent, self.spends) {
-                return Act::Fails("the set-up is spent");
-            }
-            stage.acts.pop_front().unwrap_or(Act::Yields(1.0))
-        });
-        let fails = |what: &str| TrialError::Output { program: "fake", what: what.to_owned() };
-        let value = match act {
-            Act::Yields(value) => value,
-            Act::Fails(what) => return Err(fails(what)),
-            Act::Kills(value) => {
-                kill(switch.ok_or_else(|| fails("no switch"))?.pid);
-                value
-            }
-            Act::KillsHeld(value) => {
-                STAGE.with_borrow(|stage| {
-                    let held = stage.pids.iter().filter(|pid| state(**pid) == Some('T'));
-                    held.for_each(|pid| kill(*pid));
-                });
-                value
-            }
-            Act::Interrupts => {
-                context.cancel.stop();
-                context.cancel.check()?;
-                0.0
-            }
+) -> Result<Trial, TrialError> {
+    let switch = context.watched.iter().find(|one| one.role == ProcessRole::Switch);
+    // On the floor's wire there is no switch, and no act is used up.
+    let act = STAGE.with_borrow_mut(|stage| {
+        let Some(switch) = switch else {
+            stage.log.push("floor");
+            return Act::Yields(0.5);
         };
-        Ok(Trial {
-            values: vec![(self.metrics()[0].id, value)],
-            tool: "fake 1".into(),
-            raw: serde_json::Value::Null,
-            ..Trial::default()
-        })
-    }
+        stage.log.push("trial");
+        assert!(!is_still(switch.pid, false), "what is measured runs");
+        let others = stage.pids.iter().filter(|pid| **pid != switch.pid);
+        stage.still.push(others.filter(|pid| is_still(**pid, true)).count());
+        if std::mem::replace(&mut stage.is_spent, spends) {
+            return Act::Fails("the set-up is spent");
+        }
+        stage.acts.pop_front().unwrap_or(Act::Yields(1.0))
+    });
+    let fails = |what: &str| TrialError::Output { program: "fake", what: what.to_owned() };
+    let value = match act {
+        Act::Yields(value) => value,
+        Act::Fails(what) => return Err(fails(what)),
+        Act::Kills(value) => {
+            kill(switch.ok_or_else(|| fails("no switch"))?.pid);
+            value
+        }
+        Act::KillsHeld(value) => {
+            STAGE.with_borrow(|stage| {
+                let held = stage.pids.iter().filter(|pid| state(**pid) == Some('T'));
+                held.for_each(|pid| kill(*pid));
+            });
+            value
+        }
+        Act::Interrupts => {
+            context.cancel.stop();
+            context.cancel.check()?;
+            0.0
+        }
+    };
+    Ok(Trial {
+        values: vec![(metric, value)],
+        tool: "fake 1".into(),
+        raw: serde_json::Value::Null,
+        ..Trial::default()
+    })
 }
 
 struct FakeSwitch(&'static str);

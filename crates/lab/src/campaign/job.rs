@@ -122,7 +122,7 @@ pub(super) struct Job<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) dut: &'static dyn Dut,
     pub(super) start: usize,
-    pub(super) methods: Vec<&'static dyn Method>,
+    pub(super) methods: Vec<&'static Method>,
     pub(super) cells: Vec<ScenarioCell>,
 }
 
@@ -133,13 +133,13 @@ impl Job<'_> {
     }
 
     /// Settings with which a method measures a point.
-    pub(super) fn settings(&self, method: &dyn Method, cell: &ScenarioCell) -> Settings {
+    pub(super) fn settings(&self, method: &Method, cell: &ScenarioCell) -> Settings {
         let settings = self.scenario.settings_of(method, &cell.settings, self.campaign.is_quick);
         if self.is_floor() { settings.traffic() } else { settings }
     }
 
     /// Trials of a method at each point.
-    pub(super) fn trials(&self, method: &dyn Method) -> usize {
+    pub(super) fn trials(&self, method: &Method) -> usize {
         self.scenario.trials(method, self.campaign.is_quick)
     }
 
@@ -155,14 +155,14 @@ impl Job<'_> {
 
     /// About how long it takes.
     pub(super) fn cost(&self) -> Duration {
-        let each = |cell| self.methods.iter().map(move |method| self.method_cost(*method, cell));
+        let each = |cell| self.methods.iter().map(move |method| self.method_cost(method, cell));
         self.start_cost() + self.cells.iter().flat_map(each).sum::<Duration>()
     }
 
     /// About how long a method takes at a point.
-    fn method_cost(&self, method: &dyn Method, cell: &ScenarioCell) -> Duration {
+    fn method_cost(&self, method: &Method, cell: &ScenarioCell) -> Duration {
         let trials = u32::try_from(self.trials(method)).unwrap_or(u32::MAX);
-        method.cost(&self.settings(method, cell)) * trials
+        (method.cost)(&self.settings(method, cell)) * trials
     }
 
     /// About how long the switch takes to start and to end, with its controller and flow entries.
@@ -256,7 +256,7 @@ fn floor<'a>(
     cells: &[ScenarioCell],
 ) -> Result<Option<Job<'a>>, ScenarioError> {
     let mut methods = scenario.methods(campaign.is_quick)?;
-    methods.retain(|method| !method.floors().is_empty());
+    methods.retain(|method| !method.floors.is_empty());
     let first = |cell: &&ScenarioCell| floor_at(cells, cell) == &cell.at;
     let joined = |cell: &ScenarioCell| {
         let mut settings = cell.settings.traffic();
@@ -307,7 +307,7 @@ fn scenario_head(
     let methods = scenario.methods(campaign.is_quick)?;
     let metrics: Vec<MetricInfo> = methods
         .iter()
-        .flat_map(|method| method.metrics())
+        .flat_map(|method| method.metrics)
         .map(|metric| MetricInfo {
             id: metric.id.to_owned(),
             label: metric.label.to_owned(),
@@ -318,7 +318,7 @@ fn scenario_head(
         .collect();
     let trials = methods
         .iter()
-        .map(|method| (method.id().to_owned(), scenario.trials(*method, campaign.is_quick)));
+        .map(|method| (method.id.to_owned(), scenario.trials(method, campaign.is_quick)));
     let point = |cell: &ScenarioCell| {
         let mut bounds = ceilings::upper_limits(&cell.settings);
         bounds.retain(|of| metrics.iter().any(|info| info.id == of.metric));

@@ -113,8 +113,8 @@ impl Record {
     }
 
     /// The method's headline in the last trial of a cell that has one.
-    pub(super) fn last(&self, place: &Place, method: &dyn Method) -> Option<f64> {
-        let headline = method.metrics().first()?.id;
+    pub(super) fn last(&self, place: &Place, method: &Method) -> Option<f64> {
+        let headline = method.metrics.first()?.id;
         let trials = &self.found.get(place)?.trials;
         trials.iter().rev().find_map(|trial| trial.values.get(headline)).copied()
     }

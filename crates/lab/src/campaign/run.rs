@@ -222,7 +222,7 @@ fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
     }
     for scenario in &campaign.scenarios {
         for method in scenario.methods(campaign.is_quick)? {
-            add(method.tools().iter().filter_map(|tool| tool.program().ok()).collect());
+            add(method.tools.iter().filter_map(|tool| tool.program().ok()).collect());
         }
     }
     Ok(programs)

@@ -241,7 +241,7 @@ impl Scenario {
         {
             return wrong(format!("no axis {axis:?} has the value {value:?}"));
         }
-        let metrics = self.methods(false)?.into_iter().flat_map(Method::metrics);
+        let metrics = self.methods(false)?.into_iter().flat_map(|method| method.metrics);
         let metrics: Vec<&str> = metrics.map(|metric| metric.id).collect();
         let mut named = self.published.iter().map(|figure| &figure.metric);
         let plotted = self.plots.iter().map(|plot| &plot.metric);
@@ -302,7 +302,7 @@ impl Scenario {
 
     /// Settings with which a method measures a cell.
     #[must_use]
-    pub fn settings_of(&self, method: &dyn Method, cell: &Settings, is_quick: bool) -> Settings {
+    pub fn settings_of(&self, method: &Method, cell: &Settings, is_quick: bool) -> Settings {
         let mut settings = cell.clone();
         for table in self.tables(method, is_quick) {
             settings.overlay(&table.set);
@@ -313,27 +313,27 @@ impl Scenario {
 
     /// Trials of a method in each start.
     #[must_use]
-    pub fn trials(&self, method: &dyn Method, is_quick: bool) -> usize {
+    pub fn trials(&self, method: &Method, is_quick: bool) -> usize {
         self.tables(method, is_quick).filter_map(|table| table.trials).last().unwrap_or(1).max(1)
     }
 
-    fn tables(&self, method: &dyn Method, is_quick: bool) -> impl Iterator<Item = &MethodTable> {
-        let quick = self.quick.of_methods.get(method.id()).filter(|_| is_quick);
-        self.of_methods.get(method.id()).into_iter().chain(quick)
+    fn tables(&self, method: &Method, is_quick: bool) -> impl Iterator<Item = &MethodTable> {
+        let quick = self.quick.of_methods.get(method.id).filter(|_| is_quick);
+        self.of_methods.get(method.id).into_iter().chain(quick)
     }
 
     /// The methods, in order; with `is_quick` those that the quick form leaves.
     ///
     /// # Errors
     /// The first key that is none, and which there are.
-    pub fn methods(&self, is_quick: bool) -> Result<Vec<&'static dyn Method>, ScenarioError> {
+    pub fn methods(&self, is_quick: bool) -> Result<Vec<&'static Method>, ScenarioError> {
         let left = |name: &&String| {
             let all = !is_quick || self.quick.methods.is_empty();
             all || self.quick.methods.contains(name)
         };
         let find = |name: &String| {
             method::find(name).ok_or_else(|| {
-                let known: Vec<&str> = method::ALL.iter().map(|method| method.id()).collect();
+                let known: Vec<&str> = method::ALL.iter().map(|method| method.id).collect();
                 let known = known.join(", ");
                 ScenarioError::Wrong(format!("{}: no method {name:?}: there is {known}", self.id))
             })

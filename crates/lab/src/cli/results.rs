@@ -150,9 +150,9 @@ fn renew(results: &mut Results) {
         };
         for cell in &mut scenario.cells {
             for one in &mut cell.distributions {
-                let is_its = |of: &&&dyn Method| of.metrics().iter().any(|m| m.id == one.metric);
+                let is_its = |of: &&&Method| of.metrics.iter().any(|m| m.id == one.metric);
                 let method = method::ALL.iter().find(is_its);
-                one.start /= method.map_or(1, |method| trials(method.id()));
+                one.start /= method.map_or(1, |method| trials(method.id));
             }
             for trial in &mut cell.trials {
                 let of = trials(&trial.method);

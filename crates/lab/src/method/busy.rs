@@ -18,9 +18,9 @@ use openflow::flow::FlowModCommand;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, packets_come, trial};
+use super::replay::{RUN_IN, Replaying, bed_of, packets_come, run, trial};
 use super::series::{spans, watch};
-use super::{Better, Metric, Trial, leave_out_quantile};
+use super::{Method, Metric, Trial, leave_out_quantile};
 use crate::settings::Settings;
 use crate::switch_client::{Storm, SwitchClient};
 use crate::workload::made;
@@ -42,7 +42,7 @@ const CHANGED: u32 = 1_000;
 const CHANGES_PS: u64 = 100_000;
 
 const UPDATES: &[Metric] = &[
-    Metric::new("updates_ps", "flow-mods, to the barrier", "flow-mods/s", Better::Higher, 0),
+    Metric::higher("updates_ps", "flow-mods, to the barrier", "flow-mods/s", 0),
     Metric::lower("updates_dip_pct", "rate below that in peace", "%", 2),
     Metric::lower("updates_missed", "packets without room", "packets", 0),
     Metric::lower("updates_lost", "packets that did not leave", "packets", 0),
@@ -58,7 +58,7 @@ const DUMP: &[Metric] = &[
 ];
 
 /// Beside flow-mods.
-pub(super) const BESIDE_UPDATES: ReplayMethod = ReplayMethod {
+pub(super) const BESIDE_UPDATES: Method = Method {
     id: "replay-updates",
     label: "Replayed trace beside flow-mods",
     about: "`count` flow entries a second (100,000) added, changed and deleted in the table that a \
@@ -66,14 +66,13 @@ pub(super) const BESIDE_UPDATES: ReplayMethod = ReplayMethod {
             another connection waits for an echo",
     metrics: UPDATES,
     cost,
-    spends_setup: false,
-    finds_stalls: false,
-    fits: packets_come,
-    measure: updates,
+    fits: |bed| bed_of(bed).and_then(packets_come),
+    run: |context| run(context, updates),
+    ..Method::USUAL
 };
 
 /// Beside lists of all flow entries.
-pub(super) const BESIDE_DUMP: ReplayMethod = ReplayMethod {
+pub(super) const BESIDE_DUMP: Method = Method {
     id: "replay-dump",
     label: "Replayed trace beside lists of flow entries",
     about: "All flow entries listed again and again while a trace is replayed: how long a list \
@@ -81,10 +80,9 @@ pub(super) const BESIDE_DUMP: ReplayMethod = ReplayMethod {
             an echo",
     metrics: DUMP,
     cost,
-    spends_setup: false,
-    finds_stalls: false,
-    fits: packets_come,
-    measure: dump,
+    fits: |bed| bed_of(bed).and_then(packets_come),
+    run: |context| run(context, dump),
+    ..Method::USUAL
 };
 
 fn cost(settings: &Settings) -> Duration {

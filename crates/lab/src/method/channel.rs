@@ -8,21 +8,9 @@ use super::{
     Method, MethodContext, Metric, Trial, TrialDistribution, TrialError, channel_error, idle_cpu,
 };
 use crate::load::ProcessRole;
-use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::switch_client::SwitchClient;
 use stats::quantile;
-
-/// The method.
-pub(super) struct Channel;
-
-const METRICS: &[Metric] = &[
-    Metric::lower("channel_echo_ms", "echo, one after the other", "ms", 3),
-    Metric::lower("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
-    Metric::lower("channel_barrier_ms", "barrier, one after the other", "ms", 3),
-    Metric::lower("channel_cores", "CPU, connected and idle", "cores", 4),
-    Metric::lower("channel_connect_ms", "connecting, the first 100, mean", "ms", 2),
-];
 
 /// Questions of each kind, one after the other, and the most bridges that are asked so.
 const QUESTIONS: usize = 200;
@@ -35,67 +23,63 @@ const AT_ONCE: usize = 8;
 /// Rounds in which all bridges are asked at once.
 const ROUNDS: usize = 5;
 
-impl Method for Channel {
-    fn id(&self) -> &'static str {
-        "channel"
-    }
-
-    fn label(&self) -> &'static str {
-        "OpenFlow channel"
-    }
-
-    fn about(&self) -> &'static str {
-        "One connection to each bridge: echo and barrier one after the other over the first 200, \
-         echo over all at once, and the switch's CPU while they are idle for `duration_s`"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const CHANNEL: Method = Method {
+    id: "channel",
+    label: "OpenFlow channel",
+    about: "One connection to each bridge: echo and barrier one after the other over the first \
+            200, echo over all at once, and the switch's CPU while they are idle for `duration_s`",
+    metrics: &[
+        Metric::lower("channel_echo_ms", "echo, one after the other", "ms", 3),
+        Metric::lower("channel_all_ms", "echo, all bridges at once, the last", "ms", 3),
+        Metric::lower("channel_barrier_ms", "barrier, one after the other", "ms", 3),
+        Metric::lower("channel_cores", "CPU, connected and idle", "cores", 4),
+        Metric::lower("channel_connect_ms", "connecting, the first 100, mean", "ms", 2),
+    ],
+    cost: |settings| {
         let bridges = f64::from(settings.bridges.unwrap_or(1));
         Duration::from_secs_f64(settings.duration_s() + 0.3 + 0.01 * bridges)
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let setup = context.setup.filter(|setup| !setup.bridges().is_empty());
-        let Some(setup) = setup else {
-            return Err(TrialError::Unfit("has no OpenFlow channel"));
-        };
-        let failed = |error: anyhow::Error| channel_error(&error, context);
-        let (mut clients, connect_ms) = connect_all(setup, context)?;
-        // What follows a connection is over: the features, the first table of entries.
-        ask_all(&mut clients).map_err(failed)?;
-        let cores = idle_cores(context)?;
-        let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
-        let barrier = times(&mut clients, SwitchClient::barrier).map_err(failed)?;
-        let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
-        let mut all = all.map_err(failed)?;
-        all.sort_by(f64::total_cmp);
-        let mut values = vec![
-            ("channel_echo_ms", quantile(&echo, 0.5)),
-            ("channel_all_ms", quantile(&all, 0.5)),
-            ("channel_barrier_ms", quantile(&barrier, 0.5)),
-            ("channel_connect_ms", connect_ms),
-        ];
-        values.extend(cores.map(|cores| ("channel_cores", cores)));
-        let distribution = |metric, sorted: &[f64]| TrialDistribution {
-            metric,
-            count: sorted.len() as u64,
-            quantiles: SHARES.iter().map(|share| (*share, quantile(sorted, *share))).collect(),
-        };
-        Ok(Trial {
-            values,
-            tool: "the lab's OpenFlow client".into(),
-            distributions: vec![
-                distribution("channel_echo_ms", &echo),
-                distribution("channel_barrier_ms", &barrier),
-            ],
-            raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
-            ..Trial::default()
-        })
-    }
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let setup = context.setup.filter(|setup| !setup.bridges().is_empty());
+    let Some(setup) = setup else {
+        return Err(TrialError::Unfit("has no OpenFlow channel"));
+    };
+    let failed = |error: anyhow::Error| channel_error(&error, context);
+    let (mut clients, connect_ms) = connect_all(setup, context)?;
+    // What follows a connection is over: the features, the first table of entries.
+    ask_all(&mut clients).map_err(failed)?;
+    let cores = idle_cores(context)?;
+    let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
+    let barrier = times(&mut clients, SwitchClient::barrier).map_err(failed)?;
+    let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
+    let mut all = all.map_err(failed)?;
+    all.sort_by(f64::total_cmp);
+    let mut values = vec![
+        ("channel_echo_ms", quantile(&echo, 0.5)),
+        ("channel_all_ms", quantile(&all, 0.5)),
+        ("channel_barrier_ms", quantile(&barrier, 0.5)),
+        ("channel_connect_ms", connect_ms),
+    ];
+    values.extend(cores.map(|cores| ("channel_cores", cores)));
+    let distribution = |metric, sorted: &[f64]| TrialDistribution {
+        metric,
+        count: sorted.len() as u64,
+        quantiles: SHARES.iter().map(|share| (*share, quantile(sorted, *share))).collect(),
+    };
+    Ok(Trial {
+        values,
+        tool: "the lab's OpenFlow client".into(),
+        distributions: vec![
+            distribution("channel_echo_ms", &echo),
+            distribution("channel_barrier_ms", &barrier),
+        ],
+        raw: serde_json::json!({ "connections": clients.len(), "all_ms": all }),
+        ..Trial::default()
+    })
 }
 
 /// The shares of a distribution that are kept.

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use openflow::PortNo;
 use serde_json::json;
 
-use super::replay::{ReplayMethod, Replaying, trial};
+use super::replay::{Replaying, bed_of, run, trial};
 use super::series::{Span, spans, watch};
-use super::{Better, Metric, Trial};
+use super::{Method, Metric, Trial};
 use stats::median;
 
 /// The part of the steady rate that counts as steady.
@@ -23,30 +23,29 @@ const REST: Duration = Duration::from_millis(300);
 /// Milliseconds of a window, where the cell says nothing else.
 const WINDOW_MS: u16 = 10;
 
-const METRICS: &[Metric] = &[
-    Metric::lower("cold_steady_ms", "until 95 % of the steady rate", "ms", 1),
-    Metric::new("cold_steady_mpps", "steady rate", "Mpps", Better::Higher, 3),
-    Metric::new("cold_first_mpps", "rate in the first window", "Mpps", Better::Higher, 3),
-    Metric::lower("cold_below_later", "windows below 95 % behind that", "windows", 0),
-    Metric::lower("cold_lost", "packets that did not leave", "packets", 0),
-];
-
-/// The method.
-pub(super) const COLD_START: ReplayMethod = ReplayMethod {
+pub(super) const COLD_START: Method = Method {
     id: "cold-start",
     label: "Cold start",
     about: "From the command that sets port 1 up to the end of the first window (`window_ms`, 10) \
             with 95 % of the steady rate, which is the median window of the second half of \
             `duration_s`. The cell's switch is not used again",
-    metrics: METRICS,
+    metrics: &[
+        Metric::lower("cold_steady_ms", "until 95 % of the steady rate", "ms", 1),
+        Metric::higher("cold_steady_mpps", "steady rate", "Mpps", 3),
+        Metric::higher("cold_first_mpps", "rate in the first window", "Mpps", 3),
+        Metric::lower("cold_below_later", "windows below 95 % behind that", "windows", 0),
+        Metric::lower("cold_lost", "packets that did not leave", "packets", 0),
+    ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + REST,
     spends_setup: true,
-    finds_stalls: false,
-    fits: |bed| match bed.is_down() {
-        true => Ok(()),
-        false => Err("port 1 is up before: settings.replay.is_down sets it down"),
+    fits: |bed| {
+        bed_of(bed).and_then(|bed| match bed.is_down() {
+            true => Ok(()),
+            false => Err("port 1 is up before: settings.replay.is_down sets it down"),
+        })
     },
-    measure,
+    run: |context| run(context, measure),
+    ..Method::USUAL
 };
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {

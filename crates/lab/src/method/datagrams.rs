@@ -6,72 +6,47 @@
 use std::time::Duration;
 
 use super::iperf3::{self, Sum};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::host_program::Iperf3Payload;
-use crate::settings::Settings;
-use crate::testbed::Testbed;
-
-/// The method.
-pub(super) struct Datagrams;
-
-const METRICS: &[Metric] = &[
-    Metric::new("datagrams_pps", "datagrams that came", "datagrams/s", Better::Higher, 0),
-    Metric::new("datagrams_offered_pps", "datagrams sent", "datagrams/s", Better::Higher, 0),
-];
 
 /// Bytes of a frame that are no payload: Ethernet 14, IPv4 20, UDP 8, FCS 4.
 const OVERHEAD: u32 = 46;
 
-impl Method for Datagrams {
-    fn id(&self) -> &'static str {
-        "datagrams"
-    }
+pub(super) const DATAGRAMS: Method = Method {
+    id: "datagrams",
+    label: "Small datagrams",
+    about: "UDP by iperf3 without a limit, in frames of the cell's size: what came a second, and \
+            what was sent",
+    metrics: &[
+        Metric::higher("datagrams_pps", "datagrams that came", "datagrams/s", 0),
+        Metric::higher("datagrams_offered_pps", "datagrams sent", "datagrams/s", 0),
+    ],
+    saturates: true,
+    cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4),
+    fits: |bed| bed.check_hosts("in-memory ports have no kernel UDP"),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Small datagrams"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let payload = payload(context.settings.frame_size());
+    let done = iperf3::run(context, Iperf3Payload::Udp { bps: 0, len: payload })?;
+    let [came, sent] = [&done.sums.received, &done.sums.sent].map(|sum| rate(sum, payload));
+    if came <= 0.0 {
+        let what = "no datagram has come".to_owned();
+        return Err(TrialError::Output { program: "iperf3", what });
     }
-
-    fn about(&self) -> &'static str {
-        "UDP by iperf3 without a limit, in frames of the cell's size: what came a second, and what \
-         was sent"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.check_hosts("in-memory ports have no kernel UDP")
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let payload = payload(context.settings.frame_size());
-        let done = iperf3::run(context, Iperf3Payload::Udp { bps: 0, len: payload })?;
-        let [came, sent] = [&done.sums.received, &done.sums.sent].map(|sum| rate(sum, payload));
-        if came <= 0.0 {
-            let what = "no datagram has come".to_owned();
-            return Err(TrialError::Output { program: "iperf3", what });
-        }
-        Ok(Trial {
-            values: vec![("datagrams_pps", came), ("datagrams_offered_pps", sent)],
-            tool: "iperf3".into(),
-            load: done.load,
-            raw: serde_json::json!({
-                "payload_bytes": payload,
-                "received_bytes": done.sums.received.bytes,
-                "received_s": done.sums.received.seconds,
-            }),
-            ..Trial::default()
-        })
-    }
+    Ok(Trial {
+        values: vec![("datagrams_pps", came), ("datagrams_offered_pps", sent)],
+        tool: "iperf3".into(),
+        load: done.load,
+        raw: serde_json::json!({
+            "payload_bytes": payload,
+            "received_bytes": done.sums.received.bytes,
+            "received_s": done.sums.received.seconds,
+        }),
+        ..Trial::default()
+    })
 }
 
 /// Payload of a frame of that size in bytes, FCS included.

@@ -11,20 +11,7 @@ use super::{
     Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
     leave_out_quantile, traffic,
 };
-use crate::settings::Settings;
 use crate::testbed::method_error;
-
-/// The method.
-pub(super) struct Delay;
-
-const METRICS: &[Metric] = &[
-    Metric::lower("delay_p50_us", "delay, median", "µs", 1),
-    Metric::lower("delay_p99_us", "delay, 99 %", "µs", 1),
-    Metric::lower("delay_mean_us", "delay, mean", "µs", 1),
-    // Its distribution is that of the IPDV itself, which has a sign (RFC 3393).
-    Metric::lower("jitter_us", "delay variation (mean |IPDV|; CDF of signed IPDV)", "µs", 1),
-    Metric::lower("delay_loss_pct", "loss", "%", 3),
-];
 
 /// Those that hold the difference of two clocks, where host 2 is on another box than host 1; jitter
 /// is a difference of two delays, in which it cancels.
@@ -41,79 +28,71 @@ const TICK_NS: f64 = 1.0;
 /// Late answers count: the distribution shows how late.
 const GRACE_S: f64 = 2.0;
 
-impl Method for Delay {
-    fn id(&self) -> &'static str {
-        "delay"
-    }
+pub(super) const DELAY: Method = Method {
+    id: "delay",
+    label: "One-way delay",
+    about: "The cell's frames from port 1 to port 2 at a fixed schedule; delay from the due time",
+    metrics: &[
+        Metric::lower("delay_p50_us", "delay, median", "µs", 1),
+        Metric::lower("delay_p99_us", "delay, 99 %", "µs", 1),
+        Metric::lower("delay_mean_us", "delay, mean", "µs", 1),
+        // Its distribution is that of the IPDV itself, which has a sign (RFC 3393).
+        Metric::lower("jitter_us", "delay variation (mean |IPDV|; CDF of signed IPDV)", "µs", 1),
+        Metric::lower("delay_loss_pct", "loss", "%", 3),
+    ],
+    floors: &["delay_p50_us", "delay_p99_us", "delay_mean_us", "jitter_us"],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "One-way delay"
-    }
-
-    fn about(&self) -> &'static str {
-        "The cell's frames from port 1 to port 2 at a fixed schedule; delay from the due time"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn floors(&self) -> &'static [&'static str] {
-        &["delay_p50_us", "delay_p99_us", "delay_mean_us", "jitter_us"]
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s() + 0.2)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let settings = context.settings;
-        let input = TrialInput {
-            frame_size: settings.frame_size() as usize,
-            rate_pps: settings.rate_pps.unwrap_or(RATE_PPS),
-            duration_s: settings.duration_s(),
-            grace_s: GRACE_S,
-        };
-        let waiting = traffic::waiting_for(input.rate_pps);
-        let (outcome, load) = context.observe(|| {
-            context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
-                Ok((measurer.trial(input).map_err(method_error)?, measurer.clock()))
-            })
-        });
-        let (outcome, clock) = outcome?;
-        let account = &outcome.report;
-        let (Some(delay), Some(ipdv)) = (&account.delay, &account.ipdv) else {
-            let what = format!(
-                "{} of {} frames came through; a delay needs two",
-                account.received, account.sent
-            );
-            return Err(TrialError::Output { program: "delay", what });
-        };
-        let (values, mut resolutions) = figures(account, delay, ipdv);
-        if let Some(clock) = &clock {
-            ONE_WAY
-                .iter()
-                .for_each(|metric| Resolution::widen(&mut resolutions, metric, clock.error_us));
-        }
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            distributions: vec![
-                TrialDistribution::in_us("delay_p50_us", delay),
-                TrialDistribution::in_us("jitter_us", ipdv),
-            ],
-            resolutions,
-            raw: serde_json::json!({
-                "sent": account.sent.saturating_sub(outcome.unsent),
-                "received": account.received,
-                "unsent": outcome.unsent,
-                "sent_late": outcome.sent_late,
-                "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
-            }),
-            ..Trial::default()
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    let input = TrialInput {
+        frame_size: settings.frame_size() as usize,
+        rate_pps: settings.rate_pps.unwrap_or(RATE_PPS),
+        duration_s: settings.duration_s(),
+        grace_s: GRACE_S,
+    };
+    let waiting = traffic::waiting_for(input.rate_pps);
+    let (outcome, load) = context.observe(|| {
+        context.bed.with_measurer(traffic::plan(context, waiting, QUIET), |measurer| {
+            Ok((measurer.trial(input).map_err(method_error)?, measurer.clock()))
         })
+    });
+    let (outcome, clock) = outcome?;
+    let account = &outcome.report;
+    let (Some(delay), Some(ipdv)) = (&account.delay, &account.ipdv) else {
+        let what = format!(
+            "{} of {} frames came through; a delay needs two",
+            account.received, account.sent
+        );
+        return Err(TrialError::Output { program: "delay", what });
+    };
+    let (values, mut resolutions) = figures(account, delay, ipdv);
+    if let Some(clock) = &clock {
+        ONE_WAY
+            .iter()
+            .for_each(|metric| Resolution::widen(&mut resolutions, metric, clock.error_us));
     }
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        distributions: vec![
+            TrialDistribution::in_us("delay_p50_us", delay),
+            TrialDistribution::in_us("jitter_us", ipdv),
+        ],
+        resolutions,
+        raw: serde_json::json!({
+            "sent": account.sent.saturating_sub(outcome.unsent),
+            "received": account.received,
+            "unsent": outcome.unsent,
+            "sent_late": outcome.sent_late,
+            "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
+        }),
+        ..Trial::default()
+    })
 }
 
 fn us(ns: f64) -> f64 {

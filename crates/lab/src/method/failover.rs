@@ -7,17 +7,7 @@ use generator::receiver::StreamReport;
 use generator::statistics::SessionStatistics;
 
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
-use crate::settings::Settings;
-use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
-
-/// The method.
-pub(super) struct Failover;
-
-const METRICS: &[Metric] = &[
-    Metric::lower("failover_ms", "time until the other port carries", "ms", 2),
-    Metric::lower("failover_lost", "frames lost", "frames", 0),
-];
 
 /// Frames a second, where the cell says nothing else: the resolution of the time.
 const RATE_PPS: f64 = 10_000.0;
@@ -32,67 +22,57 @@ const OTHER: usize = 2;
 /// Longest time for a switch to see that the link is up again.
 const LINK_UP: Duration = Duration::from_millis(300);
 
-impl Method for Failover {
-    fn id(&self) -> &'static str {
-        "failover"
-    }
-
-    fn label(&self) -> &'static str {
-        "Failover"
-    }
-
-    fn about(&self) -> &'static str {
-        "Frames into port 1; the link of port 2 is pulled: from the last frame at port 2 to the \
-         first at port 3 behind it, and the frames that came to neither"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s() + 0.2) + LINK_UP
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
+pub(super) const FAILOVER: Method = Method {
+    id: "failover",
+    label: "Failover",
+    about: "Frames into port 1; the link of port 2 is pulled: from the last frame at port 2 to the \
+            first at port 3 behind it, and the frames that came to neither",
+    metrics: &[
+        Metric::lower("failover_ms", "time until the other port carries", "ms", 2),
+        Metric::lower("failover_lost", "frames lost", "frames", 0),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2) + LINK_UP,
+    fits: |bed| {
         let bed = bed.kernel_or("the link of an in-memory port cannot be pulled")?;
         if bed.host_count() > OTHER { Ok(()) } else { Err("needs three ports: set ports = 3") }
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-        if context.setup.is_none_or(|setup| setup.client().is_none()) {
-            return Err(TrialError::Unfit("has no groups"));
-        }
-        let (outcome, load) = context.observe(|| pull(context, bed));
-        // Whatever came of it, the next trial finds the link up.
-        set_link(bed, true)?;
-        context.cancel.sleep(LINK_UP)?;
-        let (seen, times) = outcome?;
-        let Some(stream) = seen.streams.first() else {
-            return Err(wrong("nothing was sent".to_owned()));
-        };
-        let report = |port: usize| {
-            let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
-            arrival.map(|arrival| &arrival.report)
-        };
-        let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
-        let takeover = Takeover::of(times, stream.sent, [report(PULLED), report(OTHER)], rate_pps);
-        let Takeover { gap, lost, had_carried } = takeover.map_err(wrong)?;
-        Ok(Trial {
-            values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
-            raw: serde_json::json!({
-                "sent": stream.sent,
-                "port_2": traffic::received(stream, PULLED),
-                "port_3": traffic::received(stream, OTHER),
-                "port_3_carried_before": had_carried,
-            }),
-            ..Trial::default()
-        })
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
+    if context.setup.is_none_or(|setup| setup.client().is_none()) {
+        return Err(TrialError::Unfit("has no groups"));
     }
+    let (outcome, load) = context.observe(|| pull(context, bed));
+    // Whatever came of it, the next trial finds the link up.
+    set_link(bed, true)?;
+    context.cancel.sleep(LINK_UP)?;
+    let (seen, times) = outcome?;
+    let Some(stream) = seen.streams.first() else {
+        return Err(wrong("nothing was sent".to_owned()));
+    };
+    let report = |port: usize| {
+        let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
+        arrival.map(|arrival| &arrival.report)
+    };
+    let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
+    let takeover = Takeover::of(times, stream.sent, [report(PULLED), report(OTHER)], rate_pps);
+    let Takeover { gap, lost, had_carried } = takeover.map_err(wrong)?;
+    Ok(Trial {
+        values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions: vec![Resolution::new("failover_ms", gap.least_ms, gap.most_ms)],
+        raw: serde_json::json!({
+            "sent": stream.sent,
+            "port_2": traffic::received(stream, PULLED),
+            "port_3": traffic::received(stream, OTHER),
+            "port_3_carried_before": had_carried,
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The time without frames, milliseconds.

@@ -9,18 +9,8 @@ use std::time::Duration;
 use generator::profile::{FieldModifier, Modifier, ModifierOp, StreamSpec};
 
 use super::flood::{self, Flood, WARM_UP};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, four_hosts};
-use crate::settings::Settings;
-use crate::testbed::Testbed;
+use super::{Method, MethodContext, Metric, Trial, TrialError, four_hosts};
 use crate::testbed::netns::NetnsTestbed;
-
-/// The method.
-pub(super) struct FairShare;
-
-const METRICS: &[Metric] = &[
-    Metric::new("fair_share_pct", "share beside new flows", "%", Better::Higher, 1),
-    Metric::new("fair_share_left_pps", "rate beside new flows", "packets/s", Better::Higher, 0),
-];
 
 /// The source port of a flow.
 const SRC_PORT: u16 = 20_000;
@@ -28,50 +18,35 @@ const SRC_PORT: u16 = 20_000;
 /// Fields that differ from frame to frame where each begins a new flow.
 const NEW: [&str; 3] = ["udp.src", "udp.dst", "ipv4.dst"];
 
-impl Method for FairShare {
-    fn id(&self) -> &'static str {
-        "fair-share"
-    }
+pub(super) const FAIR_SHARE: Method = Method {
+    id: "fair-share",
+    label: "Fair share",
+    about: "A flow from host 1 to host 2 while host 3 sends to host 4 as fast as it can, once one \
+            flow, then a new flow with each frame: the rate that is left, and its share",
+    metrics: &[
+        Metric::higher("fair_share_pct", "share beside new flows", "%", 1),
+        Metric::higher("fair_share_left_pps", "rate beside new flows", "packets/s", 0),
+    ],
+    saturates: true,
+    cost: |settings| 2 * (Duration::from_secs_f64(settings.duration_s()) + WARM_UP),
+    fits: |bed| four_hosts(bed),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Fair share"
-    }
-
-    fn about(&self) -> &'static str {
-        "A flow from host 1 to host 2 while host 3 sends to host 4 as fast as it can, once one \
-         flow, then a new flow with each frame: the rate that is left, and its share"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        2 * (Duration::from_secs_f64(settings.duration_s()) + WARM_UP)
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        four_hosts(bed)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-        let fair = flood::not_nothing(beside(bed, context, Vec::new())?)?;
-        let new = NEW.map(|field| Modifier::Field(FieldModifier::new(field, ModifierOp::Random)));
-        let (left, load) = context.observe(|| beside(bed, context, new.to_vec()));
-        let left = left?;
-        Ok(Trial {
-            values: vec![("fair_share_pct", 100.0 * left / fair), ("fair_share_left_pps", left)],
-            tool: "Weir's generator, and the kernel's count".into(),
-            load,
-            raw: serde_json::json!({ "beside_its_copy_pps": fair }),
-            ..Trial::default()
-        })
-    }
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
+    let fair = flood::not_nothing(beside(bed, context, Vec::new())?)?;
+    let new = NEW.map(|field| Modifier::Field(FieldModifier::new(field, ModifierOp::Random)));
+    let (left, load) = context.observe(|| beside(bed, context, new.to_vec()));
+    let left = left?;
+    Ok(Trial {
+        values: vec![("fair_share_pct", 100.0 * left / fair), ("fair_share_left_pps", left)],
+        tool: "Weir's generator, and the kernel's count".into(),
+        load,
+        raw: serde_json::json!({ "beside_its_copy_pps": fair }),
+        ..Trial::default()
+    })
 }
 
 /// Packets a second of the flow from host 1 to host 2 beside the same from host 3 to host 4, whose

@@ -17,27 +17,11 @@ use packet::build::{FrameBuilder, Ipv4};
 use packet::{Batch, PacketBuf};
 
 use super::flood::{Flood, WARM_UP, device_error};
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, channel_error, four_hosts};
+use super::{Method, MethodContext, Metric, Trial, TrialError, channel_error, four_hosts};
 use crate::hosts::{HOST_DEVICE, HostAddress, host_address};
 use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
-use crate::testbed::Testbed;
 use crate::testbed::netns::NetnsTestbed;
-
-/// The method.
-pub(super) struct FlowChanges;
-
-const METRICS: &[Metric] = &[
-    Metric::new(
-        "flow_changes_ps",
-        "flow entries changed while packets meet them",
-        "changes/s",
-        Better::Higher,
-        0,
-    ),
-    Metric::lower("flow_changes_wrong", "frames decided by what was before", "frames", 0),
-    Metric::lower("flow_changes_lost", "frames lost behind a change", "frames", 0),
-];
 
 /// Flow entries, and flows, where the cell does not count them.
 const ENTRIES: u64 = 500;
@@ -83,65 +67,59 @@ fn output(round: u64) -> usize {
     2 + (round % OUTPUTS as u64) as usize
 }
 
-impl Method for FlowChanges {
-    fn id(&self) -> &'static str {
-        "flow-changes"
-    }
+pub(super) const FLOW_CHANGES: Method = Method {
+    id: "flow-changes",
+    label: "Flow changes",
+    about: "`count` flows (500) with `rate_pps` packets a second are sent out of another of three \
+            ports, up to the barrier reply, again and again: how many entries a second, and how \
+            many frames behind a reply were decided by what was before, or lost",
+    metrics: &[
+        Metric::higher(
+            "flow_changes_ps",
+            "flow entries changed while packets meet them",
+            "changes/s",
+            0,
+        ),
+        Metric::lower("flow_changes_wrong", "frames decided by what was before", "frames", 0),
+        Metric::lower("flow_changes_lost", "frames lost behind a change", "frames", 0),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s()) + WARM_UP,
+    fits: |bed| four_hosts(bed),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Flow changes"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
+    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+        return Err(TrialError::Unfit("has no flow entries"));
+    };
+    let flows = flows(context.settings)?;
+    let (measured, load) = context.observe(|| measure(bed, &mut client, flows, context));
+    // As the cell was set up, for what is measured next, also where measuring failed.
+    let gone = entries(FlowModCommand::DeleteStrict, flows, None)
+        .and_then(|entries| load_entries(&mut client, &entries, context));
+    let (count, rounds, seconds) = measured?;
+    gone?;
+    if count.right == 0 {
+        return Err(wrong(format!("no frame came out of the port that it was to: {count:?}")));
     }
-
-    fn about(&self) -> &'static str {
-        "`count` flows (500) with `rate_pps` packets a second are sent out of another of three \
-         ports, up to the barrier reply, again and again: how many entries a second, and how many \
-         frames behind a reply were decided by what was before, or lost"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s()) + WARM_UP
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        four_hosts(bed)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-        let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-            return Err(TrialError::Unfit("has no flow entries"));
-        };
-        let flows = flows(context.settings)?;
-        let (measured, load) = context.observe(|| measure(bed, &mut client, flows, context));
-        // As the cell was set up, for what is measured next, also where measuring failed.
-        let gone = entries(FlowModCommand::DeleteStrict, flows, None)
-            .and_then(|entries| load_entries(&mut client, &entries, context));
-        let (count, rounds, seconds) = measured?;
-        gone?;
-        if count.right == 0 {
-            return Err(wrong(format!("no frame came out of the port that it was to: {count:?}")));
-        }
-        let changes = rounds as f64 * f64::from(flows);
-        Ok(Trial {
-            values: vec![
-                ("flow_changes_ps", changes / seconds),
-                ("flow_changes_wrong", count.wrong as f64),
-                ("flow_changes_lost", count.lost as f64),
-            ],
-            tool: "the lab's OpenFlow client and packet sockets".into(),
-            load,
-            raw: serde_json::json!({
-                "rounds": rounds,
-                "right": count.right,
-                "rounds_without_room_at_a_host": count.unknown_rounds,
-            }),
-            ..Trial::default()
-        })
-    }
+    let changes = rounds as f64 * f64::from(flows);
+    Ok(Trial {
+        values: vec![
+            ("flow_changes_ps", changes / seconds),
+            ("flow_changes_wrong", count.wrong as f64),
+            ("flow_changes_lost", count.lost as f64),
+        ],
+        tool: "the lab's OpenFlow client and packet sockets".into(),
+        load,
+        raw: serde_json::json!({
+            "rounds": rounds,
+            "right": count.right,
+            "rounds_without_room_at_a_host": count.unknown_rounds,
+        }),
+        ..Trial::default()
+    })
 }
 
 fn wrong(what: String) -> TrialError {

@@ -10,34 +10,11 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::text::parse_flow_mod;
 
 use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, channel_error,
-    traffic,
+    Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, channel_error, traffic,
 };
-use crate::settings::{FlowSeries, Settings};
+use crate::settings::FlowSeries;
 use crate::switch_client::{Loaded, SwitchClient};
 use stats::median;
-
-/// The method.
-pub(super) struct FlowMods;
-
-const METRICS: &[Metric] = &[
-    Metric::new(
-        "flow_mods_ps",
-        "flow-mods taken, to the barrier reply",
-        "flow-mods/s",
-        Better::Higher,
-        0,
-    ),
-    Metric::new("flow_mod_obeyed_ms", "frames obey a flow-mod after", "ms", Better::Lower, 3),
-    Metric::new("flow_mod_barrier_ms", "barrier reply after", "ms", Better::Lower, 3),
-    Metric::new(
-        "flow_mod_lie_ms",
-        "frames disobey after the barrier reply for",
-        "ms",
-        Better::Lower,
-        3,
-    ),
-];
 
 /// Flow-mods that are timed together, where the cell says nothing else.
 const COUNT: u64 = 10_000;
@@ -57,51 +34,47 @@ const FORWARDS: &str = "priority=60000,in_port=1,actions=output:2";
 const MANY: &str = "priority=1,ip,nw_dst={20.0.0.0+n},actions=output:2";
 const MANY_ALL: &str = "ip,nw_dst=20.0.0.0/8";
 
-impl Method for FlowMods {
-    fn id(&self) -> &'static str {
-        "flow-mods"
-    }
-
-    fn label(&self) -> &'static str {
-        "Flow-mods"
-    }
-
-    fn about(&self) -> &'static str {
-        "`count` entries added up to the barrier reply; and an entry that drops becomes one that \
-         forwards while frames come: when the first arrives, and when the barrier is answered"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const FLOW_MODS: Method = Method {
+    id: "flow-mods",
+    label: "Flow-mods",
+    about: "`count` entries added up to the barrier reply; and an entry that drops becomes one \
+            that forwards while frames come: when the first arrives, and when the barrier is \
+            answered",
+    metrics: &[
+        Metric::higher("flow_mods_ps", "flow-mods taken, to the barrier reply", "flow-mods/s", 0),
+        Metric::lower("flow_mod_obeyed_ms", "frames obey a flow-mod after", "ms", 3),
+        Metric::lower("flow_mod_barrier_ms", "barrier reply after", "ms", 3),
+        Metric::lower("flow_mod_lie_ms", "frames disobey after the barrier reply for", "ms", 3),
+    ],
+    cost: |settings| {
         let count = settings.count.unwrap_or(COUNT) as f64;
         Duration::from_secs_f64(count / 50_000.0 + CHANGES as f64 * (FRAMES_S + 0.15))
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-            return Err(TrialError::Unfit("has no flow entries"));
-        };
-        let measured = measure(&mut client, context);
-        // As the cell was set up, for what is measured next, also where measuring failed.
-        let cleaned = clean(&mut client, context);
-        let (changes, loaded) = measured?;
-        cleaned?;
-        let (mut values, resolutions) = figures(&changes);
-        values.push(("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));
-        Ok(Trial {
-            values,
-            tool: "the lab's OpenFlow client and generator".into(),
-            resolutions,
-            raw: serde_json::json!({
-                "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),
-                "barrier_ms": changes.iter().map(Change::barrier_ms).collect::<Vec<_>>(),
-            }),
-            ..Trial::default()
-        })
-    }
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+        return Err(TrialError::Unfit("has no flow entries"));
+    };
+    let measured = measure(&mut client, context);
+    // As the cell was set up, for what is measured next, also where measuring failed.
+    let cleaned = clean(&mut client, context);
+    let (changes, loaded) = measured?;
+    cleaned?;
+    let (mut values, resolutions) = figures(&changes);
+    values.push(("flow_mods_ps", loaded.entries as f64 / loaded.seconds.max(1e-9)));
+    Ok(Trial {
+        values,
+        tool: "the lab's OpenFlow client and generator".into(),
+        resolutions,
+        raw: serde_json::json!({
+            "obeyed_ms": changes.iter().map(Change::obeyed_ms).collect::<Vec<_>>(),
+            "barrier_ms": changes.iter().map(Change::barrier_ms).collect::<Vec<_>>(),
+        }),
+        ..Trial::default()
+    })
 }
 
 /// Changes the entry some times, then adds many.

@@ -2,83 +2,61 @@
 
 use std::time::Duration;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, traffic};
-use crate::settings::Settings;
+use super::{Method, MethodContext, Metric, Trial, TrialError, traffic};
 use crate::testbed::Testbed;
-
-/// The method.
-pub(super) struct GroupCopies;
-
-const METRICS: &[Metric] = &[
-    Metric::new("group_copies", "copies of each frame", "frames", Better::Higher, 3),
-    Metric::new("group_least_pct", "port with the fewest frames", "%", Better::Higher, 2),
-    Metric::new("group_most_pct", "port with the most frames", "%", Better::Lower, 2),
-];
 
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 5_000.0;
 
-impl Method for GroupCopies {
-    fn id(&self) -> &'static str {
-        "group"
-    }
+pub(super) const GROUP: Method = Method {
+    id: "group",
+    label: "Group",
+    about: "Frames into port 1, counted at every other port, of which the buckets should reach the \
+            first `count` (all, where the cell says nothing else); shares are of the frames sent",
+    metrics: &[
+        Metric::higher("group_copies", "copies of each frame", "frames", 3),
+        Metric::higher("group_least_pct", "port with the fewest frames", "%", 2),
+        Metric::lower("group_most_pct", "port with the most frames", "%", 2),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
+    fits: |bed| match bed {
+        Testbed::Kernel(_) | Testbed::Wired(_) | Testbed::Agents(_) => Ok(()),
+        Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Group"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    if context.setup.is_none_or(|setup| setup.client().is_none()) {
+        return Err(TrialError::Unfit("has no groups"));
     }
-
-    fn about(&self) -> &'static str {
-        "Frames into port 1, counted at every other port, of which the buckets should reach the \
-         first `count` (all, where the cell says nothing else); shares are of the frames sent"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s() + 0.2)
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        match bed {
-            Testbed::Kernel(_) | Testbed::Wired(_) | Testbed::Agents(_) => Ok(()),
-            Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
-        }
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let settings = context.settings;
-        if context.setup.is_none_or(|setup| setup.client().is_none()) {
-            return Err(TrialError::Unfit("has no groups"));
-        }
-        let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
-        let burst = traffic::burst(settings, rate_pps, settings.duration_s());
-        let (outcome, load) = context.observe(|| {
-            let loads = [(0, vec![burst])];
-            traffic::with_exchanger(context.bed, |exchanger| exchanger.exchange(&loads, context))
-        });
-        let seen = outcome?.statistics;
-        let others = 1..seen.ports.len();
-        let counts: Vec<u64> = others
-            .map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum())
-            .collect();
-        let sent: u64 = seen.streams.iter().map(|stream| stream.sent).sum();
-        let wanted = settings.count.map_or(counts.len(), |count| count as usize);
-        let spread = Spread::of(sent, &counts, wanted)
-            .ok_or_else(|| TrialError::Output { program: "group", what: "nothing sent".into() })?;
-        Ok(Trial {
-            values: vec![
-                ("group_copies", spread.copies),
-                ("group_least_pct", spread.least_pct),
-                ("group_most_pct", spread.most_pct),
-            ],
-            tool: traffic::TOOL.into(),
-            load,
-            raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
-            ..Trial::default()
-        })
-    }
+    let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
+    let burst = traffic::burst(settings, rate_pps, settings.duration_s());
+    let (outcome, load) = context.observe(|| {
+        let loads = [(0, vec![burst])];
+        traffic::with_exchanger(context.bed, |exchanger| exchanger.exchange(&loads, context))
+    });
+    let seen = outcome?.statistics;
+    let others = 1..seen.ports.len();
+    let counts: Vec<u64> =
+        others.map(|port| seen.streams.iter().map(|stream| copies(stream, port)).sum()).collect();
+    let sent: u64 = seen.streams.iter().map(|stream| stream.sent).sum();
+    let wanted = settings.count.map_or(counts.len(), |count| count as usize);
+    let spread = Spread::of(sent, &counts, wanted)
+        .ok_or_else(|| TrialError::Output { program: "group", what: "nothing sent".into() })?;
+    Ok(Trial {
+        values: vec![
+            ("group_copies", spread.copies),
+            ("group_least_pct", spread.least_pct),
+            ("group_most_pct", spread.most_pct),
+        ],
+        tool: traffic::TOOL.into(),
+        load,
+        raw: serde_json::json!({ "sent": sent, "arrived_by_port": counts }),
+        ..Trial::default()
+    })
 }
 
 /// Frames of a stream that came to a port, further copies too.

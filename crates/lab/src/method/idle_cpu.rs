@@ -6,60 +6,36 @@ use std::time::{Duration, Instant};
 use files::proc::ProcFolder;
 use programs::cancel::Cancel;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError};
+use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::load::ProcessRole;
-use crate::settings::Settings;
-
-/// The method.
-pub(super) struct IdleCpu;
-
-const METRICS: &[Metric] = &[Metric {
-    id: "idle_cores",
-    label: "CPU without traffic",
-    unit: "cores",
-    better: Better::Lower,
-    decimals: 4,
-}];
 
 /// Time after the start in which a switch may still have work of its start.
 const REST: Duration = Duration::from_millis(500);
 
-impl Method for IdleCpu {
-    fn id(&self) -> &'static str {
-        "idle-cpu"
-    }
+pub(super) const IDLE_CPU: Method = Method {
+    id: "idle-cpu",
+    label: "CPU without traffic",
+    about: "CPU time of all threads of the switch while nothing is sent",
+    metrics: &[Metric::lower("idle_cores", "CPU without traffic", "cores", 4)],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s()) + REST,
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "CPU without traffic"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
+    let pids: Vec<u32> = switch.map(|program| program.pid).collect();
+    if pids.is_empty() {
+        return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
     }
-
-    fn about(&self) -> &'static str {
-        "CPU time of all threads of the switch while nothing is sent"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s()) + REST
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
-        let pids: Vec<u32> = switch.map(|program| program.pid).collect();
-        if pids.is_empty() {
-            return Err(TrialError::Unfit("has no process whose CPU time could be counted"));
-        }
-        let duration = Duration::from_secs_f64(context.settings.duration_s());
-        let (cores, threads) = cores(&pids, duration, context.cancel)?;
-        Ok(Trial {
-            values: vec![("idle_cores", cores)],
-            tool: "the kernel's schedstat".into(),
-            raw: serde_json::json!({ "threads": threads }),
-            ..Trial::default()
-        })
-    }
+    let duration = Duration::from_secs_f64(context.settings.duration_s());
+    let (cores, threads) = cores(&pids, duration, context.cancel)?;
+    Ok(Trial {
+        values: vec![("idle_cores", cores)],
+        tool: "the kernel's schedstat".into(),
+        raw: serde_json::json!({ "threads": threads }),
+        ..Trial::default()
+    })
 }
 
 /// The cores that the processes use for so long, and how many threads they have.

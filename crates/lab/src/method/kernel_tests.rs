@@ -18,13 +18,13 @@ use crate::testbed::netns::{NetnsShape, NetnsTestbed, port_name};
 use crate::testbed::{LinkShape, Testbed};
 
 /// The methods of two hosts and a controller.
-const METHODS: &[&dyn Method] = &[
-    &super::ping::Ping,
-    &super::probe::Probe,
-    &super::tcp::Tcp,
-    &super::udp::Iperf3,
-    &super::udp::Iperf2,
-    &super::pps::PacketRate,
+const METHODS: &[&Method] = &[
+    &super::ping::PING,
+    &super::probe::PROBE,
+    &super::tcp::TCP,
+    &super::udp::UDP,
+    &super::udp::UDP2,
+    &super::pps::PPS,
 ];
 
 /// Short trials.
@@ -104,8 +104,8 @@ fn our_own_equivalents_measure_over_kernel_sockets() {
 fn every_method_measures_by_whatever_is_installed() {
     on_a_wire(shape("100M"), |context| {
         for method in METHODS {
-            let trial = method.run(context).unwrap_or_else(|e| panic!("{}: {e}", method.id()));
-            for metric in method.metrics() {
+            let trial = (method.run)(context).unwrap_or_else(|e| panic!("{}: {e}", method.id));
+            for metric in method.metrics {
                 let value = trial.values.iter().find(|(id, _)| *id == metric.id);
                 let stands_in = trial.tool.starts_with("Weir's own");
                 // So short a trial has too few samples for this quantile.
@@ -114,7 +114,7 @@ fn every_method_measures_by_whatever_is_installed() {
             }
             let (headline, value) = trial.values[0];
             assert!(value > 0.0, "{headline} is {value}");
-            assert!(trial.load.is_some(), "{}", method.id());
+            assert!(trial.load.is_some(), "{}", method.id);
         }
     });
 }
@@ -123,7 +123,7 @@ fn every_method_measures_by_whatever_is_installed() {
 fn methods_that_need_kernel_hosts_say_so() {
     let dir = tempfile::tempdir().unwrap();
     let bed = Testbed::Memory(crate::testbed::memory::MemoryTestbed::new(dir.path()).unwrap());
-    let unfit = |method: &&&dyn Method| method.fits(&bed).is_err();
-    let ids: Vec<&str> = METHODS.iter().filter(unfit).map(|method| method.id()).collect();
+    let unfit = |method: &&&Method| (method.fits)(&bed).is_err();
+    let ids: Vec<&str> = METHODS.iter().filter(unfit).map(|method| method.id).collect();
     assert_eq!(ids, ["ping", "tcp", "udp2"]);
 }

@@ -7,29 +7,28 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::replay::{ReplayMethod, Replaying, trial};
-use super::{Better, Metric, Trial};
+use super::replay::{Replaying, bed_of, run, trial};
+use super::{Method, Metric, Trial};
 
-const METRICS: &[Metric] = &[
-    Metric::new("loading_ps", "flow entries added", "entries/s", Better::Higher, 0),
-    Metric::lower("loading_delete_s", "all deleted at once", "s", 3),
-];
-
-/// The method.
-pub(super) const LOADING: ReplayMethod = ReplayMethod {
+pub(super) const LOADING: Method = Method {
     id: "replay-loading",
     label: "Flow entries without packets",
     about: "The cell's flow entries added one by one while port 1 is down, up to the barrier \
             reply; then all deleted by one flow-mod. The cell's switch is not used again",
-    metrics: METRICS,
+    metrics: &[
+        Metric::higher("loading_ps", "flow entries added", "entries/s", 0),
+        Metric::lower("loading_delete_s", "all deleted at once", "s", 3),
+    ],
     cost: |_| Duration::from_millis(100),
     spends_setup: true,
-    finds_stalls: false,
-    fits: |bed| match bed.is_down() {
-        true => Ok(()),
-        false => Err("packets come meanwhile: settings.replay.is_down sets port 1 down"),
+    fits: |bed| {
+        bed_of(bed).and_then(|bed| match bed.is_down() {
+            true => Ok(()),
+            false => Err("packets come meanwhile: settings.replay.is_down sets port 1 down"),
+        })
     },
-    measure,
+    run: |context| run(context, measure),
+    ..Method::USUAL
 };
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {

@@ -10,20 +10,8 @@ use generator::method::{Measurer as _, MethodError, TrialInput};
 use generator::session::Waiting;
 use openflow::meter::{MeterFlags, MeterMod};
 
-use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
-};
-use crate::settings::Settings;
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 use crate::testbed::method_error;
-
-/// The method.
-pub(super) struct Meter;
-
-const METRICS: &[Metric] = &[
-    Metric::new("meter_kbps", "metered rate", "kbit/s", Better::Higher, 1),
-    Metric::new("meter_error_pct", "error of the metered rate", "%", Better::Lower, 2),
-    Metric::new("meter_burst_kbit", "passed above the rate at first", "kbit", Better::Lower, 1),
-];
 
 /// The offered load in multiples of the meter's rate, unless the cell sets another.
 const OVERLOAD: f64 = 2.0;
@@ -63,84 +51,76 @@ impl MeterRate {
     }
 }
 
-impl Method for Meter {
-    fn id(&self) -> &'static str {
-        "meter"
-    }
+pub(super) const METER: Method = Method {
+    id: "meter",
+    label: "Meter",
+    about: "What the first meter lets pass of an offered load, beside its configured rate; what \
+            could not pass counts as exact where less was offered than the rate",
+    metrics: &[
+        Metric::higher("meter_kbps", "metered rate", "kbit/s", 1),
+        Metric::lower("meter_error_pct", "error of the metered rate", "%", 2),
+        Metric::lower("meter_burst_kbit", "passed above the rate at first", "kbit", 1),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + 0.2),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Meter"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    let meters = settings.meter_mods().map_err(|error| wrong(error.to_string()))?;
+    let Some(rate) = meters.first().and_then(MeterRate::of) else {
+        return Err(wrong("the cell has no meter with a band".to_owned()));
+    };
+    if context.setup.is_none_or(|setup| setup.client().is_none()) {
+        return Err(TrialError::Unfit("has no meters"));
     }
-
-    fn about(&self) -> &'static str {
-        "What the first meter lets pass of an offered load, beside its configured rate; what could \
-         not pass counts as exact where less was offered than the rate"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s() + 0.2)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let settings = context.settings;
-        let meters = settings.meter_mods().map_err(|error| wrong(error.to_string()))?;
-        let Some(rate) = meters.first().and_then(MeterRate::of) else {
-            return Err(wrong("the cell has no meter with a band".to_owned()));
-        };
-        if context.setup.is_none_or(|setup| setup.client().is_none()) {
-            return Err(TrialError::Unfit("has no meters"));
-        }
-        let frame_size = settings.frame_size();
-        let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
-        let configured_pps = rate.pps(frame_bits);
-        let offered_pps = settings
-            .rate_pps
-            .or_else(|| settings.load_bps.map(|bps| bps / frame_bits))
-            .unwrap_or(OVERLOAD * configured_pps);
-        let phase = |share: f64| TrialInput {
-            frame_size: frame_size as usize,
-            rate_pps: offered_pps,
-            duration_s: settings.duration_s() * share,
-            grace_s: GRACE_S,
-        };
-        let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
-        let (outcome, load) = context.observe(|| {
-            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-            context.bed.with_measurer(plan, |measurer| {
-                measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
-            })
-        });
-        let outcome = outcome?;
-        let [first, then] = &outcome[..] else {
-            return Err(wrong(format!("{} phases of 2", outcome.len())));
-        };
-        let passed = |of: &generator::method::TrialOutput| of.report.received as f64;
-        let found = Metered::of(
-            [passed(first), passed(then)],
-            [phases[0].duration_s, phases[1].duration_s],
-            configured_pps.min(offered_pps),
-        );
-        let (values, resolutions) = found.figures(frame_bits);
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions,
-            raw: serde_json::json!({
-                "configured_pps": configured_pps,
-                "offered_pps": offered_pps,
-                "frame_bits": frame_bits,
-                "sent": [first.report.sent, then.report.sent],
-                "unsent": [first.unsent, then.unsent],
-                "passed": [first.report.received, then.report.received],
-            }),
-            ..Trial::default()
+    let frame_size = settings.frame_size();
+    let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
+    let configured_pps = rate.pps(frame_bits);
+    let offered_pps = settings
+        .rate_pps
+        .or_else(|| settings.load_bps.map(|bps| bps / frame_bits))
+        .unwrap_or(OVERLOAD * configured_pps);
+    let phase = |share: f64| TrialInput {
+        frame_size: frame_size as usize,
+        rate_pps: offered_pps,
+        duration_s: settings.duration_s() * share,
+        grace_s: GRACE_S,
+    };
+    let phases = [phase(EMPTYING), phase(1.0 - EMPTYING)];
+    let (outcome, load) = context.observe(|| {
+        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
+        context.bed.with_measurer(plan, |measurer| {
+            measurer.run(&phases).map_err(|error| method_error(MethodError::Trial(error)))
         })
-    }
+    });
+    let outcome = outcome?;
+    let [first, then] = &outcome[..] else {
+        return Err(wrong(format!("{} phases of 2", outcome.len())));
+    };
+    let passed = |of: &generator::method::TrialOutput| of.report.received as f64;
+    let found = Metered::of(
+        [passed(first), passed(then)],
+        [phases[0].duration_s, phases[1].duration_s],
+        configured_pps.min(offered_pps),
+    );
+    let (values, resolutions) = found.figures(frame_bits);
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions,
+        raw: serde_json::json!({
+            "configured_pps": configured_pps,
+            "offered_pps": offered_pps,
+            "frame_bits": frame_bits,
+            "sent": [first.report.sent, then.report.sent],
+            "unsent": [first.unsent, then.unsent],
+            "passed": [first.report.received, then.report.received],
+        }),
+        ..Trial::default()
+    })
 }
 
 fn wrong(what: String) -> TrialError {

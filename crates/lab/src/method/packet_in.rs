@@ -24,23 +24,10 @@ use super::pps::{json, received_pps};
 use super::rate::{beyond_cost_s, measure};
 use super::search::{Attempt, Found, Range, received_resolution};
 use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError,
-    Values, channel_error, delay, leave_out_quantile, traffic,
+    Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
+    channel_error, delay, leave_out_quantile, traffic,
 };
-use crate::settings::Settings;
 use crate::switch_client::SwitchClient;
-
-/// The method.
-pub(super) struct PacketInRate;
-
-const METRICS: &[Metric] = &[
-    Metric::new("packet_in_pps", "packet-ins, none lost", "packets/s", Better::Higher, 0),
-    Metric::new("packet_in_most_pps", "most packet-ins", "packets/s", Better::Higher, 0),
-    Metric::lower("packet_in_us", "port to controller, median", "µs", 1),
-    Metric::lower("packet_in_p99_us", "port to controller, 99 %", "µs", 1),
-    Metric::lower("packet_out_us", "controller to port, median", "µs", 1),
-    Metric::lower("packet_out_p99_us", "controller to port, 99 %", "µs", 1),
-];
 
 /// The program that the report names.
 const TOOL: &str = "Weir's open-loop generator and the lab's OpenFlow client";
@@ -69,76 +56,68 @@ const LOOK: Duration = Duration::from_millis(2);
 const TRIALS: f64 = 10.0;
 const TRIAL_EXTRA_S: f64 = 0.1;
 
-impl Method for PacketInRate {
-    fn id(&self) -> &'static str {
-        "packet-in"
-    }
-
-    fn label(&self) -> &'static str {
-        "Packet-ins and packet-outs"
-    }
-
-    fn about(&self) -> &'static str {
-        "The lab is the controller: the highest rate of packet-ins of which none is lost (or the \
-         share `loss`), and the most that came at any load; at low load, from the due time of a \
-         frame at port 1 to its packet-in, and from a packet-out to its frame at port 2"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const PACKET_IN: Method = Method {
+    id: "packet-in",
+    label: "Packet-ins and packet-outs",
+    about: "The lab is the controller: the highest rate of packet-ins of which none is lost (or \
+            the share `loss`), and the most that came at any load; at low load, from the due time \
+            of a frame at port 1 to its packet-in, and from a packet-out to its frame at port 2",
+    metrics: &[
+        Metric::higher("packet_in_pps", "packet-ins, none lost", "packets/s", 0),
+        Metric::higher("packet_in_most_pps", "most packet-ins", "packets/s", 0),
+        Metric::lower("packet_in_us", "port to controller, median", "µs", 1),
+        Metric::lower("packet_in_p99_us", "port to controller, 99 %", "µs", 1),
+        Metric::lower("packet_out_us", "controller to port, median", "µs", 1),
+        Metric::lower("packet_out_p99_us", "controller to port, 99 %", "µs", 1),
+    ],
+    saturates: true,
+    cost: |settings| {
         let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
         let delay_s = settings.duration_s().max(DELAY_S) + TRIAL_EXTRA_S;
         Duration::from_secs_f64(search_s + delay_s + beyond_cost_s(settings))
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-            return Err(TrialError::Unfit(
-                "has no OpenFlow channel with the lab as its controller",
-            ));
-        };
-        client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
-        let delays = delays(&mut client, context)?;
-        let range = Range {
-            start_pps: START_PPS,
-            max_pps: MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX)),
-            known_pps: context.before,
-            loss_max: context.settings.loss.unwrap_or(0.0),
-        };
-        let searched = context.bed.with_session(Waiting::Sleeping, |session| {
-            let mut exchange = Exchange { session, client: &mut client, context, answers: false };
-            measure("packet-in", context, range, |offered_pps, duration_s| {
-                exchange.up(offered_pps, duration_s)
-            })
-        });
-        let (found, saturating, load) = searched?;
-        let (values, resolutions) = figures(&found, &delays);
-        Ok(Trial {
-            values,
-            tool: TOOL.into(),
-            load,
-            distributions: vec![
-                TrialDistribution::in_us("packet_in_us", &delays.up),
-                TrialDistribution::in_us("packet_out_us", &delays.down),
-            ],
-            resolutions,
-            raw: serde_json::json!({
-                "frame_bytes": context.settings.frame_size(),
-                "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-                "saturation": json(&saturating),
-                "packet_ins_at_low_load": delays.up.count,
-                "packet_outs_that_arrived": delays.down.count,
-            }),
-            ..Trial::default()
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+        return Err(TrialError::Unfit("has no OpenFlow channel with the lab as its controller"));
+    };
+    client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
+    let delays = delays(&mut client, context)?;
+    let range = Range {
+        start_pps: START_PPS,
+        max_pps: MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX)),
+        known_pps: context.before,
+        loss_max: context.settings.loss.unwrap_or(0.0),
+    };
+    let searched = context.bed.with_session(Waiting::Sleeping, |session| {
+        let mut exchange = Exchange { session, client: &mut client, context, answers: false };
+        measure("packet-in", context, range, |offered_pps, duration_s| {
+            exchange.up(offered_pps, duration_s)
         })
-    }
+    });
+    let (found, saturating, load) = searched?;
+    let (values, resolutions) = figures(&found, &delays);
+    Ok(Trial {
+        values,
+        tool: TOOL.into(),
+        load,
+        distributions: vec![
+            TrialDistribution::in_us("packet_in_us", &delays.up),
+            TrialDistribution::in_us("packet_out_us", &delays.down),
+        ],
+        resolutions,
+        raw: serde_json::json!({
+            "frame_bytes": context.settings.frame_size(),
+            "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+            "saturation": json(&saturating),
+            "packet_ins_at_low_load": delays.up.count,
+            "packet_outs_that_arrived": delays.down.count,
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The delays of both ways.

@@ -13,65 +13,44 @@ use crate::settings::Settings;
 use crate::testbed::Testbed;
 use stats::{Summary, summarise};
 
-/// The method.
-pub(super) struct Ping;
-
-const METRICS: &[Metric] = &[
-    Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
-    Metric::lower("ping_min_ms", "ping min", "ms", 3),
-    Metric::lower("ping_max_ms", "ping max", "ms", 3),
-    Metric::lower("ping_mdev_ms", "ping mdev", "ms", 3),
-    Metric::lower("ping_loss_pct", "ping loss", "%", 1),
-];
-
-impl Method for Ping {
-    fn id(&self) -> &'static str {
-        "ping"
-    }
-
-    fn label(&self) -> &'static str {
-        "RTT by ping"
-    }
-
-    fn about(&self) -> &'static str {
-        "ICMP echo between the hosts, one after the other, at low rate"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn tools(&self) -> &'static [Tool] {
-        &[Tool::Ping]
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const PING: Method = Method {
+    id: "ping",
+    label: "RTT by ping",
+    about: "ICMP echo between the hosts, one after the other, at low rate",
+    metrics: &[
+        Metric::lower("ping_avg_ms", "ping avg", "ms", 3),
+        Metric::lower("ping_min_ms", "ping min", "ms", 3),
+        Metric::lower("ping_max_ms", "ping max", "ms", 3),
+        Metric::lower("ping_mdev_ms", "ping mdev", "ms", 3),
+        Metric::lower("ping_loss_pct", "ping loss", "%", 1),
+    ],
+    tools: &[Tool::Ping],
+    cost: |settings| {
         let warm_up = settings.warm_up_requests.unwrap_or(0).min(u64::from(u32::MAX)) as u32;
         Duration::from_millis(300) + ECHO_INTERVAL * requests(settings).saturating_add(warm_up)
-    }
+    },
+    fits: |bed| bed.check_hosts("in-memory ports have no kernel hosts to ping"),
+    run,
+    ..Method::USUAL
+};
 
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed.check_hosts("in-memory ports have no kernel hosts to ping")
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    if let Some(count) = context.settings.warm_up_requests {
+        let settings = Settings { count: Some(count), ..context.settings.clone() };
+        measure(&MethodContext { settings: &settings, ..*context })?;
     }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        if let Some(count) = context.settings.warm_up_requests {
-            let settings = Settings { count: Some(count), ..context.settings.clone() };
-            measure(&MethodContext { settings: &settings, ..*context })?;
-        }
-        let Measured { tool, echoes, load } = measure(context)?;
-        let summary = summarise(steady(&echoes.rtt_ms)).ok_or_else(|| TrialError::Output {
-            program: "ping",
-            what: format!("none of {} echo requests was answered", echoes.sent),
-        })?;
-        Ok(Trial {
-            values: values(&echoes, &summary),
-            tool,
-            load,
-            raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
-            ..Trial::default()
-        })
-    }
+    let Measured { tool, echoes, load } = measure(context)?;
+    let summary = summarise(steady(&echoes.rtt_ms)).ok_or_else(|| TrialError::Output {
+        program: "ping",
+        what: format!("none of {} echo requests was answered", echoes.sent),
+    })?;
+    Ok(Trial {
+        values: values(&echoes, &summary),
+        tool,
+        load,
+        raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
+        ..Trial::default()
+    })
 }
 
 /// The answers without the first tenth, the warm-up: the first has asked for addresses, and perhaps
@@ -95,7 +74,7 @@ fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
         return Ok(Measured { tool, echoes: echoes?, load });
     }
     let program = HostProgram::Ping { target, requests: requests(context.settings) };
-    let limit = Ping.cost(context.settings) * 3 + Duration::from_secs(10);
+    let limit = (PING.cost)(context.settings) * 3 + Duration::from_secs(10);
     context.bed.with_hosts((context.dir, context.cancel), |hosts| {
         // The exit code is 1 when an answer is missing, which is a result.
         let (output, load) = context.observe(|| hosts.run(0, &program, limit));
@@ -139,7 +118,7 @@ fn parse(text: &str) -> Result<EchoReplies, TrialError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{METRICS, parse, steady, values};
+    use super::{PING, parse, steady, values};
     use stats::summarise;
 
     #[test]
@@ -153,7 +132,7 @@ mod tests {
         );
         let values = values(&echoes, &summarise(steady(&echoes.rtt_ms)).unwrap());
         let ids: Vec<&str> = values.iter().map(|value| value.0).collect();
-        assert_eq!(ids, METRICS.iter().map(|metric| metric.id).collect::<Vec<_>>());
+        assert_eq!(ids, PING.metrics.iter().map(|metric| metric.id).collect::<Vec<_>>());
         assert!(values[4].1.abs() < 1e-9);
     }
 

@@ -9,22 +9,7 @@ use generator::receiver::StreamReport;
 use super::search::{
     Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
 };
-use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
-};
-use crate::settings::Settings;
-
-/// The method.
-pub(super) struct PacketRate;
-
-const METRICS: &[Metric] = &[
-    figure("pps_saturated", "rate at saturation"),
-    figure("pps_carried", "rate carried, loss up to 0.1 %"),
-];
-
-const fn figure(id: &'static str, label: &'static str) -> Metric {
-    Metric { id, label, unit: "packets/s", better: Better::Higher, decimals: 0 }
-}
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 
 /// Start of the search, frames a second.
 const START_PPS: f64 = 2_000.0;
@@ -44,58 +29,48 @@ const OVERLOAD_S: f64 = 1.0;
 const TRIALS: f64 = 10.0;
 const TRIAL_EXTRA_S: f64 = 0.1;
 
-impl Method for PacketRate {
-    fn id(&self) -> &'static str {
-        "pps"
-    }
-
-    fn label(&self) -> &'static str {
-        "Packet rate"
-    }
-
-    fn about(&self) -> &'static str {
-        "Small UDP frames from host 1 to host 2: the highest offered load that passes with at most \
-         0.1 % loss, and the most that arrived in any trial (saturation)"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const PPS: Method = Method {
+    id: "pps",
+    label: "Packet rate",
+    about: "Small UDP frames from host 1 to host 2: the highest offered load that passes with at \
+            most 0.1 % loss, and the most that arrived in any trial (saturation)",
+    metrics: &[
+        Metric::higher("pps_saturated", "rate at saturation", "packets/s", 0),
+        Metric::higher("pps_carried", "rate carried, loss up to 0.1 %", "packets/s", 0),
+    ],
+    saturates: true,
+    cost: |settings| {
         Duration::from_secs_f64(TRIALS * (settings.duration_s() + TRIAL_EXTRA_S) + OVERLOAD_S)
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let max_pps = MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX));
-        let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
-        let (start_pps, known_pps) = (START_PPS, context.before);
-        let range = Range { start_pps, max_pps, known_pps, loss_max: LOSS_MAX };
-        let found = search(&mut path, range)?.if_any_arrived("pps")?;
-        let offered = beyond_pps(found.most_received_pps, max_pps);
-        path.duration_s = path.duration_s.max(OVERLOAD_S);
-        let (attempt, load) = context.observe(|| path.trial(offered));
-        let attempt = attempt?;
-        let (values, resolutions) = figures(&found, &attempt);
-        Ok(Trial {
-            values,
-            tool: "Weir's open-loop generator".into(),
-            load,
-            // The search offers as much as goes: its own offer is never the limit.
-            resolutions,
-            raw: serde_json::json!({
-                "frame_bytes": context.settings.frame_size() as usize,
-                "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-                "saturation": json(&attempt),
-                "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
-            }),
-            ..Trial::default()
-        })
-    }
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let max_pps = MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX));
+    let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
+    let (start_pps, known_pps) = (START_PPS, context.before);
+    let range = Range { start_pps, max_pps, known_pps, loss_max: LOSS_MAX };
+    let found = search(&mut path, range)?.if_any_arrived("pps")?;
+    let offered = beyond_pps(found.most_received_pps, max_pps);
+    path.duration_s = path.duration_s.max(OVERLOAD_S);
+    let (attempt, load) = context.observe(|| path.trial(offered));
+    let attempt = attempt?;
+    let (values, resolutions) = figures(&found, &attempt);
+    Ok(Trial {
+        values,
+        tool: "Weir's open-loop generator".into(),
+        load,
+        // The search offers as much as goes: its own offer is never the limit.
+        resolutions,
+        raw: serde_json::json!({
+            "frame_bytes": context.settings.frame_size() as usize,
+            "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+            "saturation": json(&attempt),
+            "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The figures of a search and of the trial beyond it, and what they leave open.

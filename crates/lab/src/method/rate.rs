@@ -12,40 +12,11 @@ use super::search::{
     Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
 };
 use super::traffic::Exchanger;
-use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
-};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 use crate::ceilings::frame_line_bits;
 use crate::load::Load;
 use crate::settings::Settings;
 use crate::testbed::{LabMeasurer, method_error};
-
-/// The method.
-pub(super) struct ForwardingRate;
-
-const METRICS: &[Metric] = &[
-    Metric {
-        id: "rate_pps",
-        label: "rate carried",
-        unit: "packets/s",
-        better: Better::Higher,
-        decimals: 0,
-    },
-    Metric {
-        id: "rate_most_pps",
-        label: "most that came through",
-        unit: "packets/s",
-        better: Better::Higher,
-        decimals: 0,
-    },
-    Metric {
-        id: "rate_mbps",
-        label: "rate carried, at layer 1",
-        unit: "Mbit/s",
-        better: Better::Higher,
-        decimals: 1,
-    },
-];
 
 /// Start of the search, frames a second.
 const START_PPS: f64 = 20_000.0;
@@ -65,77 +36,68 @@ const ROUNDING: f64 = 0.001;
 const TRIALS: f64 = 8.5;
 const TRIAL_EXTRA_S: f64 = 0.08;
 
-impl Method for ForwardingRate {
-    fn id(&self) -> &'static str {
-        "rate"
-    }
-
-    fn label(&self) -> &'static str {
-        "Forwarding rate"
-    }
-
-    fn about(&self) -> &'static str {
-        "The cell's frames from port 1 to port 2, or both ways at once: the highest offered load \
-         that passes with at most the allowed loss (0.1 % where the cell says nothing else), and \
-         the most that came through at any load; both ways, the sum"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const RATE: Method = Method {
+    id: "rate",
+    label: "Forwarding rate",
+    about: "The cell's frames from port 1 to port 2, or both ways at once: the highest offered \
+            load that passes with at most the allowed loss (0.1 % where the cell says nothing \
+            else), and the most that came through at any load; both ways, the sum",
+    metrics: &[
+        Metric::higher("rate_pps", "rate carried", "packets/s", 0),
+        Metric::higher("rate_most_pps", "most that came through", "packets/s", 0),
+        Metric::higher("rate_mbps", "rate carried, at layer 1", "Mbit/s", 1),
+    ],
+    saturates: true,
+    cost: |settings| {
         let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
         Duration::from_secs_f64(search_s + beyond_cost_s(settings))
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let settings = context.settings;
-        let size = settings.frame_size();
-        let line_pps = traffic::line_pps(context).unwrap_or(f64::MAX);
-        let range = Range {
-            start_pps: START_PPS.min(line_pps),
-            max_pps: MAX_PPS.min(line_pps),
-            known_pps: context.before,
-            loss_max: settings.loss.unwrap_or(LOSS_MAX),
-        };
-        let is_bidirectional = settings.is_bidirectional == Some(true);
-        let found = if is_bidirectional {
-            traffic::with_exchanger(context.bed, |exchanger| {
-                // Half the sum leaves by each port.
-                let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
-                let range = Range { start_pps, max_pps, ..range };
-                measure("rate", context, range, |offered_pps, duration_s| {
-                    both_ways(exchanger, context, offered_pps, duration_s)
-                })
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    let size = settings.frame_size();
+    let line_pps = traffic::line_pps(context).unwrap_or(f64::MAX);
+    let range = Range {
+        start_pps: START_PPS.min(line_pps),
+        max_pps: MAX_PPS.min(line_pps),
+        known_pps: context.before,
+        loss_max: settings.loss.unwrap_or(LOSS_MAX),
+    };
+    let is_bidirectional = settings.is_bidirectional == Some(true);
+    let found = if is_bidirectional {
+        traffic::with_exchanger(context.bed, |exchanger| {
+            // Half the sum leaves by each port.
+            let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
+            let range = Range { start_pps, max_pps, ..range };
+            measure("rate", context, range, |offered_pps, duration_s| {
+                both_ways(exchanger, context, offered_pps, duration_s)
             })
-        } else {
-            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-            context.bed.with_measurer(plan, |measurer| {
-                measure("rate", context, range, |offered_pps, duration_s| {
-                    one_way(measurer, settings, offered_pps, duration_s)
-                })
-            })
-        };
-        let (found, saturating, load) = found?;
-        let (values, resolutions) = figures(&found, frame_line_bits(size));
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions,
-            raw: serde_json::json!({
-                "frame_bytes": size,
-                "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-                "saturation": json(&saturating),
-            }),
-            ..Trial::default()
         })
-    }
+    } else {
+        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
+        context.bed.with_measurer(plan, |measurer| {
+            measure("rate", context, range, |offered_pps, duration_s| {
+                one_way(measurer, settings, offered_pps, duration_s)
+            })
+        })
+    };
+    let (found, saturating, load) = found?;
+    let (values, resolutions) = figures(&found, frame_line_bits(size));
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions,
+        raw: serde_json::json!({
+            "frame_bytes": size,
+            "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
+            "saturation": json(&saturating),
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The figures of a search with their bounds, for frames of that size in bits on the line.

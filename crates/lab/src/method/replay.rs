@@ -12,7 +12,7 @@ use files::proc::ProcFolder;
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, Values, channel_error};
+use super::{Method, MethodContext, Metric, Trial, TrialError, Values, channel_error};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
@@ -36,88 +36,38 @@ const MISSES_LIMIT: Duration = Duration::from_secs(90);
 /// Fewer flow entries than this weigh less than the pages that a process gets at once.
 const WEIGHABLE: u64 = 10_000;
 
-const METRICS: &[Metric] = &[
-    Metric::new("replay_mpps", "forwarded packets", "Mpps", Better::Higher, 3),
-    Metric::lower("replay_lost", "packets that did not leave", "packets", 0),
-    Metric::new("replay_loads_ps", "flow entries loaded", "entries/s", Better::Higher, 0),
-    Metric::lower("replay_entry_bytes", "memory of a flow entry", "B", 0),
-];
-
-/// The method.
-pub(super) const REPLAY: ReplayMethod = ReplayMethod {
+pub(super) const REPLAY: Method = Method {
     id: "replay",
     label: "Replayed trace",
     about: "Packets a second of a trace that the switch replays by itself, as fast as it goes, by \
             the counters of its own ports; what was lost, and what the flow entries took",
-    metrics: METRICS,
+    metrics: &[
+        Metric::higher("replay_mpps", "forwarded packets", "Mpps", 3),
+        Metric::lower("replay_lost", "packets that did not leave", "packets", 0),
+        Metric::higher("replay_loads_ps", "flow entries loaded", "entries/s", 0),
+        Metric::lower("replay_entry_bytes", "memory of a flow entry", "B", 0),
+    ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
-    spends_setup: false,
     finds_stalls: true,
-    fits: packets_come,
-    measure,
+    fits: |bed| bed_of(bed).and_then(packets_come),
+    run: |context| run(context, measure),
+    ..Method::USUAL
 };
 
-/// A method that measures a switch which replays a trace by itself.
-pub(super) struct ReplayMethod {
-    pub(super) id: &'static str,
-    pub(super) label: &'static str,
-    pub(super) about: &'static str,
-    pub(super) metrics: &'static [Metric],
-    pub(super) cost: fn(&Settings) -> Duration,
-    pub(super) spends_setup: bool,
-    /// Whether it measures in a [`Replaying::window`], which looks by itself whether the forwarder
-    /// had its core.
-    pub(super) finds_stalls: bool,
-    /// Whether it is what is asked for that the switch replays.
-    pub(super) fits: fn(&ReplayTestbed) -> Result<(), &'static str>,
-    /// Measures once, while the lab keeps off the cores that forward.
-    pub(super) measure: fn(&Replaying<'_>) -> Result<Trial>,
-}
-
-impl Method for ReplayMethod {
-    fn id(&self) -> &'static str {
-        self.id
-    }
-
-    fn label(&self) -> &'static str {
-        self.label
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        self.metrics
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        (self.cost)(settings)
-    }
-
-    fn spends_setup(&self) -> bool {
-        self.spends_setup
-    }
-
-    fn finds_stalls(&self) -> bool {
-        self.finds_stalls
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        bed_of(bed).and_then(self.fits)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
-        let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
-        let (settings, cancel) = (context.settings, context.cancel);
-        let replaying = Replaying { bed, setup, settings, cancel };
-        (self.measure)(&replaying).map_err(|error| channel_error(&error, context))
-    }
+/// Measures a switch which replays a trace by itself, while the lab keeps off the cores that
+/// forward.
+pub(super) fn run(
+    context: &MethodContext<'_>,
+    measure: fn(&Replaying<'_>) -> Result<Trial>,
+) -> Result<Trial, TrialError> {
+    let bed = bed_of(context.bed).map_err(TrialError::Unfit)?;
+    let setup = context.setup.ok_or(TrialError::Unfit("there is no switch"))?;
+    let replaying = Replaying { bed, setup, settings: context.settings, cancel: context.cancel };
+    measure(&replaying).map_err(|error| channel_error(&error, context))
 }
 
 /// The testbed on which a switch replays.
-fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
+pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
     match bed {
         Testbed::Replay(bed) => Ok(bed),
         Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
@@ -345,13 +295,13 @@ mod tests {
         let wires = bed(&Replay { devices: ReplayDevices::Wires, ..made.clone() });
         let up = bed(&made);
         for id in ["replay", "victim", "replay-updates", "replay-dump"] {
-            let fits = |bed: &Testbed| find(id).unwrap().fits(bed);
+            let fits = |bed: &Testbed| (find(id).unwrap().fits)(bed);
             assert!(fits(&down).unwrap_err().contains("is_down"), "{id}");
             assert!(fits(&wires).unwrap_err().contains("wires"), "{id}");
             assert_eq!(fits(&up).is_ok(), id != "victim", "{id}");
         }
         for (id, bed) in [("cold-start", &down), ("replay-loading", &down), ("wake-up", &wires)] {
-            assert_eq!(find(id).unwrap().fits(bed), Ok(()), "{id}");
+            assert_eq!((find(id).unwrap().fits)(bed), Ok(()), "{id}");
         }
     }
 

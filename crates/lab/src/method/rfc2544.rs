@@ -14,22 +14,9 @@ use generator::method::throughput::{ThroughputOptions, ThroughputReport, through
 use generator::method::{Estimate, Measurer, MethodError};
 use generator::session::Waiting;
 
-use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic,
-};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 use crate::ceilings::frame_line_bits;
-use crate::settings::Settings;
 use crate::testbed::method_error;
-
-/// The method.
-pub(super) struct Rfc2544;
-
-const METRICS: &[Metric] = &[
-    Metric::new("rfc2544_throughput_pps", "throughput, no loss", "frames/s", Better::Higher, 0),
-    Metric::new("rfc2544_latency_us", "latency at 90 % of it", "µs", Better::Lower, 1),
-    Metric::new("rfc2544_loss_pct", "frame loss at the highest load", "%", Better::Lower, 2),
-    Metric::new("rfc2544_burst", "longest burst without loss", "frames", Better::Higher, 0),
-];
 
 /// The most that is offered without a port rate, frames a second, where the cell says nothing else.
 const MAX_PPS: f64 = 1_000_000.0;
@@ -50,81 +37,71 @@ const LATENCY_LOAD: f64 = 0.9;
 /// Trials of all parts together, about.
 const TRIALS: f64 = 26.0;
 
-impl Method for Rfc2544 {
-    fn id(&self) -> &'static str {
-        "rfc2544"
-    }
+pub(super) const RFC2544: Method = Method {
+    id: "rfc2544",
+    label: "RFC 2544",
+    about: "Throughput without loss by bisection, latency at 90 % of it, frame loss at the highest \
+            load, the longest burst without loss",
+    metrics: &[
+        Metric::higher("rfc2544_throughput_pps", "throughput, no loss", "frames/s", 0),
+        Metric::lower("rfc2544_latency_us", "latency at 90 % of it", "µs", 1),
+        Metric::lower("rfc2544_loss_pct", "frame loss at the highest load", "%", 2),
+        Metric::higher("rfc2544_burst", "longest burst without loss", "frames", 0),
+    ],
+    saturates: true,
+    cost: |settings| Duration::from_secs_f64(TRIALS * (settings.duration_s() + 0.1)),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "RFC 2544"
-    }
-
-    fn about(&self) -> &'static str {
-        "Throughput without loss by bisection, latency at 90 % of it, frame loss at the highest \
-         load, the longest burst without loss"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(TRIALS * (settings.duration_s() + 0.1))
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let settings = context.settings;
-        let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
-        let most_pps = MAX_PPS.min(LINE_BPS / frame_line_bits(settings.frame_size()));
-        let max_pps = traffic::line_pps(context).or(settings.rate_pps).unwrap_or(most_pps);
-        let loss_ratio = settings.loss.unwrap_or(0.0);
-        let asked = Asked {
-            frame_size,
-            max_pps,
-            trial_s,
-            loss_ratio,
-            longest: LONGEST,
-            resolution: RESOLUTION,
-        };
-        let (outcome, load) = context.observe(|| {
-            let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
-            context.bed.with_measurer(plan, |measurer| {
-                Ok((answers(measurer, asked).map_err(method_error)?, measurer.clock()))
-            })
-        });
-        let (found, clock) = outcome?;
-        found.if_any_arrived()?;
-        let (values, mut resolutions) = found.figures(asked);
-        if let Some(clock) = &clock {
-            let latency = values.iter().filter(|(metric, _)| ONE_WAY.contains(metric));
-            resolutions.extend(latency.map(|(metric, value)| {
-                Resolution::new(metric, value - clock.error_us, value + clock.error_us)
-            }));
-        }
-        let Answers { most, loss, burst, .. } = found;
-        let is_tester_limited = loss.first().is_some_and(|point| point.is_tester_limited);
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions,
-            raw: serde_json::json!({
-                "max_pps": max_pps,
-                "is_at_max": most.is_at_max,
-                "throughput_is_tester_limited": most.is_tester_limited,
-                "loss_is_tester_limited": is_tester_limited,
-                "burst_is_tester_limited": burst.is_tester_limited,
-                "burst_is_at_longest": burst.is_at_longest,
-                "throughput": most.trials,
-                "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
-            }),
-            ..Trial::default()
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let settings = context.settings;
+    let (frame_size, trial_s) = (settings.frame_size() as usize, settings.duration_s());
+    let most_pps = MAX_PPS.min(LINE_BPS / frame_line_bits(settings.frame_size()));
+    let max_pps = traffic::line_pps(context).or(settings.rate_pps).unwrap_or(most_pps);
+    let loss_ratio = settings.loss.unwrap_or(0.0);
+    let asked = Asked {
+        frame_size,
+        max_pps,
+        trial_s,
+        loss_ratio,
+        longest: LONGEST,
+        resolution: RESOLUTION,
+    };
+    let (outcome, load) = context.observe(|| {
+        let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
+        context.bed.with_measurer(plan, |measurer| {
+            Ok((answers(measurer, asked).map_err(method_error)?, measurer.clock()))
         })
+    });
+    let (found, clock) = outcome?;
+    found.if_any_arrived()?;
+    let (values, mut resolutions) = found.figures(asked);
+    if let Some(clock) = &clock {
+        let latency = values.iter().filter(|(metric, _)| ONE_WAY.contains(metric));
+        resolutions.extend(latency.map(|(metric, value)| {
+            Resolution::new(metric, value - clock.error_us, value + clock.error_us)
+        }));
     }
+    let Answers { most, loss, burst, .. } = found;
+    let is_tester_limited = loss.first().is_some_and(|point| point.is_tester_limited);
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions,
+        raw: serde_json::json!({
+            "max_pps": max_pps,
+            "is_at_max": most.is_at_max,
+            "throughput_is_tester_limited": most.is_tester_limited,
+            "loss_is_tester_limited": is_tester_limited,
+            "burst_is_tester_limited": burst.is_tester_limited,
+            "burst_is_at_longest": burst.is_at_longest,
+            "throughput": most.trials,
+            "clock": clock.map(|clock| clock.of_metrics(ONE_WAY)),
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The metrics that hold the difference of two clocks, where host 2 is on another box than host 1.

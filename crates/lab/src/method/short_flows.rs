@@ -19,16 +19,6 @@ use super::{
 };
 use crate::load::ProcessRole;
 use crate::settings::Settings;
-use crate::testbed::Testbed;
-
-/// The method.
-pub(super) struct ShortFlows;
-
-const METRICS: &[Metric] = &[
-    Metric::lower("short_flows_lost_pct", "frames of short flows that were lost", "%", 2),
-    Metric::lower("short_flows_cpu_us", "CPU time of the switch for each frame", "µs", 2),
-    Metric::lower("short_flows_delay_us", "median delay of another host's new flows", "µs", 0),
-];
 
 /// Frames of a flow, and frames a second, where the cell says nothing else.
 const FRAMES: u64 = 3;
@@ -42,73 +32,62 @@ const FILLING_S: f64 = 2.0;
 
 const SRC_PORT: u16 = 20_000;
 
-impl Method for ShortFlows {
-    fn id(&self) -> &'static str {
-        "short-flows"
-    }
+pub(super) const SHORT_FLOWS: Method = Method {
+    id: "short-flows",
+    label: "Short flows",
+    about: "`rate_pps` frames a second from host 1 to host 2 in flows of `count` frames (3), while \
+            host 3 begins 500 flows a second towards host 4: frames lost, CPU time of the switch \
+            for each frame, and the median delay of host 3's",
+    metrics: &[
+        Metric::lower("short_flows_lost_pct", "frames of short flows that were lost", "%", 2),
+        Metric::lower("short_flows_cpu_us", "CPU time of the switch for each frame", "µs", 2),
+        Metric::lower("short_flows_delay_us", "median delay of another host's new flows", "µs", 0),
+    ],
+    cost: |settings| Duration::from_secs_f64(settings.duration_s() + FILLING_S),
+    fits: |bed| four_hosts(bed),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Short flows"
-    }
-
-    fn about(&self) -> &'static str {
-        "`rate_pps` frames a second from host 1 to host 2 in flows of `count` frames (3), while \
-         host 3 begins 500 flows a second towards host 4: frames lost, CPU time of the switch for \
-         each frame, and the median delay of host 3's"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(settings.duration_s() + FILLING_S)
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
-        four_hosts(bed)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
-        let pids: Vec<u32> = switch.map(|program| program.pid).collect();
-        let (measured, load) = context.observe(|| {
-            context.bed.with_session(Waiting::Sleeping, |session| measure(session, &pids, context))
-        });
-        let (exchanged, cpu_ns) = measured?;
-        let (mut sent, mut came, mut delay) = (0, 0, None);
-        for stream in &exchanged.statistics.streams {
-            let arrived = stream.arrivals.iter().find(|arrival| arrival.port == stream.port + 1);
-            match stream.port {
-                0 => {
-                    sent += stream.sent;
-                    came += traffic::received(stream, 1);
-                }
-                _ if stream.name == NEW => delay = arrived.and_then(|it| it.report.delay.clone()),
-                _ => {}
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let switch = context.watched.iter().filter(|one| one.role == ProcessRole::Switch);
+    let pids: Vec<u32> = switch.map(|program| program.pid).collect();
+    let (measured, load) = context.observe(|| {
+        context.bed.with_session(Waiting::Sleeping, |session| measure(session, &pids, context))
+    });
+    let (exchanged, cpu_ns) = measured?;
+    let (mut sent, mut came, mut delay) = (0, 0, None);
+    for stream in &exchanged.statistics.streams {
+        let arrived = stream.arrivals.iter().find(|arrival| arrival.port == stream.port + 1);
+        match stream.port {
+            0 => {
+                sent += stream.sent;
+                came += traffic::received(stream, 1);
             }
+            _ if stream.name == NEW => delay = arrived.and_then(|it| it.report.delay.clone()),
+            _ => {}
         }
-        let lost = sent.saturating_sub(came) as f64 / sent.max(1) as f64;
-        let nothing = |what: &str| TrialError::Output { program: "short-flows", what: what.into() };
-        let delay = delay.ok_or_else(|| nothing("no frame of host 3 has come"))?;
-        if came == 0 {
-            return Err(nothing("no frame of a short flow has come"));
-        }
-        let (delay_us, open) = quantile_us("short_flows_delay_us", &delay, 0.5);
-        let mut values = vec![("short_flows_lost_pct", 100.0 * lost)];
-        if !pids.is_empty() {
-            values.push(("short_flows_cpu_us", cpu_ns as f64 / 1e3 / sent as f64));
-        }
-        values.push(("short_flows_delay_us", delay_us));
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions: vec![open, Resolution::loss_pct("short_flows_lost_pct", lost, sent)],
-            raw: serde_json::json!({ "sent": sent, "received": came, "cpu_ns": cpu_ns }),
-            ..Trial::default()
-        })
     }
+    let lost = sent.saturating_sub(came) as f64 / sent.max(1) as f64;
+    let nothing = |what: &str| TrialError::Output { program: "short-flows", what: what.into() };
+    let delay = delay.ok_or_else(|| nothing("no frame of host 3 has come"))?;
+    if came == 0 {
+        return Err(nothing("no frame of a short flow has come"));
+    }
+    let (delay_us, open) = quantile_us("short_flows_delay_us", &delay, 0.5);
+    let mut values = vec![("short_flows_lost_pct", 100.0 * lost)];
+    if !pids.is_empty() {
+        values.push(("short_flows_cpu_us", cpu_ns as f64 / 1e3 / sent as f64));
+    }
+    values.push(("short_flows_delay_us", delay_us));
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions: vec![open, Resolution::loss_pct("short_flows_lost_pct", lost, sent)],
+        raw: serde_json::json!({ "sent": sent, "received": came, "cpu_ns": cpu_ns }),
+        ..Trial::default()
+    })
 }
 
 /// Names of the streams of host 3.

@@ -9,22 +9,11 @@ use generator::method::{Measurer as _, TrialInput};
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, traffic};
 use crate::agent::clock::ClockComparison;
 use crate::load::ProcessRole;
-use crate::settings::Settings;
 use crate::testbed::method_error;
 use stats::{Trend, median, theil_sen};
 
-/// The method.
-pub(super) struct Soak;
-
 const DELAY: &str = "soak_delay_us";
 const DELAY_DRIFT: &str = "soak_delay_drift_us";
-
-const METRICS: &[Metric] = &[
-    Metric::lower(DELAY_DRIFT, "drift of the median delay", "µs over the run", 2),
-    Metric::lower("soak_memory_drift_kib", "drift of the switch's memory", "KiB over the run", 0),
-    Metric::lower(DELAY, "median delay", "µs", 1),
-    Metric::lower("soak_lost", "frames lost", "frames", 0),
-];
 
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 1_000.0;
@@ -43,75 +32,73 @@ const DRIFT_ERRORS: f64 = 4.0;
 /// Late frames count.
 const GRACE_S: f64 = 2.0;
 
-impl Method for Soak {
-    fn id(&self) -> &'static str {
-        "soak"
-    }
+pub(super) const SOAK: Method = Method {
+    id: "soak",
+    label: "Soak",
+    about: "A fixed load for `duration_s`: the slope of the median delay and of the switch's \
+            resident memory over the second half, which a warm-up does not touch, times the \
+            duration; below 10 minutes no drift is said",
+    metrics: &[
+        Metric::lower(DELAY_DRIFT, "drift of the median delay", "µs over the run", 2),
+        Metric::lower(
+            "soak_memory_drift_kib",
+            "drift of the switch's memory",
+            "KiB over the run",
+            0,
+        ),
+        Metric::lower(DELAY, "median delay", "µs", 1),
+        Metric::lower("soak_lost", "frames lost", "frames", 0),
+    ],
+    cost: |settings| Duration::from_secs_f64(1.1 * settings.duration_s() + 0.5),
+    run,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "Soak"
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let duration_s = context.settings.duration_s();
+    let window_s = (duration_s / WINDOWS).max(WINDOW_S);
+    let (outcome, load) = context.observe(|| windows(context, window_s));
+    let (windows, clock) = outcome?;
+    let delays: Vec<(f64, f64)> =
+        windows.iter().filter_map(|one| Some((one.at_s, one.delay_us?))).collect();
+    let memory: Vec<(f64, f64)> =
+        windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
+    let medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
+    let Some(median) = median(&medians) else {
+        let what = "no frame came through".to_owned();
+        return Err(TrialError::Output { program: "soak", what });
+    };
+    let lost: u64 = windows.iter().map(|one| one.lost).sum();
+    let mut values = vec![(DELAY, median), ("soak_lost", lost as f64)];
+    let mut resolutions = Vec::new();
+    let drifts = [(DELAY_DRIFT, &delays), ("soak_memory_drift_kib", &memory)];
+    for (metric, points) in drifts {
+        let long_enough = Some(points).filter(|_| duration_s >= DRIFT_S);
+        let found = long_enough.and_then(|points| drift(points, duration_s));
+        let Some(Trend { slope, interval }) = found else { continue };
+        values.push((metric, slope));
+        let interval = interval.map(|(low, high)| Resolution::new(metric, low, high));
+        resolutions.extend(interval);
     }
-
-    fn about(&self) -> &'static str {
-        "A fixed load for `duration_s`: the slope of the median delay and of the switch's resident \
-         memory over the second half, which a warm-up does not touch, times the duration; below \
-         10 minutes no drift is said"
+    if let Some(clock) = &clock {
+        let delay = Resolution::new(DELAY, median - clock.error_us, median + clock.error_us);
+        resolutions.push(delay);
+        let by = DRIFT_ERRORS * clock.error_us;
+        Resolution::widen(&mut resolutions, DELAY_DRIFT, by);
     }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(1.1 * settings.duration_s() + 0.5)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let duration_s = context.settings.duration_s();
-        let window_s = (duration_s / WINDOWS).max(WINDOW_S);
-        let (outcome, load) = context.observe(|| windows(context, window_s));
-        let (windows, clock) = outcome?;
-        let delays: Vec<(f64, f64)> =
-            windows.iter().filter_map(|one| Some((one.at_s, one.delay_us?))).collect();
-        let memory: Vec<(f64, f64)> =
-            windows.iter().filter_map(|one| Some((one.at_s, one.memory_kib?))).collect();
-        let medians: Vec<f64> = delays.iter().map(|point| point.1).collect();
-        let Some(median) = median(&medians) else {
-            let what = "no frame came through".to_owned();
-            return Err(TrialError::Output { program: "soak", what });
-        };
-        let lost: u64 = windows.iter().map(|one| one.lost).sum();
-        let mut values = vec![(DELAY, median), ("soak_lost", lost as f64)];
-        let mut resolutions = Vec::new();
-        let drifts = [(DELAY_DRIFT, &delays), ("soak_memory_drift_kib", &memory)];
-        for (metric, points) in drifts {
-            let long_enough = Some(points).filter(|_| duration_s >= DRIFT_S);
-            let found = long_enough.and_then(|points| drift(points, duration_s));
-            let Some(Trend { slope, interval }) = found else { continue };
-            values.push((metric, slope));
-            let interval = interval.map(|(low, high)| Resolution::new(metric, low, high));
-            resolutions.extend(interval);
-        }
-        if let Some(clock) = &clock {
-            let delay = Resolution::new(DELAY, median - clock.error_us, median + clock.error_us);
-            resolutions.push(delay);
-            let by = DRIFT_ERRORS * clock.error_us;
-            Resolution::widen(&mut resolutions, DELAY_DRIFT, by);
-        }
-        Ok(Trial {
-            values,
-            tool: traffic::TOOL.into(),
-            load,
-            resolutions,
-            raw: serde_json::json!({
-                "window_s": window_s,
-                "delay_us": delays,
-                "memory_kib": memory,
-                "clock": clock.map(|clock| clock.of_metrics(&[DELAY])),
-            }),
-            ..Trial::default()
-        })
-    }
+    Ok(Trial {
+        values,
+        tool: traffic::TOOL.into(),
+        load,
+        resolutions,
+        raw: serde_json::json!({
+            "window_s": window_s,
+            "delay_us": delays,
+            "memory_kib": memory,
+            "clock": clock.map(|clock| clock.of_metrics(&[DELAY])),
+        }),
+        ..Trial::default()
+    })
 }
 
 /// A part of the soak.

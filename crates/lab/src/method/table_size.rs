@@ -16,19 +16,9 @@ use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody};
 use openflow::text::parse_flow_mod;
 
-use super::{
-    Better, Method, MethodContext, Metric, Resolution, Trial, TrialError, channel_error, traffic,
-};
-use crate::settings::{FlowSeries, Forwarding, Settings};
+use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, channel_error, traffic};
+use crate::settings::{FlowSeries, Forwarding};
 use crate::switch_client::{RefusedMessage, SwitchClient};
-
-/// The method.
-pub(super) struct TableSize;
-
-const METRICS: &[Metric] = &[
-    Metric::new("table_entries", "entries held, up to the bound", "entries", Better::Higher, 0),
-    Metric::new("table_add_ps", "flow entries added, last batch", "entries/s", Better::Higher, 0),
-];
 
 /// The bound, where the cell says nothing else.
 const BOUND: u64 = 1_000_000;
@@ -61,79 +51,70 @@ const BROADCAST: &str = "ff:ff:ff:ff:ff:ff";
 /// The address of the first learnt host.
 const FIRST_MAC: &str = "02:aa:00:00:00:00";
 
-impl Method for TableSize {
-    fn id(&self) -> &'static str {
-        "table-size"
-    }
-
-    fn label(&self) -> &'static str {
-        "Largest table"
-    }
-
-    fn about(&self) -> &'static str {
-        "Entries are added in doubling batches until the switch refuses one or `count` is reached \
-         (1,000,000; of learnt addresses 32,768); those that it holds are counted"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        METRICS
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
+pub(super) const TABLE_SIZE: Method = Method {
+    id: "table-size",
+    label: "Largest table",
+    about: "Entries are added in doubling batches until the switch refuses one or `count` is \
+            reached (1,000,000; of learnt addresses 32,768); those that it holds are counted",
+    metrics: &[
+        Metric::higher("table_entries", "entries held, up to the bound", "entries", 0),
+        Metric::higher("table_add_ps", "flow entries added, last batch", "entries/s", 0),
+    ],
+    cost: |settings| {
         let bound = settings.count.unwrap_or(BOUND) as f64;
         Duration::from_secs_f64(match settings.forwarding() {
             Forwarding::Learning => 4.0 * bound.min(LEARNT_BOUND as f64) / LEARN_PPS + 1.0,
             Forwarding::Flows | Forwarding::Controller | Forwarding::Io => bound / 50_000.0 + 0.5,
         })
-    }
+    },
+    run,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        let bound = context.settings.count.unwrap_or(BOUND);
-        if bound == 0 {
-            return Err(TrialError::Unfit("no entry is asked for: set count = 1 or more"));
-        }
-        let (found, tool) = match context.settings.forwarding() {
-            Forwarding::Flows => {
-                let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-                    return Err(TrialError::Unfit("has no flow entries"));
-                };
-                let mut table = FlowTable { client: &mut client, context, offered: 0 };
-                let filled = fill(&mut table, bound);
-                // As the cell was set up, for what is measured next, also where filling failed.
-                let cleaned = table.empty();
-                let filled = filled?;
-                cleaned?;
-                (filled, "the lab's OpenFlow client")
-            }
-            Forwarding::Learning => {
-                if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
-                    return Err(TrialError::Unfit(
-                        "flooding is seen at a third port: set ports = 3",
-                    ));
-                }
-                let mut table = Learner(WiredStation { context });
-                (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL)
-            }
-            Forwarding::Controller | Forwarding::Io => {
-                return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
-            }
-        };
-        let (held, (least, most)) = (found.held.count as f64, found.resolution());
-        let mut values = vec![("table_entries", held)];
-        values.extend(found.added_ps.map(|rate| ("table_add_ps", rate)));
-        Ok(Trial {
-            values,
-            tool: tool.into(),
-            resolutions: vec![Resolution::new("table_entries", least, most)],
-            raw: serde_json::json!({
-                "bound": bound,
-                "offered": found.offered,
-                "is_bound": found.is_bound,
-                "refused": found.refused,
-            }),
-            ..Trial::default()
-        })
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let bound = context.settings.count.unwrap_or(BOUND);
+    if bound == 0 {
+        return Err(TrialError::Unfit("no entry is asked for: set count = 1 or more"));
     }
+    let (found, tool) = match context.settings.forwarding() {
+        Forwarding::Flows => {
+            let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
+                return Err(TrialError::Unfit("has no flow entries"));
+            };
+            let mut table = FlowTable { client: &mut client, context, offered: 0 };
+            let filled = fill(&mut table, bound);
+            // As the cell was set up, for what is measured next, also where filling failed.
+            let cleaned = table.empty();
+            let filled = filled?;
+            cleaned?;
+            (filled, "the lab's OpenFlow client")
+        }
+        Forwarding::Learning => {
+            if context.bed.kernel().is_none_or(|bed| bed.host_count() < 3) {
+                return Err(TrialError::Unfit("flooding is seen at a third port: set ports = 3"));
+            }
+            let mut table = Learner(WiredStation { context });
+            (fill(&mut table, bound.min(LEARNT_BOUND))?, traffic::TOOL)
+        }
+        Forwarding::Controller | Forwarding::Io => {
+            return Err(TrialError::Unfit("a table is filled by flow entries or by learning"));
+        }
+    };
+    let (held, (least, most)) = (found.held.count as f64, found.resolution());
+    let mut values = vec![("table_entries", held)];
+    values.extend(found.added_ps.map(|rate| ("table_add_ps", rate)));
+    Ok(Trial {
+        values,
+        tool: tool.into(),
+        resolutions: vec![Resolution::new("table_entries", least, most)],
+        raw: serde_json::json!({
+            "bound": bound,
+            "offered": found.offered,
+            "is_bound": found.is_bound,
+            "refused": found.refused,
+        }),
+        ..Trial::default()
+    })
 }
 
 /// The first `count` entries.

@@ -6,150 +6,108 @@ use std::time::Duration;
 use generator::method::{TrialInput, TrialOutput};
 use programs::tools::{Missing, Tool};
 
-use super::{Better, Method, MethodContext, Metric, Trial, TrialError, iperf2, iperf3};
+use super::{Method, MethodContext, Metric, Trial, TrialError, iperf2, iperf3};
 use crate::ceilings::UDP_PAYLOAD;
 use crate::host_program::Iperf3Payload;
-use crate::settings::Settings;
 use crate::testbed::Testbed;
 
-/// By `iperf3`.
-pub(super) struct Iperf3;
-
-/// By `iperf` 2.
-pub(super) struct Iperf2;
-
 const IPERF3: &[Metric] = &[
-    Metric::new("udp_mbps", "UDP", "Mb/s", Better::Higher, 2),
-    Metric::new("udp_loss_pct", "UDP loss", "%", Better::Lower, 2),
-    Metric::new("udp_jitter_ms", "UDP jitter", "ms", Better::Lower, 3),
+    Metric::higher("udp_mbps", "UDP", "Mb/s", 2),
+    Metric::lower("udp_loss_pct", "UDP loss", "%", 2),
+    Metric::lower("udp_jitter_ms", "UDP jitter", "ms", 3),
 ];
 
 const IPERF2: &[Metric] = &[
-    Metric::new("udp2_mbps", "UDP (iperf 2)", "Mb/s", Better::Higher, 2),
-    Metric::new("udp2_loss_pct", "UDP loss (iperf 2)", "%", Better::Lower, 2),
-    Metric::new("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", Better::Lower, 3),
+    Metric::higher("udp2_mbps", "UDP (iperf 2)", "Mb/s", 2),
+    Metric::lower("udp2_loss_pct", "UDP loss (iperf 2)", "%", 2),
+    Metric::lower("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", 3),
 ];
 
 /// Frame of a datagram of 1,470 bytes, FCS counted.
 const FRAME: usize = UDP_PAYLOAD as usize + 46;
 
-impl Method for Iperf3 {
-    fn id(&self) -> &'static str {
-        "udp"
-    }
+/// By `iperf3`.
+pub(super) const UDP: Method = Method {
+    id: "udp",
+    label: "UDP",
+    about: "UDP by iperf3 at a fixed offered load, 1,470-byte datagrams",
+    metrics: IPERF3,
+    saturates: true,
+    tools: &[Tool::Iperf3],
+    cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4),
+    run: run_udp,
+    ..Method::USUAL
+};
 
-    fn label(&self) -> &'static str {
-        "UDP"
+fn run_udp(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
+        return own(context, &why, IPERF3);
     }
-
-    fn about(&self) -> &'static str {
-        "UDP by iperf3 at a fixed offered load, 1,470-byte datagrams"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        IPERF3
-    }
-
-    fn tools(&self) -> &'static [Tool] {
-        &[Tool::Iperf3]
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 0.4)
-    }
-
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        if let Some(why) = stand_in(context, Tool::Iperf3.find().err()) {
-            return own(context, &why, IPERF3);
-        }
-        // Each stream sends at the rate that iperf3 is given.
-        let streams = u64::from(context.settings.streams.unwrap_or(1).max(1));
-        let bps = context.settings.load_bps() / streams;
-        let len = UDP_PAYLOAD as u32;
-        let done = iperf3::run(context, Iperf3Payload::Udp { bps, len })?;
-        let received = &done.sums.received;
-        let both = done.sums.both.as_ref().unwrap_or(received);
-        let share = arrived_share(&done.sums);
-        Ok(Trial {
-            values: vec![
-                ("udp_mbps", received.bits_per_second / 1e6),
-                ("udp_loss_pct", 100.0 * (1.0 - share)),
-                ("udp_jitter_ms", both.jitter_ms),
-            ],
-            tool: "iperf3".into(),
-            load: done.load,
-            // The rate, not the count: behind a full link everything arrives, only later.
-            carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
-            raw: serde_json::json!({
-                "sent_datagrams": done.sums.sent.packets,
-                "received_datagrams": received.packets - received.lost_packets,
-                "lost_by_receiver": both.lost_packets,
-                "sent_bps": done.sums.sent.bits_per_second,
-            }),
-            ..Trial::default()
-        })
-    }
+    // Each stream sends at the rate that iperf3 is given.
+    let streams = u64::from(context.settings.streams.unwrap_or(1).max(1));
+    let bps = context.settings.load_bps() / streams;
+    let len = UDP_PAYLOAD as u32;
+    let done = iperf3::run(context, Iperf3Payload::Udp { bps, len })?;
+    let received = &done.sums.received;
+    let both = done.sums.both.as_ref().unwrap_or(received);
+    let share = arrived_share(&done.sums);
+    Ok(Trial {
+        values: vec![
+            ("udp_mbps", received.bits_per_second / 1e6),
+            ("udp_loss_pct", 100.0 * (1.0 - share)),
+            ("udp_jitter_ms", both.jitter_ms),
+        ],
+        tool: "iperf3".into(),
+        load: done.load,
+        // The rate, not the count: behind a full link everything arrives, only later.
+        carried: Some(received.bits_per_second / context.settings.load_bps() as f64),
+        raw: serde_json::json!({
+            "sent_datagrams": done.sums.sent.packets,
+            "received_datagrams": received.packets - received.lost_packets,
+            "lost_by_receiver": both.lost_packets,
+            "sent_bps": done.sums.sent.bits_per_second,
+        }),
+        ..Trial::default()
+    })
 }
 
-impl Method for Iperf2 {
-    fn id(&self) -> &'static str {
-        "udp2"
-    }
-
-    fn label(&self) -> &'static str {
-        "UDP (iperf 2)"
-    }
-
-    fn about(&self) -> &'static str {
-        "UDP by iperf 2 as in E1: -u -b 100M (M is 2^20), 1,470-byte datagrams"
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        IPERF2
-    }
-
-    fn tools(&self) -> &'static [Tool] {
-        &[Tool::Iperf2]
-    }
-
-    fn saturates(&self) -> bool {
-        true
-    }
-
-    fn cost(&self, settings: &Settings) -> Duration {
-        Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 1.0)
-    }
-
-    fn fits(&self, bed: &Testbed) -> Result<(), &'static str> {
+/// By `iperf` 2.
+pub(super) const UDP2: Method = Method {
+    id: "udp2",
+    label: "UDP (iperf 2)",
+    about: "UDP by iperf 2 as in E1: -u -b 100M (M is 2^20), 1,470-byte datagrams",
+    metrics: IPERF2,
+    saturates: true,
+    tools: &[Tool::Iperf2],
+    cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 1.0),
+    fits: |bed| {
         // On in-memory ports it would only repeat the other UDP method.
         bed.check_hosts("in-memory ports have no kernel UDP")
-    }
+    },
+    run: run_udp2,
+    ..Method::USUAL
+};
 
-    fn run(&self, context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-        if let Some(why) = stand_in(context, Tool::Iperf2.find().err()) {
-            return own(context, &why, IPERF2);
-        }
-        // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
-        let done = iperf2::run(context, context.settings.load_bps())?;
-        let report = done.report;
-        let share = 1.0 - report.lost / report.total.max(1.0);
-        Ok(Trial {
-            values: vec![
-                ("udp2_mbps", report.bps / 1e6),
-                ("udp2_loss_pct", 100.0 * (1.0 - share)),
-                ("udp2_jitter_ms", report.jitter_ms),
-            ],
-            tool: "iperf 2".into(),
-            load: done.load,
-            carried: Some(report.bps / context.settings.load_bps() as f64),
-            raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
-            ..Trial::default()
-        })
+fn run_udp2(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    if let Some(why) = stand_in(context, Tool::Iperf2.find().err()) {
+        return own(context, &why, IPERF2);
     }
+    // iperf 2 takes plain bit/s as well; the rate is then the same number for both programs.
+    let done = iperf2::run(context, context.settings.load_bps())?;
+    let report = done.report;
+    let share = 1.0 - report.lost / report.total.max(1.0);
+    Ok(Trial {
+        values: vec![
+            ("udp2_mbps", report.bps / 1e6),
+            ("udp2_loss_pct", 100.0 * (1.0 - share)),
+            ("udp2_jitter_ms", report.jitter_ms),
+        ],
+        tool: "iperf 2".into(),
+        load: done.load,
+        carried: Some(report.bps / context.settings.load_bps() as f64),
+        raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
+        ..Trial::default()
+    })
 }
 
 /// The share of the datagrams sent that arrived. The receiver's count goes up to the highest number

@@ -8,33 +8,32 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
-use super::replay::{RUN_IN, ReplayMethod, Replaying, packets_come, trial};
-use super::{Better, Metric, Trial};
+use super::replay::{RUN_IN, Replaying, bed_of, packets_come, run, trial};
+use super::{Method, Metric, Trial};
 
-const METRICS: &[Metric] = &[
-    Metric::new("victim_mpps", "packets taken from port 1", "Mpps", Better::Higher, 3),
-    Metric::new("victim_beside_mpps", "packets taken beside them", "Mpps", Better::Higher, 3),
-    Metric::lower("victim_lost", "packets that did not leave", "packets", 0),
-];
-
-/// The method.
-pub(super) const VICTIM: ReplayMethod = ReplayMethod {
+pub(super) const VICTIM: Method = Method {
     id: "victim",
     label: "A trace beside another",
     about: "Packets a second that the switch takes of a trace it replays while another one enters \
             the same forwarding thread by port 3, by the counters of its own ports",
-    metrics: METRICS,
+    metrics: &[
+        Metric::higher("victim_mpps", "packets taken from port 1", "Mpps", 3),
+        Metric::higher("victim_beside_mpps", "packets taken beside them", "Mpps", 3),
+        Metric::lower("victim_lost", "packets that did not leave", "packets", 0),
+    ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + RUN_IN,
-    spends_setup: false,
     finds_stalls: true,
     fits: |bed| {
-        packets_come(bed)?;
-        match bed.has_beside() {
-            true => Ok(()),
-            false => Err("nothing stands beside the trace: settings.replay.beside says what"),
-        }
+        bed_of(bed).and_then(|bed| {
+            packets_come(bed)?;
+            match bed.has_beside() {
+                true => Ok(()),
+                false => Err("nothing stands beside the trace: settings.replay.beside says what"),
+            }
+        })
     },
-    measure,
+    run: |context| run(context, measure),
+    ..Method::USUAL
 };
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {

@@ -17,8 +17,8 @@ use programs::cancel::Cancel;
 use programs::held::Held;
 use serde_json::json;
 
-use super::replay::{ReplayMethod, Replaying, trial};
-use super::{Metric, Trial, idle_cpu, leave_out_quantile};
+use super::replay::{Replaying, bed_of, run, trial};
+use super::{Method, Metric, Trial, idle_cpu, leave_out_quantile};
 use crate::settings::Settings;
 use crate::workload::made;
 use stats::quantile;
@@ -30,14 +30,6 @@ const LOST: Duration = Duration::from_secs(2);
 const FRAMES: u64 = 400;
 const SILENCE_MS: u16 = 5;
 
-const METRICS: &[Metric] = &[
-    Metric::lower("wake_idle_cores", "CPU without traffic", "cores", 4),
-    Metric::lower("wake_us", "port to port after a silence, median", "µs", 1),
-    Metric::lower("wake_p99_us", "the same, 99 %", "µs", 1),
-    Metric::lower("wake_lost", "frames that did not come", "frames", 0),
-    Metric::lower("wake_kernel_us", "the kernel alone wakes a thread, median", "µs", 1),
-];
-
 fn frames(settings: &Settings) -> u64 {
     settings.count.unwrap_or(FRAMES)
 }
@@ -46,26 +38,32 @@ fn silence(settings: &Settings) -> Duration {
     Duration::from_millis(settings.silence_ms.unwrap_or(SILENCE_MS).into())
 }
 
-/// The method.
-pub(super) const WAKE_UP: ReplayMethod = ReplayMethod {
+pub(super) const WAKE_UP: Method = Method {
     id: "wake-up",
     label: "A frame after a silence",
     about: "CPU time of all threads of the switch while nothing comes; then `count` single frames \
             (300), each after `silence_ms` (5) without any: the time from port to port, and how \
             long the kernel takes to wake a bare thread on the same core",
-    metrics: METRICS,
+    metrics: &[
+        Metric::lower("wake_idle_cores", "CPU without traffic", "cores", 4),
+        Metric::lower("wake_us", "port to port after a silence, median", "µs", 1),
+        Metric::lower("wake_p99_us", "the same, 99 %", "µs", 1),
+        Metric::lower("wake_lost", "frames that did not come", "frames", 0),
+        Metric::lower("wake_kernel_us", "the kernel alone wakes a thread, median", "µs", 1),
+    ],
     cost: |settings| {
         let count = u32::try_from(frames(settings)).unwrap_or(u32::MAX);
         let idle = Duration::from_secs_f64(settings.duration_s());
         silence(settings).saturating_mul(count).saturating_mul(2).saturating_add(idle)
     },
-    spends_setup: false,
-    finds_stalls: false,
-    fits: |bed| match bed.wires() {
-        Some(_) => Ok(()),
-        None => Err("no single frames: settings.replay needs devices = \"wires\""),
+    fits: |bed| {
+        bed_of(bed).and_then(|bed| match bed.wires() {
+            Some(_) => Ok(()),
+            None => Err("no single frames: settings.replay needs devices = \"wires\""),
+        })
     },
-    measure,
+    run: |context| run(context, measure),
+    ..Method::USUAL
 };
 
 fn measure(replaying: &Replaying<'_>) -> Result<Trial> {

@@ -75,7 +75,7 @@ fn turn<'a>(plan: &[Job<'a>], headline: &Headline, round: usize) -> Vec<Job<'a>>
         let mut job = job.clone();
         job.start = job.campaign.starts(job.scenario) + round;
         job.cells.retain(|cell| cell.at == headline.at);
-        job.methods.retain(|method| method.id() == headline.method);
+        job.methods.retain(|method| method.id == headline.method);
         (!job.cells.is_empty() && !job.scenario.is_held).then_some(job)
     };
     plan.iter().filter(is_of).filter_map(one_more).collect()

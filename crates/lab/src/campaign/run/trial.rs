@@ -61,15 +61,15 @@ pub(super) fn hits_between(
 
 /// Filed form of a trial.
 pub(super) fn record(
-    method: &dyn Method,
+    method: &Method,
     number: TrialNumber,
     outcome: Result<Trial, NoTrial>,
 ) -> TrialRecord {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(error) => return failed(method.id(), number, error.why),
+        Err(error) => return failed(method.id, number, error.why),
     };
-    let saturating = trial.load.as_ref().filter(|_| method.saturates());
+    let saturating = trial.load.as_ref().filter(|_| method.saturates);
     let limit = saturating.map(|load| limiting(load, trial.carried));
     let distributions = trial.distributions.into_iter().map(|of| MeasuredDistribution {
         metric: of.metric.to_owned(),
@@ -81,7 +81,7 @@ pub(super) fn record(
     let resolutions =
         trial.resolutions.iter().filter(|of| of.low.is_finite() && of.high.is_finite());
     TrialRecord {
-        method: method.id().to_owned(),
+        method: method.id.to_owned(),
         start: number.0,
         trial: number.1,
         tool: trial.tool,

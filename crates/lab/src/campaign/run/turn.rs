@@ -111,10 +111,10 @@ impl Run<'_> {
         let mut started = Some(started);
         for cell in &job.cells {
             for method in &job.methods {
-                let title = format!("{}: {}", job.title(cell), method.label());
+                let title = format!("{}: {}", job.title(cell), method.label);
                 self.begin(&title);
-                for trial in 0..job.trials(*method) {
-                    self.trial(job, (cell, trial), *method, &mut started, &title)?;
+                for trial in 0..job.trials(method) {
+                    self.trial(job, (cell, trial), method, &mut started, &title)?;
                 }
                 self.progress.advance(1);
             }
@@ -156,7 +156,7 @@ impl Run<'_> {
         &mut self,
         job: &Job<'_>,
         (cell, trial): (&ScenarioCell, usize),
-        method: &dyn Method,
+        method: &Method,
         started: &mut Option<Started>,
         title: &str,
     ) -> Result<(), CampaignError> {
@@ -166,7 +166,7 @@ impl Run<'_> {
         for attempt in 0..ATTEMPTS {
             let mut tier = (None, None);
             let (outcome, stall) = match self.running(job, started)? {
-                Ok(running) => match method.fits(running.setup.bed()) {
+                Ok(running) => match (method.fits)(running.setup.bed()) {
                     Ok(()) => {
                         let first = running.setup.tier_hits();
                         let measured = self.measure(method, running, &settings, before)?;
@@ -175,7 +175,7 @@ impl Run<'_> {
                     }
                     Err(reason) => {
                         let why = format!("{NOT_SUPPORTED}{reason}");
-                        self.keep(job, cell, failed(method.id(), number, why))?;
+                        self.keep(job, cell, failed(method.id, number, why))?;
                         return self.set_state(
                             job,
                             cell,
@@ -188,7 +188,7 @@ impl Run<'_> {
             if let Err(NoTrial { why, is_unfit: true }) = &outcome {
                 self.set_state(job, cell, CellState::NotSupported(why.clone()))?;
             }
-            let is_spent = method.spends_setup();
+            let is_spent = method.spends_setup;
             if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
                 *started = None;
             }
@@ -196,7 +196,7 @@ impl Run<'_> {
             let is_over = !is_stalled || attempt + 1 == ATTEMPTS;
             let mut record = record(method, number, outcome);
             if job.is_floor() {
-                record.values.retain(|id, _| method.floors().contains(&id.as_str()));
+                record.values.retain(|id, _| method.floors.contains(&id.as_str()));
                 record.resolutions.clear();
                 record.distributions.clear();
             }
@@ -261,10 +261,10 @@ impl Run<'_> {
         job.cells.iter().all(|cell| {
             self.record.found.get(&job.place(cell)).is_some_and(|found| {
                 job.methods.iter().all(|method| {
-                    (0..job.trials(*method)).all(|trial| {
+                    (0..job.trials(method)).all(|trial| {
                         let is_it = |one: &&TrialRecord| {
                             (one.method.as_str(), one.start, one.trial)
-                                == (method.id(), job.start, trial)
+                                == (method.id, job.start, trial)
                         };
                         found.trials.iter().filter(is_it).any(is_over)
                     })
@@ -320,7 +320,7 @@ impl Run<'_> {
     /// One measurement, and the longest stall meanwhile.
     fn measure(
         &self,
-        method: &dyn Method,
+        method: &Method,
         started: &mut Started,
         settings: &Settings,
         before: Option<f64>,
@@ -349,10 +349,10 @@ impl Run<'_> {
                 return Ok((Err(NoTrial { why, is_unfit: false }), Stall::default()));
             }
         };
-        let stall_ms = (self.outside.watch)(&mut || outcome = Some(method.run(&context)));
+        let stall_ms = (self.outside.watch)(&mut || outcome = Some((method.run)(&context)));
         drop(off);
         let stall = Stall::here(stall_ms).or(context.bed.take_stall());
-        let stall = if method.finds_stalls() { Stall::default() } else { stall };
+        let stall = if method.finds_stalls { Stall::default() } else { stall };
         match outcome.expect("the watch does its work") {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
