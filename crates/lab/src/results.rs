@@ -269,6 +269,24 @@ pub enum CellState {
     Pending(String),
 }
 
+/// Word of a cell whose switch cannot do what is asked.
+pub const NOT_SUPPORTED: &str = "not supported";
+
+impl CellState {
+    /// The words instead of a figure, and the reason; none where it was measured.
+    #[must_use]
+    pub fn absence(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Measured => None,
+            Self::NotSupported(reason) => Some((NOT_SUPPORTED, reason)),
+            Self::Missing(reason) => Some(("missing here", reason)),
+            Self::Failed(reason) => Some(("failed", reason)),
+            Self::Skipped(reason) => Some(("no time left", reason)),
+            Self::Pending(reason) => Some(("not measured", reason)),
+        }
+    }
+}
+
 /// A switch at one point of the axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResults {

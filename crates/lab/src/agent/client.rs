@@ -138,16 +138,10 @@ impl TrafficBox {
                 executor.carry_out(request, now_ns)
             }
         };
-        match answer {
-            AgentAnswer::Failed { why } => Err(AgentError::Failed { at: self.name(), why }),
-            AgentAnswer::Clock { .. }
-            | AgentAnswer::Opened { .. }
-            | AgentAnswer::Started { .. }
-            | AgentAnswer::EndSeen(_)
-            | AgentAnswer::Runs {}
-            | AgentAnswer::Printed(_)
-            | AgentAnswer::Closed {} => Ok(answer),
+        if let AgentAnswer::Failed { why } = answer {
+            return Err(AgentError::Failed { at: self.name(), why });
         }
+        Ok(answer)
     }
 
     /// Asks for the time, by a clock that was zero at `zero`.
@@ -159,18 +153,10 @@ impl TrafficBox {
         let asked_ns = now_ns();
         let answer = self.ask(AgentRequest::Clock {})?;
         let returned_ns = now_ns();
-        match answer {
-            AgentAnswer::Clock { received_ns, answered_ns } => {
-                Ok(Exchange { asked_ns, received_ns, answered_ns, returned_ns })
-            }
-            other @ (AgentAnswer::Opened { .. }
-            | AgentAnswer::Started { .. }
-            | AgentAnswer::EndSeen(_)
-            | AgentAnswer::Runs {}
-            | AgentAnswer::Printed(_)
-            | AgentAnswer::Closed {}
-            | AgentAnswer::Failed { .. }) => Err(self.odd(&other)),
-        }
+        let AgentAnswer::Clock { received_ns, answered_ns } = answer else {
+            return Err(self.odd(&answer));
+        };
+        Ok(Exchange { asked_ns, received_ns, answered_ns, returned_ns })
     }
 
     /// The error of an answer to another question.

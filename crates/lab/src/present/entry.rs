@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::limit::Limit;
-use crate::results::{CellResults, CellState, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
+use crate::results::{CellResults, ResultRow, ScenarioResults, TrialRecord, UpperLimit};
 use crate::stall;
 use stats::Figure;
 
@@ -16,16 +16,8 @@ use super::number::with_range;
 pub(crate) enum TableEntry<'a> {
     /// It was measured.
     Figure(Box<ShownFigure<'a>>),
-    /// The switch cannot do this.
-    NotSupported(&'a str),
-    /// A program is missing.
-    Missing(&'a str),
-    /// It failed.
-    Failed(&'a str),
-    /// There was no time left.
-    Skipped(&'a str),
-    /// The run has not come to it.
-    Pending(&'a str),
+    /// It was not: the words instead of a figure, and the reason.
+    Absent(&'static str, &'a str),
     /// The run has no such cell, or the cell has no such metric.
     NotMeasured,
 }
@@ -89,16 +81,12 @@ impl<'a> TableEntry<'a> {
         method: Option<&str>,
     ) -> Self {
         let Some(cell) = cell else { return Self::NotMeasured };
-        match &cell.state {
-            CellState::NotSupported(reason) => return Self::NotSupported(reason),
-            CellState::Missing(reason) => return Self::Missing(reason),
-            CellState::Failed(reason) => return Self::Failed(reason),
-            CellState::Skipped(reason) => return Self::Skipped(reason),
-            CellState::Pending(reason) => return Self::Pending(reason),
-            CellState::Measured => {}
+        if let Some((word, reason)) = cell.state.absence() {
+            return Self::Absent(word, reason);
         }
         let Some(row) = cell.row(metric) else {
-            return error_of(cell, method).map_or(Self::NotMeasured, Self::Failed);
+            let failed = error_of(cell, method).map(|error| Self::Absent("failed", error));
+            return failed.unwrap_or(Self::NotMeasured);
         };
         let Some(Figure { median, low, high, n }) = row.figure() else {
             return Self::NotMeasured;
@@ -120,12 +108,7 @@ impl<'a> TableEntry<'a> {
     pub(crate) fn figure(&self) -> Option<&ShownFigure<'a>> {
         match self {
             Self::Figure(figure) => Some(figure),
-            Self::NotSupported(_)
-            | Self::Missing(_)
-            | Self::Failed(_)
-            | Self::Skipped(_)
-            | Self::Pending(_)
-            | Self::NotMeasured => None,
+            Self::Absent(..) | Self::NotMeasured => None,
         }
     }
 
@@ -133,11 +116,7 @@ impl<'a> TableEntry<'a> {
     pub(crate) fn absence(&self) -> Option<(&'static str, &'a str)> {
         match self {
             Self::Figure(_) => None,
-            Self::NotSupported(reason) => Some(("not supported", reason)),
-            Self::Missing(reason) => Some(("missing here", reason)),
-            Self::Failed(reason) => Some(("failed", reason)),
-            Self::Skipped(reason) => Some(("no time left", reason)),
-            Self::Pending(reason) => Some(("not measured", reason)),
+            Self::Absent(word, reason) => Some((word, reason)),
             Self::NotMeasured => Some(("not measured", "")),
         }
     }

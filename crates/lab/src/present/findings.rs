@@ -116,12 +116,7 @@ fn compared<'t>(
     section: &'t Section<'t>,
     table: &'t MetricTable<'t>,
 ) -> impl Iterator<Item = Compared<'t>> {
-    table.rows.iter().flat_map(move |row| {
-        let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
-        others.filter_map(move |(other, ratio)| {
-            Some(Compared { section, table, row, other, ratio: ratio.as_ref()? })
-        })
-    })
+    table.rows.iter().flat_map(move |row| Line { section, table, row }.compared())
 }
 
 /// Whether each of the differences holds with all of them counted.
@@ -341,7 +336,7 @@ fn cautions(section: &Section<'_>) -> Vec<String> {
 
 /// The first switch beside each of the others in the headline figures.
 pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
-    let ratios: Vec<Compared<'_>> = lines.iter().flat_map(Line::compared).collect();
+    let ratios: Vec<Compared<'_>> = lines.iter().flat_map(|line| line.compared()).collect();
     let held = held(&ratios.iter().map(|one| one.ratio).collect::<Vec<_>>());
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for one in &ratios {
@@ -377,8 +372,8 @@ pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
 }
 
 impl<'s, 'a> Line<'s, 'a> {
-    fn compared(&'s self) -> impl Iterator<Item = Compared<'s>> {
-        let (section, table, row) = (self.section, self.table, self.row);
+    fn compared(self) -> impl Iterator<Item = Compared<'s>> {
+        let Line { section, table, row } = self;
         let others = section.duts.iter().zip(&row.ratios).filter(|(dut, _)| !is_reference(dut));
         others.filter_map(move |(other, ratio)| {
             Some(Compared { section, table, row, other, ratio: ratio.as_ref()? })

@@ -5,6 +5,7 @@
 use super::entry::TableEntry;
 use super::number::{axis_value, number};
 use super::section::{MetricTable, Section, TableRow};
+use crate::results::NOT_SUPPORTED;
 
 /// A table of texts; a line end in a text is a line end in its cell.
 #[derive(Debug, PartialEq)]
@@ -163,12 +164,8 @@ fn values(
 fn entry_text(entry: &TableEntry<'_>, decimals: usize, says_limit: bool) -> String {
     if let Some((word, reason)) = entry.absence() {
         let first = reason.lines().next().unwrap_or_default();
-        let says_why = !matches!(entry, TableEntry::NotSupported(_) | TableEntry::NotMeasured);
-        return if says_why && !first.is_empty() {
-            format!("{word}: {first}")
-        } else {
-            word.to_owned()
-        };
+        let says_why = word != NOT_SUPPORTED && !first.is_empty();
+        return if says_why { format!("{word}: {first}") } else { word.to_owned() };
     }
     let Some(figure) = entry.figure() else { return String::new() };
     let mut lines = vec![figure.text(decimals)];

@@ -5,9 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::results::Better;
 use crate::results::{
-    AxisInfo, CellResults, CellState, Coordinates, MetricInfo, Published, Results, ScenarioResults,
+    AxisInfo, Better, CellResults, Coordinates, MetricInfo, Published, Results, ScenarioResults,
 };
 
 use super::entry::{ShownFigure, TableEntry, method_of};
@@ -217,11 +216,7 @@ impl<'a> Section<'a> {
     pub(crate) fn absences(&self) -> Vec<Absence<'a>> {
         let mut absences: Vec<Absence<'a>> = Vec::new();
         for cell in &self.scenario.cells {
-            let entry = TableEntry::new(Some(cell), "", None);
-            let Some((word, reason)) = entry.absence() else { continue };
-            if cell.state == CellState::Measured {
-                continue;
-            }
+            let Some((word, reason)) = cell.state.absence() else { continue };
             let place = self.place(&cell.at);
             let same = |known: &&mut Absence<'a>| {
                 (known.dut, known.word, known.reason) == (cell.dut.as_str(), word, reason)
