@@ -312,7 +312,7 @@ impl ControllerBenchArgs {
             frame_bytes: switch.frame_bytes,
             buffering: if switch.whole { Buffering::Whole } else { Buffering::Buffered },
             pace: trial.pace(switches),
-            keeps_times: trial.keeps_times(),
+            keeps_times: mode.keeps_times(),
             threads: self.threads.map_or(cores.len(), usize::from),
             cores,
             at_once: self.at_once,

@@ -41,7 +41,7 @@ fn fleet(mock: &Mock, trial: &TrialPlan, version: Version, switches: u32) -> Fle
         frame_bytes: FRAME_MIN,
         buffering: Buffering::Buffered,
         pace: trial.pace(switches),
-        keeps_times: trial.keeps_times(),
+        keeps_times: trial.mode.keeps_times(),
         threads: 2,
         cores: Vec::new(),
         at_once: 64,

@@ -39,18 +39,9 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// Its name in rows.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::Latency => "latency",
-            Self::Storm => "storm",
-            Self::OpenLoop => "open-loop",
-            Self::Topology => "topology",
-            Self::DiscoverySize => "discovery-size",
-            Self::Proactive => "proactive",
-            Self::Reprovisioning => "reprovisioning",
-        }
+    /// Its name in rows, that of the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// The app of Weir that it needs, where that is not the choice of who measures.
@@ -65,26 +56,17 @@ impl Mode {
 
     /// Whether the controller's REST is asked.
     pub(super) fn asks_rest(self) -> bool {
-        match self {
-            Self::Topology | Self::DiscoverySize | Self::Proactive => true,
-            Self::Throughput
-            | Self::Latency
-            | Self::Storm
-            | Self::OpenLoop
-            | Self::Reprovisioning => false,
-        }
+        matches!(self, Self::Topology | Self::DiscoverySize | Self::Proactive)
     }
 
     /// Whether packet-ins are sent for a while, again and again.
     pub(super) fn is_load(self) -> bool {
-        match self {
-            Self::Throughput | Self::Latency | Self::OpenLoop => true,
-            Self::Storm
-            | Self::Topology
-            | Self::DiscoverySize
-            | Self::Proactive
-            | Self::Reprovisioning => false,
-        }
+        self == Self::Throughput || self.keeps_times()
+    }
+
+    /// Whether the time to each answer is kept, for which the emulator never sleeps.
+    pub(super) fn keeps_times(self) -> bool {
+        matches!(self, Self::Latency | Self::OpenLoop)
     }
 }
 
@@ -115,32 +97,14 @@ impl TrialPlan {
         let share = (OUTSTANDING / switches.max(1)).max(1);
         match self.mode {
             Mode::Throughput => Pace::Window(self.window.unwrap_or(share)),
+            Mode::OpenLoop => Pace::Rate(self.rate),
             Mode::Latency
             | Mode::Storm
             | Mode::Topology
             | Mode::DiscoverySize
             | Mode::Proactive
             | Mode::Reprovisioning => Pace::Window(1),
-            Mode::OpenLoop => Pace::Rate(self.rate),
         }
-    }
-
-    /// Whether the time to each answer is kept.
-    pub(super) fn keeps_times(&self) -> bool {
-        match self.mode {
-            Mode::Latency | Mode::OpenLoop => true,
-            Mode::Throughput
-            | Mode::Storm
-            | Mode::Topology
-            | Mode::DiscoverySize
-            | Mode::Proactive
-            | Mode::Reprovisioning => false,
-        }
-    }
-
-    /// Whether the emulator never sleeps.
-    fn spins(&self) -> bool {
-        self.keeps_times()
     }
 }
 
@@ -211,23 +175,16 @@ pub(super) fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Resul
     );
     let seconds = plan.seconds.as_secs_f64();
     let answered = figure("answered", tally.answered as f64 / seconds, "packet-ins/s");
-    let mut figures = match plan.mode {
-        Mode::Throughput => vec![
+    let mut figures = if plan.mode.keeps_times() {
+        let mut figures = percentiles(&tally.times);
+        figures.push(answered);
+        figures
+    } else {
+        vec![
             figure("", tally.responses() as f64 / seconds, "responses/s"),
             answered,
             figure("flow-mods", tally.flow_mods as f64 / seconds, "flow-mods/s"),
-        ],
-        Mode::Latency
-        | Mode::OpenLoop
-        | Mode::Storm
-        | Mode::Topology
-        | Mode::DiscoverySize
-        | Mode::Proactive
-        | Mode::Reprovisioning => {
-            let mut figures = percentiles(&tally.times);
-            figures.push(answered);
-            figures
-        }
+        ]
     };
     if tally.oddities.invalid > 0 {
         figures.push(figure("invalid", tally.oddities.invalid as f64, "messages"));
@@ -237,7 +194,7 @@ pub(super) fn load(plan: &TrialPlan, fleet: FleetPlan, cancel: &Cancel) -> Resul
         figures.push(figure("hostile", count.made as f64 / lasted.max(1e-9), "connections/s"));
         figures.push(figure("hostile-refused", count.refused as f64, "connections"));
     }
-    let mut limit = used.limit(plan.spins());
+    let mut limit = used.limit(plan.mode.keeps_times());
     if plan.mode == Mode::OpenLoop {
         let late_us = tally.lateness.at_us(0.99);
         figures.push(figure("late-p99", late_us, "us"));
