@@ -1,4 +1,5 @@
-//! The refusal of a name that there is not: with the nearest name that there is, and all of them.
+//! Names: each once, and the refusal of one that there is not, with the nearest that there is and
+//! all of them.
 
 use openflow::text::nearest;
 
@@ -12,6 +13,18 @@ pub(crate) fn unknown<'a>(
     let near = nearest(name, known.iter().copied());
     let hint = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
     format!("no {what} {name:?}: {hint}there is {}", known.join(", "))
+}
+
+/// Each of some things once, in the order in which they come first.
+#[must_use]
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 #[cfg(test)]

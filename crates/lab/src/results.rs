@@ -455,6 +455,12 @@ impl ResultRow {
 }
 
 impl ScenarioResults {
+    /// Its title, or its name on the command line where it has none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        if self.title.is_empty() { &self.id } else { &self.title }
+    }
+
     /// The metric of that key.
     #[must_use]
     pub fn metric(&self, id: &str) -> Option<&MetricInfo> {

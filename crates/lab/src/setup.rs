@@ -137,21 +137,11 @@ impl SetupError {
     /// Whether the whole run is to end.
     #[must_use]
     pub fn is_stop(&self) -> bool {
-        match self {
-            Self::Stopped(_) => true,
-            Self::Dut(error) | Self::Controller(error) => {
-                matches!(error, service::ServiceError::Process(process::ProcessError::Stopped(_)))
-            }
-            Self::Netns(_)
-            | Self::Io(_)
-            | Self::Replay(_)
-            | Self::Settings(_)
-            | Self::Keys(_)
-            | Self::CpuShare(_)
-            | Self::Refused(_)
-            | Self::Channel(_)
-            | Self::NoPath { .. } => false,
-        }
+        let is_stop = |error: &service::ServiceError| {
+            matches!(error, service::ServiceError::Process(process::ProcessError::Stopped(_)))
+        };
+        matches!(self, Self::Stopped(_))
+            || matches!(self, Self::Dut(error) | Self::Controller(error) if is_stop(error))
     }
 }
 

@@ -8,8 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use programs::tools::Program;
-
 use super::ledger::{LedgerError, LedgerHead, LedgerLine, PartHead, Stamped, read_lines};
 use crate::agent::client::BoxFacts;
 use crate::agent::clock::ClockRecord;
@@ -17,6 +15,7 @@ use crate::dut;
 use crate::facts::Machine;
 use crate::limit;
 use crate::method::Method;
+use crate::names::distinct;
 use crate::results::{
     AxisPoint, CellResults, CellState, Coordinates, FORMAT, MetricInfo, PartEnd, ResultRow,
     Results, RunPart, ScenarioResults, TrialRecord,
@@ -165,12 +164,7 @@ impl Record {
         let several = machines.len() > 1;
         let machines: Vec<Machine> =
             if several { machines.into_iter().cloned().collect() } else { Vec::new() };
-        let mut programs: Vec<Program> = Vec::new();
-        for program in self.parts.iter().flat_map(|(head, _)| &head.programs) {
-            if !programs.contains(program) {
-                programs.push(program.clone());
-            }
-        }
+        let programs = self.parts.iter().flat_map(|(head, _)| head.programs.iter().cloned());
         let parts: Vec<RunPart> = self.parts.iter().map(|(_, part)| part.clone()).collect();
         let scenarios = head.scenarios.iter().map(|scenario| self.scenario(scenario, last));
         Some(Results {
@@ -184,7 +178,7 @@ impl Record {
             machine,
             machines,
             parts: if parts.len() > 1 { parts } else { Vec::new() },
-            programs,
+            programs: distinct(programs),
             switches: last.switches.clone(),
             scenarios: scenarios.collect(),
             rule: limit::RULE.to_owned(),

@@ -17,6 +17,7 @@ use super::record::{Place, Record};
 use super::scenario::{ScenarioCell, ScenarioError};
 use crate::dut::Dut;
 use crate::facts::{Machine, now_utc};
+use crate::names::distinct;
 use crate::progress::RunProgress;
 use crate::results::{DutInfo, PartEnd, Results, TrialRecord};
 use crate::stall;
@@ -201,31 +202,24 @@ fn open(campaign: &Campaign, part: &PartHead) -> Result<(Ledger, Record), Campai
 /// name, and those that the methods measure with, as far as they are installed.
 fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
     let mut programs: Vec<Program> = Vec::new();
-    let mut add = |more: Vec<Program>| {
-        for program in more {
-            if !programs.contains(&program) {
-                programs.push(program);
-            }
-        }
-    };
     for dut in &campaign.duts {
-        add(dut.programs(&campaign.paths).unwrap_or_default());
+        programs.extend(dut.programs(&campaign.paths).unwrap_or_default());
     }
     let mut controllers = BTreeSet::new();
     for scenario in &campaign.scenarios {
         for cell in scenario.cells(campaign.is_quick)? {
             let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
             if controllers.insert(controller.name()) {
-                add(controller.programs(&campaign.paths).unwrap_or_default());
+                programs.extend(controller.programs(&campaign.paths).unwrap_or_default());
             }
         }
     }
     for scenario in &campaign.scenarios {
         for method in scenario.methods(campaign.is_quick)? {
-            add(method.tools.iter().filter_map(|tool| tool.program().ok()).collect());
+            programs.extend(method.tools.iter().filter_map(|tool| tool.program().ok()));
         }
     }
-    Ok(programs)
+    Ok(distinct(programs))
 }
 
 impl<'a> Run<'a> {

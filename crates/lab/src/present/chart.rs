@@ -10,9 +10,10 @@ mod sweep;
 
 use super::entry::TableEntry;
 use super::markup::{Markup, markup};
-use super::number::{axis_value, capital};
-use super::section::{MetricTable, Section, TableRow};
-use crate::results::{AxisInfo, MetricInfo, Plot, PlotKind};
+use super::number::capital;
+use super::section::{MetricTable, Section, TableRow, value_of};
+use crate::names::distinct;
+use crate::results::{AxisInfo, Plot, PlotKind};
 
 pub(crate) use ranges::{extent, track};
 pub(crate) use scale::Scale;
@@ -98,10 +99,11 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
     let has_lines = matches!(plot.kind, PlotKind::Cdf | PlotKind::Sweep);
     let legend = has_lines.then(|| legend(table, &curves));
     let by = [x, y].into_iter().flatten().map(|axis| axis.label.as_str()).collect::<Vec<_>>();
+    let name = capital(&table.name());
     let caption = match (plot.kind, by.is_empty()) {
-        (PlotKind::Cdf, _) => format!("{}: distribution", metric_name(table.metric)),
-        (_, true) => metric_name(table.metric),
-        (_, false) => format!("{}, by {}", metric_name(table.metric), by.join(" and ")),
+        (PlotKind::Cdf, _) => format!("{name}: distribution"),
+        (_, true) => name,
+        (_, false) => format!("{name}, by {}", by.join(" and ")),
     };
     markup!(
         "<figure class=\"chart\"><figcaption>{}</figcaption>{}<div class=\"facets\">{}</div>{}\
@@ -158,12 +160,8 @@ fn legend(table: &MetricTable<'_>, curves: &[Curve<'_>]) -> Markup {
     let curves = curves.iter().filter(has_figure);
     let mut list: Markup =
         curves.map(|curve| one(&format!("c{0} d{0}", curve.colour), "line", curve.name)).collect();
-    let mut known: Vec<&str> = Vec::new();
-    for one in table.rows.iter().flat_map(|row| &row.published) {
-        if !known.contains(&one.switch.as_str()) {
-            known.push(&one.switch);
-        }
-    }
+    let old = table.rows.iter().flat_map(|row| &row.published);
+    let known = distinct(old.map(|one| one.switch.as_str()));
     if !known.is_empty() {
         list += one("", "old", &format!("published: {}", known.join("; ")));
     }
@@ -189,16 +187,6 @@ fn facets<'s, 'a>(
         }
     }
     facets
-}
-
-/// `frame size 64 B`, or a word by itself.
-fn value_of(axis: &AxisInfo, value: &str) -> String {
-    format!("{} {} {}", axis.label, axis_value(value), axis.unit).trim_end().to_owned()
-}
-
-fn metric_name(metric: &MetricInfo) -> String {
-    let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
-    format!("{}{unit}", capital(&metric.label))
 }
 
 /// A text of at most so many letters.

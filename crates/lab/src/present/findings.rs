@@ -12,6 +12,7 @@ use super::section::{MetricTable, Section, TableRow, is_reference};
 use super::switch_ratio::{Standing, SwitchRatio};
 use super::verdict::{Line, headlines};
 use crate::limit::Part;
+use crate::names::distinct;
 use crate::results::{Better, CellState, Results};
 
 /// Units of times and rates: what has them can be faster.
@@ -66,12 +67,7 @@ pub(crate) fn verdict(
     lines: &[Line<'_, '_>],
 ) -> Vec<String> {
     let mut sentences: Vec<String> = standings(lines);
-    let mut duts: Vec<&str> = Vec::new();
-    for dut in lines.iter().flat_map(|line| &line.section.duts) {
-        if !duts.contains(dut) {
-            duts.push(dut);
-        }
-    }
+    let duts = distinct(lines.iter().flat_map(|line| line.section.duts.iter().copied()));
     let figures = |dut: &'_ str| {
         let figures = lines.iter().filter_map(|line| line.entry(dut)?.figure());
         figures.collect::<Vec<_>>().into_iter()
@@ -338,13 +334,7 @@ fn cautions(section: &Section<'_>) -> Vec<String> {
 pub(crate) fn standings(lines: &[Line<'_, '_>]) -> Vec<String> {
     let ratios: Vec<Compared<'_>> = lines.iter().flat_map(|line| line.compared()).collect();
     let held = held(&ratios.iter().map(|one| one.ratio).collect::<Vec<_>>());
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    for one in &ratios {
-        let pair = (one.section.duts[0], one.other);
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
+    let pairs = distinct(ratios.iter().map(|one| (one.section.duts[0], one.other)));
     let sentence = |(first, other): (&str, &str)| {
         let own = ratios.iter().zip(&held);
         let own: Vec<_> =

@@ -286,14 +286,7 @@ impl<'a> Cells<'_, 'a> {
         let mut rows = Vec::new();
         for table in tables {
             for row in table.rows.iter().filter(shown) {
-                let values = varying.iter().filter_map(|axis| {
-                    let value = axis_value(row.at.get(&axis.name)?);
-                    let is_number = value.starts_with(|c: char| c.is_ascii_digit());
-                    let label = format!("{} {value}", axis.label);
-                    let with_unit = format!("{label} {}", axis.unit).trim_end().to_owned();
-                    Some(if is_number { with_unit } else { value })
-                });
-                let place = values.collect::<Vec<_>>().join(", ");
+                let place = Section::place_on(&varying, row.at);
                 let label = match (is_single, place.is_empty()) {
                     (true, false) => place,
                     (false, false) => format!("{}, {place}", name(table)),

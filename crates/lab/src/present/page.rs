@@ -13,6 +13,7 @@ use super::number::{count, duration};
 use super::section::{Absence, Section, sections};
 use super::verdict::{Line, all_duts, chosen, legend, lines};
 use super::{Form, View};
+use crate::names::distinct;
 use crate::results::Results;
 
 pub(super) const FORM: Form = Form {
@@ -85,27 +86,19 @@ fn framed(title: &str, when: &str, contents: Markup, state: Option<&str>, parts:
 
 /// Subject of the page, in a line.
 fn title(sections: &[Section<'_>]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for section in sections {
-        let id = section.scenario.id.as_str();
-        let name = section.scenario.evaluation.as_deref().unwrap_or(id);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let name = |section: &'_ Section<'_>| {
+        let scenario = section.scenario;
+        scenario.evaluation.as_ref().unwrap_or(&scenario.id).clone()
+    };
+    let names = distinct(sections.iter().map(name));
     match (sections, names.split_last()) {
         ([one], _) => one.heading(),
         (_, Some((last, before))) if before.len() < 6 && !before.is_empty() => {
             format!("{} and {last}", before.join(", "))
         }
-        (_, Some((only, []))) => (*only).to_owned(),
+        (_, Some((only, []))) => only.clone(),
         (_, _) => count(sections.len(), "scenario", "scenarios"),
     }
-}
-
-fn name_of<'a>(section: &Section<'a>) -> &'a str {
-    let scenario = section.scenario;
-    if scenario.title.is_empty() { &scenario.id } else { &scenario.title }
 }
 
 fn contents(sections: &[Section<'_>]) -> Markup {
@@ -121,7 +114,7 @@ fn contents(sections: &[Section<'_>]) -> Markup {
             if is_first { "first" } else { "" },
             section.index,
             evaluation.filter(|_| is_first),
-            name_of(section)
+            section.scenario.name()
         )
     };
     markup!(
@@ -268,7 +261,7 @@ fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
         section.index,
         scenario.evaluation.as_deref().unwrap_or("Our own question"),
         scenario.id,
-        name_of(section),
+        scenario.name(),
         scenario.question,
         fixed,
         nothing,

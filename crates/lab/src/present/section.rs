@@ -12,6 +12,7 @@ use crate::results::{
 use super::entry::{ShownFigure, TableEntry, method_of};
 use super::number::{axis_value, capital, count, number, short_with_range};
 use super::switch_ratio::SwitchRatio;
+use crate::names::distinct;
 
 /// The name of the path without a switch.
 const FLOOR_DUT: &str = "wire";
@@ -135,14 +136,10 @@ fn slug(text: &str) -> String {
 
 impl<'a> Section<'a> {
     fn new(results: &'a Results, index: usize, scenario: &'a ScenarioResults) -> Self {
-        let mut duts: Vec<&str> = Vec::new();
         let named = results.switches.iter().map(|dut| dut.name.as_str());
-        for dut in named.chain(scenario.cells.iter().map(|cell| cell.dut.as_str())) {
-            let is_here = scenario.cells.iter().any(|cell| cell.dut == dut);
-            if is_here && !duts.contains(&dut) {
-                duts.push(dut);
-            }
-        }
+        let of_cells = scenario.cells.iter().map(|cell| cell.dut.as_str());
+        let mut duts = distinct(named.chain(of_cells));
+        duts.retain(|dut| scenario.cells.iter().any(|cell| cell.dut == *dut));
         // What the others are held against is no switch, and never the first.
         duts.sort_by_key(|dut| is_reference(dut));
         let points = points(scenario);
@@ -241,11 +238,8 @@ impl<'a> Section<'a> {
 
     /// The values that are the same everywhere: `match fields 1, trial 2 s`.
     pub(crate) fn fixed_text(&self) -> String {
-        let one = |(axis, value): &(AxisInfo, &str)| {
-            let unit = if axis.unit.is_empty() { String::new() } else { format!(" {}", axis.unit) };
-            format!("{} {}{unit}", axis.label, axis_value(value))
-        };
-        self.fixed.iter().map(one).collect::<Vec<_>>().join(", ")
+        let all = self.fixed.iter().map(|(axis, value)| value_of(axis, value));
+        all.collect::<Vec<_>>().join(", ")
     }
 
     /// The unit of repetition: starts of a switch, or turns of one start.
@@ -265,20 +259,24 @@ impl<'a> Section<'a> {
 
     /// A heading: `E4 · Cached forwarding`.
     pub(crate) fn heading(&self) -> String {
-        let title =
-            if self.scenario.title.is_empty() { &self.scenario.id } else { &self.scenario.title };
         match &self.scenario.evaluation {
-            Some(evaluation) => format!("{evaluation} · {title}"),
-            None => title.clone(),
+            Some(evaluation) => format!("{evaluation} · {}", self.scenario.name()),
+            None => self.scenario.name().to_owned(),
         }
     }
 
     /// A point in words, `frame size 64 B, entries 61,000`; empty where there is only one.
     pub(crate) fn place(&self, at: &Coordinates) -> String {
-        let words = self.axes.iter().filter_map(|axis| {
-            let value = axis_value(at.get(&axis.name)?);
-            let unit = if axis.unit.is_empty() { String::new() } else { format!(" {}", axis.unit) };
-            Some(format!("{} {value}{unit}", axis.label))
+        let words = self.axes.iter().filter_map(|axis| Some(value_of(axis, at.get(&axis.name)?)));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The same on some of the axes, where a word stands by itself: `frame size 64 B, hub`.
+    pub(crate) fn place_on(axes: &[&AxisInfo], at: &Coordinates) -> String {
+        let words = axes.iter().filter_map(|axis| {
+            let value = at.get(&axis.name)?;
+            let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+            Some(if is_number { value_of(axis, value) } else { value.clone() })
         });
         words.collect::<Vec<_>>().join(", ")
     }
@@ -355,6 +353,11 @@ fn points(scenario: &ScenarioResults) -> Vec<&Coordinates> {
         scenario.axes.iter().map(place).collect::<Vec<usize>>()
     });
     points
+}
+
+/// `frame size 64 B`, or without a unit `entries 61,000`.
+pub(super) fn value_of(axis: &AxisInfo, value: &str) -> String {
+    format!("{} {} {}", axis.label, axis_value(value), axis.unit).trim_end().to_owned()
 }
 
 /// A published figure, or its range: `121.0–125.0`.

@@ -5,9 +5,10 @@
 
 use super::entry::{ShownFigure, TableEntry};
 use super::mark::{OPEN, best, leaves_open, mark};
-use super::number::{axis_value, capital, short_with_range};
+use super::number::{capital, short_with_range};
 use super::section::{MetricTable, Section, TableRow, is_reference, sections};
 use super::switch_ratio::SwitchRatio;
+use crate::names::distinct;
 use crate::results::{Coordinates, Results};
 
 /// The headline of a scenario.
@@ -113,27 +114,16 @@ pub(crate) fn chosen<'s, 'a>(lines: Vec<Line<'s, 'a>>) -> (Vec<Line<'s, 'a>>, Ve
 
 /// Every switch, in the order of the results: the order of their colours.
 pub(crate) fn all_duts(results: &Results) -> Vec<&str> {
-    let mut duts: Vec<&str> = Vec::new();
     let named = results.switches.iter().map(|dut| dut.name.as_str());
     let cells = results.scenarios.iter().flat_map(|scenario| &scenario.cells);
-    for dut in named.chain(cells.map(|cell| cell.dut.as_str())) {
-        if !duts.contains(&dut) {
-            duts.push(dut);
-        }
-    }
-    duts
+    distinct(named.chain(cells.map(|cell| cell.dut.as_str())))
 }
 
 /// The signs in the headlines and what is best there.
 pub(crate) fn legend(lines: &[Line<'_, '_>]) -> String {
     let limits = lines.iter().flat_map(Line::figures).filter_map(|figure| figure.limit);
-    let mut signs: Vec<String> = Vec::new();
-    for (sign, words) in limits.filter_map(|limit| mark(limit.part)) {
-        let text = format!("{sign} {words}");
-        if !signs.contains(&text) {
-            signs.push(text);
-        }
-    }
+    let signs = limits.filter_map(|limit| mark(limit.part));
+    let signs = distinct(signs.map(|(sign, words)| format!("{sign} {words}")));
     let mut signs = match signs.is_empty() {
         true => String::new(),
         false => format!("; at its limit: {}", signs.join(", ")),
@@ -184,19 +174,10 @@ impl<'s, 'a> Line<'s, 'a> {
 
     /// `Rate, packets/s, entries 61,000`: the metric and the point.
     pub(crate) fn about(&self) -> String {
-        let place: Vec<String> = self
-            .section
-            .axes
-            .iter()
-            .filter_map(|axis| {
-                let value = axis_value(self.row.at.get(&axis.name)?);
-                let is_number = value.starts_with(|c: char| c.is_ascii_digit());
-                let named = format!("{} {value} {}", axis.label, axis.unit);
-                Some(if is_number { named.trim_end().to_owned() } else { value })
-            })
-            .collect();
+        let axes: Vec<_> = self.section.axes.iter().collect();
+        let place = Section::place_on(&axes, self.row.at);
         let name = capital(&self.table.name());
-        if place.is_empty() { name } else { format!("{name}; {}", place.join(", ")) }
+        if place.is_empty() { name } else { format!("{name}; {place}") }
     }
 
     /// The published figures of this place, from the lowest to the highest.

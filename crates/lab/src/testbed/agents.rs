@@ -32,6 +32,7 @@ use crate::agent::protocol::{
 };
 use crate::facts;
 use crate::hosts::HOSTS;
+use crate::names::distinct;
 use crate::stall::Stall;
 
 /// Time between two looks at what a box has sent or counted: each is an exchange on the network.
@@ -128,13 +129,7 @@ impl AgentsTestbed {
         rate_bps: Option<u64>,
     ) -> io::Result<Self> {
         let lab = format!("weir lab {} (process {})", facts::host_name(), std::process::id());
-        let mut known: Vec<Option<&Endpoint>> = Vec::new();
-        for end in ends {
-            let endpoint = end.endpoint();
-            if !known.contains(&endpoint) {
-                known.push(endpoint);
-            }
-        }
+        let known = distinct(ends.iter().map(EndPlace::endpoint));
         let connect = |endpoint: &Option<&Endpoint>| match endpoint {
             Some(endpoint) => AgentLink::connect(endpoint, tls, &lab).map(TrafficBox::Agent),
             None => {

@@ -2,12 +2,12 @@
 //!
 //! On a logarithmic scale there is no bar, because its length would mean nothing.
 
-use super::{Curve, Facet, Scale, WIDTH, clipped, drawing, value_of};
+use super::{Curve, Facet, Scale, WIDTH, clipped, drawing};
 use crate::present::entry::ShownFigure;
 use crate::present::mark::mark;
 use crate::present::markup::{Markup, markup};
 use crate::present::number::short_with_range;
-use crate::present::section::{MetricTable, Section, published};
+use crate::present::section::{MetricTable, Section, published, value_of};
 use crate::results::{AxisInfo, Published};
 
 /// Heights of a heading, of a name with its figure, and of the track below with its gap.

@@ -113,7 +113,6 @@ fn machines(results: &Results) -> Option<Markup> {
 }
 
 fn one(scenario: &ScenarioResults) -> Markup {
-    let title = if scenario.title.is_empty() { &scenario.id } else { &scenario.title };
     let source = (!scenario.source.is_empty())
         .then(|| markup!("<h4>The scenario as it was run</h4><pre>{}</pre>", scenario.source));
     let content = markup!(
@@ -124,7 +123,7 @@ fn one(scenario: &ScenarioResults) -> Markup {
         commands(scenario),
         source
     );
-    folded(&format!("{title}: set-up and trials"), &content)
+    folded(&format!("{}: set-up and trials", scenario.name()), &content)
 }
 
 /// Addition by the lab itself, by metric: the lowest and the highest of its cells.
