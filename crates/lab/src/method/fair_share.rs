@@ -29,7 +29,7 @@ pub(super) const FAIR_SHARE: Method = Method {
     ],
     saturates: true,
     cost: |settings| 2 * (Duration::from_secs_f64(settings.duration_s()) + WARM_UP),
-    fits: |bed| four_hosts(bed),
+    fits: four_hosts,
     run,
     ..Method::USUAL
 };

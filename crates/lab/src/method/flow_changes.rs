@@ -84,7 +84,7 @@ pub(super) const FLOW_CHANGES: Method = Method {
         Metric::lower("flow_changes_lost", "frames lost behind a change", "frames", 0),
     ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s()) + WARM_UP,
-    fits: |bed| four_hosts(bed),
+    fits: four_hosts,
     run,
     ..Method::USUAL
 };

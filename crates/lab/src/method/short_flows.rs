@@ -44,7 +44,7 @@ pub(super) const SHORT_FLOWS: Method = Method {
         Metric::lower("short_flows_delay_us", "median delay of another host's new flows", "µs", 0),
     ],
     cost: |settings| Duration::from_secs_f64(settings.duration_s() + FILLING_S),
-    fits: |bed| four_hosts(bed),
+    fits: four_hosts,
     run,
     ..Method::USUAL
 };
