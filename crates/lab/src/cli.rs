@@ -210,7 +210,7 @@ pub fn list() -> String {
     text += &format!("  {:20} {}\n", "NAME=PROGRAM", dut::PROGRAM_ABOUT);
     text += "controllers:\n";
     for controller in controller::ALL {
-        text += &format!("  {:20} {}\n", controller.name(), controller.about());
+        text += &format!("  {:20} {}\n", controller.name, controller.about);
     }
     text += "methods:\n";
     for method in method::ALL {

@@ -8,14 +8,15 @@ mod testcontroller;
 mod weir;
 
 use std::net::Ipv4Addr;
+use std::process::Command;
 use std::time::Duration;
 
-use programs::cancel::Cancel;
 use programs::listening::is_listened_on;
-use programs::process::{self, Process};
+use programs::process::Process;
 use programs::tools::{Missing, Program};
 
 use crate::keys::ChannelKeys;
+use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::AppKind;
 pub(crate) use weir::start_weir;
@@ -36,59 +37,66 @@ pub struct ControllerPlan<'a> {
 }
 
 /// A controller.
-pub trait ControllerProgram: Sync {
+#[derive(Debug)]
+pub struct ControllerProgram {
     /// Its name on the command line and in reports.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// One sentence about it.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Whether the lab can start it with TLS.
-    fn has_tls(&self) -> bool {
-        false
-    }
-
+    pub has_tls: bool,
     /// About how long it takes to start, be found by the switch, and end.
-    fn start_cost(&self) -> Duration {
-        Duration::from_millis(300)
-    }
-
-    /// The programs that it consists of.
-    ///
-    /// # Errors
-    /// [`Missing`] with the remedy.
-    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing>;
-
-    /// Starts it and returns when it listens.
-    ///
-    /// # Errors
-    /// [`ServiceError`] with what the program said.
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError>;
+    pub start_cost: Duration,
+    /// The programs that it consists of, or the remedy for the one that is missing.
+    pub programs: fn(&ProgramPaths) -> Result<Vec<Program>, Missing>,
+    /// Starts it and returns when it listens; or what the program said.
+    pub start: fn(&ControllerPlan<'_>) -> Result<Service, ServiceError>,
 }
 
 /// Every controller.
-pub const ALL: &[&dyn ControllerProgram] =
-    &[&weir::WeirController, &os_ken::OsKen, &testcontroller::OvsTestcontroller];
+pub const ALL: &[ControllerProgram] = &[weir::WEIR, os_ken::OS_KEN, testcontroller::OVS];
 
 /// The controller of that name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static dyn ControllerProgram> {
-    ALL.iter().copied().find(|controller| controller.name() == name)
+pub fn find(name: &str) -> Option<&'static ControllerProgram> {
+    ALL.iter().find(|controller| controller.name == name)
 }
 
 /// Longest time until a controller listens; Python's imports on a busy machine take long.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no
+/// Starts a controller's program, which uses `cores_max` cores at once (0 for any number), and
+/// waits until `plan`'s port is listened on. The kernel's list of sockets is asked, and no
 /// connection made: a controller would take that for a switch.
-pub(crate) fn wait_until_listening(
-    process: &mut Process,
+///
+/// # Errors
+/// It does not start, or does not listen in time.
+pub(crate) fn start_listening(
+    name: &str,
+    command: Command,
     plan: &ControllerPlan<'_>,
-    cancel: &Cancel,
-) -> Result<(), process::ProcessError> {
-    process.wait_until("listen", START_LIMIT, cancel, |_| {
-        is_listened_on(plan.context.namespace, &[plan.port])
-    })
+    cores_max: usize,
+) -> Result<Service, ServiceError> {
+    let ServiceContext { namespace, dir, cancel, .. } = plan.context;
+    let mut process = Process::start(name, command, namespace, dir)?;
+    process
+        .wait_until("listen", START_LIMIT, cancel, |_| is_listened_on(namespace, &[plan.port]))?;
+    Ok(service_of(process, cores_max))
+}
+
+fn service_of(process: Process, cores_max: usize) -> Service {
+    let mut service = Service::new();
+    service.add(process, Some(ProcessRole::Controller), cores_max);
+    service
+}
+
+/// The files of TLS on the command line of a controller, where the plan has keys.
+fn add_keys(command: &mut Command, plan: &ControllerPlan<'_>) {
+    if let Some(keys) = plan.keys.map(|keys| &keys.controller) {
+        command.arg("--private-key").arg(&keys.private_key);
+        command.arg("--certificate").arg(&keys.certificate);
+        command.arg("--ca-cert").arg(&keys.ca_cert);
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +106,7 @@ mod tests {
     #[test]
     fn names_are_found() {
         for controller in ALL {
-            assert_eq!(find(controller.name()).unwrap().about(), controller.about());
+            assert_eq!(find(controller.name).unwrap().about, controller.about);
         }
         assert!(find("nothing").is_none());
     }

@@ -41,7 +41,7 @@ pub fn duts(paths: &ProgramPaths, kind: TestbedKind) -> (Vec<&'static dyn Dut>, 
 /// The peer that the comparison needs, if it is missing.
 fn missing(paths: &ProgramPaths) -> Option<Missing> {
     let dut = dut::find("ovs")?.programs(paths);
-    let controller = controller::find("os-ken")?.programs(paths);
+    let controller = (controller::find("os-ken")?.programs)(paths);
     dut.and(controller).err()
 }
 

@@ -173,7 +173,7 @@ pub struct SetupParts<'a> {
     /// The switch under test.
     pub dut: &'a dyn Dut,
     /// The controller, where one decides.
-    pub controller: Option<&'a dyn ControllerProgram>,
+    pub controller: Option<&'a ControllerProgram>,
     /// The testbed.
     pub kind: TestbedKind,
     /// Paths.
@@ -384,7 +384,8 @@ impl Setup {
                     port,
                     keys,
                 };
-                let held = program.start(&plan).and_then(|one| one.held_to(cpu_groups[1].as_ref()));
+                let held =
+                    (program.start)(&plan).and_then(|one| one.held_to(cpu_groups[1].as_ref()));
                 Some(held.map_err(SetupError::Controller)?)
             }
         };

@@ -170,7 +170,7 @@ impl Job<'_> {
         let settings = self.setup();
         let entries = settings.flow_count() as f64 / ENTRIES_A_SECOND;
         let controller = controller_of(settings).and_then(Result::ok);
-        let controller = controller.map_or(Duration::ZERO, ControllerProgram::start_cost);
+        let controller = controller.map_or(Duration::ZERO, |controller| controller.start_cost);
         let line = u32::try_from(settings.line()).unwrap_or(u32::MAX);
         let switches = self.dut.start_cost(settings) * line;
         BED_COST + switches + controller + Duration::from_secs_f64(entries)
@@ -204,13 +204,13 @@ impl Job<'_> {
 /// The controller that decides, where one does.
 pub(super) fn controller_of(
     settings: &Settings,
-) -> Option<Result<&'static dyn ControllerProgram, CellState>> {
+) -> Option<Result<&'static ControllerProgram, CellState>> {
     if settings.forwarding() != Forwarding::Controller {
         return None;
     }
     let name = settings.controller.as_deref().unwrap_or("weir");
     Some(controller::find(name).ok_or_else(|| {
-        let known = controller::ALL.iter().map(|one| one.name());
+        let known = controller::ALL.iter().map(|one| one.name);
         CellState::Failed(names::unknown("controller", name, known))
     }))
 }

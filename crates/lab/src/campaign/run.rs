@@ -209,8 +209,8 @@ fn programs(campaign: &Campaign) -> Result<Vec<Program>, ScenarioError> {
     for scenario in &campaign.scenarios {
         for cell in scenario.cells(campaign.is_quick)? {
             let Some(Ok(controller)) = controller_of(&cell.settings) else { continue };
-            if controllers.insert(controller.name()) {
-                programs.extend(controller.programs(&campaign.paths).unwrap_or_default());
+            if controllers.insert(controller.name) {
+                programs.extend((controller.programs)(&campaign.paths).unwrap_or_default());
             }
         }
     }

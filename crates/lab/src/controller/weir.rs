@@ -1,43 +1,28 @@
 //! Weir's own controller, started as a process like every other.
 
 use std::process::Command;
+use std::time::Duration;
 
 use programs::process::Process;
-use programs::tools::{Missing, Program};
+use programs::tools::Program;
 
-use super::{ControllerPlan, ControllerProgram, START_LIMIT};
-use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceError};
+use super::{ControllerPlan, ControllerProgram, START_LIMIT, add_keys, service_of};
+use crate::service::{Service, ServiceError};
 
 /// `weir controller`.
-pub(super) struct WeirController;
-
-impl ControllerProgram for WeirController {
-    fn name(&self) -> &'static str {
-        "weir"
-    }
-
-    fn about(&self) -> &'static str {
-        "Weir's controller with its ready applications"
-    }
-
-    fn has_tls(&self) -> bool {
-        true
-    }
-
-    fn programs(&self, paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
-        Ok(vec![Program::ask("weir", &paths.weir, &["--version"])])
-    }
-
-    fn start(&self, plan: &ControllerPlan<'_>) -> Result<Service, ServiceError> {
-        start_weir(plan, plan.app.name(), &[])
-    }
-}
+pub(super) const WEIR: ControllerProgram = ControllerProgram {
+    name: "weir",
+    about: "Weir's controller with its ready applications",
+    has_tls: true,
+    start_cost: Duration::from_millis(300),
+    programs: |paths| Ok(vec![Program::ask("weir", &paths.weir, &["--version"])]),
+    start: |plan| start_weir(plan, plan.app.name(), &[]),
+};
 
 /// Starts it with any app of its own, and with further words on its command line.
 ///
 /// # Errors
-/// As [`ControllerProgram::start`].
+/// The program's own words, where it does not start.
 pub(crate) fn start_weir(
     plan: &ControllerPlan<'_>,
     app: &str,
@@ -48,14 +33,8 @@ pub(crate) fn start_weir(
     command.args(["controller", app]).args(words).arg("--listen");
     let transport = if plan.keys.is_some() { "ssl" } else { "tcp" };
     command.arg(format!("{transport}:{}:{}", plan.address, plan.port));
-    if let Some(keys) = plan.keys {
-        command.arg("--private-key").arg(&keys.controller.private_key);
-        command.arg("--certificate").arg(&keys.controller.certificate);
-        command.arg("--ca-cert").arg(&keys.controller.ca_cert);
-    }
+    add_keys(&mut command, plan);
     let mut process = Process::start("weir-controller", command, context.namespace, context.dir)?;
     process.wait_for_text("listening on", START_LIMIT, context.cancel)?;
-    let mut service = Service::new();
-    service.add(process, Some(ProcessRole::Controller), 0);
-    Ok(service)
+    Ok(service_of(process, 0))
 }

@@ -16,12 +16,10 @@ use openflow::Version;
 use programs::cancel::Cancel;
 use programs::held::Held;
 use programs::listening::free_port;
-use programs::process::Process;
 
 use super::super::scratch;
-use crate::controller::{self, ControllerPlan, wait_until_listening};
+use crate::controller::{self, ControllerPlan, ControllerProgram, start_listening};
 use crate::keys::ChannelKeys;
-use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext};
 use crate::settings::AppKind;
 
@@ -38,7 +36,7 @@ const PYTHON_LEARNING_SWITCH: &str =
     include_str!("../../../../../python/examples/learning_switch.py");
 
 /// A controller by name, as `--vs` takes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Contender {
     /// Its name in rows.
     pub(super) name: String,
@@ -49,21 +47,22 @@ pub(super) struct Contender {
     kind: ContenderKind,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum ContenderKind {
     /// `weir controller`, with further words.
     Weir(Vec<String>),
     /// The apps of the package's examples, by `weir run`.
     WeirPython,
     /// One that the lab knows.
-    Known(&'static str),
+    Known(&'static ControllerProgram),
     /// A command, with `{port}` where the port is.
     Command(Vec<String>),
 }
 
 impl Contender {
     fn new(name: &str, kind: ContenderKind) -> Self {
-        let is_ovs = kind == ContenderKind::Known(OVS_TESTCONTROLLER);
+        let is_ovs =
+            matches!(kind, ContenderKind::Known(known) if known.name == OVS_TESTCONTROLLER);
         let switches_max = is_ovs.then_some(OVS_SWITCHES_MAX);
         Self { name: name.to_owned(), tls: false, switches_max, kind }
     }
@@ -78,11 +77,10 @@ impl Contender {
     /// # Errors
     /// Names the missing program, and the remedy.
     pub(super) fn check(&self, paths: &ProgramPaths) -> Result<()> {
-        if let ContenderKind::Known(name) = &self.kind {
-            let known = controller::find(name).context("a controller of the lab's list")?;
-            known.programs(paths).with_context(|| self.name.clone())?;
+        if let ContenderKind::Known(known) = &self.kind {
+            (known.programs)(paths).with_context(|| self.name.clone())?;
         }
-        if self.kind == ContenderKind::WeirPython {
+        if matches!(self.kind, ContenderKind::WeirPython) {
             let python = python();
             let asked = Command::new(&python).args(["-c", "import weir._weir"]).output();
             ensure!(
@@ -117,7 +115,7 @@ impl Contender {
             return Ok(Self::new(name, ContenderKind::WeirPython));
         }
         let Some(known) = controller::find(name) else {
-            let lab = controller::ALL.iter().map(|known| known.name());
+            let lab = controller::ALL.iter().map(|known| known.name);
             let all = lab.chain(commands.iter().map(|command| command.name.as_str()));
             bail!(
                 "no controller {name:?}: there is {WEIR_PYTHON}, {} (others: --command \
@@ -125,7 +123,7 @@ impl Contender {
                 all.collect::<Vec<_>>().join(", ")
             );
         };
-        Ok(Self::new(name, ContenderKind::Known(known.name())))
+        Ok(Self::new(name, ContenderKind::Known(known)))
     }
 }
 
@@ -235,9 +233,8 @@ impl Running {
                 controller::start_weir(&wanted, app, &words.collect::<Vec<_>>())?
             }
             ContenderKind::WeirPython => start_python(&wanted)?,
-            ContenderKind::Known(name) => {
-                let known = controller::find(name).context("a controller of the lab's list")?;
-                known.start(&wanted).with_context(|| contender.name.clone())?
+            ContenderKind::Known(known) => {
+                (known.start)(&wanted).with_context(|| contender.name.clone())?
             }
             ContenderKind::Command(words) => {
                 start_command(&wanted, &contender.name, rest.as_deref(), words)?
@@ -302,11 +299,7 @@ fn start_python(plan: &ControllerPlan<'_>) -> Result<Service> {
     command.arg("run").arg(&file).args(["--protocols", context.version.name()]);
     command.arg("--listen").arg(format!("tcp:{}:{}", plan.address, plan.port));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    let mut process = Process::start(WEIR_PYTHON, command, None, context.dir)?;
-    wait_until_listening(&mut process, plan, context.cancel)?;
-    let mut service = Service::new();
-    service.add(process, Some(ProcessRole::Controller), 0);
-    Ok(service)
+    Ok(start_listening(WEIR_PYTHON, command, plan, 0)?)
 }
 
 fn start_command(
@@ -321,11 +314,7 @@ fn start_command(
     let program = words.next().context("a command without a word")?;
     let mut command = Command::new(program);
     command.args(words);
-    let mut process = Process::start(name, command, None, plan.context.dir)?;
-    wait_until_listening(&mut process, plan, plan.context.cancel)?;
-    let mut service = Service::new();
-    service.add(process, Some(ProcessRole::Controller), 0);
-    Ok(service)
+    Ok(start_listening(name, command, plan, 0)?)
 }
 
 #[cfg(test)]

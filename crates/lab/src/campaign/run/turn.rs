@@ -290,12 +290,12 @@ impl Run<'_> {
         if let Some(controller) = controller_of(settings) {
             let controller = controller?;
             // No switch has the name of a controller but Weir, which is one program.
-            if !self.installed.contains(controller.name()) {
-                controller.programs(&self.campaign.paths).map_err(missing)?;
-                self.installed.insert(controller.name());
+            if !self.installed.contains(controller.name) {
+                (controller.programs)(&self.campaign.paths).map_err(missing)?;
+                self.installed.insert(controller.name);
             }
-            if settings.transport() == ChannelTransport::Tls && !controller.has_tls() {
-                let what = format!("the lab starts {} without TLS only", controller.name());
+            if settings.transport() == ChannelTransport::Tls && !controller.has_tls {
+                let what = format!("the lab starts {} without TLS only", controller.name);
                 return Err(CellState::NotSupported(what));
             }
         }
