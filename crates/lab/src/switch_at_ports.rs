@@ -39,13 +39,14 @@ fn broken(error: impl std::fmt::Display) -> CheckError {
 }
 
 /// An error of the channel: an interruption, a refusal, or else.
-#[expect(clippy::needless_pass_by_value, reason = "the end of a chain of results")]
-fn channel_error(error: anyhow::Error) -> CheckError {
+fn channel_error(error: impl Into<anyhow::Error>) -> CheckError {
+    let error = error.into();
     if error.is::<Stopped>() {
         return CheckError::Stopped(Stopped);
     }
     let text = format!("{error:#}");
     match error.downcast_ref::<client::ClientError>() {
+        Some(client::ClientError::Cancelled) => CheckError::Stopped(Stopped),
         Some(client::ClientError::Refused { .. }) => CheckError::Refused(text),
         Some(client::ClientError::Encode(_)) => CheckError::Unsaid(text),
         Some(_) | None => CheckError::Broken(text),
@@ -207,7 +208,7 @@ impl PlayedSwitch for SwitchAtPorts<'_> {
     }
 
     fn ask(&mut self, message: &Message) -> Result<Message, CheckError> {
-        self.client.ask(message).map_err(channel_error)
+        self.client.request(message).map_err(channel_error)
     }
 
     fn statistics(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody, CheckError> {

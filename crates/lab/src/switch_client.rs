@@ -4,12 +4,13 @@
 //! request of its own disturbs a measurement, and every wait asks whether the run was interrupted.
 
 use std::net::{TcpListener, TcpStream};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use channel::{Endpoint, Tls};
-use client::{ClientError, ClientSettings, EncodedMessages, LoadOutcome};
+use client::{ClientSettings, EncodedMessages, LoadOutcome};
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
@@ -96,7 +97,7 @@ impl Storm {
     }
 }
 
-/// A connection.
+/// A connection, with what the lab asks for beside what every client does.
 #[derive(Debug)]
 pub struct SwitchClient {
     client: client::Client,
@@ -132,12 +133,17 @@ fn accept(host: &str, port: u16, cancel: &Cancel) -> Result<TcpStream> {
     }
 }
 
-/// An interrupted wait ends as every other of the lab.
-fn lab_error(error: ClientError) -> anyhow::Error {
-    if matches!(error, ClientError::Cancelled) {
-        programs::cancel::Stopped.into()
-    } else {
-        error.into()
+impl Deref for SwitchClient {
+    type Target = client::Client;
+
+    fn deref(&self) -> &Self::Target {
+        &self.client
+    }
+}
+
+impl DerefMut for SwitchClient {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.client
     }
 }
 
@@ -166,7 +172,7 @@ impl SwitchClient {
                 client::Client::connect(endpoint, settings)
             }
         };
-        Ok(Self { client: client.map_err(lab_error)? })
+        Ok(Self { client: client? })
     }
 
     /// The same over the connection that a switch has made by itself.
@@ -175,7 +181,7 @@ impl SwitchClient {
     /// It does not speak the version.
     pub fn over(stream: TcpStream, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_tcp(stream, "the switch", settings(version, cancel));
-        Ok(Self { client: client.map_err(lab_error)? })
+        Ok(Self { client: client? })
     }
 
     /// Deletes all flow entries, and all groups and meters where the version has some. A switch
@@ -219,13 +225,7 @@ impl SwitchClient {
     /// Nobody listens, or it does not speak the version.
     pub fn over_control(path: &Path, version: Version, cancel: &Cancel) -> Result<Self> {
         let client = client::Client::over_control(path, None, settings(version, cancel));
-        Ok(Self { client: client.map_err(lab_error)? })
-    }
-
-    /// The version that is spoken.
-    #[must_use]
-    pub fn version(&self) -> Version {
-        self.client.version()
+        Ok(Self { client: client? })
     }
 
     /// Adds the flow entries and waits until they are in force.
@@ -242,7 +242,7 @@ impl SwitchClient {
                 None
             }
         });
-        let loaded = self.client.load(messages).map_err(lab_error)?;
+        let loaded = self.client.load(messages)?;
         if let Some(error) = wrong {
             return Err(error);
         }
@@ -256,7 +256,7 @@ impl SwitchClient {
     /// # Errors
     /// The switch refuses one, or does not answer.
     pub fn send_all(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<()> {
-        let loaded = self.client.load(messages).map_err(lab_error)?;
+        let loaded = self.client.load(messages)?;
         refused_first("message", &loaded)
     }
 
@@ -265,7 +265,7 @@ impl SwitchClient {
     /// # Errors
     /// The switch does not answer.
     pub fn count_taken(&mut self, messages: impl IntoIterator<Item = Message>) -> Result<u64> {
-        let loaded = self.client.load(messages).map_err(lab_error)?;
+        let loaded = self.client.load(messages)?;
         Ok(loaded.messages.saturating_sub(loaded.refused))
     }
 
@@ -275,8 +275,8 @@ impl SwitchClient {
     /// # Errors
     /// The version cannot say it, or the switch does not answer the barrier.
     pub fn carry_out(&mut self, message: &Message) -> Result<(Option<ErrorMessage>, Vec<Message>)> {
-        let sent = self.client.send(message).map_err(lab_error)?;
-        self.client.barrier().map_err(lab_error)?;
+        let sent = self.client.send(message)?;
+        self.client.barrier()?;
         let (mut refused, mut came) = (None, Vec::new());
         for (xid, message) in self.take_unclaimed()? {
             if xid == sent
@@ -295,36 +295,12 @@ impl SwitchClient {
     /// # Errors
     /// The connection is over.
     pub fn take_unclaimed(&mut self) -> Result<Vec<(Xid, Message)>> {
-        self.client.poll().map_err(lab_error)?;
+        self.client.poll()?;
         let mut all = Vec::new();
-        while let Some(one) = self.client.next_within(Duration::ZERO).map_err(lab_error)? {
+        while let Some(one) = self.client.next_within(Duration::ZERO)? {
             all.push(one);
         }
         Ok(all)
-    }
-
-    /// Sends a request and waits for its answer.
-    ///
-    /// # Errors
-    /// An error message that has come, or no answer.
-    pub fn ask(&mut self, request: &Message) -> Result<Message> {
-        self.client.request(request).map_err(lab_error)
-    }
-
-    /// Asks for statistics or descriptions, and waits for all of the answer.
-    ///
-    /// # Errors
-    /// An error message that has come, or no answer.
-    pub fn multipart(&mut self, body: MultipartRequestBody) -> Result<MultipartReplyBody> {
-        self.client.multipart(body).map_err(lab_error)
-    }
-
-    /// Waits until everything before is done.
-    ///
-    /// # Errors
-    /// No answer.
-    pub fn barrier(&mut self) -> Result<()> {
-        self.client.barrier().map_err(lab_error)
     }
 
     /// The counters of all ports.
@@ -333,7 +309,7 @@ impl SwitchClient {
     /// An error message that has come, or no answer.
     pub fn port_stats(&mut self) -> Result<Vec<PortStats>> {
         let body = MultipartRequestBody::PortStats(PortNo::ANY);
-        let answer = self.client.multipart(body).map_err(lab_error)?;
+        let answer = self.client.multipart(body)?;
         let MultipartReplyBody::PortStats(stats) = answer else {
             bail!("the switch answers with other statistics than asked: {answer:?}");
         };
@@ -358,7 +334,7 @@ impl SwitchClient {
         let end = Instant::now() + limit;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let Some((_, message)) = self.client.next_within(left).map_err(lab_error)? else {
+            let Some((_, message)) = self.client.next_within(left)? else {
                 return Ok(None);
             };
             if let Message::PacketIn(packet_in) = message {
@@ -375,8 +351,8 @@ impl SwitchClient {
     /// # Errors
     /// The connection is over.
     pub fn send_packet_out(&mut self, packet_out: PacketOut) -> Result<()> {
-        self.client.send(&Message::PacketOut(packet_out)).map_err(lab_error)?;
-        self.client.flush().map_err(lab_error)
+        self.client.send(&Message::PacketOut(packet_out))?;
+        Ok(self.client.flush()?)
     }
 
     /// Asks for an echo and waits for it.
@@ -384,7 +360,7 @@ impl SwitchClient {
     /// # Errors
     /// An error message that has come, or no answer.
     pub fn echo(&mut self) -> Result<()> {
-        self.client.echo(Vec::new()).map_err(lab_error)
+        Ok(self.client.echo(Vec::new())?)
     }
 
     /// Sends an echo request and waits for nothing.
@@ -392,8 +368,8 @@ impl SwitchClient {
     /// # Errors
     /// The connection is over.
     pub fn send_echo(&mut self) -> Result<()> {
-        self.client.send(&Message::EchoRequest(Vec::new())).map_err(lab_error)?;
-        self.client.flush().map_err(lab_error)
+        self.client.send(&Message::EchoRequest(Vec::new()))?;
+        Ok(self.client.flush()?)
     }
 
     /// Waits for the answer to [`SwitchClient::send_echo`]; other messages are passed over.
@@ -401,7 +377,7 @@ impl SwitchClient {
     /// # Errors
     /// The connection is over, or no answer.
     pub fn take_echo(&mut self) -> Result<()> {
-        while !matches!(self.client.next_in_time().map_err(lab_error)?.1, Message::EchoReply(_)) {}
+        while !matches!(self.client.next_in_time()?.1, Message::EchoReply(_)) {}
         Ok(())
     }
 
@@ -410,7 +386,7 @@ impl SwitchClient {
     /// # Errors
     /// There is no such port, or no answer.
     pub fn set_port_down(&mut self, number: PortNo, is_down: bool) -> Result<()> {
-        let answer = self.client.multipart(MultipartRequestBody::PortDesc).map_err(lab_error)?;
+        let answer = self.client.multipart(MultipartRequestBody::PortDesc)?;
         let MultipartReplyBody::PortDesc(ports) = answer else {
             bail!("the switch answers with other statistics than asked: {answer:?}");
         };
@@ -423,7 +399,7 @@ impl SwitchClient {
         };
         let advertise = PortFeatures::empty();
         let change = PortMod { port_no: number, hw_addr, config, mask, advertise };
-        self.client.load([Message::PortMod(change)]).map_err(lab_error)?;
+        self.client.load([Message::PortMod(change)])?;
         Ok(())
     }
 
@@ -434,7 +410,7 @@ impl SwitchClient {
     /// An error message that has come, or no answer.
     pub fn list_flows(&mut self) -> Result<Listed> {
         let begun = Instant::now();
-        let counted = self.client.count_flows(FlowStatsRequest::all()).map_err(lab_error)?;
+        let counted = self.client.count_flows(FlowStatsRequest::all())?;
         let seconds = begun.elapsed().as_secs_f64();
         Ok(Listed { entries: counted.entries, bytes: counted.bytes, seconds })
     }
@@ -451,14 +427,14 @@ impl SwitchClient {
             let due = (begun.elapsed().as_secs_f64() * f64::from(storm.per_second)) as u64;
             while sent < due {
                 let (bytes, count) = storm.messages.round(sent, due - sent);
-                self.client.send_bytes(bytes).map_err(lab_error)?;
+                self.client.send_bytes(bytes)?;
                 sent += count;
             }
-            self.client.poll().map_err(lab_error)?;
+            self.client.poll()?;
             self.refused()?;
             std::thread::sleep(STORM_STEP);
         }
-        self.client.barrier().map_err(lab_error)?;
+        self.client.barrier()?;
         self.refused()?;
         Ok(sent)
     }

@@ -54,7 +54,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     ask_all(&mut clients).map_err(failed)?;
     let cores = idle_cores(context)?;
     let echo = times(&mut clients, SwitchClient::echo).map_err(failed)?;
-    let barrier = times(&mut clients, SwitchClient::barrier).map_err(failed)?;
+    let barrier = times(&mut clients, |client| Ok(client.barrier()?)).map_err(failed)?;
     let all = (0..ROUNDS).map(|_| ask_all(&mut clients)).collect::<anyhow::Result<Vec<f64>>>();
     let mut all = all.map_err(failed)?;
     all.sort_by(f64::total_cmp);

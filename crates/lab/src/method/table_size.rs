@@ -241,7 +241,7 @@ impl Table for FlowTable<'_, '_> {
     fn held(&mut self, _offered: u64) -> Result<HeldCount, TrialError> {
         let body = MultipartRequestBody::Aggregate(FlowStatsRequest::all());
         let answer = self.client.multipart(body);
-        let answer = answer.map_err(|error| channel_error(&error, self.context))?;
+        let answer = answer.map_err(|error| channel_error(&error.into(), self.context))?;
         let MultipartReplyBody::Aggregate(sums) = answer else {
             let what = format!("other statistics than asked: {answer:?}");
             return Err(TrialError::Output { program: "table-size", what });
