@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_figure_says_what_it_was_measured_beside() {
-        let pairs = Pairs { ours: vec![4.0, 6.0], theirs: vec![2.0, 3.0], again: 0 };
+        let pairs = Pairs { ours: vec![4.0, 6.0], theirs: vec![2.0, 3.0] };
         let figure = Figure::of_pairs("row", &pairs, "Mpps", "peer");
         let json: serde_json::Value = serde_json::to_value(&figure).unwrap();
         for (key, value) in [("value", 5.0), ("least", 4.0), ("most", 6.0), ("peer_value", 2.5)] {

@@ -13,8 +13,6 @@ pub(super) struct Pairs {
     pub(super) ours: Vec<f64>,
     /// The other one's.
     pub(super) theirs: Vec<f64>,
-    /// Number of pairs that were measured again.
-    pub(super) again: usize,
 }
 
 /// Ratio of the first forwarder's rate to the second's.
@@ -57,13 +55,12 @@ mod tests {
 
     #[test]
     fn a_ratio_is_the_mean_of_the_pairs() {
-        let pairs =
-            Pairs { ours: vec![20.0, 21.0, 19.0], theirs: vec![10.0, 10.0, 10.0], again: 0 };
+        let pairs = Pairs { ours: vec![20.0, 21.0, 19.0], theirs: vec![10.0, 10.0, 10.0] };
         let ratio = pairs.ratio().unwrap();
         assert!((ratio.value - 2.0).abs() < 0.01, "{ratio:?}");
         assert!(ratio.low < 2.0 && ratio.high > 2.0, "{ratio:?}");
-        assert_eq!(Pairs { ours: vec![1.0], theirs: vec![1.0], again: 0 }.ratio(), None);
-        let nothing = Pairs { ours: vec![1.0, 1.0], theirs: vec![0.0, 0.0], again: 0 };
+        assert_eq!(Pairs { ours: vec![1.0], theirs: vec![1.0] }.ratio(), None);
+        let nothing = Pairs { ours: vec![1.0, 1.0], theirs: vec![0.0, 0.0] };
         assert_eq!(nothing.ratio(), None);
     }
 }

@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn one_pair_has_a_peer_and_no_ratio() {
-        let beside = Beside::of("other", &Pairs { ours: vec![2.0], theirs: vec![1.0], again: 0 });
+        let beside = Beside::of("other", &Pairs { ours: vec![2.0], theirs: vec![1.0] });
         assert_eq!((beside.peer_value, beside.ratio, beside.low), (1.0, None, None));
         assert_eq!(beside.text(), "; other 1");
     }

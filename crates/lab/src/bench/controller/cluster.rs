@@ -28,14 +28,12 @@ use programs::process::Process;
 use programs::tools::{Missing, Tool};
 
 use super::super::common::Run;
-use super::super::measure::rounded;
 use super::super::scratch;
 use super::capture;
 use super::contenders::pin;
-use super::cpu::{BenchLimit, CpuUse};
+use super::cpu::CpuUse;
 use super::http::HttpClient;
-use super::trial::{Measured, TrialFigure};
-use emulator::Oddities;
+use super::trial::{Measured, of_silence};
 
 /// Longest time for all but the new masters: programs may start on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -62,22 +60,11 @@ pub(super) fn check() -> Result<PathBuf, Missing> {
     Tool::Etcd.find()
 }
 
-/// Kills the master of as many switches as it has, as often as the run says, each time in a cluster
-/// of its own.
+/// Kills the master of as many switches as it has, in a cluster of its own.
 ///
 /// # Errors
 /// A program does not start, a switch has no new master in time, or the run was interrupted.
-pub(super) fn measure(switches: u32, etcd: &Path, run: &mut Run) -> Result<Vec<Measured>> {
-    let mut measured = Vec::new();
-    for repeat in 0..run.repeats {
-        run.progress.begin(&format!("cluster, {}", repeat + 1));
-        measured.push(once(switches, etcd, run)?);
-        run.progress.advance(1);
-    }
-    Ok(measured)
-}
-
-fn once(switches: u32, etcd: &Path, run: &Run) -> Result<Measured> {
+pub(super) fn measure(switches: u32, etcd: &Path, run: &Run) -> Result<Measured> {
     let mut bed = ClusterBed::start(switches, etcd, run)?;
     let cancel = &run.cancel;
     bed.until_shared(cancel)?;
@@ -97,17 +84,15 @@ fn once(switches: u32, etcd: &Path, run: &Run) -> Result<Measured> {
         packets += whole;
         lost += capture::missing(&seen, first..=last);
     }
-    let figure = |suffix, value: f64, unit| TrialFigure { suffix, value, unit, has_limit: false };
     let slowest = took.iter().max().copied().unwrap_or_default();
     let figures = vec![
-        figure("", rounded(slowest.as_secs_f64()), "s"),
-        figure("switches", killed as f64, "switches"),
-        figure("entries-lost", f64::from(entries_lost), "entries"),
-        figure("packets-lost", f64::from(lost), "packets"),
-        figure("packets", f64::from(packets), "packets"),
+        of_silence("", slowest.as_secs_f64(), "s"),
+        of_silence("switches", killed as f64, "switches"),
+        of_silence("entries-lost", f64::from(entries_lost), "entries"),
+        of_silence("packets-lost", f64::from(lost), "packets"),
+        of_silence("packets", f64::from(packets), "packets"),
     ];
-    let (used, limit, oddities) = (CpuUse::default(), BenchLimit::Unknown, Oddities::default());
-    Ok(Measured { figures, used, limit, oddities })
+    Ok(Measured::without_limit(figures, CpuUse::default()))
 }
 
 /// The programs. They end before the folder goes.

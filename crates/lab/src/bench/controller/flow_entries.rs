@@ -19,12 +19,10 @@ use programs::process::Process;
 use serde::Deserialize;
 
 use super::super::common::Run;
-use super::super::measure::rounded;
 use super::super::scratch;
 use super::contenders::pin;
-use super::cpu::{BenchLimit, CpuReading, CpuUse};
-use super::trial::{Measured, TrialFigure};
-use emulator::Oddities;
+use super::cpu::{CpuReading, CpuUse};
+use super::trial::{Measured, of_silence};
 
 /// Longest time for programs to start, and for entries to be loaded.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -38,24 +36,14 @@ struct LoadReport {
     controller_core: f64,
 }
 
-/// Loads `entries` into a number of switches, as often as the run says, each time into new ones.
+/// Loads `entries` into a number of new switches.
 ///
 /// # Errors
 /// A program does not start, a switch refuses an entry or has fewer than it was sent, or the run
 /// was interrupted.
-pub(super) fn measure(switches: u32, entries: u32, run: &mut Run) -> Result<Vec<Measured>> {
+pub(super) fn measure(switches: u32, entries: u32, run: &Run) -> Result<Measured> {
     let all = affinity::allowed_cpus().context("asking for the cores")?;
     let others: Vec<usize> = all.into_iter().filter(|core| *core != run.core).collect();
-    let mut measured = Vec::new();
-    for repeat in 0..run.repeats {
-        run.progress.begin(&format!("flow-entries, {}", repeat + 1));
-        measured.push(once(switches, entries, &others, run)?);
-        run.progress.advance(1);
-    }
-    Ok(measured)
-}
-
-fn once(switches: u32, entries: u32, others: &[usize], run: &Run) -> Result<Measured> {
     let folder = scratch()?;
     let port = free_port()?;
     let mut command = Command::new(&run.weir);
@@ -71,7 +59,7 @@ fn once(switches: u32, entries: u32, others: &[usize], run: &Run) -> Result<Meas
     command.args(["switch", "--config"]).arg(&file);
     command.arg("--control").arg(folder.path().join("ctl"));
     let mut switch = Process::start("switches", command, None, folder.path())?;
-    pin(switch.pid(), others)?;
+    pin(switch.pid(), &others)?;
 
     controller.wait_for_text("switches are ready", START_LIMIT, &run.cancel)?;
     let before = CpuReading::now(Some(switch.pid()));
@@ -87,16 +75,14 @@ fn once(switches: u32, entries: u32, others: &[usize], run: &Run) -> Result<Meas
         report.entries
     );
     let switch_cores = used.controller.unwrap_or_default();
-    let figure = |suffix, value: f64, unit| TrialFigure { suffix, value, unit, has_limit: false };
     let figures = vec![
-        figure("", (f64::from(report.entries) / report.seconds).round(), "entries/s"),
-        figure("controller-cpu", rounded(100.0 * report.controller_core), "%"),
-        figure("switches-cpu", rounded(100.0 * switch_cores.all), "%"),
+        of_silence("", f64::from(report.entries) / report.seconds, "entries/s"),
+        of_silence("controller-cpu", 100.0 * report.controller_core, "%"),
+        of_silence("switches-cpu", 100.0 * switch_cores.all, "%"),
     ];
     // The switches stand where the emulator does in other rows.
     let used = CpuUse { controller: None, emulator: switch_cores };
-    let (limit, oddities) = (BenchLimit::Unknown, Oddities::default());
-    Ok(Measured { figures, used, limit, oddities })
+    Ok(Measured::without_limit(figures, used))
 }
 
 /// The file of a number of bridges with one port each, all of one controller.

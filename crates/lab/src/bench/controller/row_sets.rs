@@ -14,7 +14,7 @@ use super::cluster;
 use super::contenders::Contender;
 use super::flow_entries;
 use super::rows::FigureRow;
-use super::trial::Mode;
+use super::trial::{Measured, Mode};
 use super::turns::in_turns;
 use crate::names;
 use crate::settings::AppKind;
@@ -141,17 +141,29 @@ impl RowSet {
                 Err(missing) => return self.absent(run, &missing),
             },
             SetKind::FlowEntries => {
-                let measured = flow_entries::measure(self.switches, args.entries, run)?;
-                FigureRow::alone(self.name, &measured)
+                self.alone(run, |run| flow_entries::measure(self.switches, args.entries, run))?
             }
             SetKind::Cluster => match cluster::check() {
-                Ok(etcd) => {
-                    FigureRow::alone(self.name, &cluster::measure(self.switches, &etcd, run)?)
-                }
+                Ok(etcd) => self.alone(run, |run| cluster::measure(self.switches, &etcd, run))?,
                 Err(missing) => return self.absent(run, &missing.to_string()),
             },
         };
         rows.iter().try_for_each(|row| run.row(row))
+    }
+
+    /// Rows of what is measured as often as the run says, without a peer.
+    fn alone(
+        &self,
+        run: &mut Run,
+        measure: impl Fn(&Run) -> Result<Measured>,
+    ) -> Result<Vec<FigureRow>> {
+        let mut measured = Vec::new();
+        for repeat in 0..run.repeats {
+            run.progress.begin(&format!("{}, {}", self.name, repeat + 1));
+            measured.push(measure(run)?);
+            run.progress.advance(1);
+        }
+        Ok(FigureRow::alone(self.name, &measured))
     }
 
     /// A row that says why there is no figure, or no ratio, for who reads rows only.

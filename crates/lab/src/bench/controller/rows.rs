@@ -64,7 +64,7 @@ impl FigureRow {
         let mut rows = Self::alone(name, ours);
         for (index, row) in rows.iter_mut().enumerate() {
             let (ours, theirs) = (values(ours, index), values(theirs, index));
-            row.beside = Some(Beside::of(peer, &Pairs { ours, theirs, again: 0 }));
+            row.beside = Some(Beside::of(peer, &Pairs { ours, theirs }));
         }
         rows
     }

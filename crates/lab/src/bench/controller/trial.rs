@@ -147,6 +147,11 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    /// Figures of a measurement without emulated switches, in which nobody is the limit.
+    pub(super) fn without_limit(figures: Vec<TrialFigure>, used: CpuUse) -> Self {
+        Self { figures, used, limit: BenchLimit::Unknown, oddities: Oddities::default() }
+    }
+
     /// Faults: messages that do not parse, packet-ins without an answer.
     pub(super) fn faults(&self) -> BTreeMap<&'static str, u64> {
         let rows = self.oddities.rows().into_iter();

@@ -137,7 +137,6 @@ impl Peer {
             pairs.theirs.push(their_mpps);
             cancel.check()?;
         }
-        pairs.again = again;
         Ok(pairs)
     }
 
