@@ -49,6 +49,7 @@ mod victim;
 mod wake_up;
 
 use std::path::Path;
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use generator::receiver::Distribution;
@@ -60,6 +61,7 @@ use crate::load::{Load, Observer, Watched};
 use crate::results::Better;
 use crate::settings::Settings;
 use crate::setup::Setup;
+use crate::switch_client::SwitchClient;
 use crate::testbed::Testbed;
 use crate::trial_error::TrialError;
 
@@ -118,7 +120,12 @@ pub struct MethodContext<'a> {
     pub cancel: &'a Cancel,
 }
 
-impl MethodContext<'_> {
+impl<'a> MethodContext<'a> {
+    /// The lab's OpenFlow connection to the switch; without it the switch `lacks` what is measured.
+    fn client(&self, lacks: &'static str) -> Result<MutexGuard<'a, SwitchClient>, TrialError> {
+        self.setup.and_then(Setup::client).ok_or(TrialError::Unfit(lacks))
+    }
+
     /// Runs the part of a measurement whose load counts.
     pub fn observe<T>(&self, work: impl FnOnce() -> T) -> (T, Option<Load>) {
         let links = || self.bed.links();

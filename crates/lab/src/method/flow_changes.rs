@@ -91,9 +91,7 @@ pub(super) const FLOW_CHANGES: Method = Method {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let bed = context.bed.kernel().ok_or(TrialError::Unfit("no kernel hosts"))?;
-    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-        return Err(TrialError::Unfit("has no flow entries"));
-    };
+    let mut client = context.client("has no flow entries")?;
     let flows = flows(context.settings)?;
     let (measured, load) = context.observe(|| measure(bed, &mut client, flows, context));
     // As the cell was set up, for what is measured next, also where measuring failed.

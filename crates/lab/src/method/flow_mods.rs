@@ -55,9 +55,7 @@ pub(super) const FLOW_MODS: Method = Method {
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-        return Err(TrialError::Unfit("has no flow entries"));
-    };
+    let mut client = context.client("has no flow entries")?;
     let measured = measure(&mut client, context);
     // As the cell was set up, for what is measured next, also where measuring failed.
     let cleaned = clean(&mut client, context);

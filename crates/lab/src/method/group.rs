@@ -29,9 +29,7 @@ pub(super) const GROUP: Method = Method {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
-    if context.setup.is_none_or(|setup| setup.client().is_none()) {
-        return Err(TrialError::Unfit("has no groups"));
-    }
+    drop(context.client("has no groups")?);
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
     let (outcome, load) = context.observe(|| {

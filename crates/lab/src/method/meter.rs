@@ -72,9 +72,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let Some(rate) = meters.first().and_then(MeterRate::of) else {
         return Err(wrong("the cell has no meter with a band".to_owned()));
     };
-    if context.setup.is_none_or(|setup| setup.client().is_none()) {
-        return Err(TrialError::Unfit("has no meters"));
-    }
+    drop(context.client("has no meters")?);
     let frame_size = settings.frame_size();
     let frame_bits = f64::from(frame_size.saturating_sub(generator::profile::FCS_LEN) * 8);
     let configured_pps = rate.pps(frame_bits);

@@ -81,9 +81,7 @@ pub(super) const PACKET_IN: Method = Method {
 };
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
-    let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-        return Err(TrialError::Unfit("has no OpenFlow channel with the lab as its controller"));
-    };
+    let mut client = context.client("has no OpenFlow channel with the lab as its controller")?;
     client.want_packet_ins().map_err(|error| channel_error(&error, context))?;
     let delays = delays(&mut client, context)?;
     let range = Range {

@@ -78,9 +78,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     }
     let (found, tool) = match context.settings.forwarding() {
         Forwarding::Flows => {
-            let Some(mut client) = context.setup.and_then(|setup| setup.client()) else {
-                return Err(TrialError::Unfit("has no flow entries"));
-            };
+            let mut client = context.client("has no flow entries")?;
             let mut table = FlowTable { client: &mut client, context, offered: 0 };
             let filled = fill(&mut table, bound);
             // As the cell was set up, for what is measured next, also where filling failed.
