@@ -8,6 +8,7 @@ pub(crate) mod claim;
 pub mod cpu;
 #[cfg(feature = "dpdk")]
 pub(crate) mod dpdk;
+pub mod echo;
 pub mod ethtool;
 pub mod event;
 pub(crate) mod host_use;
