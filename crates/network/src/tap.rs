@@ -57,11 +57,10 @@ pub(crate) enum StatsRequest {
     Reset(usize),
 }
 
-/// Packets of one flow that a host has sent or received.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StatsRow {
-    /// Whether the host sent it.
-    pub(crate) is_sent: bool,
+/// A flow that a host has sent or received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct HostFlow {
+    pub(crate) is_received: bool,
     /// IPv4's number of the protocol.
     pub(crate) protocol: u8,
     pub(crate) src: Ipv4Addr,
@@ -70,6 +69,11 @@ pub(crate) struct StatsRow {
     pub(crate) dst: Ipv4Addr,
     /// Of UDP.
     pub(crate) dst_port: Option<u16>,
+}
+
+/// Its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FlowCount {
     pub(crate) packets: u64,
     /// With the Ethernet header.
     pub(crate) bytes: u64,
@@ -78,7 +82,7 @@ pub(crate) struct StatsRow {
 /// The counts of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostStats {
-    pub(crate) rows: Vec<StatsRow>,
+    pub(crate) rows: Vec<(HostFlow, FlowCount)>,
     /// Packets of IPv4 beyond the rows that are kept.
     pub(crate) beyond: u64,
     /// Packets that are not IPv4, such as ARP.
@@ -87,20 +91,10 @@ pub(crate) struct HostStats {
     pub(crate) missed: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FlowOfHost {
-    is_received: bool,
-    protocol: u8,
-    src: Ipv4Addr,
-    src_port: Option<u16>,
-    dst: Ipv4Addr,
-    dst_port: Option<u16>,
-}
-
 /// The counts of a host in the making.
 #[derive(Default)]
 struct Counts {
-    rows: BTreeMap<FlowOfHost, (u64, u64)>,
+    rows: BTreeMap<HostFlow, FlowCount>,
     beyond: u64,
     others: u64,
 }
@@ -266,28 +260,19 @@ impl Counts {
             return;
         };
         let (src_port, dst_port) = (view.udp_src_port(), view.udp_dst_port());
-        let row = FlowOfHost { is_received: !is_sent, protocol, src, src_port, dst, dst_port };
+        let row = HostFlow { is_received: !is_sent, protocol, src, src_port, dst, dst_port };
         let is_full = self.rows.len() >= ROWS_MAX;
         if is_full && !self.rows.contains_key(&row) {
             self.beyond += 1;
             return;
         }
-        let (packets, bytes) = self.rows.entry(row).or_default();
-        *packets += 1;
-        *bytes += len as u64;
+        let count = self.rows.entry(row).or_default();
+        count.packets += 1;
+        count.bytes += len as u64;
     }
 
     fn report(&self, missed: u64) -> HostStats {
-        let rows = self.rows.iter().map(|(flow, (packets, bytes))| StatsRow {
-            is_sent: !flow.is_received,
-            protocol: flow.protocol,
-            src: flow.src,
-            src_port: flow.src_port,
-            dst: flow.dst,
-            dst_port: flow.dst_port,
-            packets: *packets,
-            bytes: *bytes,
-        });
+        let rows = self.rows.iter().map(|(flow, count)| (*flow, *count));
         let Self { beyond, others, .. } = *self;
         HostStats { rows: rows.collect(), beyond, others, missed }
     }
@@ -330,11 +315,11 @@ mod tests {
         }
         let report = counts.report(0);
         assert_eq!((report.rows.len(), report.others, report.beyond), (2, 1, 0));
-        let sent = &report.rows[0];
-        assert!(sent.is_sent && sent.dst_port == Some(9) && sent.protocol == 17);
-        assert_eq!((sent.packets, sent.dst), (3, [10, 0, 0, 2].into()));
-        assert!(sent.bytes > 1_000);
-        assert!(!report.rows[1].is_sent && report.rows[1].packets == 1);
+        let (sent, count) = report.rows[0];
+        assert!(!sent.is_received && sent.dst_port == Some(9) && sent.protocol == 17);
+        assert_eq!((count.packets, sent.dst), (3, [10, 0, 0, 2].into()));
+        assert!(count.bytes > 1_000);
+        assert!(report.rows[1].0.is_received && report.rows[1].1.packets == 1);
     }
 
     #[test]
@@ -345,6 +330,6 @@ mod tests {
         }
         counts.add(OWN, &udp(OTHER, OWN, 0), 60);
         let report = counts.report(0);
-        assert_eq!((report.rows.len(), report.beyond, report.rows[0].packets), (ROWS_MAX, 10, 2));
+        assert_eq!((report.rows.len(), report.beyond, report.rows[0].1.packets), (ROWS_MAX, 10, 2));
     }
 }

@@ -14,7 +14,7 @@ use super::NetArgs;
 use crate::error::Error;
 use crate::show;
 use crate::state::NetworkState;
-use crate::tap::{self, HostStats, StatsRequest, StatsRow};
+use crate::tap::{self, HostFlow, HostStats, StatsRequest};
 use crate::traffic::{self, PAYLOAD_MAX, PAYLOAD_MIN, TrafficPlan};
 
 pub(super) const SEND_EXAMPLES: &str = "\
@@ -155,15 +155,15 @@ impl StatsArgs {
     pub(super) fn run(&self, net: &NetArgs, network: &NetworkState) -> anyhow::Result<ExitCode> {
         let place = network.place(&self.host)?;
         let mut stats = tap::ask(&network.stats, &StatsRequest::Show(place))?;
-        stats.rows.retain(|row| if row.is_sent { !self.rx } else { !self.tx });
+        stats.rows.retain(|(flow, _)| if flow.is_received { !self.tx } else { !self.rx });
         net.print(&json(&self.host, &stats), |out| {
             let heads = ["", "protocol", "from", "to", "packets", "bytes"];
             let mut table = Table::new(heads).keys(4);
-            for row in &stats.rows {
-                let way = if row.is_sent { "sent" } else { "received" };
-                let (from, to) = ends(row);
-                let protocol = protocol(row.protocol);
-                let (packets, bytes) = (row.packets.to_string(), row.bytes.to_string());
+            for (flow, count) in &stats.rows {
+                let way = if flow.is_received { "received" } else { "sent" };
+                let (from, to) = ends(flow);
+                let protocol = protocol(flow.protocol);
+                let (packets, bytes) = (count.packets.to_string(), count.bytes.to_string());
                 table.row([way.to_owned(), protocol, from, to, packets, bytes]);
             }
             writeln!(out, "{}", show::table(&table))?;
@@ -206,25 +206,25 @@ fn protocol(number: u8) -> String {
     }
 }
 
-fn ends(row: &StatsRow) -> (String, String) {
+fn ends(flow: &HostFlow) -> (String, String) {
     let end = |ip: std::net::Ipv4Addr, port: Option<u16>| match port {
         Some(port) => format!("{ip}:{port}"),
         None => ip.to_string(),
     };
-    (end(row.src, row.src_port), end(row.dst, row.dst_port))
+    (end(flow.src, flow.src_port), end(flow.dst, flow.dst_port))
 }
 
 fn json(host: &str, stats: &HostStats) -> Value {
-    let rows = |is_sent| -> Vec<Value> {
-        let wanted = stats.rows.iter().filter(|row| row.is_sent == is_sent);
+    let rows = |is_received| -> Vec<Value> {
+        let wanted = stats.rows.iter().filter(|(flow, _)| flow.is_received == is_received);
         wanted
-            .map(|row| {
-                json!({"protocol": protocol(row.protocol), "src": row.src, "dst": row.dst,
-                    "src_port": row.src_port, "dst_port": row.dst_port, "packets": row.packets,
-                    "bytes": row.bytes})
+            .map(|(flow, count)| {
+                json!({"protocol": protocol(flow.protocol), "src": flow.src, "dst": flow.dst,
+                    "src_port": flow.src_port, "dst_port": flow.dst_port,
+                    "packets": count.packets, "bytes": count.bytes})
             })
             .collect()
     };
-    json!({"host": host, "sent": rows(true), "received": rows(false), "others": stats.others,
+    json!({"host": host, "sent": rows(false), "received": rows(true), "others": stats.others,
         "beyond": stats.beyond, "missed": stats.missed})
 }
