@@ -76,7 +76,7 @@ pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
     });
     if all.is_empty() {
         let unknown = names::unknown("scenario", name, known.iter().map(String::as_str));
-        return Err(ScenarioError::Wrong(format!(
+        return Err(ScenarioError(format!(
             "{unknown}, and E1 to E5 for all of an evaluation; or give the path of a scenario file"
         )));
     }

@@ -194,8 +194,7 @@ impl Ledger {
         let io = |why: io::Error| LedgerError::Io { path: path.clone(), why: why.to_string() };
         let bytes = files::read(&path, LEDGER_MAX)
             .map_err(|error| io(io::Error::other(error.to_string())))?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let lines = read_lines(&path, &bytes[..whole])?;
+        let lines = read_lines(&path, &bytes)?;
         let what = match lines.first().map(|first| &first.line) {
             Some(LedgerLine::Head(old)) => difference(old, head),
             Some(_) | None => Some("it has no first line"),
@@ -204,7 +203,7 @@ impl Ledger {
             return Err(LedgerError::Other { path, what: what.to_owned() });
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(io)?;
-        file.set_len(whole as u64).map_err(io)?;
+        file.set_len(whole_lines(&bytes).len() as u64).map_err(io)?;
         Ok((Self { file }, lines))
     }
 
@@ -246,7 +245,12 @@ fn write_line(mut file: &File, line: &Stamped) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The lines in some bytes that end with a line.
+/// Bytes up to the end of the last line that is whole.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(&[][..], |at| &bytes[..=at])
+}
+
+/// The lines in some bytes, but an incomplete last one.
 pub(super) fn read_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Stamped>, LedgerError> {
     let wrong = |index: usize, why: String| LedgerError::Line {
         path: path.to_owned(),
@@ -254,7 +258,7 @@ pub(super) fn read_lines(path: &Path, bytes: &[u8]) -> Result<Vec<Stamped>, Ledg
         why,
     };
     let mut lines = Vec::new();
-    for (index, text) in bytes.split(|byte| *byte == b'\n').enumerate() {
+    for (index, text) in whole_lines(bytes).split(|byte| *byte == b'\n').enumerate() {
         if text.is_empty() {
             continue;
         }
@@ -285,9 +289,7 @@ fn check_format(path: &Path, text: &[u8]) -> Result<(), LedgerError> {
 /// The ledger at `path`, or in the folder there, and its lines but an incomplete last one.
 pub(super) fn read(path: &Path) -> Result<(PathBuf, Vec<Stamped>), LedgerError> {
     let path = if path.is_dir() { path.join(NAME) } else { path.to_owned() };
-    let bytes = read_bytes(&path)?;
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let lines = read_lines(&path, &bytes[..whole])?;
+    let lines = read_lines(&path, &read_bytes(&path)?)?;
     Ok((path, lines))
 }
 

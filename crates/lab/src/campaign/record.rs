@@ -49,9 +49,8 @@ pub(super) struct Record {
 /// # Errors
 /// A line that does not parse, or a ledger of another version.
 pub fn results_of(path: &Path, text: &[u8]) -> Result<Option<Results>, LedgerError> {
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut record = Record::default();
-    read_lines(path, &text[..whole])?.into_iter().for_each(|line| record.apply(line));
+    read_lines(path, text)?.into_iter().for_each(|line| record.apply(line));
     Ok(record.results())
 }
 

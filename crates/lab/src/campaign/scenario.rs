@@ -38,16 +38,10 @@ use crate::names;
 use crate::results::{AxisInfo, Coordinates, Plot, Published};
 use crate::settings::{Replay, Settings};
 
-/// A scenario that is no scenario.
+/// Why a text is no scenario, with line and column or the cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ScenarioError {
-    /// It is no TOML, or has a key or a value that does not belong there.
-    #[error("{0}")]
-    Toml(String),
-    /// It is TOML, but says something that cannot be.
-    #[error("{0}")]
-    Wrong(String),
-}
+#[error("{0}")]
+pub struct ScenarioError(pub String);
 
 /// A scenario.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -193,14 +187,14 @@ impl Scenario {
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         let read = toml::from_str(text);
         let mut scenario: Self =
-            read.map_err(|error| ScenarioError::Toml(error.to_string().trim_end().to_owned()))?;
+            read.map_err(|error| ScenarioError(error.to_string().trim_end().to_owned()))?;
         text.clone_into(&mut scenario.source);
         scenario.check()?;
         Ok(scenario)
     }
 
     fn check(&self) -> Result<(), ScenarioError> {
-        let wrong = |what: String| Err(ScenarioError::Wrong(format!("{}: {what}", self.id)));
+        let wrong = |what: String| Err(ScenarioError(format!("{}: {what}", self.id)));
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if self.id.is_empty() || !self.id.chars().all(is_name) {
             return wrong("an id has letters, digits, - and _ only".to_owned());
@@ -219,7 +213,7 @@ impl Scenario {
             if self.axes[..index].iter().any(|other| other.name == axis.name) {
                 return wrong(format!("the axis {:?} is there twice", axis.name));
             }
-            let values = axis.settings().map_err(ScenarioError::Wrong)?;
+            let values = axis.settings().map_err(ScenarioError)?;
             let is_twice = |name: &String| values.iter().filter(|(n, _)| n == name).count() > 1;
             if let Some((twice, _)) = values.iter().find(|(name, _)| is_twice(name)) {
                 return wrong(format!("the axis {:?} has {twice:?} twice", axis.name));
@@ -262,8 +256,7 @@ impl Scenario {
     fn check_settings(&self) -> Result<(), ScenarioError> {
         for is_quick in [false, true] {
             for cell in self.cells(is_quick)? {
-                let place =
-                    |error| ScenarioError::Wrong(format!("{}, {:?}: {error}", self.id, cell.at));
+                let place = |error| ScenarioError(format!("{}, {:?}: {error}", self.id, cell.at));
                 cell.settings.check().map_err(place)?;
             }
         }
@@ -335,7 +328,7 @@ impl Scenario {
             method::find(name).ok_or_else(|| {
                 let known: Vec<&str> = method::ALL.iter().map(|method| method.id).collect();
                 let known = known.join(", ");
-                ScenarioError::Wrong(format!("{}: no method {name:?}: there is {known}", self.id))
+                ScenarioError(format!("{}: no method {name:?}: there is {known}", self.id))
             })
         };
         self.methods.iter().filter(left).map(find).collect()
@@ -353,7 +346,7 @@ impl Scenario {
         if let Some(wrong) = left.iter().find(|value| !known.iter().any(|one| one == *value)) {
             let known = known.join(", ");
             let what = format!("{}: {axis} has no value {wrong:?}: there is {known}", self.id);
-            return Err(ScenarioError::Wrong(what));
+            return Err(ScenarioError(what));
         }
         // Values that are written out stand in place of those of the quick form too.
         self.quick.axes.remove(axis);
@@ -371,7 +364,7 @@ impl Scenario {
     pub fn set(&mut self, all: &[String]) -> Result<(), ScenarioError> {
         let before = self.cells(false)?;
         for text in all {
-            let wrong = |why: &str| Err(ScenarioError::Wrong(format!("--set {text}: {why}")));
+            let wrong = |why: &str| Err(ScenarioError(format!("--set {text}: {why}")));
             let Some((key, value)) = text.split_once('=') else {
                 return wrong("write KEY=VALUE, for example duration_s=5");
             };
@@ -398,7 +391,7 @@ impl Scenario {
             if let Some(other) = (0..at).find(is_lost) {
                 let (one, other) = (&before[other].at, &cell.at);
                 let why = format!("--set: {one:?} and {other:?} no longer differ: use --only");
-                return Err(ScenarioError::Wrong(why));
+                return Err(ScenarioError(why));
             }
         }
         self.check_settings()
@@ -407,7 +400,7 @@ impl Scenario {
     /// The replay of a cell with the keys of the command line.
     fn replay(&self, settings: &Settings) -> Result<Option<Replay>, ScenarioError> {
         let wrong =
-            |error: &dyn std::fmt::Display| ScenarioError::Wrong(format!("--set replay.: {error}"));
+            |error: &dyn std::fmt::Display| ScenarioError(format!("--set replay.: {error}"));
         let mut table = toml::Table::try_from(settings.replay.clone().unwrap_or_default())
             .map_err(|error| wrong(&error))?;
         if self.set_replay.contains_key("folder") || self.set_replay.contains_key("name") {
@@ -437,7 +430,7 @@ impl Scenario {
         axis: &Axis,
         is_quick: bool,
     ) -> Result<(AxisInfo, Vec<(String, Settings)>), ScenarioError> {
-        let mut values = axis.settings().map_err(ScenarioError::Wrong)?;
+        let mut values = axis.settings().map_err(ScenarioError)?;
         if let Some(left) = self.quick.axes.get(&axis.name).filter(|_| is_quick) {
             values.retain(|(name, _)| left.contains(name));
         }
@@ -517,7 +510,7 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scenario, ScenarioError};
+    use super::Scenario;
 
     const TEXT: &str = r#"
 id = "two-axes"
@@ -671,6 +664,6 @@ value = 120.0
             let error = error(from, to);
             assert!(error.contains(place), "{to}: {error}");
         }
-        assert!(matches!(Scenario::from_toml("id"), Err(ScenarioError::Toml(_))));
+        assert!(Scenario::from_toml("id").is_err());
     }
 }
