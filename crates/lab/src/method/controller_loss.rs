@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use generator::profile::{Mode, Rate, StreamSpec};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::{Method, MethodContext, Metric, Trial, TrialError, traffic};
@@ -10,6 +11,9 @@ use crate::load::ProcessRole;
 
 /// Frames a second, where the cell says nothing else.
 const RATE_PPS: f64 = 2_000.0;
+
+/// Frames each way before the load.
+const FIRST: u64 = 20;
 
 /// The share of a trial behind which the controller is killed.
 const KILLED_AT: f64 = 1.0 / 3.0;
@@ -42,11 +46,13 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let program = pidfd_open(pid, PidfdFlags::empty()).map_err(failed("the controller"))?;
     let rate_pps = settings.rate_pps.unwrap_or(RATE_PPS);
     let burst = traffic::burst(settings, rate_pps, settings.duration_s());
-    let back = StreamTo::learnt(&burst);
+    let (mode, rate) = (Mode::Burst(FIRST), Rate::PacketsPerSecond(100.0));
+    let first = StreamSpec { mode, rate, ..burst.clone() };
+    let both_ways = [(1, vec![traffic::reversed(&first)]), (0, vec![first])];
     let (outcome, load) = context.observe(|| {
         context.bed.with_session(traffic::waiting_for(rate_pps), |session| {
             // Both hosts are known, and what a controller sets up is set up.
-            traffic::exchange(session, &back.there(), context, |_, _| Ok(()))?;
+            traffic::exchange(session, &both_ways, context, |_, _| Ok(()))?;
             let kill_after_ns = (settings.duration_s() * KILLED_AT * 1e9) as u64;
             let mut is_killed = false;
             let loads = [(0, vec![burst.clone()])];
@@ -65,8 +71,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let wrong = |what: &str| TrialError::Output { program: "controller-loss", what: what.into() };
     let stream = seen.streams.iter().find(|stream| stream.port == 0);
     let stream = stream.ok_or_else(|| wrong("nothing was sent"))?;
-    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == 1);
-    let report = arrival.map(|arrival| &arrival.report);
+    let report = traffic::report(stream, 1);
     let report = report.ok_or_else(|| wrong("no frame came, before the controller's death"))?;
     let behind = (1.0 - KILLED_AT) * stream.sent as f64;
     let lost = stream.sent.saturating_sub(report.received) as f64;
@@ -84,24 +89,4 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         raw: serde_json::json!({ "sent": stream.sent, "received": report.received }),
         ..Trial::default()
     })
-}
-
-/// A few frames both ways before the load.
-struct StreamTo {
-    there: generator::profile::StreamSpec,
-}
-
-/// Number of the first frames.
-const FIRST: u64 = 20;
-
-impl StreamTo {
-    fn learnt(burst: &generator::profile::StreamSpec) -> Self {
-        let mode = generator::profile::Mode::Burst(FIRST);
-        let rate = generator::profile::Rate::PacketsPerSecond(100.0);
-        Self { there: generator::profile::StreamSpec { mode, rate, ..burst.clone() } }
-    }
-
-    fn there(&self) -> [(usize, Vec<generator::profile::StreamSpec>); 2] {
-        [(1, vec![traffic::reversed(&self.there)]), (0, vec![self.there.clone()])]
-    }
 }

@@ -51,12 +51,9 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let Some(stream) = seen.streams.first() else {
         return Err(wrong("nothing was sent".to_owned()));
     };
-    let report = |port: usize| {
-        let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
-        arrival.map(|arrival| &arrival.report)
-    };
     let rate_pps = context.settings.rate_pps.unwrap_or(RATE_PPS);
-    let takeover = Takeover::of(times, stream.sent, [report(PULLED), report(OTHER)], rate_pps);
+    let reports = [PULLED, OTHER].map(|port| traffic::report(stream, port));
+    let takeover = Takeover::of(times, stream.sent, reports, rate_pps);
     let Takeover { gap, lost, had_carried } = takeover.map_err(wrong)?;
     Ok(Trial {
         values: vec![("failover_ms", gap.ms), ("failover_lost", lost as f64)],

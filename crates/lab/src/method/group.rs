@@ -59,8 +59,7 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
 
 /// Frames of a stream that came to a port, further copies too.
 fn copies(stream: &generator::statistics::StreamStatistics, port: usize) -> u64 {
-    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
-    arrival.map_or(0, |arrival| arrival.report.received + arrival.report.duplicated)
+    traffic::report(stream, port).map_or(0, |report| report.received + report.duplicated)
 }
 
 /// Spread of frames over ports.

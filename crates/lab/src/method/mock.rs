@@ -28,12 +28,7 @@ impl Path for SimulatedMeasurer {
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Self::Error> {
         let input =
             TrialInput { frame_size: 64, rate_pps: offered_pps, duration_s: 1.0, grace_s: 0.05 };
-        let output = Measurer::trial(self, input)?;
-        Ok(Attempt {
-            offered_pps,
-            received_pps: super::pps::received_pps(&output.report, output.start_ns, 1.0),
-            loss: output.loss_ratio(),
-        })
+        Ok(super::pps::attempt(&Measurer::trial(self, input)?))
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use generator::method::TrialInput;
+use generator::method::{TrialInput, TrialOutput};
 use generator::receiver::StreamReport;
 
 use super::search::{
-    Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
+    Attempt, Found, LOSS_MAX, Path, Range, TimedPath, beyond_pps, received_resolution, search,
 };
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 
@@ -48,15 +48,28 @@ pub(super) const PPS: Method = Method {
 
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let max_pps = MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX));
-    let mut path = RealPath { context, duration_s: context.settings.duration_s(), last: None };
+    let mut last = None;
+    let trial = |offered_pps: f64, duration_s: f64| -> Result<Attempt, TrialError> {
+        let input = TrialInput {
+            frame_size: context.settings.frame_size() as usize,
+            rate_pps: offered_pps,
+            duration_s,
+            grace_s: GRACE_S,
+        };
+        let outcome = context.bed.one_way(&input, context.cancel)?;
+        let attempt = attempt(&outcome);
+        last = Some(outcome.report);
+        Ok(attempt)
+    };
+    let mut path = TimedPath { trial, duration_s: context.settings.duration_s() };
     let (start_pps, known_pps) = (START_PPS, context.before);
     let range = Range { start_pps, max_pps, known_pps, loss_max: LOSS_MAX };
     let found = search(&mut path, range)?.if_any_arrived("pps")?;
     let offered = beyond_pps(found.most_received_pps, max_pps);
     path.duration_s = path.duration_s.max(OVERLOAD_S);
-    let (attempt, load) = context.observe(|| path.trial(offered));
-    let attempt = attempt?;
-    let (values, resolutions) = figures(&found, &attempt);
+    let (beyond, load) = context.observe(|| path.trial(offered));
+    let beyond = beyond?;
+    let (values, resolutions) = figures(&found, &beyond);
     Ok(Trial {
         values,
         tool: "Weir's open-loop generator".into(),
@@ -66,8 +79,8 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         raw: serde_json::json!({
             "frame_bytes": context.settings.frame_size() as usize,
             "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-            "saturation": json(&attempt),
-            "overloaded_delay_us_p50": path.last.as_ref().and_then(|a| a.delay_us(0.5)),
+            "saturation": json(&beyond),
+            "overloaded_delay_us_p50": last.and_then(|report| report.delay_us(0.5)),
         }),
         ..Trial::default()
     })
@@ -91,36 +104,16 @@ pub(super) fn json(attempt: &Attempt) -> serde_json::Value {
     })
 }
 
+/// The trial of a search.
+pub(super) fn attempt(of: &TrialOutput) -> Attempt {
+    let TrialInput { rate_pps: offered_pps, duration_s, .. } = of.input;
+    let received_pps = received_pps(&of.report, of.start_ns, duration_s);
+    Attempt { offered_pps, received_pps, loss: of.report.loss_ratio() }
+}
+
 /// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
 /// longer: what a queue delivers after the end of the schedule is no faster for it.
 pub(super) fn received_pps(report: &StreamReport, start_ns: u64, duration_s: f64) -> f64 {
     let until_last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
     report.in_time() as f64 / duration_s.max(until_last_s)
-}
-
-struct RealPath<'a, 'b> {
-    context: &'a MethodContext<'b>,
-    duration_s: f64,
-    last: Option<StreamReport>,
-}
-
-impl Path for RealPath<'_, '_> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        let input = TrialInput {
-            frame_size: self.context.settings.frame_size() as usize,
-            rate_pps: offered_pps,
-            duration_s: self.duration_s,
-            grace_s: GRACE_S,
-        };
-        let outcome = self.context.bed.one_way(&input, self.context.cancel)?;
-        let attempt = Attempt {
-            offered_pps,
-            received_pps: received_pps(&outcome.report, outcome.start_ns, self.duration_s),
-            loss: outcome.report.loss_ratio(),
-        };
-        self.last = Some(outcome.report);
-        Ok(attempt)
-    }
 }

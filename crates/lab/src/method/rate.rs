@@ -7,9 +7,9 @@ use std::time::Duration;
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
-use super::pps::{json, received_pps};
+use super::pps::{attempt, json};
 use super::search::{
-    Attempt, Found, LOSS_MAX, Path, Range, beyond_pps, received_resolution, search,
+    Attempt, Found, LOSS_MAX, Path, Range, TimedPath, beyond_pps, received_resolution, search,
 };
 use super::traffic::Exchanger;
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
@@ -141,20 +141,6 @@ pub(super) fn measure(
     Ok((found, saturating, load))
 }
 
-/// A path whose trials all take the same time.
-struct TimedPath<F> {
-    trial: F,
-    duration_s: f64,
-}
-
-impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
-    type Error = TrialError;
-
-    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
-        (self.trial)(offered_pps, self.duration_s)
-    }
-}
-
 /// Duration of the trial after a search, seconds.
 pub(super) fn beyond_cost_s(settings: &Settings) -> f64 {
     overload_s(settings.duration_s()) + TRIAL_EXTRA_S
@@ -203,11 +189,7 @@ fn one_way(
         grace_s: GRACE * duration_s,
     };
     let outcome = measurer.trial(input).map_err(method_error)?;
-    Ok(Attempt {
-        offered_pps,
-        received_pps: received_pps(&outcome.report, outcome.start_ns, duration_s),
-        loss: outcome.report.loss_ratio(),
-    })
+    Ok(attempt(&outcome))
 }
 
 /// A trial with half the frames each way.

@@ -55,6 +55,20 @@ pub(super) trait Path {
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, Self::Error>;
 }
 
+/// A path whose trials all take the same time.
+pub(super) struct TimedPath<F> {
+    pub(super) trial: F,
+    pub(super) duration_s: f64,
+}
+
+impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
+    type Error = TrialError;
+
+    fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
+        (self.trial)(offered_pps, self.duration_s)
+    }
+}
+
 /// Outcome of one trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Attempt {

@@ -58,13 +58,14 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let (exchanged, cpu_ns) = measured?;
     let (mut sent, mut came, mut delay) = (0, 0, None);
     for stream in &exchanged.statistics.streams {
-        let arrived = stream.arrivals.iter().find(|arrival| arrival.port == stream.port + 1);
         match stream.port {
             0 => {
                 sent += stream.sent;
                 came += traffic::received(stream, 1);
             }
-            _ if stream.name == NEW => delay = arrived.and_then(|it| it.report.delay.clone()),
+            _ if stream.name == NEW => {
+                delay = traffic::report(stream, 3).and_then(|report| report.delay.clone());
+            }
             _ => {}
         }
     }

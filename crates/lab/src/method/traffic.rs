@@ -6,6 +6,7 @@ use std::time::Duration;
 use generator::method::on_ports::PortTrialError;
 use generator::method::{MethodError, TrialInput};
 use generator::profile::{FrameSize, Mode, Rate, StreamSpec};
+use generator::receiver::StreamReport;
 use generator::session::{Session, SessionError, StartOptions, Waiting};
 use generator::statistics::{SessionStatistics, StreamStatistics};
 
@@ -180,10 +181,15 @@ pub(super) fn exchange(
     }
 }
 
+/// Arrivals of a stream at a port, if there were some.
+pub(super) fn report(stream: &StreamStatistics, port: usize) -> Option<&StreamReport> {
+    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
+    arrival.map(|arrival| &arrival.report)
+}
+
 /// Distinct frames of a stream that arrived at a port.
 pub(super) fn received(stream: &StreamStatistics, port: usize) -> u64 {
-    let arrival = stream.arrivals.iter().find(|arrival| arrival.port == port);
-    arrival.map_or(0, |arrival| arrival.report.received)
+    report(stream, port).map_or(0, |report| report.received)
 }
 
 pub(super) fn session_error(error: SessionError) -> TrialError {

@@ -11,7 +11,7 @@ use testkit::Random;
 
 use super::flow_mods::Change;
 use super::meter::Metered;
-use super::pps::received_pps;
+use super::pps::attempt;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::table_size::tests::KnownTable;
@@ -149,9 +149,7 @@ impl Path for Simulated {
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
         let (duration_s, grace_s) = (TRIAL_S, 0.1 * TRIAL_S);
         let input = TrialInput { frame_size: 128, rate_pps: offered_pps, duration_s, grace_s };
-        let output = Measurer::trial(&mut self.0, input).unwrap();
-        let received_pps = received_pps(&output.report, output.start_ns, duration_s);
-        Ok(Attempt { offered_pps, received_pps, loss: output.loss_ratio() })
+        Ok(attempt(&Measurer::trial(&mut self.0, input).unwrap()))
     }
 }
 
