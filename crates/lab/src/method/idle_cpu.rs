@@ -73,21 +73,32 @@ pub(super) fn ran(pids: &[u32]) -> Result<Vec<(u32, u64)>, TrialError> {
     Ok(all)
 }
 
-/// Run time of the threads in between; one that began meanwhile counts whole.
+/// Nanoseconds that each thread has run in between; one that began meanwhile counts whole.
+fn between(before: &[(u32, u64)], after: &[(u32, u64)]) -> impl Iterator<Item = u64> {
+    let begun = move |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
+    after.iter().map(move |(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid)))
+}
+
+/// Run time of all threads in between.
 pub(super) fn used_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
-    let begun = |tid: u32| before.iter().find(|thread| thread.0 == tid).map_or(0, |one| one.1);
-    after.iter().map(|(tid, ran_ns)| ran_ns.saturating_sub(begun(*tid))).sum()
+    between(before, after).sum()
+}
+
+/// That of the thread that ran most.
+pub(super) fn busiest_ns(before: &[(u32, u64)], after: &[(u32, u64)]) -> u64 {
+    between(before, after).max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ran, used_ns};
+    use super::{busiest_ns, ran, used_ns};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn threads_are_added_up_and_new_ones_count_whole() {
-        assert_eq!(used_ns(&[(1, 10), (2, 5)], &[(1, 30), (3, 4)]), 24);
-        assert_eq!(used_ns(&[], &[]), 0);
+        let (before, after) = ([(1, 10), (2, 5)], [(1, 30), (3, 4)]);
+        assert_eq!((used_ns(&before, &after), busiest_ns(&before, &after)), (24, 20));
+        assert_eq!((used_ns(&[], &[]), busiest_ns(&[], &[])), (0, 0));
     }
 
     #[test]

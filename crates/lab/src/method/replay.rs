@@ -8,11 +8,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use files::proc::ProcFolder;
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::{Method, MethodContext, Metric, Trial, TrialError, Values, channel_error};
+use super::{Method, MethodContext, Metric, Trial, TrialError, Values, channel_error, idle_cpu};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::testbed::Testbed;
@@ -231,11 +230,11 @@ impl Window {
         mut counts: impl FnMut() -> Result<Counts>,
         cancel: &Cancel,
     ) -> Result<ForwardingSample> {
-        let before = thread_times_s(pids);
+        let before = idle_cpu::ran(pids)?;
         let first = counts()?;
         cancel.sleep(Duration::from_secs_f64(self.seconds))?;
         let last = counts()?;
-        let ran_s = busiest_difference(&before, &thread_times_s(pids));
+        let ran_s = idle_cpu::busiest_ns(&before, &idle_cpu::ran(pids)?) as f64 / 1e9;
         let clock_s = last.at.duration_since(first.at).as_secs_f64();
         let part = match self.is_core_time {
             // The kernel counts a running thread's time by ticks of some milliseconds, so that it
@@ -255,28 +254,11 @@ impl Window {
     }
 }
 
-/// Seconds that every thread of some processes has run, by its number: what `/proc` says.
-fn thread_times_s(pids: &[u32]) -> Vec<(u32, f64)> {
-    let threads = pids.iter().flat_map(|pid| ProcFolder::of(*pid).threads().unwrap_or_default());
-    let ran =
-        |(tid, thread): (u32, ProcFolder)| Some((tid, thread.sched_time()?.ran_ns as f64 / 1e9));
-    threads.filter_map(ran).collect()
-}
-
-/// Run time in between of the thread that ran most.
-fn busiest_difference(before: &[(u32, f64)], after: &[(u32, f64)]) -> f64 {
-    let ran = after.iter().map(|(thread, seconds)| {
-        let start = before.iter().find(|(known, _)| known == thread);
-        seconds - start.map_or(0.0, |(_, seconds)| *seconds)
-    });
-    ran.fold(0.0, f64::max)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
 
-    use super::{Window, busiest_difference, thread_times_s};
+    use super::Window;
     use crate::method::find;
     use crate::settings::{Replay, ReplayDevices, Settings};
     use crate::testbed::Testbed;
@@ -303,13 +285,6 @@ mod tests {
         for (id, bed) in [("cold-start", &down), ("replay-loading", &down), ("wake-up", &wires)] {
             assert_eq!((find(id).unwrap().fits)(bed), Ok(()), "{id}");
         }
-    }
-
-    #[test]
-    fn the_thread_that_ran_most_counts() {
-        let before = [(1, 0.5), (2, 3.0)];
-        assert_eq!(busiest_difference(&before, &[(1, 1.5), (2, 3.25), (3, 0.1)]), 1.0);
-        assert!(!thread_times_s(&[std::process::id()]).is_empty());
     }
 
     #[test]
