@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks of checks.tsv with ovs-ofctl against a switch that listens for OpenFlow.
 
-usage: run.py RESULTS.jsonl SWITCH VERSION      (SWITCH such as tcp:127.0.0.1:6634, VERSION 10, 13)
+usage: run.py RESULTS.jsonl SWITCH VERSION      (SWITCH such as tcp:127.0.0.1:6634, VERSION 13)
 
 Appends one JSON line a check to RESULTS.jsonl and prints the totals.  A check's command may begin
 with `!` (must fail, or say what the expression matches), `!!` (the expression must not match) or

@@ -57,7 +57,7 @@ fn names(set: VersionBitmap) -> String {
         .filter(|version| set.contains(version.number()))
         .map(|version| version.name())
         .collect();
-    names.join(" and ")
+    names.join(", ")
 }
 
 fn numbers(set: VersionBitmap) -> String {
@@ -94,10 +94,7 @@ mod tests {
         assert_eq!(agree(BOTH, 6, Some(VersionBitmap(0b111_0010))), Ok(Version::V1_3));
         assert_eq!(agree(BOTH, 6, Some(VersionBitmap(0b110_0010))), Ok(Version::V1_0));
         let text = agree(BOTH, 6, Some(VersionBitmap(0b110_0000))).unwrap_err();
-        assert!(
-            text.contains("OpenFlow10 and OpenFlow13") && text.contains("0x05, 0x06"),
-            "{text}"
-        );
+        assert!(text.contains("OpenFlow10, OpenFlow13") && text.contains("0x05, 0x06"), "{text}");
         let text = agree(BOTH, 4, Some(VersionBitmap(0))).unwrap_err();
         assert!(text.contains("no version at all"));
     }

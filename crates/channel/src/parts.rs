@@ -18,6 +18,8 @@ pub(crate) fn entries(body: &MultipartReplyBody) -> usize {
         MultipartReplyBody::MeterConfig(list) => list.len(),
         MultipartReplyBody::TableFeatures(list) => list.len(),
         MultipartReplyBody::PortDesc(list) => list.len(),
+        MultipartReplyBody::TableDesc(list) => list.len(),
+        MultipartReplyBody::QueueDesc(list) => list.len(),
         MultipartReplyBody::Desc(_)
         | MultipartReplyBody::Aggregate(_)
         | MultipartReplyBody::GroupFeatures(_)
@@ -45,7 +47,8 @@ pub(crate) fn append(
             }
         };
     }
-    join!(Flow Table PortStats Queue Group GroupDesc Meter MeterConfig TableFeatures PortDesc)
+    join!(Flow Table PortStats Queue Group GroupDesc Meter MeterConfig TableFeatures PortDesc
+        TableDesc QueueDesc)
 }
 
 /// Two parts that are not lists of one type.

@@ -37,13 +37,13 @@ pub struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Every version that Weir speaks, and the defaults: 10 s for the hello, 10 s for a message,
-    /// echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 64 MiB.
+    /// The usual versions ([`Version::USUAL`]), and the defaults: 10 s for the hello, 10 s for a
+    /// message, echo after 5 s of silence with 10 s to answer, full at 1 MiB, given up at 64 MiB.
     #[must_use]
     pub fn new(side: Side) -> Self {
         Self {
             side,
-            versions: VersionBitmap::of(Version::ALL),
+            versions: VersionBitmap::of(Version::USUAL),
             hello_deadline: Duration::from_secs(10),
             frame_deadline: Duration::from_secs(10),
             probe_after: Some(Duration::from_secs(5)),

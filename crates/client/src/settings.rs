@@ -48,8 +48,8 @@ impl fmt::Debug for ClientSettings {
 }
 
 impl Default for ClientSettings {
-    /// Every version; 5 s for the hello, 60 s for an answer, 1 s to close, 4,000,000 entries in an
-    /// answer.
+    /// The usual versions ([`Version::USUAL`]); 5 s for the hello, 60 s for an answer, 1 s to
+    /// close, 4,000,000 entries in an answer.
     fn default() -> Self {
         let mut connection = ConnectionSettings::new(Side::Controller);
         connection.hello_deadline = Duration::from_secs(5);

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let frame_bytes = arguments.next().transpose()?.unwrap_or(60);
     let seconds = arguments.next().transpose()?.unwrap_or(3);
     let window = arguments.next().transpose()?.unwrap_or(4096);
-    for &version in Version::ALL {
+    for &version in Version::USUAL {
         let (endpoint_to, endpoint_from) = mpsc::channel();
         let hub = std::thread::spawn(move || run_hub(&endpoint_to));
         let endpoint: Endpoint = endpoint_from.recv()?.parse()?;

@@ -162,7 +162,7 @@ pub fn app_help(app: AppName) -> String {
 fn parse_version(text: &str) -> Result<Version, String> {
     Version::from_name(text).ok_or_else(|| {
         let names: Vec<_> = Version::ALL.iter().map(|version| version.name()).collect();
-        format!("Weir speaks {}", names.join(" and "))
+        format!("Weir speaks {}", names.join(", "))
     })
 }
 

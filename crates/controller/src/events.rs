@@ -142,14 +142,14 @@ pub enum RoleReason {
     Requested,
     /// The cluster has decided who is master of the switch.
     Cluster,
-    /// Another controller has asked to be master: what `OFPCRR_MASTER_REQUEST` is in OpenFlow 1.4.
+    /// Another controller has asked to be master (`OFPCRR_MASTER_REQUEST` of OpenFlow 1.4).
     MasterRequest,
 }
 
 /// This controller's role at a switch is another than before (clause 6.3.5).
 ///
-/// `OFPT_ROLE_STATUS`, by which a switch says so unasked, begins with OpenFlow 1.4. With 1.3 a
-/// controller that another one has made a slave learns of it when the switch refuses it something:
+/// A switch of OpenFlow 1.4 sends it unasked (`OFPT_ROLE_STATUS`). With 1.3 a controller that
+/// another one has made a slave learns of it when the switch refuses it something:
 /// `OFPBRC_IS_SLAVE`, or `OFPRRFC_STALE` for a role. The switch is then asked for the role
 /// (`OFPCR_ROLE_NOCHANGE`), and its answer is reported, if it is news. So a controller that sends
 /// nothing does not learn that it has become a slave. OpenFlow 1.0 has no roles; there only a

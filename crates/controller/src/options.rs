@@ -68,7 +68,7 @@ impl Default for Options {
             connect: Vec::new(),
             tls: None,
             check_peer_name: false,
-            versions: Version::ALL.to_vec(),
+            versions: Version::USUAL.to_vec(),
             probe_after: Some(Duration::from_secs(5)),
             stats_interval: None,
             metrics: None,

@@ -59,7 +59,7 @@ pub struct TestSwitch {
 }
 
 impl TestSwitch {
-    /// A switch of the newest version with the ports 1 to `ports`, all up.
+    /// A switch of 1.3 with the ports 1 to `ports`, all up.
     #[must_use]
     pub fn new(dpid: u64, ports: u32) -> Self {
         let ports = (1..=ports)
@@ -72,7 +72,7 @@ impl TestSwitch {
                 ..PortDesc::default()
             })
             .collect();
-        Self { dpid: DatapathId(dpid), version: Version::NEWEST, ports }
+        Self { dpid: DatapathId(dpid), version: Version::V1_3, ports }
     }
 
     /// The same with another version.
@@ -123,7 +123,8 @@ impl TestNetwork {
     /// A controller that runs these apps, and no switch.
     #[must_use]
     pub fn new(apps: AppList) -> Self {
-        Self::with_options(&apps, Options::default())
+        // Each switch has the version of its own.
+        Self::with_options(&apps, Options { versions: Version::ALL.to_vec(), ..Options::default() })
     }
 
     /// The same with bounds and times other than the usual ones. Endpoints and shards do not count.

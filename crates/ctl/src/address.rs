@@ -23,7 +23,8 @@ pub(super) struct SwitchAddress {
     #[arg(long, value_name = "ENDPOINT", global = true)]
     pub(super) switch: Option<Endpoint>,
 
-    /// The version to speak, OpenFlow10 or OpenFlow13 [default: the highest of both]
+    /// The version to speak, OpenFlow10, OpenFlow13 or OpenFlow14 [default: the higher of the first
+    /// two that the switch has]
     #[arg(
         long, short = 'O', value_name = "VERSION", global = true, value_delimiter = ',',
         value_parser = version
@@ -44,6 +45,7 @@ pub(super) struct SwitchAddress {
 }
 
 fn version(text: &str) -> Result<Version, String> {
-    Version::from_name(text)
-        .ok_or_else(|| format!("{text:?} is not a version; use OpenFlow10 or OpenFlow13"))
+    Version::from_name(text).ok_or_else(|| {
+        format!("{text:?} is not a version; use OpenFlow10, OpenFlow13 or OpenFlow14")
+    })
 }

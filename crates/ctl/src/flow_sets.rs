@@ -39,6 +39,7 @@ impl Entry {
         entry.idle_timeout_s = flow.idle_timeout_s;
         entry.hard_timeout_s = flow.hard_timeout_s;
         entry.flags = flow.flags;
+        entry.importance = flow.importance;
         entry.instructions = flow.instructions;
         Self { flow: entry }
     }
@@ -52,7 +53,7 @@ impl Entry {
     fn is_like(&self, other: &Self) -> bool {
         let of = |entry: &Self| {
             let flow = &entry.flow;
-            (flow.cookie, flow.idle_timeout_s, flow.hard_timeout_s)
+            (flow.cookie, flow.idle_timeout_s, flow.hard_timeout_s, flow.importance)
         };
         let instructions = |entry: &Self| normal(&entry.flow.instructions);
         of(self) == of(other) && instructions(self) == instructions(other)
@@ -60,7 +61,9 @@ impl Entry {
 
     /// As `ovs-ofctl diff-flows` prints it.
     fn text(&self) -> String {
-        let FlowMod { table_id, priority, cookie, idle_timeout_s, hard_timeout_s, .. } = self.flow;
+        let FlowMod {
+            table_id, priority, cookie, idle_timeout_s, hard_timeout_s, importance, ..
+        } = self.flow;
         let mut text = String::new();
         if table_id != TableId(0) {
             text += &format!("table={} ", table_id.0);
@@ -74,6 +77,9 @@ impl Entry {
         }
         if hard_timeout_s != 0 {
             text += &format!(" hard_timeout={hard_timeout_s}");
+        }
+        if importance != 0 {
+            text += &format!(" importance={importance}");
         }
         text + " actions=" + &format_instructions(&self.flow.instructions)
     }
@@ -244,7 +250,7 @@ async fn source(context: &mut CommandContext<'_>, name: &str) -> Result<Set, Fai
     let place = context.place;
     let is_path = name.starts_with(['/', '.']) || name == "-" || !name.contains(':');
     if is_path || Path::new(name).exists() {
-        let version = place.protocols.iter().copied().max().unwrap_or(Version::NEWEST);
+        let version = switch::versions(place).into_iter().max().unwrap_or(Version::NEWEST);
         return translated(version, read_file(context, name).await?);
     }
     let endpoint: Endpoint = name.parse().map_err(|error| Failure::refused(format!("{error}")))?;

@@ -1,7 +1,7 @@
 //! The asynchronous messages of a switch as they come: packet-ins, removed flow entries, ports.
 
 use clap::Args;
-use openflow::message::{AsyncConfig, SwitchConfig};
+use openflow::message::{AsyncConfig, AsyncEvent, PacketInReason, SwitchConfig};
 use openflow::text::{format_packet_in, parse_number};
 use openflow::{Message, Version, Xid};
 use packet::describe;
@@ -51,8 +51,8 @@ impl Wanted {
                 wanted.invalid_ttl = true;
             } else if word.starts_with("watch:") {
                 return Err(Failure::refused(
-                    "watch: flow monitors are of OpenFlow 1.4 (and Nicira's before); 1.0 and 1.3 \
-                     report removed entries with send_flow_rem",
+                    "watch: flow monitors are not supported; an entry with send_flow_rem reports \
+                     that it is removed",
                 ));
             } else {
                 return Err(Failure::NotUnderstood(format!(
@@ -99,12 +99,15 @@ async fn begin(session: &mut Session, wanted: &Wanted) -> Result<(), Failure> {
         messages.push(Message::SetConfig(SwitchConfig { miss_send_len, ..held }));
     }
     if session.version.has_async_config() {
-        let packets = if wanted.invalid_ttl { 0b111 } else { 0b011 };
-        messages.push(Message::SetAsync(AsyncConfig {
-            packet_in: [packets; 2],
-            port_status: [0b111; 2],
-            flow_removed: [0b1111; 2],
-        }));
+        let all = |event: AsyncEvent| event.reasons(session.version);
+        let invalid_ttl = 1 << PacketInReason::InvalidTtl.number();
+        let unwanted = if wanted.invalid_ttl { 0 } else { invalid_ttl };
+        let packets = all(AsyncEvent::PacketIn) & !unwanted;
+        messages.push(Message::SetAsync(AsyncConfig::new(
+            [packets; 2],
+            [all(AsyncEvent::PortStatus); 2],
+            [all(AsyncEvent::FlowRemoved); 2],
+        )));
     } else if wanted.invalid_ttl {
         return Err(Failure::refused(
             "invalid_ttl: OpenFlow 1.0 has no packet-ins for an invalid TTL",

@@ -174,7 +174,13 @@ pub(super) struct QueueGetConfig {
 
 impl Execute for QueueGetConfig {
     async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
-        let asks_for_all = context.session().await?.version.has_queues_of_any_port();
+        let version = context.session().await?.version;
+        if version.has_queue_desc() {
+            let port = number_of(context, self.port.as_deref()).await?;
+            let queue = QueueId::ALL;
+            return context.describe(MultipartRequestBody::QueueDesc { port, queue }).await;
+        }
+        let asks_for_all = version.has_queues_of_any_port();
         let asked = if asks_for_all || self.port.is_some() {
             vec![number_of(context, self.port.as_deref()).await?]
         } else {

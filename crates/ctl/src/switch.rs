@@ -33,8 +33,8 @@ fn settings(place: &SwitchAddress) -> Result<ClientSettings, Failure> {
     Ok(settings)
 }
 
-fn versions(place: &SwitchAddress) -> Vec<Version> {
-    if place.protocols.is_empty() { Version::ALL.to_vec() } else { place.protocols.clone() }
+pub(super) fn versions(place: &SwitchAddress) -> Vec<Version> {
+    if place.protocols.is_empty() { Version::USUAL.to_vec() } else { place.protocols.clone() }
 }
 
 fn tls(place: &SwitchAddress) -> Result<Option<Tls>, Failure> {

@@ -106,7 +106,7 @@ impl Execute for ModTable {
             Miss::Continue => 1,
             Miss::Drop => 2,
         };
-        context.change(Message::TableMod(TableMod { table_id, config })).await
+        context.change(Message::TableMod(TableMod::new(table_id, config))).await
     }
 }
 

@@ -2,12 +2,12 @@
 
 use openflow::flow::{FlowRemoved, FlowStats};
 use openflow::group::{BucketCounter, GroupDesc, GroupStats};
-use openflow::message::{MultipartReplyBody, PacketIn};
+use openflow::message::{AsyncEvent, MultipartReplyBody, PacketIn};
 use openflow::meter::{BandCounter, MeterConfig, MeterStats};
 use openflow::port::{
     PacketQueue, PortConfig, PortDesc, PortState, PortStats, QueueProperty, QueueStats,
 };
-use openflow::table::{TableFeatures, TableStats};
+use openflow::table::{TableFeatures, TableMod, TableStats};
 use openflow::text::{
     format_group, format_instructions, format_match, format_meter, format_property,
 };
@@ -90,9 +90,9 @@ pub(super) fn of_message(message: &Message) -> Vec<Value> {
             "miss_send_len": config.miss_send_len,
         })],
         Message::GetAsyncReply(masks) => vec![json!({
-            "packet_in": masks.packet_in,
-            "port_status": masks.port_status,
-            "flow_removed": masks.flow_removed,
+            "packet_in": masks.of(AsyncEvent::PacketIn),
+            "port_status": masks.of(AsyncEvent::PortStatus),
+            "flow_removed": masks.of(AsyncEvent::FlowRemoved),
         })],
         Message::QueueGetConfigReply(config) => {
             config.queues.iter().map(|queue| queue_config(config.port, queue)).collect()
@@ -128,6 +128,10 @@ fn of_body(body: &MultipartReplyBody) -> Vec<Value> {
         MultipartReplyBody::Meter(meters) => each(meters, meter_stats),
         MultipartReplyBody::MeterConfig(meters) => each(meters, meter),
         MultipartReplyBody::TableFeatures(tables) => each(tables, table_features),
+        MultipartReplyBody::TableDesc(tables) => each(tables, table_desc),
+        MultipartReplyBody::QueueDesc(queues) => {
+            each(queues, |queue| queue_config(queue.port, queue))
+        }
         MultipartReplyBody::Aggregate(sums) => vec![json!({
             "packet_count": count(sums.packet_count),
             "byte_count": count(sums.byte_count),
@@ -159,6 +163,10 @@ fn of_body(body: &MultipartReplyBody) -> Vec<Value> {
             "data": hex(&own.data),
         })],
     }
+}
+
+fn table_desc(table: &TableMod) -> Value {
+    json!({ "table_id": table.table_id.0, "config": table.config })
 }
 
 fn packet_in(packet: &PacketIn) -> Value {

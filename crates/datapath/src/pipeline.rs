@@ -155,14 +155,25 @@ impl Pipeline {
         Limits::full(table_id, self.n_tables, self.most(table_id))
     }
 
-    /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3).
+    /// Settings of every table.
+    pub(crate) fn descriptions(&self) -> Vec<TableMod> {
+        let config = |number: u8| self.tables.get(usize::from(number))?.as_ref();
+        let of = |number| Some(TableMod::new(TableId(number), config(number)?.config));
+        (0..self.n_tables).filter_map(of).collect()
+    }
+
+    /// Takes a table-mod: its settings mean nothing in 1.3, but are kept (clause 7.3.3). No table
+    /// evicts entries or sends vacancy events.
     ///
     /// # Errors
-    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`.
+    /// `OFPTMFC_BAD_TABLE`, `OFPTMFC_BAD_CONFIG`, `OFPBPC_BAD_TYPE` for a property.
     pub(crate) fn table_mod(&mut self, asked: &TableMod) -> Result<(), Error> {
         let selected = self.selected(asked.table_id).ok_or(Error::TableModBadTable)?;
         if asked.config & !CONFIG_DEPRECATED != 0 {
             return Err(Error::TableModBadConfig);
+        }
+        if asked.eviction.is_some() || asked.vacancy.is_some() {
+            return Err(Error::BadPropertyBadType);
         }
         let tables = self.tables.iter_mut().take(selected.end.into()).skip(selected.start.into());
         for table in tables.flatten() {

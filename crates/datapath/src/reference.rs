@@ -140,9 +140,8 @@ impl Datapath for Reference {
         if gone.is_empty() {
             return Ok(CommandOutcome::default());
         }
-        // 1.3 has no reason of its own for this.
         let removed = self.remove(self.all_tables(), now, |entry| {
-            entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::Delete)
+            entry.meter().filter(|id| gone.contains(id)).map(|_| FlowRemovedReason::MeterDelete)
         });
         Ok(CommandOutcome { removed, ..CommandOutcome::default() })
     }

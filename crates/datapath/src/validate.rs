@@ -161,7 +161,7 @@ fn check_flow_mod_flags(flow_mod: &FlowMod, version: Version) -> Result<(), Erro
 /// Checks the instructions of an entry in `table`.
 ///
 /// # Errors
-/// `OFPBIC_*` for the instructions themselves (`OFPBIC_UNSUP_INST` where one type stands twice),
+/// `OFPBIC_*` for the instructions themselves (`OFPBIC_DUP_INST` where one type stands twice),
 /// `OFPMMFC_UNKNOWN_METER`, and `OFPBAC_*` for their actions.
 pub(crate) fn check_instructions(
     table: TableId,
@@ -172,7 +172,7 @@ pub(crate) fn check_instructions(
     let mut kinds: Vec<InstructionKind> = instructions.iter().map(Instruction::kind).collect();
     kinds.sort_unstable();
     if kinds.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(Error::BadInstructionUnsupInst);
+        return Err(Error::BadInstructionDupInst);
     }
     let mut in_order: Vec<&Instruction> = instructions.iter().collect();
     in_order.sort_by_key(|instruction| instruction.kind());
@@ -393,7 +393,7 @@ mod tests {
         for bad in [0, 1, 4, 255] {
             assert_eq!(entry(1, &[goto(bad)]), Err(Error::BadInstructionBadTableId));
         }
-        assert_eq!(entry(0, &[goto(1), goto(2)]), Err(Error::BadInstructionUnsupInst));
+        assert_eq!(entry(0, &[goto(1), goto(2)]), Err(Error::BadInstructionDupInst));
         assert_eq!(entry(0, &[Instruction::Meter(MeterId(1))]), Ok(()));
         let unknown = entry(0, &[Instruction::Meter(MeterId(2))]);
         assert_eq!(unknown, Err(Error::MeterModUnknownMeter));

@@ -12,8 +12,8 @@ use openflow::message::{
 };
 use openflow::meter::MeterFeatures;
 use openflow::port::{PortDesc, PortFeatures, PortStats};
-use openflow::table::TableStats;
-use openflow::{DatapathId, Error, MacAddr, Message, MessageKind, PortNo, Version};
+use openflow::table::{TableMod, TableStats};
+use openflow::{DatapathId, Error, MacAddr, Message, MessageKind, PortNo, TableId, Version};
 
 /// Packets that the switch says it can hold: more than can be outstanding.
 const N_BUFFERS: u32 = 1 << 20;
@@ -56,11 +56,7 @@ impl Identity {
             config: SwitchConfig { flags: 0, miss_send_len: 128 },
             role: ControllerRole::Equal,
             generation: None,
-            asynchronous: AsyncConfig {
-                packet_in: both,
-                port_status: [u32::MAX; 2],
-                flow_removed: both,
-            },
+            asynchronous: AsyncConfig::new(both, [u32::MAX; 2], both),
         }
     }
 
@@ -111,7 +107,7 @@ impl Identity {
         if let Message::SetConfig(config) = message {
             self.config = *config;
         } else if let Message::SetAsync(config) = message {
-            self.asynchronous = *config;
+            self.asynchronous = self.asynchronous.changed_by(config);
         } else if let Message::Experimenter(_) = message {
             return Reply::Refusal(Error::BadRequestBadExperimenter);
         }
@@ -201,6 +197,10 @@ impl Identity {
             }
             MultipartRequestBody::TableFeatures(_) => MultipartReplyBody::TableFeatures(Vec::new()),
             MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(self.ports()),
+            MultipartRequestBody::TableDesc => {
+                MultipartReplyBody::TableDesc(vec![TableMod::new(TableId(0), 0)])
+            }
+            MultipartRequestBody::QueueDesc { .. } => MultipartReplyBody::QueueDesc(Vec::new()),
             MultipartRequestBody::Experimenter(_) => {
                 return Err(Error::BadRequestBadExperimenter);
             }

@@ -77,6 +77,11 @@ errors! {
         [V1_0: (1, 6), V1_3: (1, 13)]
         "the parts of the request are too many or do not end: send fewer, the last without the \
          flag for more";
+    BadRequestMultipartRequestTimeout "OFPBRC_MULTIPART_REQUEST_TIMEOUT"
+        [V1_0: (1, 6), V1_4: (1, 14)]
+        "the rest of a request of several parts did not come: send its parts one after the other";
+    BadRequestMultipartReplyTimeout "OFPBRC_MULTIPART_REPLY_TIMEOUT" [V1_0: (1, 6), V1_4: (1, 15)]
+        "the rest of a reply of several parts did not come: ask again";
     BadActionBadType "OFPBAC_BAD_TYPE" [V1_0: (2, 0)]
         "the switch or this table does not have the action: use one that its table features list";
     BadActionBadLen "OFPBAC_BAD_LEN" [V1_0: (2, 1)]
@@ -131,11 +136,17 @@ errors! {
         "the switch does not know the command: add, modify or delete";
     FlowModBadFlags "OFPFMFC_BAD_FLAGS" [V1_0: (3, 5), V1_3: (5, 7)]
         "the switch does not know or support the flags: leave them out";
+    FlowModCantSync "OFPFMFC_CANT_SYNC" [V1_0: (3, 5), V1_3: (5, 0), V1_4: (5, 8)]
+        "the table copies another one: change the entry there";
+    FlowModBadPriority "OFPFMFC_BAD_PRIORITY" [V1_0: (3, 5), V1_3: (5, 0), V1_4: (5, 9)]
+        "the switch does not support this priority: use another";
     BadInstructionUnknownInst "OFPBIC_UNKNOWN_INST" [V1_0: (3, 5), V1_3: (3, 0)]
         "the switch does not know the instruction: use one of the version";
     BadInstructionUnsupInst "OFPBIC_UNSUP_INST" [V1_0: (3, 5), V1_3: (3, 1)]
         "the switch or this table does not support the instruction, or it stands twice: use each \
          once, of those that the table features list";
+    BadInstructionDupInst "OFPBIC_DUP_INST" [V1_0: (3, 5), V1_3: (3, 1), V1_4: (3, 9)]
+        "an instruction stands twice: use each once";
     BadInstructionBadTableId "OFPBIC_BAD_TABLE_ID" [V1_0: (3, 5), V1_3: (3, 2)]
         "`goto_table` leads to no later table: name a higher one that `dump-tables` lists";
     BadInstructionUnsupMetadata "OFPBIC_UNSUP_METADATA" [V1_0: (3, 5), V1_3: (3, 3)]
@@ -267,50 +278,76 @@ errors! {
         "the switch has no room for more meters: delete some";
     MeterModOutOfBands "OFPMMFC_OUT_OF_BANDS" [V1_0: (1, 1), V1_3: (12, 11)]
         "the switch has no room for so many bands: use fewer";
+    BadPropertyBadType "OFPBPC_BAD_TYPE" [V1_0: (1, 1), V1_4: (14, 0)]
+        "the switch does not know a property: leave it out";
+    BadPropertyBadLen "OFPBPC_BAD_LEN" [V1_0: (1, 6), V1_4: (14, 1)]
+        "the length of a property is wrong: encode it again for this version";
+    BadPropertyBadValue "OFPBPC_BAD_VALUE" [V1_0: (1, 1), V1_4: (14, 2)]
+        "a property has a value that the switch cannot provide: give another";
+    BadPropertyTooMany "OFPBPC_TOO_MANY" [V1_0: (1, 1), V1_4: (14, 3)]
+        "there are more properties of a type than the switch takes: give fewer";
+    BadPropertyDupType "OFPBPC_DUP_TYPE" [V1_0: (1, 1), V1_4: (14, 4)]
+        "a property stands twice: give it once";
+    BadPropertyBadExperimenter "OFPBPC_BAD_EXPERIMENTER" [V1_0: (1, 3), V1_4: (14, 5)]
+        "the switch does not know this vendor's properties: use those of the version";
+    BadPropertyBadExpType "OFPBPC_BAD_EXP_TYPE" [V1_0: (1, 4), V1_4: (14, 6)]
+        "the switch does not know this property of the vendor: look at the vendor's list";
+    BadPropertyBadExpValue "OFPBPC_BAD_EXP_VALUE" [V1_0: (1, 4), V1_4: (14, 7)]
+        "a vendor's property has an impossible value: look at the vendor's list";
+    BadPropertyEperm "OFPBPC_EPERM" [V1_0: (1, 5), V1_4: (14, 8)]
+        "the switch does not allow the property: leave it out";
     TableFeaturesBadTable "OFPTFFC_BAD_TABLE" [V1_0: (1, 1), V1_3: (13, 0)]
         "there is no such table, or it stands twice: describe each that the switch has once";
     TableFeaturesBadMetadata "OFPTFFC_BAD_METADATA" [V1_0: (1, 1), V1_3: (13, 1)]
         "the table cannot have these bits of the metadata: keep to those that it has";
-    TableFeaturesBadType "OFPTFFC_BAD_TYPE" [V1_0: (1, 1), V1_3: (13, 2)]
+    TableFeaturesBadType "OFPTFFC_BAD_TYPE" [V1_0: (1, 1), V1_3: (13, 2), V1_4: (14, 0)]
         "the switch does not know a property: use those that it lists";
-    TableFeaturesBadLen "OFPTFFC_BAD_LEN" [V1_0: (1, 1), V1_3: (13, 3)]
+    TableFeaturesBadLen "OFPTFFC_BAD_LEN" [V1_0: (1, 1), V1_3: (13, 3), V1_4: (14, 1)]
         "the length of a property is wrong: encode it again for this version";
-    TableFeaturesBadArgument "OFPTFFC_BAD_ARGUMENT" [V1_0: (1, 1), V1_3: (13, 4)]
+    TableFeaturesBadArgument "OFPTFFC_BAD_ARGUMENT"
+        [V1_0: (1, 1), V1_3: (13, 4), V1_4: (14, 2)]
         "a property has a value that the switch cannot provide: keep to those that it lists";
     TableFeaturesEperm "OFPTFFC_EPERM" [V1_0: (1, 5), V1_3: (13, 5)]
         "the switch does not allow the change: look at the controller's role";
-    BundleUnknown "OFPBFC_UNKNOWN" [V1_0: (1, 1), V1_3: (0xffff, 2300)]
+    AsyncConfigInvalid "OFPACFC_INVALID" [V1_0: (1, 1), V1_4: (15, 0)]
+        "a mask has bits that are no reason: clear them";
+    AsyncConfigUnsupported "OFPACFC_UNSUPPORTED" [V1_0: (1, 1), V1_4: (15, 1)]
+        "the switch does not send these messages: leave their mask out";
+    AsyncConfigEperm "OFPACFC_EPERM" [V1_0: (1, 5), V1_4: (15, 2)]
+        "the switch does not allow the change: look at its rights";
+    BundleUnknown "OFPBFC_UNKNOWN" [V1_0: (1, 1), V1_3: (0xffff, 2300), V1_4: (17, 0)]
         "the switch refuses the bundle and gives no reason: send its messages one by one";
-    BundleEperm "OFPBFC_EPERM" [V1_0: (1, 5), V1_3: (0xffff, 2301)]
+    BundleEperm "OFPBFC_EPERM" [V1_0: (1, 5), V1_3: (0xffff, 2301), V1_4: (17, 1)]
         "the switch does not allow the bundle: look at the controller's role";
-    BundleBadId "OFPBFC_BAD_ID" [V1_0: (1, 1), V1_3: (0xffff, 2302)]
+    BundleBadId "OFPBFC_BAD_ID" [V1_0: (1, 1), V1_3: (0xffff, 2302), V1_4: (17, 2)]
         "there is no bundle of this number: open it first";
-    BundleExist "OFPBFC_BUNDLE_EXIST" [V1_0: (1, 1), V1_3: (0xffff, 2303)]
+    BundleExist "OFPBFC_BUNDLE_EXIST" [V1_0: (1, 1), V1_3: (0xffff, 2303), V1_4: (17, 3)]
         "there is a bundle of this number: use another, or discard it";
-    BundleClosed "OFPBFC_BUNDLE_CLOSED" [V1_0: (1, 1), V1_3: (0xffff, 2304)]
+    BundleClosed "OFPBFC_BUNDLE_CLOSED" [V1_0: (1, 1), V1_3: (0xffff, 2304), V1_4: (17, 4)]
         "the bundle is closed: commit it, or discard it";
-    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" [V1_0: (1, 1), V1_3: (0xffff, 2305)]
+    BundleOutOfBundles "OFPBFC_OUT_OF_BUNDLES" [V1_0: (1, 1), V1_3: (0xffff, 2305), V1_4: (17, 5)]
         "too many bundles are open: commit or discard some";
-    BundleBadType "OFPBFC_BAD_TYPE" [V1_0: (1, 1), V1_3: (0xffff, 2306)]
+    BundleBadType "OFPBFC_BAD_TYPE" [V1_0: (1, 1), V1_3: (0xffff, 2306), V1_4: (17, 6)]
         "the switch does not know the command: open, close, commit or discard";
-    BundleBadFlags "OFPBFC_BAD_FLAGS" [V1_0: (1, 1), V1_3: (0xffff, 2307)]
+    BundleBadFlags "OFPBFC_BAD_FLAGS" [V1_0: (1, 1), V1_3: (0xffff, 2307), V1_4: (17, 7)]
         "the flags are not those with which the bundle was opened: repeat them";
-    BundleMsgBadLen "OFPBFC_MSG_BAD_LEN" [V1_0: (1, 6), V1_3: (0xffff, 2308)]
+    BundleMsgBadLen "OFPBFC_MSG_BAD_LEN" [V1_0: (1, 6), V1_3: (0xffff, 2308), V1_4: (17, 8)]
         "the message in the bundle has a wrong length: encode it again for this version";
-    BundleMsgBadXid "OFPBFC_MSG_BAD_XID" [V1_0: (1, 1), V1_3: (0xffff, 2309)]
+    BundleMsgBadXid "OFPBFC_MSG_BAD_XID" [V1_0: (1, 1), V1_3: (0xffff, 2309), V1_4: (17, 9)]
         "the message in the bundle has another transaction number: give it that of its bundle-add";
-    BundleMsgUnsup "OFPBFC_MSG_UNSUP" [V1_0: (1, 1), V1_3: (0xffff, 2310)]
+    BundleMsgUnsup "OFPBFC_MSG_UNSUP" [V1_0: (1, 1), V1_3: (0xffff, 2310), V1_4: (17, 10)]
         "a bundle does not take this type of message: send it outside of bundles";
-    BundleMsgConflict "OFPBFC_MSG_CONFLICT" [V1_0: (1, 1), V1_3: (0xffff, 2311)]
+    BundleMsgConflict "OFPBFC_MSG_CONFLICT" [V1_0: (1, 1), V1_3: (0xffff, 2311), V1_4: (17, 11)]
         "messages of the bundle contradict each other: divide them over bundles";
-    BundleMsgTooMany "OFPBFC_MSG_TOO_MANY" [V1_0: (1, 1), V1_3: (0xffff, 2312)]
+    BundleMsgTooMany "OFPBFC_MSG_TOO_MANY" [V1_0: (1, 1), V1_3: (0xffff, 2312), V1_4: (17, 12)]
         "the bundle is full: divide it";
-    BundleMsgFailed "OFPBFC_MSG_FAILED" [V1_0: (1, 1), V1_3: (0xffff, 2313)]
+    BundleMsgFailed "OFPBFC_MSG_FAILED" [V1_0: (1, 1), V1_3: (0xffff, 2313), V1_4: (17, 13)]
         "a message of the bundle was refused, so that none is carried out: the error before says \
          which";
-    BundleTimeout "OFPBFC_TIMEOUT" [V1_0: (1, 1), V1_3: (0xffff, 2314)]
+    BundleTimeout "OFPBFC_TIMEOUT" [V1_0: (1, 1), V1_3: (0xffff, 2314), V1_4: (17, 14)]
         "the bundle was open for too long: open it again";
-    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS" [V1_0: (1, 1), V1_3: (0xffff, 2315)]
+    BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS"
+        [V1_0: (1, 1), V1_3: (0xffff, 2315), V1_4: (17, 15)]
         "another bundle holds what this one changes: wait for its end";
 }
 
@@ -356,13 +393,22 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn names_and_numbers_of_1_3_are_unique_and_lead_back() {
+    fn names_and_numbers_are_unique_and_lead_back() {
+        // 1.3 has no codes of later versions; in 1.4 properties of tables have those of properties.
+        let later = ["OFPBPC_", "OFPACFC_", "_MULTIPART_RE", "_SYNC", "_PRIORITY", "_DUP_INST"];
+        let ended = ["OFPTFFC_BAD_TYPE", "OFPTFFC_BAD_LEN", "OFPTFFC_BAD_ARGUMENT"];
         let mut names = HashSet::new();
         for &error in Error::ALL {
             assert!(names.insert(error.name()), "{error} stands twice");
-            let (error_type, code) = error.numbers(Version::V1_3);
-            assert_eq!(Error::from_numbers(Version::V1_3, error_type, code), Some(error));
             assert_eq!(Error::from_name(error.name()), Some(error));
+            let is_later = later.iter().any(|part| error.name().contains(part));
+            for (version, is_borrowed) in
+                [(Version::V1_3, is_later), (Version::V1_4, ended.contains(&error.name()))]
+            {
+                let (error_type, code) = error.numbers(version);
+                let found = Error::from_numbers(version, error_type, code);
+                assert_eq!(found == Some(error), !is_borrowed, "{version}: {error}");
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use crate::id::{BufferId, Cookie, GroupId, PortNo, TableId};
 use crate::instruction::Instruction;
 use crate::matching::Match;
 use crate::numbered::numbered;
+use crate::version::Version;
 
 numbered! {
     /// Command of a flow-mod.
@@ -33,6 +34,29 @@ numbered! {
         Delete = 2 => "delete",
         /// Deleted because a group it used was.
         GroupDelete = 3 => "group_delete" since V1_3,
+        /// Deleted because a meter it used was.
+        MeterDelete = 4 => "meter_delete" since V1_4,
+        /// Evicted, to make room for another.
+        Eviction = 5 => "eviction" since V1_4,
+    }
+}
+
+impl FlowRemovedReason {
+    /// The reason as a version has it: an entry that went for one of later versions was deleted.
+    #[must_use]
+    pub fn nearest_in(self, version: Version) -> Self {
+        match self {
+            Self::GroupDelete | Self::MeterDelete | Self::Eviction if !self.is_in(version) => {
+                Self::Delete
+            }
+            Self::IdleTimeout
+            | Self::HardTimeout
+            | Self::Delete
+            | Self::GroupDelete
+            | Self::MeterDelete
+            | Self::Eviction
+            | Self::Unknown(_) => self,
+        }
     }
 }
 
@@ -82,6 +106,8 @@ pub struct FlowMod {
     pub out_group: GroupId,
     /// Flags.
     pub flags: FlowModFlags,
+    /// Rank among the entries that a full table may evict; 1.4 on.
+    pub importance: u16,
     /// Match for packets.
     pub matching: Match,
     /// Instructions for packets that match.
@@ -104,6 +130,7 @@ impl FlowMod {
             out_port: PortNo::ANY,
             out_group: GroupId::ANY,
             flags: FlowModFlags::empty(),
+            importance: 0,
             matching: Match::any(),
             instructions: Vec::new(),
         }
@@ -186,6 +213,8 @@ pub struct FlowStats {
     pub hard_timeout_s: u16,
     /// Its flags; 1.0 does not carry them.
     pub flags: FlowModFlags,
+    /// Its importance; only 1.4 and later carry it.
+    pub importance: u16,
     /// Its cookie.
     pub cookie: Cookie,
     /// Packets; all ones where not counted.

@@ -1,10 +1,10 @@
-//! The vocabulary of OpenFlow 1.0 and 1.3: messages, match fields, actions, errors, and their text.
+//! The vocabulary of OpenFlow 1.0, 1.3 and 1.4: messages, match fields, actions, errors and text.
 //!
-//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, of
-//! 1.0.2. Five tables define the protocol: [`field`] (match fields), [`action`], [`instruction`],
-//! [`message`] and [`error`]. Codec, checks, text and announced features are derived from their
-//! rows. Values are version-neutral; `wire` translates between the versions. The crate has no bytes
-//! of the wire, no input and output, and no clock.
+//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0 or
+//! 1.4, of 1.0.2 and 1.4.0. Five tables define the protocol: [`field`] (match fields), [`action`],
+//! [`instruction`], [`message`] and [`error`]. Codec, checks, text and announced features are
+//! derived from their rows. Values are version-neutral; `wire` translates between the versions. The
+//! crate has no bytes of the wire, no input and output, and no clock.
 //!
 //! A flow-mod from text, as `ovs-ofctl` writes it, and the row of a field:
 //!

@@ -1,19 +1,21 @@
 //! The messages: one row each, and their version-neutral bodies (clauses 7.1, 7.3, 7.4, 7.5).
 //!
-//! A [`Message`] says what both versions mean; what a version cannot say is an error when it is
+//! A [`Message`] says what all versions mean; what a version cannot say is an error when it is
 //! encoded, never a silent drop.
 
 use crate::action::Action;
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::error::{EXPERIMENTER_ERROR, Error, ONF};
-use crate::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use crate::flow::{
+    AggregateStats, FlowMod, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest,
+};
 use crate::group::{GroupDesc, GroupFeatures, GroupMod, GroupStats};
 use crate::id::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
 use crate::matching::Match;
 use crate::meter::{MeterConfig, MeterFeatures, MeterMod, MeterStats};
 use crate::numbered::numbered;
-use crate::port::{PacketQueue, PortDesc, PortMod, PortStats, PortStatus, QueueStats};
-use crate::table::{TableFeatures, TableMod, TableStats};
+use crate::port::{PacketQueue, PortDesc, PortMod, PortReason, PortStats, PortStatus, QueueStats};
+use crate::table::{TableFeatures, TableMod, TableReason, TableStats, TableStatus};
 use crate::version::{Numbers, Version, VersionBitmap, numbers};
 
 /// The side that may send a message.
@@ -136,10 +138,10 @@ messages! {
     /// It is finished.
     BarrierReply "OFPT_BARRIER_REPLY" [V1_0: 19, V1_3: 21], Switch, None;
     /// Ask for the queues of a port.
-    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_3: 22],
+    QueueGetConfigRequest(PortNo) "OFPT_QUEUE_GET_CONFIG_REQUEST" [V1_0: 20, V1_3: 22; V1_3],
         Controller, Some(MessageKind::QueueGetConfigReply);
     /// The queues of a port.
-    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_3: 23],
+    QueueGetConfigReply(QueueConfig) "OFPT_QUEUE_GET_CONFIG_REPLY" [V1_0: 21, V1_3: 23; V1_3],
         Switch, None;
     /// Ask for a role.
     RoleRequest(Role) "OFPT_ROLE_REQUEST" [V1_3: 24], Controller,
@@ -153,13 +155,19 @@ messages! {
     GetAsyncReply(AsyncConfig) "OFPT_GET_ASYNC_REPLY" [V1_3: 27], Switch, None;
     /// Choose asynchronous messages.
     SetAsync(AsyncConfig) "OFPT_SET_ASYNC" [V1_3: 28], Controller, None;
-    /// Open, close, commit or discard a bundle; and the switch's answer.
-    BundleControl(BundleControl) "OFPT_BUNDLE_CONTROL" [], Both,
-        Some(MessageKind::BundleControl), onf 2300;
-    /// Add a message to a bundle.
-    BundleAdd(BundleAdd) "OFPT_BUNDLE_ADD_MESSAGE" [], Controller, None, onf 2301;
     /// Change a meter.
     MeterMod(MeterMod) "OFPT_METER_MOD" [V1_3: 29], Controller, None;
+    /// A controller's role has changed.
+    RoleStatus(RoleStatus) "OFPT_ROLE_STATUS" [V1_4: 30], Switch, None;
+    /// A table's state has changed.
+    TableStatus(TableStatus) "OFPT_TABLE_STATUS" [V1_4: 31], Switch, None;
+    /// A request of another controller: the whole message.
+    RequestForward(Vec<u8>) "OFPT_REQUESTFORWARD" [V1_4: 32], Switch, None;
+    /// Open, close, commit or discard a bundle; and the switch's answer.
+    BundleControl(BundleControl) "OFPT_BUNDLE_CONTROL" [V1_4: 33], Both,
+        Some(MessageKind::BundleControl), onf 2300;
+    /// Add a message to a bundle.
+    BundleAdd(BundleAdd) "OFPT_BUNDLE_ADD_MESSAGE" [V1_4: 34], Controller, None, onf 2301;
 }
 
 /// The type numbers of a version, by the index of the row.
@@ -361,6 +369,29 @@ numbered! {
         Action = 1 => "action",
         /// Its TTL was not valid.
         InvalidTtl = 2 => "invalid_ttl",
+        /// An action of the action set sent it; an action's in earlier versions.
+        ActionSet = 3 => "action_set" since V1_4,
+        /// A bucket of a group sent it; an action's in earlier versions.
+        Group = 4 => "group" since V1_4,
+        /// A packet-out sent it; an action's in earlier versions.
+        PacketOut = 5 => "packet_out" since V1_4,
+    }
+}
+
+impl PacketInReason {
+    /// The reason as a version has it: earlier ones have one for all actions that send packets.
+    #[must_use]
+    pub fn nearest_in(self, version: Version) -> Self {
+        match self {
+            Self::ActionSet | Self::Group | Self::PacketOut if !self.is_in(version) => Self::Action,
+            Self::NoMatch
+            | Self::Action
+            | Self::InvalidTtl
+            | Self::ActionSet
+            | Self::Group
+            | Self::PacketOut
+            | Self::Unknown(_) => self,
+        }
     }
 }
 
@@ -450,6 +481,15 @@ pub enum MultipartRequestBody {
     TableFeatures(Vec<TableFeatures>),
     /// All ports' descriptions.
     PortDesc,
+    /// All tables' settings.
+    TableDesc,
+    /// Descriptions of queues.
+    QueueDesc {
+        /// The port, or [`PortNo::ANY`].
+        port: PortNo,
+        /// The queue, or [`QueueId::ALL`].
+        queue: QueueId,
+    },
     /// Somebody's own.
     Experimenter(Experimenter),
 }
@@ -494,8 +534,38 @@ pub enum MultipartReplyBody {
     TableFeatures(Vec<TableFeatures>),
     /// Ports' descriptions.
     PortDesc(Vec<PortDesc>),
+    /// Tables' settings.
+    TableDesc(Vec<TableMod>),
+    /// Queues' descriptions.
+    QueueDesc(Vec<PacketQueue>),
     /// Somebody's own.
     Experimenter(Experimenter),
+}
+
+impl MultipartReplyBody {
+    /// Its type.
+    #[must_use]
+    pub const fn kind(&self) -> MultipartType {
+        match self {
+            Self::Desc(_) => MultipartType::Desc,
+            Self::Flow(_) => MultipartType::Flow,
+            Self::Aggregate(_) => MultipartType::Aggregate,
+            Self::Table(_) => MultipartType::Table,
+            Self::PortStats(_) => MultipartType::PortStats,
+            Self::Queue(_) => MultipartType::Queue,
+            Self::Group(_) => MultipartType::Group,
+            Self::GroupDesc(_) => MultipartType::GroupDesc,
+            Self::GroupFeatures(_) => MultipartType::GroupFeatures,
+            Self::Meter(_) => MultipartType::Meter,
+            Self::MeterConfig(_) => MultipartType::MeterConfig,
+            Self::MeterFeatures(_) => MultipartType::MeterFeatures,
+            Self::TableFeatures(_) => MultipartType::TableFeatures,
+            Self::PortDesc(_) => MultipartType::PortDesc,
+            Self::TableDesc(_) => MultipartType::TableDesc,
+            Self::QueueDesc(_) => MultipartType::QueueDesc,
+            Self::Experimenter(_) => MultipartType::Experimenter,
+        }
+    }
 }
 
 numbered! {
@@ -529,6 +599,10 @@ numbered! {
         TableFeatures = 12 => "OFPMP_TABLE_FEATURES" since V1_3,
         /// Ports' descriptions. Tools of Open vSwitch ask for them in 1.0 too, under this number.
         PortDesc = 13 => "OFPMP_PORT_DESC",
+        /// Tables' settings.
+        TableDesc = 14 => "OFPMP_TABLE_DESC" since V1_4,
+        /// Queues' descriptions.
+        QueueDesc = 15 => "OFPMP_QUEUE_DESC" since V1_4,
         /// Somebody's own.
         Experimenter = 0xffff => "OFPMP_EXPERIMENTER",
     }
@@ -582,16 +656,111 @@ pub struct Role {
     pub generation_id: u64,
 }
 
-/// Choice of asynchronous messages: bit n of a mask is reason n. The first mask of
-/// each pair counts for master and equal, the second for slave.
+numbered! {
+    /// Why a controller's role has changed (`OFPCRR_*`).
+    pub enum RoleReason: u8 {
+        /// Another controller became master.
+        MasterRequest = 0 => "another controller became master",
+        /// The switch's configuration changed.
+        Config = 1 => "configuration changed",
+        /// Somebody's own.
+        Experimenter = 2 => "experimenter data changed",
+    }
+}
+
+/// The role that a controller has now, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AsyncConfig {
+pub struct RoleStatus {
+    /// The role and the election's number.
+    pub role: Role,
+    /// The reason.
+    pub reason: RoleReason,
+}
+
+/// A kind of asynchronous messages, in the order of the masks on the wire. 1.3 has the first three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AsyncEvent {
     /// Packet-in.
-    pub packet_in: [u32; 2],
+    PacketIn,
     /// Port status.
-    pub port_status: [u32; 2],
+    PortStatus,
     /// Flow removed.
-    pub flow_removed: [u32; 2],
+    FlowRemoved,
+    /// Role status.
+    RoleStatus,
+    /// Table status.
+    TableStatus,
+    /// Requests of other controllers.
+    RequestForward,
+}
+
+impl AsyncEvent {
+    /// Every kind, in this order.
+    pub const ALL: [Self; 6] = [
+        Self::PacketIn,
+        Self::PortStatus,
+        Self::FlowRemoved,
+        Self::RoleStatus,
+        Self::TableStatus,
+        Self::RequestForward,
+    ];
+
+    /// The reasons that a version has for such messages, as the bits of a mask.
+    #[must_use]
+    pub fn reasons(self, version: Version) -> u32 {
+        match self {
+            Self::PacketIn => PacketInReason::mask(version),
+            Self::PortStatus => PortReason::mask(version),
+            Self::FlowRemoved => FlowRemovedReason::mask(version),
+            Self::RoleStatus => RoleReason::mask(version),
+            Self::TableStatus => TableReason::mask(version),
+            // Group-mods and meter-mods.
+            Self::RequestForward => 0b11,
+        }
+    }
+}
+
+/// Choice of asynchronous messages: bit n of a mask is reason n. The first mask of each pair counts
+/// for master and equal, the second for slave. A mask that is not given changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsyncConfig {
+    /// The masks, by the kind of message.
+    pub masks: [[Option<u32>; 2]; AsyncEvent::ALL.len()],
+}
+
+impl AsyncConfig {
+    /// The masks of 1.3: packet-in, port status, flow removed.
+    #[must_use]
+    pub const fn new(packet_in: [u32; 2], port_status: [u32; 2], flow_removed: [u32; 2]) -> Self {
+        let none = Self { masks: [[None; 2]; AsyncEvent::ALL.len()] };
+        none.with(AsyncEvent::PacketIn, packet_in)
+            .with(AsyncEvent::PortStatus, port_status)
+            .with(AsyncEvent::FlowRemoved, flow_removed)
+    }
+
+    /// This choice with the masks of a kind of message.
+    #[must_use]
+    pub const fn with(mut self, event: AsyncEvent, [full, slave]: [u32; 2]) -> Self {
+        self.masks[event as usize] = [Some(full), Some(slave)];
+        self
+    }
+
+    /// The masks of a kind of message; those that are not given ask for none.
+    #[must_use]
+    pub fn of(&self, event: AsyncEvent) -> [u32; 2] {
+        self.masks[event as usize].map(Option::unwrap_or_default)
+    }
+
+    /// This choice after `change`.
+    #[must_use]
+    pub fn changed_by(mut self, change: &Self) -> Self {
+        for (mask, new) in self.masks.as_flattened_mut().iter_mut().zip(change.masks.as_flattened())
+        {
+            *mask = new.or(*mask);
+        }
+        self
+    }
 }
 
 #[cfg(test)]
@@ -612,10 +781,13 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_number_their_messages_without_a_gap() {
-        for (version, last) in [(Version::V1_0, 21), (Version::V1_3, 29)] {
+    fn every_version_numbers_its_messages_without_a_gap() {
+        // 1.4 has no messages of queues any more.
+        let ended = [(Version::V1_4, 22), (Version::V1_4, 23)];
+        for (version, last) in [(Version::V1_0, 21), (Version::V1_3, 29), (Version::V1_4, 34)] {
             for number in 0..=last {
-                assert!(MessageKind::from_number(version, number).is_some(), "{version} {number}");
+                let is_known = MessageKind::from_number(version, number).is_some();
+                assert_eq!(is_known, !ended.contains(&(version, number)), "{version} {number}");
             }
             assert_eq!(MessageKind::from_number(version, last + 1), None);
         }

@@ -39,6 +39,13 @@ macro_rules! numbered {
                 }
             }
 
+            /// The value that a version has for a number; an unknown one where it has none.
+            #[must_use]
+            pub fn from_number_in(version: $crate::version::Version, number: $int) -> Self {
+                let value = Self::from_number(number);
+                if value.is_in(version) { value } else { Self::Unknown(number) }
+            }
+
             /// Whether a version has the value; none has an unknown one.
             #[must_use]
             pub const fn is_in(self, version: $crate::version::Version) -> bool {
@@ -53,6 +60,14 @@ macro_rules! numbered {
                     })+
                     Self::Unknown(_) => false,
                 }
+            }
+
+            /// The values that a version has, as the bits of a mask.
+            #[must_use]
+            pub fn mask(version: $crate::version::Version) -> u32 {
+                let bit = |value: &Self| 1_u32.checked_shl(value.number().into());
+                let known = Self::ALL.iter().filter(|value| value.is_in(version));
+                known.filter_map(bit).fold(0, |mask, bit| mask | bit)
             }
 
             /// The text that `ovs-ofctl` prints and takes.

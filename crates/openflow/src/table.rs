@@ -4,14 +4,58 @@ use crate::action::ActionKind;
 use crate::field::Field;
 use crate::id::TableId;
 use crate::instruction::InstructionKind;
+use crate::numbered::numbered;
 
-/// A table's settings; deprecated in 1.3 but accepted (clause 7.3.3).
+/// A table's settings (clause 7.3.3): of a table-mod, of a table's description and of a table
+/// status. 1.3 has no bit of them; 1.4 has eviction and vacancy events, each with a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMod {
     /// The table; [`TableId::ALL`] for all.
     pub table_id: TableId,
     /// The settings' bits.
     pub config: u32,
+    /// The flags of eviction (`OFPTMPEF_*`), where they are given.
+    pub eviction: Option<u32>,
+    /// The bounds of vacancy events, where they are given.
+    pub vacancy: Option<Vacancy>,
+}
+
+impl TableMod {
+    /// Settings without properties.
+    #[must_use]
+    pub const fn new(table_id: TableId, config: u32) -> Self {
+        Self { table_id, config, eviction: None, vacancy: None }
+    }
+}
+
+/// Bounds of a table's vacancy, in per cent of its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vacancy {
+    /// An event is sent when less is vacant.
+    pub down: u8,
+    /// An event is sent when more is vacant again.
+    pub up: u8,
+    /// Vacant now; zero in a table-mod.
+    pub now: u8,
+}
+
+numbered! {
+    /// Why a table status is sent (`OFPTR_*`).
+    pub enum TableReason: u8 {
+        /// Less is vacant than the lower bound.
+        VacancyDown = 3 => "VACANCY_DOWN",
+        /// More is vacant than the upper bound.
+        VacancyUp = 4 => "VACANCY_UP",
+    }
+}
+
+/// A table's state has changed (1.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableStatus {
+    /// The event.
+    pub reason: TableReason,
+    /// The table's settings.
+    pub table: TableMod,
 }
 
 /// One table's counters. Name, wildcards and size are carried by 1.0 only; in 1.3 they stand in the
@@ -94,6 +138,8 @@ pub enum TableProperty {
     WriteSetField(OnPacket, Vec<OxmId>),
     /// Fields that set-field may write in apply-actions.
     ApplySetField(OnPacket, Vec<OxmId>),
+    /// Tables whose entries this one copies (1.4).
+    SynchronisedFrom(Vec<TableId>),
     /// Somebody's own.
     Experimenter {
         /// For hits or misses.

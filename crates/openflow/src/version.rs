@@ -57,6 +57,8 @@ versions! {
     V1_0 1 "OpenFlow10" "1.0" "";
     /// OpenFlow 1.3 (wire number 4).
     V1_3 4 "OpenFlow13" "1.3" " (OF1.3)";
+    /// OpenFlow 1.4 (wire number 5).
+    V1_4 5 "OpenFlow14" "1.4" " (OF1.4)";
 }
 
 /// The versions that have something: from one on, or until one.
@@ -157,6 +159,15 @@ capabilities! {
     has_reset_counts since V1_3;
     /// Whether there are codes for a bad port and a bad ingress port of a packet-out.
     has_bad_port_code since V1_3;
+    /// Whether queues are described by a multipart message; they have a message of their own
+    /// before.
+    has_queue_desc since V1_4;
+    /// Whether entries have an importance.
+    has_importance since V1_4;
+    /// Whether a table may copy another's entries.
+    has_table_synchronisation since V1_4;
+    /// Whether a message of its own reports a change of a controller's role.
+    has_role_status since V1_4;
     /// Whether modify adds the entry where none is to be modified.
     has_modify_or_add until V1_0;
     /// Whether modify gives its cookie to the entries.
@@ -176,6 +187,10 @@ capabilities! {
 impl Version {
     /// The oldest version of the table.
     pub const OLDEST: Self = Self::ALL[0];
+
+    /// The versions that switch, controller and client offer where they are given none. Later ones
+    /// are offered where they are named.
+    pub const USUAL: &'static [Self] = &[Self::V1_0, Self::V1_3];
 
     /// The newest version of the table.
     pub const NEWEST: Self = Self::ALL[Self::ALL.len() - 1];

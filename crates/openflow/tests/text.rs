@@ -72,6 +72,7 @@ fn a_dumped_line_is_the_one_of_ovs_ofctl_and_can_be_fed_back() {
         idle_timeout_s: 30,
         hard_timeout_s: 60,
         flags: FlowModFlags::SEND_FLOW_REM,
+        importance: 0,
         cookie: Cookie(5),
         packet_count: 0,
         byte_count: 0,

@@ -372,7 +372,10 @@ fn multipart(
         MultipartReplyBody::MeterConfig(all) => list(py, all, |inner| MeterConfig { inner }),
         MultipartReplyBody::MeterFeatures(inner) => one(py, MeterFeatures { inner }),
         MultipartReplyBody::PortDesc(all) => list(py, all, |inner| Port { inner }),
-        body @ (MultipartReplyBody::TableFeatures(_) | MultipartReplyBody::Experimenter(_)) => {
+        body @ (MultipartReplyBody::TableFeatures(_)
+        | MultipartReplyBody::TableDesc(_)
+        | MultipartReplyBody::QueueDesc(_)
+        | MultipartReplyBody::Experimenter(_)) => {
             let inner = openflow::Message::MultipartReply(MultipartReply { more: false, body });
             one(py, Message { version, xid: None, inner })
         }

@@ -76,7 +76,7 @@ fn versions(text: &str) -> PyResult<Vec<Version>> {
     let parse = |word: &str| {
         Version::from_name(word).ok_or_else(|| {
             let names: Vec<_> = Version::ALL.iter().map(|version| version.name()).collect();
-            weir_error(&format!("protocol {word}: Weir speaks {}", names.join(" and ")))
+            weir_error(&format!("protocol {word}: Weir speaks {}", names.join(", ")))
         })
     };
     let found: Vec<Version> = words.map(parse).collect::<PyResult<_>>()?;

@@ -167,6 +167,8 @@ fn reply(to: &Connection, body: &MultipartRequestBody) -> MultipartReplyBody {
         MultipartRequestBody::PortDesc => {
             MultipartReplyBody::PortDesc(to.ports().values().cloned().collect())
         }
+        MultipartRequestBody::TableDesc => MultipartReplyBody::TableDesc(Vec::new()),
+        MultipartRequestBody::QueueDesc { .. } => MultipartReplyBody::QueueDesc(Vec::new()),
         MultipartRequestBody::Experimenter(own) => MultipartReplyBody::Experimenter(own.clone()),
     }
 }

@@ -8,10 +8,10 @@
 use crate::problem::Problem;
 use axum::http::StatusCode;
 use openflow::message::{
-    ErrorMessage, Features, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    ErrorMessage, Features, MultipartReplyBody, MultipartRequest, MultipartRequestBody, QueueConfig,
 };
 use openflow::port::PortDesc;
-use openflow::{DatapathId, Message, Version, Xid};
+use openflow::{DatapathId, Message, PortNo, QueueId, Version, Xid};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -128,6 +128,23 @@ impl Target {
         Ok(reply.body)
     }
 
+    /// The queues of a port; of all ports by [`PortNo::ANY`], where the version has that.
+    ///
+    /// # Errors
+    /// As [`Target::request`].
+    pub(crate) async fn queues(&self, port: PortNo) -> Result<QueueConfig, Problem> {
+        if self.version().has_queue_desc() {
+            let body = MultipartRequestBody::QueueDesc { port, queue: QueueId::ALL };
+            let MultipartReplyBody::QueueDesc(queues) = self.ask(body).await? else {
+                return Err(odd());
+            };
+            return Ok(QueueConfig { port, queues });
+        }
+        let answer = self.request(Message::QueueGetConfigRequest(port)).await?;
+        let Message::QueueGetConfigReply(config) = answer else { return Err(odd_answer(&answer)) };
+        Ok(config)
+    }
+
     /// Has the switch do something, and waits until it is done.
     ///
     /// # Errors
@@ -150,6 +167,12 @@ impl Target {
         };
         Problem::new(status, failure.to_string())
     }
+}
+
+/// The switch answers with another multipart reply than the one that answers the question.
+pub(crate) fn odd() -> Problem {
+    let words = "the switch answers with another kind of statistics than it was asked for";
+    Problem::new(StatusCode::BAD_GATEWAY, words)
 }
 
 /// The switch answers with another message than the one that answers the question.

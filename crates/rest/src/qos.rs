@@ -155,10 +155,7 @@ async fn queues(call: Call) -> Answer {
         };
         let mut shown = Vec::new();
         for port in ports {
-            let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
-            let Message::QueueGetConfigReply(config) = answer else {
-                return Err(crate::datapath::odd_answer(&answer));
-            };
+            let config = target.queues(port).await?;
             if !config.queues.is_empty() {
                 shown.push(render::queue_config(version, config.port, &config.queues));
             }

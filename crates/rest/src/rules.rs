@@ -490,6 +490,7 @@ mod tests {
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             flags: FlowModFlags::default(),
+            importance: 0,
             cookie: Cookie(0),
             packet_count: 0,
             byte_count: 0,

@@ -145,6 +145,7 @@ fn rule() -> FlowStats {
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         flags: FlowModFlags::default(),
+        importance: 0,
         cookie: Cookie(1),
         packet_count: 0,
         byte_count: 0,

@@ -42,6 +42,7 @@ fn flow_stats(entries: u64) -> (Version, Xid, Message) {
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         flags: one.flags,
+        importance: one.importance,
         cookie: one.cookie,
         packet_count: number,
         byte_count: 60 * number,

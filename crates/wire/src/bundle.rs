@@ -4,15 +4,18 @@ use openflow::Error;
 use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 
 use crate::header::{HEADER_LEN, MessageHeader};
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::Writer;
 
 pub(crate) fn read_control(r: &mut Reader<'_>) -> reader::ReadResult<BundleControl> {
-    Ok(BundleControl {
+    let control = BundleControl {
         bundle_id: r.u32()?,
         control: BundleControlType::from_number(r.u16()?),
         flags: BundleFlags::from_bits_retain(r.u16()?),
-    })
+    };
+    property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
+    Ok(control)
 }
 
 pub(crate) fn write_control(w: &mut Writer<'_>, control: &BundleControl) {
@@ -37,6 +40,7 @@ pub(crate) fn read_add(r: &mut Reader<'_>) -> reader::ReadResult<BundleAdd> {
     let message = r.bytes(len)?.to_vec();
     if !r.is_empty() {
         r.skip_padding(&start, 8)?;
+        property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
     }
     Ok(BundleAdd { bundle_id, flags, message })
 }

@@ -38,6 +38,7 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
         out_port: r.port()?,
         out_group: GroupId::ANY,
         flags: read_flags_v1_0(r)?,
+        importance: 0,
         matching,
         instructions: instruction::read_list(r)?,
     })
@@ -65,7 +66,7 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let out_port = r.port()?;
     let out_group = GroupId(r.u32()?);
     let flags = FlowModFlags::from_bits_retain(r.u16()?);
-    r.skip(2)?;
+    let importance = read_importance(r)?;
     let matching = matching::read(r, Purpose::Select)?;
     let instructions = instruction::read_list(r)?;
     Ok(FlowMod {
@@ -80,9 +81,20 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
         out_port,
         out_group,
         flags,
+        importance,
         matching,
         instructions,
     })
+}
+
+/// The importance of an entry, which is padding in earlier versions.
+fn read_importance(r: &mut Reader<'_>) -> reader::ReadResult<u16> {
+    let number = r.u16()?;
+    Ok(if r.version.has_importance() { number } else { 0 })
+}
+
+fn write_importance(w: &mut Writer<'_>, importance: u16) {
+    w.u16(if w.version.has_importance() { importance } else { 0 });
 }
 
 pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
@@ -98,6 +110,7 @@ pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Writ
 }
 
 pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+    require_importance(w, flow)?;
     w.u64(flow.cookie.0);
     w.u64(flow.cookie_mask);
     w.u8(flow.table_id.0);
@@ -105,7 +118,7 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Writ
     write_limits(w, flow)?;
     w.u32(flow.out_group.0);
     w.u16(flow.flags.bits());
-    w.zeros(2);
+    write_importance(w, flow.importance);
     matching::write(w, &flow.matching)?;
     instruction::write_list(w, &flow.instructions, &flow.matching)
 }
@@ -123,11 +136,16 @@ fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
 fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     let delete = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
     let table = flow.table_id == TableId(0) || delete && flow.table_id == TableId::ALL;
+    require_importance(w, flow)?;
     w.require(table, "table of a flow-mod")?;
     w.require(flow.cookie_mask == 0, "cookie mask of a flow-mod")?;
     w.require(flow.out_group == GroupId::ANY, "out_group of a flow-mod")?;
     let flags = COMMON_FLAGS | FlowModFlags::EMERG;
     w.require(flags.contains(flow.flags), "flags of a flow-mod")
+}
+
+fn require_importance(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+    w.require(flow.importance == 0 || w.version.has_importance(), "importance of a flow-mod")
 }
 
 pub(crate) fn read_removed_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
@@ -172,9 +190,11 @@ pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
 
 /// A reason; the number of one that the version has not means nothing.
 fn read_reason(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemovedReason> {
-    let number = r.u8()?;
-    let reason = FlowRemovedReason::from_number(number);
-    Ok(if reason.is_in(r.version) { reason } else { FlowRemovedReason::Unknown(number) })
+    Ok(FlowRemovedReason::from_number_in(r.version, r.u8()?))
+}
+
+fn write_reason(w: &mut Writer<'_>, reason: FlowRemovedReason) {
+    w.u8(reason.nearest_in(w.version).number());
 }
 
 pub(crate) fn write_removed_v1_0(
@@ -184,10 +204,7 @@ pub(crate) fn write_removed_v1_0(
     matching::write(w, &flow.matching)?;
     w.u64(flow.cookie.0);
     w.u16(flow.priority);
-    // 1.0 has no groups: an entry that went with one was deleted.
-    let grouped = flow.reason == FlowRemovedReason::GroupDelete;
-    let reason = if grouped { FlowRemovedReason::Delete } else { flow.reason };
-    w.u8(reason.number());
+    write_reason(w, flow.reason);
     w.zeros(1);
     w.u32(flow.duration_s);
     w.u32(flow.duration_ns);
@@ -204,7 +221,7 @@ pub(crate) fn write_removed_v1_3(
 ) -> writer::WriteResult<()> {
     w.u64(flow.cookie.0);
     w.u16(flow.priority);
-    w.u8(flow.reason.number());
+    write_reason(w, flow.reason);
     w.u8(flow.table_id.0);
     w.u32(flow.duration_s);
     w.u32(flow.duration_ns);
@@ -278,6 +295,7 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
         idle_timeout_s,
         hard_timeout_s,
         flags: FlowModFlags::empty(),
+        importance: 0,
         cookie: Cookie(r.u64()?),
         packet_count: r.u64()?,
         byte_count: r.u64()?,
@@ -294,7 +312,8 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
     let priority = r.u16()?;
     let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
     let flags = FlowModFlags::from_bits_retain(r.u16()?);
-    r.skip(4)?;
+    let importance = read_importance(&mut r)?;
+    r.skip(2)?;
     Ok(FlowStats {
         table_id,
         duration_s,
@@ -303,6 +322,7 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
         idle_timeout_s,
         hard_timeout_s,
         flags,
+        importance,
         cookie: Cookie(r.u64()?),
         packet_count: r.u64()?,
         byte_count: r.u64()?,
@@ -325,7 +345,8 @@ pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, flow: &FlowStats) -> writer::
     let start = begin_stats(w, flow);
     write_age(w, flow);
     w.u16(flow.flags.bits());
-    w.zeros(4);
+    write_importance(w, flow.importance);
+    w.zeros(2);
     write_counters(w, flow);
     matching::write(w, &flow.matching)?;
     instruction::write_list(w, &flow.instructions, &flow.matching)?;

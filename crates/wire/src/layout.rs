@@ -6,16 +6,16 @@
 //! of a port number) they ask for it by its name, as [`Version::has_wide_ports`].
 
 use openflow::flow::{FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
-use openflow::message::{Features, PacketIn};
+use openflow::message::{AsyncConfig, Features, PacketIn};
 use openflow::port::{PortDesc, PortMod, PortStats, QueueStats};
-use openflow::table::TableStats;
+use openflow::table::{TableMod, TableStats};
 use openflow::translate::Context;
 use openflow::{Instruction, Match, Version};
 
 use crate::matching::Purpose;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{compat, flow, instruction, matching, packet, port, queue, switch, table};
+use crate::{compat, flow, instruction, matching, packet, port, queue, role, switch, table};
 
 /// One value for each span of versions: the value of a row holds from its version to the next row.
 pub(crate) struct ByVersion<C: 'static> {
@@ -98,19 +98,32 @@ layouts! {
         V1_3 (switch::read_features_v1_3, switch::write_features_v1_3);
     /// `ofp_phy_port`, and `ofp_port` since 1.1.
     PORT_DESC: PortDesc = V1_0 (port::read_desc_v1_0, port::write_desc_v1_0),
-        V1_3 (port::read_desc_v1_3, port::write_desc_v1_3);
+        V1_3 (port::read_desc_v1_3, port::write_desc_v1_3),
+        V1_4 (port::read_desc_v1_4, port::write_desc_v1_4);
     /// `ofp_port_mod`.
     PORT_MOD: PortMod = V1_0 (port::read_mod_v1_0, port::write_mod_v1_0),
-        V1_3 (port::read_mod_v1_3, port::write_mod_v1_3);
+        V1_3 (port::read_mod_v1_3, port::write_mod_v1_3),
+        V1_4 (port::read_mod_v1_4, port::write_mod_v1_4);
     /// `ofp_port_stats`.
     PORT_STATS: PortStats = V1_0 (port::read_stats_v1_0, port::write_stats_v1_0),
-        V1_3 (port::read_stats_v1_3, port::write_stats_v1_3);
+        V1_3 (port::read_stats_v1_3, port::write_stats_v1_3),
+        V1_4 (port::read_stats_v1_4, port::write_stats_v1_4);
     /// `ofp_queue_stats`.
     QUEUE_STATS: QueueStats = V1_0 (queue::read_stats_v1_0, queue::write_stats_v1_0),
-        V1_3 (queue::read_stats_v1_3, queue::write_stats_v1_3);
+        V1_3 (queue::read_stats_v1_3, queue::write_stats_v1_3),
+        V1_4 (queue::read_stats_v1_4, queue::write_stats_v1_4);
     /// `ofp_table_stats`.
     TABLE_STATS: TableStats = V1_0 (table::read_stats_v1_0, table::write_stats_v1_0),
         V1_3 (table::read_stats_v1_3, table::write_stats_v1_3);
+    /// `ofp_table_mod`; 1.0 has none.
+    TABLE_MOD: TableMod = V1_0 (table::read_mod_v1_3, table::write_mod_v1_3),
+        V1_4 (table::read_mod_v1_4, table::write_mod_v1_4);
+    /// `ofp_async_config` of a switch; 1.0 has none.
+    ASYNC_CONFIG: AsyncConfig = V1_0 (role::read_async_v1_3, role::write_async_v1_3),
+        V1_4 (role::read_async_v1_4, role::write_async_v1_4);
+    /// `ofp_async_config` of a controller.
+    ASYNC_CHANGE: AsyncConfig = V1_0 (role::read_async_v1_3, role::write_async_v1_3),
+        V1_4 (role::read_async_change_v1_4, role::write_async_v1_4);
 }
 
 /// Reads and writes a match.

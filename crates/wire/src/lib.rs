@@ -1,8 +1,8 @@
-//! Codec of OpenFlow 1.0 and 1.3 messages: decode a frame to a message, encode a message to a
+//! Codec of OpenFlow 1.0, 1.3 and 1.4 messages: decode a frame to a message, encode a message to a
 //! frame.
 //!
-//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0, of
-//! 1.0.2.
+//! Clauses are those of the OpenFlow Switch Specification 1.3.4 and, where the text says 1.0 or
+//! 1.4, of 1.0.2 and 1.4.0.
 //!
 //! ```
 //! use openflow::{Error, Message, Version, Xid};
@@ -19,7 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Both versions stand side by side in one file per concept (a flow-mod, an action, a port),
+//! All versions stand side by side in one file per concept (a flow-mod, an action, a port),
 //! because what they say alike is most of it; what 1.0 says in words of its own is translated in
 //! `compat`. A decode error *is* one of the protocol's errors, so a bad message becomes its
 //! `OFPT_ERROR` without translation. The crate has no state, no input and output, and no clock;
@@ -46,6 +46,7 @@ mod multipart_frame;
 mod oxm;
 mod packet;
 mod port;
+mod property;
 mod queue;
 mod reader;
 mod role;

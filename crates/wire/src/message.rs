@@ -74,7 +74,7 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Messag
         MessageKind::FlowMod => Message::FlowMod(layout::FLOW_MOD.read(r)?),
         MessageKind::GroupMod => Message::GroupMod(group::read_mod(r)?),
         MessageKind::PortMod => Message::PortMod(layout::PORT_MOD.read(r)?),
-        MessageKind::TableMod => Message::TableMod(table::read_mod(r)?),
+        MessageKind::TableMod => Message::TableMod(layout::TABLE_MOD.read(r)?),
         MessageKind::MultipartRequest => Message::MultipartRequest(multipart::read_request(r)?),
         MessageKind::MultipartReply => Message::MultipartReply(multipart::read_reply(r)?),
         MessageKind::BarrierRequest => Message::BarrierRequest,
@@ -86,11 +86,14 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Messag
         MessageKind::RoleRequest => Message::RoleRequest(role::read_role(r)?),
         MessageKind::RoleReply => Message::RoleReply(role::read_role(r)?),
         MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
-        MessageKind::GetAsyncReply => Message::GetAsyncReply(role::read_async(r)?),
+        MessageKind::GetAsyncReply => Message::GetAsyncReply(layout::ASYNC_CONFIG.read(r)?),
+        MessageKind::SetAsync => Message::SetAsync(layout::ASYNC_CHANGE.read(r)?),
+        MessageKind::MeterMod => Message::MeterMod(meter::read_mod(r)?),
+        MessageKind::RoleStatus => Message::RoleStatus(role::read_status(r)?),
+        MessageKind::TableStatus => Message::TableStatus(table::read_status(r)?),
+        MessageKind::RequestForward => Message::RequestForward(r.rest().to_vec()),
         MessageKind::BundleControl => Message::BundleControl(bundle::read_control(r)?),
         MessageKind::BundleAdd => Message::BundleAdd(bundle::read_add(r)?),
-        MessageKind::SetAsync => Message::SetAsync(role::read_async(r)?),
-        MessageKind::MeterMod => Message::MeterMod(meter::read_mod(r)?),
     })
 }
 
@@ -171,16 +174,21 @@ fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::WriteResult<()> 
         Message::FlowMod(body) => layout::FLOW_MOD.write(w, body)?,
         Message::GroupMod(body) => group::write_mod(w, body)?,
         Message::PortMod(body) => layout::PORT_MOD.write(w, body)?,
-        Message::TableMod(body) => table::write_mod(w, body),
+        Message::TableMod(body) => layout::TABLE_MOD.write(w, body)?,
         Message::MultipartRequest(body) => multipart::write_request(w, body)?,
         Message::MultipartReply(body) => multipart::write_reply(w, body)?,
         Message::QueueGetConfigRequest(port) => queue::write_config_request(w, *port)?,
         Message::QueueGetConfigReply(body) => queue::write_config(w, body)?,
         Message::RoleRequest(body) | Message::RoleReply(body) => role::write_role(w, body),
+        Message::GetAsyncReply(body) | Message::SetAsync(body) => {
+            layout::ASYNC_CONFIG.write(w, body)?;
+        }
+        Message::MeterMod(body) => meter::write_mod(w, body)?,
+        Message::RoleStatus(body) => role::write_status(w, body),
+        Message::TableStatus(body) => table::write_status(w, body)?,
+        Message::RequestForward(request) => w.bytes(request),
         Message::BundleControl(body) => bundle::write_control(w, body),
         Message::BundleAdd(body) => bundle::write_add(w, body),
-        Message::GetAsyncReply(body) | Message::SetAsync(body) => role::write_async(w, body),
-        Message::MeterMod(body) => meter::write_mod(w, body)?,
         Message::FeaturesRequest
         | Message::GetConfigRequest
         | Message::BarrierRequest

@@ -11,12 +11,12 @@ use openflow::message::{
     MultipartType, SwitchDesc,
 };
 use openflow::meter::{MeterConfig, MeterFeatures, MeterStats};
-use openflow::port::{PortDesc, PortStats, QueueStats};
-use openflow::table::{TableFeatures, TableStats};
+use openflow::port::{PacketQueue, PortDesc, PortStats, QueueStats};
+use openflow::table::{TableFeatures, TableMod, TableStats};
 
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{experimenter, flow, group, layout, meter, port, queue, table_features};
+use crate::{experimenter, flow, group, layout, meter, port, queue, table, table_features};
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
@@ -77,6 +77,11 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
         MultipartType::MeterFeatures => Body::MeterFeatures,
         MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
         MultipartType::PortDesc => Body::PortDesc,
+        MultipartType::TableDesc => Body::TableDesc,
+        MultipartType::QueueDesc => {
+            let (port, queue) = queue::read_stats_request(r)?;
+            Body::QueueDesc { port, queue }
+        }
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
@@ -100,6 +105,8 @@ pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
         Body::MeterFeatures => MultipartType::MeterFeatures,
         Body::TableFeatures(_) => MultipartType::TableFeatures,
         Body::PortDesc => MultipartType::PortDesc,
+        Body::TableDesc => MultipartType::TableDesc,
+        Body::QueueDesc { .. } => MultipartType::QueueDesc,
         Body::Experimenter(_) => MultipartType::Experimenter,
     }
 }
@@ -117,10 +124,13 @@ pub(crate) fn write_request(
         | Body::GroupDesc
         | Body::GroupFeatures
         | Body::MeterFeatures
-        | Body::PortDesc => {}
+        | Body::PortDesc
+        | Body::TableDesc => {}
         Body::Flow(body) | Body::Aggregate(body) => layout::FLOW_STATS_REQUEST.write(w, body)?,
         Body::PortStats(port) => port::write_stats_request(w, *port)?,
-        Body::Queue { port, queue } => queue::write_stats_request(w, *port, *queue)?,
+        Body::Queue { port, queue } | Body::QueueDesc { port, queue } => {
+            queue::write_stats_request(w, *port, *queue)?;
+        }
         Body::Group(id) => group::write_id_request(w, *id),
         Body::Meter(id) | Body::MeterConfig(id) => meter::write_id_request(w, *id),
         Body::TableFeatures(tables) => {
@@ -162,35 +172,16 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
         MultipartType::MeterFeatures => Body::MeterFeatures(meter::read_features(r)?),
         MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
         MultipartType::PortDesc => Body::PortDesc(read_all(r, |r| layout::PORT_DESC.read(r))?),
+        MultipartType::TableDesc => Body::TableDesc(read_all(r, table::read_desc)?),
+        MultipartType::QueueDesc => Body::QueueDesc(read_all(r, queue::read_desc)?),
         MultipartType::Experimenter => Body::Experimenter(experimenter::read(r)?),
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
     Ok(MultipartReply { more, body })
 }
 
-pub(crate) fn reply_type(body: &MultipartReplyBody) -> MultipartType {
-    use MultipartReplyBody as Body;
-    match body {
-        Body::Desc(_) => MultipartType::Desc,
-        Body::Flow(_) => MultipartType::Flow,
-        Body::Aggregate(_) => MultipartType::Aggregate,
-        Body::Table(_) => MultipartType::Table,
-        Body::PortStats(_) => MultipartType::PortStats,
-        Body::Queue(_) => MultipartType::Queue,
-        Body::Group(_) => MultipartType::Group,
-        Body::GroupDesc(_) => MultipartType::GroupDesc,
-        Body::GroupFeatures(_) => MultipartType::GroupFeatures,
-        Body::Meter(_) => MultipartType::Meter,
-        Body::MeterConfig(_) => MultipartType::MeterConfig,
-        Body::MeterFeatures(_) => MultipartType::MeterFeatures,
-        Body::TableFeatures(_) => MultipartType::TableFeatures,
-        Body::PortDesc(_) => MultipartType::PortDesc,
-        Body::Experimenter(_) => MultipartType::Experimenter,
-    }
-}
-
 pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::WriteResult<()> {
-    write_header(w, reply_type(&reply.body), reply.more)?;
+    write_header(w, reply.body.kind(), reply.more)?;
     elements(&reply.body, 0).try_for_each(|element| write_element(w, &element))
 }
 
@@ -211,6 +202,8 @@ pub(crate) enum Element<'a> {
     MeterFeatures(&'a MeterFeatures),
     TableFeatures(&'a TableFeatures),
     PortDesc(&'a PortDesc),
+    TableDesc(&'a TableMod),
+    QueueDesc(&'a PacketQueue),
     Experimenter(&'a Experimenter),
 }
 
@@ -231,7 +224,9 @@ pub(crate) fn is_list(body: &MultipartReplyBody) -> bool {
         | Body::Meter(_)
         | Body::MeterConfig(_)
         | Body::TableFeatures(_)
-        | Body::PortDesc(_) => true,
+        | Body::PortDesc(_)
+        | Body::TableDesc(_)
+        | Body::QueueDesc(_) => true,
         Body::Desc(_)
         | Body::Aggregate(_)
         | Body::GroupFeatures(_)
@@ -262,6 +257,8 @@ pub(crate) fn elements<'a>(
         Body::MeterFeatures(one) => Box::new(once(Element::MeterFeatures(one))),
         Body::TableFeatures(list) => Box::new(rest(list, from).map(Element::TableFeatures)),
         Body::PortDesc(list) => Box::new(rest(list, from).map(Element::PortDesc)),
+        Body::TableDesc(list) => Box::new(rest(list, from).map(Element::TableDesc)),
+        Body::QueueDesc(list) => Box::new(rest(list, from).map(Element::QueueDesc)),
         Body::Experimenter(one) => Box::new(once(Element::Experimenter(one))),
     }
 }
@@ -282,6 +279,8 @@ pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer
         Element::MeterFeatures(features) => meter::write_features(w, features),
         Element::TableFeatures(features) => table_features::write(w, features)?,
         Element::PortDesc(desc) => layout::PORT_DESC.write(w, desc)?,
+        Element::TableDesc(table) => table::write_desc(w, table)?,
+        Element::QueueDesc(queue) => queue::write_desc(w, queue)?,
         Element::Experimenter(body) => experimenter::write(w, body)?,
     }
     Ok(())

@@ -87,6 +87,7 @@ mod tests {
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             flags: entry.flags,
+            importance: entry.importance,
             cookie: entry.cookie,
             packet_count: 0,
             byte_count: 0,

@@ -16,7 +16,7 @@ use crate::writer::{self, Writer};
 pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
     let matching = Match::any().with(Field::InPort, r.port()?.0.into());
-    let reason = PacketInReason::from_number(r.u8()?);
+    let reason = PacketInReason::from_number_in(r.version, r.u8()?);
     r.skip(1)?;
     let (table_id, cookie) = (TableId(0), Cookie(u64::MAX));
     let data = r.rest().to_vec();
@@ -25,7 +25,7 @@ pub(crate) fn read_in_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
 
 pub(crate) fn read_in_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
-    let reason = PacketInReason::from_number(r.u8()?);
+    let reason = PacketInReason::from_number_in(r.version, r.u8()?);
     let (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
     let matching = matching::read(r, Purpose::Context)?;
     r.skip(2)?;
@@ -38,7 +38,7 @@ pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Wr
     w.u16(packet.total_len);
     let port = packet.in_port();
     w.port(port.ok_or_else(|| w.unsupported("packet-in without an ingress port"))?)?;
-    w.u8(packet.reason.number());
+    w.u8(packet.reason.nearest_in(w.version).number());
     w.zeros(1);
     w.bytes(&packet.data);
     Ok(())
@@ -47,7 +47,7 @@ pub(crate) fn write_in_v1_0(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Wr
 pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
     w.buffer_id(packet.buffer_id)?;
     w.u16(packet.total_len);
-    w.u8(packet.reason.number());
+    w.u8(packet.reason.nearest_in(w.version).number());
     w.u8(packet.table_id.0);
     w.u64(packet.cookie.0);
     matching::write(w, &packet.matching)?;

@@ -12,6 +12,7 @@ use openflow::{MacAddr, PortNo};
 
 use crate::compat::port as compat;
 use crate::layout;
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -52,6 +53,35 @@ pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc>
     })
 }
 
+/// Reads one description and its properties, of which that of an Ethernet port is kept.
+pub(crate) fn read_desc_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<PortDesc> {
+    let start = r.clone();
+    let (port_no, len) = (r.port()?, usize::from(r.u16()?));
+    r.skip(2)?;
+    let mut desc = PortDesc {
+        port_no,
+        hw_addr: r.mac()?,
+        name: r.skip(2).and_then(|()| r.text(NAME_LEN))?,
+        config: PortConfig::from_bits_retain(r.u32()?),
+        state: PortState::from_bits_retain(r.u32()?),
+        ..PortDesc::default()
+    };
+    let mut rest = r.rest_of(&start, len)?;
+    property::read_all(&mut rest, Unknown::LeftOut, |number, body| {
+        if number != property::ETHERNET {
+            return Ok(false);
+        }
+        body.skip(4)?;
+        desc.curr = PortFeatures::from_bits_retain(body.u32()?);
+        desc.advertised = PortFeatures::from_bits_retain(body.u32()?);
+        desc.supported = PortFeatures::from_bits_retain(body.u32()?);
+        desc.peer = PortFeatures::from_bits_retain(body.u32()?);
+        (desc.curr_speed_kbps, desc.max_speed_kbps) = (body.u32()?, body.u32()?);
+        Ok(true)
+    })?;
+    Ok(desc)
+}
+
 /// An address between the paddings that it has since port numbers are wide.
 fn read_hw_addr(r: &mut Reader<'_>) -> reader::ReadResult<MacAddr> {
     r.skip(4)?;
@@ -84,12 +114,34 @@ pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, desc: &PortDesc) -> writer::Wr
     w.text(&desc.name, NAME_LEN);
     w.u32(desc.config.bits());
     w.u32(desc.state.bits());
+    write_ethernet(w, desc);
+    Ok(())
+}
+
+pub(crate) fn write_desc_v1_4(w: &mut Writer<'_>, desc: &PortDesc) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.port(desc.port_no)?;
+    let len_at = w.place();
+    w.zeros(4);
+    w.mac(desc.hw_addr);
+    w.zeros(2);
+    w.text(&desc.name, NAME_LEN);
+    w.u32(desc.config.bits());
+    w.u32(desc.state.bits());
+    property::write(w, property::ETHERNET, |w| {
+        w.zeros(4);
+        write_ethernet(w, desc);
+    })?;
+    w.fill_len(len_at, start, "port description")
+}
+
+/// Features and speeds of an Ethernet port.
+fn write_ethernet(w: &mut Writer<'_>, desc: &PortDesc) {
     for features in [desc.curr, desc.advertised, desc.supported, desc.peer] {
         w.u32(features.bits());
     }
     w.u32(desc.curr_speed_kbps);
     w.u32(desc.max_speed_kbps);
-    Ok(())
 }
 
 pub(crate) fn read_status(r: &mut Reader<'_>) -> reader::ReadResult<PortStatus> {
@@ -122,6 +174,21 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
     Ok(PortMod { port_no, hw_addr, config, mask, advertise })
 }
 
+pub(crate) fn read_mod_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<PortMod> {
+    let (port_no, hw_addr) = (r.port()?, read_hw_addr(r)?);
+    let config = PortConfig::from_bits_retain(r.u32()?);
+    let mask = PortConfig::from_bits_retain(r.u32()?);
+    let mut advertise = PortFeatures::empty();
+    property::read_all(r, Unknown::Refused, |number, body| {
+        let is_known = number == property::ETHERNET;
+        if is_known {
+            advertise = PortFeatures::from_bits_retain(body.u32()?);
+        }
+        Ok(is_known)
+    })?;
+    Ok(PortMod { port_no, hw_addr, config, mask, advertise })
+}
+
 pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
     w.require(compat::features_sayable(port.advertise), "features to advertise")?;
     w.port(port.port_no)?;
@@ -140,6 +207,17 @@ pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, port: &PortMod) -> writer::Writ
     w.u32(port.mask.bits());
     w.u32(port.advertise.bits());
     w.zeros(4);
+    Ok(())
+}
+
+pub(crate) fn write_mod_v1_4(w: &mut Writer<'_>, port: &PortMod) -> writer::WriteResult<()> {
+    w.port(port.port_no)?;
+    write_hw_addr(w, port.hw_addr);
+    w.u32(port.config.bits());
+    w.u32(port.mask.bits());
+    if !port.advertise.is_empty() {
+        property::write(w, property::ETHERNET, |w| w.u32(port.advertise.bits()))?;
+    }
     Ok(())
 }
 
@@ -184,8 +262,61 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<PortStat
     Ok(PortStats { duration_s: r.u32()?, duration_ns: r.u32()?, ..counters })
 }
 
+/// Counters of an Ethernet port are not kept where its property is missing.
+pub(crate) fn read_stats_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<PortStats> {
+    let mut r = r.sized("port statistics")?;
+    r.skip(2)?;
+    let mut stats = PortStats {
+        port_no: r.port()?,
+        duration_s: r.u32()?,
+        duration_ns: r.u32()?,
+        rx_packets: r.u64()?,
+        tx_packets: r.u64()?,
+        rx_bytes: r.u64()?,
+        tx_bytes: r.u64()?,
+        rx_dropped: r.u64()?,
+        tx_dropped: r.u64()?,
+        rx_errors: r.u64()?,
+        tx_errors: r.u64()?,
+        rx_frame_err: u64::MAX,
+        rx_over_err: u64::MAX,
+        rx_crc_err: u64::MAX,
+        collisions: u64::MAX,
+    };
+    property::read_all(&mut r, Unknown::LeftOut, |number, body| {
+        if number != property::ETHERNET {
+            return Ok(false);
+        }
+        body.skip(4)?;
+        (stats.rx_frame_err, stats.rx_over_err) = (body.u64()?, body.u64()?);
+        (stats.rx_crc_err, stats.collisions) = (body.u64()?, body.u64()?);
+        Ok(true)
+    })?;
+    Ok(stats)
+}
+
+pub(crate) fn write_stats_v1_4(w: &mut Writer<'_>, stats: &PortStats) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.zeros(4);
+    w.port(stats.port_no)?;
+    w.u32(stats.duration_s);
+    w.u32(stats.duration_ns);
+    write_counters(w, stats);
+    property::write(w, property::ETHERNET, |w| {
+        w.zeros(4);
+        write_ethernet_counters(w, stats);
+    })?;
+    w.fill_len(start, start, "port statistics")
+}
+
 pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &PortStats) -> writer::WriteResult<()> {
     write_stats_request(w, stats.port_no)?;
+    write_counters(w, stats);
+    write_ethernet_counters(w, stats);
+    Ok(())
+}
+
+fn write_counters(w: &mut Writer<'_>, stats: &PortStats) {
     for counter in [
         stats.rx_packets,
         stats.tx_packets,
@@ -195,14 +326,15 @@ pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &PortStats) -> writer:
         stats.tx_dropped,
         stats.rx_errors,
         stats.tx_errors,
-        stats.rx_frame_err,
-        stats.rx_over_err,
-        stats.rx_crc_err,
-        stats.collisions,
     ] {
         w.u64(counter);
     }
-    Ok(())
+}
+
+fn write_ethernet_counters(w: &mut Writer<'_>, stats: &PortStats) {
+    for counter in [stats.rx_frame_err, stats.rx_over_err, stats.rx_crc_err, stats.collisions] {
+        w.u64(counter);
+    }
 }
 
 pub(crate) fn write_stats_v1_3(w: &mut Writer<'_>, stats: &PortStats) -> writer::WriteResult<()> {

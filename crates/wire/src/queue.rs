@@ -4,6 +4,7 @@ use openflow::message::QueueConfig;
 use openflow::port::{PacketQueue, QueueProperty, QueueStats};
 use openflow::{PortNo, QueueId, Version};
 
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -47,8 +48,7 @@ fn read_queue(r: &mut Reader<'_>, replied: PortNo) -> reader::ReadResult<PacketQ
     let queue_id = QueueId(r.u32()?);
     let port = if r.version.has_queues_of_any_port() { r.port()? } else { replied };
     let len = usize::from(r.u16()?);
-    let read = start.remaining() - r.remaining();
-    let mut r = r.part(len.checked_sub(read).ok_or_else(|| r.bad_len())?)?;
+    let mut r = r.rest_of(&start, len)?;
     r.skip_padding(&start, 8)?;
     let mut properties = Vec::new();
     while !r.is_empty() {
@@ -138,6 +138,62 @@ fn write_property(w: &mut Writer<'_>, property: &QueueProperty) -> writer::Write
     w.fill_len(start + 2, start, "property of a queue")
 }
 
+/// Reads a queue's description of 1.4.
+pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::ReadResult<PacketQueue> {
+    let start = r.clone();
+    let (port, queue_id) = (r.port()?, QueueId(r.u32()?));
+    let len = usize::from(r.u16()?);
+    let mut r = r.rest_of(&start, len)?;
+    r.skip(6)?;
+    let mut properties = Vec::new();
+    property::read_all(&mut r, Unknown::LeftOut, |number, body| {
+        properties.push(match number {
+            property::MIN_RATE => QueueProperty::MinRate(read_rate_v1_4(body)?),
+            property::MAX_RATE => QueueProperty::MaxRate(read_rate_v1_4(body)?),
+            property::EXPERIMENTER => QueueProperty::Experimenter {
+                experimenter: body.u32()?,
+                data: body.rest().to_vec(),
+            },
+            property => QueueProperty::Unknown { property, data: body.rest().to_vec() },
+        });
+        Ok(true)
+    })?;
+    Ok(PacketQueue { queue_id, port, properties })
+}
+
+fn read_rate_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<u16> {
+    let rate = r.u16()?;
+    r.skip(2)?;
+    Ok(rate)
+}
+
+pub(crate) fn write_desc(w: &mut Writer<'_>, queue: &PacketQueue) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.port(queue.port)?;
+    w.u32(queue.queue_id.0);
+    w.zeros(8);
+    for one in &queue.properties {
+        match one {
+            QueueProperty::MinRate(rate) => {
+                property::write(w, property::MIN_RATE, |w| w.u32(u32::from(*rate) << 16))?;
+            }
+            QueueProperty::MaxRate(rate) => {
+                property::write(w, property::MAX_RATE, |w| w.u32(u32::from(*rate) << 16))?;
+            }
+            QueueProperty::Experimenter { experimenter, data } => {
+                property::write(w, property::EXPERIMENTER, |w| {
+                    w.u32(*experimenter);
+                    w.bytes(data);
+                })?;
+            }
+            QueueProperty::Unknown { property, data } => {
+                property::write(w, *property, |w| w.bytes(data))?;
+            }
+        }
+    }
+    w.fill_len(start + 8, start, "queue description")
+}
+
 pub(crate) fn read_stats_request(r: &mut Reader<'_>) -> reader::ReadResult<(PortNo, QueueId)> {
     let start = r.clone();
     let port = r.port()?;
@@ -172,6 +228,22 @@ pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<QueueSta
 pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<QueueStats> {
     let counters = read_stats_v1_0(r)?;
     Ok(QueueStats { duration_s: r.u32()?, duration_ns: r.u32()?, ..counters })
+}
+
+/// Properties, which are of experimenters alone, are left out.
+pub(crate) fn read_stats_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<QueueStats> {
+    let mut r = r.sized("queue statistics")?;
+    r.skip(6)?;
+    let stats = read_stats_v1_3(&mut r)?;
+    property::read_all(&mut r, Unknown::LeftOut, |_, _| Ok(false))?;
+    Ok(stats)
+}
+
+pub(crate) fn write_stats_v1_4(w: &mut Writer<'_>, stats: &QueueStats) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.zeros(8);
+    write_stats_v1_3(w, stats)?;
+    w.fill_len(start, start, "queue statistics")
 }
 
 pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, stats: &QueueStats) -> writer::WriteResult<()> {

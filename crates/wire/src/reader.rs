@@ -112,6 +112,12 @@ impl<'a> Reader<'a> {
         Ok(Self { bytes, offset, ..self.clone() })
     }
 
+    /// A reader of what is left of the `len` bytes since `start`, which this reader steps over.
+    pub(crate) fn rest_of(&mut self, start: &Self, len: usize) -> ReadResult<Self> {
+        let read = self.offset - start.offset;
+        self.part(len.checked_sub(read).ok_or_else(|| self.bad_len())?)
+    }
+
     /// The next element that begins with a 16-bit type and a 16-bit length of all of it: its type,
     /// its length and a reader of the bytes after the two. A length that does not fit is this
     /// reader's `short`.

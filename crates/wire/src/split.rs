@@ -62,7 +62,7 @@ impl ReplyFrames {
         let mut frame = Vec::new();
         let mut w = Writer::new(self.version, &mut frame);
         write_header(&mut w, self.xid, MessageKind::MultipartReply)?;
-        multipart::write_header(&mut w, multipart::reply_type(&self.body), false)?;
+        multipart::write_header(&mut w, self.body.kind(), false)?;
         let empty = w.place();
         let mut more = false;
         for element in multipart::elements(&self.body, self.done) {

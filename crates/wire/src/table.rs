@@ -1,24 +1,103 @@
 //! Flow tables in messages: settings and statistics (clauses 7.3.3 and 7.3.5.4).
 
 use openflow::TableId;
-use openflow::table::{TableMod, TableStats};
+use openflow::table::{TableMod, TableReason, TableStats, TableStatus, Vacancy};
 
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
 /// `OFP_MAX_TABLE_NAME_LEN`.
 pub(crate) const NAME_LEN: usize = 32;
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::ReadResult<TableMod> {
+pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<TableMod> {
     let table_id = TableId(r.u8()?);
     r.skip(3)?;
-    Ok(TableMod { table_id, config: r.u32()? })
+    Ok(TableMod::new(table_id, r.u32()?))
 }
 
-pub(crate) fn write_mod(w: &mut Writer<'_>, table: &TableMod) {
+pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, table: &TableMod) -> writer::WriteResult<()> {
+    w.require(table.eviction.is_none(), "eviction of a table")?;
+    w.require(table.vacancy.is_none(), "vacancy events of a table")?;
     w.u8(table.table_id.0);
     w.zeros(3);
     w.u32(table.config);
+    Ok(())
+}
+
+pub(crate) fn read_mod_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<TableMod> {
+    let mut table = read_mod_v1_3(r)?;
+    read_properties(r, &mut table, Unknown::Refused)?;
+    Ok(table)
+}
+
+pub(crate) fn write_mod_v1_4(w: &mut Writer<'_>, table: &TableMod) -> writer::WriteResult<()> {
+    w.u8(table.table_id.0);
+    w.zeros(3);
+    w.u32(table.config);
+    write_properties(w, table)
+}
+
+fn read_properties(
+    r: &mut Reader<'_>,
+    table: &mut TableMod,
+    unknown: Unknown,
+) -> reader::ReadResult<()> {
+    property::read_all(r, unknown, |number, body| {
+        match number {
+            property::EVICTION => table.eviction = Some(body.u32()?),
+            property::VACANCY => {
+                let (down, up, now) = (body.u8()?, body.u8()?, body.u8()?);
+                body.skip(1)?;
+                table.vacancy = Some(Vacancy { down, up, now });
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })
+}
+
+fn write_properties(w: &mut Writer<'_>, table: &TableMod) -> writer::WriteResult<()> {
+    if let Some(flags) = table.eviction {
+        property::write(w, property::EVICTION, |w| w.u32(flags))?;
+    }
+    if let Some(vacancy) = table.vacancy {
+        property::write(w, property::VACANCY, |w| {
+            w.bytes(&[vacancy.down, vacancy.up, vacancy.now, 0]);
+        })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::ReadResult<TableMod> {
+    let mut r = r.sized("table description")?;
+    let table_id = TableId(r.u8()?);
+    r.skip(1)?;
+    let mut table = TableMod::new(table_id, r.u32()?);
+    read_properties(&mut r, &mut table, Unknown::LeftOut)?;
+    Ok(table)
+}
+
+pub(crate) fn write_desc(w: &mut Writer<'_>, table: &TableMod) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.u16(0);
+    w.u8(table.table_id.0);
+    w.zeros(1);
+    w.u32(table.config);
+    write_properties(w, table)?;
+    w.fill_len(start, start, "table description")
+}
+
+pub(crate) fn read_status(r: &mut Reader<'_>) -> reader::ReadResult<TableStatus> {
+    let reason = TableReason::from_number(r.u8()?);
+    r.skip(7)?;
+    Ok(TableStatus { reason, table: read_desc(r)? })
+}
+
+pub(crate) fn write_status(w: &mut Writer<'_>, status: &TableStatus) -> writer::WriteResult<()> {
+    w.u8(status.reason.number());
+    w.zeros(7);
+    write_desc(w, &status.table)
 }
 
 pub(crate) fn read_stats_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<TableStats> {

@@ -1,4 +1,4 @@
-//! Features of a table, as a list of properties (clause 7.3.5.5); 1.3 only.
+//! Features of a table, as a list of properties (clause 7.3.5.5), since 1.3.
 //!
 //! Lengths and types that are wrong have errors of their own, `OFPTFFC_BAD_LEN` and
 //! `OFPTFFC_BAD_TYPE`. Whether the properties make sense together is not for the codec to judge.
@@ -20,6 +20,8 @@ const MATCH: u16 = 8;
 const WILDCARDS: u16 = 10;
 const WRITE_SETFIELD: u16 = 12;
 const APPLY_SETFIELD: u16 = 14;
+/// `OFPTFPT_TABLE_SYNC_FROM`, from 1.4 on.
+const SYNCHRONISED_FROM: u16 = 16;
 const EXPERIMENTER: u16 = 0xfffe;
 /// Type number of an experimenter's instruction or action.
 const TYPE_EXPERIMENTER: u16 = 0xffff;
@@ -52,6 +54,9 @@ fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
     Ok(match number {
         MATCH => TableProperty::Match(read_all(r, oxm::read_id)?),
         WILDCARDS => TableProperty::Wildcards(read_all(r, oxm::read_id)?),
+        SYNCHRONISED_FROM if r.version.has_table_synchronisation() => {
+            TableProperty::SynchronisedFrom(read_all(r, |r| r.u8().map(TableId))?)
+        }
         _ => match number & !1 {
             INSTRUCTIONS => TableProperty::Instructions(on, read_all(r, read_instruction)?),
             NEXT_TABLES => TableProperty::NextTables(on, read_all(r, |r| r.u8().map(TableId))?),
@@ -131,6 +136,8 @@ fn numbered(hit: u16, on: OnPacket) -> u16 {
 
 fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::WriteResult<()> {
     let (start, version) = (w.place(), w.version);
+    let is_later = matches!(property, TableProperty::SynchronisedFrom(_));
+    w.require(version.has_table_synchronisation() || !is_later, "synchronised tables")?;
     w.u16(match property {
         TableProperty::Instructions(on, _) => numbered(INSTRUCTIONS, *on),
         TableProperty::NextTables(on, _) => numbered(NEXT_TABLES, *on),
@@ -140,6 +147,7 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
         TableProperty::Wildcards(_) => WILDCARDS,
         TableProperty::WriteSetField(on, _) => numbered(WRITE_SETFIELD, *on),
         TableProperty::ApplySetField(on, _) => numbered(APPLY_SETFIELD, *on),
+        TableProperty::SynchronisedFrom(_) => SYNCHRONISED_FROM,
         TableProperty::Experimenter { on, .. } => numbered(EXPERIMENTER, *on),
     });
     w.u16(0);
@@ -147,7 +155,9 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
         TableProperty::Instructions(_, ids) => {
             ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;
         }
-        TableProperty::NextTables(_, tables) => tables.iter().for_each(|table| w.u8(table.0)),
+        TableProperty::NextTables(_, tables) | TableProperty::SynchronisedFrom(tables) => {
+            tables.iter().for_each(|table| w.u8(table.0));
+        }
         TableProperty::WriteActions(_, ids) | TableProperty::ApplyActions(_, ids) => {
             ids.iter().try_for_each(|id| write_type(w, *id, |kind| kind.number(version)))?;
         }

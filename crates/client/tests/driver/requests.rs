@@ -22,7 +22,7 @@ fn switch(script: Script) -> (UnixStream, JoinHandle<Vec<Message>>) {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     let thread = std::thread::spawn(move || {
         let now = Instant::now();
-        let mut settings = ConnectionSettings::new(Side::Switch);
+        let mut settings = ConnectionSettings::new(Side::Switch).with_versions(Version::ALL);
         settings.probe_after = None;
         let mut connection = Connection::new(settings, now);
         let (mut seen, mut bytes) = (Vec::new(), vec![0; 1 << 16]);
@@ -68,6 +68,7 @@ fn entry() -> FlowStats {
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         flags: FlowMod::new(FlowModCommand::Add).flags,
+        importance: 0,
         cookie: openflow::Cookie(0),
         packet_count: 0,
         byte_count: 0,

@@ -490,11 +490,11 @@ impl<'a> Player<'a> {
 
     fn invalid_ttl(&mut self, is_sent: bool) -> Result<(), End> {
         self.has_other_async = true;
-        let message = Message::SetAsync(AsyncConfig {
-            packet_in: [if is_sent { 0b111 } else { 0b011 }, 0],
-            port_status: [0b111, 0b111],
-            flow_removed: [0b1111, 0],
-        });
+        let message = Message::SetAsync(AsyncConfig::new(
+            [if is_sent { 0b111 } else { 0b011 }, 0],
+            [0b111, 0b111],
+            [0b1111, 0],
+        ));
         self.command_in(self.main, &message)?;
         self.has_other_async = is_sent;
         Ok(())

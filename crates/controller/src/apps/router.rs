@@ -141,11 +141,7 @@ impl OneRouter {
             return;
         }
         // Packets whose TTL is used up come to the controller too.
-        sw.send(Message::SetAsync(AsyncConfig {
-            packet_in: [0b111, 0],
-            port_status: [0b111, 0b111],
-            flow_removed: [0b1111, 0],
-        }));
+        sw.send(Message::SetAsync(AsyncConfig::new([0b111, 0], [0b111, 0b111], [0b1111, 0])));
         let ether_type = |number: u16| Match::any().with(Field::EthType, number.into());
         sw.flow_mod(entry(OWN_PRIORITY, ether_type(ethernet::ARP), vec![to_controller()]));
         sw.flow_mod(entry(1, ether_type(ethernet::IPV4), vec![to_controller()]));

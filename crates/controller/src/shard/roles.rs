@@ -1,9 +1,10 @@
 //! The role that a switch which is ready gives this controller (clause 6.3.5), reported to the apps
 //! when it is another than before.
 //!
-//! A 1.3 switch names a role in answers only. So a refusal that only a slave gets, or that a
-//! controller with a newer generation id has caused, makes us ask. Nothing may be reported that
-//! neither the switch nor the cluster has confirmed.
+//! A switch of 1.4 reports it when another controller becomes master; one of 1.3 names a role in
+//! answers only. So a refusal that only a slave gets, or that a controller with a newer generation
+//! id has caused, makes us ask. Nothing may be reported that neither the switch nor the cluster has
+//! confirmed.
 
 use super::{RoleReason, Shard, send};
 use crate::answers::Asker;
@@ -20,8 +21,8 @@ const NO_GENERATION: u64 = u64::MAX;
 /// Evidence in a message for the role of the controller that gets it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RoleEvidence {
-    /// The role itself.
-    Is(Role),
+    /// The role itself, and why the switch sends it.
+    Is(Role, RoleReason),
     /// It may be another than was thought.
     MayBeAnother,
 }
@@ -31,7 +32,10 @@ pub(super) enum RoleEvidence {
 #[expect(clippy::wildcard_enum_match_arm, reason = "no other message is about roles")]
 pub(super) fn role_evidence(message: &Message, version: Version) -> Option<RoleEvidence> {
     match message {
-        Message::RoleReply(role) => Some(RoleEvidence::Is(*role)),
+        Message::RoleReply(role) => Some(RoleEvidence::Is(*role, RoleReason::Requested)),
+        Message::RoleStatus(status) => {
+            Some(RoleEvidence::Is(status.role, RoleReason::MasterRequest))
+        }
         Message::Error(error) => {
             let known = error.error(version);
             let is_about_roles =
@@ -52,8 +56,8 @@ impl Shard {
         now: Instant,
     ) {
         match evidence {
-            RoleEvidence::Is(role) => {
-                self.take_role(session, connection, role, RoleReason::Requested, now);
+            RoleEvidence::Is(role, reason) => {
+                self.take_role(session, connection, role, reason, now);
             }
             RoleEvidence::MayBeAnother => self.check_role(session, connection),
         }

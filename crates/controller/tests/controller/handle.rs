@@ -13,7 +13,7 @@ use controller::{
 use openflow::flow::{FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason};
 use openflow::message::{
     ControllerRole, ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest,
-    MultipartRequestBody, PacketInReason, Role, SwitchDesc,
+    MultipartRequestBody, PacketInReason, Role, RoleStatus, SwitchDesc,
 };
 use openflow::port::{PortDesc, PortReason, PortState, PortStatus};
 use openflow::{
@@ -480,6 +480,25 @@ fn replaced_master_learns_of_it_when_the_switch_refuses_it() {
     let asked = network.take_messages(dpid);
     let asked = asked.iter().filter(|sent| matches!(sent, Message::RoleRequest(_)));
     assert_eq!(asked.count(), 2, "for the role of master, and once for what it is");
+}
+
+#[test]
+fn replaced_master_of_1_4_learns_of_it_at_once() {
+    let (apps, log) = two_apps(false);
+    let mut network = TestNetwork::new(apps);
+    let dpid = network.add_switch(TestSwitch::new(1, 2).with_version(Version::V1_4));
+    network.take_messages(dpid);
+    take(&log);
+    let role = Role { role: ControllerRole::Slave, generation_id: 9 };
+    let reason = openflow::message::RoleReason::MasterRequest;
+    let status = RoleStatus { role, reason };
+    network.send(dpid, Xid(0), &Message::RoleStatus(status));
+    let (name, slave) = ("OFPT_ROLE_STATUS", "role slave Some(9) master_request");
+    let mut noted = take(&log);
+    noted.sort_unstable();
+    let expected = ["one", "two"].map(|app| [format!("{app} {name}"), format!("{app} {slave}")]);
+    assert_eq!(noted, expected.concat());
+    assert!(network.take_messages(dpid).is_empty(), "nothing is asked");
 }
 
 #[test]

@@ -189,6 +189,12 @@ impl Control {
         self.pipeline.configure(tables);
     }
 
+    /// Settings of the tables.
+    #[must_use]
+    pub fn table_desc(&self) -> Vec<TableMod> {
+        self.pipeline.descriptions()
+    }
+
     /// Takes a table-mod, which changes nothing in 1.3 but must be accepted (clause 7.3.3).
     ///
     /// # Errors

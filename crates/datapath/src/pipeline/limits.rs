@@ -136,6 +136,9 @@ impl ParsedProperties {
             TableProperty::ApplySetField(on, ids) => {
                 once(&mut self.outcome(*on).apply_set, settable(ids)?)
             }
+            // No table copies another.
+            TableProperty::SynchronisedFrom(ids) if ids.is_empty() => Ok(()),
+            TableProperty::SynchronisedFrom(_) => Err(Error::TableFeaturesBadArgument),
             TableProperty::Experimenter { .. } => Err(Error::TableFeaturesBadType),
         }
     }

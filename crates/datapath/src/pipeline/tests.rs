@@ -88,7 +88,7 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
         ),
         ("acl", 3)
     );
-    let table_mod = |table: u8, config| TableMod { table_id: TableId(table), config };
+    let table_mod = |table: u8, config| TableMod::new(TableId(table), config);
     pipeline.table_mod(&table_mod(255, 1)).unwrap();
     assert!(pipeline.features(Version::V1_3).iter().all(|f| f.config == 1));
     assert_eq!(pipeline.table_mod(&table_mod(3, 0)), Err(Error::TableModBadTable));

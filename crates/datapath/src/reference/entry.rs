@@ -24,6 +24,7 @@ pub(crate) struct Entry {
     pub(super) idle_timeout_s: u16,
     pub(super) hard_timeout_s: u16,
     pub(super) flags: FlowModFlags,
+    importance: u16,
     /// In the order of the message; executed in the order of [`openflow::InstructionKind`].
     pub(super) instructions: Arc<[Instruction]>,
     pub(super) created: Nanos,
@@ -44,6 +45,7 @@ impl Entry {
             idle_timeout_s: flow_mod.idle_timeout_s,
             hard_timeout_s: flow_mod.hard_timeout_s,
             flags: flow_mod.flags,
+            importance: flow_mod.importance,
             instructions: flow_mod.instructions.as_slice().into(),
             created: now,
             last_used: now,
@@ -158,6 +160,7 @@ impl Entry {
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
             flags: self.flags,
+            importance: self.importance,
             cookie: self.cookie,
             packet_count: self.packet_count(),
             byte_count: self.byte_count(),

@@ -100,7 +100,7 @@ fn flow_mods_that_no_text_can_say_are_refused() {
     assert_eq!(error, Error::BadInstructionBadExperimenter);
     let twice = vec![Instruction::ClearActions; 2];
     let error = refused(|f| f.instructions = twice.clone(), v13);
-    assert_eq!(error, Error::BadInstructionUnsupInst);
+    assert_eq!(error, Error::BadInstructionDupInst);
     let metadata = Action::set_field(Field::Metadata, 1);
     let instructions = vec![Instruction::ApplyActions(vec![metadata])];
     let error = refused(|f| f.instructions = instructions.clone(), v13);
@@ -440,7 +440,7 @@ fn removed_entries_carry_their_last_counters() {
 fn table_mods_are_accepted_without_an_effect() {
     let mut dp = datapath();
     let run =
-        |dp: &mut dyn Datapath, table_id, config| dp.table_mod(&TableMod { table_id, config });
+        |dp: &mut dyn Datapath, table_id, config| dp.table_mod(&TableMod::new(table_id, config));
     assert_eq!(run(&mut *dp, TableId::ALL, 0), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 3), Ok(()));
     assert_eq!(run(&mut *dp, TableId(7), 4), Err(Error::TableModBadConfig));
@@ -638,7 +638,7 @@ fn a_table_that_is_gone_is_no_table() {
         assert_eq!(goto, Err(Error::BadInstructionBadTableId));
         let request = FlowStatsRequest { table_id: TableId(1), ..FlowStatsRequest::all() };
         assert_eq!(dp.flow_stats(&request, Nanos(0)), Err(Error::BadRequestBadTableId));
-        let table_mod = TableMod { table_id: TableId(1), config: 0 };
+        let table_mod = TableMod::new(TableId(1), 0);
         assert_eq!(dp.table_mod(&table_mod), Err(Error::TableModBadTable));
     }
 }

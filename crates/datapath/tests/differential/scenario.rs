@@ -412,6 +412,9 @@ impl Maker {
         if version == Version::V1_0 && rng.percent(50) {
             flow_mod.matching = flow_mod.matching.in_form(form(rng));
         }
+        if version != Version::V1_0 && flow_mod.matching.form().is_none() && rng.percent(20) {
+            flow_mod.importance = rng.below(3) as u16;
+        }
         let table = flow_mod.table_id.0.min(self.config.n_tables - 1);
         flow_mod.instructions = if version.has_instructions() {
             let tables = self.config.n_tables;
@@ -554,6 +557,7 @@ fn narrow(property: &mut TableProperty, stay: &[TableId], without: Option<usize>
         | TableProperty::WriteActions(..)
         | TableProperty::ApplyActions(..)
         | TableProperty::WriteSetField(..)
+        | TableProperty::SynchronisedFrom(_)
         | TableProperty::Experimenter { .. } => {}
     }
 }

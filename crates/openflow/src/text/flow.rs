@@ -54,6 +54,7 @@ const WORDS: &[(&str, &[Use])] = &[
     ("priority", ENTRIES),
     ("idle_timeout", WRITES),
     ("hard_timeout", WRITES),
+    ("importance", &[Add]),
     ("out_port", CHOICES),
     ("out_group", CHOICES),
     ("actions", WRITES),
@@ -190,6 +191,7 @@ fn entry_word(flow: &mut FlowMod, pair: Pair<'_>, usage: Use) -> Result<(), Text
         "priority" => flow.priority = unsigned(piece)?,
         "idle_timeout" => flow.idle_timeout_s = unsigned(piece)?,
         "hard_timeout" => flow.hard_timeout_s = unsigned(piece)?,
+        "importance" => flow.importance = unsigned(piece)?,
         "out_port" => flow.out_port = port(piece)?,
         "out_group" => flow.out_group = GroupId(unsigned(piece)?),
         "cookie" => match piece.split_once("/") {
@@ -274,6 +276,7 @@ pub(super) fn flow_stats_text(
     out += &shown(with_stats, format!("n_packets={packets}, n_bytes={bytes}, "));
     format_timeouts(&mut out, flow.idle_timeout_s, flow.hard_timeout_s);
     out += &format_flags(flow.flags);
+    out += &shown(flow.importance != 0, format!("importance={}, ", flow.importance));
     let rule = in_words_of(version, format_rule(flow.priority, &flow.matching, names));
     if !rule.is_empty() {
         out += &rule;
@@ -325,11 +328,13 @@ pub fn format_flow_mod(flow: &FlowMod) -> String {
         (cookie, u64::MAX) => word(format!("cookie={cookie:#x}/-1")),
         (cookie, mask) => word(format!("cookie={cookie:#x}/{mask:#x}")),
     }
-    for (name, seconds) in
-        [("idle_timeout", flow.idle_timeout_s), ("hard_timeout", flow.hard_timeout_s)]
-    {
-        if seconds != 0 {
-            word(format!("{name}={seconds}"));
+    for (name, number) in [
+        ("idle_timeout", flow.idle_timeout_s),
+        ("hard_timeout", flow.hard_timeout_s),
+        ("importance", flow.importance),
+    ] {
+        if number != 0 {
+            word(format!("{name}={number}"));
         }
     }
     if flow.out_port != PortNo::ANY {

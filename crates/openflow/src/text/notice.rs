@@ -4,7 +4,7 @@
 use super::reply::{format_port_desc, title};
 use crate::flow::FlowRemovedReason;
 use crate::id::{Cookie, PortNo, Xid};
-use crate::message::{AsyncConfig, PacketIn, PacketInReason, QueueConfig};
+use crate::message::{AsyncConfig, AsyncEvent, PacketIn, PacketInReason, RoleStatus};
 use crate::port::{PacketQueue, PortReason, PortStatus, QueueProperty};
 use crate::version::Version;
 
@@ -34,11 +34,10 @@ pub(super) fn format_port_status(version: Version, status: &PortStatus) -> Strin
 }
 
 /// The masks for master and equal (`primary`), and for slave (`secondary`).
-pub(super) fn format_async(config: &AsyncConfig) -> String {
+pub(super) fn format_async(version: Version, config: &AsyncConfig) -> String {
     let mut out = String::new();
-    let AsyncConfig { packet_in, port_status, flow_removed } = config;
-    let roles = packet_in.iter().zip(port_status).zip(flow_removed).zip(["primary", "secondary"]);
-    for (((packet_in, port_status), flow_removed), role) in roles {
+    for (index, role) in ["primary", "secondary"].into_iter().enumerate() {
+        let of = |event| config.of(event)[index];
         let ports = [PortReason::Add, PortReason::Delete, PortReason::Modify].map(|reason| {
             (
                 u32::from(reason.number()),
@@ -49,21 +48,35 @@ pub(super) fn format_async(config: &AsyncConfig) -> String {
                 },
             )
         });
-        let packets = PacketInReason::ALL.iter();
+        let packets = PacketInReason::ALL.iter().filter(|reason| reason.is_in(version));
         let packets = packets.map(|reason| (u32::from(reason.number()), reason.text()));
-        let flows = FlowRemovedReason::ALL.iter();
+        let flows = FlowRemovedReason::ALL.iter().filter(|reason| reason.is_in(version));
         let flows = flows.map(|reason| (u32::from(reason.number()), reason.text()));
         out += &format!("\n {role}:");
-        out += &mask("PACKET_IN", *packet_in, packets);
-        out += &mask("PORT_STATUS", *port_status, ports.into_iter());
-        out += &mask("FLOW_REMOVED", *flow_removed, flows);
-        // Messages of later versions.
-        for name in ["ROLE_STATUS", "TABLE_STATUS", "REQUESTFORWARD"] {
-            out += &mask(name, 0, std::iter::empty());
+        out += &mask("PACKET_IN", of(AsyncEvent::PacketIn), packets);
+        out += &mask("PORT_STATUS", of(AsyncEvent::PortStatus), ports.into_iter());
+        out += &mask("FLOW_REMOVED", of(AsyncEvent::FlowRemoved), flows);
+        // Messages of 1.4; `ovs-ofctl` has these words for their reasons.
+        let later: [(_, _, &[(u32, &str)]); 3] = [
+            ("ROLE_STATUS", AsyncEvent::RoleStatus, ROLE_REASONS),
+            ("TABLE_STATUS", AsyncEvent::TableStatus, TABLE_REASONS),
+            ("REQUESTFORWARD", AsyncEvent::RequestForward, FORWARD_REASONS),
+        ];
+        for (name, event, reasons) in later {
+            out += &mask(name, of(event), reasons.iter().copied());
         }
         out += if role == "primary" { "\n" } else { "" };
     }
     out
+}
+
+const ROLE_REASONS: &[(u32, &str)] = &[(0, "MASTER_REQUEST"), (1, "CONFIG"), (2, "EXPERIMENTER")];
+const TABLE_REASONS: &[(u32, &str)] = &[(3, "VACANCY_DOWN"), (4, "VACANCY_UP")];
+const FORWARD_REASONS: &[(u32, &str)] = &[(0, "GROUP_MOD"), (1, "METER_MOD")];
+
+pub(super) fn format_role_status(status: &RoleStatus) -> String {
+    let (role, reason) = (status.role, status.reason.text());
+    format!(" role={} generation_id={} reason={reason}", role.role.text(), role.generation_id)
 }
 
 fn mask(name: &str, bits: u32, reasons: impl Iterator<Item = (u32, &'static str)>) -> String {
@@ -73,10 +86,10 @@ fn mask(name: &str, bits: u32, reasons: impl Iterator<Item = (u32, &'static str)
     format!("\n{name:>16}: {set}")
 }
 
-pub(super) fn format_queues(config: &QueueConfig) -> String {
-    let mut queues: Vec<&PacketQueue> = config.queues.iter().collect();
+pub(super) fn format_queues(port: PortNo, queues: &[PacketQueue]) -> String {
+    let mut queues: Vec<&PacketQueue> = queues.iter().collect();
     queues.sort_by_key(|queue| queue.queue_id);
-    let mut out = match config.port {
+    let mut out = match port {
         _ if queues.is_empty() => String::new(),
         PortNo::ANY => " port=ANY".to_owned(),
         port => format!(" port={port}"),

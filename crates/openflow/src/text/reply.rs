@@ -3,14 +3,12 @@
 use super::flow::{format_count, format_duration, format_flow_removed, format_flow_stats};
 use super::group::format_group;
 use super::meter::format_meter;
-use super::notice::{format_async, format_port_status, format_queues};
-use super::table::format_tables;
+use super::notice::{format_async, format_port_status, format_queues, format_role_status};
+use super::table::{format_table_desc, format_tables};
 use crate::action::ActionKind;
 use crate::group::{GroupFeatures, GroupStats};
-use crate::id::{PortNo, Xid};
-use crate::message::{
-    Features, Message, MultipartReply, MultipartReplyBody, MultipartType, SwitchConfig,
-};
+use crate::id::{PortNo, TableId, Xid};
+use crate::message::{Features, Message, MultipartReplyBody, SwitchConfig};
 use crate::meter::{MeterFeatures, MeterFlags, MeterStats};
 use crate::port::{PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueStats};
 use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
@@ -38,12 +36,15 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
         Message::PortStatus(status) => {
             title("OFPT_PORT_STATUS") + &format_port_status(version, status)
         }
-        Message::GetAsyncReply(config) => title("OFPT_GET_ASYNC_REPLY") + &format_async(config),
+        Message::GetAsyncReply(config) => {
+            title("OFPT_GET_ASYNC_REPLY") + &format_async(version, config)
+        }
+        Message::RoleStatus(status) => title("OFPT_ROLE_STATUS") + &format_role_status(status),
         Message::QueueGetConfigReply(config) => {
-            title("OFPT_QUEUE_GET_CONFIG_REPLY") + &format_queues(config)
+            title("OFPT_QUEUE_GET_CONFIG_REPLY") + &format_queues(config.port, &config.queues)
         }
         Message::MultipartReply(reply) => {
-            let name = reply_type(reply).text().replace("OFPMP_", "OFPST_");
+            let name = reply.body.kind().text().replace("OFPMP_", "OFPST_");
             let name = if name == "OFPST_PORT_STATS" { "OFPST_PORT" } else { &name };
             title(&format!("{name} reply")) + &format_multipart(version, &reply.body)
         }
@@ -54,26 +55,6 @@ pub fn format_reply(version: Version, xid: Xid, message: &Message) -> Option<Str
 /// A message's name with its version and transaction number.
 pub(super) fn title(version: Version, xid: Xid, name: &str) -> String {
     format!("{name}{} (xid={:#x}):", version.row().mark, xid.0)
-}
-
-fn reply_type(reply: &MultipartReply) -> MultipartType {
-    match reply.body {
-        MultipartReplyBody::Desc(_) => MultipartType::Desc,
-        MultipartReplyBody::Flow(_) => MultipartType::Flow,
-        MultipartReplyBody::Aggregate(_) => MultipartType::Aggregate,
-        MultipartReplyBody::Table(_) => MultipartType::Table,
-        MultipartReplyBody::PortStats(_) => MultipartType::PortStats,
-        MultipartReplyBody::Queue(_) => MultipartType::Queue,
-        MultipartReplyBody::Group(_) => MultipartType::Group,
-        MultipartReplyBody::GroupDesc(_) => MultipartType::GroupDesc,
-        MultipartReplyBody::GroupFeatures(_) => MultipartType::GroupFeatures,
-        MultipartReplyBody::Meter(_) => MultipartType::Meter,
-        MultipartReplyBody::MeterConfig(_) => MultipartType::MeterConfig,
-        MultipartReplyBody::MeterFeatures(_) => MultipartType::MeterFeatures,
-        MultipartReplyBody::TableFeatures(_) => MultipartType::TableFeatures,
-        MultipartReplyBody::PortDesc(_) => MultipartType::PortDesc,
-        MultipartReplyBody::Experimenter(_) => MultipartType::Experimenter,
-    }
 }
 
 fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
@@ -118,6 +99,8 @@ fn format_multipart(version: Version, body: &MultipartReplyBody) -> String {
         MultipartReplyBody::MeterFeatures(features) => format_meter_features(features),
         MultipartReplyBody::TableFeatures(tables) => lines(tables, format_table_features),
         MultipartReplyBody::PortDesc(ports) => format_port_descs(version, ports),
+        MultipartReplyBody::TableDesc(tables) => lines(tables, format_table_desc),
+        MultipartReplyBody::QueueDesc(queues) => format_queues(PortNo::ANY, queues),
         MultipartReplyBody::Experimenter(own) => {
             format!(" experimenter={:#x} type={:#x}", own.experimenter, own.exp_type)
         }
@@ -482,8 +465,10 @@ pub fn format_property(property: &TableProperty) -> String {
             format!("instructions ({}): {list}", on_text(*on))
         }
         TableProperty::NextTables(on, list) => {
-            let ids: Vec<String> = list.iter().map(|table| table.0.to_string()).collect();
-            format!("next tables ({}): {}", on_text(*on), ids.join(","))
+            format!("next tables ({}): {}", on_text(*on), table_words(list))
+        }
+        TableProperty::SynchronisedFrom(list) => {
+            format!("synchronised from: {}", table_words(list))
         }
         TableProperty::WriteActions(on, list) => {
             format!("write actions ({}): {}", on_text(*on), actions(list))
@@ -503,6 +488,11 @@ pub fn format_property(property: &TableProperty) -> String {
             format!("experimenter ({}): {experimenter:#x}", on_text(*on))
         }
     }
+}
+
+fn table_words(list: &[TableId]) -> String {
+    let ids: Vec<String> = list.iter().map(|table| table.0.to_string()).collect();
+    ids.join(",")
 }
 
 fn on_text(on: OnPacket) -> &'static str {

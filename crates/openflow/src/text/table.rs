@@ -2,7 +2,7 @@
 //! for all such tables.
 
 use super::flow::format_count;
-use crate::table::TableStats;
+use crate::table::{TableMod, TableStats};
 use crate::version::Version;
 
 /// The bits of 1.0's wildcards with the words of their fields; those of one prefix are named
@@ -46,6 +46,18 @@ pub(super) fn format_tables(version: Version, tables: &[TableStats]) -> String {
         }
     }
     out += &ditto(like);
+    out
+}
+
+/// A table's settings in a line, as `ovs-ofctl dump-table-desc` has them.
+pub(super) fn format_table_desc(table: &TableMod) -> String {
+    let bit = |bit: u32| if table.config & bit == 0 { "off" } else { "on" };
+    let mut out = format!("  table {}:\n   eviction={}", table.table_id.0, bit(1 << 2));
+    out += &format!(" vacancy={}", bit(1 << 3));
+    if let Some(vacancy) = table.vacancy {
+        let (down, up, now) = (vacancy.down, vacancy.up, vacancy.now);
+        out += &format!(" vacancy_down={down}% vacancy_up={up}% vacancy={now}%");
+    }
     out
 }
 

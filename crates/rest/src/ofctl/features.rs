@@ -57,6 +57,12 @@ fn property(version: Version, property: &TableProperty) -> Value {
         TableProperty::ApplySetField(on, list) => {
             ("APPLY_SETFIELD", *on, "oxm_ids", list.iter().map(oxm_id).collect())
         }
+        TableProperty::SynchronisedFrom(list) => (
+            "TABLE_SYNC_FROM",
+            OnPacket::Hit,
+            "table_ids",
+            list.iter().map(|it| it.0.into()).collect(),
+        ),
         TableProperty::Experimenter { on, .. } => {
             return json!({"type": named("EXPERIMENTER", *on)});
         }

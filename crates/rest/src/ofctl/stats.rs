@@ -2,7 +2,7 @@
 
 use super::{features, matching, render};
 use crate::byte_budget::ByteBudget;
-use crate::datapath::{Target, odd_answer};
+use crate::datapath::{Target, odd, odd_answer};
 use crate::pause::pause;
 use crate::problem::Problem;
 use crate::route::{Answer, Call, Reply};
@@ -66,11 +66,6 @@ pub(crate) async fn listed(
 }
 
 /// The switch answers another question than the one that it was asked.
-fn odd() -> Problem {
-    let words = "the switch answers with another kind of statistics than it was asked for";
-    Problem::new(StatusCode::BAD_GATEWAY, words)
-}
-
 pub(crate) async fn switches(call: Call) -> Answer {
     let mut dpids: Vec<u64> = call.services.datapaths.all().iter().map(|it| it.dpid.0).collect();
     dpids.sort_unstable();
@@ -269,8 +264,9 @@ pub(crate) async fn meter_desc(call: Call) -> Answer {
 }
 
 pub(crate) async fn queue_desc(call: Call) -> Answer {
-    let target = call.target()?;
-    Err(Problem::not_in(target.version(), "descriptions of queues; see /stats/queueconfig"))
+    call.target()?;
+    let words = "queues are described by /stats/queueconfig, whatever version is spoken";
+    Err(Problem::new(StatusCode::NOT_IMPLEMENTED, words))
 }
 
 pub(crate) async fn queue_config(call: Call) -> Listed {
@@ -284,8 +280,7 @@ pub(crate) async fn queue_config(call: Call) -> Listed {
             return Err(Problem::bad(words).at("port"));
         }
     };
-    let answer = target.request(Message::QueueGetConfigRequest(port)).await?;
-    let Message::QueueGetConfigReply(config) = answer else { return Err(odd_answer(&answer)) };
+    let config = target.queues(port).await?;
     list(&call, &target, [render::queue_config(version, config.port, &config.queues)]).await
 }
 

@@ -1,77 +1,85 @@
 //! The asynchronous messages of a controller (clauses 6.3.5 and 7.3.10): masks of reasons, one
 //! for master and equal, one for slave.
 
-use openflow::flow::FlowRemovedReason;
-use openflow::message::{AsyncConfig, ControllerRole, PacketInReason};
-use openflow::port::PortReason;
-
-/// Before a controller says otherwise: as master or equal everything but packets with an invalid
-/// TTL, which nobody asked for; as slave only port status.
-pub(crate) const DEFAULT: AsyncConfig = AsyncConfig {
-    packet_in: [
-        1 << 0 | 1 << 1, // no match, action
-        0,
-    ],
-    port_status: [0b111, 0b111],
-    flow_removed: [0b1111, 0],
-};
+use openflow::message::{AsyncConfig, AsyncEvent, ControllerRole, PacketInReason};
+use openflow::{Error, Version};
 
 /// Nothing at all.
 pub(crate) const NOTHING: AsyncConfig =
-    AsyncConfig { packet_in: [0; 2], port_status: [0; 2], flow_removed: [0; 2] };
+    AsyncConfig { masks: [[Some(0); 2]; AsyncEvent::ALL.len()] };
 
-/// Whether a controller of this role gets packet-ins of this reason.
-pub(crate) fn wants_packet_in(
-    config: &AsyncConfig,
-    role: ControllerRole,
-    reason: PacketInReason,
-) -> bool {
-    has(config.packet_in, role, reason.number())
+/// Before a controller of the version says otherwise: as master or equal everything but packets
+/// with an invalid TTL, which nobody asked for; as slave only the status of ports and of its role.
+pub(crate) fn default_in(version: Version) -> AsyncConfig {
+    let all = |event: AsyncEvent| event.reasons(version);
+    let invalid_ttl = 1 << PacketInReason::InvalidTtl.number();
+    NOTHING
+        .with(AsyncEvent::PacketIn, [all(AsyncEvent::PacketIn) & !invalid_ttl, 0])
+        .with(AsyncEvent::PortStatus, [all(AsyncEvent::PortStatus); 2])
+        .with(AsyncEvent::FlowRemoved, [all(AsyncEvent::FlowRemoved), 0])
+        .with(AsyncEvent::RoleStatus, [all(AsyncEvent::RoleStatus); 2])
 }
 
-/// Whether a controller of this role gets port-status messages of this reason.
-pub(crate) fn wants_port_status(
-    config: &AsyncConfig,
-    role: ControllerRole,
-    reason: PortReason,
-) -> bool {
-    has(config.port_status, role, reason.number())
+/// Checks the masks that a controller sends. To versions that have no error for it, bits that are
+/// no reason mean nothing.
+///
+/// # Errors
+/// `OFPACFC_INVALID` for bits that are no reason, `OFPACFC_UNSUPPORTED` for a mask of messages that
+/// the switch does not send.
+pub(crate) fn check(version: Version, asked: &AsyncConfig) -> Result<(), Error> {
+    if !version.has_role_status() {
+        return Ok(());
+    }
+    for event in AsyncEvent::ALL {
+        let [full, slave] = asked.of(event);
+        let bits = full | slave;
+        if bits & !event.reasons(version) != 0 {
+            return Err(Error::AsyncConfigInvalid);
+        }
+        if bits != 0 && matches!(event, AsyncEvent::TableStatus | AsyncEvent::RequestForward) {
+            return Err(Error::AsyncConfigUnsupported);
+        }
+    }
+    Ok(())
 }
 
-/// Whether a controller of this role gets flow-removed messages of this reason.
-pub(crate) fn wants_flow_removed(
+/// Whether a controller of this role gets messages of this kind and reason.
+pub(crate) fn wants(
     config: &AsyncConfig,
     role: ControllerRole,
-    reason: FlowRemovedReason,
+    event: AsyncEvent,
+    reason: u8,
 ) -> bool {
-    has(config.flow_removed, role, reason.number())
-}
-
-fn has([full, slave]: [u32; 2], role: ControllerRole, reason: u8) -> bool {
+    let [full, slave] = config.of(event);
     let mask = if role == ControllerRole::Slave { slave } else { full };
     1_u32.checked_shl(reason.into()).is_some_and(|bit| mask & bit != 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT, wants_flow_removed, wants_packet_in, wants_port_status};
-    use openflow::flow::FlowRemovedReason;
-    use openflow::message::{ControllerRole, PacketInReason};
-    use openflow::port::PortReason;
+    use super::{check, default_in, wants};
+    use openflow::Version;
+    use openflow::message::{AsyncEvent, ControllerRole};
 
     #[test]
-    fn a_slave_gets_port_status_only() {
-        for (role, full) in [
-            (ControllerRole::Equal, true),
-            (ControllerRole::Master, true),
-            (ControllerRole::Slave, false),
-        ] {
-            assert!(wants_port_status(&DEFAULT, role, PortReason::Modify));
-            assert_eq!(wants_packet_in(&DEFAULT, role, PacketInReason::Action), full);
-            assert_eq!(wants_packet_in(&DEFAULT, role, PacketInReason::NoMatch), full);
-            assert_eq!(wants_flow_removed(&DEFAULT, role, FlowRemovedReason::GroupDelete), full);
-            assert!(!wants_packet_in(&DEFAULT, role, PacketInReason::InvalidTtl));
-            assert!(!wants_packet_in(&DEFAULT, role, PacketInReason::Unknown(200)));
+    fn a_slave_gets_the_status_of_ports_and_of_its_role_only() {
+        for &version in Version::ALL {
+            let config = default_in(version);
+            assert_eq!(check(version, &config), Ok(()));
+            for (role, full) in [
+                (ControllerRole::Equal, true),
+                (ControllerRole::Master, true),
+                (ControllerRole::Slave, false),
+            ] {
+                let wants = |event, reason| wants(&config, role, event, reason);
+                assert!(wants(AsyncEvent::PortStatus, 2) && wants(AsyncEvent::RoleStatus, 0));
+                assert_eq!(wants(AsyncEvent::PacketIn, 1), full, "{version}");
+                assert_eq!(wants(AsyncEvent::PacketIn, 0), full);
+                assert_eq!(wants(AsyncEvent::FlowRemoved, 2), full);
+                assert!(!wants(AsyncEvent::PacketIn, 2) && !wants(AsyncEvent::PacketIn, 200));
+            }
         }
+        assert_eq!(default_in(Version::V1_3).of(AsyncEvent::PacketIn), [0b11, 0]);
+        assert_eq!(default_in(Version::V1_3).of(AsyncEvent::FlowRemoved), [0b1111, 0]);
     }
 }

@@ -7,10 +7,9 @@ use std::rc::Rc;
 
 use datapath::Removed;
 use openflow::Message;
-use openflow::message::PacketIn;
+use openflow::message::{AsyncEvent, PacketIn};
 use openflow::port::PortStatus;
 
-use super::asynchronous::{wants_flow_removed, wants_port_status};
 use super::peer::Reply;
 use super::{Agent, Peer};
 use crate::bridge::BarrierWaiter;
@@ -117,7 +116,7 @@ impl Agent {
     pub(crate) fn send_port_status(&self, status: PortStatus) {
         let reason = status.reason;
         self.broadcast(&Rc::new(Message::PortStatus(status)), |peer| {
-            wants_port_status(&peer.controller.asynchronous.get(), peer.role(), reason)
+            peer.wants(AsyncEvent::PortStatus, reason.number())
         });
     }
 
@@ -127,7 +126,7 @@ impl Agent {
             self.counters.bump(Counter::FlowRemoved);
             let reason = entry.flow.reason;
             self.broadcast(&Rc::new(Message::FlowRemoved(entry.flow)), |peer| {
-                wants_flow_removed(&peer.controller.asynchronous.get(), peer.role(), reason)
+                peer.wants(AsyncEvent::FlowRemoved, reason.nearest_in(peer.version).number())
             });
         }
     }

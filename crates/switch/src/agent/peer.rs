@@ -7,7 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use openflow::message::{AsyncConfig, ControllerRole, PacketInReason};
+use openflow::message::{
+    AsyncConfig, AsyncEvent, ControllerRole, PacketInReason, Role, RoleReason, RoleStatus,
+};
 use openflow::{Cookie, Error, Message, Version};
 use tokio::sync::Notify;
 
@@ -52,11 +54,11 @@ pub(crate) struct ControllerState {
     auxiliaries: RefCell<Vec<Rc<Peer>>>,
 }
 
-impl Default for ControllerState {
-    fn default() -> Self {
+impl ControllerState {
+    fn new(version: Version) -> Self {
         Self {
             role: Cell::new(ControllerRole::Equal),
-            asynchronous: Cell::new(asynchronous::DEFAULT),
+            asynchronous: Cell::new(asynchronous::default_in(version)),
             auxiliaries: RefCell::default(),
         }
     }
@@ -124,7 +126,7 @@ impl Peer {
             auxiliary_id: 0,
             is_configured,
             is_tool: false,
-            controller: Rc::default(),
+            controller: Rc::new(ControllerState::new(version)),
             queue: RefCell::default(),
             notify: Notify::new(),
             over: Ending::default(),
@@ -191,8 +193,12 @@ impl Peer {
     pub(crate) fn wants_packet_in(&self, reason: PacketInReason, cookie: Cookie) -> bool {
         let by_rule_of_1_0 = reason == PacketInReason::NoMatch && cookie == Cookie(u64::MAX);
         let by_rule = !self.version.has_table_miss_entry() || !by_rule_of_1_0;
-        let masks = self.controller.asynchronous.get();
-        by_rule && asynchronous::wants_packet_in(&masks, self.role(), reason)
+        by_rule && self.wants(AsyncEvent::PacketIn, reason.nearest_in(self.version).number())
+    }
+
+    /// Whether it gets messages of this kind and reason.
+    pub(crate) fn wants(&self, event: AsyncEvent, reason: u8) -> bool {
+        asynchronous::wants(&self.controller.asynchronous.get(), self.role(), event, reason)
     }
 
     /// Queues a packet-in; false when there is no room. [`Peer::wake`] wakes the task.
@@ -215,6 +221,16 @@ impl Peer {
     pub(crate) fn send_reply(&self, reply: Reply) {
         self.queue.borrow_mut().replies.push_back(reply);
         self.notify.notify_one();
+    }
+
+    /// Sends the role that its controller has now, unless it does not want that or has no message
+    /// for it. Auxiliary connections have the role of their main one.
+    pub(super) fn report_role(&self, reason: RoleReason, generation_id: u64) {
+        let wants = self.is_main() && self.wants(AsyncEvent::RoleStatus, reason.number());
+        if wants && self.version.has_role_status() {
+            let role = Role { role: self.role(), generation_id };
+            self.send_async(Rc::new(Message::RoleStatus(RoleStatus { role, reason })));
+        }
     }
 
     /// Wakes the task if packet-ins are queued.

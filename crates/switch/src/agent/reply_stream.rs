@@ -114,6 +114,7 @@ mod tests {
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             flags: FlowModFlags::empty(),
+            importance: 0,
             cookie: Cookie(number),
             packet_count: 0,
             byte_count: 0,

@@ -6,7 +6,7 @@ use openflow::message::{ControllerRole, ErrorMessage};
 use openflow::{Error, Message};
 
 use super::bundles::{BundleMessage, Bundles};
-use super::{Agent, Peer};
+use super::{Agent, Peer, asynchronous};
 use crate::bridge::BridgeCommand;
 
 /// The outcome of the dispatch.
@@ -44,7 +44,11 @@ pub(super) fn dispatch(
             Handling::Reply(Message::GetAsyncReply(peer.controller.asynchronous.get()))
         }
         Message::SetAsync(masks) => {
-            peer.controller.asynchronous.set(masks);
+            if let Err(error) = asynchronous::check(peer.version, &masks) {
+                return Handling::Refused(error);
+            }
+            let before = peer.controller.asynchronous.get();
+            peer.controller.asynchronous.set(before.changed_by(&masks));
             agent.update_punt_policy();
             Handling::Nothing
         }
@@ -90,6 +94,9 @@ pub(super) fn dispatch(
         | Message::BarrierReply
         | Message::QueueGetConfigReply(_)
         | Message::RoleReply(_)
+        | Message::RoleStatus(_)
+        | Message::TableStatus(_)
+        | Message::RequestForward(_)
         | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use channel::driver::now;
 use channel::{ConnectionLog, ConnectionSettings, Endpoint, Listener, LogLine, Pass, Side, Tls};
 use datapath::Miss;
-use openflow::message::{ControllerRole, PacketInReason, Role};
+use openflow::message::{AsyncEvent, ControllerRole, PacketInReason, Role, RoleReason};
 use openflow::{Error, Version};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -429,9 +429,14 @@ impl Agent {
             RoleChange::None => {}
             RoleChange::To(role) => peer.controller.role.set(role),
             RoleChange::Master => {
-                for other in self.peers.borrow().values() {
+                let generation_id = request.generation_id;
+                let is_other = |other: &&Rc<Peer>| {
+                    other.is_main() && !Rc::ptr_eq(&other.controller, &peer.controller)
+                };
+                for other in self.peers.borrow().values().filter(is_other) {
                     if other.role() == ControllerRole::Master {
                         other.controller.role.set(ControllerRole::Slave);
+                        other.report_role(RoleReason::MasterRequest, generation_id);
                     }
                 }
                 peer.controller.role.set(ControllerRole::Master);
@@ -448,10 +453,9 @@ impl Agent {
     pub(crate) fn update_punt_policy(&self) {
         let peers = self.peers.borrow();
         let sends_misses = peers.values().any(|peer| !peer.version.has_table_miss_entry());
-        let invalid_ttl = peers.values().any(|peer| {
-            let (masks, role) = (peer.controller.asynchronous.get(), peer.role());
-            asynchronous::wants_packet_in(&masks, role, PacketInReason::InvalidTtl)
-        });
+        let invalid_ttl = peers
+            .values()
+            .any(|peer| peer.wants(AsyncEvent::PacketIn, PacketInReason::InvalidTtl.number()));
         let miss = if sends_misses { Miss::Controller } else { Miss::Drop };
         drop(peers);
         if self.punt_policy.replace(Some((miss, invalid_ttl))) == Some((miss, invalid_ttl)) {

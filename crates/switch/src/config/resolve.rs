@@ -391,7 +391,7 @@ impl SwitchArgs {
 
     fn versions(&self) -> Vec<Version> {
         let given = self.protocols.clone().filter(|versions| !versions.is_empty());
-        given.unwrap_or_else(|| Version::ALL.to_vec())
+        given.unwrap_or_else(|| Version::USUAL.to_vec())
     }
 
     fn controllers(&self) -> &[super::EndpointArg] {

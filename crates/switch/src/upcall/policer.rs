@@ -37,7 +37,11 @@ impl PacketInClass {
     pub(crate) fn of(reason: PacketInReason) -> Self {
         match reason {
             PacketInReason::NoMatch => Self::NoMatch,
-            PacketInReason::Action | PacketInReason::Unknown(_) => Self::Action,
+            PacketInReason::Action
+            | PacketInReason::ActionSet
+            | PacketInReason::Group
+            | PacketInReason::PacketOut
+            | PacketInReason::Unknown(_) => Self::Action,
             PacketInReason::InvalidTtl => Self::InvalidTtl,
         }
     }

@@ -604,7 +604,7 @@ fn vlans_of(port: &Row) -> Result<PortVlans, String> {
 mod tests {
     use std::path::Path;
 
-    use openflow::PortNo;
+    use openflow::{PortNo, Version};
     use ovsdb::{Atom, Datum, Replica, Row, Uuid};
 
     use super::{DummyLevel, Surroundings, Wanted};
@@ -665,7 +665,7 @@ mod tests {
         let replica = database(
             &[
                 ("fail_mode", Datum::one("secure")),
-                ("protocols", Datum::texts(["OpenFlow13"])),
+                ("protocols", Datum::texts(["OpenFlow13", "OpenFlow14"])),
                 ("other_config", Datum::map([("datapath-id", "00000000000000a1")])),
             ],
             &[
@@ -680,7 +680,8 @@ mod tests {
         assert_eq!((wanted.next_cfg, wanted.refused.len()), (7, 0));
         let bridge = &wanted.configs[0];
         assert_eq!(bridge.dpid.unwrap().to_string(), "00000000000000a1");
-        assert_eq!((bridge.fail_mode, bridge.versions.len()), (FailMode::Secure, 1));
+        assert_eq!(bridge.fail_mode, FailMode::Secure);
+        assert_eq!(bridge.versions, [Version::V1_3, Version::V1_4]);
         let ports: Vec<String> =
             bridge.ports.iter().map(|port| format!("{}={}", port.number, port.spec)).collect();
         let expected = [
@@ -734,6 +735,7 @@ mod tests {
         assert!(wanted.refused.iter().any(|(_, why)| why == twice));
         assert_eq!(wanted.configs[0].ports.len(), 3);
         assert_eq!(wanted.configs[0].fail_mode, FailMode::Standalone);
+        assert_eq!(wanted.configs[0].versions, Version::USUAL);
         assert_eq!(wanted.remarks.len(), 4, "{:?}", wanted.remarks);
     }
 

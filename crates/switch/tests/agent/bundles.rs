@@ -1,7 +1,7 @@
 //! Bundles by a controller: all of one is done, or nothing, and each outcome has its answer.
 
 use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
-use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
+use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStatsRequest};
 use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{ControllerRole, MultipartReplyBody, MultipartRequestBody, Role};
 use openflow::port::{PortConfig, PortFeatures, PortMod};
@@ -9,7 +9,7 @@ use openflow::{
     Action, Error, Field, GroupId, MacAddr, Match, Message, MessageKind, PortNo, Version, Xid,
 };
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame, from_to};
+use crate::harness::{Controller, Host, Switch, WITH_1_4, add_flow, frame, from_to};
 
 const FLAGS: BundleFlags = BundleFlags::ATOMIC.union(BundleFlags::ORDERED);
 
@@ -70,10 +70,17 @@ fn group(command: GroupModCommand, id: u32, to: u32) -> Message {
     })
 }
 
+/// 1.3 has bundles by ONF's extension, 1.4 by messages of its own.
+const VERSIONS: [Version; 2] = [Version::V1_3, Version::V1_4];
+
 #[test]
 fn a_bundle_is_done_when_its_commit_is_answered() {
-    let switch = Switch::start(3, "");
-    let mut controller = switch.controller(Version::V1_3);
+    VERSIONS.into_iter().for_each(commit_close_and_discard);
+}
+
+fn commit_close_and_discard(version: Version) {
+    let switch = Switch::start(3, WITH_1_4);
+    let mut controller = switch.controller(version);
     let mut hosts = [switch.host(1), switch.host(2), switch.host(3)];
     let in_port = |port: u128| Match::any().with(Field::InPort, port);
     controller.fill(&[
@@ -93,7 +100,7 @@ fn a_bundle_is_done_when_its_commit_is_answered() {
     controller.fill(&[group(GroupModCommand::Modify, 7, 3)]);
     controller.bundle_control(6, BundleControlType::DiscardRequest);
     controller.expect_control(6, BundleControlType::DiscardReply);
-    let mut other = switch.controller(Version::V1_3);
+    let mut other = switch.controller(version);
     other.fill(&[group(GroupModCommand::Modify, 7, 3)]);
     drop(other);
     controller.bundle_control(7, BundleControlType::CommitRequest);
@@ -107,9 +114,15 @@ fn a_bundle_is_done_when_its_commit_is_answered() {
 
 #[test]
 fn a_refused_message_undoes_the_bundle() {
-    let switch = Switch::start(2, "");
-    let mut controller = switch.controller(Version::V1_3);
-    let stays = FlowMod { flags: FlowModFlags::SEND_FLOW_REM, ..flow_mod(from_to(1, 2)) };
+    VERSIONS.into_iter().for_each(commit_and_be_refused);
+}
+
+fn commit_and_be_refused(version: Version) {
+    let switch = Switch::start(2, WITH_1_4);
+    let mut controller = switch.controller(version);
+    let importance = if version.has_importance() { 9 } else { 0 };
+    let flags = FlowModFlags::SEND_FLOW_REM;
+    let stays = FlowMod { flags, importance, ..flow_mod(from_to(1, 2)) };
     controller.commit(&[Message::FlowMod(stays), group(GroupModCommand::Add, 7, 2)]);
     let before = controller.flow_stats();
     let everything = FlowMod::new(FlowModCommand::Delete);
@@ -124,12 +137,14 @@ fn a_refused_message_undoes_the_bundle() {
     controller.bundle_control(2, BundleControlType::CommitRequest);
     let barrier = controller.send(&Message::BarrierRequest);
     let data = controller.expect_error(103, Error::BadActionBadOutGroup);
-    assert_eq!(data, wire::encode(Version::V1_3, Xid(103), &bad).unwrap()[..64]);
+    assert_eq!(data, wire::encode(version, Xid(103), &bad).unwrap()[..64]);
     controller.expect_error(2, Error::BundleMsgFailed);
     assert_eq!(controller.next(), (barrier, Message::BarrierReply));
     let after = controller.flow_stats();
     assert_eq!(after.len(), before.len());
-    assert_eq!((&after[0].matching, after[0].priority), (&before[0].matching, before[0].priority));
+    let kept = |entries: &[FlowStats]| (entries[0].matching.clone(), entries[0].importance);
+    assert_eq!(kept(&after), kept(&before));
+    assert_eq!(after[0].importance, importance);
     // The entry is reported once it has really gone, before or after the reply.
     controller.fill(&[Message::FlowMod(FlowMod::new(FlowModCommand::Delete))]);
     controller.bundle_control(2, BundleControlType::CommitRequest);

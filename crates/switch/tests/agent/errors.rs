@@ -86,7 +86,7 @@ fn what_1_3_alone_can_ask_is_refused_with_its_own_errors() {
         bands: Vec::new(),
     };
     controller.refused(&Message::MeterMod(meter), Error::MeterModUnknownMeter);
-    let table = TableMod { table_id: TableId(200), config: 0 };
+    let table = TableMod::new(TableId(200), 0);
     controller.refused(&Message::TableMod(table), Error::TableModBadTable);
     controller
         .refused(&multipart(MultipartRequestBody::PortStats(PortNo(9))), Error::BadRequestBadPort);

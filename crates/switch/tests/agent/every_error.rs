@@ -149,7 +149,13 @@ fn every_error_has_a_message_or_a_reason_why_not() {
     for error in rows.iter().map(|row| row.error).chain(elsewhere) {
         assert!(listed.insert(error), "{error} stands twice");
     }
-    let missing: Vec<_> = Error::ALL.iter().filter(|error| !listed.contains(error)).collect();
+    // Errors of later versions have an earlier one's number in 1.3.
+    let is_own = |error: &&Error| {
+        let (error_type, code) = error.numbers(Version::V1_3);
+        Error::from_numbers(Version::V1_3, error_type, code) == Some(**error)
+    };
+    let own = Error::ALL.iter().filter(is_own);
+    let missing: Vec<_> = own.filter(|error| !listed.contains(error)).collect();
     assert!(missing.is_empty(), "no row for {missing:?}");
     let mut wrong = Vec::new();
     for row in rows {

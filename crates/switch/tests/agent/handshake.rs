@@ -9,7 +9,7 @@ use openflow::message::{
 use openflow::port::PortState;
 use openflow::{DatapathId, Error, Message, PortNo, Version, VersionBitmap, Xid};
 
-use crate::harness::Switch;
+use crate::harness::{Switch, WITH_1_4};
 
 #[test]
 fn features_of_1_0_carry_ports_and_actions() {
@@ -51,11 +51,16 @@ fn frame_of(stream: &mut UnixStream) -> Vec<u8> {
 
 #[test]
 fn the_highest_common_version_is_taken() {
-    let switch = Switch::start(1, "");
-    for versions in [&[Version::V1_0][..], &[Version::V1_0, Version::V1_3]] {
+    // Where no version is named, 1.4 is not offered.
+    for (toml, versions, highest) in [
+        ("", &[Version::V1_0][..], Version::V1_0),
+        ("", &[Version::V1_0, Version::V1_3], Version::V1_3),
+        ("", Version::ALL, Version::V1_3),
+        (WITH_1_4, Version::ALL, Version::V1_4),
+    ] {
+        let switch = Switch::start(1, toml);
         let mut stream = switch.stream();
         let hello = Message::Hello(Hello { versions: Some(VersionBitmap::of(versions)) });
-        let highest = versions.iter().copied().max().unwrap();
         for (version, message) in [(Version::V1_3, &hello), (highest, &Message::FeaturesRequest)] {
             stream.write_all(&wire::encode(version, Xid(5), message).unwrap()).unwrap();
         }

@@ -58,6 +58,9 @@ pub(crate) struct Switch {
     hosts: RefCell<Vec<Option<Host>>>,
 }
 
+/// The line by which a switch speaks 1.4 too.
+pub(crate) const WITH_1_4: &str = "protocols = [\"OpenFlow13\", \"OpenFlow14\"]\n";
+
 impl Switch {
     /// A switch with that many memory ports, that listens, of these further lines of TOML.
     pub(crate) fn start(ports: usize, toml: &str) -> Self {

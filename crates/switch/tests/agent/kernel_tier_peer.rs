@@ -45,7 +45,7 @@ impl<'a> Rig<'a> {
         let switch = Switch::with_ports(&ports, Vec::new(), "caches = \"frame,key,kernel\"\n");
         let mut controller = forward_first(&switch, &[2]);
         // Ports that change are no reply.
-        let silent = AsyncConfig { packet_in: [0; 2], port_status: [0; 2], flow_removed: [0; 2] };
+        let silent = AsyncConfig::new([0; 2], [0; 2], [0; 2]);
         controller.send(&Message::SetAsync(silent));
         let one = Host::open("af_packet:host1");
         let two = far.enter(|| Host::open("af_packet:host2")).unwrap();

@@ -45,6 +45,7 @@ mod span;
 mod statistics;
 mod sweeps;
 mod tier_rig;
+mod version_1_4;
 mod veth;
 mod veth_changes;
 mod wire;

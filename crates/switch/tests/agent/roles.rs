@@ -1,6 +1,6 @@
 //! Roles, generation ids, and the masks of asynchronous messages.
 
-use openflow::message::{AsyncConfig, ControllerRole, Role};
+use openflow::message::{AsyncEvent, ControllerRole, Role};
 use openflow::port::{PortConfig, PortFeatures, PortMod};
 use openflow::{Action, Error, MacAddr, Match, Message, PortNo, Version};
 
@@ -59,8 +59,8 @@ fn masks_choose_who_gets_packet_ins() {
     let Message::GetAsyncReply(masks) = deaf.request(&Message::GetAsyncRequest) else {
         panic!("no masks");
     };
-    assert_eq!(masks.packet_in, [0b11, 0]);
-    let silent = AsyncConfig { packet_in: [0, 0], ..masks };
+    assert_eq!(masks.of(AsyncEvent::PacketIn), [0b11, 0]);
+    let silent = masks.with(AsyncEvent::PacketIn, [0, 0]);
     deaf.send(&Message::SetAsync(silent));
     assert_eq!(deaf.request(&Message::GetAsyncRequest), Message::GetAsyncReply(silent));
     keen.send(&add_flow(1, Match::any(), vec![Action::output(PortNo::CONTROLLER)]));

@@ -8,14 +8,14 @@ use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBo
 use openflow::meter::{
     Band, BandCounter, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand,
 };
-use openflow::port::PortState;
-use openflow::table::{OnPacket, TableProperty};
+use openflow::port::{PacketQueue, PortState, QueueProperty};
+use openflow::table::{OnPacket, TableMod, TableProperty};
 use openflow::{
     Action, Cookie, Field, GroupId, Instruction, Match, Message, MeterId, PortNo, QueueId, TableId,
     Version,
 };
 
-use crate::harness::{Controller, Host, Switch, add_flow, frame, packet_out};
+use crate::harness::{Controller, Host, Switch, WITH_1_4, add_flow, frame, packet_out};
 
 /// Frames of 60 bytes that the switch of [`loaded`] has forwarded.
 const FRAMES: u64 = 5;
@@ -41,7 +41,7 @@ const METER_FLAGS: MeterFlags = MeterFlags::PKTPS.union(MeterFlags::BURST).union
 /// some frames.
 fn loaded() -> (Switch, Controller) {
     let toml = "tables = 3\nqueue = [\"2:7,min=30%\"]\nrate = [\"2=1G\"]\n";
-    let switch = Switch::start(3, toml);
+    let switch = Switch::start(3, &format!("{toml}{WITH_1_4}"));
     let mut hosts = [1, 2, 3].map(|port| switch.host(port));
     let mut controller = switch.controller(Version::V1_3);
     controller.send(&Message::MeterMod(MeterMod {
@@ -77,8 +77,18 @@ fn loaded() -> (Switch, Controller) {
 }
 
 #[test]
-fn every_request_of_1_3_has_its_reply() {
-    let (_switch, mut controller) = loaded();
+fn every_request_has_its_reply() {
+    let (switch, mut controller) = loaded();
+    every_request(&mut controller);
+    controller = switch.controller(Version::V1_4);
+    every_request(&mut controller);
+    let queues = MultipartRequestBody::QueueDesc { port: PortNo::ANY, queue: QueueId::ALL };
+    for body in [MultipartRequestBody::TableDesc, queues] {
+        check(controller.multipart(body));
+    }
+}
+
+fn every_request(controller: &mut Controller) {
     let asked = [
         MultipartRequestBody::Desc,
         MultipartRequestBody::Flow(FlowStatsRequest::all()),
@@ -141,6 +151,15 @@ fn check(reply: MultipartReplyBody) {
                 .map(|q| (q.port_no.0, q.queue_id.0, q.tx_packets, q.tx_bytes, q.tx_errors));
             let found: Vec<_> = found.collect();
             assert_eq!(found, [(2, 0, 0, 0, 0), (2, 7, FRAMES, FRAMES * 60, 0)]);
+        }
+        MultipartReplyBody::TableDesc(tables) => {
+            let own = |number| TableMod::new(TableId(number), 0);
+            assert_eq!(tables, [own(0), own(1), own(2)]);
+        }
+        MultipartReplyBody::QueueDesc(queues) => {
+            let properties = vec![QueueProperty::MinRate(300)];
+            let queue = PacketQueue { queue_id: QueueId(7), port: PortNo(2), properties };
+            assert_eq!(queues, [queue]);
         }
         MultipartReplyBody::TableFeatures(tables) => {
             assert_eq!(tables.iter().map(|t| t.table_id.0).collect::<Vec<_>>(), [0, 1, 2]);

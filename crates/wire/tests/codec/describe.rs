@@ -6,7 +6,7 @@ mod multipart;
 
 use openflow::group::GroupMod;
 use openflow::message::{
-    AsyncConfig, ErrorMessage, Features, Hello, PacketIn, PacketOut, Role, SwitchConfig,
+    AsyncConfig, AsyncEvent, ErrorMessage, Features, Hello, PacketIn, PacketOut, Role, SwitchConfig,
 };
 use openflow::port::PortMod;
 use openflow::{BufferId, Message, Version};
@@ -82,9 +82,11 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
         Message::GetAsyncRequest => ("OFPGetAsyncRequest", json!({})),
         Message::GetAsyncReply(config) => ("OFPGetAsyncReply", describe_async(config)),
         Message::SetAsync(config) => ("OFPSetAsync", describe_async(config)),
-        Message::BundleControl(_) | Message::BundleAdd(_) => {
-            panic!("only bytes of 1.4 are compared: {message:?}")
-        }
+        Message::RoleStatus(_)
+        | Message::TableStatus(_)
+        | Message::RequestForward(_)
+        | Message::BundleControl(_)
+        | Message::BundleAdd(_) => panic!("only bytes of 1.4 are compared: {message:?}"),
         Message::MeterMod(meter) => (
             "OFPMeterMod",
             json!({
@@ -181,9 +183,9 @@ fn describe_role(role: &Role) -> Value {
 
 fn describe_async(config: &AsyncConfig) -> Value {
     json!({
-        "packet_in_mask": config.packet_in,
-        "port_status_mask": config.port_status,
-        "flow_removed_mask": config.flow_removed,
+        "packet_in_mask": config.of(AsyncEvent::PacketIn),
+        "port_status_mask": config.of(AsyncEvent::PortStatus),
+        "flow_removed_mask": config.of(AsyncEvent::FlowRemoved),
     })
 }
 

@@ -176,6 +176,7 @@ mod tests {
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             flags: openflow::flow::FlowModFlags::empty(),
+            importance: 0,
             cookie: Cookie(5),
             packet_count,
             byte_count: u64::MAX,

@@ -11,7 +11,8 @@ use controller::topology::Topology;
 use datapath::fast::Fast;
 use datapath::{Datapath, DatapathConfig, Miss, Nanos, Out, Settings, Verdict};
 use openflow::message::{
-    ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    AsyncEvent, ErrorMessage, MultipartReply, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody,
 };
 use openflow::port::{PortDesc, PortState};
 use openflow::text::format_flow_stats;
@@ -251,7 +252,7 @@ impl Fabric {
             Message::GroupMod(group_mod) => one.datapath.group_mod(group_mod, now).map(drop),
             Message::MeterMod(meter_mod) => one.datapath.meter_mod(meter_mod, now).map(drop),
             Message::SetAsync(config) => {
-                let to_controller = config.packet_in[0] & 1 << 2 != 0;
+                let to_controller = config.of(AsyncEvent::PacketIn)[0] & 1 << 2 != 0;
                 let settings = one.datapath.settings();
                 one.datapath.set_settings(Settings {
                     invalid_ttl_to_controller: to_controller,

@@ -126,7 +126,7 @@ impl Control {
     fn head(&mut self, flow_mod: &FlowMod, version: Version, now: Nanos, seq: u64) -> EntryHead {
         EntryHead {
             cookie: flow_mod.cookie,
-            setup: self.store.setups.take(&flow_mod.matching, version),
+            setup: self.store.setups.take(&flow_mod.matching, flow_mod.importance, version),
             priority: flow_mod.priority,
             idle_timeout_s: flow_mod.idle_timeout_s,
             hard_timeout_s: flow_mod.hard_timeout_s,

@@ -160,8 +160,7 @@ impl Control {
         let with_meter =
             |id: &MeterId| self.store.instruction_lists.with_meter(&self.store.slab, *id);
         let users = gone.iter().flat_map(with_meter).collect();
-        // 1.3 has no reason of its own for this.
-        let done = self.remove_users(users, FlowRemovedReason::Delete, now);
+        let done = self.remove_users(users, FlowRemovedReason::MeterDelete, now);
         for id in gone {
             self.meters.records.remove(id);
             self.emit_op(Change::Meter { id: *id, meter: None });

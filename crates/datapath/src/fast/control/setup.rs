@@ -1,8 +1,8 @@
 //! The way in which entries were set up, in four bytes each: whether by a version that has a
-//! table-miss entry or ranks exact entries first, whether without wildcards, and in which form of
-//! 1.0's match.
+//! table-miss entry or ranks exact entries first, whether without wildcards, and a trait of its
+//! version: the form of 1.0's match, or the importance of 1.4.
 //!
-//! Entries of one controller mostly have the same form, so each form stands once and is counted.
+//! Entries of one controller mostly have the same trait, so each stands once and is counted.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ const NO_TABLE_MISS: u32 = 1;
 const EXACT: u32 = 1 << 1;
 /// Set up by a version that ranks exact entries first.
 const RANKS_EXACT_FIRST: u32 = 1 << 2;
-/// Above the bits: zero for no form of its own, or the number of the form and one.
-const FORM_SHIFT: u32 = 3;
+/// Above the bits: zero for no trait of its own, or the number of the trait and one.
+const TRAIT_SHIFT: u32 = 3;
 
 impl Setup {
     /// That of an entry of 1.3.
@@ -41,24 +41,33 @@ impl Setup {
         self.0 & RANKS_EXACT_FIRST != 0
     }
 
-    fn form(self) -> Option<u32> {
-        (self.0 >> FORM_SHIFT).checked_sub(1)
+    fn number(self) -> Option<u32> {
+        (self.0 >> TRAIT_SHIFT).checked_sub(1)
     }
 }
 
-/// The forms that entries have.
+/// A trait that entries of one version only have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum VersionTrait {
+    /// The form of 1.0's match, where the fields do not give it.
+    Form(TupleForm),
+    /// An importance other than zero.
+    Importance(u16),
+}
+
+/// The traits that entries have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Setups {
     /// Each with the number of its entries; none where that is zero.
-    forms: Vec<(TupleForm, u32)>,
-    known: HashMap<TupleForm, u32>,
+    traits: Vec<(VersionTrait, u32)>,
+    known: HashMap<VersionTrait, u32>,
     free: Vec<u32>,
 }
 
 impl Setups {
-    /// The setup of an entry of this match by a message of a version. One entry may have it until
-    /// it is given back.
-    pub(super) fn take(&mut self, matching: &Match, version: Version) -> Setup {
+    /// The setup of an entry of this match and importance by a message of a version. One entry may
+    /// have it until it is given back.
+    pub(super) fn take(&mut self, matching: &Match, importance: u16, version: Version) -> Setup {
         let mut bits = if version.has_table_miss_entry() { 0 } else { NO_TABLE_MISS };
         if version.ranks_exact_first() {
             bits |= RANKS_EXACT_FIRST;
@@ -66,56 +75,61 @@ impl Setups {
         if Precedence::is_exact(matching, version) {
             bits |= EXACT;
         }
-        self.with_form(bits, matching.form())
-    }
-
-    /// The setup that an entry had whose form was this, for an entry that is to have it.
-    pub(super) fn take_again(&mut self, setup: Setup, form: Option<TupleForm>) -> Setup {
-        self.with_form(setup.0 & ((1 << FORM_SHIFT) - 1), form.as_ref())
-    }
-
-    fn with_form(&mut self, bits: u32, form: Option<&TupleForm>) -> Setup {
-        let Some(form) = form else { return Setup(bits) };
-        let number = match self.known.get(form) {
-            Some(number) => *number,
-            None => self.add(*form),
+        let own = match (matching.form(), importance) {
+            (Some(form), _) => Some(VersionTrait::Form(*form)),
+            (None, 0) => None,
+            (None, importance) => Some(VersionTrait::Importance(importance)),
         };
-        if let Some((_, users)) = self.forms.get_mut(number as usize) {
+        self.with_trait(bits, own)
+    }
+
+    /// The setup that an entry had whose trait was this, for an entry that is to have it.
+    pub(super) fn take_again(&mut self, setup: Setup, own: Option<VersionTrait>) -> Setup {
+        self.with_trait(setup.0 & ((1 << TRAIT_SHIFT) - 1), own)
+    }
+
+    fn with_trait(&mut self, bits: u32, own: Option<VersionTrait>) -> Setup {
+        let Some(own) = own else { return Setup(bits) };
+        let number = match self.known.get(&own) {
+            Some(number) => *number,
+            None => self.add(own),
+        };
+        if let Some((_, users)) = self.traits.get_mut(number as usize) {
             *users += 1;
         }
-        Setup(bits | (number + 1) << FORM_SHIFT)
+        Setup(bits | (number + 1) << TRAIT_SHIFT)
     }
 
-    fn add(&mut self, form: TupleForm) -> u32 {
+    fn add(&mut self, own: VersionTrait) -> u32 {
         let number = match self.free.pop() {
             Some(number) => {
-                self.forms[number as usize] = (form, 0);
+                self.traits[number as usize] = (own, 0);
                 number
             }
             None => {
-                self.forms.push((form, 0));
-                (self.forms.len() - 1) as u32
+                self.traits.push((own, 0));
+                (self.traits.len() - 1) as u32
             }
         };
-        self.known.insert(form, number);
+        self.known.insert(own, number);
         number
     }
 
     /// Lets one more entry have it.
     pub(super) fn share(&mut self, setup: Setup) {
-        let number = setup.form().map(|number| number as usize);
-        if let Some((_, users)) = number.and_then(|number| self.forms.get_mut(number)) {
+        let number = setup.number().map(|number| number as usize);
+        if let Some((_, users)) = number.and_then(|number| self.traits.get_mut(number)) {
             *users += 1;
         }
     }
 
     /// Takes it back from an entry.
     pub(super) fn give_back(&mut self, setup: Setup) {
-        let Some(number) = setup.form() else { return };
-        if let Some((form, users)) = self.forms.get_mut(number as usize) {
+        let Some(number) = setup.number() else { return };
+        if let Some((own, users)) = self.traits.get_mut(number as usize) {
             *users -= 1;
             if *users == 0 {
-                self.known.remove(form);
+                self.known.remove(own);
                 self.free.push(number);
             }
         }
@@ -131,14 +145,30 @@ impl Setups {
 
     /// The form in which it was.
     pub(super) fn form(&self, setup: Setup) -> Option<TupleForm> {
-        let (form, _) = self.forms.get(setup.form()? as usize)?;
-        Some(*form)
+        match self.own(setup)? {
+            VersionTrait::Form(form) => Some(form),
+            VersionTrait::Importance(_) => None,
+        }
+    }
+
+    /// Its importance.
+    pub(super) fn importance(&self, setup: Setup) -> u16 {
+        match self.own(setup) {
+            Some(VersionTrait::Importance(importance)) => importance,
+            Some(VersionTrait::Form(_)) | None => 0,
+        }
+    }
+
+    /// The trait that is its own.
+    pub(super) fn own(&self, setup: Setup) -> Option<VersionTrait> {
+        let (own, _) = self.traits.get(setup.number()? as usize)?;
+        Some(*own)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Setup, Setups};
+    use super::{NO_TABLE_MISS, RANKS_EXACT_FIRST, Setup, Setups};
     use openflow::{Match, TupleForm, TwelveTuple, Version};
 
     #[test]
@@ -148,13 +178,13 @@ mod tests {
             let difference = TwelveTuple { tp_src, ..TwelveTuple::default() };
             Match::any().in_form(TupleForm { is_exact, difference })
         };
-        assert_eq!(setups.take(&Match::any(), Version::V1_3), Setup::default());
-        let one = setups.take(&in_form(1, false), Version::V1_0);
-        assert_eq!(setups.take(&in_form(1, false), Version::V1_0), one);
+        assert_eq!(setups.take(&Match::any(), 0, Version::V1_3), Setup::default());
+        let one = setups.take(&in_form(1, false), 0, Version::V1_0);
+        assert_eq!(setups.take(&in_form(1, false), 0, Version::V1_0), one);
         assert!(!one.may_be_table_miss() && !one.is_exact());
-        let exact = setups.take(&in_form(2, true), Version::V1_0);
+        let exact = setups.take(&in_form(2, true), 0, Version::V1_0);
         assert!(exact.is_exact() && exact.ranks_exact_first());
-        assert!(!setups.take(&in_form(2, true), Version::V1_3).is_exact());
+        assert!(!setups.take(&in_form(2, true), 0, Version::V1_3).is_exact());
         setups.share(exact);
         let shown = setups.dressed(Match::any(), exact);
         assert_eq!(shown.form(), in_form(2, true).form());
@@ -162,6 +192,13 @@ mod tests {
         assert_eq!(setups.dressed(Match::any(), one).form(), in_form(1, false).form());
         setups.give_back(one);
         assert_eq!(setups.known.len(), 1);
-        assert_eq!(setups.take(&in_form(3, false), Version::V1_0), one, "the place is used again");
+        let important = setups.take(&Match::any(), 7, Version::V1_4);
+        assert_eq!(
+            important.0,
+            one.0 & !(NO_TABLE_MISS | RANKS_EXACT_FIRST),
+            "the place is used again"
+        );
+        assert_eq!((setups.importance(important), setups.importance(exact)), (7, 0));
+        assert_eq!(setups.dressed(Match::any(), important).form(), None);
     }
 }

@@ -80,6 +80,7 @@ impl Control {
             idle_timeout_s: entry.idle_timeout_s,
             hard_timeout_s: entry.hard_timeout_s,
             flags: entry.flags,
+            importance: self.store.setups.importance(entry.setup),
             cookie: entry.cookie,
             packet_count: counts.packets,
             byte_count: counts.bytes,

@@ -9,7 +9,7 @@ use openflow::{Cookie, Instruction, Match, TableId, TupleForm};
 
 use super::index::{NONE, NumberIndex};
 use super::instruction_lists::InstructionLists;
-use super::setup::{Setup, Setups};
+use super::setup::{Setup, Setups, VersionTrait};
 use super::slab::{Slab, StoredEntry};
 use super::timers::Timers;
 use super::tuples::{self, Tuple, Tuples};
@@ -179,17 +179,17 @@ impl Store {
             table: tuple.table,
             compiled: tuple.compiled(entry.at),
             entry: entry.clone(),
-            form: self.setups.form(entry.setup),
+            own: self.setups.own(entry.setup),
         }
     }
 
     /// Restores an entry under its number, which is taken and empty.
     pub(super) fn restore(&mut self, before: EntryBefore, last_used: Nanos) {
-        let EntryBefore { id, table, compiled, entry, form } = before;
+        let EntryBefore { id, table, compiled, entry, own } = before;
         let instruction_list = entry.instruction_list;
         *self.slab.get_mut(id.0) = StoredEntry {
             tuple: self.tuples.of(table, compiled.mask()),
-            setup: self.setups.take_again(entry.setup, form),
+            setup: self.setups.take_again(entry.setup, own),
             at: 0,
             next_same: NONE,
             prev_user: NONE,
@@ -339,7 +339,7 @@ pub(super) struct EntryBefore {
     pub(super) table: TableId,
     pub(super) compiled: CompiledMatch,
     pub(super) entry: StoredEntry,
-    pub(super) form: Option<TupleForm>,
+    pub(super) own: Option<VersionTrait>,
 }
 
 /// An entry that was taken out.

@@ -286,10 +286,8 @@ impl Control {
                 sweep.done.modified += 1;
                 return;
             }
-            // 1.3 has no reason of its own for a meter.
-            SweptCommand::FlowMod(_) | SweptCommand::MeterDelete { .. } => {
-                FlowRemovedReason::Delete
-            }
+            SweptCommand::FlowMod(_) => FlowRemovedReason::Delete,
+            SweptCommand::MeterDelete { .. } => FlowRemovedReason::MeterDelete,
             SweptCommand::GroupDelete { .. } => FlowRemovedReason::GroupDelete,
         };
         self.remove(number, reason, now);

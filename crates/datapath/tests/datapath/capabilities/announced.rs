@@ -30,10 +30,10 @@ impl Announced {
 
 /// Capability bits with their tests.
 const BITS: [(Capabilities, &str, &str); 7] = [
-    (Capabilities::FLOW_STATS, "FLOW_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
-    (Capabilities::TABLE_STATS, "TABLE_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
+    (Capabilities::FLOW_STATS, "FLOW_STATS", "statistics.rs:every_request_has_its_reply"),
+    (Capabilities::TABLE_STATS, "TABLE_STATS", "statistics.rs:every_request_has_its_reply"),
     (Capabilities::PORT_STATS, "PORT_STATS", "statistics.rs:port_counters_are_those_of_the_port"),
-    (Capabilities::GROUP_STATS, "GROUP_STATS", "statistics.rs:every_request_of_1_3_has_its_reply"),
+    (Capabilities::GROUP_STATS, "GROUP_STATS", "statistics.rs:every_request_has_its_reply"),
     (Capabilities::IP_REASM, "IP_REASM", "reassembly/the_tables_see_the_whole_packet"),
     (
         Capabilities::QUEUE_STATS,
@@ -110,6 +110,7 @@ impl List {
             }
             // The same as those above, which is asserted, or given by numbers.
             TableProperty::NextTables(..)
+            | TableProperty::SynchronisedFrom(_)
             | TableProperty::WriteActions(..)
             | TableProperty::Wildcards(_)
             | TableProperty::WriteSetField(..)

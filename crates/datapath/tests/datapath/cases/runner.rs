@@ -133,7 +133,8 @@ impl Run<'_> {
             Step::Late { ns } => self.now = Nanos(self.now.0 + ns),
             Step::Removed(reason) => {
                 let removed = self.unnamed.removed.pop_front().ok_or("nothing was removed")?;
-                expect("the reason", removed.flow.reason.text(), reason.as_str())?;
+                let found = removed.flow.reason.nearest_in(self.version);
+                expect("the reason", found.text(), reason.as_str())?;
             }
             Step::PacketOut { in_port, frame, actions } => {
                 self.packet_out(in_port, frame, actions)?;

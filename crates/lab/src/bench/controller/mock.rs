@@ -15,7 +15,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::message::{
     MultipartRequest, MultipartRequestBody, PacketIn, PacketOut, SwitchConfig,
 };
-use openflow::{Action, Message, MessageKind, PortNo, Xid};
+use openflow::{Action, Message, MessageKind, PortNo, Version, Xid};
 
 /// Behaviour of a mock controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,7 +109,7 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, is_over: &AtomicBool) {
         | Behaviour::Leaves(_) => {}
     }
     stream.set_nodelay(true).unwrap();
-    let settings = ConnectionSettings::new(Side::Controller);
+    let settings = ConnectionSettings::new(Side::Controller).with_versions(Version::ALL);
     let mut connection = Connection::new(settings, Instant::now());
     let (mut packet_ins, mut bytes) = (0, vec![0; 1 << 16]);
     loop {

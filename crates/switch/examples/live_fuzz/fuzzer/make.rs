@@ -107,11 +107,11 @@ impl Maker {
                 };
                 Message::RoleRequest(Role { role, generation_id: e.u64() >> 60 })
             }
-            22 => Message::SetAsync(AsyncConfig {
-                packet_in: [e.u32() & 7, e.u32() & 7],
-                port_status: [e.u32() & 7, e.u32() & 7],
-                flow_removed: [e.u32() & 15, e.u32() & 15],
-            }),
+            22 => Message::SetAsync(AsyncConfig::new(
+                [e.u32() & 7, e.u32() & 7],
+                [e.u32() & 7, e.u32() & 7],
+                [e.u32() & 15, e.u32() & 15],
+            )),
             _ => Message::BarrierRequest,
         }
     }
@@ -125,7 +125,7 @@ impl Maker {
                 flags: u16::from(e.byte() & 1),
                 miss_send_len: e.u32() as u16,
             }),
-            4 => Message::TableMod(TableMod { table_id: table(e), config: e.u32() & 3 }),
+            4 => Message::TableMod(TableMod::new(table(e), e.u32() & 3)),
             _ => Message::QueueGetConfigRequest(port(e)),
         }
     }

@@ -132,7 +132,7 @@ impl Connection {
 
     /// Adds the entry that nothing else may disturb, and asks for no asynchronous messages.
     pub(crate) fn install_unrelated(&mut self) -> Result<(), String> {
-        let none = AsyncConfig { packet_in: [0; 2], port_status: [0; 2], flow_removed: [0; 2] };
+        let none = AsyncConfig::new([0; 2], [0; 2], [0; 2]);
         let xid = self.xid();
         self.send(xid, &Message::SetAsync(none))?;
         let [from, to] = UNRELATED;

@@ -10,7 +10,7 @@ use datapath::fast::Control;
 use openflow::message::{MultipartReplyBody, MultipartRequest, MultipartRequestBody};
 use openflow::{Error, PortNo, QueueId, Version};
 
-use super::{Bridge, StatisticsReply, table};
+use super::{Bridge, StatisticsReply, queue, table};
 use crate::counters::Counter;
 
 pub(super) async fn request(
@@ -38,8 +38,12 @@ pub(super) async fn request(
         MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.desc().clone()),
         MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(bridge.port_descs()),
         MultipartRequestBody::TableFeatures(asked) => table::features(bridge, version, &asked)?,
+        MultipartRequestBody::QueueDesc { port, queue } => {
+            MultipartReplyBody::QueueDesc(queue::descriptions(bridge, port, queue)?)
+        }
         MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadExperimenter),
         body @ (MultipartRequestBody::Table
+        | MultipartRequestBody::TableDesc
         | MultipartRequestBody::Queue { .. }
         | MultipartRequestBody::Group(_)
         | MultipartRequestBody::GroupDesc
@@ -64,6 +68,7 @@ fn of_control(
     let now = bridge.clock.now();
     Ok(match body {
         MultipartRequestBody::Table => MultipartReplyBody::Table(control.table_stats()),
+        MultipartRequestBody::TableDesc => MultipartReplyBody::TableDesc(control.table_desc()),
         MultipartRequestBody::Queue { port, queue } => {
             // 1.0 says ALL where 1.3 says ANY (its clause 5.3.5).
             let all = !version.has_wide_ports() && port == PortNo::ALL;
@@ -101,6 +106,7 @@ fn of_control(
         | MultipartRequestBody::Aggregate(_)
         | MultipartRequestBody::PortStats(_)
         | MultipartRequestBody::PortDesc
+        | MultipartRequestBody::QueueDesc { .. }
         | MultipartRequestBody::TableFeatures(_)
         | MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadMultipart),
     })

@@ -3,8 +3,8 @@
 use openflow::flow::FlowModCommand;
 use openflow::group::GroupModCommand;
 use openflow::message::{
-    AsyncConfig, ControllerRole, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
-    PacketOut, Role, SwitchConfig,
+    AsyncConfig, AsyncEvent, ControllerRole, MultipartReplyBody, MultipartRequest,
+    MultipartRequestBody, PacketOut, Role, SwitchConfig,
 };
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortFeatures, PortMod};
@@ -36,11 +36,9 @@ pub(super) fn message(text: &str) -> Result<Message, String> {
             miss_send_len: number(miss)? as u16,
         }),
         ("get_async", []) => Message::GetAsyncRequest,
-        ("set_async", [packet_in, port_status, flow_removed]) => Message::SetAsync(AsyncConfig {
-            packet_in: pair(packet_in)?,
-            port_status: pair(port_status)?,
-            flow_removed: pair(flow_removed)?,
-        }),
+        ("set_async", [packet_in, port_status, flow_removed]) => Message::SetAsync(
+            AsyncConfig::new(pair(packet_in)?, pair(port_status)?, pair(flow_removed)?),
+        ),
         ("role", [word, generation]) => {
             let row = ROLES.iter().find(|(name, _)| name == word).ok_or("no such role")?;
             Message::RoleRequest(Role { role: row.1, generation_id: number(generation)? })
@@ -52,10 +50,9 @@ pub(super) fn message(text: &str) -> Result<Message, String> {
             mask: PortConfig::from_bits_retain(number(mask)? as u32),
             advertise: PortFeatures::empty(),
         }),
-        ("table_mod", [table, config]) => Message::TableMod(TableMod {
-            table_id: TableId(number(table)? as u8),
-            config: number(config)? as u32,
-        }),
+        ("table_mod", [table, config]) => {
+            Message::TableMod(TableMod::new(TableId(number(table)? as u8), number(config)? as u32))
+        }
         ("queue_config", [port]) => Message::QueueGetConfigRequest(PortNo(number(port)? as u32)),
         ("packet_out", _) => packet_out(rest)?,
         _ => {
@@ -185,7 +182,8 @@ pub(super) fn describe(version: Version, message: &Message) -> String {
         Message::GetAsyncReply(masks) => {
             let pair = |[full, slave]: [u32; 2]| format!("{full:#x}/{slave:#x}");
             let [packet_in, port_status, flow_removed] =
-                [masks.packet_in, masks.port_status, masks.flow_removed].map(pair);
+                [AsyncEvent::PacketIn, AsyncEvent::PortStatus, AsyncEvent::FlowRemoved]
+                    .map(|event| pair(masks.of(event)));
             format!("async {packet_in} {port_status} {flow_removed}")
         }
         Message::MultipartReply(reply) => elements(&reply.body),
@@ -214,6 +212,8 @@ fn elements(body: &MultipartReplyBody) -> String {
         MultipartReplyBody::MeterFeatures(_) => "meter_features".into(),
         MultipartReplyBody::TableFeatures(_) => "table_features".into(),
         MultipartReplyBody::PortDesc(ports) => format!("port_desc {}", ports.len()),
+        MultipartReplyBody::TableDesc(tables) => format!("table_desc {}", tables.len()),
+        MultipartReplyBody::QueueDesc(queues) => format!("queue_desc {}", queues.len()),
         MultipartReplyBody::Experimenter(_) => "experimenter".into(),
     }
 }

@@ -267,8 +267,7 @@ fn ports_and_tables(hw_addr: MacAddr) -> Vec<Row> {
         change(&mut port_mod);
         Message::PortMod(port_mod)
     };
-    let table_mod =
-        |table, config| Message::TableMod(TableMod { table_id: TableId(table), config });
+    let table_mod = |table, config| Message::TableMod(TableMod::new(TableId(table), config));
     vec![
         row(Error::PortModBadPort, &port_mod(&|port| port.port_no = PortNo(99))),
         row(Error::PortModBadHwAddr, &port_mod(&|port| port.hw_addr = MacAddr([9; 6]))),

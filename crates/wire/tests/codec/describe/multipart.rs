@@ -78,6 +78,7 @@ pub(crate) fn request(version: Version, request: &MultipartRequest) -> Value {
             json!({ "body": list(tables, table_features) }),
         ),
         Body::PortDesc => ("PortDesc", MultipartType::PortDesc, json!({})),
+        Body::TableDesc | Body::QueueDesc { .. } => panic!("only bytes of 1.4 are compared"),
         Body::Experimenter(body) => {
             ("Experimenter", MultipartType::Experimenter, experimenter(body))
         }
@@ -131,6 +132,7 @@ pub(crate) fn reply(version: Version, reply: &MultipartReply) -> Value {
             let ports = list(ports, |port| element::port(version, port));
             ("PortDesc", MultipartType::PortDesc, ports)
         }
+        Body::TableDesc(_) | Body::QueueDesc(_) => panic!("only bytes of 1.4 are compared"),
         Body::Experimenter(body) if !version.has_oxm() => {
             let data = [&body.experimenter.to_be_bytes(), body.data.as_slice()].concat();
             let body = class("OFPVendorStats", json!({ "specific_data": base64(&data) }));
@@ -348,6 +350,7 @@ fn property(property: &TableProperty) -> Value {
         TableProperty::ApplySetField(when, ids) => {
             ("Oxm", on(14, when), json!({ "oxm_ids": list(ids, oxm_id) }))
         }
+        TableProperty::SynchronisedFrom(_) => panic!("only bytes of 1.4 are compared"),
         TableProperty::Experimenter { on: when, experimenter, exp_type, data } => {
             let words: Vec<u32> = data
                 .chunks(4)

@@ -154,7 +154,8 @@ fn os_ken_reads_what_we_write_and_we_read_what_it_writes() {
     let (values, bytes) = (&compared.values, &compared.bytes);
     assert!(values.len() >= 30 && bytes.len() >= 36, "{compared:?}");
     for row in MESSAGES {
-        for &version in Version::ALL.iter().filter(|version| row.kind.number(**version).is_some()) {
+        for &version in Version::USUAL.iter().filter(|version| row.kind.number(**version).is_some())
+        {
             let key = (version, row.kind);
             assert!(values.contains(&key) || bytes.contains(&key), "{key:?} was not compared");
         }

@@ -9,7 +9,9 @@ use openflow::port::{
     PacketQueue, PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueProperty,
     QueueStats,
 };
-use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TableStats, TypeId};
+use openflow::table::{
+    OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TableStats, TypeId, Vacancy,
+};
 use openflow::{ActionKind, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version};
 
 use super::entropy::Entropy;
@@ -169,9 +171,23 @@ fn action_id(e: &mut Entropy<'_>) -> TypeId<ActionKind> {
     type_id(e, |e| e.pick(&kinds))
 }
 
-fn property(e: &mut Entropy<'_>) -> TableProperty {
+/// Settings of a table, as a message of the version has them.
+pub(crate) fn table(e: &mut Entropy<'_>, version: Version) -> TableMod {
+    let mut table = TableMod::new(TableId(e.u8()), e.u32());
+    if version.has_importance() {
+        table.eviction = e.bool().then(|| e.u32());
+        let vacancy = Vacancy { down: e.u8(), up: e.u8(), now: e.u8() };
+        table.vacancy = e.bool().then_some(vacancy);
+    }
+    table
+}
+
+fn property(e: &mut Entropy<'_>, version: Version) -> TableProperty {
     let on = e.pick(&[OnPacket::Hit, OnPacket::Miss]);
     match e.below_or(8, 1) {
+        1 if version.has_table_synchronisation() && e.bool() => {
+            TableProperty::SynchronisedFrom(e.list(|e| TableId(e.u8())))
+        }
         0 => TableProperty::Instructions(on, e.list(instruction_id)),
         1 => TableProperty::NextTables(on, e.list(|e| TableId(e.u8()))),
         2 => TableProperty::WriteActions(on, e.list(action_id)),
@@ -189,7 +205,7 @@ fn property(e: &mut Entropy<'_>) -> TableProperty {
     }
 }
 
-pub(crate) fn table_features(e: &mut Entropy<'_>) -> TableFeatures {
+pub(crate) fn table_features(e: &mut Entropy<'_>, version: Version) -> TableFeatures {
     TableFeatures {
         table_id: TableId(e.u8()),
         name: e.text(31),
@@ -197,6 +213,6 @@ pub(crate) fn table_features(e: &mut Entropy<'_>) -> TableFeatures {
         metadata_write: e.u64(),
         config: e.u32(),
         max_entries: e.u32(),
-        properties: e.list(property),
+        properties: e.list(|e| property(e, version)),
     }
 }

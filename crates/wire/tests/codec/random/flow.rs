@@ -193,9 +193,14 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
             flow.table_id = TableId(e.u8());
             flow.cookie_mask = e.u64();
             flow.out_group = GroupId(e.u32());
+            flow.importance = importance(e, version);
         }
     }
     flow
+}
+
+fn importance(e: &mut Entropy<'_>, version: Version) -> u16 {
+    if version.has_importance() { e.u16() } else { 0 }
 }
 
 pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
@@ -203,7 +208,10 @@ pub(crate) fn removed(e: &mut Entropy<'_>, version: Version) -> FlowRemoved {
     FlowRemoved {
         cookie: Cookie(e.u64()),
         priority: e.u16(),
-        reason: FlowRemovedReason::from_number(if carried { e.u8() } else { e.u8() % 3 }),
+        reason: {
+            let number = if carried { e.u8() } else { e.u8() % 3 };
+            FlowRemovedReason::from_number_in(version, number)
+        },
         table_id: TableId(if carried { e.u8() } else { 0 }),
         duration_s: e.u32(),
         duration_ns: e.u32(),
@@ -242,6 +250,7 @@ pub(crate) fn stats(e: &mut Entropy<'_>, version: Version) -> FlowStats {
             false => FlowModFlags::empty(),
             true => FlowModFlags::from_bits_retain(e.u16()),
         },
+        importance: importance(e, version),
         cookie: Cookie(e.u64()),
         packet_count: e.u64(),
         byte_count: e.u64(),

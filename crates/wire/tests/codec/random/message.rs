@@ -9,13 +9,14 @@ use openflow::group::{
 use openflow::message::{
     AsyncConfig, Capabilities, ControllerRole, ErrorMessage, Experimenter, Features, Hello,
     MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, MultipartType,
-    PacketIn, PacketInReason, PacketOut, QueueConfig, Role, SwitchConfig, SwitchDesc,
+    PacketIn, PacketInReason, PacketOut, QueueConfig, Role, RoleReason, RoleStatus, SwitchConfig,
+    SwitchDesc,
 };
 use openflow::meter::{
     BandCounter, MeterConfig, MeterFeatures, MeterFlags, MeterMod, MeterModCommand, MeterStats,
 };
 use openflow::port::{PortConfig, PortMod, PortReason, PortStatus};
-use openflow::table::TableMod;
+use openflow::table::{TableReason, TableStatus};
 use openflow::{
     Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, PortNo,
     QueueId, TableId, Version, VersionBitmap, Xid,
@@ -62,9 +63,7 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
             mask: PortConfig::from_bits_retain(e.u32()),
             advertise: element::features(e, version),
         }),
-        MessageKind::TableMod => {
-            Message::TableMod(TableMod { table_id: TableId(e.u8()), config: e.u32() })
-        }
+        MessageKind::TableMod => Message::TableMod(element::table(e, version)),
         MessageKind::MultipartRequest => Message::MultipartRequest(request(e, version)),
         MessageKind::MultipartReply => {
             Message::MultipartReply(MultipartReply { more: e.bool(), body: reply_body(e, version) })
@@ -82,8 +81,11 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
         MessageKind::RoleRequest => Message::RoleRequest(role(e)),
         MessageKind::RoleReply => Message::RoleReply(role(e)),
         MessageKind::GetAsyncRequest => Message::GetAsyncRequest,
-        MessageKind::GetAsyncReply => Message::GetAsyncReply(async_config(e)),
-        MessageKind::SetAsync => Message::SetAsync(async_config(e)),
+        MessageKind::GetAsyncReply => Message::GetAsyncReply(async_config(e, version)),
+        MessageKind::SetAsync => Message::SetAsync(async_config(e, version)),
+        MessageKind::RoleStatus => Message::RoleStatus(role_status(e)),
+        MessageKind::TableStatus => Message::TableStatus(table_status(e, version)),
+        MessageKind::RequestForward => Message::RequestForward(e.data(1)),
         MessageKind::BundleControl => Message::BundleControl(bundle_control(e)),
         MessageKind::BundleAdd => Message::BundleAdd(bundle_add(e, version)),
         MessageKind::MeterMod => Message::MeterMod(MeterMod {
@@ -141,7 +143,7 @@ fn packet_in(e: &mut Entropy<'_>, version: Version) -> PacketIn {
     PacketIn {
         buffer_id: flow::buffer(e),
         total_len: e.u16().max(at_least),
-        reason: PacketInReason::from_number(e.u8()),
+        reason: PacketInReason::from_number_in(version, e.u8()),
         table_id,
         cookie,
         matching,
@@ -166,12 +168,24 @@ fn role(e: &mut Entropy<'_>) -> Role {
     Role { role: ControllerRole::from_number(e.u32()), generation_id: e.u64() }
 }
 
-fn async_config(e: &mut Entropy<'_>) -> AsyncConfig {
-    AsyncConfig {
-        packet_in: [e.u32(), e.u32()],
-        port_status: [e.u32(), e.u32()],
-        flow_removed: [e.u32(), e.u32()],
+fn async_config(e: &mut Entropy<'_>, version: Version) -> AsyncConfig {
+    if !version.has_role_status() {
+        return AsyncConfig::new([e.u32(), e.u32()], [e.u32(), e.u32()], [e.u32(), e.u32()]);
     }
+    let mut config = AsyncConfig::default();
+    for mask in config.masks.as_flattened_mut() {
+        *mask = e.bool().then(|| e.u32());
+    }
+    config
+}
+
+fn role_status(e: &mut Entropy<'_>) -> RoleStatus {
+    RoleStatus { role: role(e), reason: RoleReason::from_number(e.u8()) }
+}
+
+fn table_status(e: &mut Entropy<'_>, version: Version) -> TableStatus {
+    let reason = TableReason::from_number(e.u8());
+    TableStatus { reason, table: element::table(e, version) }
 }
 
 fn bundle_control(e: &mut Entropy<'_>) -> BundleControl {
@@ -195,7 +209,10 @@ fn multipart_type(e: &mut Entropy<'_>, version: Version) -> MultipartType {
     match version.has_oxm() {
         false if e.below(7) == 0 => MultipartType::Experimenter,
         false => e.pick(&all[..6]),
-        true => e.pick(all),
+        true => {
+            let known: Vec<_> = all.iter().copied().filter(|kind| kind.is_in(version)).collect();
+            e.pick(&known)
+        }
     }
 }
 
@@ -216,8 +233,14 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
         MultipartType::Meter => Body::Meter(MeterId(e.u32())),
         MultipartType::MeterConfig => Body::MeterConfig(MeterId(e.u32())),
         MultipartType::MeterFeatures => Body::MeterFeatures,
-        MultipartType::TableFeatures => Body::TableFeatures(e.list(element::table_features)),
+        MultipartType::TableFeatures => {
+            Body::TableFeatures(e.list(|e| element::table_features(e, version)))
+        }
         MultipartType::PortDesc => Body::PortDesc,
+        MultipartType::TableDesc => Body::TableDesc,
+        MultipartType::QueueDesc => {
+            Body::QueueDesc { port: flow::port(e, version), queue: QueueId(e.u32()) }
+        }
         MultipartType::Experimenter | MultipartType::Unknown(_) => {
             Body::Experimenter(experimenter(e, version))
         }
@@ -269,8 +292,15 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
             max_bands: e.u8(),
             max_color: e.u8(),
         }),
-        MultipartType::TableFeatures => Body::TableFeatures(e.list(element::table_features)),
+        MultipartType::TableFeatures => {
+            Body::TableFeatures(e.list(|e| element::table_features(e, version)))
+        }
         MultipartType::PortDesc => Body::PortDesc(e.list(|e| element::port_desc(e, version))),
+        MultipartType::TableDesc => Body::TableDesc(e.list(|e| element::table(e, version))),
+        MultipartType::QueueDesc => Body::QueueDesc(e.list(|e| {
+            let port = flow::port(e, version);
+            element::queue(e, version, port)
+        })),
         MultipartType::Experimenter | MultipartType::Unknown(_) => {
             Body::Experimenter(experimenter(e, version))
         }

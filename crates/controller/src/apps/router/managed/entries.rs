@@ -166,11 +166,7 @@ pub(super) fn ground() -> [FlowMod; 2] {
 
 /// Has packets whose TTL is used up come to the controller.
 pub(super) fn with_dead_packets() -> Message {
-    Message::SetAsync(AsyncConfig {
-        packet_in: [0b111, 0],
-        port_status: [0b111, 0b111],
-        flow_removed: [0b1111, 0],
-    })
+    Message::SetAsync(AsyncConfig::new([0b111, 0], [0b111, 0b111], [0b1111, 0]))
 }
 
 /// Deletes one entry, whatever its counters and actions.
