@@ -157,12 +157,22 @@ pub(super) struct Interpreter<'a, T> {
     chained: usize,
     /// Whether an output to `TABLE` is allowed: in the actions of a packet-out only.
     table_allowed: bool,
+    /// Whether the packet has left the tables, and its action set is carried out.
+    in_action_set: bool,
 }
 
 impl<'a, T: Target<'a>> Interpreter<'a, T> {
     pub(super) fn new(target: T) -> Self {
         let around = target.surroundings();
-        Self { target, around, has_verdict: false, copies: 0, chained: 0, table_allowed: false }
+        Self {
+            target,
+            around,
+            has_verdict: false,
+            copies: 0,
+            chained: 0,
+            table_allowed: false,
+            in_action_set: false,
+        }
     }
 
     /// Ends the walk: a packet without any verdict is dropped here.
@@ -216,7 +226,10 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             }
         }
         self.target.note(|| "action set".to_owned());
-        self.deeper(|walk| walk.run_set(packet, &set, None))
+        self.in_action_set = true;
+        let end = self.deeper(|walk| walk.run_set(packet, &set, None));
+        self.in_action_set = false;
+        end
     }
 
     /// Executes an entry's instructions in the order of clause 5.9; the table to go on in.
@@ -358,11 +371,26 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
                 return self.target.normal(packet, queue);
             }
             PortNo::TABLE => return self.table(packet),
-            PortNo::CONTROLLER => self.packet_in(packet, reason_of(origin), origin, max_len),
+            PortNo::CONTROLLER => self.packet_in(packet, self.reason(origin), origin, max_len),
             _ if port == in_port => self.drop(DropReason::ToIngress),
             _ => self.send(packet, port, queue),
         }
         WalkFlow::Continue(())
+    }
+
+    /// The reason of an output to the controller.
+    fn reason(&self, origin: Origin) -> PacketInReason {
+        if origin.is_miss {
+            PacketInReason::NoMatch
+        } else if self.chained > 0 {
+            PacketInReason::Group
+        } else if self.in_action_set {
+            PacketInReason::ActionSet
+        } else if self.table_allowed {
+            PacketInReason::PacketOut
+        } else {
+            PacketInReason::Action
+        }
     }
 
     fn send(&mut self, packet: &Packet, number: PortNo, queue: Option<QueueId>) {
@@ -499,11 +527,6 @@ fn flood<'a, T: Target<'a>>(
         target.note(|| format!("dropped: {}", DropReason::NoPortLeft.name()));
         target.drop(DropReason::NoPortLeft);
     }
-}
-
-/// Why an output to the controller says that it happens.
-fn reason_of(origin: Origin) -> PacketInReason {
-    if origin.is_miss { PacketInReason::NoMatch } else { PacketInReason::Action }
 }
 
 /// Lowers the DSCP as a meter's band asks.

@@ -21,10 +21,15 @@ impl Run<'_> {
         let in_port = packet.meta.in_port;
         if to == PortNo::TABLE {
             self.start_pipeline(packet);
-        } else if to == PortNo::CONTROLLER && by.is_miss {
-            self.packet_in(packet, PacketInReason::NoMatch, by, max_len);
         } else if to == PortNo::CONTROLLER {
-            self.packet_in(packet, PacketInReason::Action, by, max_len);
+            let reason = match by.is_miss {
+                true => PacketInReason::NoMatch,
+                false if self.groups_deep > 0 => PacketInReason::Group,
+                false if self.is_behind_tables => PacketInReason::ActionSet,
+                false if self.may_start_pipeline => PacketInReason::PacketOut,
+                false => PacketInReason::Action,
+            };
+            self.packet_in(packet, reason, by, max_len);
         } else if to == PortNo::NORMAL {
             self.switch_normally(packet);
         } else if to == PortNo::ALL {

@@ -67,6 +67,8 @@ pub(super) struct Run<'a> {
     pub(super) groups_deep: usize,
     /// Whether an output may start the pipeline: in the actions of a packet-out only.
     pub(super) may_start_pipeline: bool,
+    /// Whether the action set is carried out.
+    pub(super) is_behind_tables: bool,
 }
 
 impl<'a> Run<'a> {
@@ -83,6 +85,7 @@ impl<'a> Run<'a> {
             copies: 0,
             groups_deep: 0,
             may_start_pipeline: false,
+            is_behind_tables: false,
         }
     }
 
@@ -200,7 +203,9 @@ impl<'a> Run<'a> {
             table_id = next;
         }
         self.step(|| "action set".to_owned());
+        self.is_behind_tables = true;
         self.actions(packet, set.in_order());
+        self.is_behind_tables = false;
     }
 
     /// An entry's instructions in the order of clause 5.9; the packet that is left, and the table

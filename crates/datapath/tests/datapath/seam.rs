@@ -161,7 +161,35 @@ fn the_action_set_remembers_who_wrote_an_output() {
     let verdicts = send(&mut *dp, &udp(1));
     let (message, _) = packet_in(&verdicts);
     assert_eq!((message.table_id, message.cookie), (TableId(2), Cookie(3)));
-    assert_eq!(message.reason, PacketInReason::Action);
+}
+
+#[test]
+fn a_packet_in_names_the_actions_that_sent_it() {
+    let send_out = |dp: &mut dyn Datapath, to| -> Vec<Verdict> {
+        let (in_port, actions) = (PortNo(1), vec![Action::output(to)]);
+        let packet_out = PacketOut { buffer_id: None, in_port, actions, data: udp(1) };
+        let mut out = Out::new();
+        dp.packet_out(&packet_out, Nanos(0), &mut out).unwrap();
+        out.drain().collect()
+    };
+    for (flow, packet_out, reason) in [
+        ("actions=CONTROLLER", None, PacketInReason::Action),
+        ("actions=write_actions(CONTROLLER)", None, PacketInReason::ActionSet),
+        ("actions=group:1", None, PacketInReason::Group),
+        ("actions=write_actions(group:1)", None, PacketInReason::Group),
+        ("actions=", Some(PortNo::CONTROLLER), PacketInReason::PacketOut),
+        ("actions=CONTROLLER", Some(PortNo::TABLE), PacketInReason::Action),
+        ("actions=write_actions(CONTROLLER)", Some(PortNo::TABLE), PacketInReason::ActionSet),
+    ] {
+        let mut dp = datapath();
+        group(&mut *dp, "group_id=1,type=all,bucket=actions=CONTROLLER");
+        add(&mut *dp, &format!("in_port=1,{flow}"));
+        let verdicts = match packet_out {
+            None => send(&mut *dp, &udp(1)),
+            Some(port) => send_out(&mut *dp, port),
+        };
+        assert_eq!(packet_in(&verdicts).0.reason, reason, "{flow}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! agent answers roles, masks and experimenters itself; the others are commands of the bridge.
 
 use channel::{LogLine, Pass};
-use openflow::message::{ControllerRole, ErrorMessage};
+use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage};
 use openflow::{Error, Message};
 
 use super::bundles::{BundleMessage, Bundles};
@@ -43,15 +43,7 @@ pub(super) fn dispatch(
         Message::GetAsyncRequest => {
             Handling::Reply(Message::GetAsyncReply(peer.controller.asynchronous.get()))
         }
-        Message::SetAsync(masks) => {
-            if let Err(error) = asynchronous::check(peer.version, &masks) {
-                return Handling::Refused(error);
-            }
-            let before = peer.controller.asynchronous.get();
-            peer.controller.asynchronous.set(before.changed_by(&masks));
-            agent.update_punt_policy();
-            Handling::Nothing
-        }
+        Message::SetAsync(masks) => set_async(agent, peer, &masks),
         Message::BundleControl(_) | Message::BundleAdd(_) if is_slave => {
             Handling::Refused(Error::BadRequestIsSlave)
         }
@@ -99,6 +91,17 @@ pub(super) fn dispatch(
         | Message::RequestForward(_)
         | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
     }
+}
+
+/// Changes the masks of a controller's asynchronous messages.
+fn set_async(agent: &Agent, peer: &Peer, change: &AsyncConfig) -> Handling {
+    if let Err(error) = asynchronous::check(peer.version, change) {
+        return Handling::Refused(error);
+    }
+    let before = peer.controller.asynchronous.get();
+    peer.controller.asynchronous.set(before.changed_by(change));
+    agent.update_punt_policy();
+    Handling::Nothing
 }
 
 /// Logs an error that the controller has sent.

@@ -147,7 +147,8 @@ impl Run<'_> {
             }
             Step::PacketIn { reason, frame } => {
                 let sent = self.unnamed.packet_ins.pop_front().ok_or("no packet-in was sent")?;
-                expect("the reason", sent.reason.text(), reason.as_str())?;
+                let found = sent.reason.nearest_in(self.version);
+                expect("the reason", found.text(), reason.as_str())?;
                 expect("the frame", hex::digits(&sent.data), hex::digits(frame))?;
             }
             Step::Drop(name) => {
