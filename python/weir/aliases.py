@@ -30,6 +30,8 @@ INSTEAD = {
     "lib.of_config": "Weir has no OF-CONFIG",
     "lib.netconf": "Weir has no NETCONF",
     "contrib": "nothing of an app's own is in it",
+    "app": "apps of Ryu are in its source package, and run from there by their files or with its "
+    "folder in PYTHONPATH; --rest serves the endpoints of its REST apps",
 }
 
 log = logging.getLogger("weir")
@@ -118,7 +120,7 @@ def _missing(fullname: str, rest: str) -> str:
     for name, instead in INSTEAD.items():
         if rest == name or rest.startswith(f"{name}."):
             text += f" ({instead})"
-    if _installed("os_ken") is None:
+    if _installed("os_ken") is None and not rest.startswith("app."):
         text += "; `pip install os-ken` brings os-ken's, if that has it"
     return text
 

@@ -153,7 +153,8 @@ def _state(path: Path) -> Tuple[int, int]:
 def described(error: BaseException) -> str:
     """An exception with its traceback, without the frames of this package and of the import."""
     frames = traceback.extract_tb(error.__traceback__)
-    hidden = (os.path.dirname(__file__) + os.sep, "<frozen importlib._bootstrap")
+    folders = (os.path.dirname(file) + os.sep for file in (__file__, importlib.util.__file__))
+    hidden = (*folders, "<frozen importlib._bootstrap")
     own = [frame for frame in frames if not frame.filename.startswith(hidden)]
     lines = traceback.format_list(own) + traceback.format_exception_only(type(error), error)
     # A syntax error names its own place.

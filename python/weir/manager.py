@@ -37,7 +37,7 @@ Examples:
   weir ryu-manager simple_switch_13.py
       serves the app to switches that connect to port 6653 of this machine, or to 6633
   weir ryu-manager --ofp-tcp-listen-port 6633 app.py ryu.app.rest_topology --observe-links
-      two apps, one of them from an installed Ryu
+      two apps, one of them of Ryu's package, whose folder is in PYTHONPATH
   weir ryu-manager app.py --listen tcp:127.0.0.1:6633 --rest 127.0.0.1:8080
       with the options of weir run, and Weir's page beside the app
 """

@@ -235,6 +235,13 @@ class RyuTest(unittest.TestCase):
                     running.line(re.escape(line))
                     self.assertFalse([line for line in running.lines if "app_manager.py" in line])
 
+    @unittest.skipIf(aliases._installed("ryu"), "Ryu is there")
+    def test_an_app_of_ryu_s_package_is_refused_with_the_way_to_it(self) -> None:
+        with self.manager("ryu.app.rest_topology") as running:
+            self.assertEqual(running.process.wait(60), 1)
+            text = "No module named 'ryu.app.rest_topology': Weir does not have it (apps of Ryu are"
+            running.line(re.escape(f"weir ryu-manager: ModuleNotFoundError: {text}"))
+
     def test_what_an_app_may_not_expect_is_logged(self) -> None:
         echo = "EventOFPEchoRequest, which never comes: Weir answers echo requests"
         for text, line in [
