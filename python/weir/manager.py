@@ -213,6 +213,10 @@ def serve(names: Sequence[str], parsed: argparse.Namespace, own: Sequence[str] =
     _log_to_stderr(parsed.debug)
     if parsed.reload:
         raise WeirError("--reload: apps of Ryu are not taken again while they run")
+    spoken = [name for _, name in ofproto_protocol.NAMES.values()]
+    for word in filter(None, (parsed.protocols or "").split(",")):
+        if word.strip() not in spoken:
+            raise WeirError(f"--protocols {word}: apps of Ryu run over {' and '.join(spoken)}")
     apps = load(names, own)
     parsed.protocols = parsed.protocols or ofproto_protocol.protocols()
     _start_web_server()

@@ -118,7 +118,7 @@ REFUSED = [
     ),
     (
         "from ryu.ofproto.ofproto_v1_4_parser import OFPFlowMod",
-        "ryu.ofproto.ofproto_v1_4_parser has no OFPFlowMod: Weir speaks OpenFlow 1.0 and 1.3",
+        "ofproto_v1_4_parser has no OFPFlowMod: apps of Ryu run over OpenFlow 1.0 and 1.3",
     ),
     (
         "from ryu.lib import nothing_of_the_kind",
@@ -131,12 +131,12 @@ REFUSED = [
     ("ofp_event.EventOFPNonsense", "no message of OpenFlow 1.0 or 1.3 is called OFPNonsense"),
     (
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [6]",
-        "App needs OpenFlow 1.5 (0x6); Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
+        "App needs OpenFlow 1.5 (0x6); apps of Ryu run over 1.0 (0x1) and 1.3 (0x4)",
     ),
     (
         "from ryu.ofproto import ofproto_v1_4\n"
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [ofproto_v1_4.OFP_VERSION]",
-        "App needs OpenFlow 1.4 (0x5); Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)",
+        "App needs OpenFlow 1.4 (0x5); apps of Ryu run over 1.0 (0x1) and 1.3 (0x4)",
     ),
     ("import os; os._exit(3)", "SystemExit: 3"),
     (
@@ -476,10 +476,17 @@ class RyuTest(unittest.TestCase):
             self.assertEqual(running.process.wait(60), 1)
             running.line("unrecognized arguments: --levle=3")
 
-    def test_a_file_is_not_taken_again_while_it_runs(self) -> None:
-        with controller(self.file(HUB.format(base="RyuApp")), "--reload") as running:
-            self.assertEqual(running.process.wait(60), 1)
-            running.line("--reload: apps of Ryu are not taken again")
+    def test_what_apps_of_ryu_cannot_have_is_refused(self) -> None:
+        for words, line in [
+            (["--reload"], "--reload: apps of Ryu are not taken again"),
+            (
+                ["--protocols", "OpenFlow13,OpenFlow14"],
+                "--protocols OpenFlow14: apps of Ryu run over OpenFlow10 and OpenFlow13",
+            ),
+        ]:
+            with controller(self.file(HUB.format(base="RyuApp")), *words) as running:
+                self.assertEqual(running.process.wait(60), 1)
+                running.line(line)
 
 
 if __name__ == "__main__":

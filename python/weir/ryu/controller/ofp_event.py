@@ -14,7 +14,7 @@ from weir.ryu.ofproto import get_ofp_modules
 
 NAME = "ofp_event"
 
-#: Messages of versions that Weir does not speak: apps for several versions name them.
+#: Messages of versions that are not here: apps for several versions name them.
 LATER = frozenset(
     "OFPBundleAddMsg OFPBundleCtrlMsg OFPBundleFeaturesStatsReply OFPControllerStatus"
     " OFPControllerStatusStatsReply OFPFlowDescStatsReply OFPFlowMonitorReply"

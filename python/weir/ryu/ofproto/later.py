@@ -1,4 +1,4 @@
-"""Versions of OpenFlow that Weir does not speak: their numbers, by which apps ask for them.
+"""Versions of OpenFlow over which no app of Ryu runs: their numbers, by which apps ask for them.
 
 Apps for several versions import them all. All else of theirs is an error that names the version.
 """
@@ -16,7 +16,7 @@ def absent(module: str, version: str) -> Callable[[str], Any]:
     def getattribute(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        instead = f"Weir speaks OpenFlow 1.0 and 1.3, not {version}"
+        instead = f"apps of Ryu run over OpenFlow 1.0 and 1.3, not {version}"
         raise missing(f"ryu.ofproto.{module}", name, (), instead)
 
     return getattribute

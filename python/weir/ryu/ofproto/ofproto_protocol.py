@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 from typing import Dict, Iterable, Optional, Tuple
 
-#: The versions that Weir speaks, by their number on the wire.
+#: The versions over which apps run, by their number on the wire.
 NAMES = {0x01: ("v1_0", "OpenFlow10"), 0x04: ("v1_3", "OpenFlow13")}
 
 _supported_versions = set(NAMES)
@@ -39,7 +39,7 @@ def set_app_supported_versions(vers: Iterable[int], app: str = "an app") -> None
     if not wanted & set(NAMES):
         # 1.0 is the first, and 1.5 the sixth.
         names = ", ".join(f"OpenFlow 1.{version - 1} ({version:#x})" for version in sorted(wanted))
-        raise ValueError(f"{app} needs {names}; Weir speaks OpenFlow 1.0 (0x1) and 1.3 (0x4)")
+        raise ValueError(f"{app} needs {names}; apps of Ryu run over 1.0 (0x1) and 1.3 (0x4)")
     left = _supported_versions & wanted
     if not left:
         raise ValueError(f"{app}: no version is in the OFP_VERSIONS of all apps")

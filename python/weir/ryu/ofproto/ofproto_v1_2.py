@@ -1,4 +1,4 @@
-"""``ryu.ofproto.ofproto_v1_2``: the number of OpenFlow 1.2, which Weir does not speak."""
+"""``ryu.ofproto.ofproto_v1_2``: the number of OpenFlow 1.2, over which no app of Ryu runs here."""
 
 from weir.ryu.ofproto.later import absent
 

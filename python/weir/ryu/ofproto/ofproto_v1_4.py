@@ -1,4 +1,4 @@
-"""``ryu.ofproto.ofproto_v1_4``: the number of OpenFlow 1.4, which Weir does not speak."""
+"""``ryu.ofproto.ofproto_v1_4``: the number of OpenFlow 1.4, over which no app of Ryu runs here."""
 
 from weir.ryu.ofproto.later import absent
 

@@ -1,4 +1,4 @@
-"""``ryu.ofproto.ofproto_v1_5``: the number of OpenFlow 1.5, which Weir does not speak."""
+"""``ryu.ofproto.ofproto_v1_5``: the number of OpenFlow 1.5, over which no app of Ryu runs here."""
 
 from weir.ryu.ofproto.later import absent
 
