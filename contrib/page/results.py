@@ -1,16 +1,15 @@
 """Drives the pages of `weir lab report` in headless Chromium.
 
-    results.py WEIR DATA [PICTURES]
+    WEIR_WRITE_PAGES=PAGES cargo test -p weir-lab the_samples_are_pages
+    results.py PAGES [PICTURES]
 
-WEIR is the program, DATA the folder with results.json and hostile.json; with a folder PICTURES,
-screenshots at three widths, light and dark, are written there. Needs chromium and chromedriver.
+PAGES is the folder with results.html and hostile.html; with a folder PICTURES, screenshots at three
+widths, light and dark, are written there. Needs chromium and chromedriver.
 Each check prints a line; the last line has the totals.
 """
 
 import os
-import subprocess
 import sys
-import tempfile
 
 from check import WIDTHS, Checks
 from webdriver import Browser, Failure, wait
@@ -185,30 +184,26 @@ def looks(checks, browser, address, name, pictures):
                     browser.picture(os.path.join(pictures, file))
 
 
-def scene(checks, browser, weir, data, name, pictures):
-    with tempfile.TemporaryDirectory(prefix="weir-results.") as folder:
-        page = os.path.join(folder, "report.html")
-        subprocess.run(
-            [weir, "lab", "report", os.path.join(data, f"{name}.json"), "--out", page], check=True)
-        address = f"file://{page}"
-        looks(checks, browser, address, name, pictures)
-        browser.colours("light")
-        browser.size(*WIDTHS[0][1:])
-        _open(browser, address)
-        checks.check(f"{name}: the verdict is on the first screen", lambda: _verdict(browser))
-        checks.check(f"{name}: figures lead to rows", lambda: _links(browser))
-        checks.check(f"{name}: it prints", lambda: _print(browser))
-        checks.check(f"{name}: colours are chosen", lambda: _theme(browser))
-        checks.check(f"{name}: headings and names", lambda: _accessible(browser))
-        checks.check(f"{name}: no text is markup", lambda: _hostile(browser))
-        checks.check(f"{name}: no complaint after all this", lambda: _quiet(browser))
-        checks.check(f"{name}: it is whole without JavaScript",
-                     lambda: _without_scripts(browser, address))
+def scene(checks, browser, pages, name, pictures):
+    address = f"file://{os.path.join(pages, name)}.html"
+    looks(checks, browser, address, name, pictures)
+    browser.colours("light")
+    browser.size(*WIDTHS[0][1:])
+    _open(browser, address)
+    checks.check(f"{name}: the verdict is on the first screen", lambda: _verdict(browser))
+    checks.check(f"{name}: figures lead to rows", lambda: _links(browser))
+    checks.check(f"{name}: it prints", lambda: _print(browser))
+    checks.check(f"{name}: colours are chosen", lambda: _theme(browser))
+    checks.check(f"{name}: headings and names", lambda: _accessible(browser))
+    checks.check(f"{name}: no text is markup", lambda: _hostile(browser))
+    checks.check(f"{name}: no complaint after all this", lambda: _quiet(browser))
+    checks.check(f"{name}: it is whole without JavaScript",
+                 lambda: _without_scripts(browser, address))
 
 
 def main():
-    weir, data = os.path.abspath(sys.argv[1]), sys.argv[2]
-    pictures = sys.argv[3] if len(sys.argv) > 3 else None
+    pages = os.path.abspath(sys.argv[1])
+    pictures = sys.argv[2] if len(sys.argv) > 2 else None
     if pictures:
         os.makedirs(pictures, exist_ok=True)
     checks = Checks()
@@ -216,8 +211,8 @@ def main():
     try:
         for name in ["results", "hostile"]:
             try:
-                scene(checks, browser, weir, data, name, pictures)
-            except (Failure, OSError, subprocess.SubprocessError) as error:
+                scene(checks, browser, pages, name, pictures)
+            except (Failure, OSError) as error:
                 checks.failed += 1
                 print(f"FAIL {name}: {error}", flush=True)
     finally:

@@ -350,7 +350,6 @@ pub struct MeasuredDistribution {
     /// The metric's key.
     pub metric: String,
     /// The start of the switch, from 0.
-    #[serde(alias = "repeat")]
     pub start: usize,
     /// Number of its values.
     pub count: u64,
@@ -364,7 +363,6 @@ pub struct TrialRecord {
     /// The method's key.
     pub method: String,
     /// The start of the switch, from 0.
-    #[serde(alias = "repeat")]
     pub start: usize,
     /// The trial of its method in that start, from 0.
     #[serde(default)]

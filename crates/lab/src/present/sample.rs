@@ -395,17 +395,16 @@ fn renamed(name: &str, long: &str) -> String {
     }
 }
 
-/// The samples as files, for the tests of the page in a browser and for a look by hand.
-/// `WEIR_WRITE_RESULTS=1` writes them.
+/// The samples as pages, for the tests in a browser and for a look by hand: `WEIR_WRITE_PAGES`
+/// names the folder in which they are written.
 #[test]
-fn the_samples_are_the_files() {
-    for (name, results) in [("results.json", results()), ("hostile.json", hostile())] {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
-        let json = serde_json::to_string(&results).unwrap() + "\n";
-        if std::env::var_os("WEIR_WRITE_RESULTS").is_some() {
-            std::fs::write(&path, &json).unwrap();
+fn the_samples_are_pages() {
+    for (name, results) in [("results.html", results()), ("hostile.html", hostile())] {
+        let page = super::page(&results, None);
+        assert!(page.trim_end().ends_with("</html>"), "{name}");
+        if let Some(folder) = std::env::var_os("WEIR_WRITE_PAGES") {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(std::path::Path::new(&folder).join(name), page).unwrap();
         }
-        let file = std::fs::read_to_string(&path).unwrap();
-        assert!(file == json, "{name} is another sample: run this with WEIR_WRITE_RESULTS=1");
     }
 }

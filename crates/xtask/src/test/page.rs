@@ -3,7 +3,9 @@
 //!
 //! It must never take a run for a success in which no check was made.
 
-use anyhow::{Context as _, Result};
+use std::path::PathBuf;
+
+use anyhow::Result;
 
 use super::{Context, Tally, peers};
 use crate::shell;
@@ -13,26 +15,35 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
     }
-    drive(context, &["check.py"], "page")
+    drive(context, "check.py", context.weir(), "page")
 }
 
-/// `contrib/page/results.py`: the samples of the lab's tests as a page.
+/// `contrib/page/results.py`: the samples of the lab's tests as pages.
 pub(super) fn run_results(context: &Context) -> Result<Tally> {
-    drive(context, &["results.py", "crates/lab/tests/data"], "results-page")
+    let pages = context.target().join("results-page");
+    if has_browser() {
+        // The programs of the step `tests`: what is compiled for both is the same.
+        let mut command = context.cargo();
+        command.args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests"]);
+        command.arg("the_samples_are_pages").env("WEIR_WRITE_PAGES", &pages);
+        shell::run(&mut command)?;
+    }
+    drive(context, "results.py", pages, "results-page")
 }
 
-/// Runs a script of `contrib/page` on the built program, and counts its checks. Its pictures go
-/// into a folder of the target folder.
-fn drive(context: &Context, script: &[&str], pictures: &str) -> Result<Tally> {
-    if !peers::installed("chromium") || !peers::installed("chromedriver") {
+fn has_browser() -> bool {
+    peers::installed("chromium") && peers::installed("chromedriver")
+}
+
+/// Runs a script of `contrib/page` on a program or on pages, and counts its checks. Its pictures
+/// go into a folder of the target folder.
+fn drive(context: &Context, script: &str, subject: PathBuf, pictures: &str) -> Result<Tally> {
+    if !has_browser() {
         return Ok(Tally::left_out("chromium or chromedriver is missing"));
     }
     let mut command = context.command("python3");
-    let (name, data) = script.split_first().context("a script has a name")?;
-    command.arg("-B").arg(context.root.join("contrib/page").join(name));
-    command.arg(context.weir());
-    command.args(data.iter().map(|folder| context.root.join(folder)));
-    command.arg(context.target().join(pictures));
+    command.arg("-B").arg(context.root.join("contrib/page").join(script));
+    command.arg(subject).arg(context.target().join(pictures));
     let mut tally = Tally::default();
     let ended_well = shell::watch(&mut command, |line| count(&mut tally, line))?;
     // A run that is cut off has no line for what it had not come to.
