@@ -23,8 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs/results"
 SWITCHES = ["weir", "ovs", "linux-bridge"]
 
-# A run is in the first of these files that it has.
-NAMES = ["trials.jsonl", "results.json"]
+DATA = FOLDER / "trials.jsonl.gz"
 
 # The part of Weir that forwards: the fast path inside the kernel, or a thread of the switch.
 KERNEL, BOTH, THREAD = "kernel tier", "kernel tier, thread", "thread"
@@ -119,7 +118,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- results: contrib/results/page.py -->\n", "<!-- end of results -->"
 
 
-def report(weir, data, form):
+def report(weir, DATA, form):
     command = [weir, "lab", "report", str(data), "--format", form]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -171,11 +170,8 @@ IN_WORDS = {
 
 def take(run):
     """The data of a run, compressed; the same data always give the same bytes."""
-    name = next(name for name in NAMES if (run / name).exists())
-    for old in NAMES:
-        (FOLDER / f"{old}.gz").unlink(missing_ok=True)
-    text = (run / name).read_bytes()
-    (FOLDER / f"{name}.gz").write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
+    text = (run / "trials.jsonl").read_bytes()
+    DATA.write_bytes(gzip.compress(text, compresslevel=9, mtime=0))
 
 
 def main():
@@ -183,9 +179,8 @@ def main():
     is_check = rest == ["--check"]
     if rest and not is_check:
         take(pathlib.Path(rest[0]))
-    data = next(FOLDER / f"{name}.gz" for name in NAMES if (FOLDER / f"{name}.gz").exists())
-    samples = list(csv.DictReader(io.StringIO(report(weir, data, "csv"))))
-    words = report(weir, data, "markdown").splitlines()
+    samples = list(csv.DictReader(io.StringIO(report(weir, DATA, "csv"))))
+    words = report(weir, DATA, "markdown").splitlines()
     conditions = words[words.index("## Conditions") + 1:]
     command = next(line for line in conditions if line.startswith("- command: "))
     # After the command stand the programs, then what was set in each scenario.
@@ -197,10 +192,10 @@ def main():
     before, rest = readme.split(BEGIN)
     fresh = {
         FOLDER / "README.md": PAGE.format(
-            data=data.name, run=textwrap.fill(words[2].replace("\\", ""), 100), tables=page,
+            data=DATA.name, run=textwrap.fill(words[2].replace("\\", ""), 100), tables=page,
             command="weir" + command.replace("\\", "").partition("weir")[2],
             programs=textwrap.fill(f"Programs: {', '.join(programs)}.", 100)),
-        ROOT / "docs/images/results.svg": report(weir, data, "svg"),
+        ROOT / "docs/images/results.svg": report(weir, DATA, "svg"),
         README: f"{before}{BEGIN}\n{table}\n{rest[rest.index(END):]}",
     }
     stale = [path for path, text in fresh.items()
