@@ -73,6 +73,12 @@ impl Match {
         Self::default()
     }
 
+    /// The match that every packet meets, with room for fields that are to be added.
+    #[must_use]
+    pub fn with_room(fields: usize) -> Self {
+        Self { fields: Vec::with_capacity(fields), form: None }
+    }
+
     /// This match with an exact field added or replaced; for building in code.
     #[must_use]
     pub fn with(mut self, field: Field, value: u128) -> Self {

@@ -1,5 +1,6 @@
 //! A match: `ofp_match` of 1.3 as a list of OXM fields (clause 7.2.3), of 1.0 as the twelve-tuple.
 
+use openflow::field::FIELDS;
 use openflow::{Error, Match};
 
 use crate::layout;
@@ -35,7 +36,8 @@ pub(crate) fn read_oxm(r: &mut Reader<'_>, purpose: Purpose) -> reader::ReadResu
         return Err(start.fault(Error::BadMatchBadType));
     }
     inner.skip(len.next_multiple_of(8) - len)?;
-    let mut matching = Match::any();
+    // Most fields have six bytes or more: one allocation.
+    let mut matching = Match::with_room((fields.remaining() / 6).min(FIELDS.len()));
     while !fields.is_empty() {
         match (oxm::read_into(&mut fields, &mut matching), purpose) {
             (Err(fault), Purpose::Context) if fault.error == Error::BadMatchBadField => {}

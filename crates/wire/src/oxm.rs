@@ -44,8 +44,12 @@ impl OxmHeader {
     }
 }
 
+/// The value of a field: of sixteen bytes, or of eight at most.
 fn number(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
+    match bytes.try_into() {
+        Ok(wide) => u128::from_be_bytes(wide),
+        Err(_) => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)).into(),
+    }
 }
 
 fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
@@ -59,19 +63,22 @@ fn write_number(w: &mut Writer<'_>, field: Field, number: u128) {
 /// `OFPBMC_BAD_LEN` for a length that is not the field's, `OFPBMC_BAD_MASK` for a mask that the
 /// field does not take, and those of [`Match::add`].
 pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::ReadResult<()> {
-    let start = r.clone();
+    let offset = r.offset();
     let header = OxmHeader(r.u32()?);
-    let mut body = r.part(header.len())?;
-    let field = header.field().ok_or_else(|| start.fault(Error::BadMatchBadField))?;
-    let fail = |error| start.fault_in(error, field.row().name);
+    let bytes = r.bytes(header.len())?;
+    let Some(field) = header.field() else {
+        return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
+    };
+    let fail = |error| Fault { error, what: field.row().name, offset };
     if header.has_mask() && !field.row().maskable {
         return Err(fail(Error::BadMatchBadMask));
     }
     if header != OxmHeader::of(field, header.has_mask()) {
         return Err(fail(Error::BadMatchBadLen));
     }
-    let value = number(body.bytes(field.bytes())?);
-    let mask = if header.has_mask() { number(body.rest()) } else { field.full_mask() };
+    let (value, mask) = bytes.split_at_checked(field.bytes()).unwrap_or_default();
+    let value = number(value);
+    let mask = if header.has_mask() { number(mask) } else { field.full_mask() };
     if mask & !field.full_mask() != 0 {
         return Err(fail(Error::BadMatchBadMask));
     }
@@ -80,9 +87,10 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
 
 /// Writes a field of a match.
 pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
-    w.u32(OxmHeader::of(held.field, !held.is_exact()).0);
+    let has_mask = !held.is_exact();
+    w.u32(OxmHeader::of(held.field, has_mask).0);
     write_number(w, held.field, held.value);
-    if !held.is_exact() {
+    if has_mask {
         write_number(w, held.field, held.mask);
     }
 }

@@ -39,6 +39,12 @@ impl<'a> Reader<'a> {
         self
     }
 
+    /// Offset of the unread bytes in their frame.
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
     pub(crate) fn fault(&self, error: Error) -> Fault {
         Fault { error, what: self.what, offset: self.offset }
     }
