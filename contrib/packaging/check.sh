@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=30
+CHECKS=33
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -147,6 +147,8 @@ rights_are_of_unit() {
   for capability in $asked; do unit AmbientCapabilities | grep -qw "$capability"; done
 }
 in_kernel() { asks_as_group workers | grep -E 'decided: [1-9][0-9,]* in the kernel'; }
+# Of a switch that was killed with an entry that it has confirmed.
+restored() { asks_as_group dump-flows | grep cookie=0x77; }
 same_files() { files | diff "$OUT/before" -; }
 keeps_config() { grep -q '^port = ' /mnt/etc/weir/switch.toml; }
 # Installed anew after a removal, the units can be enabled as at first, and are.
@@ -219,6 +221,11 @@ check rules promtool check rules /mnt/usr/share/weir/metrics/alerts.yml
 check few-rights few_rights
 check group asks_as_group show
 check others asks_as_other
+check add-flow asks_as_group add-flow cookie=0x77,priority=9,dl_type=0x88b5,actions=drop
+kill -KILL "$switch"
+wait "$switch" || true
+check restart as_unit
+check restored restored
 kill "$switch"
 wait "$switch" || true
 # The same again stands for a newer one: what the administrator wrote stays.

@@ -23,11 +23,14 @@ mod single;
 mod sys;
 pub mod testing;
 
-pub use self::control::{CommandCounts, CommandProgress, Control, Dump, RemovalReport, Sweep};
+pub use self::control::{
+    Changed, CommandCounts, CommandProgress, Control, Dump, RemovalReport, Restored, Saved,
+    SavedCounts, SavedEntry, SavedGroup, SavedInstructions, SavedMeter, Sweep,
+};
 pub use self::forwarder::{
     Applied, Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, NoKernel, Sink,
     TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
 };
-pub use self::ids::Ticket;
+pub use self::ids::{EntryId, Ticket};
 pub use self::op::Op;
 pub use self::single::Fast;

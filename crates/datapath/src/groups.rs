@@ -80,6 +80,11 @@ impl Group {
         &self.buckets
     }
 
+    /// Its beginning.
+    pub(crate) fn since(&self) -> Nanos {
+        self.since
+    }
+
     pub(crate) fn count(&mut self, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;

@@ -177,6 +177,25 @@ impl Meter {
         self.band_counters = vec![BandCounter::default(); asked.bands.len()];
     }
 
+    /// Its beginning.
+    pub(crate) fn since(&self) -> Nanos {
+        self.since
+    }
+
+    /// Its own counts, and those of its bands.
+    pub(crate) fn counts(&self) -> (BandCounter, &[BandCounter]) {
+        let own = BandCounter { packet_count: self.packets, byte_count: self.bytes };
+        (own, &self.band_counters)
+    }
+
+    /// Sets its counts, and those of its bands, in their order.
+    pub(crate) fn set_counts(&mut self, own: BandCounter, bands: &[BandCounter]) {
+        (self.packets, self.bytes) = (own.packet_count, own.byte_count);
+        for (counter, counts) in self.band_counters.iter_mut().zip(bands) {
+            *counter = *counts;
+        }
+    }
+
     /// Counters of the meter of this number, which `flow_count` entries use.
     pub(crate) fn stats(&self, meter_id: MeterId, now: Nanos, flow_count: u32) -> MeterStats {
         let (duration_s, duration_ns) = now.age(self.since);

@@ -17,11 +17,12 @@ use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
 use tokio::sync::{Notify, oneshot};
 
-use crate::agent::{Agent, Bridges};
+use crate::agent::{Agent, Bridges, note_restored};
 use crate::bridge::{Bridge, BridgePort, BridgeQueues, Identity};
 use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire};
 use crate::counters::Counters;
 use crate::error::{SwitchError, failed};
+use crate::journal::{Journal, JournalOwner, StateFolder};
 use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
@@ -111,6 +112,8 @@ pub(crate) struct Assembly {
     memory: Option<Arc<ProcessMemory>>,
     /// Rate limits of log lines about connections.
     connection_log: Rc<ConnectionLog>,
+    /// The folder in which the state of the bridges is kept.
+    state: Option<StateFolder>,
     /// Keys and certificates that have been read.
     tls: Vec<(TlsFiles, bool, Tls)>,
 }
@@ -118,10 +121,12 @@ pub(crate) struct Assembly {
 impl Assembly {
     fn new(config: &Config) -> Result<Self, SwitchError> {
         let workers: io::Result<Vec<_>> = (0..config.workers).map(|_| WorkerPlace::new()).collect();
+        let state = config.state.as_deref().map(StateFolder::open).transpose()?;
         Ok(Self {
             are_several: config.bridges.len() > 1,
             bridges: config.bridges.len(),
-            clock: Clock::begin(),
+            clock: if state.is_some() { Clock::of_machine() } else { Clock::begin() },
+            state,
             workers: workers.map_err(failed("making an eventfd"))?,
             places: BTreeMap::new(),
             next_worker: 0,
@@ -178,6 +183,7 @@ impl Assembly {
         dpid: DatapathId,
         tls: Option<Tls>,
     ) -> Result<(Agent, Vec<oneshot::Receiver<()>>), SwitchError> {
+        self.state.as_ref().map_or(Ok(()), |state| state.forget(&config.name))?;
         // Where its ports are not known yet, any worker may get one.
         let workers = match config.ports.len() {
             0 => (0..self.workers.len()).collect(),
@@ -249,6 +255,16 @@ impl Assembly {
         if let (Ok(control), Some(memory)) = (&mut control, &self.memory) {
             control.set_memory_budget(Arc::clone(memory) as Arc<dyn MemoryBudget>);
         }
+        let owner = JournalOwner {
+            name: config.name.clone(),
+            dpid,
+            ports: worker_ports.iter().map(|it| (it.number, it.info.name.clone())).collect(),
+            counters: Arc::clone(&counters),
+        };
+        let kept = self.state.as_ref().zip(control.as_mut().ok());
+        let kept =
+            kept.map(|(state, control)| Journal::open(state, owner, control, self.clock.now()));
+        let (journal, restored) = kept.transpose()?.unzip();
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
         let (places, queues) = self.claim(workers);
         let map = port_map(&numbers, queues.len(), &worker_ports);
@@ -292,9 +308,12 @@ impl Assembly {
             ports,
             Arc::clone(&counters),
         );
-        let bridge = bridge.with_queues(shaped);
+        let bridge = bridge.with_queues(shaped).with_journal(journal);
         let log = Rc::clone(&self.connection_log);
         let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
+        if restored.is_some_and(|restored| restored.entries > 0) {
+            note_restored(&agent);
+        }
         Ok((agent, shards))
     }
 

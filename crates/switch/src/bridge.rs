@@ -8,6 +8,7 @@ mod apply;
 mod barriers;
 mod bundle;
 mod command;
+mod journal;
 mod lists;
 mod port_changes;
 mod ports;
@@ -33,6 +34,7 @@ pub(crate) use self::port_changes::{PortView, WorkerGone};
 pub(crate) use self::ports::BridgePort;
 pub(crate) use self::queues::BridgeQueues;
 use crate::counters::Counters;
+use crate::journal::Journal;
 use crate::request::RequestContext;
 use crate::worker::{
     BarrierId, Clock, CommandQueue, PortMap, Shard, ShardCommand, ShardSample, WorkerState,
@@ -69,6 +71,8 @@ pub(crate) struct Bridge {
     map: RefCell<Arc<PortMap>>,
     queues: RefCell<Vec<BridgeQueues>>,
     ops: RefCell<Vec<Op>>,
+    /// The file that the state is kept in, if it is.
+    journal: RefCell<Option<Journal>>,
     /// Progress of the flush for removed entries.
     reaping: Cell<Reaping>,
     reaped_at: Cell<Option<Instant>>,
@@ -138,6 +142,7 @@ impl Bridge {
             map: RefCell::new(map),
             queues: RefCell::default(),
             ops: RefCell::default(),
+            journal: RefCell::default(),
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),
             is_closed: Cell::new(false),
@@ -161,6 +166,11 @@ impl Bridge {
 
     /// Another identity, for controllers that ask from now on.
     pub(crate) fn set_identity(&self, identity: Identity) {
+        if let Some(journal) = self.journal.borrow_mut().as_mut()
+            && identity.dpid != self.dpid()
+        {
+            journal.set_dpid(identity.dpid);
+        }
         self.identity.replace(identity);
     }
 
@@ -275,10 +285,11 @@ impl Bridge {
         }
     }
 
-    /// Puts the ops of the commands so far in front of what comes next.
+    /// Puts the ops of the commands so far in front of what comes next, once they are saved.
     fn stage_ops(&self) {
         let mut ops = self.ops.borrow_mut();
         self.with_control(|control| control.take_ops(&mut ops));
+        self.save_ops(&ops);
         if let Some((last, others)) = self.links.split_last() {
             for link in others {
                 link.staged.borrow_mut().extend(ops.iter().cloned().map(ShardCommand::Op));
@@ -384,6 +395,9 @@ impl Bridge {
         self.is_closed.set(true);
         self.links.iter().for_each(|link| link.queue.close());
         self.barriers.take();
+        if let Some(journal) = self.journal.take() {
+            journal.discard();
+        }
         self.control.as_ref()?.borrow_mut().take()
     }
 

@@ -127,6 +127,11 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub metrics: Option<SocketAddr>,
 
+    /// Keep flow entries, groups, meters, their counts and learnt addresses in this folder, so that
+    /// a switch that starts anew goes on with them [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+
     /// Flow tables, 1 to 254 [default: 254]
     #[arg(long, value_name = "N")]
     pub tables: Option<u8>,
@@ -381,6 +386,7 @@ impl SwitchArgs {
             fail_mode: self.fail_mode.or(file.fail_mode),
             control: self.control.or(file.control),
             metrics: self.metrics.or(file.metrics),
+            state: self.state.or(file.state),
             tables: self.tables.or(file.tables),
             max_entries: self.max_entries.or(file.max_entries),
             inactivity_probe: self.inactivity_probe.or(file.inactivity_probe),

@@ -93,6 +93,8 @@ counters! {
     PortReopened "port_reopened";
     /// A port's receive or send call failed.
     PortError "port_error";
+    /// Failures to keep the state of `--state`: a restart then would not restore everything.
+    StateError "state_error";
     /// Requests on the control socket.
     Control "control_request";
     /// Requests on the control socket that were refused.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 use channel::{TlsError, TransportError};
 use control::SocketError;
@@ -40,6 +41,21 @@ pub enum SwitchError {
     /// Metrics cannot be served.
     #[error("{0}")]
     Metrics(#[from] metrics::MetricsError),
+    /// The state cannot be kept.
+    #[error(
+        "{}: the state cannot be kept here: {source}; give --state a folder that this user may \
+         write to",
+        path.display()
+    )]
+    State {
+        /// The folder or the file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process uses the folder of the state.
+    #[error("{}: another switch keeps its state here; give each a folder of its own", .0.display())]
+    StateInUse(PathBuf),
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {

@@ -45,6 +45,9 @@ impl Rights {
         if let Some(address) = config.metrics {
             rights.listens(address.port(), &format!("metrics at {address}"));
         }
+        if let Some(state) = &config.state {
+            add(&mut rights.written, path(state), "the state of the bridges".to_owned());
+        }
         config.bridges.iter().for_each(|bridge| rights.add_bridge(bridge));
         rights
     }
@@ -195,6 +198,7 @@ mod tests {
                 &["/run/x"],
             ),
             ("port = [\"pcap:/tmp/x.pcap?write=true\"]", &[], &[], &["/tmp/x.pcap"]),
+            ("state = \"/run/x/state\"", &[], &[], &["/run/x/state"]),
         ] {
             let text = format!("{quiet}{text}");
             assert_eq!(names(&text, "capabilities"), capabilities, "{text}");

@@ -8,6 +8,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use channel::Endpoint;
 use control::ControlSocket;
@@ -39,6 +40,9 @@ const FILES_PER_TIER: usize = 4;
 const FILES_PER_WORKER: usize = 6;
 /// Files of the rest: standard streams, the runtime, the control socket and its connections.
 const FILES_OF_PROCESS: usize = 64;
+
+/// The longest time that the last counts are waited for.
+const SAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Listeners that the line names which says that the switch is ready; more are counted.
 const LISTENERS_LOGGED: usize = 4;
@@ -174,6 +178,9 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     bridges.all().iter().for_each(|agent| serve_controllers(agent, Vec::new()));
     tokio::task::spawn_local(drive(RunningSwitch::new(&bridges)));
     let outcome = run_on(stop, &ended).await;
+    if outcome.is_ok() {
+        save_all(&bridges).await;
+    }
     bridges.assembly().stop();
     let joined = tokio::task::spawn_blocking(|| {
         threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())
@@ -181,6 +188,18 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     match joined.await {
         Ok(true) => outcome,
         Ok(false) | Err(_) => Err(SwitchError::WorkerEnded),
+    }
+}
+
+/// Saves the last counts, so that a start goes on with them.
+async fn save_all(bridges: &Bridges) {
+    let save = async {
+        for agent in bridges.all() {
+            agent.bridge.save_counts().await;
+        }
+    };
+    if tokio::time::timeout(SAVE_WITHIN, save).await.is_err() {
+        tracing::warn!("the last counts are not saved: a forwarding thread does not answer");
     }
 }
 

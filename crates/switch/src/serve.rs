@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use channel::{Endpoint, Listener, Tls, TransportError};
 
-use crate::agent::{Agent, deliver, run_expiry, run_fail_standalone};
+use crate::agent::{Agent, deliver, run_expiry, run_fail_standalone, run_journal};
 use crate::config::BridgeConfig;
 
 /// Listens at the endpoints of a bridge, each as it was asked for.
@@ -28,6 +28,9 @@ pub(crate) async fn listen(
 pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
     agent.spawn(deliver(Rc::clone(agent)));
     agent.spawn(run_expiry(Rc::clone(agent)));
+    if agent.bridge.keeps_state() {
+        agent.spawn(run_journal(Rc::clone(agent)));
+    }
 }
 
 /// Begins the tasks of a bridge that have to do with controllers.

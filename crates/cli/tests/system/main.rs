@@ -11,6 +11,7 @@ mod generator_commands;
 mod generator_python;
 mod generator_tour;
 mod hostile_peers;
+mod hot_restart;
 mod lab_agent;
 mod lab_duts;
 mod lab_jobs;

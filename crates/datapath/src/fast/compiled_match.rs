@@ -90,6 +90,22 @@ impl Mask {
         self.present
     }
 
+    /// The match that has this mask, and values for its words; bits outside of it must be zero.
+    pub(crate) fn matching(&self, value: &[u64]) -> Match {
+        let mut all = [0_u64; packet::WORDS];
+        for (word, value) in self.words.iter().zip(value) {
+            all[usize::from(word.index)] = *value;
+        }
+        let mut matching = Match::any();
+        for (field, mask) in &self.fields {
+            let slot = FlowKey::slot(*field);
+            let low = u128::from(all[slot.word] >> slot.shift);
+            let high = if slot.bits > 64 { u128::from(all[slot.word + 1]) << 64 } else { 0 };
+            matching.set(*field, (low | high) & mask, *mask);
+        }
+        matching
+    }
+
     /// Whether every bit of this mask is also in the other.
     #[must_use]
     pub fn is_within(&self, other: &Self) -> bool {
@@ -180,18 +196,7 @@ impl CompiledMatch {
     /// The match that this was compiled from.
     #[must_use]
     pub fn matching(&self) -> Match {
-        let mut all = [0_u64; packet::WORDS];
-        for (word, value) in self.mask.words.iter().zip(&self.value) {
-            all[usize::from(word.index)] = *value;
-        }
-        let mut matching = Match::any();
-        for (field, mask) in &self.mask.fields {
-            let slot = FlowKey::slot(*field);
-            let low = u128::from(all[slot.word] >> slot.shift);
-            let high = if slot.bits > 64 { u128::from(all[slot.word + 1]) << 64 } else { 0 };
-            matching.set(*field, (low | high) & mask, *mask);
-        }
-        matching
+        self.mask.matching(&self.value)
     }
 
     /// The bits that it looks at.

@@ -16,6 +16,7 @@ mod instruction_lists;
 mod meters;
 mod ports;
 mod removals;
+mod saved;
 mod setup;
 mod slab;
 mod stats;
@@ -36,6 +37,9 @@ pub use self::dump::Dump;
 use self::meters::MeterTable;
 pub use self::removals::CommandCounts;
 use self::removals::Removals;
+pub use self::saved::{
+    Changed, Restored, Saved, SavedCounts, SavedEntry, SavedGroup, SavedInstructions, SavedMeter,
+};
 use self::store::Store;
 use self::sweep::Sweeps;
 pub use self::sweep::{CommandProgress, Sweep};

@@ -121,6 +121,14 @@ impl Shared {
         }
     }
 
+    /// Makes an entry's counters begin at these. No forwarder may know the entry.
+    pub(crate) fn restore_entry(&self, id: EntryId, counts: Counts, last_used: Nanos) {
+        self.clear_entry(id, last_used);
+        if let Some(first) = self.forwarders.first() {
+            first.entries.add(id, counts.packets, counts.bytes);
+        }
+    }
+
     /// Lookups and matches of a table.
     pub(crate) fn table(&self, table: TableId) -> (u64, u64) {
         let tables = self.forwarders.iter().filter_map(|counters| counters.table(table));

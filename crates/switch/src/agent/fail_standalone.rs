@@ -6,11 +6,14 @@
 //! listener do not end the mode, so a look by `ovs-ofctl` does not. It must never touch the tables
 //! while a controller is connected: one that connects while they are being emptied finds the rest
 //! of them. Nor may it keep the agent from the other bridges.
+//!
+//! A switch that is started anew with the entries of before gives its controllers the same time, and
+//! goes on as a learning switch where it was one.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::{Action, Cookie, GroupId, Instruction, MeterId, PortNo, TableId, Version, Xid};
@@ -38,8 +41,10 @@ pub(crate) async fn run_fail_standalone(agent: Rc<Agent>) {
             true => Duration::ZERO,
             false => Duration::from_secs(agent.config().inactivity_probe_s.max(1).into()) * 3,
         };
+        let was_alone = agent.was_alone.take();
         let is_alone = tokio::select! {
             biased;
+            () = std::future::ready(()), if was_alone => true,
             () = ended(&agent) => false,
             () = tokio::time::sleep(grace) => true,
         };
@@ -49,7 +54,7 @@ pub(crate) async fn run_fail_standalone(agent: Rc<Agent>) {
             tokio::select! {
                 biased;
                 () = ended(&agent) => {}
-                () = take_over(&agent) => ended(&agent).await,
+                () = take_over(&agent), if !was_alone => ended(&agent).await,
             }
             tracing::info!(bridge, "no longer a learning switch");
             send(&agent, normal(FlowModCommand::DeleteStrict)).await;
@@ -58,6 +63,18 @@ pub(crate) async fn run_fail_standalone(agent: Rc<Agent>) {
             agent.connections_changed().await;
         }
     }
+}
+
+/// The tables have the entries of before the start.
+pub(crate) fn note_restored(agent: &Agent) {
+    let own = FlowStatsRequest { cookie: COOKIE, cookie_mask: u64::MAX, ..FlowStatsRequest::all() };
+    let now = agent.bridge.clock.now();
+    let found = agent.bridge.with_control(|control| control.flow_stats(&own, now));
+    let has_own = matches!(found, Some(Ok(found)) if !found.is_empty());
+    // Without a controller the tables are what tools have made of them.
+    let has_tools_only = agent.config().controllers.is_empty() && agent.is_left_alone();
+    agent.was_alone.set(has_own || has_tools_only);
+    agent.is_alone_at_once.set(false);
 }
 
 /// Done when a controller is there, or the mode is another one, or the tables are empty.

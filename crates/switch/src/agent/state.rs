@@ -52,6 +52,8 @@ pub(crate) struct Agent {
     connections_changed: Notify,
     /// Without a controller, the next look at that makes the bridge a learning switch at once.
     pub(super) is_alone_at_once: Cell<bool>,
+    /// The tables are those of a learning switch that has been started anew.
+    pub(super) was_alone: Cell<bool>,
     /// The tables were emptied: the entry of a learning switch too.
     pub(super) is_flushed: Cell<bool>,
     peers: RefCell<BTreeMap<ConnectionId, Rc<Peer>>>,
@@ -105,6 +107,7 @@ impl Agent {
             log,
             connections_changed: Notify::new(),
             is_alone_at_once: Cell::new(true),
+            was_alone: Cell::new(false),
             is_flushed: Cell::new(false),
             peers: RefCell::default(),
             election: RefCell::default(),

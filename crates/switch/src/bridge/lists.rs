@@ -1,6 +1,6 @@
 //! Lists of flow entries, in pieces: a million of them must hold up neither echoes nor changes.
 
-use datapath::fast::Dump;
+use datapath::fast::{Control, Dump};
 use openflow::Error;
 use openflow::flow::{AggregateStats, FlowStats, FlowStatsRequest};
 use openflow::message::MultipartReplyBody;
@@ -39,6 +39,7 @@ impl Bridge {
     pub(crate) fn next_flows(&self, list: &mut FlowDump) -> (Vec<FlowStats>, bool) {
         let now = self.clock.now();
         let next = self.with_control(|control| control.dump_next(&mut list.dump, PIECE, now));
+        self.save_counts_of(&list.dump);
         next.unwrap_or_else(|| (Vec::new(), true))
     }
 
@@ -52,11 +53,14 @@ impl Bridge {
     ) -> Result<AggregateStats, Error> {
         let mut list = self.list_flows(asked)?;
         let mut sums = AggregateStats::default();
-        let mut next =
-            || self.with_control(|control| control.dump_sum(&mut list.dump, PIECE, &mut sums));
-        while next() == Some(false) {
+        loop {
+            let next = |control: &mut Control| control.dump_sum(&mut list.dump, PIECE, &mut sums);
+            let is_last = self.with_control(next).unwrap_or(true);
+            self.save_counts_of(&list.dump);
+            if is_last {
+                return Ok(sums);
+            }
             tokio::task::yield_now().await;
         }
-        Ok(sums)
     }
 }

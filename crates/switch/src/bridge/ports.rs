@@ -227,7 +227,7 @@ impl Bridge {
     }
 
     fn port_stats_of_a_wire(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
-        let (duration_s, duration_ns) = self.clock.now().age(datapath::Nanos(0));
+        let (duration_s, duration_ns) = self.clock.now().age(self.clock.begun());
         let ports = self.ports.borrow();
         let meant = ports.iter().filter(|held| port == PortNo::ANY || held.number == port);
         let all: Vec<PortStats> = meant

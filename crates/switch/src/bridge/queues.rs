@@ -102,7 +102,7 @@ impl Bridge {
         let is_ours = |number: PortNo| queues.iter().any(|held| held.port == number);
         let mut stats: Vec<QueueStats> =
             known.into_iter().filter(|stats| !is_ours(stats.port_no)).collect();
-        let (duration_s, duration_ns) = now.age(Nanos(0));
+        let (duration_s, duration_ns) = now.age(self.clock.begun());
         for held in queues.iter().filter(|held| port == PortNo::ANY || held.port == port) {
             let meant =
                 held.cells.tallies().filter(|(id, _)| queue == QueueId::ALL || *id == queue);

@@ -82,14 +82,14 @@ impl SwitchArgs {
 
     /// The keys that are not any bridge's, and whether they are given here. Every field is named,
     /// so that a new one is not forgotten here.
-    fn owned(&self) -> [(&'static str, Owner, bool); 15] {
+    fn owned(&self) -> [(&'static str, Owner, bool); 16] {
         use Owner::{OneBridge, Process};
         // One bridge's; the whole process's; what may stand outside of the tables and in them;
         // what is no key.
         #[rustfmt::skip]
         let Self {
             dpid, name, port, local, vlan, mirror, queue, rate, listen,
-            control, metrics, workers, worker_cores, poll, max_memory,
+            control, metrics, state, workers, worker_cores, poll, max_memory,
             controller: _, private_key: _, certificate: _, ca_cert: _, check_peer_name: _,
             auxiliary: _, protocols: _, fail_mode: _, tables: _, max_entries: _,
             inactivity_probe: _, max_backoff: _, packet_in_queue: _, packet_in_rate: _, queues: _,
@@ -109,6 +109,7 @@ impl SwitchArgs {
             ("listen", OneBridge, !listen.is_empty()),
             ("control", Process, control.is_some()),
             ("metrics", Process, metrics.is_some()),
+            ("state", Process, state.is_some()),
             ("workers", Process, workers.is_some()),
             ("worker-cores", Process, !worker_cores.is_empty()),
             ("poll", Process, poll.is_some()),

@@ -104,10 +104,11 @@ const FIXED: &str = "cannot change while the switch runs; start it anew for that
 /// The bridges that come, go or change, and how; and the changes that cannot be applied to a switch
 /// that runs.
 pub(crate) fn difference(from: &Config, to: &Config) -> (Difference, Vec<Problem>) {
-    let Config { bridges, control, metrics, workers, worker_cores, max_memory, poll } = from;
+    let Config { bridges, control, metrics, state, workers, worker_cores, max_memory, poll } = from;
     let fixed = [
         ("control", *control == to.control),
         ("metrics", *metrics == to.metrics),
+        ("state", *state == to.state),
         ("workers", *workers == to.workers),
         ("worker-cores", *worker_cores == to.worker_cores),
         ("max-memory", *max_memory == to.max_memory),
@@ -357,6 +358,7 @@ mod tests {
             ("", "max-memory = \"1G\"", None, "max-memory"),
             ("", "control = \"none\"", None, "control"),
             ("", "metrics = \"127.0.0.1:9437\"", None, "metrics"),
+            ("", "state = \"x\"", None, "state"),
             ("", "tables = 9", Some(0), "tables"),
             ("", "packet-in-queue = 9", Some(0), "packet-in-queue"),
             ("", "caches = \"frame,key,kernel\"", Some(0), "caches"),

@@ -49,6 +49,8 @@ pub struct Config {
     pub control: Option<PathBuf>,
     /// The address at which metrics are served; `None` for none.
     pub metrics: Option<SocketAddr>,
+    /// The folder in which the state is kept; `None` for none.
+    pub state: Option<PathBuf>,
     /// Forwarding threads, at least 1.
     pub workers: usize,
     /// The CPU of each, or none for any.
@@ -414,6 +416,7 @@ impl SwitchArgs {
             bridges: bridges.iter().map(Self::resolve_bridge).collect(),
             control: (control != Path::new("none")).then_some(control),
             metrics: self.metrics,
+            state: self.state.clone(),
             workers: self.workers.unwrap_or(1).into(),
             worker_cores: self.worker_cores.iter().copied().map(usize::from).collect(),
             max_memory: self.max_memory.map(|size| size.0),

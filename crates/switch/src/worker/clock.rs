@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use datapath::Nanos;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The wait for a time that is ahead of a clock that stands still.
 const STANDSTILL: Duration = Duration::from_millis(100);
@@ -68,24 +69,38 @@ impl VirtualTime {
     }
 }
 
-/// Nanoseconds since the switch began.
+/// Nanoseconds since the switch began, or since the machine did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     epoch: Instant,
+    begun: Instant,
 }
 
 impl Clock {
     /// The switch begins now.
     pub(crate) fn begin() -> Self {
-        Self { epoch: Instant::now() }
+        let now = Instant::now();
+        Self { epoch: now, begun: now }
+    }
+
+    /// The machine began at zero, so that the time goes on when the switch starts anew.
+    pub(crate) fn of_machine() -> Self {
+        let (now, uptime) = (Instant::now(), clock_gettime(ClockId::Monotonic));
+        let seconds = u64::try_from(uptime.tv_sec).unwrap_or(0);
+        let uptime = Duration::new(seconds, u32::try_from(uptime.tv_nsec).unwrap_or(0));
+        Self { epoch: now.checked_sub(uptime).unwrap_or(now), begun: now }
+    }
+
+    /// The time at which the switch began.
+    pub(crate) fn begun(self) -> Nanos {
+        nanos(self.begun.saturating_duration_since(self.epoch))
     }
 
     /// The time at a moment.
     pub(crate) fn at(self, moment: Instant) -> Nanos {
         let is_virtual = VIRTUAL.is_used.load(Ordering::Acquire);
         let moment = if is_virtual { VIRTUAL.at(moment) } else { moment };
-        let since = moment.saturating_duration_since(self.epoch);
-        Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+        nanos(moment.saturating_duration_since(self.epoch))
     }
 
     /// The moment of a time.
@@ -101,9 +116,23 @@ impl Clock {
     }
 }
 
+fn nanos(since: Duration) -> Nanos {
+    Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_the_machine_goes_on_with_another_clock() {
+        let (earlier, later) = (Clock::of_machine(), Clock::of_machine());
+        let (one, other) = (earlier.now(), later.now());
+        assert!(earlier.begun() > Nanos(0) && later.moment(later.begun()) <= Instant::now());
+        // Each reads the time of the machine by itself.
+        assert!(one.since(other).max(other.since(one)) < 10_000_000_000, "{one:?} {other:?}");
+        assert_eq!(Clock::begin().begun(), Nanos(0));
+    }
 
     #[test]
     fn a_stopped_time_goes_on_by_hand_only() {

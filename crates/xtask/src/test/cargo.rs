@@ -53,7 +53,12 @@ pub(super) fn tests(context: &Context) -> Result<Tally> {
             environment = vec![("WEIR_DIFFERENTIAL_PACKETS", "1000000".to_owned())];
         }
         Extent::Usual => {}
-        Extent::Soak => environment = vec![("WEIR_TIER_ROUNDS", "x20".to_owned())],
+        Extent::Soak => {
+            environment = vec![
+                ("WEIR_TIER_ROUNDS", "x20".to_owned()),
+                ("WEIR_RESTART_ROUNDS", "1000".to_owned()),
+            ];
+        }
     }
     words.extend(["-E", nextest::WITHOUT_ETCD]);
     let profile = if context.extent == Extent::Soak { "soak" } else { "default" };

@@ -10,6 +10,7 @@ use openflow::{Error, TableId};
 
 use super::Control;
 use super::filter::EntryFilter;
+use crate::fast::ids::EntryId;
 use crate::time::Nanos;
 
 /// Entries of the tables selected up to which a dump is in order.
@@ -27,6 +28,15 @@ pub struct Dump {
     /// Entries of this age and above came later.
     before: u64,
     left: Left,
+    listed: Vec<EntryId>,
+}
+
+impl Dump {
+    /// The entries of the last piece.
+    #[must_use]
+    pub fn listed(&self) -> &[EntryId] {
+        &self.listed
+    }
 }
 
 #[derive(Debug)]
@@ -54,16 +64,16 @@ impl Control {
         } else {
             Left::Stored(0, self.store.slab.end() as u32)
         };
-        Ok(Dump { filter, tables, before: self.seq, left })
+        Ok(Dump { filter, tables, before: self.seq, left, listed: Vec::new() })
     }
 
-    /// Goes on with a dump by at most `most` entries, at most 16 times as many being looked at; the
-    /// numbers of those that are listed, and whether the dump is complete.
-    fn go_on(&self, dump: &mut Dump, most: usize) -> (Vec<u32>, bool) {
-        let mut found = Vec::new();
+    /// Goes on with a dump by at most `most` entries, at most 16 times as many being looked at;
+    /// whether the dump is complete.
+    fn go_on(&self, dump: &mut Dump, most: usize) -> bool {
+        dump.listed.clear();
         for _ in 0..most.saturating_mul(LOOKS) {
-            if found.len() >= most {
-                return (found, false);
+            if dump.listed.len() >= most {
+                return false;
             }
             let next = match &mut dump.left {
                 Left::Listed(listed) => listed.pop(),
@@ -73,12 +83,12 @@ impl Control {
                 }
                 Left::Stored(..) => None,
             };
-            let Some((number, age)) = next else { return (found, true) };
+            let Some((number, age)) = next else { return true };
             if self.is_listed(dump, number, age) {
-                found.push(number);
+                dump.listed.push(EntryId(number));
             }
         }
-        (found, false)
+        false
     }
 
     /// `age` is that of the entry that was found, or lower.
@@ -96,15 +106,15 @@ impl Control {
     /// though more follow.
     #[must_use]
     pub fn dump_next(&self, dump: &mut Dump, most: usize, now: Nanos) -> (Vec<FlowStats>, bool) {
-        let (found, complete) = self.go_on(dump, most);
-        (found.into_iter().map(|number| self.stats_of(number, now)).collect(), complete)
+        let complete = self.go_on(dump, most);
+        (dump.listed.iter().map(|id| self.stats_of(id.0, now)).collect(), complete)
     }
 
     /// Adds the next at most `most` entries of a dump to sums; whether it is complete.
     pub fn dump_sum(&self, dump: &mut Dump, most: usize, sums: &mut AggregateStats) -> bool {
-        let (found, complete) = self.go_on(dump, most);
-        for number in found {
-            self.add_to(sums, number);
+        let complete = self.go_on(dump, most);
+        for id in &dump.listed {
+            self.add_to(sums, id.0);
         }
         complete
     }

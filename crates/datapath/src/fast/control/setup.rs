@@ -41,6 +41,15 @@ impl Setup {
         self.0 & RANKS_EXACT_FIRST != 0
     }
 
+    /// A version whose entries are set up like this one.
+    pub(super) fn version(self) -> Version {
+        let is_alike = |version: &&Version| {
+            version.has_table_miss_entry() == self.may_be_table_miss()
+                && version.ranks_exact_first() == self.ranks_exact_first()
+        };
+        Version::ALL.iter().rev().find(is_alike).copied().unwrap_or(Version::NEWEST)
+    }
+
     fn number(self) -> Option<u32> {
         (self.0 >> TRAIT_SHIFT).checked_sub(1)
     }

@@ -101,7 +101,8 @@ impl Store {
 
     /// An entry's match, in the form in which it was set up.
     pub(super) fn matching(&self, entry: &StoredEntry) -> Match {
-        let matching = self.tuple(entry).compiled(entry.at).matching();
+        let tuple = self.tuple(entry);
+        let matching = tuple.mask.matching(tuple.value(entry.at));
         self.setups.dressed(matching, entry.setup)
     }
 

@@ -53,6 +53,7 @@ pub(super) async fn request(
         | MultipartRequestBody::MeterFeatures) => {
             bridge.flush_counters().await;
             let reply = bridge.with_control(|control| of_control(bridge, control, version, body));
+            bridge.save_shared_counts();
             reply.ok_or_else(Bridge::no_tables)??
         }
     };

@@ -1,0 +1,267 @@
+//! A switch with `--state` that is killed, stopped, or left without room: what it has confirmed is
+//! there when it starts again.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use client::{Client, ClientError, ClientSettings};
+use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::message::{MultipartReplyBody, MultipartRequestBody, PacketOut};
+use openflow::{Action, Cookie, Field, Instruction, Match, Message, PortNo, Version};
+use testkit::Random;
+
+use super::process::{Running, signal, text, until, weir};
+
+/// Flow-mods before each barrier.
+const BATCH: u64 = 8;
+
+/// Entries are about so many addresses.
+const ADDRESSES: u64 = 64;
+
+fn start(dir: &Path) -> Running {
+    let place = dir.display();
+    let mut command = weir(&["switch", "--port", "1=null:a", "--port", "2=null:b", "--dpid", "a1"]);
+    command.args(["--state", &format!("{place}/state"), "--control", &format!("{place}/ctl")]);
+    let switch = Running::start(command.args(["--listen", &format!("punix:{place}/of")]));
+    switch.says("ready");
+    switch
+}
+
+fn connect(dir: &Path) -> Result<Client, ClientError> {
+    let stream = until("the switch accepts", || UnixStream::connect(dir.join("of")).ok());
+    Client::over_unix(stream, "the switch", ClientSettings::of(&[Version::V1_3]))
+}
+
+/// The cookies of the entries by address, as a controller sees them, and the packets of all.
+fn entries(client: &mut Client) -> Result<(Vec<Option<u64>>, u64), ClientError> {
+    let request = MultipartRequestBody::Flow(FlowStatsRequest::all());
+    let MultipartReplyBody::Flow(flows) = client.multipart(request)? else { panic!("no flows") };
+    let mut found = vec![None; ADDRESSES as usize];
+    for flow in flows.iter().filter(|flow| flow.priority == 9) {
+        let address = flow.matching.exact(Field::EthDst).unwrap() as usize;
+        assert_eq!(found[address].replace(flow.cookie.0), None);
+    }
+    let counted = flows.iter().find(|flow| flow.priority == 1);
+    Ok((found, counted.map_or(0, |flow| flow.packet_count)))
+}
+
+/// A change of one address, and its entry's cookie afterwards.
+fn change(random: &mut Random) -> (Message, usize, Option<u64>) {
+    let (address, cookie) = (random.below(ADDRESSES), random.u64() >> 1);
+    let is_add = random.percent(60);
+    let command = if is_add { FlowModCommand::Add } else { FlowModCommand::DeleteStrict };
+    let flow_mod = FlowMod {
+        priority: 9,
+        cookie: Cookie(if is_add { cookie } else { 0 }),
+        matching: Match::any().with(Field::EthDst, address.into()),
+        flags: openflow::flow::FlowModFlags::RESET_COUNTS,
+        ..FlowMod::new(command)
+    };
+    (Message::FlowMod(flow_mod), address as usize, is_add.then_some(cookie))
+}
+
+/// What the switch has confirmed, and the batch that it has not.
+#[derive(Default)]
+struct Known {
+    confirmed: Vec<Option<u64>>,
+    pending: Vec<(usize, Option<u64>)>,
+    shown: u64,
+}
+
+impl Known {
+    /// The entries are those that were confirmed, after some of the batch.
+    fn check(&mut self, found: &[Option<u64>]) {
+        let mut state = self.confirmed.clone();
+        let mut is_same = state == found;
+        for (address, cookie) in self.pending.drain(..) {
+            state[address] = cookie;
+            is_same |= state == found;
+        }
+        assert!(is_same, "confirmed {:?}, found {found:?}", self.confirmed);
+        self.confirmed = found.to_vec();
+    }
+
+    /// Changes entries and looks at counts until the switch is gone.
+    fn run(&mut self, client: &mut Client, random: &mut Random) -> Result<(), ClientError> {
+        loop {
+            let batch: Vec<_> = (0..BATCH).map(|_| change(random)).collect();
+            self.pending = batch.iter().map(|(_, address, cookie)| (*address, *cookie)).collect();
+            for (message, ..) in &batch {
+                client.send(message)?;
+            }
+            client.send(&Message::PacketOut(PacketOut {
+                buffer_id: None,
+                in_port: PortNo(1),
+                actions: vec![Action::output(PortNo::TABLE)],
+                data: [&[0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[0; 46]]
+                    .concat(),
+            }))?;
+            client.barrier()?;
+            for (address, cookie) in self.pending.drain(..) {
+                self.confirmed[address] = cookie;
+            }
+            if random.percent(20) {
+                let (found, shown) = entries(client)?;
+                self.check(&found);
+                self.shown = shown;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_barrier_has_confirmed_survives_sigkill() {
+    let rounds = std::env::var("WEIR_RESTART_ROUNDS").ok().map_or(20, |it| it.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = Random::new(7);
+    let confirmed = vec![None; ADDRESSES as usize];
+    let mut known = Known { confirmed, ..Known::default() };
+    for round in 0..rounds {
+        let mut switch = start(dir.path());
+        let mut client = connect(dir.path()).unwrap();
+        let (found, shown) = entries(&mut client).unwrap();
+        known.check(&found);
+        assert!(shown >= known.shown, "round {round}: {shown} of {}", known.shown);
+        known.shown = shown;
+        if round == 0 {
+            let counts = FlowMod {
+                priority: 1,
+                instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
+                ..FlowMod::new(FlowModCommand::Add)
+            };
+            client.send(&Message::FlowMod(counts)).unwrap();
+            client.barrier().unwrap();
+        }
+        let life = Duration::from_micros(random.below(60_000));
+        let is_killed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(life);
+                is_killed.store(true, Ordering::Relaxed);
+                switch.child.kill().unwrap();
+                switch.child.wait().unwrap();
+            });
+            let ended = known.run(&mut client, &mut random);
+            assert!(is_killed.load(Ordering::Relaxed), "{:?}", ended.unwrap_err());
+        });
+    }
+    assert!(known.shown > 0 || rounds < 10, "no packet was counted");
+    let journal = std::fs::metadata(dir.path().join("state/br0.journal")).unwrap();
+    assert!(journal.len() < 4 << 20, "{}", journal.len());
+}
+
+#[test]
+fn a_stop_keeps_counts_that_nobody_has_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctl = |words: &[&str]| {
+        let output = weir(&["ctl", "--control"]).arg(dir.path().join("ctl")).args(words).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        text(&output)
+    };
+    let mut switch = start(dir.path());
+    ctl(&["add-meter", "meter=1,pktps,band=type=drop,rate=1000000"]);
+    ctl(&["add-group", "group_id=1,type=all,bucket=actions=output:2"]);
+    ctl(&["add-flow", "cookie=0x77,idle_timeout=600,actions=meter:1,group:1"]);
+    for _ in 0..3 {
+        ctl(&["packet-out", "in_port=1,packet=02000000000102000000000288b50000,actions=TABLE"]);
+    }
+    signal(&switch.child, "TERM");
+    assert_eq!(switch.child.wait().unwrap().code(), Some(0));
+    let switch = start(dir.path());
+    switch.says("restored bridge=\"br0\" entries=1 groups=1 meters=1");
+    let flows = ctl(&["dump-flows"]);
+    assert!(flows.contains("cookie=0x77") && flows.contains("n_packets=3"), "{flows}");
+    let (groups, meters) = (ctl(&["dump-group-stats"]), ctl(&["meter-stats"]));
+    assert!(groups.contains("packet_count=3,"), "{groups}");
+    assert!(meters.contains("packet_in_count:3 "), "{meters}");
+}
+
+#[test]
+fn a_folder_that_cannot_hold_the_state_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for path in [file.as_path(), Path::new("/proc/weir")] {
+        let output = weir(&["switch", "--control", "none", "--state"]).arg(path).output().unwrap();
+        let text = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let begin = format!("{}: the state cannot be kept here: ", path.display());
+        assert!(text.contains(&begin) && text.contains("give --state a folder"), "{text}");
+    }
+    let first = start(dir.path());
+    let state = dir.path().join("state");
+    let output = weir(&["switch", "--control", "none", "--state"]).arg(state).output().unwrap();
+    assert!(text(&output).contains("another switch keeps its state here"), "{output:?}");
+    drop(first);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn without_room_for_the_state_a_switch_goes_on() {
+    super::controller_apps::run(
+        r#"
+        mkdir /run/state
+        mount -t tmpfs -o size=256k tmpfs /run/state
+        ctl() { weir ctl --control /run/a "$@"; }
+        begin() {
+            weir switch --port 1=null:a --dpid a1 --state /run/state --control /run/a \
+                2>/run/log & switch=$!
+            within 30 grep -q ready /run/log
+        }
+        begin
+        ctl add-flow priority=5,actions=drop
+        for n in $(seq 4000); do echo "priority=4,in_port=$n,actions=drop"; done >/run/flows
+        ctl add-flows /run/flows
+        within 30 grep "the state is not kept: a restart now would begin without flow entries" /run/log
+        [ "$(ctl dump-aggregate | grep -o 'flow_count=[0-9]*')" = flow_count=4001 ]
+        ctl counters | grep -E 'state_error +[1-9]'
+        # It is kept again as soon as there is room.
+        ctl del-flows in_port=1
+        mount -o remount,size=64m /run/state
+        within 60 grep "the state is kept again" /run/log
+        kill -KILL $switch
+        wait $switch || true
+        begin
+        [ "$(ctl dump-aggregate | grep -o 'flow_count=[0-9]*')" = flow_count=4000 ]
+        # Read-only it is an error at the start.
+        kill $switch
+        wait $switch
+        mount -o remount,ro /run/state
+        if weir switch --port 1=null:a --state /run/state --control /run/a 2>/run/refused; then
+            exit 1
+        fi
+        grep "/run/state/br0.journal: the state cannot be kept here: Read-only" /run/refused
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_learning_switch_with_state_goes_on_as_one() {
+    super::controller_apps::run(
+        r#"
+        host a 10.0.1.2/24
+        host b 10.0.1.3/24
+        begin() {
+            weir switch --dpid a1 --port 1=af_packet:va --port 2=af_packet:vb --state /run/state \
+                --fail-mode standalone --control /run/a 2>/run/log & switch=$!
+            within 30 grep -q ready /run/log
+        }
+        begin
+        within 60 ip netns exec a ping -c 1 -W 1 10.0.1.3
+        counted() { weir ctl --control /run/a dump-flows | grep -o 'n_packets=[0-9]*'; }
+        before=$(counted)
+        kill -KILL $switch
+        wait $switch || true
+        begin
+        ip netns exec a ping -c 3 -W 10 10.0.1.3
+        after=$(counted)
+        [ "${after#*=}" -ge "${before#*=}" ]
+        [ "$(weir ctl --control /run/a dump-flows | grep -c actions=)" = 1 ]
+        "#,
+    );
+}
