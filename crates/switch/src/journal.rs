@@ -415,7 +415,7 @@ impl Journal {
     }
 
     fn fresh_path(&self) -> PathBuf {
-        self.path.with_added_extension("new")
+        folder::with_ending(&self.path, "new")
     }
 
     fn begin_compaction(&mut self, control: &Control) -> io::Result<()> {

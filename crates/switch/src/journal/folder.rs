@@ -61,6 +61,14 @@ impl StateFolder {
     }
 }
 
+/// The file beside one that has an ending more.
+pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
 /// A name as one of a file: each byte that might mean something there by its number.
 fn file_name(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';

@@ -19,6 +19,7 @@ use openflow::{Instruction, MacAddr, Message, PortNo, Version};
 use wire::MessageHeader;
 
 use super::batch::{HEAD_LEN, Tag, head_sum};
+use super::folder::with_ending;
 use super::{FORMAT, Header, JournalOwner, LEN_MAX};
 
 /// Why a journal cannot be used.
@@ -95,7 +96,7 @@ pub(super) fn read_saved(
             Ok(saved)
         }
         Err((why, suffix)) => {
-            let aside = path.with_added_extension(suffix);
+            let aside = with_ending(path, suffix);
             std::fs::rename(path, &aside)?;
             let (path, aside) = (path.display(), aside.display());
             tracing::warn!(
@@ -262,8 +263,11 @@ impl<'a> Parsed<'a> {
 #[derive(Debug)]
 struct Damage;
 
+/// The first part, and what comes after it.
+type Parts<'a> = (&'a [u8], &'a [u8]);
+
 /// The payload of the first record, and what comes after it; none where the end cuts it off.
-fn split_record(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, Damage> {
+fn split_record(bytes: &[u8]) -> Result<Option<Parts<'_>>, Damage> {
     if bytes.len() < HEAD_LEN {
         return Ok(None);
     }

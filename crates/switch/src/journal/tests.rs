@@ -19,6 +19,7 @@ use openflow::{
 };
 use testkit::Random;
 
+use super::folder::with_ending;
 use super::read::Parsed;
 use super::{Journal, JournalFault, JournalOwner, Output, RETRY_AFTER, StateFolder, read_journal};
 use crate::counters::{Counter, Counters};
@@ -427,7 +428,7 @@ fn a_journal_of_another_bridge_is_set_aside() {
         change(&mut owner);
         let folder = rig.folder.take().unwrap();
         let opened = Journal::open(&folder, owner, &mut control, rig.now).unwrap();
-        let is_aside = rig.path().with_added_extension("refused").exists();
+        let is_aside = with_ending(&rig.path(), "refused").exists();
         let is_used = suffix.is_empty();
         assert_eq!((opened.1.entries, is_aside), (usize::from(is_used), !is_used), "{name}");
     }
@@ -438,7 +439,7 @@ fn a_file_that_is_no_journal_is_set_aside() {
     for bytes in [&b"hello, this is text"[..], &[0; 64], &[7; 3]] {
         let mut rig = Rig::new();
         fs::write(rig.path(), bytes).unwrap();
-        let aside = rig.path().with_added_extension("damaged");
+        let aside = with_ending(&rig.path(), "damaged");
         rig = rig.restart();
         assert_eq!(fs::read(aside).unwrap(), bytes);
         rig.flow(FlowModCommand::Add, 1);
