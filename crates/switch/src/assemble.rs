@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use channel::{ConnectionLog, Tls, TlsFiles};
-use datapath::fast::{Control, RemovalReport};
+use datapath::fast::{Control, RemovalReport, Restored};
 use datapath::{MemoryBudget, QueueRates};
 use netdev::{LinkMonitor, LinkNotification};
 use openflow::{DatapathId, MacAddr, PortNo};
@@ -234,6 +234,25 @@ impl Assembly {
         (places, queues)
     }
 
+    /// The tables of a bridge with `forwarders` forwarders, or the mode of one that has none; and
+    /// where its state is kept, the journal that they are restored from.
+    #[expect(clippy::type_complexity, reason = "each part goes to another place at once")]
+    fn tables(
+        &self,
+        config: &BridgeConfig,
+        forwarders: usize,
+        owner: JournalOwner,
+    ) -> Result<(Result<Control, Wire>, Option<(Journal, Restored)>), SwitchError> {
+        let mut control = control_of(config, forwarders);
+        if let (Ok(control), Some(memory)) = (&mut control, &self.memory) {
+            control.set_memory_budget(Arc::clone(memory) as Arc<dyn MemoryBudget>);
+        }
+        let kept = self.state.as_ref().zip(control.as_mut().ok());
+        let now = self.clock.now();
+        let journal = kept.map(|(state, control)| Journal::open(state, owner, control, now));
+        Ok((control, journal.transpose()?))
+    }
+
     /// A bridge with these ports, and its shards with their places.
     fn make(
         &mut self,
@@ -251,20 +270,8 @@ impl Assembly {
         let (rate, burst) = (config.packet_in_rate, config.packet_in_burst);
         let policer = PacketInPolicer::new(rate, burst, Arc::clone(&counters));
         let upcalls = Arc::new(ShardUpcalls::new(config.packet_in_queue, policer));
-        let mut control = control_of(config, workers.len());
-        if let (Ok(control), Some(memory)) = (&mut control, &self.memory) {
-            control.set_memory_budget(Arc::clone(memory) as Arc<dyn MemoryBudget>);
-        }
-        let owner = JournalOwner {
-            name: config.name.clone(),
-            dpid,
-            ports: worker_ports.iter().map(|it| (it.number, it.info.name.clone())).collect(),
-            counters: Arc::clone(&counters),
-        };
-        let kept = self.state.as_ref().zip(control.as_mut().ok());
-        let kept =
-            kept.map(|(state, control)| Journal::open(state, owner, control, self.clock.now()));
-        let (journal, restored) = kept.transpose()?.unzip();
+        let owner = owner_of(config, dpid, &worker_ports, &counters);
+        let (control, journal) = self.tables(config, workers.len(), owner)?;
         let log_name: Option<Arc<str>> = self.are_several.then(|| config.name.as_str().into());
         let (places, queues) = self.claim(workers);
         let map = port_map(&numbers, queues.len(), &worker_ports);
@@ -308,6 +315,7 @@ impl Assembly {
             ports,
             Arc::clone(&counters),
         );
+        let (journal, restored) = journal.unzip();
         let bridge = bridge.with_queues(shaped).with_journal(journal);
         let log = Rc::clone(&self.connection_log);
         let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
@@ -430,6 +438,21 @@ fn port_map(
         map = map.sent_from_home(port.number).unwrap_or(map);
     }
     Arc::new(map)
+}
+
+/// A bridge as its journal knows it.
+fn owner_of(
+    config: &BridgeConfig,
+    dpid: DatapathId,
+    worker_ports: &[WorkerPort],
+    counters: &Arc<Counters>,
+) -> JournalOwner {
+    JournalOwner {
+        name: config.name.clone(),
+        dpid,
+        ports: worker_ports.iter().map(|it| (it.number, it.info.name.clone())).collect(),
+        counters: Arc::clone(counters),
+    }
 }
 
 /// The plan by which the shards of a bridge get kernel tiers; `None` where it uses none.

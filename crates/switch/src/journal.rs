@@ -395,7 +395,7 @@ impl Journal {
         }
     }
 
-    /// What the file says is no longer so: nothing of it may be restored.
+    /// The file says what is no longer so: nothing of it may be restored.
     fn lose(&mut self, error: &io::Error) {
         self.counters.bump(Counter::StateError);
         self.is_lost = true;

@@ -62,7 +62,7 @@ fn change(random: &mut Random) -> (Message, usize, Option<u64>) {
     (Message::FlowMod(flow_mod), address as usize, is_add.then_some(cookie))
 }
 
-/// What the switch has confirmed, and the batch that it has not.
+/// Entries that the switch has confirmed, and the batch that it has not.
 #[derive(Default)]
 struct Known {
     confirmed: Vec<Option<u64>>,
@@ -215,7 +215,7 @@ fn without_room_for_the_state_a_switch_goes_on() {
         ctl add-flow priority=5,actions=drop
         for n in $(seq 4000); do echo "priority=4,in_port=$n,actions=drop"; done >/run/flows
         ctl add-flows /run/flows
-        within 30 grep "the state is not kept: a restart now would begin without flow entries" /run/log
+        within 30 grep "the state is not kept: a restart now would begin without flow" /run/log
         [ "$(ctl dump-aggregate | grep -o 'flow_count=[0-9]*')" = flow_count=4001 ]
         ctl counters | grep -E 'state_error +[1-9]'
         # It is kept again as soon as there is room.

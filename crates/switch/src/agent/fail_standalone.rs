@@ -7,8 +7,8 @@
 //! while a controller is connected: one that connects while they are being emptied finds the rest
 //! of them. Nor may it keep the agent from the other bridges.
 //!
-//! A switch that is started anew with the entries of before gives its controllers the same time, and
-//! goes on as a learning switch where it was one.
+//! A switch that is started anew with the entries of before gives its controllers the same time,
+//! and goes on as a learning switch where it was one.
 
 use std::rc::Rc;
 use std::time::Duration;

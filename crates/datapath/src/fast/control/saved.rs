@@ -139,7 +139,7 @@ pub struct Restored {
     pub groups: usize,
     /// Meters.
     pub meters: usize,
-    /// What was left out, and the error of the first of it.
+    /// Number of those that were left out, and the error of the first.
     pub refused: Option<(usize, Error)>,
 }
 
