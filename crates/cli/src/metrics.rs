@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
+use controller::apps::Samples;
 use metrics::{Family, Kind};
 use terminal::Table;
 
@@ -31,6 +32,22 @@ enum Metered {
     Switch,
     /// weir controller and weir run
     Controller,
+    /// weir gen
+    Gen,
+    /// The app flow-exporter of weir controller, at an address of its own
+    FlowExporter,
+}
+
+impl Metered {
+    /// Every metric of it, without samples.
+    fn declared(self) -> Vec<Family> {
+        match self {
+            Self::Switch => switch::declared_metrics(),
+            Self::Controller => controller::declared_metrics(),
+            Self::Gen => console::declared_metrics(),
+            Self::FlowExporter => Samples::default().families(std::time::Instant::now()),
+        }
+    }
 }
 
 /// Prints the metrics, a row each.
@@ -38,10 +55,7 @@ enum Metered {
 /// # Errors
 /// Standard output.
 pub(crate) fn list(arguments: &MetricsArgs, out: &mut dyn Write) -> io::Result<()> {
-    let families = match arguments.program {
-        Metered::Switch => switch::declared_metrics(),
-        Metered::Controller => controller::declared_metrics(),
-    };
+    let families = arguments.program.declared();
     if arguments.markdown {
         writeln!(out, "| metric | kind | labels | meaning |\n|---|---|---|---|")?;
         for family in &families {
@@ -66,22 +80,43 @@ fn cells(family: &Family) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use clap::ValueEnum;
+    use metrics::Family;
+
+    use super::{Metered, cells};
+
+    fn all() -> Vec<Family> {
+        Metered::value_variants().iter().flat_map(|program| program.declared()).collect()
+    }
+
+    /// The defect of ports of two exporters that had the same names and other labels: a sum over
+    /// them counted each packet twice.
+    #[test]
+    fn a_name_has_one_meaning_in_all_programs() {
+        let mut meanings = BTreeMap::new();
+        for [name, rest @ ..] in all().iter().map(cells) {
+            let meaning = meanings.entry(name.clone()).or_insert_with(|| rest.clone());
+            assert_eq!(*meaning, rest, "{name}");
+        }
+    }
 
     /// Names in the rules and the dashboard that no program serves would be empty panels.
     #[test]
     fn rules_and_dashboard_name_metrics_that_there_are() {
-        let families = [switch::declared_metrics(), controller::declared_metrics()].concat();
         let served: BTreeSet<String> =
-            families.iter().map(|family| family.name().into_owned()).collect();
+            all().iter().map(|family| family.name().into_owned()).collect();
         let files = [
             include_str!("../../../contrib/metrics/alerts.yml"),
             include_str!("../../../contrib/metrics/dashboard.json"),
         ];
         for text in files {
             let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let named: BTreeSet<&str> =
-                words.filter(|w| w.starts_with("weir_") || w.starts_with("process_")).collect();
+            let is_name = |word: &&str| {
+                ["weir_", "process_", "openflow_"].iter().any(|start| word.starts_with(start))
+            };
+            let named: BTreeSet<&str> = words.filter(is_name).collect();
             assert!(named.len() > 10, "{named:?}");
             let unknown: Vec<_> = named.iter().filter(|name| !served.contains(**name)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");

@@ -110,7 +110,8 @@ impl ConsoleArgs {
             let name = format!("script {}", file.display());
             files.add(&name, file, FileUse::Read).map_err(UsageError::from)?;
         }
-        let runner = Runner::new(Console::new(self.ports.open()?), is_interrupted);
+        let (session, _metrics) = self.ports.open()?;
+        let runner = Runner::new(Console::new(session), is_interrupted);
         let out = &mut files::stdout();
         if let Some(ended) = self.scripts(&runner, out)? {
             return Ok(ended);

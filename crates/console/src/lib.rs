@@ -19,6 +19,7 @@ mod form;
 mod interrupt;
 mod line_rate;
 mod load;
+mod metrics;
 mod page;
 mod ping;
 mod plain;
@@ -38,4 +39,5 @@ mod terminal;
 mod usage;
 mod words;
 
+pub use self::metrics::declared as declared_metrics;
 pub use arguments::{EXAMPLES, GenArgs, run};

@@ -77,7 +77,7 @@ impl LoadArgs {
             files.add(&name, file, FileUse::Read).map_err(UsageError::from)?;
         }
         let interrupt = Interrupt::on_signals().context("cannot catch signals")?;
-        let mut session = self.ports.open()?;
+        let (mut session, _metrics) = self.ports.open()?;
         let ports = match self.load(&mut session, load.profile) {
             Ok(ports) => ports,
             Err(why) => return Ok(usage(&why)),

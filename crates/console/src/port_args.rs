@@ -1,14 +1,16 @@
 //! The ports of a subcommand: their arguments, and opening them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clap::Args;
 use generator::session::{Session, SessionOptions};
+use metrics::MetricsServer;
 use netdev::{Port, PortSpec};
 use openflow::text::{parse_decimal, zero_advice};
 
 use crate::file_conflicts::files_of;
 use crate::line_rate::LineRate;
+use crate::metrics::serve_metrics;
 use crate::usage::{UsageError, session_error};
 
 /// The ports that a subcommand uses.
@@ -31,6 +33,9 @@ pub(crate) struct PortArgs {
     /// An address that a port claims, so that ARP and echo requests for it are answered; repeatable
     #[arg(long = "address", value_name = "PORT=ADDRESS", value_parser = claim)]
     claims: Vec<(usize, IpAddr)>,
+    /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9439
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
+    metrics: Option<SocketAddr>,
 }
 
 /// Opens one port.
@@ -56,12 +61,13 @@ impl PortArgs {
         &self.port
     }
 
-    /// Opens the ports.
+    /// Opens the ports, and serves their counts where that is asked for: until what is beside the
+    /// session is dropped.
     ///
     /// # Errors
     /// [`UsageError`] where there is none, an option is wrong or two of them have one file; one
-    /// that cannot be opened.
-    pub(crate) fn open(&self) -> anyhow::Result<Session> {
+    /// that cannot be opened; an address that cannot be listened on.
+    pub(crate) fn open(&self) -> anyhow::Result<(Session, Option<MetricsServer>)> {
         if self.port.is_empty() {
             let why = "no port: name one or more with --port KIND:NAME, such as af_packet:eth0";
             return Err(UsageError(why.to_owned()).into());
@@ -76,7 +82,10 @@ impl PortArgs {
             burst: self.burst.into(),
             ..SessionOptions::default()
         };
-        Session::open(&self.port, options).map_err(session_error)
+        let mut session = Session::open(&self.port, options).map_err(session_error)?;
+        let serve = |address| serve_metrics(address, session.counts_reader());
+        let server = self.metrics.map(serve).transpose()?;
+        Ok((session, server))
     }
 }
 

@@ -186,7 +186,7 @@ impl Rfc2544Args {
             signal_hook::flag::register(signal, Arc::clone(&stop))
                 .context("signals cannot be caught")?;
         }
-        let mut session = self.ports.open()?;
+        let (mut session, _metrics) = self.ports.open()?;
         let count = session.port_count();
         if let Some(port) = [self.from, self.to].into_iter().find(|port| *port >= count) {
             let why = format!("port {port}: there are {count} ports, from 0 on");

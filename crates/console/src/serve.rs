@@ -64,7 +64,7 @@ impl ServeArgs {
             let (path, folder) = (self.control.display(), folder.display());
             return Err(UsageError(format!("--control {path}: there is no folder {folder}")).into());
         }
-        let session = self.ports.open()?;
+        let (session, _metrics) = self.ports.open()?;
         if self.end_with_input {
             end_with_input(interrupt.clone()).context("no thread that reads the input")?;
         }

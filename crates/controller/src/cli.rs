@@ -116,7 +116,7 @@ pub struct ControllerArgs {
 
     /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9438; counters of
     /// switches are those of the app flow-exporter
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
     pub metrics: Option<SocketAddr>,
 
     /// Ask a switch that has been silent for S seconds whether it is there; 0 never asks

@@ -67,6 +67,7 @@ mod watchers;
 mod xid;
 
 pub use self::metrics::declared as declared_metrics;
+pub use ::metrics::parse_address as parse_metrics_address;
 pub use app::App;
 pub use app_list::AppList;
 pub use batch::MessageBatch;

@@ -5,6 +5,7 @@
 //! between two bursts. Dropping a session stops and joins all of them. It must never send before
 //! everything is known to be right.
 
+pub mod counts;
 pub mod floor;
 mod line_use;
 mod load;
@@ -35,6 +36,7 @@ use crate::responder::Responder;
 use crate::statistics::DelayFloor;
 use crate::template::BURST_MAX;
 use crate::transmit::{LATE_AFTER_NS, TransmitLimits, UNSENT_AFTER_NS};
+use counts::Asked;
 use line_use::LineUse;
 pub use load::check_stream;
 use queues::PortSenders;
@@ -199,7 +201,8 @@ pub enum SessionError {
 /// Opened ports with their streams and threads.
 #[derive(Debug)]
 pub struct Session {
-    // Dropped in this order: the watcher holds a way to each sender.
+    // Dropped in this order: readers and the watcher hold a way to each sender.
+    readers: Option<Asked>,
     watcher: Watcher,
     ports: Vec<SessionPort>,
     clock: RunClock,
@@ -359,6 +362,7 @@ impl Session {
         let watcher = Watcher::start(devices, handles, clock)?;
         let SessionOptions { lead_ns, first_stream: next_id, burst, .. } = options;
         Ok(Self {
+            readers: None,
             watcher,
             ports,
             clock,
@@ -379,8 +383,9 @@ impl Session {
     /// When a thread of the session has panicked: the same panic.
     #[must_use]
     pub fn into_ports(self) -> Vec<Port> {
-        let Self { watcher, ports, .. } = self;
-        // The watcher first and each receiver before its sender: they hold a way to it.
+        let Self { readers, watcher, ports, .. } = self;
+        // Readers and the watcher first and each receiver before its sender: they hold a way to it.
+        drop(readers);
         let devices = watcher.end();
         let queues = ports.into_iter().map(|port| {
             let rx = port.receiver.end();
@@ -402,7 +407,7 @@ impl Session {
     /// When there is no such port: the caller's mistake.
     #[must_use]
     pub fn port_info(&mut self, port: usize) -> PortInfo {
-        match self.watcher.info(port) {
+        match self.watcher.devices.info(port) {
             Some(info) => info,
             None => panic!("port {port} of {}", self.ports.len()),
         }
@@ -482,7 +487,7 @@ impl Session {
         }
         self.check_starts(ports)?;
         self.check_lines(ports, how.multiplier)?;
-        if let Some(port) = ports.iter().copied().find(|port| !self.watcher.is_up(*port)) {
+        if let Some(port) = ports.iter().copied().find(|port| !self.watcher.devices.is_up(*port)) {
             return Err(SessionError::Down { port, name: self.ports[port].name.clone() });
         }
         ports.iter().for_each(|port| self.set_baseline(*port));
@@ -602,7 +607,7 @@ impl Session {
     /// The counters of a port's device since it was opened.
     #[must_use]
     pub fn port_counters(&self, port: usize) -> PortCounters {
-        self.watcher.counters(port)
+        self.watcher.devices.counters(port)
     }
 
     /// Whether a port has something to send, or will have when it is resumed.

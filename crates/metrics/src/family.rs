@@ -169,9 +169,11 @@ impl TextFormat {
 /// The text of metrics.
 #[must_use]
 pub fn text(families: Vec<Family>, format: TextFormat) -> String {
+    let samples: usize = families.iter().map(|family| family.samples.len()).sum();
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Gathered { families, format }));
-    let mut text = String::new();
+    // A large text is not copied while it grows.
+    let mut text = String::with_capacity(samples * SAMPLE_BYTES);
     let encoded = encode_registry(&mut text, &registry).and_then(|()| match format {
         TextFormat::OpenMetrics => encode_eof(&mut text),
         TextFormat::Text => Ok(()),
@@ -179,6 +181,9 @@ pub fn text(families: Vec<Family>, format: TextFormat) -> String {
     debug_assert!(encoded.is_ok(), "writing to a string does not fail");
     text
 }
+
+/// About the bytes of a sample.
+const SAMPLE_BYTES: usize = 96;
 
 #[derive(Debug)]
 struct Gathered {

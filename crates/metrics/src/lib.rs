@@ -28,4 +28,5 @@ pub use family::{
     Family, Kind, LabelValues, MetricRow, TextFormat, Value, count, seconds, table, text,
 };
 pub use process::of_process;
-pub use server::{MetricsError, serve};
+pub use server::{MetricsError, parse_address, serve};
+pub use web::Server as MetricsServer;

@@ -34,6 +34,18 @@ pub enum MetricsError {
     Start(#[from] std::io::Error),
 }
 
+/// The address of `--metrics`.
+///
+/// # Errors
+/// What is no address, with the form that is meant.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let form = "write ADDRESS:PORT, for example 127.0.0.1:9437";
+    if text.starts_with("unix:") || text.starts_with('/') {
+        return Err(format!("metrics are served over TCP, as Prometheus reads them: {form}"));
+    }
+    text.parse().map_err(|_| format!("not an address and a port: {form}"))
+}
+
 /// Serves metrics until the server is dropped; with port 0 the system chooses one. They are
 /// gathered when a client asks; none are there where the program is about to end.
 ///
@@ -88,4 +100,23 @@ fn format_for(request: &Request<Incoming>) -> TextFormat {
         value.to_str().is_ok_and(|value| value.contains("application/openmetrics-text"))
     });
     if takes_open { TextFormat::OpenMetrics } else { TextFormat::Text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_address;
+
+    #[test]
+    fn what_is_no_address_is_refused_with_the_form() {
+        for (text, why) in [
+            ("unix:/run/weir/metrics", "over TCP"),
+            ("/run/weir/metrics", "over TCP"),
+            ("127.0.0.1", "an address and a port"),
+            ("localhost:9437", "an address and a port"),
+        ] {
+            let error = parse_address(text).unwrap_err();
+            assert!(error.contains(why) && error.contains("127.0.0.1:9437"), "{text}: {error}");
+        }
+        assert_eq!(parse_address("[::1]:9437").map(|address| address.port()), Ok(9_437));
+    }
 }

@@ -88,8 +88,8 @@ fn seconds(name: &str, value: f64) -> PyResult<Duration> {
 }
 
 fn address(text: &str) -> PyResult<SocketAddr> {
-    let why = |error| weir_error(&format!("metrics: {text}: {error}; write ADDRESS:PORT"));
-    text.parse().map_err(why)
+    let why = |error| weir_error(&format!("metrics: {text}: {error}"));
+    controller::parse_metrics_address(text).map_err(why)
 }
 
 #[pymethods]

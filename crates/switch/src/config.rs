@@ -124,7 +124,8 @@ pub struct SwitchArgs {
     pub control: Option<PathBuf>,
 
     /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9437 [default: none]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
+    #[serde(deserialize_with = "values::metrics_address")]
     pub metrics: Option<SocketAddr>,
 
     /// Keep flow entries, groups, meters, their counts and learnt addresses in this folder, so that

@@ -1,8 +1,9 @@
 //! The counts of all bridges at one moment, for `--metrics` and `weir ctl top`.
 //!
-//! The agent takes them: it asks every worker once for each bridge, all at the same time, and gives
-//! way to other work between two bridges. So a thousand bridges hold up neither packets nor echoes.
-//! A bridge that goes meanwhile is left out.
+//! The agent takes them: it asks every worker for each bridge, all at the same time, and yields to
+//! other work between two bridges and within a large one. A worker answers for some ports at a time.
+//! So a thousand bridges and ten thousand ports hold up neither packets nor echoes. A bridge that
+//! goes meanwhile is left out.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +13,11 @@ use futures_util::future::join_all;
 use openflow::PortNo;
 use openflow::port::{PortState, PortStats};
 use openflow::table::TableStats;
+use tokio::task::yield_now;
 
 use crate::agent::{Agent, Bridges};
 use crate::counters::{COUNTERS, own_drop};
-use crate::worker::{PerfReading, ShardSample};
+use crate::worker::{CountedPorts, PerfReading, ShardSample};
 
 /// The counts of a switch.
 #[derive(Debug, Default)]
@@ -57,27 +59,37 @@ pub(crate) struct PortSnapshot {
 /// Takes the counts of now.
 pub(crate) async fn snapshot(bridges: &Bridges) -> Snapshot {
     let agents = bridges.all();
-    let asked = agents.iter().map(|agent| agent.bridge.shard_samples());
+    let asked = agents.iter().map(|agent| async move {
+        let shards = agent.bridge.shard_samples().await?;
+        let more = shards.iter().filter_map(|shard| shard.more_ports).max();
+        Some((shards, agent.bridge.port_counters(more).await?))
+    });
     let answers = join_all(asked).await;
     let mut snapshot = Snapshot::default();
     for (agent, answer) in agents.iter().zip(answers) {
-        tokio::task::yield_now().await;
-        let Some(shards) = answer else { continue };
+        let Some((shards, devices)) = answer else { continue };
         snapshot.workers.extend(shards.iter().map(|shard| (shard.worker, shard.perf)));
-        snapshot.bridges.extend(of_bridge(agent, shards));
+        snapshot.bridges.extend(of_bridge(agent, shards, devices).await);
     }
     snapshot
 }
 
-fn of_bridge(agent: &Agent, shards: Vec<ShardSample>) -> Option<BridgeSnapshot> {
+/// The counts of a bridge. Other work has its turn before each part that grows with the ports.
+async fn of_bridge(
+    agent: &Agent,
+    shards: Vec<ShardSample>,
+    mut devices: CountedPorts,
+) -> Option<BridgeSnapshot> {
     let bridge = &agent.bridge;
-    let (mut forwarders, mut devices) = (Vec::new(), Vec::new());
+    yield_now().await;
+    let mut forwarders = Vec::new();
     for ShardSample { ports, forwarder, .. } in shards {
         devices.extend(ports);
         forwarders.extend(forwarder);
     }
     // There is no such port only where one is named.
     let stats = bridge.port_stats_over(PortNo::ANY, devices).ok()?;
+    yield_now().await;
     let mut stats: HashMap<PortNo, PortStats> =
         stats.into_iter().map(|stats| (stats.port_no, stats)).collect();
     let port = |desc: openflow::port::PortDesc| {
@@ -90,15 +102,13 @@ fn of_bridge(agent: &Agent, shards: Vec<ShardSample>) -> Option<BridgeSnapshot> 
         })
     };
     let ports = bridge.port_descs().into_iter().filter_map(port).collect();
-    let tables = bridge.with_control(|control| control.table_stats()).unwrap_or_default();
-    let is_used = |table: &TableStats| table.active_count > 0 || table.lookup_count > 0;
     Some(BridgeSnapshot {
         name: agent.name.clone(),
         dpid: bridge.dpid().to_string(),
         controllers: agent.controllers().len(),
         connections: agent.peer_infos().len(),
         ports,
-        tables: tables.into_iter().filter(is_used).collect(),
+        tables: bridge.with_control(|control| control.used_table_stats()).unwrap_or_default(),
         own: agent.counters.all().map(|(_, value, _)| value).collect(),
         datapath: bridge.with_control(|control| control.counters()).unwrap_or_default(),
         forwarders,

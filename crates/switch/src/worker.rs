@@ -40,7 +40,7 @@ pub(crate) use device_thread::close_all;
 pub(crate) use doorbell::Doorbell;
 pub(crate) use egress::Egress;
 pub(crate) use perf::{
-    PerfReading, PerfStats, PortAssignment, ShardSample, WorkerInfo, WorkerState,
+    CountedPorts, PerfReading, PerfStats, PortAssignment, ShardSample, WorkerInfo, WorkerState,
 };
 pub(crate) use port::WorkerPort;
 pub(crate) use port_map::{PortLocation, PortMap};

@@ -7,6 +7,7 @@ import re
 import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -410,6 +411,28 @@ class RunTest(unittest.TestCase):
                 links = json.loads(get("/v1.0/topology/links"))
             self.assertEqual(links, [])
 
+    def test_metrics_are_served_beside_the_app(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+        options = ["--metrics", f"127.0.0.1:{port}"]
+
+        def count(name: str) -> int:
+            url = f"http://127.0.0.1:{port}/metrics"
+            with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
+                text = answer.read().decode()
+            found = re.search(f"^weir_controller_{name} (\\d+)$", text, re.MULTILINE)
+            assert found is not None, text
+            return int(found[1])
+
+        with controller(self.file(HUB), *options) as running:
+            with FakeSwitch(running.port(), dpid=7) as switch:
+                switch.packet_in(PACKET)
+                end = time.monotonic() + DEADLINE_S
+                while (count("switches"), count("packet_ins_total")) != (1, 1):
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.01)
+
     def test_a_changed_file_is_taken_and_a_broken_one_is_not(self) -> None:
         text = """
             import weir
@@ -503,6 +526,7 @@ class RunTest(unittest.TestCase):
             (HUB, ["--private-key", "x"], "together"),
             (HUB, ["--rest", "0.0.0.0:0"], "--rest-token-file"),
             (HUB, ["--rest", "8080"], "HOST:PORT"),
+            (HUB, ["--metrics", "unix:/run/x"], "over TCP"),
             (HUB, ["--rest", "127.0.0.1:0", "--rest-token-file", "/no/file"], "/no/file"),
             (HUB, ["--rest-token-file", "/no/file"], "--rest"),
         ]:

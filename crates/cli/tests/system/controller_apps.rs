@@ -119,7 +119,7 @@ fn switches_in_a_ring_carry_hosts_and_survive_a_cut() {
             cat <&3 > /run/answer
             grep -q "$3" /run/answer
         }
-        within 60 says 9302 /metrics 'weir_flow_packets_total{dpid="0000000000000003"'
+        within 60 says 9302 /metrics 'openflow_flow_packets_total{dpid="0000000000000003"'
         within 60 says 8080 /v1.0/topology/hosts 10.0.0.2
         within 60 says 8080 /v1.0/topology/links/0000000000000003 '"port_no":"00000002"'
         kill -INT $controller

@@ -20,6 +20,7 @@ mod lab_programs;
 mod lab_samples;
 mod lab_teardown;
 mod memory_limit;
+mod metrics;
 mod net;
 mod process;
 mod quick_start;

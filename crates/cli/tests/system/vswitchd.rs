@@ -423,3 +423,29 @@ fn rows_of_others_harm_nothing_else() {
         "#,
     );
 }
+
+#[test]
+#[ignore = "needs root"]
+fn the_daemon_serves_metrics_of_bridges_as_they_come() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        scraped() { # words of the answer
+            exec 3<>/dev/tcp/127.0.0.1/9437
+            printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+            cat <&3 >/run/answer
+            grep -qF "$1" /run/answer
+        }
+        begin --metrics=127.0.0.1:9437
+        scraped 'weir_build_info{program="switch"'
+        not grep -q 'bridge=' /run/answer
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 va
+        within 30 scraped 'weir_port_up{bridge="br0",port="1",name="va"} 1'
+        ip -n a link set eth0 down
+        within 30 scraped 'weir_port_up{bridge="br0",port="1",name="va"} 0'
+        ovs-vsctl --timeout=30 del-br br0
+        within 30 scraped 'weir_build_info'
+        not grep -q 'bridge=' /run/answer
+        "#,
+    );
+}

@@ -77,11 +77,17 @@ pub(super) struct ReceiveReport {
 /// The thread, as the session holds it. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct PortReceiver {
-    commands: Option<Sender<ReceiveCommand>>,
+    handle: Option<ReceiverHandle>,
+    thread: Option<JoinHandle<Vec<Box<dyn RxQueue>>>>,
+}
+
+/// A way to the thread, which ends when it has no other.
+#[derive(Clone, Debug)]
+pub(super) struct ReceiverHandle {
+    commands: Sender<ReceiveCommand>,
     has_command: Arc<AtomicBool>,
     /// Wakes the thread for a command.
     bell: Arc<WakeEvent>,
-    thread: Option<JoinHandle<Vec<Box<dyn RxQueue>>>>,
 }
 
 /// The port of a thread that receives, and the CPUs that it may use.
@@ -148,7 +154,8 @@ impl PortReceiver {
         };
         let name = format!("gen-rx-{port}");
         let thread = spawn_on(cpus, name, waiting, run).map_err(failed)?;
-        Ok(Self { commands: Some(commands), has_command, bell, thread: Some(thread) })
+        let handle = ReceiverHandle { commands, has_command, bell };
+        Ok(Self { handle: Some(handle), thread: Some(thread) })
     }
 
     /// Ends the thread and gives its queues back.
@@ -158,13 +165,17 @@ impl PortReceiver {
     }
 
     fn hang_up(&mut self) {
-        self.commands = None;
-        self.ring();
+        let Some(ReceiverHandle { commands, has_command, bell }) = self.handle.take() else {
+            return;
+        };
+        drop(commands);
+        has_command.store(true, Ordering::Release);
+        bell.ring();
     }
 
-    fn ring(&self) {
-        self.has_command.store(true, Ordering::Release);
-        self.bell.ring();
+    /// A second handle.
+    pub(super) fn handle(&self) -> Option<ReceiverHandle> {
+        self.handle.clone()
     }
 
     /// Asks the thread for something; `None` when it has ended.
@@ -177,9 +188,20 @@ impl PortReceiver {
         &self,
         question: impl FnOnce(Sender<T>) -> ReceiveCommand,
     ) -> Option<Inbox<T>> {
+        self.handle.as_ref()?.request(question)
+    }
+}
+
+impl ReceiverHandle {
+    /// Asks the thread for something; `None` when it has ended.
+    pub(super) fn request<T>(
+        &self,
+        question: impl FnOnce(Sender<T>) -> ReceiveCommand,
+    ) -> Option<Inbox<T>> {
         let (answer, inbox) = channel();
-        self.commands.as_ref()?.send(question(answer)).ok()?;
-        self.ring();
+        self.commands.send(question(answer)).ok()?;
+        self.has_command.store(true, Ordering::Release);
+        self.bell.ring();
         Some(inbox)
     }
 }
@@ -329,7 +351,12 @@ impl RxThread {
                     streams: Vec::new(),
                     error: self.error.clone(),
                 };
-                self.report = Some(ReportInMaking { asked, next: 0, made, answer, next_ns: 0 });
+                if asked.is_empty() {
+                    // At once, whatever report of streams is being made for another.
+                    let _ = answer.send(made);
+                } else {
+                    self.report = Some(ReportInMaking { asked, next: 0, made, answer, next_ns: 0 });
+                }
             }
         }
     }

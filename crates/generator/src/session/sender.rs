@@ -224,6 +224,14 @@ impl SenderHandle {
         is_taken
     }
 
+    /// Asks the thread for its counts; `None` when it has ended.
+    pub(super) fn request_report(&self) -> Option<Receiver<SendReportSoFar>> {
+        let (answer, inbox) = channel();
+        self.commands.send(SendCommand::Report(answer)).ok()?;
+        self.flags.has_command.store(true, Ordering::Release);
+        Some(inbox)
+    }
+
     /// Stops the port's streams for a reason.
     pub(super) fn stop(&self, stop: PortStop) {
         let _ = self.commands.send(SendCommand::Stop(Some(stop)));

@@ -72,8 +72,8 @@ impl Session {
         sent: &SendReportSoFar,
         taken: &ReceiveReport,
     ) -> PortStatistics {
-        let link_up = self.watcher.is_up(index);
-        let counters = self.watcher.counters(index);
+        let link_up = self.watcher.devices.is_up(index);
+        let counters = self.watcher.devices.counters(index);
         let transmitting = self.is_transmitting(index);
         let port = &mut self.ports[index];
         let tx = (sent.counts.packets, sent.counts.bytes);
@@ -124,7 +124,7 @@ impl Session {
         }
         for (index, port) in self.ports.iter_mut().enumerate() {
             let _ = port.receiver.ask(|answer| ReceiveCommand::Clear(streams.clone(), answer));
-            port.counters = self.watcher.counters(index);
+            port.counters = self.watcher.devices.counters(index);
             port.baselines = [Baseline { at_ns: self.clock.now_ns(), ..Baseline::default() }; 2];
         }
     }

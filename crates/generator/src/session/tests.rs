@@ -102,6 +102,36 @@ fn every_frame_of_every_stream_is_accounted_for() {
     assert_eq!((again.streams[0].sent, again.streams[0].lost), (700, Some(0)));
 }
 
+/// The defect of a report of streams that was lost when another asked the thread meanwhile.
+#[test]
+fn counts_are_read_beside_the_session_until_its_end() {
+    let mut session = wire("counts");
+    let reader = session.counts_reader();
+    session.load(0, &[burst("one", 700)]).unwrap();
+    session.start(&[0], &StartOptions::default()).unwrap();
+    finish(&mut session);
+    let counts = reader.read();
+    assert_eq!((counts[0].tx_packets, counts[1].rx_packets, counts[1].rx_foreign), (700, 700, 0));
+    assert_eq!((counts[0].is_up, counts[0].is_transmitting), (true, false));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| (0..500).all(|_| reader.read() == counts));
+        while !reading.is_finished() {
+            assert_eq!(session.statistics().ports[1].rx.traffic.packets, 700);
+        }
+        assert!(reading.join().unwrap());
+    });
+    // It ends while others read, and sends meanwhile.
+    session.load(1, &[endless()]).unwrap();
+    session.start(&[1], &StartOptions::default()).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| while !reader.read().is_empty() {});
+        drop(session);
+    });
+    let mut ended = wire("counts");
+    let reader = ended.counts_reader();
+    assert_eq!((ended.into_ports().len(), reader.read()), (2, Vec::new()));
+}
+
 /// Five streams by two queues each way, two of them a chain: order, counts and the streams' own
 /// order in the report are those of a port with one queue.
 #[test]

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,11 +26,34 @@ const EVERY: Duration = Duration::from_millis(50);
 /// it.
 const OUTLASTING_EVERY: Duration = Duration::from_millis(2);
 
-type Devices = Arc<Mutex<Vec<Box<dyn PortDevice>>>>;
+/// The devices, asked by one at a time.
+#[derive(Clone)]
+pub(super) struct Devices(Arc<Mutex<Vec<Box<dyn PortDevice>>>>);
+
+impl Devices {
+    fn lock(&self) -> MutexGuard<'_, Vec<Box<dyn PortDevice>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The properties of a device.
+    pub(super) fn info(&self, port: usize) -> Option<PortInfo> {
+        self.lock().get_mut(port).map(|device| device.info())
+    }
+
+    /// Whether a port carries frames.
+    pub(super) fn is_up(&self, port: usize) -> bool {
+        self.info(port).is_some_and(|info| is_up(&info))
+    }
+
+    /// The counters of a device.
+    pub(super) fn counters(&self, port: usize) -> PortCounters {
+        self.lock().get_mut(port).map(|device| device.counters()).unwrap_or_default()
+    }
+}
 
 /// The devices and the thread. Dropping it ends the thread.
 pub(super) struct Watcher {
-    devices: Devices,
+    pub(super) devices: Devices,
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,9 +74,9 @@ impl Watcher {
         handles: Vec<Vec<SenderHandle>>,
         clock: RunClock,
     ) -> Result<Self, SessionError> {
-        let devices: Devices = Arc::new(Mutex::new(devices));
+        let devices = Devices(Arc::new(Mutex::new(devices)));
         let (end, ended) = channel();
-        let watched = Arc::clone(&devices);
+        let watched = devices.clone();
         let thread = std::thread::Builder::new()
             .name("gen-watch".to_owned())
             .spawn(move || watch(&watched, &handles, clock, &ended))
@@ -68,24 +91,7 @@ impl Watcher {
     pub(super) fn end(mut self) -> Vec<Box<dyn PortDevice>> {
         self.end = None;
         joined(self.thread.take());
-        std::mem::take(&mut *self.devices.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The properties of a device.
-    pub(super) fn info(&self, port: usize) -> Option<PortInfo> {
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        devices.get_mut(port).map(|device| device.info())
-    }
-
-    /// Whether a port carries frames.
-    pub(super) fn is_up(&self, port: usize) -> bool {
-        self.info(port).is_some_and(|info| is_up(&info))
-    }
-
-    /// The counters of a device.
-    pub(super) fn counters(&self, port: usize) -> PortCounters {
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        devices.get_mut(port).map(|device| device.counters()).unwrap_or_default()
+        std::mem::take(&mut *self.devices.lock())
     }
 }
 
@@ -115,11 +121,7 @@ fn watch(devices: &Devices, handles: &[Vec<SenderHandle>], clock: RunClock, ende
             if !handles.iter().any(|handle| handle.flags.is_transmitting()) {
                 continue;
             }
-            let info = {
-                let mut devices = devices.lock().unwrap_or_else(PoisonError::into_inner);
-                devices.get_mut(port).map(|device| device.info())
-            };
-            let Some(info) = info else { continue };
+            let Some(info) = devices.info(port) else { continue };
             let is_down = !is_up(&info);
             handles.iter().for_each(|handle| handle.flags.is_down.store(is_down, Relaxed));
             if info.exists && is_outlasting(handles) {

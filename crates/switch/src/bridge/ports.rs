@@ -9,7 +9,7 @@ use openflow::port::{PortMod, PortStatus};
 use openflow::{Error, MacAddr, PortNo};
 
 use super::Bridge;
-use crate::worker::{PortSerial, Shard, ShardCommand, WorkerPort};
+use crate::worker::{CountedPorts, PortSerial, Shard, ShardCommand, WorkerPort};
 
 /// A port.
 #[derive(Clone, Debug)]
@@ -196,8 +196,24 @@ impl Bridge {
     /// since the datapath does not see what is lost before and behind it.
     pub(crate) async fn port_stats(&self, port: PortNo) -> Result<Vec<PortStats>, Error> {
         self.flush_counters().await;
-        let devices = self.ask(|shard| shard.port_counters()).await.unwrap_or_default();
-        self.port_stats_over(port, devices.into_iter().flatten())
+        let devices = self.port_counters(Some(0)).await.unwrap_or_default();
+        self.port_stats_over(port, devices)
+    }
+
+    /// The counts of the devices of the ports from an index of each worker on, if there are any,
+    /// and the frames that these refused; those of a port with several queues more than once. Some
+    /// ports are asked at a time, so that no frame waits for all of them. `None` when a worker has
+    /// ended.
+    pub(crate) async fn port_counters(&self, mut next: Option<usize>) -> Option<CountedPorts> {
+        let mut all = Vec::new();
+        while let Some(from) = next {
+            next = None;
+            for (counted, more) in self.ask(move |shard| shard.port_counters(from)).await? {
+                all.extend(counted);
+                next = next.max(more);
+            }
+        }
+        Some(all)
     }
 
     /// As [`Bridge::port_stats`], where the devices' counts and refused frames are there already,

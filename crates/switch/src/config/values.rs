@@ -3,6 +3,7 @@
 //! Impossible values are refused here, with the allowed ones named; nothing is opened.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -223,6 +224,13 @@ pub(super) fn versions<'de, D: Deserializer<'de>>(
     let names = Vec::<String>::deserialize(deserializer)?;
     let read = names.iter().map(|name| version(name).map_err(D::Error::custom));
     read.collect::<Result<_, _>>().map(Some)
+}
+
+pub(super) fn metrics_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    metrics::parse_address(&text).map(Some).map_err(D::Error::custom)
 }
 
 /// A controller to connect to, or a place where controllers may connect.

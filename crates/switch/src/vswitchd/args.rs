@@ -58,7 +58,7 @@ pub struct VswitchdArgs {
     pub control: Option<PathBuf>,
 
     /// Serve metrics for Prometheus here, at /metrics, for example 127.0.0.1:9437
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
     pub metrics: Option<SocketAddr>,
 
     /// Forwarding threads, 1 to 64

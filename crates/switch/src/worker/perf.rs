@@ -126,13 +126,17 @@ pub(crate) struct WorkerState {
     pub(crate) forwarder: Option<(Caches, ForwarderFigures)>,
 }
 
+/// By port: its device's counts, and the frames that it did not take.
+pub(crate) type CountedPorts = Vec<(PortNo, PortCounters, u64)>;
+
 /// The counts of a bridge's shard.
 #[derive(Debug)]
 pub(crate) struct ShardSample {
     pub(crate) worker: usize,
     pub(crate) perf: PerfReading,
-    /// By port: its device's counts, and the frames that it did not take.
-    pub(crate) ports: Vec<(PortNo, PortCounters, u64)>,
+    /// Those of its first ports, and the index from which on there are more.
+    pub(crate) ports: CountedPorts,
+    pub(crate) more_ports: Option<usize>,
     pub(crate) forwarder: Option<ForwarderFigures>,
 }
 

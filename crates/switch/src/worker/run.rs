@@ -500,7 +500,7 @@ impl Drop for Ended {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
+    use std::thread::{self, JoinHandle};
 
     use netdev::{LinkNotification, Port, PortCounters, PortDevice, PortError, PortInfo, PortSpec};
     use openflow::PortNo;
@@ -511,8 +511,8 @@ mod tests {
     use crate::counters::{Counter, Counters};
     use crate::upcall::PacketInPolicer;
     use crate::worker::{
-        CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardUpcalls, WorkerCommand,
-        distribute_ports,
+        CommandQueue, Forwarding, PerfStats, PortMap, PortSerial, ShardCommand, ShardUpcalls,
+        WorkerCommand, distribute_ports,
     };
 
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -565,6 +565,64 @@ mod tests {
         WorkerPort::open(PortNo(number), PortSerial(0), spec.parse().unwrap()).unwrap()
     }
 
+    /// A worker of a wire between these ports, one of them maybe without a device, and the ways to it
+    /// and to its shard.
+    fn wire_worker(
+        ports: Vec<WorkerPort>,
+        faulted: Option<usize>,
+        counters: &Arc<Counters>,
+    ) -> (JoinHandle<()>, Arc<WorkerQueue>, Arc<CommandQueue>) {
+        let doorbell = Arc::new(Doorbell::new().unwrap());
+        let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
+        let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
+        let policer = PacketInPolicer::new(0, 1, Arc::clone(counters));
+        let numbers: Vec<_> = ports.iter().map(|port| (port.number, 1)).collect();
+        let map = Arc::new(PortMap::new(&numbers, 1));
+        let (mut ports, egress) =
+            distribute_ports(ports, &map, &[Arc::clone(&queue)], counters).remove(0);
+        faulted.into_iter().for_each(|index| ports.note_fault(index));
+        let shard = ShardParts {
+            bridge: None,
+            forwarding: Forwarding::Wire(Wire::Io),
+            ports,
+            egress,
+            commands: Arc::clone(&queue),
+            upcalls: Arc::new(ShardUpcalls::new(8, policer)),
+            tier_plan: None,
+            counters: Arc::clone(counters),
+        };
+        let info =
+            WorkerInfo { index: 0, cpu: None, poll: Poll::Adaptive, perf: PerfStats::default() };
+        let parts = WorkerParts {
+            info,
+            clock: Clock::begin(),
+            doorbell,
+            commands: Arc::clone(&commands),
+            shards: vec![shard],
+            monitor: None,
+            ended: Arc::default(),
+        };
+        let worker = Worker::with_open(parts, open_slowly).unwrap();
+        (thread::spawn(move || worker.run()), commands, queue)
+    }
+
+    #[test]
+    fn the_ports_have_their_turn_between_questions() {
+        let ports = vec![worker_port(1, "null:a"), worker_port(2, "null:b")];
+        let (thread, stop, queue) = wire_worker(ports, None, &Arc::default());
+        let (answer, answers) = std::sync::mpsc::channel();
+        let question = |_| {
+            let answer = answer.clone();
+            let ask = move |shard: &mut Shard| answer.send(shard.sample().perf.rounds).unwrap();
+            ShardCommand::Ask(Box::new(ask))
+        };
+        queue.send(&mut (0..100).map(question).collect());
+        let rounds: Vec<u64> = answers.iter().take(100).collect();
+        assert_eq!(rounds.chunk_by(|a, b| a == b).map(<[u64]>::len).max(), Some(4));
+        stop.send(&mut vec![WorkerCommand::Stop]);
+        thread.join().unwrap();
+    }
+
     #[test]
     fn the_other_ports_forward_while_a_device_is_closed_and_opened() {
         let mut ports = vec![
@@ -579,39 +637,8 @@ mod tests {
         let slow = Port { device: Box::new(SlowlyClosed(device.device)), ..device };
         ports[2] = WorkerPort::of_device(PortNo(3), PortSerial(0), slow, spec);
         ports[2].lose(Instant::now());
-        let (counters, doorbell) = (Arc::<Counters>::default(), Arc::new(Doorbell::new().unwrap()));
-        let queue = Arc::new(CommandQueue::new(Arc::clone(&doorbell), 0));
-        let commands = Arc::new(WorkerQueue::of_worker(Arc::clone(&doorbell)));
-        let stop = Arc::clone(&commands);
-        let policer = PacketInPolicer::new(0, 1, Arc::clone(&counters));
-        let map = Arc::new(PortMap::new(&[1, 2, 3].map(|number| (PortNo(number), 1)), 1));
-        let (mut ports, egress) =
-            distribute_ports(ports, &map, &[Arc::clone(&queue)], &counters).remove(0);
-        ports.note_fault(2);
-        let shard = ShardParts {
-            bridge: None,
-            forwarding: Forwarding::Wire(Wire::Io),
-            ports,
-            egress,
-            commands: Arc::clone(&queue),
-            upcalls: Arc::new(ShardUpcalls::new(8, policer)),
-            tier_plan: None,
-            counters: Arc::clone(&counters),
-        };
-        let info =
-            WorkerInfo { index: 0, cpu: None, poll: Poll::Adaptive, perf: PerfStats::default() };
-        let (clock, ended) = (Clock::begin(), Arc::default());
-        let parts = WorkerParts {
-            info,
-            clock,
-            doorbell,
-            commands,
-            shards: vec![shard],
-            monitor: None,
-            ended,
-        };
-        let worker = Worker::with_open(parts, open_slowly).unwrap();
-        let thread = thread::spawn(move || worker.run());
+        let counters = Arc::<Counters>::default();
+        let (thread, stop, _) = wire_worker(ports, Some(2), &counters);
         let mut batch = Batch::default();
         let mut forwards = |byte: u8| {
             let frame = vec![byte; 60];

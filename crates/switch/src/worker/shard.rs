@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Applied, Caches, Forwarder, Sink};
-use netdev::{PortCounters, PortError, TierFrames};
+use netdev::{PortError, TierFrames};
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
 use super::command::PendingUpcalls;
 use super::egress::TxSink;
-use super::perf::{PortAssignment, ShardSample, StageTimer, WorkerInfo, WorkerState};
+use super::perf::{CountedPorts, PortAssignment, ShardSample, StageTimer, WorkerInfo, WorkerState};
 use super::port_change::PortChange;
 use super::queue::QueueRole;
 use super::wire::readdress;
@@ -39,6 +39,13 @@ pub(super) const TURN_FRAMES: usize = 4 * RX_BATCH;
 /// Commands carried out before the ports have their turn. A change of the tables takes less than a
 /// microsecond, so that packets wait for some ten, for which the smallest of rings has room.
 pub(super) const COMMAND_BATCH: usize = 32;
+
+/// Part of a batch of commands that a question counts as.
+const QUESTION_COST: usize = COMMAND_BATCH / 4;
+
+/// Ports whose devices a question asks for their counters, by system calls that take up to ten
+/// microseconds each.
+const PORTS_ASKED: usize = 16;
 
 /// Counts flushed to the shared counters before the ports have their turn.
 const FLUSH_BATCH: usize = 256;
@@ -313,18 +320,26 @@ impl Shard {
         self.forwarding.refresh_tier_outputs();
     }
 
-    /// The counters of the ports' devices, and the frames that these refused.
-    pub(crate) fn port_counters(&mut self) -> Vec<(PortNo, PortCounters, u64)> {
-        let ports = self.ports.all_mut().iter_mut();
-        ports.map(|port| (port.number, port.counters(), port.tx_refused)).collect()
+    /// The counters of the devices of some ports, from an index on; and the index from which on
+    /// there are more, if there are.
+    pub(crate) fn port_counters(&mut self, from: usize) -> (CountedPorts, Option<usize>) {
+        let (end, to) = (self.ports.all().end(), from + PORTS_ASKED);
+        let mut counted = Vec::new();
+        for index in from..to.min(end) {
+            let Some(port) = self.ports.all_mut().get_mut(index) else { continue };
+            counted.push((port.number, port.counters(), port.tx_refused));
+        }
+        (counted, (to < end).then_some(to))
     }
 
-    /// The counts of the shard and of its worker.
+    /// The counts of the shard and of its worker, and of its first ports.
     pub(crate) fn sample(&mut self) -> ShardSample {
+        let (ports, more_ports) = self.port_counters(0);
         ShardSample {
             worker: self.info.index,
             perf: self.info.perf.read(),
-            ports: self.port_counters(),
+            ports,
+            more_ports,
             forwarder: self.forwarding.tables().map(Forwarder::figures),
         }
     }
@@ -358,7 +373,7 @@ impl Shard {
     }
 
     /// Carries out a batch of pending commands and a piece of a counter flush. Returns the number
-    /// of commands, a piece of a flush counting as a batch.
+    /// of commands, a question counting as several and a piece of a flush as a batch.
     pub(super) fn run_commands(&mut self, buffers: &mut Batch, time: Nanos) -> usize {
         self.egress.set_time(time);
         let mut done = self.carry_out(time, buffers.parts_mut().1);
@@ -384,10 +399,11 @@ impl Shard {
             return 0;
         }
         self.ports.set_hops(0);
-        let (mut is_to_send, mut is_held, mut count) = (false, false, 0);
-        while count < COMMAND_BATCH {
+        let (mut is_to_send, mut is_held, mut count, mut cost) = (false, false, 0, 0);
+        while cost < COMMAND_BATCH {
             let Some(command) = self.commands.pop_front() else { break };
             is_to_send |= matches!(command, ShardCommand::PacketOut(_) | ShardCommand::Reshape(..));
+            let is_question = matches!(command, ShardCommand::Ask(_));
             if let Some(held) = self.carry_out_one(command, time, pool) {
                 // The ports have their turn first.
                 self.commands.push_front(held);
@@ -395,13 +411,14 @@ impl Shard {
                 break;
             }
             count += 1;
+            cost += if is_question { QUESTION_COST } else { 1 };
         }
         if is_to_send {
             self.flush(pool);
         }
         self.command_queue.done(count);
         self.info.perf.commands.add(count as u64);
-        if is_held { COMMAND_BATCH } else { count }
+        if is_held { COMMAND_BATCH } else { cost }
     }
 
     /// Carries out a command; gives it back where the kernel tier is not prepared for it yet.

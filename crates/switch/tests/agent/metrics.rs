@@ -108,6 +108,32 @@ fn assert_counts(switch: &Switch, ports: &[serde_json::Value]) {
     }
 }
 
+/// A worker is asked for some ports at a time.
+#[test]
+fn every_port_of_many_is_counted_once() {
+    let address = free();
+    let switch = Switch::start(40, &format!("metrics = \"{address}\"\n"));
+    let mut hosts = [40, 17].map(|port| switch.host(port));
+    switch.ctl(&["add-flow", "in_port=40,actions=output:17"]);
+    hosts[0].send(&frame(1));
+    hosts[1].receive();
+    let counts = |text: &str, metric: &str| -> Vec<u64> {
+        let samples = text.lines().filter(|line| line.starts_with(&format!("{metric}{{")));
+        samples.map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap()).collect()
+    };
+    crate::harness::until("the counts of the frame", || {
+        let text = get(address, "text/plain");
+        assert_eq!(counts(&text, "weir_port_up"), [1; 40]);
+        let received = counts(&text, "weir_port_receive_packets_total");
+        let sent = counts(&text, "weir_port_transmit_packets_total");
+        let of = |counts: &[u64], port: usize| (counts[port - 1], counts.iter().sum::<u64>());
+        (of(&received, 40) == (1, 1) && of(&sent, 17) == (1, 1)).then_some(())
+    });
+    let ports = switch.records(&["dump-ports"]);
+    let of = |port: usize, key: &str| ports[port - 1][key].as_u64();
+    assert_eq!((of(40, "rx_packets"), of(17, "tx_packets")), (Some(1), Some(1)));
+}
+
 #[test]
 fn a_wire_and_an_address_that_is_taken() {
     let address = free();

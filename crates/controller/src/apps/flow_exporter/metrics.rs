@@ -1,5 +1,6 @@
 //! The metrics that are exported: a row each.
 //!
+//! Their names begin with `openflow_`, whatever switch it is: `weir_` is for what Weir itself counts.
 //! Counters that a switch does not keep (all ones) are left out, never shown as a number.
 
 use metrics::{Family, Kind, MetricRow, Value, count, table};
@@ -56,45 +57,45 @@ impl Sample {
 
 #[rustfmt::skip]
 const PORTS: &[MetricRow<PortStats>] = &[
-    MetricRow::counter("weir_port_receive_packets", "Packets received.",
+    MetricRow::counter("openflow_port_receive_packets", "Packets received.",
         |port| count(port.rx_packets)),
-    MetricRow::counter("weir_port_transmit_packets", "Packets sent.",
+    MetricRow::counter("openflow_port_transmit_packets", "Packets sent.",
         |port| count(port.tx_packets)),
-    MetricRow::counter("weir_port_receive_bytes", "Bytes received, without FCS.",
+    MetricRow::counter("openflow_port_receive_bytes", "Bytes received, without FCS.",
         |port| count(port.rx_bytes)),
-    MetricRow::counter("weir_port_transmit_bytes", "Bytes sent, without FCS.",
+    MetricRow::counter("openflow_port_transmit_bytes", "Bytes sent, without FCS.",
         |port| count(port.tx_bytes)),
-    MetricRow::counter("weir_port_receive_dropped", "Packets dropped on receive.",
+    MetricRow::counter("openflow_port_receive_dropped", "Packets dropped on receive.",
         |port| count(port.rx_dropped)),
-    MetricRow::counter("weir_port_transmit_dropped", "Packets dropped on send.",
+    MetricRow::counter("openflow_port_transmit_dropped", "Packets dropped on send.",
         |port| count(port.tx_dropped)),
-    MetricRow::counter("weir_port_receive_errors", "Receive errors.", |port| count(port.rx_errors)),
-    MetricRow::counter("weir_port_transmit_errors", "Send errors.", |port| count(port.tx_errors)),
+    MetricRow::counter("openflow_port_receive_errors", "Receive errors.", |port| count(port.rx_errors)),
+    MetricRow::counter("openflow_port_transmit_errors", "Send errors.", |port| count(port.tx_errors)),
 ];
 
 #[rustfmt::skip]
 const TABLES: &[MetricRow<TableStats>] = &[
-    MetricRow::gauge("weir_table_entries", "Flow entries of a table.",
+    MetricRow::gauge("openflow_table_entries", "Flow entries of a table.",
         |table| count(table.active_count.into())),
-    MetricRow::counter("weir_table_lookups", "Packets looked up in a table.",
+    MetricRow::counter("openflow_table_lookups", "Packets looked up in a table.",
         |table| count(table.lookup_count)),
-    MetricRow::counter("weir_table_matches", "Packets that an entry of a table matched.",
+    MetricRow::counter("openflow_table_matches", "Packets that an entry of a table matched.",
         |table| count(table.matched_count)),
 ];
 
 #[rustfmt::skip]
 const SWITCHES: &[MetricRow<Sample>] = &[
-    MetricRow::gauge("weir_flow_entries", "Flow entries of a switch.",
+    MetricRow::gauge("openflow_flow_entries", "Flow entries of a switch.",
         |it| count(it.flow_count as u64)),
-    MetricRow::gauge("weir_flow_entries_not_exported", "Flow entries beyond max-flows, not shown.",
+    MetricRow::gauge("openflow_flow_entries_not_exported", "Flow entries beyond max-flows, not shown.",
         |it| count((it.flow_count - it.flows.len()) as u64)),
 ];
 
 #[rustfmt::skip]
 const FLOWS: &[MetricRow<FlowStats>] = &[
-    MetricRow::counter("weir_flow_packets", "Packets of a flow entry.",
+    MetricRow::counter("openflow_flow_packets", "Packets of a flow entry.",
         |flow| count(flow.packet_count)),
-    MetricRow::counter("weir_flow_bytes", "Bytes of a flow entry, without FCS.",
+    MetricRow::counter("openflow_flow_bytes", "Bytes of a flow entry, without FCS.",
         |flow| count(flow.byte_count)),
 ];
 
@@ -121,13 +122,14 @@ impl Samples {
             ([dpid.to_string(), version.to_owned()].into(), Value::Whole(1))
         });
         let help = "Switches whose counters are here.";
-        let info = Family::new(Kind::Gauge, "weir_switch_info", help, &["dpid", "version"], info);
+        let info =
+            Family::new(Kind::Gauge, "openflow_switch_info", help, &["dpid", "version"], info);
         let age = switches.iter().map(|(dpid, (at, _))| {
             let age = now.saturating_duration_since(*at).as_secs_f64();
             ([dpid.to_string()].into(), Value::Real(age))
         });
         let help = "Since the switch was last heard.";
-        let age = Family::new(Kind::Gauge, "weir_sample_age_seconds", help, &["dpid"], age);
+        let age = Family::new(Kind::Gauge, "openflow_sample_age_seconds", help, &["dpid"], age);
         let (mut samples, mut ports) = (Vec::new(), Vec::new());
         let (mut tables, mut flows) = (Vec::new(), Vec::new());
         for (dpid, (_, sample)) in &switches {
@@ -199,22 +201,22 @@ mod tests {
         let text = text(samples.families(later), TextFormat::Text);
         let dpid = "dpid=\"0000000000000001\"";
         for line in [
-            format!("weir_switch_info{{{dpid},version=\"OpenFlow13\"}} 1"),
-            format!("weir_sample_age_seconds{{{dpid}}} 1.5"),
+            format!("openflow_switch_info{{{dpid},version=\"OpenFlow13\"}} 1"),
+            format!("openflow_sample_age_seconds{{{dpid}}} 1.5"),
             format!(
-                "weir_port_receive_packets_total{{{dpid},port=\"1\",name=\"odd\\\"na\\\\me\"}} 7"
+                "openflow_port_receive_packets_total{{{dpid},port=\"1\",name=\"odd\\\"na\\\\me\"}} 7"
             ),
-            format!("weir_flow_entries{{{dpid}}} 3"),
-            format!("weir_flow_entries_not_exported{{{dpid}}} 1"),
+            format!("openflow_flow_entries{{{dpid}}} 3"),
+            format!("openflow_flow_entries_not_exported{{{dpid}}} 1"),
             format!(
-                "weir_flow_packets_total{{{dpid},table=\"0\",priority=\"2\",cookie=\"0x5\",\
+                "openflow_flow_packets_total{{{dpid},table=\"0\",priority=\"2\",cookie=\"0x5\",\
                  match=\"tcp,tp_dst=80\"}} 9"
             ),
         ] {
             assert!(text.lines().any(|own| own == line), "{line} is not in\n{text}");
         }
-        assert!(!text.contains("weir_flow_bytes_total{"), "not kept");
-        assert!(!text.contains("weir_port_receive_errors_total{"), "not kept");
+        assert!(!text.contains("openflow_flow_bytes_total{"), "not kept");
+        assert!(!text.contains("openflow_port_receive_errors_total{"), "not kept");
         assert!(!text.contains("priority=\"3\""), "beyond the most");
         samples.remove(DatapathId(1));
         assert!(!metrics::text(samples.families(now), TextFormat::Text).contains("dpid="));

@@ -71,10 +71,10 @@ fn the_exporter_answers_over_http_with_what_the_switch_counts() {
     let text = get(address, "/metrics");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
     for line in [
-        "weir_port_receive_packets_total{dpid=\"0000000000000001\",port=\"1\",name=\"p1\"} 101",
-        "weir_flow_entries{dpid=\"0000000000000001\"} 3",
-        "weir_flow_entries_not_exported{dpid=\"0000000000000001\"} 2",
-        "weir_switch_info{dpid=\"0000000000000001\",version=\"OpenFlow13\"} 1",
+        "openflow_port_receive_packets_total{dpid=\"0000000000000001\",port=\"1\",name=\"p1\"} 101",
+        "openflow_flow_entries{dpid=\"0000000000000001\"} 3",
+        "openflow_flow_entries_not_exported{dpid=\"0000000000000001\"} 2",
+        "openflow_switch_info{dpid=\"0000000000000001\",version=\"OpenFlow13\"} 1",
     ] {
         assert!(text.lines().any(|own| own == line), "{line} is not in\n{text}");
     }

@@ -97,6 +97,16 @@ impl Control {
     /// Tables' counters.
     #[must_use]
     pub fn table_stats(&self) -> Vec<TableStats> {
+        self.stats_of_tables(|_| true)
+    }
+
+    /// Those of the tables that hold entries or have been looked at.
+    #[must_use]
+    pub fn used_table_stats(&self) -> Vec<TableStats> {
+        self.stats_of_tables(|table| self.store.active(table) > 0 || self.shared.table(table).0 > 0)
+    }
+
+    fn stats_of_tables(&self, is_meant: impl Fn(TableId) -> bool) -> Vec<TableStats> {
         let stats = |(table_id, name): (TableId, &str)| {
             let (lookup_count, matched_count) = self.shared.table(table_id);
             TableStats {
@@ -109,6 +119,6 @@ impl Control {
                 matched_count,
             }
         };
-        self.pipeline.names().map(stats).collect()
+        self.pipeline.names().filter(|(table, _)| is_meant(*table)).map(stats).collect()
     }
 }
