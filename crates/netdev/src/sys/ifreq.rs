@@ -62,7 +62,7 @@ impl IoctlSocket {
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         let mut mac = [0; 6];
         for (to, from) in mac.iter_mut().zip(address.sa_data) {
-            *to = from.cast_unsigned();
+            *to = byte(from);
         }
         Ok((address.sa_family, mac))
     }
@@ -104,8 +104,14 @@ pub(crate) fn name(fd: BorrowedFd<'_>, index: u32) -> io::Result<String> {
         i32::try_from(index).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let request = ioctl(fd, libc::SIOCGIFNAME, request)?;
     let bytes: Vec<u8> =
-        request.ifr_name.iter().map(|c| c.cast_unsigned()).take_while(|&c| c != 0).collect();
+        request.ifr_name.iter().map(|&c| byte(c)).take_while(|&c| c != 0).collect();
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A character of C, which has a sign on some machines only.
+pub(super) fn byte(character: libc::c_char) -> u8 {
+    let [byte] = character.to_ne_bytes();
+    byte
 }
 
 /// A request about the device `name`; an error when no device can have that name.
@@ -117,7 +123,7 @@ pub(super) fn named(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero bytes are a valid `ifreq`: numbers, arrays of them and null pointers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     Ok(request)
 }

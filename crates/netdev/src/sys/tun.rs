@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::ifreq::named;
+use super::ifreq::{byte, named};
 use super::netns::Namespace;
 use crate::offload::VNET_LEN;
 
@@ -127,6 +127,6 @@ impl Tun {
 }
 
 fn name_in(request: &libc::ifreq) -> String {
-    let bytes: Vec<u8> = request.ifr_name.iter().map(|c| c.cast_unsigned()).collect();
+    let bytes: Vec<u8> = request.ifr_name.iter().map(|&c| byte(c)).collect();
     super::netlink::read_text(&bytes)
 }
