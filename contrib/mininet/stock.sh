@@ -1,6 +1,8 @@
 #!/bin/bash
 # Checks weir vswitchd with Mininet's own switch classes, unchanged: OVSSwitch and OVSBridge, which
-# configure Open vSwitch's database by ovs-vsctl. Nothing of contrib/mininet is loaded.
+# configure Open vSwitch's database by ovs-vsctl. Nothing of contrib/mininet is loaded. Then
+# Debian's acceptance test of its package: two switches with seven hosts each, ping, iperf over UDP.
+# Not iperf over TCP: Mininet waits there for a rate of its own probe, which iperf 2.1 leaves out.
 #
 #   stock.sh [-o OUTDIR] [WEIR]
 #
@@ -13,6 +15,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../peers/lib.sh"
 # shellcheck source=contrib/peers/mininet/unpack.sh
 . "$here/../peers/mininet/unpack.sh"
+# shellcheck source=contrib/peers/ovs-suite/unpack.sh
+. "$here/../peers/ovs-suite/unpack.sh"
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out
@@ -27,9 +31,10 @@ if [ "${1:-}" != --inner ]; then
   have ovs-vsctl openvswitch-switch
   mkdir -p "$OUT"
   OUT=$(cd "$OUT" && pwd)
-  WEIR=$(command -v "${1:-${WEIR:-weir}}")
+  WEIR=$(realpath "$(command -v "${1:-${WEIR:-weir}}")")
   unpack_mininet
-  export OUT WEIR
+  unpack_ovs_suite
+  export OUT WEIR SUITES
   exec unshare --net --pid --mount --fork --mount-proc --kill-child bash "$0" --inner
 fi
 
@@ -65,4 +70,11 @@ run linear --topo linear,4 --test pingall
 run tree --topo tree,2,3 --test pingall
 run of13 --switch ovsk,protocols=OpenFlow13 --topo single,3 --test pingall
 run standalone --switch ovsbr --controller none --topo tree,2 --test pingall
+
+for test in testPingAll testIPerfUDP; do
+  result=OK
+  PYTHONDONTWRITEBYTECODE=1 timeout 120 python3 "$SUITES/debian/tests/openflow.py" \
+    "BasicOpenflowTest.$test" >"$OUT/$test.log" 2>&1 || result=FAIL failed=1
+  echo "{\"id\": \"debian/$test\", \"result\": \"$result\"}" | tee -a "$OUT/results.jsonl"
+done
 exit $failed

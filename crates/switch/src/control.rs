@@ -19,4 +19,4 @@ mod workers;
 pub(crate) use reload::reload_on_hangup;
 pub(crate) use server::serve_control;
 pub(crate) use show::{learnt_addresses, named_counters};
-pub(crate) use trace::trace_packet;
+pub(crate) use trace::{Traced, assumed, trace_frame};

@@ -9,16 +9,19 @@ mod args;
 mod commands;
 mod daemon;
 mod database;
+mod datapath_actions;
 mod flow_key;
 mod mirror;
 mod qos;
 mod status;
+mod trace;
 mod unixctl;
 mod vlog;
 mod wanted;
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -164,7 +167,7 @@ pub fn run(args: VswitchdArgs) -> Result<ExitCode, VswitchdError> {
 /// Runs the switch without a bridge, and beside it what configures it.
 fn serve(args: &VswitchdArgs, folders: Folders, here: &Path) -> Result<(), VswitchdError> {
     let (endpoint, tls) = database_of(args, &folders)?;
-    let control = args.control.clone().unwrap_or_else(|| "weir.sock".into());
+    let control = args.control.clone().unwrap_or_else(|| own_control_socket(&folders, here));
     let is_none = control == Path::new("none");
     let control = if is_none { control } else { here.join(&folders.run).join(&control) };
     let switch = SwitchArgs {
@@ -214,6 +217,18 @@ fn serve(args: &VswitchdArgs, folders: Folders, here: &Path) -> Result<(), Vswit
     run_driven_until(config, stop, drive)?;
     tracing::info!("the daemon ends");
     Ok(())
+}
+
+/// The name of the control socket where none is given: with the process's number while another
+/// daemon, which has the database's lock, listens at the usual place.
+fn own_control_socket(folders: &Folders, here: &Path) -> PathBuf {
+    let usual = Path::new("weir.sock");
+    if UnixStream::connect(here.join(&folders.run).join(usual)).is_err() {
+        return usual.to_owned();
+    }
+    let own = PathBuf::from(format!("weir.{}.sock", std::process::id()));
+    tracing::info!("another daemon listens at {}: --control={}", usual.display(), own.display());
+    own
 }
 
 /// The database's endpoint, and who we are there.

@@ -252,6 +252,41 @@ fn the_database_may_be_anywhere() {
 
 #[test]
 #[ignore = "needs root"]
+fn traces_end_in_the_words_of_open_vswitch() {
+    daemon(
+        r#"
+        begin --enable-dummy
+        ovs-vsctl --timeout=30 \
+            -- add-br br0 -- set-fail-mode br0 secure -- set bridge br0 datapath-type=dummy \
+            -- add-br br1 -- set-fail-mode br1 secure -- set bridge br1 datapath-type=dummy \
+            -- add-port br0 p1 -- set Interface p1 type=dummy ofport_request=1 \
+            -- add-port br0 a -- set Interface a type=patch options:peer=b ofport_request=10 \
+            -- add-port br1 b -- set Interface b type=patch options:peer=a ofport_request=20 \
+            -- add-port br1 p2 -- set Interface p2 type=dummy ofport_request=2
+        ovs-ofctl add-flow br0 in_port=1,actions=output:10
+        ovs-ofctl add-flow br1 in_port=20,ip,actions=strip_vlan,mod_nw_dst:10.0.0.9,output:2
+        flow=icmp,dl_vlan=100,nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_ttl=64
+        trace() { ovs-appctl ofproto/trace "$@" | tail -2; }
+        actions='Datapath actions: set(ipv4(dst=10.0.0.9)),pop_vlan,2'
+        is "$(printf 'Final flow: unchanged\n%s' "$actions")" trace br0 "in_port=1,$flow"
+        trace br1 "in_port=20,$flow" | grep -q '^Final flow: icmp,in_port=20,vlan_tci=0x0000,'
+        trace --names br0 "in_port=1,$flow" | grep -q ',p2$'
+        odp='in_port(1),eth(src=50:54:00:00:00:05,dst=50:54:00:00:00:07)'
+        trace "$odp" | grep -qx 'Datapath actions: drop'
+        trace ovs-dummy "$odp" | grep -qx 'Datapath actions: drop'
+        ovs-appctl ofproto/trace other "$odp" 2>&1 | grep -q 'Cannot find the datapath'
+        ovs-appctl ofproto/trace br9 "in_port=1,$flow" 2>&1 | grep -q 'Unknown bridge name'
+        ovs-appctl dpif/show | grep -q '    a 10/none: (patch: peer=b)'
+        ovs-appctl dpctl/del-if dummy@ovs-dummy p1
+        not sh -c 'ovs-appctl dpif/show | grep "p1 1/1: (dummy)"'
+        ovs-vsctl --timeout=30 del-port p2
+        ovs-appctl dpif/show | grep -q 'p1 1/1: (dummy)'
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_controller_is_followed_from_the_database() {
     daemon(
         r#"

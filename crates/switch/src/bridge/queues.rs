@@ -6,8 +6,14 @@ use datapath::{Nanos, QueueRates, QueueTally};
 use openflow::port::{PacketQueue, QueueStats};
 use openflow::{PortNo, QueueId};
 
-use super::{Bridge, ShardLink};
+use super::{Bridge, BridgePort, ShardLink};
 use crate::worker::{QueueCells, Shaper, Shard, ShardCommand};
+
+/// The queue that every dummy has, as those of Open vSwitch have one, which counts nothing.
+const DUMMY_QUEUE: QueueId = QueueId(0);
+
+/// A count that is not kept (clause 7.3.5.8).
+const UNKNOWN: u64 = u64::MAX;
 
 /// The queues of one port.
 #[derive(Debug)]
@@ -85,7 +91,21 @@ impl Bridge {
             };
             held.queues.iter().map(queue).collect::<Vec<_>>()
         };
-        meant.flat_map(config).collect()
+        let of_dummies = self.dummies_of(port).map(|port| PacketQueue {
+            queue_id: DUMMY_QUEUE,
+            port,
+            properties: Vec::new(),
+        });
+        meant.flat_map(config).chain(of_dummies).collect()
+    }
+
+    /// The ports, of those that are meant, which have the one queue of a dummy.
+    pub(super) fn dummies_of(&self, port: PortNo) -> impl Iterator<Item = PortNo> {
+        let ports = self.ports.borrow();
+        let is_meant = |held: &&BridgePort| {
+            (port == PortNo::ANY || held.number == port) && held.spec.kind().word == "dummy"
+        };
+        ports.iter().filter(is_meant).map(|held| held.number).collect::<Vec<_>>().into_iter()
     }
 
     /// Puts the counters of configured queues, those that are meant, in the place of what tables
@@ -103,6 +123,17 @@ impl Bridge {
         let mut stats: Vec<QueueStats> =
             known.into_iter().filter(|stats| !is_ours(stats.port_no)).collect();
         let (duration_s, duration_ns) = now.age(self.clock.begun());
+        let has_dummies = queue == QueueId::ALL || queue == DUMMY_QUEUE;
+        let of_dummies = self.dummies_of(port).filter(|_| has_dummies);
+        stats.extend(of_dummies.map(|port_no| QueueStats {
+            port_no,
+            queue_id: DUMMY_QUEUE,
+            tx_bytes: UNKNOWN,
+            tx_packets: UNKNOWN,
+            tx_errors: UNKNOWN,
+            duration_s: u32::MAX,
+            duration_ns: u32::MAX,
+        }));
         for held in queues.iter().filter(|held| port == PortNo::ANY || held.port == port) {
             let meant =
                 held.cells.tallies().filter(|(id, _)| queue == QueueId::ALL || *id == queue);

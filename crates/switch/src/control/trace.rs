@@ -3,10 +3,10 @@
 //! First the packet that is assumed, then each step, then what leaves. It must never send or count.
 
 use control::{hex, unhex};
-use datapath::{DropReason, Trace, Verdict};
-use openflow::text::{PortNames, TextError};
-use openflow::{Field, PortNo};
-use packet::{PacketBuf, describe};
+use datapath::{DropReason, Trace, TraceStep, Verdict};
+use openflow::text::{PortNames, parse_number};
+use openflow::{Field, Match, PortNo};
+use packet::{Meta, PacketBuf, describe};
 use serde_json::{Value, json};
 
 use super::answer::Record;
@@ -14,69 +14,94 @@ use super::sample;
 use crate::agent::Agent;
 use crate::reconcile::no_tables;
 
+/// The way of a frame through the tables of a bridge.
+pub(crate) struct Traced {
+    pub(crate) trace: Trace,
+    /// The packet as the pipeline has left it, if it has come there.
+    pub(crate) left: Option<(PacketBuf, Meta)>,
+}
+
+impl Traced {
+    /// Steps and verdicts, a line each.
+    pub(crate) fn text(&self, frame: &[u8]) -> String {
+        let changed = |bytes: &[u8]| {
+            if bytes == frame { "unchanged".to_owned() } else { describe(bytes) }
+        };
+        format!("{}{}", self.trace, verdicts(&self.trace, changed).join("\n"))
+    }
+}
+
+/// Traces a frame from a port.
+pub(crate) async fn trace_frame(
+    agent: &Agent,
+    in_port: PortNo,
+    frame: &[u8],
+) -> Result<Traced, String> {
+    // The flush brings the addresses that `NORMAL` has learnt, and the state of meters.
+    agent.bridge.flush_counters().await;
+    let now = agent.bridge.clock.now();
+    let packet = PacketBuf::from_slice(frame);
+    let traced = agent.bridge.with_control(|control| control.trace_to_end(packet, in_port, now));
+    traced.map(|(trace, left)| Traced { trace, left }).ok_or_else(no_tables)
+}
+
 /// The way of a packet: a match with `in_port`, or a port with the packet as a match or in hex.
 pub(super) async fn trace(
     agent: &Agent,
     packet: &str,
     frame: Option<&str>,
 ) -> Result<Record, String> {
-    let descs = agent.bridge.port_descs();
-    let names = PortNames::new(descs.iter().map(|desc| (desc.name.as_str(), desc.port_no)));
-    let (in_port, frame) = assumed(&names, packet, frame)?;
-    // The flush brings the addresses that `NORMAL` has learnt, and the state of meters.
-    agent.bridge.flush_counters().await;
-    let now = agent.bridge.clock.now();
-    let trace = agent
-        .bridge
-        .with_control(|control| control.trace(PacketBuf::from_slice(&frame), in_port, now))
-        .ok_or_else(no_tables)?;
+    let (in_port, frame) = assumed(agent, packet, frame)?;
+    let traced = trace_frame(agent, in_port, &frame).await?;
     let described = format!("in_port={in_port},{}", describe(&frame));
-    let steps: Vec<Value> =
-        trace.steps.iter().map(|step| json!({ "depth": step.depth, "text": step.text })).collect();
+    let step = |step: &TraceStep| json!({ "depth": step.depth, "text": step.text });
+    let steps: Vec<Value> = traced.trace.steps.iter().map(step).collect();
     let value = json!({
         "packet": described, "frame": hex(&frame), "steps": steps,
-        "verdicts": verdicts(&trace, hex),
+        "verdicts": verdicts(&traced.trace, hex),
     });
-    let changed = |bytes: &[u8]| {
-        if bytes == frame { "unchanged".to_owned() } else { describe(bytes) }
-    };
-    let text = format!("packet: {described}\n{trace}{}", verdicts(&trace, changed).join("\n"));
-    Ok(Record { text, value })
-}
-
-/// The way of a packet as text, for `ovs-appctl`: two last lines are in the words that tools read.
-pub(crate) async fn trace_packet(
-    agent: &Agent,
-    packet: &str,
-    frame: Option<&str>,
-) -> Result<String, String> {
-    trace(agent, packet, frame).await.map(|record| record.text)
+    Ok(Record { text: format!("packet: {described}\n{}", traced.text(&frame)), value })
 }
 
 /// The port and the frame of a request.
-fn assumed(
-    names: &PortNames,
+pub(crate) fn assumed(
+    agent: &Agent,
     packet: &str,
     frame: Option<&str>,
 ) -> Result<(PortNo, Vec<u8>), String> {
-    let wrong = |error: TextError| format!("frame: {error}");
+    let descs = agent.bridge.port_descs();
+    let names = PortNames::new(descs.iter().map(|desc| (desc.name.as_str(), desc.port_no)));
     let named = |packet: &str| -> Result<PortNo, String> {
         let port = packet.strip_prefix("in_port=").unwrap_or(packet);
         names.parse_port(port).map_err(|error| format!("in_port: {error}"))
     };
     let Some(frame) = frame else {
-        let matching = names.parse_match(packet).map_err(wrong)?;
+        let (matching, ttl) = fields_of(&names, packet)?;
         let port = matching.get(Field::InPort).map(|held| PortNo(held.value as u32));
         let port = port.ok_or("the packet has no port: write in_port=PORT in front of it")?;
-        return Ok((port, sample::frame_of(&matching)?));
+        return Ok((port, sample::frame_with_ttl(&matching, ttl)?));
     };
     let is_hex = |letter: char| letter.is_ascii_hexdigit() || letter.is_whitespace();
     let bytes = if frame.chars().all(is_hex) {
         unhex(frame, packet::FRAME_CAPACITY)?
     } else {
-        sample::frame_of(&names.parse_match(frame).map_err(wrong)?)?
+        let (matching, ttl) = fields_of(&names, frame)?;
+        sample::frame_with_ttl(&matching, ttl)?
     };
     Ok((named(packet)?, bytes))
+}
+
+/// The fields of a packet and its TTL, which no match has; a whole packet is no fragment.
+fn fields_of(names: &PortNames, text: &str) -> Result<(Match, Option<u8>), String> {
+    let (mut ttl, mut words) = (None, Vec::new());
+    for word in text.split(',').filter(|word| word.trim() != "nw_frag=no") {
+        match word.trim().strip_prefix("nw_ttl=") {
+            Some(value) => ttl = Some(parse_number(value).map_err(|error| error.to_string())?),
+            None => words.push(word),
+        }
+    }
+    let matching = names.parse_match(&words.join(","));
+    Ok((matching.map_err(|error| format!("frame: {error}"))?, ttl))
 }
 
 /// A line for each verdict, with the frame as `show` has it.

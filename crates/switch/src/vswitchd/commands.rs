@@ -3,6 +3,7 @@
 //! `list-commands`, the check of words and the call follow from the rows. Texts are those of Open
 //! vSwitch where tools read them.
 
+mod datapath;
 mod dummy;
 mod fdb;
 mod qos;
@@ -10,18 +11,16 @@ mod qos;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use openflow::Version;
 use openflow::flow::FlowStatsRequest;
 use openflow::text::PortNames;
-use openflow::{PortNo, Version};
 
-use super::status::ofport;
+pub(super) use self::datapath::{datapath_name, datapath_ports};
+use super::trace::trace;
 use super::vlog::VLOG;
 use super::{Daemon, versions};
 use crate::agent::Agent;
-use crate::control::{named_counters, trace_packet};
-
-/// The name that Open vSwitch gives its datapath in user space.
-const DATAPATH: &str = "netdev@ovs-netdev";
+use crate::control::named_counters;
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
@@ -45,6 +44,8 @@ macro_rules! row {
     };
 }
 
+const TRACE_USAGE: &str = "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [packet]";
+
 /// All commands, by name.
 #[rustfmt::skip]
 const COMMANDS: &[CommandRow] = &[
@@ -52,10 +53,11 @@ const COMMANDS: &[CommandRow] = &[
     row!("bridge/reconnect", "[bridge]", (0, 1), reconnect),
     row!("coverage/read-counter", "COUNTER", (1, 1), read_counter),
     row!("coverage/show", "", (0, 0), coverage),
-    row!("dpctl/dump-dps", "", (0, 1), dump_dps),
-    row!("dpctl/show", "[dp]", (0, 2), dpctl_show),
-    row!("dpif/dump-dps", "", (0, 0), dpif_dump_dps),
-    row!("dpif/show", "", (0, 0), dpif_show),
+    row!("dpctl/del-if", "[dp] port", (1, 2), datapath::delete_port),
+    row!("dpctl/dump-dps", "", (0, 1), datapath::dump_dps),
+    row!("dpctl/show", "[dp]", (0, 2), datapath::show_datapath),
+    row!("dpif/dump-dps", "", (0, 0), datapath::dump_bridges),
+    row!("dpif/show", "", (0, 0), datapath::show_bridges),
     row!("dpif/show-dp-features", "bridge", (1, 1), features),
     row!("exit", "[--cleanup]", (0, 1), exit),
     row!("fdb/add", "bridge port vlan mac", (4, 4), fdb::add),
@@ -68,7 +70,7 @@ const COMMANDS: &[CommandRow] = &[
     row!("memory/show", "", (0, 0), memory),
     row!("ofproto/list", "", (0, 0), list_bridges),
     row!("ofproto/list-tunnels", "", (0, 0), list_tunnels),
-    row!("ofproto/trace", "bridge flow [-generate|packet]", (2, 3), trace),
+    row!("ofproto/trace", TRACE_USAGE, (1, usize::MAX), trace),
     row!("qos/show", "interface", (1, 1), qos::show),
     row!("qos/show-types", "interface", (1, 1), qos::show_types),
     row!("revalidator/purge", "", (0, 0), flush_counts),
@@ -249,13 +251,6 @@ async fn reconnect(daemon: &Daemon, words: &[String]) -> Result<String, String> 
     Ok(String::new())
 }
 
-async fn trace(daemon: &Daemon, words: &[String]) -> Result<String, String> {
-    let agent = bridge_of(daemon, words)?;
-    let flow = words.get(1).map(String::as_str).unwrap_or_default();
-    let packet = words.get(2).map(String::as_str).filter(|word| !word.starts_with("-gen"));
-    trace_packet(&agent, flow, packet).await
-}
-
 async fn coverage(daemon: &Daemon, _: &[String]) -> Result<String, String> {
     let mut text = String::new();
     for agent in daemon.bridges.all() {
@@ -286,72 +281,6 @@ async fn memory(daemon: &Daemon, _: &[String]) -> Result<String, String> {
     let ports: usize = all.iter().map(|agent| agent.bridge.port_views().len()).sum();
     let connections: usize = all.iter().map(|agent| agent.peer_infos().len()).sum();
     Ok(format!("ofconns:{connections} ports:{ports}\n"))
-}
-
-async fn dump_dps(_: &Daemon, _: &[String]) -> Result<String, String> {
-    Ok(format!("{DATAPATH}\n"))
-}
-
-async fn dpif_dump_dps(daemon: &Daemon, _: &[String]) -> Result<String, String> {
-    let all = daemon.bridges.all();
-    Ok(all.iter().map(|agent| format!("netdev@{}\n", agent.name)).collect())
-}
-
-/// Frames that were decided without the tables, and by them.
-async fn hits(daemon: &Daemon) -> (u64, u64) {
-    let (mut hits, mut missed) = (0, 0);
-    for agent in daemon.bridges.all() {
-        let states = agent.bridge.worker_states().await.unwrap_or_default();
-        for (_, figures) in states.iter().filter_map(|state| state.forwarder.as_ref()) {
-            let cached = figures.port_hits + figures.frame_hits + figures.key_hits;
-            hits += figures.kernel_hits + cached;
-            missed += figures.packets.saturating_sub(cached);
-        }
-    }
-    (hits, missed)
-}
-
-/// The ports of a bridge, LOCAL first: name, number, type.
-fn ports(agent: &Agent) -> Vec<(String, u32, &'static str)> {
-    let mut views = agent.bridge.port_views();
-    views.sort_by_key(|view| (view.port.number != PortNo::LOCAL, view.port.number));
-    let shown = views.into_iter().map(|view| {
-        let kind = match view.port.spec.kind().word {
-            "af_packet" => "system",
-            other => other,
-        };
-        (view.port.info.name, ofport(view.port.number), kind)
-    });
-    shown.collect()
-}
-
-async fn dpif_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
-    let (hits, missed) = hits(daemon).await;
-    let mut text = format!("{DATAPATH}: hit:{hits} missed:{missed}\n");
-    let mut all = daemon.bridges.all();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut index = 0;
-    for agent in all {
-        text += &format!("  {}:\n", agent.name);
-        for (name, number, kind) in ports(&agent) {
-            index += 1;
-            text += &format!("    {name} {number}/{index}: ({kind})\n");
-        }
-    }
-    Ok(text)
-}
-
-async fn dpctl_show(daemon: &Daemon, _: &[String]) -> Result<String, String> {
-    let (hits, missed) = hits(daemon).await;
-    let mut text = format!("{DATAPATH}:\n  lookups: hit:{hits} missed:{missed}\n");
-    let mut index = 0;
-    for agent in daemon.bridges.all() {
-        for (name, _, kind) in ports(&agent) {
-            index += 1;
-            text += &format!("  port {index}: {name} ({kind})\n");
-        }
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

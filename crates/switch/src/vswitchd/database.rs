@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Daemon;
-use super::status::{Written, gather_statistics};
+use super::status::{Views, Written, gather_statistics, ofport};
 use super::wanted::{Surroundings, Wanted, WantedPort};
 use crate::config::Config;
 use crate::reconcile::{Manner, Refused, reconcile};
@@ -88,13 +88,15 @@ impl Database {
         loop {
             match Stream::connect(&self.endpoint, self.tls.as_ref()).await {
                 Ok(stream) => {
-                    tracing::info!("{}: connected", self.endpoint);
+                    tracing::info!(target: "reconnect", "{}: connected", self.endpoint);
                     (wait, is_reported) = (RETRY_FIRST, false);
                     let why = self.serve(stream).await;
-                    tracing::warn!("{}: connection closed ({why})", self.endpoint);
+                    let name = &self.endpoint;
+                    tracing::info!(target: "reconnect", "{name}: connection closed ({why})");
                 }
                 Err(error) if !is_reported => {
-                    tracing::warn!("{}: {error}; trying again", self.endpoint);
+                    let text = format!("connection attempt failed ({error})");
+                    tracing::info!(target: "reconnect", "{}: {text}", self.endpoint);
                     is_reported = true;
                 }
                 Err(_) => wait = (wait * 2).min(RETRY_MOST),
@@ -222,6 +224,7 @@ impl Database {
     fn locked_out(&mut self, on: &mut Connected) {
         if !std::mem::replace(&mut self.is_locked_out, true) {
             tracing::error!(
+                target: "bridge",
                 "another ovs-vswitchd process is running, disabling this process (pid {}) until it \
                  goes away",
                 std::process::id()
@@ -252,9 +255,13 @@ impl Database {
 
     /// A configuration is carried out: it is written, and the next one begins.
     fn configured(&mut self, on: &mut Connected, (wanted, refused): Done) {
-        self.daemon.wanted.replace(Rc::clone(&wanted));
+        let before = self.daemon.wanted.replace(Rc::clone(&wanted));
         for agent in self.daemon.bridges.all() {
             agent.set_remarks(wanted.remarks_of(&agent.name));
+        }
+        self.log_changes(&before, &wanted);
+        if on.session.is_locked() && wanted.root.is_none() {
+            self.daemon.report_ready();
         }
         if !on.session.is_locked() || wanted.root.is_none() {
             if on.session.is_locked() && on.has_changed {
@@ -274,6 +281,31 @@ impl Database {
         self.daemon.report_ready();
         if on.has_changed {
             self.configure(on);
+        }
+    }
+
+    /// Logs changes of interfaces and bridges, in the words that scripts look for.
+    fn log_changes(&self, before: &Wanted, now: &Wanted) {
+        let key = |port: &WantedPort| (port.bridge.clone(), port.number, port.name.clone());
+        let (old, new): (BTreeSet<_>, BTreeSet<_>) =
+            (before.ports.iter().map(key).collect(), now.ports.iter().map(key).collect());
+        for (bridge, number, name) in old.difference(&new) {
+            let number = ofport(*number);
+            let text = format!("deleted interface {name} on port {number}");
+            tracing::info!(target: "bridge", "bridge {bridge}: {text}");
+        }
+        let added = now.ports.iter().filter(|port| !old.contains(&key(port)));
+        let views = Views::of(&self.daemon.bridges);
+        for port in added.filter(|port| views.get(port).is_some()) {
+            let (bridge, name, number) = (&port.bridge, &port.name, ofport(port.number));
+            let text = format!("added interface {name} on port {number}");
+            tracing::info!(target: "bridge", "bridge {bridge}: {text}");
+        }
+        for bridge in now.bridges.keys().filter(|name| !before.bridges.contains_key(*name)) {
+            if let Ok(agent) = self.daemon.bridges.find(Some(bridge)) {
+                let id = agent.bridge.dpid();
+                tracing::info!(target: "bridge", "bridge {bridge}: using datapath ID {id}");
+            }
         }
     }
 

@@ -295,10 +295,10 @@ fn failed_to_list(error: &LinkError) {
 }
 
 /// The ports that there are, by bridge and number.
-struct Views(HashMap<(String, PortNo), PortView>);
+pub(super) struct Views(HashMap<(String, PortNo), PortView>);
 
 impl Views {
-    fn of(all: &Bridges) -> Self {
+    pub(super) fn of(all: &Bridges) -> Self {
         let all = all.all();
         let views = |agent: &std::rc::Rc<Agent>| {
             let name = agent.name.clone();
@@ -311,7 +311,7 @@ impl Views {
         Self(all.iter().flat_map(views).collect())
     }
 
-    fn get(&self, port: &WantedPort) -> Option<&PortView> {
+    pub(super) fn get(&self, port: &WantedPort) -> Option<&PortView> {
         self.0
             .get(&(port.bridge.clone(), port.number))
             .filter(|view| view.port.spec.name() == port.name)

@@ -34,8 +34,9 @@ const OF_ALL: [&str; 5] = ["Open_vSwitch", "Controller", "Flow_Table", "Queue", 
 const RESERVED: [&str; 7] =
     ["ovs-netdev", "ovs-dummy", "genev_sys", "gre_sys", "vxlan_sys", "erspan_sys", "lisp_sys"];
 
-/// Longest name of a device.
+/// Longest name of a device, and of a dummy, which is none.
 const NAME_MAX: usize = 15;
+const DUMMY_NAME_MAX: usize = 63;
 
 /// The row of an interface, and the port that it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,8 +166,12 @@ fn is_set(datum: &Datum) -> bool {
 
 /// Whether a bridge or a device can have this name.
 fn is_name(name: &str) -> bool {
+    is_name_up_to(NAME_MAX, name)
+}
+
+fn is_name_up_to(longest: usize, name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"/?&%:".contains(&byte);
-    (1..=NAME_MAX).contains(&name.len())
+    (1..=longest).contains(&name.len())
         && name.bytes().all(is_plain)
         && !name.starts_with('.')
         && !RESERVED.iter().any(|reserved| name.starts_with(reserved))
@@ -513,10 +518,11 @@ impl<'a> BridgeRows<'a> {
         devices: &mut BTreeSet<String>,
     ) -> Result<(PortSpec, bool), String> {
         let name = interface.text("name").unwrap_or_default();
-        if !is_name(name) {
+        let kind = interface.text("type").unwrap_or_default();
+        let longest = if self.is_dummy(kind) { DUMMY_NAME_MAX } else { NAME_MAX };
+        if !is_name_up_to(longest, name) {
             return Err(format!("could not open network device {name} (Invalid argument)"));
         }
-        let kind = interface.text("type").unwrap_or_default();
         let (mut text, is_local) = match kind {
             kind if self.is_dummy(kind) => (self.dummy(interface, name)?, name == self.name),
             "" | "system" if name != self.name => (format!("af_packet:{name}"), false),

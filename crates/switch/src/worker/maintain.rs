@@ -475,7 +475,7 @@ impl Worker {
         if is_newly_lost {
             shard.counters.bump(Counter::PortGone);
             let (bridge, port, name) = log_fields(shard, port);
-            tracing::warn!(bridge, port, name, "the port is gone");
+            tracing::warn!(bridge, port, name, "error receiving frames: the port is gone");
         }
         if info.exists {
             shard.publish_address(number, info.mac);

@@ -112,6 +112,13 @@ pub(super) const STEPS: &[Step] = &[
         .needs(&["weir"]),
     step(Wait, "vswitchd", "Mininet's own switches, with weir as ovs-vswitchd", suites::vswitchd)
         .needs(&["weir"]),
+    step(
+        Wait,
+        "ovs-suite",
+        "Open vSwitch's own suites, with weir as ovs-vswitchd",
+        suites::ovs_suite,
+    )
+    .needs(&["weir"]),
     step(Wait, "page", "the controller's page in headless Chromium", page::run).needs(&["weir"]),
     step(
         Wait,

@@ -8,8 +8,11 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use super::{Context, Tally, peers};
+use super::{Context, Extent, Tally, peers};
 use crate::shell;
+
+/// The variable that names the folder of Open vSwitch's suites.
+const OVS_SUITE: &str = "OVS_SUITE";
 
 /// `contrib/peers/ofctl` for OpenFlow 1.0, 1.3 and 1.4 against `weir switch`.
 pub(super) fn ofctl(context: &Context) -> Result<Tally> {
@@ -163,7 +166,8 @@ pub(super) fn mininet(context: &Context) -> Result<Tally> {
     in_mininet(context, "check.sh", "mininet")
 }
 
-/// `contrib/mininet/stock.sh`: Mininet's own classes, with Weir as Open vSwitch's daemon.
+/// `contrib/mininet/stock.sh`: Mininet's own classes and Debian's acceptance test of its package,
+/// with Weir as Open vSwitch's daemon.
 pub(super) fn vswitchd(context: &Context) -> Result<Tally> {
     in_mininet(context, "stock.sh", "vswitchd")
 }
@@ -179,12 +183,40 @@ fn in_mininet(context: &Context, script: &str, out: &str) -> Result<Tally> {
     let mut command = context.command(context.root.join("contrib/mininet").join(script));
     command.arg("-o").arg(&out).arg(context.weir());
     command.env("CACHE", context.cache().join("weir-mininet"));
+    command.env(OVS_SUITE, context.cache().join("weir-ovs-suite"));
     // A run that drops packets ends with a failure; the results name it.
     let ended_well = shell::watch(&mut command, |_| {})?;
     let results = out.join("results.jsonl");
     let results = std::fs::read_to_string(&results).context("reading Mininet's results")?;
     let mut tally = compare(&results, "")?;
     tally.failed += u64::from(!ended_well && tally.failed == 0);
+    Ok(tally)
+}
+
+/// `contrib/peers/ovs-suite`: cases of Open vSwitch's own suites, with Weir as the daemon.
+pub(super) fn ovs_suite(context: &Context) -> Result<Tally> {
+    if !context.is_root {
+        return Ok(Tally::left_out("network namespaces need root"));
+    }
+    if !context.install {
+        return Ok(Tally::left_out("the suites are unpacked from Debian's packages"));
+    }
+    let out = context.target().join("ovs-suite");
+    let mut command = context.command(context.root.join("contrib/peers/ovs-suite/run.sh"));
+    command.arg("-o").arg(&out);
+    let all = context.extent == Extent::Soak;
+    if all {
+        command.arg("-a");
+    }
+    command.arg(context.weir()).env(OVS_SUITE, context.cache().join("weir-ovs-suite"));
+    // A case that fails ends it with a failure; the results name it.
+    let ended_well = shell::watch(&mut command, |_| {})?;
+    let results = std::fs::read_to_string(out.join("results.jsonl")).context("reading results")?;
+    let mut tally = compare(&results, "")?;
+    tally.failed += u64::from(!ended_well && tally.failed == 0);
+    if !all {
+        tally.left_out.push("the cases that lack something; --soak has them".to_owned());
+    }
     Ok(tally)
 }
 

@@ -10,7 +10,7 @@ use openflow::message::{PacketIn, PacketInReason};
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
 use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
-use packet::{FlowKey, PacketBuf};
+use packet::{FlowKey, Meta, PacketBuf};
 
 use super::Control;
 use super::meters::locked;
@@ -35,6 +35,17 @@ impl Control {
     /// The way that a frame from a port would take, changing no counter and no meter.
     #[must_use]
     pub fn trace(&self, frame: PacketBuf, in_port: PortNo, now: Nanos) -> Trace {
+        self.trace_to_end(frame, in_port, now).0
+    }
+
+    /// The same, and the packet as the pipeline has left it, if it has come there.
+    #[must_use]
+    pub fn trace_to_end(
+        &self,
+        frame: PacketBuf,
+        in_port: PortNo,
+        now: Nanos,
+    ) -> (Trace, Option<(PacketBuf, Meta)>) {
         let refused = match self.ports.get(in_port) {
             None => Some(DropReason::UnknownIngress),
             Some(port) => port.refuses_rx(frame.bytes()),
@@ -52,12 +63,12 @@ impl Control {
             (Some(reason), _) | (None, Fate::Dropped(reason)) => {
                 let mut walk = Interpreter::new(tracer);
                 walk.drop(reason);
-                return walk.finish().trace;
+                return (walk.finish().trace, None);
             }
             (None, Fate::Held) => {
                 tracer.write("kept until the other fragments have come".to_owned());
                 tracer.trace.verdicts.push(Verdict::Held);
-                return tracer.trace;
+                return (tracer.trace, None);
             }
             (None, Fate::Whole(whole)) => {
                 tracer.write(format!("put together: {} bytes", whole.len()));
@@ -68,7 +79,8 @@ impl Control {
         let mut walk = Interpreter::new(tracer);
         // Whatever ended the packet's way has given its verdict.
         let _end: WalkFlow = walk.enter(Packet::new(frame, in_port));
-        walk.finish().trace
+        let Tracer { trace, left, .. } = walk.finish();
+        (trace, left.map(|packet| (packet.frame, packet.meta)))
     }
 
     /// The entry of a table that wins for a packet, by its number.
@@ -110,6 +122,8 @@ struct Tracer<'a> {
     trace: Trace,
     depth: usize,
     mirrored: u32,
+    /// The packet that was discarded last: a walk ends by discarding its own.
+    left: Option<Packet>,
     /// The meters that the packet has passed, as it has left them: a packet can pass one twice.
     metered: BTreeMap<MeterId, Meter>,
 }
@@ -122,6 +136,7 @@ impl<'a> Tracer<'a> {
             trace: Trace::default(),
             depth: 0,
             mirrored: 0,
+            left: None,
             metered: BTreeMap::new(),
         }
     }
@@ -183,7 +198,9 @@ impl<'a> Target<'a> for Tracer<'a> {
         Packet::new(packet.frame.clone(), packet.meta.in_port)
     }
 
-    fn discard(&mut self, _packet: Packet) {}
+    fn discard(&mut self, packet: Packet) {
+        self.left = Some(packet);
+    }
 
     fn output(&mut self, packet: &Packet, port: PortNo, queue: Option<QueueId>) {
         let frame = packet.frame.clone();
