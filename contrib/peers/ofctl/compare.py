@@ -53,9 +53,6 @@ LEFT_OUT = [
     (r"(frame|over|crc|coll)=(0|\?)", r"\1=-"),
     # An error quotes at least 64 bytes of the message; how many is free.
     (r"^(OFPT_ERROR .*\n)(.*\n?)*", r"\1"),
-    # A table without a name of its own.
-    (r'table (\d+) \("table\1"\)', r"table \1"),
-    (r"^  tables? .*: ditto\n", ""),
 ]
 
 # What two clients say in their own words: that something was refused by the switch, and why; and

@@ -8,7 +8,7 @@ use openflow::action::ACTIONS;
 use openflow::group::{GroupCapabilities, GroupFeatures};
 use openflow::message::Capabilities;
 use openflow::meter::{MeterFeatures, MeterFlags};
-use openflow::{InstructionKind, TableId, Version};
+use openflow::{InstructionKind, Version};
 
 use crate::config::DatapathConfig;
 
@@ -36,11 +36,6 @@ pub fn capabilities(version: Version) -> Capabilities {
 pub fn action_bits(version: Version) -> u32 {
     let numbers = ACTIONS.iter().filter_map(|row| row.kind.number(version));
     numbers.fold(0, |bits, number| bits | 1_u32.checked_shl(number.into()).unwrap_or(0))
-}
-
-/// A table's name.
-pub(crate) fn table_name(table: TableId) -> String {
-    format!("table{}", table.0)
 }
 
 /// Whether entries of a table can have the instruction.

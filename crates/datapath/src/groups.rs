@@ -187,10 +187,9 @@ impl Groups {
         now: Nanos,
     ) -> Result<Vec<GroupId>, Error> {
         match asked.command {
-            GroupModCommand::Add => {
-                if self.groups.contains_key(&asked.group_id) {
-                    return Err(Error::GroupModGroupExists);
-                }
+            GroupModCommand::Add | GroupModCommand::AddOrModify
+                if !self.groups.contains_key(&asked.group_id) =>
+            {
                 let depths = self.check(asked, config)?;
                 if self.groups.len() >= config.max_groups as usize {
                     return Err(Error::GroupModOutOfGroups);
@@ -202,10 +201,10 @@ impl Groups {
                 self.set_depths(depths);
                 Ok(Vec::new())
             }
-            GroupModCommand::Modify => {
-                if !self.is_nameable(asked.group_id) {
-                    return Err(Error::GroupModUnknownGroup);
-                }
+            GroupModCommand::Add => Err(Error::GroupModGroupExists),
+            GroupModCommand::Modify | GroupModCommand::AddOrModify
+                if self.is_nameable(asked.group_id) =>
+            {
                 let depths = self.check(asked, config)?;
                 self.unlink(asked.group_id);
                 if let Some(group) = self.get_mut(asked.group_id) {
@@ -214,6 +213,9 @@ impl Groups {
                 self.link(asked.group_id);
                 self.set_depths(depths);
                 Ok(Vec::new())
+            }
+            GroupModCommand::Modify | GroupModCommand::AddOrModify => {
+                Err(Error::GroupModUnknownGroup)
             }
             GroupModCommand::Delete if asked.group_id == GroupId::ALL => {
                 self.forwarders.clear();

@@ -17,7 +17,6 @@ use openflow::{Error, TableId, Version};
 
 use self::limits::Limits;
 use crate::config::DatapathConfig;
-use crate::features::table_name;
 
 /// The bits of a table's settings that 1.3 keeps without a meaning (`OFPTC_DEPRECATED_MASK`).
 const CONFIG_DEPRECATED: u32 = 3;
@@ -34,8 +33,8 @@ struct Table {
 /// A flow table as it is configured, beside what controllers set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowTable {
-    /// Its name; `None` for the usual.
-    pub name: Option<String>,
+    /// Its name; empty for none.
+    pub name: String,
     /// Most entries; `None` for as many as any table.
     pub max_entries: Option<u32>,
 }
@@ -52,13 +51,12 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// All tables, each with everything that runs.
     pub(crate) fn new(config: &DatapathConfig) -> Self {
-        let table =
-            |number| Some(Table { name: table_name(TableId(number)), config: 0, limits: None });
+        let table = Table { name: String::new(), config: 0, limits: None };
         Self {
             n_tables: config.n_tables,
             max_entries: config.max_entries,
             configured: BTreeMap::new(),
-            tables: (0..config.n_tables).map(table).collect(),
+            tables: vec![Some(table); config.n_tables.into()],
         }
     }
 
@@ -111,10 +109,12 @@ impl Pipeline {
     /// further ones are refused.
     pub(crate) fn configure(&mut self, configured: BTreeMap<TableId, FlowTable>) {
         for (number, table) in (0..self.n_tables).map(TableId).zip(&mut self.tables) {
-            let name = |all: &BTreeMap<TableId, FlowTable>| all.get(&number)?.name.clone();
+            let name = |all: &BTreeMap<TableId, FlowTable>| {
+                all.get(&number).map(|table| table.name.clone()).unwrap_or_default()
+            };
             let (before, name) = (name(&self.configured), name(&configured));
             if let Some(table) = table.as_mut().filter(|_| before != name) {
-                table.name = name.unwrap_or_else(|| table_name(number));
+                table.name = name;
             }
         }
         self.configured = configured;

@@ -13,6 +13,8 @@ numbered! {
         Modify = 1 => "MOD",
         /// Delete a group, or all of them.
         Delete = 2 => "DEL",
+        /// Add a group, or replace it where it is there: an extension of Open vSwitch's.
+        AddOrModify = 0x8000 => "ADD_OR_MOD",
     }
 }
 

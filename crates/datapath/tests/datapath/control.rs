@@ -365,8 +365,12 @@ fn without_memory_nothing_is_added_but_old_entries_can_return() {
     // An entry that replaces another needs none.
     assert_eq!(flow(&mut control, FlowModCommand::Add, 2), Ok(()));
     assert_eq!(group(&mut control, 1, GroupModCommand::Modify), Ok(()));
+    assert_eq!(group(&mut control, 1, GroupModCommand::AddOrModify), Ok(()));
+    let full = Err(Error::GroupModOutOfGroups);
+    assert_eq!(group(&mut control, 2, GroupModCommand::AddOrModify), full);
     assert_eq!(group(&mut control, 1, GroupModCommand::Delete), Ok(()));
-    assert_eq!(group(&mut control, 2, GroupModCommand::Add), Ok(()));
+    assert_eq!(group(&mut control, 2, GroupModCommand::AddOrModify), Ok(()));
+    assert_eq!(group(&mut control, 2, GroupModCommand::Add), Err(Error::GroupModGroupExists));
 }
 
 /// Allows what takes no more bytes than this at once.

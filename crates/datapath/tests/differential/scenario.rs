@@ -437,8 +437,7 @@ impl Maker {
         let types =
             [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover];
         let group_type = *rng.pick(&types);
-        let commands = [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::Delete];
-        let command = commands[rng.weighted(&[60, 30, 10])];
+        let command = GroupModCommand::ALL[rng.weighted(&[50, 30, 10, 10])];
         let all = command == GroupModCommand::Delete && rng.percent(20);
         let group_id = if all { GroupId::ALL } else { GroupId(1 + rng.below(6) as u32) };
         let buckets = actions::buckets(group_type, &key, rng);

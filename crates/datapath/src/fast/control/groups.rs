@@ -89,17 +89,20 @@ impl Control {
         let bytes = buckets_size(&group_mod.buckets);
         let is_known = self.groups.get(group_mod.group_id).is_some();
         match group_mod.command {
-            GroupModCommand::Add if !is_known => {
+            GroupModCommand::Add | GroupModCommand::AddOrModify if !is_known => {
                 let need = self.groups_peak.need(held);
                 let allows = self.memory_allows(need, bytes);
                 if allows { Ok(()) } else { Err(Error::GroupModOutOfGroups) }
             }
-            GroupModCommand::Modify if is_known && !group_mod.buckets.is_empty() => {
+            GroupModCommand::Modify | GroupModCommand::AddOrModify
+                if is_known && !group_mod.buckets.is_empty() =>
+            {
                 let allows = self.memory_allows(MemoryNeed::Reused, bytes);
                 if allows { Ok(()) } else { Err(Error::GroupModOutOfBuckets) }
             }
             GroupModCommand::Add
             | GroupModCommand::Modify
+            | GroupModCommand::AddOrModify
             | GroupModCommand::Delete
             | GroupModCommand::Unknown(_) => Ok(()),
         }

@@ -206,6 +206,7 @@ fn group_mod() -> impl Strategy<Value = GroupMod> {
         6 => Just(GroupModCommand::Add),
         3 => Just(GroupModCommand::Modify),
         1 => Just(GroupModCommand::Delete),
+        1 => Just(GroupModCommand::AddOrModify),
     ];
     let group_type = prop_oneof![
         Just(GroupType::All),

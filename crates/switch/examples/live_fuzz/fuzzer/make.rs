@@ -207,8 +207,7 @@ impl Maker {
             actions: self.actions(e),
         };
         GroupMod {
-            command: [GroupModCommand::Add, GroupModCommand::Modify, GroupModCommand::Delete]
-                [e.below(3)],
+            command: GroupModCommand::ALL[e.below(GroupModCommand::ALL.len())],
             group_type,
             group_id: group(e),
             buckets: (0..count).map(|_| bucket(e)).collect(),
