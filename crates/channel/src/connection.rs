@@ -52,6 +52,8 @@ pub struct Connection {
     last_frame: Range<usize>,
     /// Set by [`Connection::hold_input`].
     is_held: bool,
+    /// Set by [`Connection::copy_messages`].
+    copies: Option<Vec<u8>>,
     down: Option<DownReason>,
     counters: ConnectionCounters,
 }
@@ -85,6 +87,7 @@ impl Connection {
             next_xid: FIRST_XID,
             last_frame: 0..0,
             is_held: false,
+            copies: None,
             down: None,
             counters: ConnectionCounters::default(),
         };
@@ -181,6 +184,9 @@ impl Connection {
                     self.input.use_up(at.end);
                     self.last_frame = at;
                     self.counters.messages_received += 1;
+                    if let Some(copies) = &mut self.copies {
+                        copies.extend_from_slice(self.input.frame(self.last_frame.clone()));
+                    }
                     let mut has_taken = false;
                     let event = self.take_frame(header, |header, bytes| {
                         has_taken = take(header, bytes);
@@ -385,8 +391,7 @@ impl Connection {
             out.extend_from_slice(frame);
             Ok::<_, Infallible>(())
         });
-        written.unwrap_or_else(|never| match never {});
-        self.pushed();
+        self.pushed(written.unwrap_or_else(|never| match never {}));
         Ok(())
     }
 
@@ -422,6 +427,18 @@ impl Connection {
         let State::Up(version) = self.state else { return Err(SendError::NotUp) };
         let body = ErrorMessage::new(version, error, quote.to_vec());
         self.send_as(xid, &Message::Error(body))
+    }
+
+    /// Whether copies are made of all messages that come and that are queued from now on.
+    pub fn copy_messages(&mut self, wanted: bool) {
+        self.copies = wanted.then(|| self.copies.take().unwrap_or_default());
+    }
+
+    /// Takes the copies, in order; the owner asks for them each time when it has polled events and
+    /// sent.
+    #[must_use]
+    pub fn take_copies(&mut self) -> Vec<u8> {
+        self.copies.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The bytes to be sent to the peer.
@@ -593,8 +610,7 @@ impl Connection {
             }
             Ok::<_, Infallible>(())
         });
-        written.unwrap_or_else(|never| match never {});
-        self.pushed();
+        self.pushed(written.unwrap_or_else(|never| match never {}));
     }
 
     fn push(
@@ -604,13 +620,18 @@ impl Connection {
         xid: Xid,
         message: &Message,
     ) -> Result<(), EncodeError> {
-        self.output.push(class, |out| wire::encode_into(out, version, xid, message))?;
-        self.pushed();
+        let written = self.output.push(class, |out| wire::encode_into(out, version, xid, message));
+        self.pushed(written?);
         Ok(())
     }
 
-    fn pushed(&mut self) {
+    /// A message of `len` bytes was queued.
+    fn pushed(&mut self, len: usize) {
         self.counters.messages_sent += 1;
+        if let Some(copies) = &mut self.copies {
+            let waiting = self.output.waiting();
+            copies.extend_from_slice(waiting.get(waiting.len() - len..).unwrap_or_default());
+        }
         let waiting = self.output.waiting().len();
         if waiting > self.settings.output_max_bytes && !self.is_over() {
             self.fail(DownReason::NotReading(waiting));

@@ -27,20 +27,22 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Appends one message of `class`: `write` appends its bytes, or fails and changes nothing.
+    /// Appends one message of `class`: `write` appends its bytes, or fails and changes nothing. The
+    /// number of bytes.
     pub(crate) fn push<E>(
         &mut self,
         class: Class,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<usize, E> {
         self.reclaim();
         let before = self.bytes.len();
         let result = write(&mut self.bytes);
         if result.is_err() {
             self.bytes.truncate(before);
         }
-        self.count(class, self.bytes.len() - before);
-        result
+        let len = self.bytes.len() - before;
+        self.count(class, len);
+        result.map(|()| len)
     }
 
     fn count(&mut self, class: Class, length: usize) {

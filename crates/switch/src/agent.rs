@@ -21,6 +21,7 @@ mod replies;
 mod reply_stream;
 mod request;
 mod role;
+mod snoop;
 mod state;
 mod storm;
 

@@ -59,12 +59,13 @@ async fn talk(listen: &str, tls: Option<&Tls>) {
     let (mut controller, mut switch) = joined(listen, tls).await;
     let switch = async {
         assert_eq!(next(&mut switch).await, Event::Up { version: Version::V1_3 });
+        switch.connection().copy_messages(true);
         loop {
             match next(&mut switch).await {
                 Event::Message { xid, message: Message::BarrierRequest } => {
                     switch.connection().send_as(xid, &Message::BarrierReply).unwrap();
                 }
-                event => return event,
+                event => return (event, switch.connection().take_copies()),
             }
         }
     };
@@ -75,8 +76,10 @@ async fn talk(listen: &str, tls: Option<&Tls>) {
         assert_eq!(next(&mut controller).await, Event::Message { xid, message });
         controller.finish().await;
     };
-    let (ended, ()) = tokio::join!(switch, controller);
+    let ((ended, copies), ()) = tokio::join!(switch, controller);
     assert_eq!(ended, Event::Down(DownReason::PeerClosed));
+    let kinds: Vec<u8> = copies.chunks(8).map(|header| header[1]).collect();
+    assert_eq!(kinds, [20, 21], "a barrier request and its reply");
 }
 
 fn socket_path(name: &str) -> String {

@@ -299,7 +299,10 @@ fn a_controller_is_followed_from_the_database() {
         within 30 connected
         ovs-vsctl list Controller | grep -q 'state=ACTIVE'
         ovs-ofctl show tcp:127.0.0.1:6634 >/dev/null
+        ovs-ofctl --detach --no-chdir --pidfile=/run/snoop.pid snoop br0 2>/run/snoop
         ovs-vsctl --timeout=30 set bridge br0 protocols=OpenFlow10
+        within 30 grep -q OFPT_FEATURES_REPLY /run/snoop
+        grep -q OFPT_FEATURES_REQUEST /run/snoop
         not ovs-ofctl -O OpenFlow13 show br0 2>/dev/null
         ovs-ofctl show br0 >/dev/null
         kill %1

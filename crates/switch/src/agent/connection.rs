@@ -145,6 +145,7 @@ pub(super) async fn serve(
         reply_stream: None,
     };
     let reason = task.run().await;
+    task.copy_to_snoopers();
     if task.up_since.is_none() {
         task.agent.counters.bump(Counter::ChannelFailed);
     }
@@ -188,6 +189,7 @@ impl ConnectionTask {
         let mut going = pin!(agent.going());
         let mut is_going = false;
         loop {
+            self.copy_to_snoopers();
             let (has_bundles, expire_in) =
                 (!self.bundles.is_empty(), self.bundles.expire_in(now()));
             match &self.peer {
@@ -225,6 +227,14 @@ impl ConnectionTask {
                 accepted.report(self.link.connection(), self.was_used, 0);
             }
         }
+    }
+
+    /// Sends copies of what came and was queued to the snoopers.
+    fn copy_to_snoopers(&mut self) {
+        let ConnectionKind::Main(_) = self.kind else { return };
+        let (connection, snoopers) = (self.link.connection(), &self.agent.snoopers);
+        snoopers.send(&connection.take_copies());
+        connection.copy_messages(snoopers.are_there());
     }
 
     /// Handles the received messages; the reason when the connection has ended.

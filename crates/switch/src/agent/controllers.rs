@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use channel::driver::now;
-use channel::{Backoff, Endpoint, LogLine, Pass, Stream};
+use channel::{Backoff, DownReason, Endpoint, LogLine, Pass, Stream, TransportError};
 
 use super::connection::{ConnectionKind, serve};
 use super::{Agent, Peer};
@@ -63,7 +63,11 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                     backoff.used();
                 }
                 let reason = served.reason;
-                if let Some(Pass { suppressed, bridges }) = agent.log_pass(LogLine::Disconnected) {
+                // One that we close ends with its bridge.
+                if reason != DownReason::Closed
+                    && let Some(Pass { suppressed, bridges }) =
+                        agent.log_pass(LogLine::Disconnected)
+                {
                     let (bridge, controller) = (agent.log_name(), &name);
                     let text = "disconnected";
                     tracing::warn!(bridge, controller, %reason, suppressed, bridges, "{text}");
@@ -75,8 +79,8 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
                 // Once a row of failures, not once a second.
                 let pass = if is_reported { None } else { agent.log_pass(LogLine::NotConnected) };
                 if let Some(Pass { suppressed, bridges }) = pass {
-                    let text = "not connected; trying again";
-                    tracing::warn!(bridge, controller, %error, suppressed, bridges, "{text}");
+                    let text = format!("connection failed ({}); trying again", reason_of(&error));
+                    tracing::warn!(bridge, controller, suppressed, bridges, "{text}");
                     is_reported = true;
                 } else {
                     tracing::debug!(bridge, controller, %error, "still not connected");
@@ -90,6 +94,13 @@ async fn connect_again(agent: Rc<Agent>, endpoint: &Endpoint, name: String, kind
             () = tokio::time::sleep(backoff.down(now(), chance())) => {}
         }
     }
+}
+
+/// Why a connection could not be made, without its endpoint, as Open vSwitch logs it.
+fn reason_of(error: &TransportError) -> String {
+    let TransportError::Connect(_, system) = error else { return error.to_string() };
+    let text = system.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// A number from 0 to 1 that differs between switches; its quality does not matter.

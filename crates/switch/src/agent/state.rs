@@ -21,6 +21,7 @@ use super::controllers::keep_connected;
 use super::ending::Ending;
 use super::peer::{Peer, PeerInfo};
 use super::role::{Election, RoleChange};
+use super::snoop::Snoopers;
 use crate::bridge::Bridge;
 use crate::config::{BridgeConfig, FailMode};
 use crate::counters::{Counter, Counters};
@@ -70,6 +71,8 @@ pub(crate) struct Agent {
     observer: OnceCell<Rc<Notify>>,
     /// Wishes of a database that are not carried out, for people.
     remarks: RefCell<Vec<String>>,
+    /// Programs that read copies of its controllers' messages.
+    pub(super) snoopers: Snoopers,
 }
 
 /// A listener that is served.
@@ -118,6 +121,7 @@ impl Agent {
             left: Notify::new(),
             observer: OnceCell::new(),
             remarks: RefCell::default(),
+            snoopers: Snoopers::default(),
         }
     }
 

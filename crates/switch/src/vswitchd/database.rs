@@ -357,6 +357,10 @@ async fn carry_out(daemon: Rc<Daemon>, mut wanted: Wanted) -> Done {
         Ok(outcome) => outcome.refused,
         Err(refused) => refused,
     };
+    for agent in daemon.bridges.all() {
+        let socket = daemon.folders.run.join(format!("{}.snoop", agent.name));
+        agent.listen_for_snoopers(&Endpoint::PassiveUnix(socket)).await;
+    }
     set_devices(&wanted.ports);
     (Rc::new(wanted), refused)
 }

@@ -197,7 +197,7 @@ struct BridgeRows<'a> {
 
 impl<'a> BridgeRows<'a> {
     fn remark(&mut self, text: &str) {
-        self.wanted.remarks.insert(format!("bridge {}: {text}", self.name));
+        self.wanted.remarks.insert(format!("Bridge {}: {text}", self.name));
     }
 
     fn config(
@@ -369,8 +369,8 @@ impl<'a> BridgeRows<'a> {
                 self.remark(&format!("flow table {number}: nothing is evicted: it refuses"));
             }
             let limit = row.integer("flow_limit").and_then(|limit| u32::try_from(limit).ok());
-            let name = row.text("name").filter(|name| (1..=31).contains(&name.len()));
-            let table = FlowTable { name: name.map(str::to_owned), max_entries: limit };
+            let name = row.text("name").filter(|name| name.len() <= 31).unwrap_or_default();
+            let table = FlowTable { name: name.to_owned(), max_entries: limit };
             config.flow_tables.insert(TableId(number), table);
         }
     }
