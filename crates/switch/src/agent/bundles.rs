@@ -74,11 +74,8 @@ impl Bundles {
             BundleControlType::CommitRequest => {
                 self.known(id, asked.flags)?;
                 let bundle = self.remove(id).ok_or(Error::BundleBadId)?;
-                return Ok(Handling::Bridge(BridgeCommand::Bundle(BundleCommit {
-                    bundle_id: id,
-                    flags: bundle.flags,
-                    messages: bundle.messages,
-                })));
+                let commit = BundleCommit { bundle_id: id, messages: bundle.messages };
+                return Ok(Handling::Bridge(BridgeCommand::Bundle(commit)));
             }
             BundleControlType::DiscardRequest => {
                 self.remove(id).ok_or(Error::BundleBadId)?;
@@ -89,7 +86,10 @@ impl Bundles {
             | BundleControlType::DiscardReply
             | BundleControlType::Unknown(_) => return Err(Error::BundleBadType),
         }
-        Ok(Handling::Reply(Message::BundleControl(BundleControl { control: answer, ..asked })))
+        // No flags, as in Open vSwitch's replies: the text names none.
+        let flags = BundleFlags::empty();
+        let reply = BundleControl { bundle_id: id, control: answer, flags };
+        Ok(Handling::Reply(Message::BundleControl(reply)))
     }
 
     /// Adds a message to a bundle, which it opens where there is none of the number. `has_memory`

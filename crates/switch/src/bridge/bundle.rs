@@ -2,7 +2,6 @@
 //! the other, and the commands that they are.
 
 use datapath::BundleCommand;
-use openflow::bundle::BundleFlags;
 use openflow::{Error, Message, MessageKind, Xid};
 use wire::MessageHeader;
 
@@ -13,8 +12,6 @@ use crate::request::ErrorData;
 pub(crate) struct BundleCommit {
     /// Its number.
     pub(crate) bundle_id: u32,
-    /// Its flags.
-    pub(crate) flags: BundleFlags,
     /// Its messages, encoded, one behind the other. Each is a whole frame that can be decoded.
     pub(crate) messages: Vec<u8>,
 }

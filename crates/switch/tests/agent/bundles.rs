@@ -37,7 +37,7 @@ impl Controller {
 
     #[track_caller]
     fn expect_control(&mut self, xid: u32, control: BundleControlType) {
-        let reply = BundleControl { bundle_id: 3, control, flags: FLAGS };
+        let reply = BundleControl { bundle_id: 3, control, flags: BundleFlags::empty() };
         assert_eq!(self.next(), (Xid(xid), Message::BundleControl(reply)));
     }
 

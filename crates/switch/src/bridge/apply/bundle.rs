@@ -5,7 +5,7 @@
 
 use datapath::BundleCommand;
 use datapath::fast::Op;
-use openflow::bundle::{BundleControl, BundleControlType};
+use openflow::bundle::{BundleControl, BundleControlType, BundleFlags};
 use openflow::port::PortStatus;
 use openflow::{Version, Xid};
 use wire::MessageHeader;
@@ -54,7 +54,7 @@ impl Bridge {
         let reply = BundleControl {
             bundle_id: bundle.bundle_id,
             control: BundleControlType::CommitReply,
-            flags: bundle.flags,
+            flags: BundleFlags::empty(),
         };
         let ops = self.take_ops();
         self.stage_barrier(BarrierWaiter::Bundle(request(), reply, ops));
