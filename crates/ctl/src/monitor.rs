@@ -160,7 +160,7 @@ mod tests {
         let both = Wanted { miss_send_len: Some(128), invalid_ttl: true };
         assert_eq!(read(&["invalid_ttl", "128"]).unwrap(), both);
         assert_eq!(read(&[]).unwrap(), Wanted::default());
-        for (word, why) in [("watch:", "OpenFlow 1.4"), ("70000", "too large"), ("x", "unknown")] {
+        for (word, why) in [("watch:", "flow monitors"), ("70000", "too large"), ("x", "unknown")] {
             assert!(read(&[word]).unwrap_err().message().unwrap().contains(why), "{word}");
         }
     }
