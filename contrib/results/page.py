@@ -118,7 +118,7 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- results: contrib/results/page.py -->\n", "<!-- end of results -->"
 
 
-def report(weir, DATA, form):
+def report(weir, data, form):
     command = [weir, "lab", "report", str(data), "--format", form]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
