@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use ::metrics::{
     Family, LabelValues, MetricRow, MetricsError, MetricsServer, count, of_process, serve, table,
 };
-use generator::session::counts::{CountsReader, PortCounts};
+use generator::session::counts::{CountsReader, SessionPortCounts};
 
 #[rustfmt::skip]
-const PORTS: &[MetricRow<PortCounts>] = &[
+const PORTS: &[MetricRow<SessionPortCounts>] = &[
     MetricRow::gauge("weir_generator_up", "1 where the port is there and has a link, else 0.",
         |it| count(it.is_up.into())),
     MetricRow::gauge("weir_generator_transmitting", "1 where the port has frames to send, else 0.",
@@ -44,8 +44,8 @@ pub fn declared() -> Vec<Family> {
     families(&[])
 }
 
-fn families(ports: &[PortCounts]) -> Vec<Family> {
-    let mut labelled: Vec<(LabelValues, &PortCounts)> = Vec::new();
+fn families(ports: &[SessionPortCounts]) -> Vec<Family> {
+    let mut labelled: Vec<(LabelValues, &SessionPortCounts)> = Vec::new();
     for (index, port) in ports.iter().enumerate() {
         labelled.push(([index.to_string(), port.name.clone()].into(), port));
     }

@@ -37,7 +37,7 @@ pub enum MetricsError {
 /// The address of `--metrics`.
 ///
 /// # Errors
-/// What is no address, with the form that is meant.
+/// On a text that is no address: the error has the form that is meant.
 pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let form = "write ADDRESS:PORT, for example 127.0.0.1:9437";
     if text.starts_with("unix:") || text.starts_with('/') {

@@ -1,9 +1,9 @@
 //! The counts of all bridges at one moment, for `--metrics` and `weir ctl top`.
 //!
 //! The agent takes them: it asks every worker for each bridge, all at the same time, and yields to
-//! other work between two bridges and within a large one. A worker answers for some ports at a time.
-//! So a thousand bridges and ten thousand ports hold up neither packets nor echoes. A bridge that
-//! goes meanwhile is left out.
+//! other work between two bridges and within a large one. A worker answers for some ports at a
+//! time. So a thousand bridges and ten thousand ports hold up neither packets nor echoes. A bridge
+//! that goes meanwhile is left out.
 
 use std::collections::{BTreeMap, HashMap};
 

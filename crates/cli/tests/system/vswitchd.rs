@@ -410,7 +410,7 @@ fn the_daemon_keeps_the_contract_of_scripts() {
         not /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach 2>/run/second
         grep -q "already running as pid $pid" /run/second
         # Lines of the log are vlog's, and levels change.
-        line='^[-0-9]+T[0-9:.]+Z\|[0-9]{5}\|database\|INFO\|unix:/run/db.sock: connected$'
+        line='^[-0-9]+T[0-9:.]+Z\|[0-9]{5}\|reconnect\|INFO\|unix:/run/db.sock: connected$'
         grep -Eq "$line" /run/ovs-vswitchd.log
         ovs-appctl vlog/set unixctl:file:dbg
         ovs-appctl vlog/list | grep -Eq '^unixctl +OFF +INFO +DBG$'

@@ -16,7 +16,7 @@ use super::watcher::Devices;
 /// The counts of a port. Frames and bytes are since the last [`Session::clear`], those of the
 /// device since it was opened; bytes are those of frames with FCS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortCounts {
+pub struct SessionPortCounts {
     /// Its spec text, or its name where it was handed over open.
     pub name: String,
     /// Whether it carries frames.
@@ -111,7 +111,7 @@ impl CountsReader {
     /// The counts of each port, in the session's order; none after the session's end. It waits for
     /// an answer of each thread, some microseconds a port.
     #[must_use]
-    pub fn read(&self) -> Vec<PortCounts> {
+    pub fn read(&self) -> Vec<SessionPortCounts> {
         if self.0.is_over.load(Ordering::Relaxed) {
             return Vec::new();
         }
@@ -121,21 +121,21 @@ impl CountsReader {
 }
 
 impl PortWays {
-    fn read(&self, port: usize) -> PortCounts {
+    fn read(&self, port: usize) -> SessionPortCounts {
         let asked: Vec<_> = self.senders.iter().filter_map(SenderHandle::request_report).collect();
         let receiver = self.receiver.as_ref();
         let taken = receiver.and_then(|receiver| {
             receiver.request(|answer| ReceiveCommand::Report(Vec::new(), answer))
         });
         let device = self.devices.counters(port);
-        let mut counts = PortCounts {
+        let mut counts = SessionPortCounts {
             name: self.name.clone(),
             is_up: self.devices.is_up(port),
             is_transmitting: self.senders.iter().any(|sender| sender.flags.is_transmitting()),
             tx_errors: device.tx_errors,
             rx_drops: device.rx_drops,
             rx_errors: device.rx_errors,
-            ..PortCounts::default()
+            ..SessionPortCounts::default()
         };
         // A thread that has ended, by a panic, has nothing more to say.
         for sent in asked.iter().filter_map(|inbox| inbox.recv().ok()) {

@@ -202,6 +202,13 @@ fn entry_text(entry: u32) -> String {
 /// The action that writes the values of a header that differ.
 fn set(header: &Header, before: &Headers<'_>, after: &Headers<'_>) -> Option<String> {
     let (name, parts) = header;
+    // Both versions of IP have a TTL and a type of service.
+    let is_there = match *name {
+        "ipv4" => before.layout.network == Network::Ipv4,
+        "ipv6" => before.layout.network == Network::Ipv6,
+        _ => true,
+    };
+    let parts = if is_there { *parts } else { &[] };
     let written = parts.iter().filter_map(|(name, part)| {
         let (old, new) = (before.value(*part)?, after.value(*part)?);
         let text = match part {

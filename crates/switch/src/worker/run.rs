@@ -565,8 +565,8 @@ mod tests {
         WorkerPort::open(PortNo(number), PortSerial(0), spec.parse().unwrap()).unwrap()
     }
 
-    /// A worker of a wire between these ports, one of them maybe without a device, and the ways to it
-    /// and to its shard.
+    /// A worker of a wire between these ports, one of them maybe without a device, and the ways to
+    /// it and to its shard.
     fn wire_worker(
         ports: Vec<WorkerPort>,
         faulted: Option<usize>,

@@ -145,7 +145,10 @@ fn may_be_shorter(message: &Message) -> bool {
 #[test]
 fn every_prefix_is_refused_and_patched_ones_are_or_are_shorter() {
     for vector in vectors() {
-        for len in 0..vector.bytes.len() {
+        // One has bytes behind its end.
+        let header = wire::MessageHeader::parse(&vector.bytes);
+        let end = header.map(|header| usize::from(header.length));
+        for len in (0..vector.bytes.len()).filter(|len| Some(*len) != end) {
             assert!(wire::decode(&vector.bytes[..len]).is_err(), "{} to {len}", vector.place());
         }
         for len in (4..vector.bytes.len()).step_by(stride(&vector)) {

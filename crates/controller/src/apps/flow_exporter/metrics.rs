@@ -1,6 +1,7 @@
 //! The metrics that are exported: a row each.
 //!
-//! Their names begin with `openflow_`, whatever switch it is: `weir_` is for what Weir itself counts.
+//! Their names begin with `openflow_`, whatever switch it is: `weir_` is for what Weir itself
+//! counts.
 //! Counters that a switch does not keep (all ones) are left out, never shown as a number.
 
 use metrics::{Family, Kind, MetricRow, Value, count, table};
@@ -69,8 +70,10 @@ const PORTS: &[MetricRow<PortStats>] = &[
         |port| count(port.rx_dropped)),
     MetricRow::counter("openflow_port_transmit_dropped", "Packets dropped on send.",
         |port| count(port.tx_dropped)),
-    MetricRow::counter("openflow_port_receive_errors", "Receive errors.", |port| count(port.rx_errors)),
-    MetricRow::counter("openflow_port_transmit_errors", "Send errors.", |port| count(port.tx_errors)),
+    MetricRow::counter("openflow_port_receive_errors", "Receive errors.",
+        |port| count(port.rx_errors)),
+    MetricRow::counter("openflow_port_transmit_errors", "Send errors.",
+        |port| count(port.tx_errors)),
 ];
 
 #[rustfmt::skip]
@@ -87,7 +90,8 @@ const TABLES: &[MetricRow<TableStats>] = &[
 const SWITCHES: &[MetricRow<Sample>] = &[
     MetricRow::gauge("openflow_flow_entries", "Flow entries of a switch.",
         |it| count(it.flow_count as u64)),
-    MetricRow::gauge("openflow_flow_entries_not_exported", "Flow entries beyond max-flows, not shown.",
+    MetricRow::gauge("openflow_flow_entries_not_exported",
+        "Flow entries beyond max-flows, not shown.",
         |it| count((it.flow_count - it.flows.len()) as u64)),
 ];
 
@@ -200,12 +204,11 @@ mod tests {
         let later = now + Duration::from_millis(1_500);
         let text = text(samples.families(later), TextFormat::Text);
         let dpid = "dpid=\"0000000000000001\"";
+        let labels = r#"port="1",name="odd\"na\\me""#;
         for line in [
             format!("openflow_switch_info{{{dpid},version=\"OpenFlow13\"}} 1"),
             format!("openflow_sample_age_seconds{{{dpid}}} 1.5"),
-            format!(
-                "openflow_port_receive_packets_total{{{dpid},port=\"1\",name=\"odd\\\"na\\\\me\"}} 7"
-            ),
+            format!("openflow_port_receive_packets_total{{{dpid},{labels}}} 7"),
             format!("openflow_flow_entries{{{dpid}}} 3"),
             format!("openflow_flow_entries_not_exported{{{dpid}}} 1"),
             format!(
