@@ -24,8 +24,8 @@ struct Table {
 
 const HEAD: &str = "A flow entry is a text such as `priority=10,tcp,nw_dst=10.0.0.0/8,\
 actions=dec_ttl,output:2`: words of the entry (`table`, `priority`, `cookie`, `idle_timeout`, \
-`hard_timeout`, `send_flow_rem`, `check_overlap`, `reset_counts`, `no_packet_counts`, \
-`no_byte_counts`, `out_port`, `out_group`), a match, and after `actions=` its \
+`hard_timeout`, `importance`, `send_flow_rem`, `check_overlap`, `reset_counts`, \
+`no_packet_counts`, `no_byte_counts`, `out_port`, `out_group`), a match, and after `actions=` its \
 instructions. `weir ctl`, the Python package and the files of `add-flows` take it; `weir ctl \
 dump-flows` prints it as `ovs-ofctl` does.";
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use control::hex;
 
 pub(super) fn flow(flow: &FlowStats) -> Value {
-    json!({
+    let mut value = json!({
         "table_id": flow.table_id.0,
         "priority": flow.priority,
         "cookie": format!("{:#x}", flow.cookie.0),
@@ -28,7 +28,12 @@ pub(super) fn flow(flow: &FlowStats) -> Value {
         "duration_s": seconds(flow.duration_s, flow.duration_ns),
         "idle_timeout_s": flow.idle_timeout_s,
         "hard_timeout_s": flow.hard_timeout_s,
-    })
+    });
+    // As in the text, which has it where it is not zero: 1.4 alone has it.
+    if let (1.., Value::Object(object)) = (flow.importance, &mut value) {
+        object.insert("importance".into(), flow.importance.into());
+    }
+    value
 }
 
 pub(super) fn port_desc(port: &PortDesc) -> Value {
@@ -297,4 +302,31 @@ fn count(count: u64) -> Value {
 
 fn seconds(seconds: u32, ns: u32) -> f64 {
     f64::from(seconds) + f64::from(ns) / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::flow::{FlowModFlags, FlowStats};
+    use openflow::{Cookie, Match, TableId};
+
+    #[test]
+    fn an_entry_has_its_importance_where_it_has_one() {
+        let flow = |importance| FlowStats {
+            table_id: TableId(0),
+            duration_s: 0,
+            duration_ns: 0,
+            priority: 1,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            flags: FlowModFlags::empty(),
+            importance,
+            cookie: Cookie(0),
+            packet_count: 0,
+            byte_count: 0,
+            matching: Match::any(),
+            instructions: Vec::new(),
+        };
+        assert_eq!(super::flow(&flow(0)).get("importance"), None);
+        assert_eq!(super::flow(&flow(7)).get("importance"), Some(&7.into()));
+    }
 }

@@ -42,6 +42,7 @@ pub(crate) static FLOW: Shape = Shape {
         key("out_port", Of::Named(32, &words::PORTS), "delete: entries that output there"),
         key("out_group", Of::Named(32, &words::GROUPS), "delete: entries that use the group"),
         key("flags", Of::Number(16), "OFPFF_* bits"),
+        key("importance", Of::Number(16), "rank where entries are evicted, from 1.4; default: 0"),
     ],
 };
 
@@ -198,6 +199,11 @@ pub(crate) fn flow_mod(
         flow.out_group = GroupId(group);
     }
     flow.flags = render::flow_flags(version, fields.number("flags")?.unwrap_or(0));
+    flow.importance = fields.number("importance")?.unwrap_or(0);
+    if flow.importance != 0 && !version.has_importance() {
+        let words = format!("{version} has no importance in a flow-mod");
+        return Err(fields.problem("importance", words));
+    }
     flow.matching = matching::of(fields, version)?;
     flow.instructions = actions::instructions(fields, version)?;
     let beyond = [
@@ -429,6 +435,19 @@ mod tests {
             let flow = flow_mod(&fields, Version::V1_3, command).unwrap();
             assert_eq!((flow.command, flow.priority, flow.out_group.0), (command, 5, 2), "{name}");
         }
+    }
+
+    #[test]
+    fn importance_is_of_1_4() {
+        let entry = |importance| json!({"dpid": 1, "importance": importance});
+        let read = |version, importance| {
+            let entry = entry(importance);
+            let fields = Fields::of(&entry, &FLOW, "").unwrap();
+            flow_mod(&fields, version, FLOW_COMMANDS[0].1).map(|flow| flow.importance)
+        };
+        assert_eq!(read(Version::V1_4, 7).unwrap(), 7);
+        assert_eq!(read(Version::V1_3, 0).unwrap(), 0);
+        assert_eq!(read(Version::V1_3, 7).unwrap_err().to_value()["at"], "importance");
     }
 
     #[test]

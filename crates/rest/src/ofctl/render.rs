@@ -57,6 +57,9 @@ pub(crate) fn flow(version: Version, flow: FlowStats) -> Value {
         && version.has_instructions()
     {
         object.insert("flags".into(), flow.flags.bits().into());
+        if version.has_importance() {
+            object.insert("importance".into(), flow.importance.into());
+        }
         let length = wire_length(version, MultipartReplyBody::Flow(vec![flow]));
         object.insert("length".into(), length);
     }

@@ -65,7 +65,6 @@ pub(crate) async fn listed(
     Ok(())
 }
 
-/// The switch answers another question than the one that it was asked.
 pub(crate) async fn switches(call: Call) -> Answer {
     let mut dpids: Vec<u64> = call.services.datapaths.all().iter().map(|it| it.dpid.0).collect();
     dpids.sort_unstable();
