@@ -19,6 +19,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,7 +92,8 @@ impl Output {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        // Flow entries describe the network: for the owner alone.
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
         Ok(Self { file, len: 0, compact_len: 0 })
     }
 
@@ -129,7 +131,8 @@ pub(crate) struct Journal {
     is_lost: bool,
     /// No compaction is begun before.
     retry_at: Option<Instant>,
-    /// By number, the packets that the last item about an entry says; none without one.
+    /// By number, the packets that the last item about an entry says, in the file that a restart
+    /// would read; none without one.
     entries: Vec<Option<u64>>,
     /// By number, the instructions that every file has that is written to.
     instructions: Vec<Option<SavedInstructions>>,
@@ -155,7 +158,9 @@ impl Journal {
         let boot = folder.boot().to_owned();
         let header = Header { format: FORMAT, dpid: owner.dpid.to_string(), boot };
         let failed = |source| SwitchError::State { path: path.clone(), source };
-        let saved = read::read_saved(&path, &header, &owner, now).map_err(failed)?;
+        let mut saved = read::read_saved(&path, &header, &owner, now).map_err(failed)?;
+        // As when a port goes: frames for them must not go to a port that is not there.
+        saved.addresses.retain(|it| owner.ports.contains_key(&it.port));
         let groups = saved.groups.iter().map(|it| (it.desc.group_id, 0)).collect();
         let meters = saved.meters.iter().map(|it| (it.config.meter_id, 0)).collect();
         let restored = control.restore(saved, now);
@@ -292,6 +297,9 @@ impl Journal {
             let (bridge, path) = (&self.name, self.path.display());
             tracing::warn!(bridge, %path, %error, "the state of a bridge that is gone stays");
         }
+        if self.compaction.is_some() {
+            std::fs::remove_file(self.fresh_path()).ok();
+        }
     }
 
     fn put_entry(&mut self, control: &Control, id: EntryId) {
@@ -425,10 +433,11 @@ impl Journal {
         self.batch.header(&self.header);
         self.ports.iter().for_each(|(number, name)| self.batch.port(*number, name));
         self.batch.addresses(&self.addresses);
-        let groups: Vec<GroupId> = self.groups.keys().copied().collect();
-        groups.into_iter().for_each(|id| self.put_group(control, id));
-        let meters: Vec<MeterId> = self.meters.keys().copied().collect();
-        meters.into_iter().for_each(|id| self.put_meter(control, id));
+        // The file that a restart would read does not get these counts.
+        let (groups, meters) = (self.groups.clone(), self.meters.clone());
+        groups.keys().for_each(|id| self.put_group(control, *id));
+        meters.keys().for_each(|id| self.put_meter(control, *id));
+        (self.groups, self.meters) = (groups, meters);
         self.write_to_compaction()
     }
 
@@ -438,7 +447,7 @@ impl Journal {
         let from = compaction.next;
         compaction.next = compaction.end.min(from.saturating_add(most));
         let (next, is_done) = (compaction.next, compaction.next == compaction.end);
-        (from..next).for_each(|number| self.put_entry(control, EntryId(number)));
+        (from..next).for_each(|number| self.compact_entry(control, EntryId(number)));
         self.write_to_compaction()?;
         if is_done {
             std::fs::rename(self.fresh_path(), &self.path)?;
@@ -453,6 +462,17 @@ impl Journal {
         Ok(is_done)
     }
 
+    /// Puts an entry into the compaction alone. Its counts are saved again when a reply shows them,
+    /// as the file that a restart would read does not get them here.
+    fn compact_entry(&mut self, control: &Control, id: EntryId) {
+        let index = id.0 as usize;
+        let held = self.entries.get(index).copied().flatten();
+        self.put_entry(control, id);
+        if let (Some(_), Some(known)) = (held, self.entries.get_mut(index)) {
+            *known = held;
+        }
+    }
+
     fn write_to_compaction(&mut self) -> io::Result<()> {
         let both = self.compaction.as_mut().zip(self.batch.seal());
         let written = both.map_or(Ok(()), |(it, record)| it.output.append(record));
@@ -460,16 +480,13 @@ impl Journal {
         written
     }
 
-    /// The journal goes on as it is. Counts that only the new file may have had are written again.
+    /// The journal goes on as it is.
     fn give_up_compaction(&mut self, error: &io::Error) {
         self.counters.bump(Counter::StateError);
         self.compaction = None;
         self.instructions.clear();
         self.batch.clear(ROOM_KEPT);
         self.retry_at = Some(Instant::now() + RETRY_AFTER);
-        let entries = self.entries.iter_mut().flatten();
-        let all = entries.chain(self.groups.values_mut()).chain(self.meters.values_mut());
-        all.for_each(|packets| *packets = u64::MAX);
         let (bridge, path) = (&self.name, self.fresh_path());
         if !self.is_lost {
             tracing::warn!(bridge, path = %path.display(), %error, "a journal is not compacted");

@@ -187,7 +187,11 @@ impl<'a> Parsed<'a> {
             }
             Tag::Counts => {
                 let (id, counts) = (EntryId(fields.u32()?), fields.counts()?);
-                self.entries.get_mut(&id)?.1 = Some(counts);
+                // Counts that were saved during a compaction may stand before their entry, which
+                // has later ones.
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.1 = Some(counts);
+                }
             }
             Tag::Instructions => {
                 self.instructions.insert(fields.u32()?, fields.0);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -407,6 +408,79 @@ fn a_journal_that_has_grown_is_written_anew() {
     assert!((1 << 20..1 << 21).contains(&longest), "{longest}");
     let before = shown(&rig.control);
     assert_eq!(shown(&rig.restart().control), before);
+}
+
+#[test]
+fn counts_while_a_compaction_is_made_are_in_both_files() {
+    let (mut rig, mut random) = (Rig::new(), Random::new(1));
+    let group = GroupMod {
+        command: GroupModCommand::Add,
+        group_type: GroupType::All,
+        group_id: GroupId(1),
+        buckets: Vec::new(),
+    };
+    rig.control.group_mod(&group, rig.now).unwrap();
+    let meter = MeterMod {
+        command: MeterModCommand::Add,
+        flags: MeterFlags::PKTPS,
+        meter_id: MeterId(1),
+        bands: Vec::new(),
+    };
+    rig.control.meter_mod(&meter, rig.now).unwrap();
+    for port in 1..=3 {
+        rig.flow(FlowModCommand::Add, port);
+    }
+    let shared = FlowMod {
+        matching: Match::any().with(Field::InPort, 4),
+        instructions: vec![Instruction::Meter(MeterId(1)), to(Action::Group(GroupId(1)))],
+        ..FlowMod::new(FlowModCommand::Add)
+    };
+    rig.control.flow_mod(&shared, Version::V1_3, rig.now).unwrap();
+    rig.save();
+    let mut count = |rig: &mut Rig| {
+        (0..16).for_each(|_| send(rig, &mut random));
+        rig.control.flush();
+        rig.catch_up();
+    };
+    count(&mut rig);
+    rig.journal.begin_compaction(&rig.control).unwrap();
+    let mut goes_on = true;
+    while goes_on {
+        // These are saved before the new file has all entries, and those before the old one has
+        // them.
+        rig.save_counts();
+        count(&mut rig);
+        goes_on = rig.journal.go_on_with_compaction(&rig.control, 1);
+        rig.save_counts();
+        assert_eq!(restored(&rig.bytes()), Ok((shown(&rig.control), 0)));
+    }
+    let before = shown(&rig.control);
+    assert_eq!(shown(&rig.restart().control), before);
+}
+
+#[test]
+fn nothing_is_left_of_a_bridge_that_goes() {
+    let mut rig = Rig::new();
+    assert_eq!(fs::metadata(rig.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    rig.journal.begin_compaction(&rig.control).unwrap();
+    rig.journal.discard();
+    assert_eq!(fs::read_dir(rig.dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn addresses_at_a_port_that_is_gone_are_not_restored() {
+    let mut rig = Rig::new();
+    for port in [3, 4] {
+        let address = MacAddr::from_u64(port.into());
+        assert!(rig.control.set_address(0, address, PortNo(port), rig.now));
+    }
+    rig.save_counts();
+    let (mut control, mut owner) = (tables(), owner(&rig.counters));
+    owner.ports.remove(&PortNo(3));
+    let folder = rig.folder.take().unwrap();
+    Journal::open(&folder, owner, &mut control, rig.now).unwrap();
+    let known = control.learnt_addresses(rig.now);
+    assert_eq!(known.iter().map(|it| it.port).collect::<Vec<_>>(), [PortNo(4)]);
 }
 
 #[test]
