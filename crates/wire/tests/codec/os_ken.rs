@@ -152,6 +152,9 @@ fn every_prefix_is_refused_and_patched_ones_are_or_are_shorter() {
             assert!(wire::decode(&vector.bytes[..len]).is_err(), "{} to {len}", vector.place());
         }
         for len in (4..vector.bytes.len()).step_by(stride(&vector)) {
+            if Some(len) == end {
+                continue;
+            }
             let mut prefix = vector.bytes[..len].to_vec();
             prefix[2..4].copy_from_slice(&u16::try_from(len).unwrap().to_be_bytes());
             if let Ok((version, xid, message)) = wire::decode(&prefix) {
