@@ -3,11 +3,12 @@
 //! A record that the file's end cuts off is one whose write a kill has interrupted: nothing had
 //! been confirmed of it, and it is left out. Anything else that is wrong makes the whole file
 //! unusable, since what stands before it may no longer be so. Such a file is set aside under
-//! another name, never deleted. Reading allocates no more than the file's length justifies.
+//! another name; of more than nine, the last is replaced. Reading allocates no more than the
+//! file's length justifies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use datapath::fast::{EntryId, Saved, SavedCounts, SavedEntry, SavedGroup, SavedMeter};
 use datapath::{LearntAddress, Nanos};
@@ -21,6 +22,9 @@ use wire::MessageHeader;
 use super::batch::{HEAD_LEN, Tag, head_sum};
 use super::folder::with_ending;
 use super::{FORMAT, Header, JournalOwner, LEN_MAX};
+
+/// The most files of a kind that are set aside.
+const ASIDE_MAX: u32 = 9;
 
 /// Why a journal cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -96,7 +100,7 @@ pub(super) fn read_saved(
             Ok(saved)
         }
         Err((why, suffix)) => {
-            let aside = with_ending(path, suffix);
+            let aside = name_aside(path, suffix);
             std::fs::rename(path, &aside)?;
             let (path, aside) = (path.display(), aside.display());
             tracing::warn!(
@@ -106,6 +110,15 @@ pub(super) fn read_saved(
             Ok(Saved::default())
         }
     }
+}
+
+/// A name that no earlier file that was set aside has; the last one where all are taken.
+fn name_aside(path: &Path, suffix: &str) -> PathBuf {
+    let name = |number: u32| match number {
+        1 => with_ending(path, suffix),
+        number => with_ending(path, &format!("{suffix}.{number}")),
+    };
+    (1..ASIDE_MAX).map(name).find(|aside| !aside.exists()).unwrap_or_else(|| name(ASIDE_MAX))
 }
 
 impl<'a> Parsed<'a> {

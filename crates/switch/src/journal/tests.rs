@@ -515,11 +515,24 @@ fn a_file_that_is_no_journal_is_set_aside() {
         fs::write(rig.path(), bytes).unwrap();
         let aside = with_ending(&rig.path(), "damaged");
         rig = rig.restart();
-        assert_eq!(fs::read(aside).unwrap(), bytes);
+        assert_eq!(fs::read(&aside).unwrap(), bytes);
         rig.flow(FlowModCommand::Add, 1);
         assert_eq!(rig.restart().control.table_stats()[0].active_count, 1);
     }
     assert_eq!(read_journal(&[]).unwrap_err(), JournalFault::NoJournal);
+}
+
+#[test]
+fn a_file_that_is_set_aside_replaces_no_other_of_few() {
+    let mut rig = Rig::new();
+    for number in 1..=10_u8 {
+        fs::write(rig.path(), [number; 9]).unwrap();
+        rig = rig.restart();
+    }
+    for (suffix, number) in [("damaged", 1), ("damaged.2", 2), ("damaged.8", 8), ("damaged.9", 10)]
+    {
+        assert_eq!(fs::read(with_ending(&rig.path(), suffix)).unwrap(), [number; 9], "{suffix}");
+    }
 }
 
 #[test]
