@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 /// Free bytes that a whole run asks for where nothing is built yet: more than it takes, which it
 /// says at its end.
-const WHOLE_RUN_BYTES: u64 = 24 * GIB;
+const WHOLE_RUN_BYTES: u64 = 14 * GIB;
 
 const GIB: u64 = 1 << 30;
 
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn a_whole_run_without_room_is_refused_with_both_sizes() {
         let refusal = check(2 * GIB, false).unwrap_err().to_string();
-        assert!(refusal.contains("24 GiB of disk and there are 2 GiB"), "{refusal}");
+        assert!(refusal.contains("14 GiB of disk and there are 2 GiB"), "{refusal}");
         check(2 * GIB, true).unwrap();
-        check(30 * GIB, false).unwrap();
+        check(14 * GIB, false).unwrap();
     }
 
     #[test]
