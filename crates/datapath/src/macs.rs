@@ -59,12 +59,25 @@ struct Seen {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Macs {
     seen: BTreeMap<Station, Seen>,
+    /// The ageing time, where it is not that of the configuration any more.
+    age_s: Option<u16>,
     learnt: u64,
     expired: u64,
     moved: u64,
 }
 
 impl Macs {
+    /// The time after which an address that sent nothing is forgotten.
+    pub(crate) fn age_ns(&self, config: &DatapathConfig) -> u64 {
+        u64::from(self.age_s.unwrap_or(config.mac_age_s)) * NS_PER_S
+    }
+
+    /// Sets that time; the stations that are known, where it was another one.
+    pub(crate) fn set_age(&mut self, age_s: u16, config: &DatapathConfig) -> Vec<Station> {
+        let before = self.age_s.replace(age_s).unwrap_or(config.mac_age_s);
+        if before == age_s { Vec::new() } else { self.seen.keys().copied().collect() }
+    }
+
     /// The port behind which a station is, if that is known and not too old.
     pub(crate) fn port(
         &self,
@@ -73,7 +86,7 @@ impl Macs {
         now: Nanos,
     ) -> Option<PortNo> {
         let seen = self.seen.get(&station)?;
-        (!is_old(seen, config, now)).then_some(seen.port)
+        (!is_old(seen, self.age_ns(config), now)).then_some(seen.port)
     }
 
     /// Learns where a station is; whether it was at another port before. When the table is full of
@@ -92,7 +105,7 @@ impl Macs {
             return false;
         }
         let before = self.seen.insert(station, Seen { port, at: now, is_static: false });
-        let is_old = before.is_some_and(|before| is_old(&before, config, now));
+        let is_old = before.is_some_and(|before| is_old(&before, self.age_ns(config), now));
         self.expired += u64::from(is_old);
         self.learnt += u64::from(is_old || before.is_none());
         let has_moved = before.is_some_and(|before| before.port != port);
@@ -111,8 +124,8 @@ impl Macs {
     }
 
     fn forget_old(&mut self, config: &DatapathConfig, now: Nanos) {
-        let before = self.seen.len();
-        self.seen.retain(|_, seen| !is_old(seen, config, now));
+        let (before, age_ns) = (self.seen.len(), self.age_ns(config));
+        self.seen.retain(|_, seen| !is_old(seen, age_ns, now));
         self.expired += (before - self.seen.len()) as u64;
     }
 
@@ -155,7 +168,7 @@ impl Macs {
     /// The counts; those of events since [`Macs::clear_stats`].
     pub(crate) fn stats(&mut self, config: &DatapathConfig, now: Nanos) -> AddressStats {
         self.forget_old(config, now);
-        let Self { seen, learnt, expired, moved } = self;
+        let Self { seen, learnt, expired, moved, age_s: _ } = self;
         AddressStats {
             known: seen.len(),
             set_by_hand: seen.values().filter(|seen| seen.is_static).count(),
@@ -177,7 +190,8 @@ impl Macs {
         config: &DatapathConfig,
         now: Nanos,
     ) -> impl Iterator<Item = LearntAddress> {
-        let fresh = self.seen.iter().filter(move |(_, seen)| !is_old(seen, config, now));
+        let age_ns = self.age_ns(config);
+        let fresh = self.seen.iter().filter(move |(_, seen)| !is_old(seen, age_ns, now));
         fresh.map(move |(&(vlan, address), seen)| LearntAddress {
             port: seen.port,
             vlan,
@@ -206,8 +220,8 @@ impl Macs {
     }
 }
 
-fn is_old(seen: &Seen, config: &DatapathConfig, now: Nanos) -> bool {
-    !seen.is_static && now.since(seen.at) >= u64::from(config.mac_age_s) * NS_PER_S
+fn is_old(seen: &Seen, age_ns: u64, now: Nanos) -> bool {
+    !seen.is_static && now.since(seen.at) >= age_ns
 }
 
 /// Whether an address names several stations.
@@ -257,6 +271,10 @@ mod tests {
         };
         assert_eq!(listed(130), [(3, 0, 130), (1, 7, 30)]);
         assert_eq!(listed(300), [(1, 7, 200)]);
+        assert_eq!(macs.set_age(60, &config), [station(1), (7, MacAddr::from_u64(2))]);
+        assert!(macs.set_age(60, &config).is_empty(), "it is that already");
+        let known = |s| macs.known(&config, Nanos::from_s(s)).count();
+        assert_eq!((known(59), known(130), known(160)), (2, 1, 0));
     }
 
     #[test]

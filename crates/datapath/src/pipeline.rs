@@ -37,6 +37,8 @@ pub struct FlowTable {
     pub name: String,
     /// Most entries; `None` for as many as any table.
     pub max_entries: Option<u32>,
+    /// Whether a full table makes room for a new entry, by one that has a timeout.
+    pub evicts: bool,
 }
 
 /// The flow tables, by number; none where a table is gone.
@@ -103,6 +105,11 @@ impl Pipeline {
     fn most(&self, table_id: TableId) -> u32 {
         let own = self.configured.get(&table_id).and_then(|table| table.max_entries);
         own.map_or(self.max_entries, |own| own.min(self.max_entries))
+    }
+
+    /// Whether a full table makes room for a new entry.
+    pub(crate) fn evicts(&self, table_id: TableId) -> bool {
+        self.configured.get(&table_id).is_some_and(|table| table.evicts)
     }
 
     /// Other names and limits of single tables. Where a table has more entries, they stay, and

@@ -14,13 +14,16 @@ pub mod pcap;
 pub mod tap;
 
 use std::str::FromStr;
+use std::thread::{self, Builder};
 
 use crate::error::PortError;
 use crate::port::Port;
 use crate::port_info::LinkNotification;
-use crate::spec::{KindRow, PortSpec, QUEUES};
+use crate::spec::{KindRow, Policing, PortSpec, QUEUES};
 use crate::spec_error::SpecError;
 use crate::sys::claim::DeviceClaim;
+use crate::sys::ifreq::IoctlSocket;
+use crate::tier::HandoverPlace;
 
 /// The rows of all kinds, in the order of help texts.
 pub const KINDS: &[KindRow] = &[
@@ -74,6 +77,27 @@ pub fn open_claimed(spec: &PortSpec) -> Result<Port, PortError> {
         port.claim = DeviceClaim::take(&spec.to_string(), index)?;
     }
     Ok(port)
+}
+
+/// As [`open_claimed`], for a switch whose tier a device of the kernel is to enter at once: the
+/// place where frames are handed over is made meanwhile, since both wait for the kernel.
+///
+/// # Errors
+/// As [`open_claimed`].
+pub fn open_for_tier(spec: &PortSpec) -> Result<Port, PortError> {
+    if spec.kind().word != af_packet::ROW.word || spec.policing()? != Policing::default() {
+        return open_claimed(spec);
+    }
+    let index = IoctlSocket::open().and_then(|control| control.index(spec.name()));
+    let Ok(index) = index else { return open_claimed(spec) };
+    let claim = DeviceClaim::take(&spec.to_string(), index)?;
+    thread::scope(|scope| {
+        let make = || HandoverPlace::for_device(index);
+        let place = Builder::new().name("tier".to_owned()).spawn_scoped(scope, make);
+        let port = open_queues(spec)?;
+        let place = place.ok().and_then(|place| place.join().ok().flatten());
+        Ok(Port { claim, place, ..port })
+    })
 }
 
 /// Parses `text` and opens the port.

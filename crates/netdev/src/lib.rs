@@ -80,7 +80,7 @@ mod tier_port;
 pub use counters::{HandoverLosses, PortCounters};
 pub use error::PortError;
 pub use kinds::dummy::DummyPort;
-pub use kinds::{KINDS, open, open_claimed, open_queues, open_text};
+pub use kinds::{KINDS, open, open_claimed, open_for_tier, open_queues, open_text};
 pub use patch_end::{PATCH_HOPS_MAX, PatchEnd, PatchPlace};
 pub use port::{Port, PortDevice, PortQueue, RxQueue, TxQueue};
 pub use port_info::{LinkNotification, PortInfo};
@@ -89,6 +89,7 @@ pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
-    KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey, TierPrograms,
+    HandoverPlace, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey,
+    TierPrograms, TierQueues,
 };
 pub use tier_port::TierPort;

@@ -17,6 +17,7 @@ use crate::error::PortError;
 use crate::patch_end::PatchEnd;
 use crate::port_info::{LinkNotification, PortInfo};
 use crate::sys::claim::DeviceClaim;
+use crate::tier::HandoverPlace;
 use crate::tier_port::TierPort;
 
 /// A receive queue. Frames carry no FCS.
@@ -173,6 +174,8 @@ pub struct Port {
     pub more: Vec<PortQueue>,
     /// The claim of a switch to the device.
     pub claim: Option<DeviceClaim>,
+    /// The place at which the kernel tier is to hand frames over, until it does.
+    pub place: Option<HandoverPlace>,
 }
 
 impl Port {
@@ -182,7 +185,7 @@ impl Port {
         tx: impl TxQueue + 'static,
     ) -> Self {
         let (rx, tx) = (Box::new(rx), Box::new(tx));
-        Self { device: Box::new(device), rx, tx, more: Vec::new(), claim: None }
+        Self { device: Box::new(device), rx, tx, more: Vec::new(), claim: None, place: None }
     }
 
     /// A port with these queues.
@@ -210,7 +213,7 @@ impl Port {
     ) -> Option<Self> {
         let mut queues = queues.into_iter();
         let PortQueue { rx, tx } = queues.next()?;
-        Some(Self { device, rx, tx, more: queues.collect(), claim: None })
+        Some(Self { device, rx, tx, more: queues.collect(), claim: None, place: None })
     }
 
     /// See [`RxQueue::rx`].

@@ -13,6 +13,7 @@ mod choice;
 mod handover;
 mod layout;
 mod patches;
+mod place;
 mod program;
 mod programs;
 mod rewrite;
@@ -21,8 +22,8 @@ mod skb;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex};
 
 use packet::{MaskedRewrite, Shape};
 use rustix::time::{ClockId, clock_gettime};
@@ -32,9 +33,11 @@ use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
+pub use self::handover::TierQueues;
 pub(crate) use self::layout::PATCH_OUTPUT;
 pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
 pub(crate) use self::patches::{KERNEL_HOPS_MAX, PatchNumber};
+pub use self::place::HandoverPlace;
 pub use self::programs::TierPrograms;
 
 use self::layout::{
@@ -55,6 +58,9 @@ const LEAVE_AT_ONCE: usize = 4;
 /// The most memory for the cells of all processors: on a machine with many there is room for fewer
 /// entries.
 const CELLS_BYTES_MAX: usize = 64 << 20;
+
+/// Devices of one tier at most.
+const DEVICES_MAX: usize = 4_096;
 
 const FIX: &str = "give the program CAP_BPF, CAP_PERFMON, CAP_NET_RAW and CAP_NET_ADMIN";
 
@@ -148,8 +154,17 @@ impl KernelTier {
         let counts = counts_map.map().map_err(failed)?;
         let slot_map = Map::array(SLOT_LEN, slots).map_err(failed)?;
         let slot_words = slot_map.map().map_err(failed)?;
-        let maps =
-            TierMaps { entries, state: state_map, slot_map, counts: counts_map, cpus, slots };
+        let taps = Map::growing_hash(4, 4, DEVICES_MAX).map_err(failed)?;
+        let maps = TierMaps {
+            entries,
+            state: state_map,
+            slot_map,
+            counts: counts_map,
+            taps,
+            at_devices: Mutex::default(),
+            cpus,
+            slots,
+        };
         Ok(Self {
             programs: TierPrograms(Arc::new(maps)),
             state,

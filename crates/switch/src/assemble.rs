@@ -530,6 +530,7 @@ fn control_of(config: &BridgeConfig, forwarders: usize) -> Result<Control, Wire>
             let sizes = datapath::DatapathConfig {
                 n_tables: config.tables,
                 max_entries: config.max_entries,
+                mac_age_s: config.mac_age_s,
                 ..datapath::DatapathConfig::default()
             };
             let mut control = Control::new(sizes, forwarders, RemovalReport::Asked);

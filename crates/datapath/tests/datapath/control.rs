@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use datapath::fast::testing::flushed;
 use datapath::fast::{Applied, Control, Forwarder, Op, RemovalReport, Sink};
-use datapath::{DatapathConfig, DropReason, MemoryBudget, MemoryNeed, Nanos};
+use datapath::{DatapathConfig, DropReason, FlowTable, MemoryBudget, MemoryNeed, Nanos};
 use openflow::flow::{
     AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemovedReason, FlowStatsRequest,
 };
@@ -371,6 +371,44 @@ fn without_memory_nothing_is_added_but_old_entries_can_return() {
     assert_eq!(group(&mut control, 1, GroupModCommand::Delete), Ok(()));
     assert_eq!(group(&mut control, 2, GroupModCommand::AddOrModify), Ok(()));
     assert_eq!(group(&mut control, 2, GroupModCommand::Add), Err(Error::GroupModGroupExists));
+}
+
+#[test]
+fn a_full_table_that_evicts_gives_up_what_expires_first() {
+    let mut control = Control::new(DatapathConfig::default(), 1, RemovalReport::Asked);
+    let limit = |control: &mut Control, most| {
+        let table = FlowTable { max_entries: Some(most), evicts: true, ..FlowTable::default() };
+        control.set_flow_tables([(TableId(0), table)].into());
+    };
+    limit(&mut control, 3);
+    let add = |control: &mut Control, text: &str, s| {
+        let flow_mod = parse_flow_mod(text, FlowModCommand::Add).unwrap();
+        control.flow_mod(&flow_mod, Version::V1_3, Nanos::from_s(s)).map(|done| done.removed)
+    };
+    let priorities = |control: &Control| {
+        let stats = control.flow_stats(&FlowStatsRequest::all(), Nanos::from_s(5)).unwrap();
+        stats.iter().map(|stats| stats.priority).collect::<Vec<_>>()
+    };
+    for (text, removed) in [
+        ("priority=9,actions=drop", 0),
+        ("priority=8,hard_timeout=100,actions=drop", 0),
+        ("priority=7,idle_timeout=20,actions=drop", 0),
+        // Of another table, and before all of these.
+        ("table=1,hard_timeout=1,actions=drop", 0),
+        ("priority=6,idle_timeout=50,actions=drop", 1),
+        ("priority=5,hard_timeout=60,actions=drop", 1),
+        // It takes the place of its like.
+        ("priority=5,hard_timeout=60,actions=drop", 0),
+    ] {
+        assert_eq!(add(&mut control, text, 0), Ok(removed), "{text}");
+    }
+    assert_eq!(priorities(&control)[..3], [9, 8, 5]);
+    // Fewer are allowed than there are.
+    limit(&mut control, 2);
+    assert_eq!(add(&mut control, "priority=4,actions=drop", 5), Ok(2));
+    assert_eq!(priorities(&control)[..2], [9, 4]);
+    let full = add(&mut control, "priority=3,actions=drop", 5);
+    assert_eq!(full, Err(Error::FlowModTableFull), "none has a timeout");
 }
 
 /// Allows what takes no more bytes than this at once.

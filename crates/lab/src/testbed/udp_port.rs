@@ -65,7 +65,7 @@ pub(super) fn open(own: UdpEnd, other: UdpEnd) -> io::Result<Port> {
     let tx = UdpTx { socket, counts: Arc::clone(&counts) };
     let device = UdpDevice { mac: own.mac, name: own.address.to_string(), counts };
     let (device, rx, tx) = (Box::new(device), Box::new(rx), Box::new(tx));
-    Ok(Port { device, rx, tx, more: Vec::new(), claim: None })
+    Ok(Port { device, rx, tx, more: Vec::new(), claim: None, place: None })
 }
 
 /// Counters of the port.

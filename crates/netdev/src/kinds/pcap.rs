@@ -85,6 +85,7 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
         tx: Box::new(DroppingTx { counters: Arc::clone(&counters) }),
         more: Vec::new(),
         claim: None,
+        place: None,
     };
     if !repeat {
         return Ok(port(Box::new(PcapReader::new(capture, end, Arc::clone(&counters)))));

@@ -25,6 +25,7 @@ const LINK_CREATE: c_long = 28;
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_PROG_ARRAY: u32 = 3;
+const F_NO_PREALLOC: u32 = 1;
 const F_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 /// A reader of the log of a refused program wants its end.
@@ -52,6 +53,15 @@ impl Map {
     /// A hash map.
     pub(crate) fn hash(key_len: usize, value_len: usize, entries: usize) -> io::Result<Self> {
         Self::create(MAP_TYPE_HASH, key_len, value_len, entries, 0)
+    }
+
+    /// A hash map that takes memory for the elements that it has.
+    pub(crate) fn growing_hash(
+        key_len: usize,
+        value_len: usize,
+        entries: usize,
+    ) -> io::Result<Self> {
+        Self::create(MAP_TYPE_HASH, key_len, value_len, entries, F_NO_PREALLOC)
     }
 
     /// An array whose values [`Map::map`] shows.

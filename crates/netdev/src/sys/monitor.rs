@@ -157,13 +157,13 @@ impl LinkTable {
             }
         }
         let links = source.list()?;
-        self.addressed.extend(links.iter().map(|link| link.index));
-        let is_listed = |index| links.iter().any(|link: &LinkInfo| link.index == index);
+        let listed: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
         let lost: Vec<LinkChange> =
-            self.known.values().filter(|old| !is_listed(old.index)).cloned().collect();
+            self.known.values().filter(|old| !listed.contains(&old.index)).cloned().collect();
         for change in lost {
             self.learn(change.gone());
         }
+        self.addressed.extend(listed);
         for link in links {
             self.learn(LinkChange::of(link));
         }

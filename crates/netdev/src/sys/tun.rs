@@ -62,6 +62,16 @@ impl Tun {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// Has the device drop whatever the kernel sends by it, of which a reader gets nothing.
+    pub(crate) fn drop_sent(&self) -> io::Result<()> {
+        // `struct tun_filter`: flags, the number of addresses, and these. Frames for them alone
+        // pass, and none is for address zero.
+        const NONE: [u16; 5] = [0, 1, 0, 0, 0];
+        // SAFETY: TUNSETTXFILTER reads a filter of one address, valid for the call.
+        let done = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNSETTXFILTER, NONE.as_ptr()) };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// The name that the device has now, in whatever namespace; `EBADFD` once it was deleted.
     pub(crate) fn name(&self) -> io::Result<String> {
         let mut request = named("")?;

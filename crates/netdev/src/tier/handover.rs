@@ -8,11 +8,16 @@
 //! of segments it holds, which no ring buffer of BPF does. To read the frames of the TAP device
 //! itself would cost a system call each.
 
+use std::fmt;
+use std::io;
 use std::os::fd::BorrowedFd;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{self, Builder};
 
 use packet::Batch;
 
+use super::place::HandoverPlace;
 use super::programs::PlacedPrograms;
 use super::{FIX, KERNEL_HOPS_MAX, TierPrograms};
 use crate::counters::HandoverLosses;
@@ -21,15 +26,11 @@ use crate::error::PortError;
 use crate::patch_end::PatchEnd;
 use crate::port::{Port, RxQueue};
 use crate::ring_rx::{self, RingRx};
-use crate::sys::ifreq::IoctlSocket;
-use crate::sys::link::{LinkStats, Rtnl, disable_ipv6};
+use crate::sys::link::{LinkStats, Rtnl};
 use crate::sys::packet_socket::{Fanout, Promiscuous, RxRing, RxRingDrops};
-use crate::sys::tun::Tun;
 use crate::sys::watch::Watch;
 use crate::tier_port::{TierPort, TierWay};
 
-/// The kernel puts a number in the place of `%d`.
-const TAP_NAME: &str = "weir-tier%d";
 /// Frames that wait for each queue, as many as the ring of a port holds.
 const SLOTS: usize = 2_048;
 
@@ -47,7 +48,7 @@ struct Handover {
 struct HandoverDevice {
     _programs: PlacedPrograms,
     _promiscuous: Promiscuous,
-    _tun: Tun,
+    _place: HandoverPlace,
 }
 
 /// The frames that were handed over and found no room, and those that queueing discipline and
@@ -130,22 +131,63 @@ impl TierPrograms {
     /// # Panics
     /// Without a tier.
     pub fn attach(tiers: &[Self], port: &mut Port) -> Result<(), PortError> {
-        assert!(!tiers.is_empty(), "a tier for each queue");
         let Some(device) = port.device.tier_port() else {
             return Err(PortError::NoTier(port.info().kind));
         };
-        let queues: Vec<&Self> = tiers.iter().cycle().take(1 + port.more.len()).collect();
-        let (received, losses) = Handover::open(&queues, &device)?;
+        Self::open(tiers, 1 + port.more.len(), &device, port.place.take())?.install(port);
+        Ok(())
+    }
+
+    /// The first half of [`TierPrograms::attach`], which takes milliseconds: puts the programs at
+    /// the device of a port with this number of queues, which hand over at this place, or at one
+    /// that is made. From then on frames wait for the receive queues to be installed.
+    ///
+    /// # Errors
+    /// As [`TierPrograms::attach`].
+    ///
+    /// # Panics
+    /// Without a tier.
+    pub fn open(
+        tiers: &[Self],
+        queues: usize,
+        port: &TierPort,
+        place: Option<HandoverPlace>,
+    ) -> Result<TierQueues, PortError> {
+        assert!(!tiers.is_empty(), "a tier for each queue");
+        let tiers: Vec<&Self> = tiers.iter().cycle().take(queues).collect();
+        let (received, losses) = Handover::open(&tiers, port, place)?;
+        let queue = |handover| -> Result<Box<dyn RxQueue>, PortError> {
+            Ok(match &port.way {
+                TierWay::Device(_) => Box::new(handover),
+                TierWay::Patch(end) => Box::new(PatchHandover::new(Arc::clone(end), handover)?),
+            })
+        };
+        let received = received.into_iter().map(queue).collect::<Result<_, _>>()?;
+        Ok(TierQueues { received, losses })
+    }
+}
+
+/// The receive queues of a port in the tier, and the programs that hand over to them.
+pub struct TierQueues {
+    received: Vec<Box<dyn RxQueue>>,
+    losses: HandoverDrops,
+}
+
+impl fmt::Debug for TierQueues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TierQueues").finish_non_exhaustive()
+    }
+}
+
+impl TierQueues {
+    /// The port receives by these queues from now on.
+    pub fn install(self, port: &mut Port) {
+        let Self { received, losses } = self;
         // Without them, the rings' sockets are closed when the receive queues are.
         port.device.enter_tier(Box::new(losses));
         let more = port.more.iter_mut().map(|queue| &mut queue.rx);
-        for (rx, handover) in std::iter::once(&mut port.rx).chain(more).zip(received) {
-            *rx = match &device.way {
-                TierWay::Device(_) => Box::new(handover),
-                TierWay::Patch(end) => Box::new(PatchHandover::new(Arc::clone(end), handover)?),
-            };
-        }
-        Ok(())
+        let places = std::iter::once(&mut port.rx).chain(more).zip(received);
+        close_later(places.map(|(rx, received)| std::mem::replace(rx, received)).collect());
     }
 }
 
@@ -155,6 +197,7 @@ impl Handover {
     fn open(
         tiers: &[&TierPrograms],
         port: &TierPort,
+        place: Option<HandoverPlace>,
     ) -> Result<(Vec<Self>, HandoverDrops), PortError> {
         let what = match &port.way {
             TierWay::Device(it) => format!("the kernel tier at {}", it.device.name()),
@@ -162,36 +205,30 @@ impl Handover {
         };
         let failed = |source| PortError::from_io(what.clone(), FIX, source);
         let rtnl = Rtnl::open().map_err(|error| failed(error.into()))?;
-        let (tun, name) = Tun::open(TAP_NAME, false).map_err(failed)?;
-        // The guard drops what the stack sends of its own accord; this only spares it the work.
-        if let Err(error) = disable_ipv6(&name) {
-            tracing::debug!(name, %error, "IPv6 stays on");
-        }
-        let control = IoctlSocket::open().map_err(failed)?;
-        let tap = control.index(&name).map_err(failed)?;
+        let place = place.map_or_else(HandoverPlace::make, Ok).map_err(failed)?;
+        let tap = place.index();
         let (device, queues, gso) = match &port.way {
             TierWay::Device(it) => (Arc::clone(&it.device), Arc::clone(&it.queues), it.gso),
             // Its frames have no other device than the one by which they are handed over.
             TierWay::Patch(_) => {
-                let device = Arc::new(KernelDevice::find("patch", &name)?);
+                let device = Arc::new(KernelDevice::find("patch", place.name())?);
                 (device, Arc::from([Arc::clone(&port.counters)]), true)
             }
         };
         let promiscuous = Promiscuous::open(device.index()).map_err(failed)?;
-        control.set_up(&name).map_err(failed)?;
         let frame_len = ring_rx::frame_len(&device);
-        let rings = RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
-        let rings = rings.map_err(failed)?;
-        let drops = rings.iter().map(RxRing::drops).collect();
-        let programs = match (&port.way, tiers) {
+        let open_rings =
+            || RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
+        let place_programs = || match (&port.way, tiers) {
             (TierWay::Patch(end), [only]) => only.place_at_patch(end, tap),
             (TierWay::Patch(_) | TierWay::Device(_), _) => {
                 TierPrograms::place(tiers, device.index(), tap)
             }
         };
-        let programs = programs.map_err(failed)?;
+        let (rings, programs) = side_by_side(open_rings, place_programs).map_err(failed)?;
+        let drops = rings.iter().map(RxRing::drops).collect();
         let losses = HandoverDrops::new(rtnl, drops, [tap, device.index()]);
-        let made = HandoverDevice { _programs: programs, _promiscuous: promiscuous, _tun: tun };
+        let made = HandoverDevice { _programs: programs, _promiscuous: promiscuous, _place: place };
         let mut made = Some(made);
         let queue = |(ring, counters)| {
             let rx = RingRx::new(&device, ring, counters, gso);
@@ -199,6 +236,25 @@ impl Handover {
         };
         Ok((rings.into_iter().zip(queues.iter()).map(queue).collect(), losses))
     }
+}
+
+/// Carries two things out that wait for the kernel, each 10 ms and more, and together no longer
+/// than one of them. Frames that come between the two are not the port's yet.
+fn side_by_side<A: Send, B>(
+    one: impl FnOnce() -> io::Result<A> + Send,
+    other: impl FnOnce() -> io::Result<B>,
+) -> io::Result<(A, B)> {
+    thread::scope(|scope| {
+        let one = Builder::new().name("tier".to_owned()).spawn_scoped(scope, one)?;
+        let other = other();
+        Ok((one.join().unwrap_or_else(|panic| resume_unwind(panic))?, other?))
+    })
+}
+
+/// Closes receive queues on a thread of their own: a ring waits for the kernel twice.
+fn close_later(queues: Vec<Box<dyn RxQueue>>) {
+    // Where the system has no thread left, they are closed here.
+    let _ = Builder::new().name("closing".to_owned()).spawn(move || drop(queues));
 }
 
 /// The receive queue of a patch port: what workers have sent to it, and what the program hands

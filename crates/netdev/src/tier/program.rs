@@ -80,6 +80,8 @@ pub(super) struct Facts {
     pub(super) state: i32,
     pub(super) slot_map: i32,
     pub(super) counts: i32,
+    /// Of the TAP devices by device.
+    pub(super) taps: i32,
     /// Processors, and slots of entries.
     pub(super) cpus: u32,
     pub(super) slots: u32,
@@ -87,9 +89,9 @@ pub(super) struct Facts {
     /// counts of frames that found none.
     pub(super) next: i32,
     pub(super) lost: i32,
-    /// Number of the device at which the program stands.
+    /// Number of the device at which the program stands, and of its TAP device, where it is for
+    /// that one alone.
     pub(super) device: u32,
-    /// Number of the TAP device.
     pub(super) tap: u32,
     /// The place where frames come from.
     pub(super) entrance: Entrance,
@@ -98,7 +100,7 @@ pub(super) struct Facts {
 /// The place where the frames of a program come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entrance {
-    /// Its device.
+    /// Any device of the tier: the program is loaded once, which takes the kernel 30 ms.
     Device,
     /// Its device, of which [`super::choice`] has chosen a queue.
     Queues,
@@ -107,8 +109,7 @@ pub(super) enum Entrance {
 }
 
 /// The guard of the TAP device: no frame passes it. What the decision hands over is in the ring of
-/// the device's packet socket before its ingress hook; what the stack sends there of its own accord
-/// (neighbour discovery) would wait for a reader that there is not.
+/// the device's packet socket before its ingress hook.
 pub(super) fn guard() -> Vec<u64> {
     let mut code = Assembler::default();
     code.alu(Alu::Mov, R0, DROP);
@@ -394,13 +395,16 @@ impl Builder {
 
     /// Masks the bytes and asks the entries.
     fn look_up(&mut self) {
-        let Facts { device, entries, .. } = self.facts;
+        let Facts { device, entries, entrance, .. } = self.facts;
         let hand_over = self.labels.hand_over;
         let code = &mut self.code;
         code.place(self.labels.known);
         code.store(Size::Double, FP, SHAPE, R2);
         code.store(Size::Word, FP, KEY_SHAPE, R2);
-        code.alu(Alu::Mov, R1, device.cast_signed());
+        match entrance {
+            Entrance::Device => code.load(Size::Word, R1, R6, skb::IFINDEX),
+            Entrance::Queues | Entrance::Patch => code.alu(Alu::Mov, R1, device.cast_signed()),
+        }
         code.store(Size::Word, FP, KEY, R1);
         code.alu(Alu::Lsh, R2, 6);
         code.alu_reg(Alu::Mov, R3, R7);
@@ -664,7 +668,7 @@ impl Builder {
     }
 
     fn end(&mut self) {
-        let Facts { tap, entrance, .. } = self.facts;
+        let Facts { tap, taps, entrance, .. } = self.facts;
         let code = &mut self.code;
         code.place(self.labels.hand_over);
         if entrance == Entrance::Queues {
@@ -676,7 +680,20 @@ impl Builder {
         code.alu(Alu::Add, R1, number(RUNS_HANDED_OVER));
         code.alu(Alu::Mov, R2, 1);
         code.fetch_add(R1, R2);
-        code.alu(Alu::Mov, R1, tap.cast_signed());
+        if entrance == Entrance::Device {
+            code.load(Size::Word, R1, R6, skb::IFINDEX);
+            code.store(Size::Word, FP, CELL, R1);
+            code.map(R1, taps);
+            code.alu_reg(Alu::Mov, R2, FP);
+            code.alu(Alu::Add, R2, i32::from(CELL));
+            code.call(Helper::MapLookup);
+            // A device that it stands at has one.
+            code.alu(Alu::Mov, R8, DROP);
+            code.jump_if(R0, Cmp::Eq, 0, self.labels.leave);
+            code.load(Size::Word, R1, R0, 0);
+        } else {
+            code.alu(Alu::Mov, R1, tap.cast_signed());
+        }
         code.alu(Alu::Mov, R2, TO_INGRESS);
         code.call(Helper::Redirect);
         code.alu_reg(Alu::Mov, R8, R0);

@@ -3,9 +3,10 @@
 //! Loading takes milliseconds, which no worker may wait for; so the maps that programs name are
 //! shared, and any thread can put a program at a port. Nothing here may read or write an entry.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::patches::Patches;
 use super::program::Entrance;
@@ -20,49 +21,95 @@ pub(super) struct TierMaps {
     pub(super) state: Map,
     pub(super) slot_map: Map,
     pub(super) counts: Map,
+    /// The TAP devices by which the program at devices hands over.
+    pub(super) taps: Map,
+    pub(super) at_devices: Mutex<AtDevices>,
     pub(super) cpus: usize,
     pub(super) slots: usize,
+}
+
+/// The program at devices, once it is loaded, and the TAP devices as their map has them.
+#[derive(Debug, Default)]
+pub(super) struct AtDevices {
+    program: Option<Program>,
+    taps: BTreeMap<u32, u32>,
+}
+
+impl TierMaps {
+    fn at_devices(&self) -> MutexGuard<'_, AtDevices> {
+        self.at_devices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A handle that puts the program of one tier at ports, from any thread.
 #[derive(Debug, Clone)]
 pub struct TierPrograms(pub(super) Arc<TierMaps>);
 
-/// The programs at a port's device and at the TAP device by which they hand over.
+/// The programs at a port's device.
 #[derive(Debug)]
 pub(super) struct PlacedPrograms {
-    _links: Vec<Link>,
+    /// Of a patch port there is none.
+    _link: Option<Link>,
     /// The decisions of several queues.
     _decisions: Option<Map>,
+    /// The tier whose program it is, the device, and its TAP device.
+    tap: Option<(Arc<TierMaps>, u32, u32)>,
     /// The patch port that is received from, and the number of its TAP device.
     patch: Option<(Arc<PatchEnd>, u32)>,
 }
 
 impl Drop for PlacedPrograms {
     fn drop(&mut self) {
+        if let Some((maps, device, tap)) = &self.tap {
+            let mut at_devices = maps.at_devices();
+            // The device may have entered anew meanwhile.
+            if at_devices.taps.get(device) == Some(tap) {
+                at_devices.taps.remove(device);
+                // One that is not there has gone before.
+                let _ = maps.taps.delete(&device.to_ne_bytes());
+            }
+        }
         if let Some((end, tap)) = &self.patch {
             end.leave_tier(*tap);
         }
     }
 }
 
-/// The programs of a TAP device, which let no frame pass.
-fn guards(tap: u32) -> io::Result<Vec<Link>> {
-    let guard = |hook| Program::load(&program::guard(), hook)?.attach(tap);
-    Ok(vec![guard(Hook::Ingress)?, guard(Hook::Egress)?])
-}
-
 impl TierPrograms {
     /// Puts the programs at a device that hands over to this TAP device; they come first. Each of
     /// the queues is decided about by its tier.
     pub(super) fn place(queues: &[&Self], device: u32, tap: u32) -> io::Result<PlacedPrograms> {
-        let mut links = guards(tap)?;
         let (program, decisions) = match queues {
-            [only] => (only.load(device, tap, Entrance::Device)?, None),
-            _ => Self::choose(queues, device, tap).map(|(program, map)| (program, Some(map)))?,
+            [only] => return only.place_at(device, tap),
+            _ => Self::choose(queues, device, tap)?,
         };
-        links.push(program.attach(device)?);
-        Ok(PlacedPrograms { _links: links, _decisions: decisions, patch: None })
+        let link = Some(program.attach(device)?);
+        Ok(PlacedPrograms { _link: link, _decisions: Some(decisions), tap: None, patch: None })
+    }
+
+    fn set_tap(&self, device: u32, tap: u32) -> io::Result<()> {
+        self.0.taps.update(&device.to_ne_bytes(), &tap.to_ne_bytes())
+    }
+
+    /// Puts the program for all devices of the tier at one.
+    fn place_at(&self, device: u32, tap: u32) -> io::Result<PlacedPrograms> {
+        let mut at_devices = self.0.at_devices();
+        let AtDevices { program, taps } = &mut *at_devices;
+        let program = match program.take() {
+            Some(loaded) => program.insert(loaded),
+            None => program.insert(self.load(device, tap, Entrance::Device)?),
+        };
+        self.set_tap(device, tap)?;
+        let link = program.attach(device).inspect_err(|_| {
+            // It goes on as it was.
+            if let Some(earlier) = taps.get(&device) {
+                let _ = self.set_tap(device, *earlier);
+            }
+        });
+        let link = Some(link?);
+        taps.insert(device, tap);
+        let tap = Some((Arc::clone(&self.0), device, tap));
+        Ok(PlacedPrograms { _link: link, _decisions: None, tap, patch: None })
     }
 
     /// Has the program receive what leaves by the other end of a patch port; its frames' device is
@@ -72,10 +119,9 @@ impl TierPrograms {
         end: &Arc<PatchEnd>,
         tap: u32,
     ) -> io::Result<PlacedPrograms> {
-        let links = guards(tap)?;
         end.enter_tier(tap, self.load(tap, tap, Entrance::Patch)?);
         let patch = Some((Arc::clone(end), tap));
-        Ok(PlacedPrograms { _links: links, _decisions: None, patch })
+        Ok(PlacedPrograms { _link: None, _decisions: None, tap: None, patch })
     }
 
     /// The program that chooses one of several queues, and their decisions.
@@ -108,13 +154,17 @@ impl TierPrograms {
 
     pub(super) fn load(&self, device: u32, tap: u32, entrance: Entrance) -> io::Result<Program> {
         let [next, lost] = Patches::get()?.descriptors();
-        let TierMaps { entries, state, slot_map, counts, cpus, slots } = &*self.0;
+        let TierMaps { entries, state, slot_map, counts, taps, cpus, slots, .. } = &*self.0;
+        if entrance == Entrance::Device {
+            self.set_tap(device, tap)?;
+        }
         let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
         let facts = program::Facts {
             entries: entries.as_fd().as_raw_fd(),
             state: state.as_fd().as_raw_fd(),
             slot_map: slot_map.as_fd().as_raw_fd(),
             counts: counts.as_fd().as_raw_fd(),
+            taps: taps.as_fd().as_raw_fd(),
             cpus: word(cpus),
             slots: word(slots),
             next,

@@ -172,6 +172,8 @@ fn a_veth_that_a_port_makes_goes_with_it() {
         }
         let mut port = open("af_packet:near?far=far").unwrap();
         assert_eq!(port.device.owns_link(), is_made);
+        let note = "near was there already, and stays; no veth to far was made";
+        assert_eq!(port.info().notes.iter().any(|it| it == note), !is_made);
         rtnl.move_to("far", &there).unwrap();
         far_rtnl.set_up("far", true).unwrap();
         let mut host = there.enter(|| open_text("af_packet:far").unwrap()).unwrap();
@@ -197,6 +199,8 @@ fn a_veth_that_a_port_makes_goes_with_it() {
     rtnl.add_bridge("near").unwrap();
     let error = |spec: &str| open(spec).map(drop).unwrap_err().to_string();
     assert!(error("af_packet:near?far=far").contains("near exists and is no veth"));
+    let text = "near exists already; remove it, or name another far end";
+    assert!(error("af_packet:fresh?far=near").contains(text) && rtnl.link("fresh").is_err());
     let error = error("af_packet:near?far=a/b");
     assert!(error.contains("far") && error.contains("the name of a device"), "{error}");
     assert!(rtnl.link("far").is_err());

@@ -57,6 +57,7 @@ impl Bridge {
         let places = self.map.borrow().place(self.links.len(), port.queue_count());
         let (place, further) = places.split_first().ok_or(WorkerGone)?;
         let is_shaped = port.shaper.is_some();
+        let is_patch = port.spec.kind().word == "patch";
         let plans = self.ask(|shard| shard.tier_plan().cloned()).await.ok_or(WorkerGone)?;
         if let Some(plan) = plans.into_iter().flatten().next() {
             let entry = plan.entry(places.iter().map(|place| place.worker).collect());
@@ -72,11 +73,15 @@ impl Bridge {
             let at = ports.partition_point(|other| other.number < number);
             ports.insert(at, BridgePort::of(&port));
         }
+        let is_device_in_tier = port.is_in_tier() && !is_patch;
         for (nth, at) in (1..).zip(further) {
             self.put(*at, port.further_queue((nth, places.len()), *place)).await?;
         }
         port.set_further(further.to_vec());
         self.put(*place, port).await?;
+        if is_device_in_tier {
+            self.bring_patches_in().await?;
+        }
         self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);
         let status = self.announce(number);
@@ -86,6 +91,21 @@ impl Bridge {
         self.set_map(from_home.unwrap_or(map));
         self.barrier().await;
         Ok(status)
+    }
+
+    /// Has patch ports enter the kernel tier that came before the bridge's first device.
+    async fn bring_patches_in(&self) -> Result<(), WorkerGone> {
+        let outside = self.ask(Shard::patches_outside_tier).await.ok_or(WorkerGone)?;
+        for (link, patches) in self.links.iter().zip(outside) {
+            for patch in patches {
+                let entered = spawn_blocking(move || patch.enter()).await;
+                let entered = Box::new(entered.map_err(|_| WorkerGone)?);
+                let (done, is_done) = oneshot::channel();
+                link.queue.send(&mut vec![ShardCommand::EnterTier(entered, done)]);
+                is_done.await.map_err(|_| WorkerGone)?;
+            }
+        }
+        Ok(())
     }
 
     /// Puts a port, or a further queue of one, at its place.

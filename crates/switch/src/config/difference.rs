@@ -62,6 +62,8 @@ pub(crate) enum Setting {
     FailMode,
     /// Most entries of a table, and the names and limits of single ones.
     MaxEntries,
+    /// The ageing time of learnt addresses.
+    AddressAge,
     /// The probe of silent connections.
     Probe,
     /// The longest wait before a connection.
@@ -198,7 +200,7 @@ fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Settin
     #[rustfmt::skip]
     let BridgeConfig {
         dpid, tls, check_peer_name, auxiliary, versions, fail_mode, max_entries, flow_tables,
-        inactivity_probe_s, max_backoff, device_queues, desc, caches, mirrors,
+        mac_age_s, inactivity_probe_s, max_backoff, device_queues, desc, caches, mirrors,
         name: _, ports: _, vlans: _, queues: _, controllers: _, listeners: _,
         tables: _, packet_in_queue: _, packet_in_rate: _, packet_in_burst: _, forward: _,
         is_tier_asked: _,
@@ -212,6 +214,7 @@ fn settings(from: &BridgeConfig, to: &BridgeConfig) -> Vec<(&'static str, Settin
         ("fail-mode", *fail_mode == to.fail_mode, Setting::FailMode),
         ("max-entries", *max_entries == to.max_entries, Setting::MaxEntries),
         ("flow-tables", *flow_tables == to.flow_tables, Setting::MaxEntries),
+        ("mac-aging-time", *mac_age_s == to.mac_age_s, Setting::AddressAge),
         ("inactivity-probe", *inactivity_probe_s == to.inactivity_probe_s, Setting::Probe),
         ("max-backoff", *max_backoff == to.max_backoff, Setting::Backoff),
         ("caches", *caches == to.caches, Setting::Caches),

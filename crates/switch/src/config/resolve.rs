@@ -31,6 +31,9 @@ const AUXILIARY_MAX: u8 = 8;
 const BACKOFF_LEAST: Duration = Duration::from_millis(100);
 const BACKOFF_DEFAULT: Duration = Duration::from_secs(8);
 
+/// Seconds until an address that sent nothing is forgotten, where nothing else is wanted.
+const MAC_AGE_S: u16 = 300;
+
 /// The highest port number that all these versions can say.
 pub(crate) fn highest_port(versions: &[Version]) -> PortNo {
     if versions.iter().all(|version| version.has_wide_ports()) {
@@ -98,6 +101,8 @@ pub struct BridgeConfig {
     pub max_entries: u32,
     /// Names and limits of single tables.
     pub flow_tables: BTreeMap<TableId, FlowTable>,
+    /// Seconds until `NORMAL` forgets an address that sent nothing.
+    pub mac_age_s: u16,
     /// Seconds of silence until a probe; 0 for never.
     pub inactivity_probe_s: u32,
     /// The longest wait between two attempts to connect to a controller.
@@ -446,6 +451,7 @@ impl SwitchArgs {
             tables: self.tables.unwrap_or(254),
             max_entries: self.max_entries.unwrap_or(1_000_000),
             flow_tables: BTreeMap::new(),
+            mac_age_s: MAC_AGE_S,
             inactivity_probe_s: self.inactivity_probe.unwrap_or(5),
             max_backoff: self.max_backoff.map_or(BACKOFF_DEFAULT, |most| most.0),
             packet_in_queue: self.packet_in_queue.unwrap_or(8_192) as usize,

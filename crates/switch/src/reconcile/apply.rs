@@ -342,6 +342,7 @@ impl BridgePlan {
         agent.bridge.with_control(|control| {
             control.set_max_entries(to.max_entries);
             control.set_flow_tables(to.flow_tables.clone());
+            control.set_address_age(to.mac_age_s);
             control.set_mirrors(to.mirrors.clone());
         });
         agent.send_ops();

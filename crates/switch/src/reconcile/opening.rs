@@ -38,7 +38,7 @@ pub(crate) const KEY: OpeningLimits =
 
 /// A port's device, or its file.
 pub(crate) const DEVICE: OpeningLimits =
-    OpeningLimits { time_max: Duration::from_secs(30), threads_max: 4, under_way: &DEVICES };
+    OpeningLimits { time_max: Duration::from_secs(30), threads_max: 8, under_way: &DEVICES };
 
 /// Runs a function that opens `what` and may hang, within these limits.
 ///

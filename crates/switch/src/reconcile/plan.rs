@@ -7,19 +7,24 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use channel::{Endpoint, Listener, Tls, TlsFiles, TransportError};
+use futures_util::stream::{self, StreamExt};
 use netdev::{Port, PortSpec};
 use openflow::{DatapathId, PortNo};
 
 use super::bridges::NewBridge;
 use super::opening::{KEY, open_within};
-use super::ports::{close, may_change_ports, open, shape};
+use super::ports::{OpenPort, close, may_change_ports, open, open_by, shape};
 use super::{Acceptance, Item, Manner, Refused};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::{first_mac, made_dpid, tls_of};
 use crate::config::{
-    BridgeConfig, BridgeDifference, Config, Difference, PortConfig, Setting, highest_port,
+    BridgeConfig, BridgeDifference, Config, Difference, Forward, PortConfig, PortSet, Setting,
+    highest_port,
 };
 use crate::worker::WorkerPort;
+
+/// Devices of a bridge that are opened at one time.
+const OPENED_AT_ONCE: usize = 4;
 
 /// See the module.
 pub(super) struct Plan<'a> {
@@ -345,79 +350,73 @@ impl<'a> Plan<'a> {
         plan.ports = self.open_all(&mut plan.change.to, new, taken).await;
     }
 
-    /// Opens new ports of a bridge, whose other ports have the numbers `taken`. A port that is
-    /// refused is no longer in `to`.
+    /// Opens new ports of a bridge, whose other ports have the numbers `taken`, several at a time:
+    /// most of it is waiting for the kernel. A port that is refused is no longer in `to`.
     async fn open_all(
         &mut self,
         to: &mut BridgeConfig,
         new: Vec<PortConfig>,
         mut taken: HashSet<PortNo>,
     ) -> Vec<ComingPort> {
-        let mut ports = Vec::new();
+        let mut coming = Vec::new();
         for port in new {
-            if self.is_stopped() {
-                break;
-            }
             let number = port.number;
-            let is_twice = !taken.insert(number);
-            let opened = match is_twice {
-                true => Err(format!("port number {number} is taken")),
-                false => self.open(to, port.clone()).await,
+            if !taken.insert(number) {
+                let why = format!("port number {number} is taken");
+                self.refuse(&to.name, Item::Port(number), why);
+                // The other one stays, and has its settings.
+                to.ports.retain(|other| other.number != number || other.spec != port.spec);
+                continue;
+            }
+            match self.claim_device(to, &port) {
+                Ok(is_free) => coming.push((port, is_free, to.port_set(number))),
+                Err(why) => {
+                    self.refuse(&to.name, Item::Port(number), why);
+                    to.remove_port(number);
+                }
+            }
+        }
+        if self.is_stopped() {
+            return Vec::new();
+        }
+        let is_tier_wanted = matches!(to.forward, Forward::Openflow) && to.caches.0.kernel;
+        let by: OpenPort =
+            if is_tier_wanted { WorkerPort::open_for_tier } else { WorkerPort::open };
+        let all = self.all;
+        let open = |(port, is_free, set): (PortConfig, bool, PortSet)| async move {
+            let opened = match is_free {
+                true => open_shaped(all, by, port.clone(), &set).await,
+                false => Ok(ComingPort::Later(port.clone())),
             };
+            (port, opened)
+        };
+        let mut opened = stream::iter(coming).map(open).buffered(OPENED_AT_ONCE);
+        let mut ports = Vec::new();
+        while let Some((port, opened)) = opened.next().await {
             match opened {
                 Ok(port) => ports.push(port),
                 Err(why) => {
-                    self.refuse(&to.name, Item::Port(number), why);
-                    match is_twice {
-                        // The other one stays, and has its settings.
-                        true => to
-                            .ports
-                            .retain(|other| other.number != number || other.spec != port.spec),
-                        false => drop(to.remove_port(number)),
-                    }
+                    self.release_device(&port.spec);
+                    self.refuse(&to.name, Item::Port(port.number), why);
+                    to.remove_port(port.number);
                 }
             }
         }
         ports
     }
 
-    async fn open(&mut self, to: &BridgeConfig, port: PortConfig) -> Result<ComingPort, String> {
+    /// Notes a port as the holder of its device; false where another one has it until it goes.
+    fn claim_device(&mut self, to: &BridgeConfig, port: &PortConfig) -> Result<bool, String> {
         let highest = highest_port(&to.versions);
         if !may_be(port.number, highest) {
-            let highest = highest.0;
-            let number = port.number;
+            let (number, highest) = (port.number, highest.0);
             return Err(format!(
                 "port number {number} is above {highest}, the highest that OpenFlow10 can say"
             ));
         }
-        if !self.claim_device(&to.name, &port)? {
-            return Ok(ComingPort::Later(port));
-        }
-        let PortConfig { number, spec } = port;
-        let opened = match open(self.all.fresh_serial(), number, spec.clone()).await {
-            Ok(mut port) => match shape(&to.port_set(number), number, port.info.speed_bps) {
-                Ok(_) => Ok(port),
-                Err(why) => {
-                    close(port.take_device()).await;
-                    Err(why)
-                }
-            },
-            Err(why) => Err(why),
-        };
-        match opened {
-            Ok(port) => Ok(ComingPort::Open(Box::new(port))),
-            Err(why) => {
-                self.release_device(&spec);
-                Err(why)
-            }
-        }
-    }
-
-    /// Notes a port as the holder of its device; false where another one has it until it goes.
-    fn claim_device(&mut self, bridge: &str, port: &PortConfig) -> Result<bool, String> {
         let Some(device) = port.spec.exclusive() else { return Ok(true) };
         let number = port.number;
-        let holder = || Holder { bridge: bridge.to_owned(), number, leaves: false };
+        let holder = || Holder { bridge: to.name.clone(), number, leaves: false };
         match self.devices.get_mut(&device) {
             None => {
                 self.devices.insert(device, holder());
@@ -515,6 +514,22 @@ impl<'a> Plan<'a> {
         }
         self.coming.push((NewBridge { config, dpid, tls, listeners }, ports));
     }
+}
+
+/// Opens a port whose settings its device can have.
+async fn open_shaped(
+    all: &Bridges,
+    by: OpenPort,
+    port: PortConfig,
+    set: &PortSet,
+) -> Result<ComingPort, String> {
+    let PortConfig { number, spec } = port;
+    let mut port = open_by(by, all.fresh_serial(), number, spec).await?;
+    if let Err(why) = shape(set, number, port.info.speed_bps) {
+        close(port.take_device()).await;
+        return Err(why);
+    }
+    Ok(ComingPort::Open(Box::new(port)))
 }
 
 /// Has ports keep their numbers that cannot move, as those without a device, and those that would

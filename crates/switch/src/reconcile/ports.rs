@@ -4,7 +4,7 @@
 //! wait for it.
 
 use datapath::PortVlans;
-use netdev::{Port, PortSpec};
+use netdev::{Port, PortError, PortSpec};
 use openflow::PortNo;
 use tokio::task::spawn_blocking;
 
@@ -35,8 +35,21 @@ pub(super) async fn open(
     number: PortNo,
     spec: PortSpec,
 ) -> Result<WorkerPort, String> {
+    open_by(WorkerPort::open, serial, number, spec).await
+}
+
+/// A function that opens a port, and may hang.
+pub(super) type OpenPort = fn(PortNo, PortSerial, PortSpec) -> Result<WorkerPort, PortError>;
+
+/// Opens a port by such a function.
+pub(super) async fn open_by(
+    open: OpenPort,
+    serial: PortSerial,
+    number: PortNo,
+    spec: PortSpec,
+) -> Result<WorkerPort, String> {
     let name = spec.to_string();
-    let open = move || WorkerPort::open(number, serial, spec);
+    let open = move || open(number, serial, spec);
     let opened = open_within(DEVICE, format_args!("port {name}"), open).await?;
     opened.map_err(|error| error.to_string())
 }

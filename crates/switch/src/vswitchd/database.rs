@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Daemon;
 use super::status::{Views, Written, gather_statistics, ofport};
 use super::wanted::{Surroundings, Wanted, WantedPort};
+use crate::agent::Bridges;
 use crate::config::Config;
 use crate::reconcile::{Manner, Refused, reconcile};
 
@@ -361,8 +362,24 @@ async fn carry_out(daemon: Rc<Daemon>, mut wanted: Wanted) -> Done {
         let socket = daemon.folders.run.join(format!("{}.snoop", agent.name));
         agent.listen_for_snoopers(&Endpoint::PassiveUnix(socket)).await;
     }
+    note_numbers(&daemon.bridges, &mut wanted.ports);
     set_devices(&wanted.ports);
     (Rc::new(wanted), refused)
+}
+
+/// Notes the numbers that ports have: one that could not get the wanted number has kept its own.
+fn note_numbers(bridges: &Bridges, ports: &mut [WantedPort]) {
+    let mut numbers = HashMap::new();
+    for agent in bridges.all() {
+        for port in &agent.config().ports {
+            numbers.insert((agent.name.clone(), port.spec.name().to_owned()), port.number);
+        }
+    }
+    for port in ports {
+        if let Some(number) = numbers.get(&(port.bridge.clone(), port.name.clone())) {
+            port.number = *number;
+        }
+    }
 }
 
 /// Gives devices the addresses and MTUs that are asked for.

@@ -26,7 +26,7 @@ const OF_A_PORT: [&str; 7] =
 const NO_DEVICE: [&str; 2] = ["no network device", "No such device"];
 
 /// A count that a port does not keep (clause 7.3.5.6).
-const UNKNOWN: u64 = u64::MAX;
+pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// The columns of a row by name.
 type Columns = Vec<(&'static str, Datum)>;

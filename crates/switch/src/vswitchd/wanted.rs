@@ -127,6 +127,10 @@ impl Wanted {
 
     /// The remarks about a bridge, its ports, and everything.
     pub(super) fn remarks_of(&self, bridge: &str) -> Vec<String> {
+        // Of thousands of bridges it would take long to find out.
+        if self.remarks.is_empty() {
+            return Vec::new();
+        }
         let ports = self.ports.iter().filter(|port| port.bridge == bridge);
         let names: BTreeSet<&str> =
             ports.map(|port| port.name.as_str()).chain([bridge]).chain(OF_ALL).collect();
@@ -220,6 +224,9 @@ impl<'a> BridgeRows<'a> {
         }
         if let Some(serial) = text("dp-sn") {
             config.desc.serial_num = serial;
+        }
+        if let Some(seconds) = text("mac-aging-time").and_then(|text| text.parse::<u64>().ok()) {
+            config.mac_age_s = u16::try_from(seconds).unwrap_or(u16::MAX).clamp(15, 3600);
         }
         self.controllers(&mut config, tls);
         let numbers = self.ports(&mut config, devices);
@@ -365,12 +372,10 @@ impl<'a> BridgeRows<'a> {
                 self.remark(&format!("flow_tables: there is no table {number}"));
                 continue;
             };
-            if row.text("overflow_policy") == Some("evict") {
-                self.remark(&format!("flow table {number}: nothing is evicted: it refuses"));
-            }
             let limit = row.integer("flow_limit").and_then(|limit| u32::try_from(limit).ok());
             let name = row.text("name").filter(|name| name.len() <= 31).unwrap_or_default();
-            let table = FlowTable { name: name.to_owned(), max_entries: limit };
+            let evicts = row.text("overflow_policy") == Some("evict");
+            let table = FlowTable { name: name.to_owned(), max_entries: limit, evicts };
             config.flow_tables.insert(TableId(number), table);
         }
     }
@@ -672,7 +677,10 @@ mod tests {
             &[
                 ("fail_mode", Datum::one("secure")),
                 ("protocols", Datum::texts(["OpenFlow13", "OpenFlow14"])),
-                ("other_config", Datum::map([("datapath-id", "00000000000000a1")])),
+                (
+                    "other_config",
+                    Datum::map([("datapath-id", "00000000000000a1"), ("mac-aging-time", "5")]),
+                ),
             ],
             &[
                 ("br0", &[], &[("type", Datum::one("internal"))]),
@@ -688,6 +696,7 @@ mod tests {
         assert_eq!(bridge.dpid.unwrap().to_string(), "00000000000000a1");
         assert_eq!(bridge.fail_mode, FailMode::Secure);
         assert_eq!(bridge.versions, [Version::V1_3, Version::V1_4]);
+        assert_eq!(bridge.mac_age_s, 15, "the least");
         let ports: Vec<String> =
             bridge.ports.iter().map(|port| format!("{}={}", port.number, port.spec)).collect();
         let expected = [

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use netdev::sys::watch::Watch;
 use netdev::{
     LinkNotification, PatchEnd, Port, PortCounters, PortError, PortInfo, PortSpec, TierPort,
+    TierQueues,
 };
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
@@ -191,6 +192,15 @@ impl WorkerPort {
         spec: PortSpec,
     ) -> Result<Self, PortError> {
         Ok(Self::of_device(number, serial, netdev::open_claimed(&spec)?, spec))
+    }
+
+    /// As [`WorkerPort::open`], of a port that is to enter the kernel tier.
+    pub(crate) fn open_for_tier(
+        number: PortNo,
+        serial: PortSerial,
+        spec: PortSpec,
+    ) -> Result<Self, PortError> {
+        Ok(Self::of_device(number, serial, netdev::open_for_tier(&spec)?, spec))
     }
 
     /// The port of a device that is open already.
@@ -467,6 +477,23 @@ impl WorkerPort {
         if let Some(entered) = tier.enter(device) {
             self.set_tier(TierPlace::of(entered));
         }
+    }
+
+    /// The kernel tier's program is at the device by now: receives what it hands over; or notes why
+    /// it could not be put there.
+    pub(super) fn take_tier_queues(
+        &mut self,
+        queues: Result<TierQueues, TierRefusal>,
+        watch: &Watch,
+    ) {
+        let DeviceState::Open { device, .. } = &mut self.device else { return };
+        let entered = queues.map(|queues| {
+            self.member.unwatch(watch, self.number, device);
+            queues.install(device);
+            device.rx.keep_offloads();
+        });
+        self.set_tier(TierPlace::of(entered));
+        self.note_change();
     }
 
     /// The program is at the device, or could not be put there.

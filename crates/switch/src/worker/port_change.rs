@@ -10,12 +10,14 @@ use tokio::sync::oneshot;
 
 use super::queue::{HandedQueue, Opening};
 use super::run::MONITOR;
-use super::{Shard, Worker, WorkerPort};
+use super::{EnteredPatch, Shard, Worker, WorkerPort};
 
 /// A change of a shard's ports: their indices there, and the caller that waits.
 pub(super) enum PortChange {
     /// A port comes.
     Add(usize, Box<WorkerPort>, oneshot::Sender<()>),
+    /// A patch port comes into the kernel tier.
+    EnterTier(Box<EnteredPatch>, oneshot::Sender<()>),
     /// The shard has another map. A port that receives from now on has to be polled before its
     /// descriptor can wake the worker.
     Poll,
@@ -35,6 +37,11 @@ impl Worker {
             match change {
                 PortChange::Add(index, port, done) => {
                     self.add_port(shard, index, *port);
+                    // The caller has gone: then the switch ends.
+                    let _ = done.send(());
+                }
+                PortChange::EnterTier(entered, done) => {
+                    self.enter_tier(shard, *entered);
                     // The caller has gone: then the switch ends.
                     let _ = done.send(());
                 }
@@ -71,6 +78,20 @@ impl Worker {
         }
         self.start_polling(shard, index);
         self.hand_out((shard, index));
+    }
+
+    /// The port at an index goes on with other receive queues, unless it is another one by now.
+    fn enter_tier(&mut self, shard: usize, entered: EnteredPatch) {
+        let EnteredPatch { index, serial, queues } = entered;
+        let Some(found) = self.shards.get_mut(shard) else { return };
+        let port = found.ports.all_mut().get_mut(index);
+        let Some(port) = port.filter(|port| port.serial == serial) else { return };
+        port.take_tier_queues(queues, &self.watch);
+        found.port_reopened(index);
+        found.ports.note_fault(index);
+        self.has_tier |= found.has_tier();
+        self.start_polling(shard, index);
+        self.update_lists(shard);
     }
 
     fn remove_port(&mut self, shard: usize, index: usize) -> Option<Port> {

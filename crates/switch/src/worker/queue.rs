@@ -57,7 +57,7 @@ impl PortDevice for QueueHandle {
 /// A further queue as a port by itself.
 pub(super) fn port_of_queue(queue: PortQueue, info: PortInfo) -> Port {
     let PortQueue { rx, tx } = queue;
-    Port { device: Box::new(QueueHandle(info)), rx, tx, more: Vec::new(), claim: None }
+    Port { device: Box::new(QueueHandle(info)), rx, tx, more: Vec::new(), claim: None, place: None }
 }
 
 impl Worker {

@@ -21,8 +21,8 @@ use super::port_change::PortChange;
 use super::queue::QueueRole;
 use super::wire::readdress;
 use super::{
-    BarrierId, CommandQueue, Egress, Ports, ShardCommand, ShardTier, ShardUpcalls, TierEntry,
-    TierPlan, WorkerEvent, WorkerPort,
+    BarrierId, CommandQueue, Egress, OutsidePatch, Ports, ShardCommand, ShardTier, ShardUpcalls,
+    TierEntry, TierPlan, WorkerEvent, WorkerPort,
 };
 use crate::config::Wire;
 use crate::counters::{Counter, Counters};
@@ -320,6 +320,16 @@ impl Shard {
         self.forwarding.refresh_tier_outputs();
     }
 
+    /// The patch ports that are not in the kernel tier, and may enter it.
+    pub(crate) fn patches_outside_tier(&mut self) -> Vec<OutsidePatch> {
+        let outside = |(index, found): (usize, &WorkerPort)| {
+            let device = found.device().filter(|_| found.patch.is_some() && !found.is_in_tier())?;
+            let (port, entry) = (device.device.tier_port()?, self.tier_entry(index)?);
+            Some(OutsidePatch { index, serial: found.serial, port, entry })
+        };
+        self.ports.all().iter().filter_map(outside).collect()
+    }
+
     /// The counters of the devices of some ports, from an index on; and the index from which on
     /// there are more, if there are.
     pub(crate) fn port_counters(&mut self, from: usize) -> (CountedPorts, Option<usize>) {
@@ -476,6 +486,9 @@ impl Shard {
             }
             (ShardCommand::RemovePort(index, done), _) => {
                 self.port_changes.push(PortChange::Remove(index, done));
+            }
+            (ShardCommand::EnterTier(entered, done), _) => {
+                self.port_changes.push(PortChange::EnterTier(entered, done));
             }
             (ShardCommand::SetQueue(index, opening, queue), _) => {
                 self.port_changes.push(PortChange::SetQueue(index, opening, queue));

@@ -14,11 +14,12 @@ use datapath::fast::{
 };
 use netdev::{
     KernelTier, LinkNotification, Port, PortError, TierFrames, TierKey, TierPort, TierPrograms,
+    TierQueues,
 };
 use openflow::PortNo;
 use packet::Shape;
 
-use super::{Clock, WorkerPort};
+use super::{Clock, PortSerial, WorkerPort};
 use crate::config::BridgeConfig;
 
 /// Entries of a shard's tier, and the fewest where many bridges share what one would take. With
@@ -237,10 +238,18 @@ impl TierEntry {
         }
         let attached = self.attach(device);
         if attached.is_err() {
-            self.workers.iter().for_each(|worker| self.plan.discard(*worker));
+            self.discard();
         }
         let entered = attached.map_err(|error| TierRefusal::of(&error));
         (is_expected || entered.is_ok()).then_some(entered)
+    }
+
+    fn discard(&self) {
+        self.workers.iter().for_each(|worker| self.plan.discard(*worker));
+    }
+
+    fn programs(&self) -> Result<Vec<TierPrograms>, PortError> {
+        self.workers.iter().map(|worker| self.plan.programs(*worker)).collect()
     }
 
     fn attach(&self, device: &mut Port) -> Result<(), PortError> {
@@ -249,14 +258,42 @@ impl TierEntry {
         {
             return Err(PortError::HostUses(used));
         }
-        let tiers = self.workers.iter().map(|worker| self.plan.programs(*worker));
-        let tiers: Vec<TierPrograms> = tiers.collect::<Result<_, _>>()?;
-        TierPrograms::attach(&tiers, device)?;
+        TierPrograms::attach(&self.programs()?, device)?;
         device.rx.keep_offloads();
         for queue in &mut device.more {
             queue.rx.keep_offloads();
         }
         Ok(())
+    }
+}
+
+/// A patch port that is open and not in the tier, since it came before the bridge's first device.
+#[derive(Debug)]
+pub(crate) struct OutsidePatch {
+    /// Its index in its shard, and its opening.
+    pub(super) index: usize,
+    pub(super) serial: PortSerial,
+    pub(super) port: TierPort,
+    pub(super) entry: TierEntry,
+}
+
+/// The receive queues of such a port from now on, or why it stays outside.
+pub(crate) struct EnteredPatch {
+    pub(super) index: usize,
+    pub(super) serial: PortSerial,
+    pub(super) queues: Result<TierQueues, TierRefusal>,
+}
+
+impl OutsidePatch {
+    /// Has the program receive at the port; frames wait until the shard has the result. It takes
+    /// milliseconds.
+    pub(crate) fn enter(self) -> EnteredPatch {
+        let Self { index, serial, port, entry } = self;
+        let queues = entry.programs().and_then(|tiers| TierPrograms::open(&tiers, 1, &port, None));
+        if queues.is_err() {
+            entry.discard();
+        }
+        EnteredPatch { index, serial, queues: queues.map_err(|error| TierRefusal::of(&error)) }
     }
 }
 

@@ -237,6 +237,52 @@ fn a_frame_through_bridges_is_the_same_and_counted_at_both_ends() {
     }
 }
 
+/// The patch ports are there before any device.
+#[test]
+#[ignore = "needs root"]
+fn patch_ports_enter_the_tier_with_the_first_device() {
+    for workers in [1, 2] {
+        in_namespace(|rtnl| {
+            for nth in [1, 2] {
+                add_veth(rtnl, &format!("e{nth}"), &format!("eh{nth}"));
+            }
+            let options = format!("workers = {workers}\ncaches = \"frame,key,kernel\"\n");
+            let (switch, _) = Switch::of_tables(0, &options, |folder, _| {
+                let bridge = |nth: usize| {
+                    let peer = 3 - nth;
+                    format!(
+                        "[[bridge]]\nname = \"b{nth}\"\ndpid = \"{nth}\"\n\
+                         listen = [\"punix:{folder}/of{nth}\"]\n\
+                         port = [\"2=patch:e{nth}p?peer=e{peer}p\"]\n"
+                    )
+                };
+                [1, 2].map(bridge).concat()
+            });
+            assert_eq!(handovers(rtnl), 0);
+            let mut hosts = Vec::new();
+            for nth in [1, 2] {
+                switch.ctl(&["add-port", &format!("b{nth}"), &format!("1=af_packet:e{nth}")]);
+                assert_eq!(handovers(rtnl), 2 * nth, "the device, and the patch port");
+                let mut controller = switch.controller_at(&format!("of{nth}"), Version::V1_3);
+                for text in ["in_port=1,actions=output:2", "in_port=2,actions=output:1"] {
+                    controller.send(&flow(text, FlowModCommand::Add));
+                }
+                controller.barrier();
+                hosts.push(Host::open(&format!("af_packet:eh{nth}")));
+            }
+            let frame = udp(1, 2, 64, 100);
+            until("hits of both", || {
+                hosts[0].send(&frame);
+                hosts[1].receive();
+                let hits = |nth: usize| kernel_hits_of(&switch, &format!("b{nth}"));
+                (hits(1) > 2 && hits(2) > 2).then_some(())
+            });
+            switch.stop();
+            assert_eq!(handovers(rtnl), 0);
+        });
+    }
+}
+
 /// Entries of all bridges change at random while frames pass.
 #[test]
 #[ignore = "needs root"]

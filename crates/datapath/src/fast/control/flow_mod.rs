@@ -183,7 +183,7 @@ impl Control {
     }
 
     /// Sees to it that one more entry has room in a table: how many were taken away for that, all
-    /// of the table whose timeout has passed.
+    /// of the table whose timeout has passed, or those that are evicted.
     fn make_room(&mut self, flow_mod: &FlowMod, now: Nanos) -> Result<usize, Error> {
         let table = flow_mod.table_id;
         if !self.store.slab.has_room(MAX_ENTRIES) {
@@ -199,18 +199,48 @@ impl Control {
         if active < max_entries {
             return Ok(0);
         }
+        let needed = active as usize - max_entries as usize + 1;
         // No look at all entries for each add that a full table refuses.
         if !self.is_any_expired(now) {
-            return Err(Error::FlowModTableFull);
+            return self.evict(table, needed, now);
         }
         let everything = EntryFilter::everything(&mut self.masks);
         let tables = table.0..table.0.saturating_add(1);
         let mut over = everything.entries(&self.store, tables);
         over.retain(|number| self.expired(*number, now).is_some());
-        if active as usize - over.len() >= max_entries as usize {
-            return Err(Error::FlowModTableFull);
+        if over.len() < needed {
+            return self.evict(table, needed, now);
         }
         Ok(self.remove_all(&over, FlowRemovedReason::Delete, now).removed)
+    }
+
+    /// Takes this number of entries out of a table that makes room for new ones: those whose
+    /// timeout would be over first. Entries without one stay.
+    fn evict(&mut self, table: TableId, needed: usize, now: Nanos) -> Result<usize, Error> {
+        if !self.pipeline.evicts(table) {
+            return Err(Error::FlowModTableFull);
+        }
+        // Mostly the first one of all tables is in this one.
+        if needed == 1
+            && let Some((number, ..)) = self.first_expiry()
+            && self.store.tuple(self.store.slab.get(number)).table == table
+        {
+            return Ok(self.remove_all(&[number], FlowRemovedReason::Delete, now).removed);
+        }
+        let everything = EntryFilter::everything(&mut self.masks);
+        let all = everything.entries(&self.store, table.0..table.0.saturating_add(1));
+        let end = |number: u32| {
+            let entry = self.store.slab.get(number);
+            let (at, _) = entry.expiry(self.shared.last_used(EntryId(number)))?;
+            Some((at, entry.seq, number))
+        };
+        let mut ends: Vec<_> = all.into_iter().filter_map(end).collect();
+        ends.sort_unstable();
+        let first: Vec<u32> = ends.into_iter().take(needed).map(|(.., number)| number).collect();
+        if first.len() < needed {
+            return Err(Error::FlowModTableFull);
+        }
+        Ok(self.remove_all(&first, FlowRemovedReason::Delete, now).removed)
     }
 
     /// Puts a new entry in the place of an equal one: its counts begin anew.

@@ -96,6 +96,15 @@ impl Control {
         });
     }
 
+    /// Sets the seconds until `NORMAL` forgets an address that sent nothing.
+    pub fn set_address_age(&mut self, age_s: u16) {
+        self.shared.with_macs(|macs| {
+            let known = macs.set_age(age_s, &self.config);
+            // What the kernel does with their frames holds for the time before.
+            known.into_iter().for_each(|station| self.shared.moves().note(station));
+        });
+    }
+
     /// Counts of the addresses that `NORMAL` knows.
     #[must_use]
     pub fn address_stats(&self, now: Nanos) -> AddressStats {

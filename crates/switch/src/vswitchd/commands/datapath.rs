@@ -2,16 +2,17 @@
 //!
 //! Weir has one datapath for all bridges, as Open vSwitch has one of each type.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use openflow::PortNo;
+use openflow::port::PortStats;
 
 use super::Daemon;
 use crate::agent::Agent;
 use crate::config::Config;
 use crate::reconcile::{Manner, reconcile};
-use crate::vswitchd::status::ofport;
+use crate::vswitchd::status::{UNKNOWN, ofport};
 
 /// A port by its numbers in a bridge and in the datapath.
 pub(in crate::vswitchd) struct DatapathPort {
@@ -135,17 +136,108 @@ pub(super) async fn show_bridges(daemon: &Daemon, _: &[String]) -> Result<String
     Ok(text)
 }
 
-/// `dpctl/show`.
-pub(super) async fn show_datapath(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+/// `dpctl/show`, with `-s` the statistics of the ports.
+pub(super) async fn show_datapath(daemon: &Daemon, words: &[String]) -> Result<String, String> {
+    let has_statistics = words.iter().any(|word| word == "-s" || word == "--statistics");
     let (hits, missed) = hits(daemon).await;
     let name = datapath_name(daemon);
     let mut text = format!("{name}:\n  lookups: hit:{hits} missed:{missed}\n");
+    let mut counted = BTreeMap::new();
+    for agent in daemon.bridges.all().iter().filter(|_| has_statistics) {
+        let found =
+            agent.bridge.port_stats(PortNo::ANY).await.map_err(|error| error.to_string())?;
+        let by_port = |stats: PortStats| ((agent.name.clone(), stats.port_no), stats);
+        counted.extend(found.into_iter().map(by_port));
+    }
     let mut ports = datapath_ports(daemon);
     ports.sort_by_key(|port| port.index);
     for port in ports {
         if let Some(index) = port.index {
             text += &format!("  port {index}: {} ({})\n", port.name, port.kind);
+            text.extend(counted.get(&(port.bridge, port.number)).map(statistics));
         }
     }
     Ok(text)
+}
+
+/// The lines of `dpctl show -s` about a port; a count that is not kept is a question mark.
+fn statistics(stats: &PortStats) -> String {
+    let text = |count: u64| if count == UNKNOWN { "?".to_owned() } else { count.to_string() };
+    let bytes = |count: u64| text(count) + &size(count);
+    format!(
+        "    RX packets:{} errors:{} dropped:{} overruns:{} frame:{}\n    \
+         TX packets:{} errors:{} dropped:{} aborted:? carrier:?\n    \
+         collisions:{}\n    RX bytes:{}  TX bytes:{}\n",
+        text(stats.rx_packets),
+        text(stats.rx_errors),
+        text(stats.rx_dropped),
+        text(stats.rx_over_err),
+        text(stats.rx_frame_err),
+        text(stats.tx_packets),
+        text(stats.tx_errors),
+        text(stats.tx_dropped),
+        text(stats.collisions),
+        bytes(stats.rx_bytes),
+        bytes(stats.tx_bytes),
+    )
+}
+
+/// A number of bytes in the largest unit that it has one of, in brackets.
+fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(bits, _)| bytes >> bits > 0 && bytes != UNKNOWN);
+    unit.map_or_else(String::new, |(bits, unit)| {
+        format!(" ({:.1} {unit})", bytes as f64 / (1_u64 << bits) as f64)
+    })
+}
+
+/// The decisions that are kept, by worker. Those of this moment are all that is known.
+pub(super) async fn show_upcalls(daemon: &Daemon, _: &[String]) -> Result<String, String> {
+    let mut keys: BTreeMap<usize, u64> = BTreeMap::new();
+    let (mut limit, mut offloaded) = (0, 0);
+    for agent in daemon.bridges.all() {
+        for state in agent.bridge.worker_states().await.unwrap_or_default() {
+            let Some((_, figures)) = state.forwarder else { continue };
+            *keys.entry(state.index).or_default() += figures.lines_used;
+            limit += figures.lines;
+            offloaded += figures.kernel_entries;
+        }
+    }
+    let now: u64 = keys.values().sum();
+    let name = datapath_name(daemon);
+    let mut text = format!(
+        "{name}:\n\
+         \x20 flows         : (current {now}) (avg {now}) (max {now}) (limit {limit})\n\
+         \x20 offloaded flows : {offloaded}\n\
+         \x20 dump duration : 0ms\n\
+         \x20 ufid enabled : false\n\n"
+    );
+    for (worker, keys) in keys {
+        text += &format!("  {worker}: (keys {keys})\n");
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use openflow::port::PortStats;
+
+    use super::{UNKNOWN, size, statistics};
+
+    #[test]
+    fn statistics_are_written_as_open_vswitch_writes_them() {
+        let stats = PortStats {
+            rx_packets: 3,
+            rx_bytes: 2_560,
+            tx_bytes: 42,
+            rx_frame_err: UNKNOWN,
+            ..PortStats::default()
+        };
+        let expected = "    RX packets:3 errors:0 dropped:0 overruns:0 frame:?\n    \
+                        TX packets:0 errors:0 dropped:0 aborted:? carrier:?\n    \
+                        collisions:0\n    RX bytes:2560 (2.5 KiB)  TX bytes:42\n";
+        assert_eq!(statistics(&stats), expected);
+        assert_eq!(size(3 << 40), " (3.0 TiB)");
+        assert_eq!((size(1_023), size(UNKNOWN)), (String::new(), String::new()));
+    }
 }

@@ -19,7 +19,7 @@ use crate::fast::forwarder::versions::INDICES;
 use crate::fast::shared::slot_of;
 use crate::fast::sys::ShapeMasks;
 use crate::macs::Station;
-use crate::time::{NS_PER_S, Nanos};
+use crate::time::Nanos;
 
 /// The fields that `NORMAL` looks at.
 const FIELDS: [Field; 3] = [Field::EthDst, Field::EthSrc, Field::VlanVid];
@@ -63,8 +63,8 @@ impl Lease {
         if stations.is_empty() {
             return self;
         }
-        let age_ns = u64::from(replica.config.mac_age_s) * NS_PER_S;
         replica.shared().with_macs(|macs| {
+            let age_ns = macs.age_ns(&replica.config);
             for used in stations {
                 let for_ns = if used.is_source { age_ns / 2 } else { age_ns };
                 let seen = macs.seen_at(used.station, used.port);
