@@ -2,7 +2,7 @@
 # Installs, uses, upgrades, removes and purges the debs in a bare Debian of its own, as an
 # administrator would; the services run with the rights of their units, and no more.
 #
-#   check.sh [-o OUTDIR] [-r ROOT] DEB DEB_OF_OPENVSWITCH
+#   check.sh [-o OUTDIR] [-r ROOT] DEB DEB_OF_OPENVSWITCH RPM RPM_OF_OPENVSWITCH
 #
 # ROOT, made by mmdebstrap where it is not there, is the bare Debian, and ROOT-openvswitch one with
 # Mininet and Open vSwitch, as the image of contrib/container; they are copied, never changed.
@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=33
+CHECKS=36
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -28,12 +28,15 @@ if [ "${1:-}" != --inner ]; then
   have lintian lintian
   have systemd-analyze systemd
   have promtool prometheus
+  have rpm rpm
   mkdir -p "$OUT"
   OUT=$(cd "$OUT" && pwd)
   ROOT=${ROOT:-$OUT/debian} DEB=$(realpath "$1") OVS_DEB=$(realpath "$2")
+  RPM=$(realpath "$3") OVS_RPM=$(realpath "$4")
   # bootstrap ROOT PACKAGES: from where this machine has its packages.
   bootstrap() {
     [ ! -d "$1" ] || return 0
+    mkdir -p "$(dirname "$1")"
     apt-config dump Acquire >"$OUT/apt.conf"
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
       2>/dev/null >"$OUT/sources" || true
@@ -43,7 +46,7 @@ if [ "${1:-}" != --inner ]; then
   }
   bootstrap "$ROOT" adduser,iproute2,iputils-ping
   bootstrap "$ROOT-openvswitch" adduser,iproute2,iputils-ping,mininet,openvswitch-switch
-  export OUT ROOT DEB OVS_DEB
+  export OUT ROOT DEB OVS_DEB RPM OVS_RPM
   exec unshare --net --pid --mount --fork --mount-proc --kill-child bash "$0" --inner
 fi
 
@@ -162,6 +165,18 @@ clean_lintian() {
   lintian --allow-root --fail-on error,warning "$@"
 }
 
+# The rpm has the files of the deb.
+rpm_of() {
+  diff <(dpkg-deb --fsys-tarfile "$1" | tar -t | grep -v '/$' | sed 's/^\.//' | sort) \
+    <(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$2" |
+      sed -n 's/^[-l][^ ]* //p' | sort)
+}
+# From the deb at hand to a ping through the switch, without what is only checked.
+within_a_minute() {
+  echo "$first_ping s"
+  [ "$first_ping" -lt 60 ]
+}
+
 # The value of a key of the daemon's unit, as weir-openvswitch has it.
 ovs_unit() {
   sed -n "s/^$1=\(..*\)/\1/p" /mnt/usr/lib/systemd/system/ovs-vswitchd.service.d/weir.conf
@@ -189,7 +204,7 @@ ovs_verified() {
   mkdir -p "$copy"
   cp -r /mnt/usr/lib/systemd/system/ovs*.service /mnt/usr/lib/systemd/system/ovs*.service.d "$copy"
   cp /mnt/usr/lib/systemd/system/openvswitch-switch.service "$copy" || true
-  sed -i 's|=/usr/s|=/mnt/usr/s|' "$copy"/*.service "$copy"/*/*.conf
+  sed -i 's#=/usr/\(s\|lib/weir\)#=/mnt/usr/\1#' "$copy"/*.service "$copy"/*/*.conf
   SYSTEMD_UNIT_PATH=$copy: systemd-analyze verify --man=no "$copy/ovs-vswitchd.service"
 }
 verified() {
@@ -206,15 +221,22 @@ mkdir -p /mnt/etc/systemd/system/multi-user.target.wants
 files >"$OUT/before"
 check lintian clean_lintian "$DEB"
 check no-compiler bash -c '! chroot /mnt sh -c "command -v cc || command -v cargo"'
+check rpm rpm_of "$DEB" "$RPM"
+check openvswitch-rpm rpm_of "$OVS_DEB" "$OVS_RPM"
+first_ping=-$SECONDS
 check install inside dpkg --install /weir.deb
+first_ping=$((first_ping + SECONDS))
 check units verified
 check version inside weir --version
 check user inside getent passwd weir
+first_ping=$((first_ping - SECONDS))
 hosts
 check config inside weir switch --config /etc/weir/switch.toml --check-config
-check rights rights_are_of_unit
 check start as_unit
 check ping ping_through
+first_ping=$((first_ping + SECONDS))
+check first-ping within_a_minute
+check rights rights_are_of_unit
 check kernel-tier in_kernel
 check metrics scraped
 check rules promtool check rules /mnt/usr/share/weir/metrics/alerts.yml

