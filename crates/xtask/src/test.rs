@@ -241,6 +241,7 @@ pub(crate) fn run(root: &Path, options: &TestOptions) -> Result<bool> {
         interrupted: &interrupted,
         tree,
         is_unbounded,
+        is_built_on: !in_ci || !options.only.is_empty(),
     };
     if let Err(error) = run.steps(&steps, &mut report) {
         // A full disk, say: what still runs is ended, and what has ended is reported.

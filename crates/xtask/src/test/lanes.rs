@@ -39,6 +39,8 @@ pub(super) struct Run<'a> {
     pub(super) tree: Option<Tree>,
     /// Whether steps may take longer than their rows allow.
     pub(super) is_unbounded: bool,
+    /// Whether a later run builds on what this one has built.
+    pub(super) is_built_on: bool,
 }
 
 struct Running {
@@ -195,6 +197,11 @@ impl Run<'_> {
             let mut file = File::open(log).with_context(|| format!("{}", log.display()))?;
             std::io::copy(&mut file, &mut std::io::stdout()).context("printing a step's output")?;
         }
+        if !self.is_built_on {
+            // The disk is small where runs begin without anything; a folder may not be there.
+            let folders = step.scratch.iter().map(|name| self.context.target().join(name));
+            folders.for_each(|folder| drop(std::fs::remove_dir_all(folder)));
+        }
         let is_whole = tally.as_ref().is_ok_and(Tally::is_whole);
         report.add(step.name, tally, began.elapsed());
         match &self.tree {
@@ -285,6 +292,7 @@ mod tests {
     static NEEDS: Step = step(Lane::Compute, "needs").needs(&["waits"]);
     static AFTER: Step = step(Lane::Wait, "after").after(&["computes", "absent"]);
     static EITHER: Step = step(Lane::Either, "either");
+    static LARGE: Step = step(Lane::Wait, "large").scratch(&["large", "absent"]);
     static SHORT: Step = Step { limit: Duration::from_millis(500), ..step(Lane::Wait, "short") };
 
     /// Runs steps whose processes are scripts; `$out` is the folder for outcomes.
@@ -308,6 +316,7 @@ mod tests {
             interrupted,
             tree: None,
             is_unbounded: false,
+            is_built_on: false,
         };
         let mut report = Report::default();
         run.steps(steps, &mut report).unwrap();
@@ -347,6 +356,16 @@ mod tests {
         assert_eq!(report.has_passed("after"), Some(true));
         let alone = run(&[&AFTER], &pass, &AtomicBool::new(false));
         assert_eq!(alone.has_passed("after"), Some(true));
+    }
+
+    #[test]
+    fn scratch_of_a_step_goes_when_it_has_ended() {
+        let script = |name: &str| match name {
+            "large" => "mkdir -p $out/../large/of/it $out/../small; ".to_owned() + &pass(name),
+            _ => "[ -d $out/../small ] && ! [ -e $out/../large ] && ".to_owned() + &pass(name),
+        };
+        let report = run(&[&LARGE, &WAITS], &script, &AtomicBool::new(false));
+        assert_eq!(report.has_passed("waits"), Some(true));
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(super) struct Step {
     pub(super) after: &'static [&'static str],
     /// A step with known inputs is left out while these are as they were when it passed.
     pub(super) inputs: Option<Inputs>,
+    /// Large folders of the target folder that no other step reads; where nothing is built twice,
+    /// they go when the step has ended.
+    pub(super) scratch: &'static [&'static str],
     /// Whether `--smoke` runs it.
     pub(super) is_smoke: bool,
     /// The step is ended when it takes longer.
@@ -76,6 +79,11 @@ impl Step {
         self
     }
 
+    pub(super) const fn scratch(mut self, folders: &'static [&'static str]) -> Self {
+        self.scratch = folders;
+        self
+    }
+
     const fn smoke(mut self) -> Self {
         self.is_smoke = true;
         self
@@ -88,9 +96,9 @@ pub(super) const fn step(
     purpose: &'static str,
     run: fn(&Context) -> Result<Tally>,
 ) -> Step {
-    let (needs, after, inputs, is_smoke) = (&[], &[], None, false);
+    let (needs, after, inputs, scratch, is_smoke) = (&[], &[], None, &[], false);
     let limit = Duration::from_secs(3_600);
-    Step { name, purpose, lane, needs, after, inputs, is_smoke, limit, run }
+    Step { name, purpose, lane, needs, after, inputs, scratch, is_smoke, limit, run }
 }
 
 /// The last step, after all lanes: it compares with the state before the run.
@@ -137,7 +145,8 @@ pub(super) const STEPS: &[Step] = &[
     step(Compute, "clippy", "lints, warnings denied", cargo::clippy).smoke(),
     step(Compute, "tests", "unit, property, vector and end-to-end tests", cargo::tests).smoke(),
     step(Compute, "doctests", "the examples in the documentation of the crates", cargo::doctests),
-    step(Compute, "doc", "documentation of the crates, warnings denied", cargo::doc),
+    step(Compute, "doc", "documentation of the crates, warnings denied", cargo::doc)
+        .scratch(&["doc"]),
     step(Compute, "docs", "the documentation's printed parts, and the book", super::run_docs),
     step(
         Compute,
@@ -166,12 +175,14 @@ pub(super) const STEPS: &[Step] = &[
             "docs/rest.md",
         ],
     ),
-    step(Either, "example", "the examples of CONTRIBUTING.md", super::run_example),
+    step(Either, "example", "the examples of CONTRIBUTING.md", super::run_example)
+        .scratch(&["example"]),
     step(Either, "fuzz", "every fuzz target for a while", super::run_fuzz)
         .needs(&["weir"])
         .depends_on(&["switch", "generator", "testkit"], &["fuzz/", "vectors/"]),
     step(Either, "model", "shared counters, by a model checker", datapath::model)
-        .depends_on(&["datapath"], &[]),
+        .depends_on(&["datapath"], &[])
+        .scratch(&["loom"]),
 ];
 
 /// The step of this name.
