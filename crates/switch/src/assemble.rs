@@ -54,6 +54,9 @@ pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
         }
         agents.push(Rc::new(agent));
     }
+    if let Some(state) = &assembly.state {
+        state.retire_others(config.bridges.iter().map(|bridge| bridge.name.as_str()))?;
+    }
     let (workers, ended) = assembly.workers(config)?;
     let bridges = Bridges::new(agents, config, assembly);
     Ok(Assembled { bridges: Rc::new(bridges), workers, ended })

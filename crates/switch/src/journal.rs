@@ -129,6 +129,8 @@ pub(crate) struct Journal {
     compaction: Option<Compaction>,
     /// A write has failed, and no compaction has been done since.
     is_lost: bool,
+    /// The file of before the start, until another is written.
+    aside: Option<PathBuf>,
     /// No compaction is begun before.
     retry_at: Option<Instant>,
     /// By number, the packets that the last item about an entry says, in the file that a restart
@@ -158,13 +160,14 @@ impl Journal {
         let boot = folder.boot().to_owned();
         let header = Header { format: FORMAT, dpid: owner.dpid.to_string(), boot };
         let failed = |source| SwitchError::State { path: path.clone(), source };
-        let mut saved = read::read_saved(&path, &header, &owner, now).map_err(failed)?;
+        let (mut saved, unreadable) =
+            read::read_saved(&path, &header, &owner, now).map_err(failed)?;
         // As when a port goes: frames for them must not go to a port that is not there.
         saved.addresses.retain(|it| owner.ports.contains_key(&it.port));
         let groups = saved.groups.iter().map(|it| (it.desc.group_id, 0)).collect();
         let meters = saved.meters.iter().map(|it| (it.config.meter_id, 0)).collect();
         let restored = control.restore(saved, now);
-        log_restored(&owner.name, restored);
+        log_restored(&owner.name, restored, unreadable, &path).map_err(failed)?;
         let mut journal = Self {
             path: path.clone(),
             header,
@@ -173,6 +176,7 @@ impl Journal {
             output: None,
             compaction: None,
             is_lost: false,
+            aside: None,
             retry_at: None,
             entries: Vec::new(),
             instructions: Vec::new(),
@@ -185,13 +189,24 @@ impl Journal {
         match journal.write_anew(control) {
             Ok(()) => {}
             // Room may come; nothing else will.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(error) if is_no_room(&error) => {
+                journal.keep_aside();
                 journal.give_up_compaction(&error);
                 journal.lose(&error);
             }
             Err(error) => return Err(failed(error)),
         }
         Ok((journal, restored))
+    }
+
+    /// The state of before is all that a restart could have, and must not be taken for that of now.
+    fn keep_aside(&mut self) {
+        let aside = read::name_aside(&self.path, "kept");
+        if std::fs::rename(&self.path, &aside).is_ok() {
+            let (bridge, path) = (&self.name, aside.display());
+            tracing::warn!(bridge, %path, "no room for the state: that of the start is kept here");
+            self.aside = Some(aside);
+        }
     }
 
     /// Writes all that there is, at once.
@@ -458,6 +473,9 @@ impl Journal {
             if std::mem::take(&mut self.is_lost) {
                 tracing::info!(bridge = self.name, "the state is kept again");
             }
+            if let Some(aside) = self.aside.take() {
+                std::fs::remove_file(aside).ok();
+            }
         }
         Ok(is_done)
     }
@@ -496,19 +514,45 @@ impl Journal {
     }
 }
 
-/// Logs what was restored, and what was not.
-fn log_restored(bridge: &str, restored: Restored) {
+/// Whether an error may go by itself.
+fn is_no_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Logs what was restored and what was not; the file that has the latter stays under another name,
+/// as it will be written anew without that.
+fn log_restored(
+    bridge: &str,
+    restored: Restored,
+    unreadable: usize,
+    path: &Path,
+) -> io::Result<()> {
     let Restored { entries, groups, meters, refused } = restored;
     if entries + groups + meters > 0 {
         tracing::info!(bridge, entries, groups, meters, "restored");
     }
+    if refused.is_none() && unreadable == 0 {
+        return Ok(());
+    }
+    let aside = read::name_aside(path, "refused");
+    if aside.exists() {
+        std::fs::remove_file(&aside)?;
+    }
+    std::fs::hard_link(path, &aside)?;
+    let aside = aside.display();
     if let Some((count, error)) = refused {
         let error = error.name();
         tracing::warn!(
             bridge,
             count,
             error,
-            "not restored: this configuration refuses so many entries, groups and meters of before"
+            %aside,
+            "not restored: this configuration refuses so many entries, groups and meters of \
+             before; a file keeps the state with them"
         );
     }
+    if unreadable > 0 {
+        tracing::warn!(bridge, unreadable, %aside, "not restored: items of another version");
+    }
+    Ok(())
 }

@@ -29,7 +29,10 @@ struct Rig {
 
 impl Rig {
     fn new(n_tables: u8) -> Self {
-        let config = DatapathConfig { n_tables, ..DatapathConfig::default() };
+        Self::with(DatapathConfig { n_tables, ..DatapathConfig::default() })
+    }
+
+    fn with(config: DatapathConfig) -> Self {
         let mut control = Control::new(config, 1, RemovalReport::Asked);
         for number in 1..=2 {
             let state = PortState::LIVE;
@@ -174,6 +177,35 @@ fn what_a_smaller_datapath_refuses_is_counted() {
     // One leads to a table that there is not.
     assert_eq!((restored.entries, refused), (2, all - 2));
     assert!(matches!(error, Error::BadInstructionBadTableId | Error::FlowModBadTableId));
+}
+
+#[test]
+fn nothing_is_left_of_a_group_that_is_refused() {
+    let mut before = Rig::new(1);
+    for group in [
+        "group_id=2,type=all,bucket=actions=output:1,bucket=actions=output:2",
+        "group_id=1,type=indirect,bucket=actions=group:2",
+        "group_id=3,type=all,bucket=actions=group:1",
+        "group_id=4,type=all,bucket=actions=output:1",
+        "group_id=6,type=all",
+        "group_id=5,type=ff,bucket=watch_group:6,actions=output:1",
+    ] {
+        before.add_group(group);
+    }
+    let delete = parse_group_mod("group_id=6", GroupModCommand::Delete).unwrap();
+    before.control.group_mod(&delete, BEGUN).unwrap();
+    let saved = before.saved();
+    let all = |rig: &Rig| -> Vec<u32> {
+        rig.control.group_desc().iter().map(|group| group.group_id.0).collect()
+    };
+    let mut same = Rig::new(1);
+    assert_eq!(same.control.restore(saved.clone(), SAVED).refused, None);
+    assert_eq!(same.shown(), before.shown());
+    // The buckets of one are too many, and two lead to it.
+    let mut small = Rig::with(DatapathConfig { max_buckets: 1, ..DatapathConfig::default() });
+    let restored = small.control.restore(saved, SAVED);
+    assert_eq!((restored.groups, restored.refused.map(|(count, _)| count)), (2, Some(3)));
+    assert_eq!(all(&small), [4, 5]);
 }
 
 #[test]

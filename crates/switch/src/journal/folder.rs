@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,34 @@ impl StateFolder {
             }
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Sets the journals of all but these bridges aside, and removes those of the start before.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file can be neither renamed nor removed.
+    pub(crate) fn retire_others<'a>(
+        &self,
+        bridges: impl Iterator<Item = &'a str>,
+    ) -> Result<(), SwitchError> {
+        let failed = |path: &Path, source| SwitchError::State { path: path.to_owned(), source };
+        let used: Vec<_> = bridges.map(|name| self.journal_of(name)).collect();
+        let files = std::fs::read_dir(&self.path).and_then(|files| {
+            files.map(|file| Ok(file?.path())).collect::<Result<Vec<PathBuf>, _>>()
+        });
+        let files = files.map_err(|error| failed(&self.path, error))?;
+        let ends_in =
+            |path: &Path, ending: &str| path.as_os_str().as_bytes().ends_with(ending.as_bytes());
+        for path in files.iter().filter(|path| ends_in(path, ".journal.unused")) {
+            std::fs::remove_file(path).map_err(|error| failed(path, error))?;
+        }
+        for path in files.iter().filter(|path| ends_in(path, ".journal") && !used.contains(path)) {
+            let aside = with_ending(path, "unused");
+            std::fs::rename(path, &aside).map_err(|error| failed(path, error))?;
+            let aside = aside.display();
+            tracing::warn!(%aside, "the state of a bridge that is not configured any more");
+        }
+        Ok(())
     }
 
     /// The machine's start: another one after each.
@@ -97,5 +126,30 @@ mod tests {
         assert!(error.contains("of/two") && error.contains("another switch"), "{error}");
         drop(first);
         StateFolder::open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_journal_of_no_bridge_stays_for_one_start_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = StateFolder::open(dir.path()).unwrap();
+        let write = |name: &str| std::fs::write(dir.path().join(name), name).unwrap();
+        let names = || {
+            let files = std::fs::read_dir(dir.path()).unwrap();
+            let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let first = ["a.journal", "b%2e1.journal", "b%2e1.journal.refused", "notes"];
+        first.into_iter().for_each(write);
+        let retire_others = || folder.retire_others(["a"].into_iter()).unwrap();
+        retire_others();
+        let aside = ["a.journal", "b%2e1.journal.refused", "b%2e1.journal.unused", "notes"];
+        assert_eq!(names(), aside);
+        write("b%2e1.journal");
+        retire_others();
+        assert_eq!(names(), aside);
+        retire_others();
+        assert_eq!(names(), ["a.journal", "b%2e1.journal.refused", "notes"]);
     }
 }

@@ -65,20 +65,21 @@ pub fn read_journal(bytes: &[u8]) -> Result<Saved, JournalFault> {
     Parsed::of(bytes).map(|parsed| parsed.saved(None).0)
 }
 
-/// The state that the journal of a bridge says; none where it is of no use, and set aside.
+/// The state that the journal of a bridge says, and the number of items that this version cannot
+/// read; none where it is of no use, and set aside.
 pub(super) fn read_saved(
     path: &Path,
     header: &Header,
     owner: &JournalOwner,
     now: Nanos,
-) -> io::Result<Saved> {
+) -> io::Result<(Saved, usize)> {
     let bytes = match files::read(path, LEN_MAX) {
         Ok(bytes) => bytes,
         Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     if bytes.is_empty() {
-        return Ok(Saved::default());
+        return Ok((Saved::default(), 0));
     }
     let bridge = &owner.name;
     let parsed = Parsed::of(&bytes).map_err(|fault| (fault.to_string(), "damaged"));
@@ -93,11 +94,7 @@ pub(super) fn read_saved(
                 tracing::warn!(bridge, %path, byte, "the last record is cut off, and left out");
             }
             let is_same_boot = parsed.header.boot == header.boot;
-            let (saved, unreadable) = parsed.saved((!is_same_boot).then_some(now));
-            if unreadable > 0 {
-                tracing::warn!(bridge, unreadable, "items that this version cannot read");
-            }
-            Ok(saved)
+            Ok(parsed.saved((!is_same_boot).then_some(now)))
         }
         Err((why, suffix)) => {
             let aside = name_aside(path, suffix);
@@ -107,13 +104,13 @@ pub(super) fn read_saved(
                 bridge, %path, %aside, why,
                 "the state of before is not used: the bridge begins without flow entries"
             );
-            Ok(Saved::default())
+            Ok((Saved::default(), 0))
         }
     }
 }
 
 /// A name that no earlier file that was set aside has; the last one where all are taken.
-fn name_aside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn name_aside(path: &Path, suffix: &str) -> PathBuf {
     let name = |number: u32| match number {
         1 => with_ending(path, suffix),
         number => with_ending(path, &format!("{suffix}.{number}")),

@@ -509,6 +509,30 @@ fn a_journal_of_another_bridge_is_set_aside() {
 }
 
 #[test]
+fn smaller_tables_keep_the_file_with_what_they_refuse() {
+    let mut rig = Rig::new();
+    (1..=4).for_each(|port| rig.flow(FlowModCommand::Add, port));
+    let bytes = rig.bytes();
+    let mut small = Control::new(
+        DatapathConfig { max_entries: 3, ..DatapathConfig::default() },
+        1,
+        RemovalReport::Asked,
+    );
+    let folder = rig.folder.take().unwrap();
+    let open = |control: &mut Control| {
+        let restored = Journal::open(&folder, owner(&rig.counters), control, rig.now).unwrap().1;
+        (restored.entries, restored.refused.map(|(count, _)| count))
+    };
+    assert_eq!(open(&mut small), (3, Some(1)));
+    let aside = with_ending(&rig.path(), "refused");
+    assert_eq!(fs::read(&aside).unwrap(), bytes);
+    // By its name of before it is whole again, and nothing is set aside.
+    fs::rename(&aside, rig.path()).unwrap();
+    assert_eq!(open(&mut tables()), (4, None));
+    assert!(!aside.exists());
+}
+
+#[test]
 fn a_file_that_is_no_journal_is_set_aside() {
     for bytes in [&b"hello, this is text"[..], &[0; 64], &[7; 3]] {
         let mut rig = Rig::new();

@@ -6,6 +6,7 @@
 //! forwarders have not begun, since it writes counters that are a forwarder's. What the datapath
 //! refuses is left out and counted, as the state may be that of one with other sizes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
@@ -19,6 +20,7 @@ use crate::fast::compiled_match::CompiledMatch;
 use crate::fast::ids::EntryId;
 use crate::fast::op::{Change, InstructionList, Op};
 use crate::fast::shared::Counts;
+use crate::groups::group_of;
 use crate::macs::LearntAddress;
 use crate::precedence::Precedence;
 use crate::time::Nanos;
@@ -246,10 +248,7 @@ impl Control {
         for meter in &meters {
             restored.count(self.restore_meter(meter, now), |restored| &mut restored.meters);
         }
-        // All of them before the buckets of any, since a bucket may lead to any other group.
-        let begun: Vec<_> = groups.iter().map(|group| self.begin_group(group, now)).collect();
-        for (group, begun) in groups.iter().zip(begun) {
-            let outcome = begun.and_then(|()| self.restore_group(group, now));
+        for outcome in self.restore_groups(&groups, now) {
             restored.count(outcome, |restored| &mut restored.groups);
         }
         entries.sort_unstable_by_key(|entry| entry.seq);
@@ -277,15 +276,44 @@ impl Control {
         Ok(())
     }
 
-    /// A group without buckets; any type but one may have none.
-    fn begin_group(&mut self, saved: &SavedGroup, now: Nanos) -> Result<(), Error> {
-        let add = GroupMod {
-            command: GroupModCommand::Add,
-            group_type: GroupType::All,
-            group_id: saved.desc.group_id,
-            buckets: Vec::new(),
+    /// Restores groups. Nothing is left of one that is refused, nor of those that lead to it.
+    fn restore_groups(&mut self, saved: &[SavedGroup], now: Nanos) -> Vec<Result<(), Error>> {
+        // All of them before the buckets of any, since a bucket may lead to any other group.
+        let begin = |group: &SavedGroup| {
+            let begun = empty_group(GroupModCommand::Add, group.desc.group_id);
+            self.group_mod(&begun, group.created.min(now)).map(drop)
         };
-        self.group_mod(&add, saved.created.min(now)).map(drop)
+        let mut outcomes: Vec<_> = saved.iter().map(begin).collect();
+        // A group that was deleted may be watched still, but not by a command of now.
+        let watched = saved.iter().flat_map(|group| &group.desc.buckets).map(|it| it.watch_group);
+        let mut gone: BTreeSet<GroupId> = watched.filter(|id| *id != GroupId::ANY).collect();
+        gone.retain(|id| self.group_mod(&empty_group(GroupModCommand::Add, *id), now).is_ok());
+        for (group, outcome) in saved.iter().zip(&mut outcomes) {
+            if outcome.is_ok() {
+                *outcome = self.restore_group(group, now);
+            }
+        }
+        let mut known = None;
+        while known.replace(gone.len()) != Some(gone.len()) {
+            for (group, outcome) in saved.iter().zip(&mut outcomes) {
+                let id = group.desc.group_id;
+                let actions = group.desc.buckets.iter().flat_map(|bucket| &bucket.actions);
+                let mut ahead = actions.filter_map(group_of).chain([id]);
+                if outcome.is_ok() && ahead.any(|id| gone.contains(&id)) {
+                    *outcome = Err(Error::BadActionBadOutGroup);
+                }
+                if outcome.is_err() {
+                    gone.insert(id);
+                }
+            }
+        }
+        // Without buckets none of them leads to another. Some were refused at the first.
+        for command in [GroupModCommand::Modify, GroupModCommand::Delete] {
+            for id in &gone {
+                self.group_mod(&empty_group(command, *id), now).ok();
+            }
+        }
+        outcomes
     }
 
     fn restore_group(&mut self, saved: &SavedGroup, now: Nanos) -> Result<(), Error> {
@@ -323,4 +351,9 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// A command about a group without buckets, as any type but indirect may be.
+fn empty_group(command: GroupModCommand, group_id: GroupId) -> GroupMod {
+    GroupMod { command, group_type: GroupType::All, group_id, buckets: Vec::new() }
 }
