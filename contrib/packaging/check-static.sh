@@ -22,7 +22,7 @@ cp "$program" "$root/weir"
 cp "$capture" "$root/in.pcap"
 [ -z "$emulator" ] || cp "$(command -v "$emulator")" "$root/emulator"
 if [ "$(id -u)" = 0 ]; then
-  at= enter=(chroot "$root")
+  at='' enter=(chroot "$root")
 else
   at=$root enter=()
 fi

