@@ -573,7 +573,8 @@ class RoleChange:
     @property
     def reason(self) -> str:
         """`"requested"` where an app has asked for it, `"master_request"` where another
-        controller has asked to be master."""
+        controller has asked to be master; `"config"`, `"experimenter"` or `"unknown"` where a
+        switch of OpenFlow 1.4 has sent such a reason."""
 
 @final
 class Message:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the OpenFlow 1.3 test cases of the Python package os-ken as case files.
+"""Writes the OpenFlow 1.3 test cases of the Python package os-ken as case files, and those of 1.4
+about fields that 1.3 lacks.
 
 os-ken ships one JSON file per action and match field; its packets are written as calls of
 os-ken's own packet classes. This program lets os-ken serialise them, so that ingress and egress
@@ -18,7 +19,9 @@ import sys
 from os_ken.lib.packet import sctp
 from os_ken.tests.switch import tester
 
-CASES = os.path.join(os.path.dirname(tester.__file__), "of13")
+CASES = os.path.dirname(tester.__file__)
+# The suites, each with the version that a case names where it is not the usual one.
+SUITES = [("of13", None), ("of14", "1.4")]
 CONTROLLER = 0xFFFFFFFD
 
 
@@ -104,9 +107,11 @@ def flow(mod):
     return ",".join(parts + match + ["actions=" + ",".join(actions)])
 
 
-def case(name, path, body):
-    lines = [f"case: {name}", f"source: os-ken {VERSION}, tests/switch/of13/{path}"]
+def case(name, suite, version, path, body):
+    lines = [f"case: {name}", f"source: os-ken {VERSION}, tests/switch/{suite}/{path}"]
     lines.append(f"note: {body['description']}")
+    if version:
+        lines.append(f"version: {version}")
     for entry in body["prerequisite"]:
         assert list(entry) == ["OFPFlowMod"], "only flow-mods are known"
         lines.append("flow: " + flow(entry["OFPFlowMod"]))
@@ -119,21 +124,37 @@ def case(name, path, body):
     return "\n".join(lines) + "\n"
 
 
+def files(suite):
+    """The test files of a suite about actions and matches, by their paths below it."""
+    folder = os.path.join(CASES, suite)
+    found = sorted(glob.glob(folder + "/action/**/*.json", recursive=True))
+    found += sorted(glob.glob(folder + "/match/*.json"))
+    return [os.path.relpath(file, folder) for file in found]
+
+
 def main(out):
-    files = sorted(glob.glob(CASES + "/action/**/*.json", recursive=True))
-    files += sorted(glob.glob(CASES + "/match/*.json"))
-    for file in files:
-        path = os.path.relpath(file, CASES)
-        stem = path[: -len(".json")].lower()
-        with open(file) as text:
-            bodies = [body for body in json.load(text) if isinstance(body, dict)]
-        named = [(f"{stem}/{number}", path, body) for number, body in enumerate(bodies)]
-        texts = [text for text in (case(*arguments) for arguments in named) if text]
-        target = os.path.join(out, stem.replace("/25_set_field", "") + ".case")
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        head = "# Written by vectors/tools/os_ken_cases.py; not edited by hand.\n\n"
-        with open(target, "w") as made:
-            made.write(head + "\n".join(texts))
+    known = set()
+    for suite, version in SUITES:
+        new = [path for path in files(suite) if path not in known]
+        known.update(new)
+        for path in new:
+            write(out, suite, version, path)
+
+
+def write(out, suite, version, path):
+    file = os.path.join(CASES, suite, path)
+    stem = path[: -len(".json")].lower()
+    with open(file) as text:
+        bodies = [body for body in json.load(text) if isinstance(body, dict)]
+    named = [
+        (f"{stem}/{number}", suite, version, path, body) for number, body in enumerate(bodies)
+    ]
+    texts = [text for text in (case(*arguments) for arguments in named) if text]
+    target = os.path.join(out, stem.replace("/25_set_field", "") + ".case")
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    head = "# Written by vectors/tools/os_ken_cases.py; not edited by hand.\n\n"
+    with open(target, "w") as made:
+        made.write(head + "\n".join(texts))
 
 
 sctp.sctp._checksum = crc32c

@@ -144,6 +144,23 @@ pub enum RoleReason {
     Cluster,
     /// Another controller has asked to be master (`OFPCRR_MASTER_REQUEST` of OpenFlow 1.4).
     MasterRequest,
+    /// The switch's configuration has changed (`OFPCRR_CONFIG`).
+    Config,
+    /// An experimenter's (`OFPCRR_EXPERIMENTER`).
+    Experimenter,
+    /// One that the specification does not have.
+    Unknown(u8),
+}
+
+impl From<openflow::message::RoleReason> for RoleReason {
+    fn from(reason: openflow::message::RoleReason) -> Self {
+        match reason {
+            openflow::message::RoleReason::MasterRequest => Self::MasterRequest,
+            openflow::message::RoleReason::Config => Self::Config,
+            openflow::message::RoleReason::Experimenter => Self::Experimenter,
+            openflow::message::RoleReason::Unknown(number) => Self::Unknown(number),
+        }
+    }
 }
 
 /// This controller's role at a switch is another than before (clause 6.3.5).
@@ -185,13 +202,17 @@ pub fn role_name(role: ControllerRole) -> &'static str {
 }
 
 impl RoleReason {
-    /// Its name: `requested`, `cluster` or `master_request`.
+    /// Its name: `requested`, `cluster`, or `master_request`, `config`, `experimenter` or `unknown`
+    /// as a switch has sent it.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             Self::Requested => "requested",
             Self::Cluster => "cluster",
             Self::MasterRequest => "master_request",
+            Self::Config => "config",
+            Self::Experimenter => "experimenter",
+            Self::Unknown(_) => "unknown",
         }
     }
 }

@@ -189,15 +189,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Replaces the pipeline; the tables whose entries go, because the table is gone or may hold
-    /// something else than before.
+    /// Replaces the pipeline, as a controller of the version asks; the tables whose entries go,
+    /// because the table is gone or may hold something else than before.
     ///
     /// # Errors
     /// `OFPTFFC_*`: a table that cannot exist, stands twice, or is the first one and missing
     /// (`BAD_TABLE`); metadata that is matched or written by no bit (`BAD_METADATA`); a property of
     /// somebody's own (`BAD_TYPE`); a property that is missing, stands twice, or asks for what does
     /// not run (`BAD_ARGUMENT`).
-    pub(crate) fn set(&mut self, asked: &[TableFeatures]) -> Result<Vec<TableId>, Error> {
+    pub(crate) fn set(
+        &mut self,
+        asked: &[TableFeatures],
+        version: Version,
+    ) -> Result<Vec<TableId>, Error> {
         let mut new: Vec<Option<Table>> = vec![None; self.tables.len()];
         for features in asked {
             let place = new.get_mut(usize::from(features.table_id.0));
@@ -208,8 +212,8 @@ impl Pipeline {
             if features.config & !CONFIG_DEPRECATED != 0 {
                 return Err(Error::TableFeaturesBadArgument);
             }
-            let limits = Limits::of(features)?;
             let full = self.full(features.table_id);
+            let limits = Limits::of(features)?.with_fields_after(version, &full);
             if !limits.within(&full) {
                 return Err(Error::TableFeaturesBadArgument);
             }

@@ -274,10 +274,11 @@ impl Datapath for Reference {
     fn set_table_features(
         &mut self,
         asked: &[TableFeatures],
+        version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let mut removed = Vec::new();
-        for table in self.pipeline.set(asked)? {
+        for table in self.pipeline.set(asked, version)? {
             let tables = table.0..table.0 + 1;
             removed.extend(self.remove(tables, now, |_| Some(FlowRemovedReason::Delete)));
         }

@@ -190,6 +190,7 @@ pub trait Datapath: Send {
     fn set_table_features(
         &mut self,
         asked: &[TableFeatures],
+        version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error>;
 

@@ -86,7 +86,7 @@ const TAG: Fields = Fields::These(&[Field::VlanVid, Field::VlanPcp]);
 const LABEL: Fields =
     Fields::These(&[Field::EthType, Field::MplsLabel, Field::MplsTc, Field::MplsBos]);
 const SERVICE: Fields =
-    Fields::These(&[Field::EthType, Field::VlanVid, Field::VlanPcp, Field::PbbIsid]);
+    Fields::These(&[Field::EthType, Field::VlanVid, Field::VlanPcp, Field::PbbIsid, Field::PbbUca]);
 const SRC_PORTS: Fields = Fields::These(&[Field::TcpSrc, Field::UdpSrc, Field::SctpSrc]);
 const DST_PORTS: Fields = Fields::These(&[Field::TcpDst, Field::UdpDst, Field::SctpDst]);
 const SET_FIELD: Option<ActionKind> = Some(ActionKind::SetField);

@@ -138,7 +138,7 @@ macro_rules! fields {
         needs $prereq:expr,
         set $set:literal, since $since:ident, $place:expr $(, ryu $ryu:ident $old:literal)?;)+)
     => {
-        /// A match field of OpenFlow 1.3, in the order of the OXM numbers.
+        /// A match field of OpenFlow, in the order of the OXM numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field {
@@ -306,6 +306,9 @@ fields! {
     /// IPv6 extension headers that there are, and their order (`OFPIEH_*` bits).
     Ipv6Exthdr "ipv6_exthdr" "ipv6_exthdr" "ipv6_exthdr" [] Hex oxm 39, 9 bits, mask true,
         needs IPV6, set false, since V1_3, Place::Parsed;
+    /// Use of customer addresses, a flag of PBB.
+    PbbUca "pbb_uca" "pbb_uca" "pbb_uca" [] Dec oxm 41, 1 bits, mask false, needs PBB,
+        set true, since V1_4, Place::At(&[(Header::Pbb, 4)]);
 }
 
 /// The field of each OXM number, so that a decoder need not search the rows.
@@ -320,6 +323,13 @@ static OF_OXM: [Option<Field>; 128] = {
 };
 
 impl Field {
+    /// Whether matches of the version have it.
+    #[must_use]
+    #[inline]
+    pub fn is_in(self, version: Version) -> bool {
+        self.row().since <= version
+    }
+
     /// The field's row.
     #[must_use]
     #[inline]

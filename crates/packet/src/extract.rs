@@ -78,6 +78,7 @@ fn network(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
         }),
         Network::Pbb => read(frame, layout.l3, |tag: &[u8; pbb::TAG_LEN]| {
             key.set(Field::PbbIsid, number(&tag[pbb::ISID]));
+            key.set(Field::PbbUca, (tag[0] >> pbb::UCA_SHIFT).into());
         }),
         Network::Arp => read(frame, layout.l3, |packet: &[u8; arp::PACKET_LEN]| {
             key.set(Field::ArpOp, number(&packet[arp::OP]));

@@ -130,7 +130,8 @@ class! {
         /// The generation id that the switch has; `None` where none was used.
         generation_id: Option<u64> = it.generation_id;
         /// `"requested"` where an app has asked for it, `"master_request"` where another
-        /// controller has asked to be master.
+        /// controller has asked to be master; `"config"`, `"experimenter"` or `"unknown"` where a
+        /// switch of OpenFlow 1.4 has sent such a reason.
         reason: &'static str = it.reason.text();
     }
     repr |it| format!("RoleChange(role={:?}, reason={:?})", it.role(), it.reason());

@@ -346,10 +346,16 @@ impl TestSwitch {
         let known = roles.into_iter().find(|known| role_name(*known) == role);
         let role = known
             .ok_or_else(|| word(format!("role {role:?}: allowed are equal, master, slave")))?;
-        let reasons = [RoleReason::Requested, RoleReason::MasterRequest];
+        let reasons = [
+            RoleReason::Requested,
+            RoleReason::MasterRequest,
+            RoleReason::Config,
+            RoleReason::Experimenter,
+        ];
         let known = reasons.into_iter().find(|known| known.text() == reason);
         let reason = known.ok_or_else(|| {
-            word(format!("reason {reason:?}: allowed are requested, master_request"))
+            let allowed = reasons.map(RoleReason::text).join(", ");
+            word(format!("reason {reason:?}: allowed are {allowed}"))
         })?;
         self.kept.change_role(controller::RoleChange { role, generation_id, reason });
         Ok(())

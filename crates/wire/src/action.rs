@@ -172,8 +172,7 @@ impl WriteArguments for Writing<'_, '_> {
     #[inline]
     fn field(&mut self, field: Field) -> writer::WriteResult<()> {
         self.field = Some(field);
-        oxm::write_field(self.w, field);
-        Ok(())
+        oxm::write_field(self.w, field)
     }
 
     #[inline]

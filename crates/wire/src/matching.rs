@@ -61,7 +61,7 @@ pub(crate) fn write_oxm(w: &mut Writer<'_>, matching: &Match) -> writer::WriteRe
     w.u16(TYPE_OXM);
     w.u16(0);
     for held in matching.fields() {
-        oxm::write(w, held);
+        oxm::write(w, held)?;
     }
     w.fill_len(start + 2, start, "match")?;
     w.pad_from(start);

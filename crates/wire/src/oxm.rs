@@ -4,7 +4,7 @@
 
 use openflow::field::OXM_CLASS_BASIC;
 use openflow::table::OxmId;
-use openflow::{Error, Field, Match, MatchField};
+use openflow::{Error, Field, Match, MatchField, Version};
 
 use crate::error::{EncodeError, Fault};
 use crate::reader::{self, Reader};
@@ -29,10 +29,11 @@ impl OxmHeader {
         u16::from_be_bytes([self.0.to_be_bytes()[0], self.0.to_be_bytes()[1]])
     }
 
-    /// The basic field, if it is one that has a row.
-    fn field(self) -> Option<Field> {
+    /// The basic field, if it is one of the version.
+    fn field(self, version: Version) -> Option<Field> {
         let number = u8::try_from(self.0 >> 9 & 0x7f).ok()?;
-        Field::from_oxm(number).filter(|_| self.class() == OXM_CLASS_BASIC)
+        Field::from_oxm(number)
+            .filter(|field| self.class() == OXM_CLASS_BASIC && field.is_in(version))
     }
 
     fn has_mask(self) -> bool {
@@ -66,7 +67,7 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let offset = r.offset();
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
-    let Some(field) = header.field() else {
+    let Some(field) = header.field(r.version) else {
         return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
     };
     let fail = |error| Fault { error, what: field.row().name, offset };
@@ -86,13 +87,23 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
 }
 
 /// Writes a field of a match.
-pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
+pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) -> writer::WriteResult<()> {
+    check_version(w, held.field)?;
     let has_mask = !held.is_exact();
     w.u32(OxmHeader::of(held.field, has_mask).0);
     write_number(w, held.field, held.value);
     if has_mask {
         write_number(w, held.field, held.mask);
     }
+    Ok(())
+}
+
+/// Refuses a field that the version does not have.
+fn check_version(w: &Writer<'_>, field: Field) -> writer::WriteResult<()> {
+    if field.is_in(w.version) {
+        return Ok(());
+    }
+    Err(EncodeError::Unsupported { version: w.version, what: field.row().name })
 }
 
 /// Reads the OXM header by which an action names a field: one without a mask.
@@ -102,7 +113,7 @@ pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) {
 pub(crate) fn read_field(r: &mut Reader<'_>) -> reader::ReadResult<Field> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
-    let known = header.field().filter(|_| !header.has_mask());
+    let known = header.field(r.version).filter(|_| !header.has_mask());
     let field = known.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
     if header.len() != field.bytes() {
         return Err(start.fault_in(Error::BadActionBadSetLen, field.row().name));
@@ -136,8 +147,10 @@ pub(crate) fn read_value(
 }
 
 /// Writes the OXM header by which an action names a field.
-pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) {
+pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) -> writer::WriteResult<()> {
+    check_version(w, field)?;
     w.u32(OxmHeader::of(field, false).0);
+    Ok(())
 }
 
 /// Writes the value of a set-field action.
@@ -163,7 +176,8 @@ pub(crate) fn read_id(r: &mut Reader<'_>) -> Result<OxmId, Fault> {
     if header.class() == CLASS_EXPERIMENTER {
         return Ok(OxmId::Experimenter { header: header.0, experimenter: r.u32()? });
     }
-    let known = header.field().filter(|field| header == OxmHeader::of(*field, header.has_mask()));
+    let known =
+        header.field(r.version).filter(|field| header == OxmHeader::of(*field, header.has_mask()));
     Ok(match known {
         Some(field) => OxmId::Basic { field, maskable: header.has_mask() },
         None => OxmId::Unknown(header.0),

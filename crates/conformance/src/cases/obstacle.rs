@@ -70,15 +70,19 @@ fn of_step(step: &Step, has_links: bool) -> Option<&'static str> {
 }
 
 /// The version of a case, if it is another: a case of 1.0 begins with a step that says so, and one
-/// of 1.3 may have a second controller, of 1.0.
+/// of 1.3 may have a second controller, of 1.0. One that names a later version cannot be sent.
 fn other_version(case: &Case, version: Version) -> Option<&'static str> {
+    let named = |step: &Step| {
+        if let Step::Version(name) = step { Version::from_name(name) } else { None }
+    };
     let has_pipeline = |step: &Step| {
-        if let Step::Version(name) = step {
-            return Version::from_name(name).map(Version::has_pipeline);
-        }
-        (*step == Step::Setting("miss=controller".to_owned())).then_some(false)
+        let is_old = *step == Step::Setting("miss=controller".to_owned());
+        named(step).map(Version::has_pipeline).or(is_old.then_some(false))
     };
     let mut steps = case.steps.iter().map(|(_, step)| step);
+    if let Some(newer) = steps.clone().filter_map(named).max().filter(|newest| *newest > version) {
+        return Some(newer.row().release);
+    }
     let first = steps.clone().find(|step| step.acts()).and_then(has_pipeline);
     let is_old = first == Some(false) && !steps.any(|step| has_pipeline(step) == Some(true));
     match (is_old, version.has_pipeline()) {

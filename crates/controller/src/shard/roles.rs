@@ -33,9 +33,7 @@ pub(super) enum RoleEvidence {
 pub(super) fn role_evidence(message: &Message, version: Version) -> Option<RoleEvidence> {
     match message {
         Message::RoleReply(role) => Some(RoleEvidence::Is(*role, RoleReason::Requested)),
-        Message::RoleStatus(status) => {
-            Some(RoleEvidence::Is(status.role, RoleReason::MasterRequest))
-        }
+        Message::RoleStatus(status) => Some(RoleEvidence::Is(status.role, status.reason.into())),
         Message::Error(error) => {
             let known = error.error(version);
             let is_about_roles =

@@ -484,16 +484,27 @@ fn replaced_master_learns_of_it_when_the_switch_refuses_it() {
 
 #[test]
 fn replaced_master_of_1_4_learns_of_it_at_once() {
+    use openflow::message::RoleReason as Sent;
+    for (reason, text) in [
+        (Sent::MasterRequest, "master_request"),
+        (Sent::Config, "config"),
+        (Sent::Experimenter, "experimenter"),
+        (Sent::Unknown(9), "unknown"),
+    ] {
+        replace_master(reason, text);
+    }
+}
+
+fn replace_master(reason: openflow::message::RoleReason, text: &str) {
     let (apps, log) = two_apps(false);
     let mut network = TestNetwork::new(apps);
     let dpid = network.add_switch(TestSwitch::new(1, 2).with_version(Version::V1_4));
     network.take_messages(dpid);
     take(&log);
     let role = Role { role: ControllerRole::Slave, generation_id: 9 };
-    let reason = openflow::message::RoleReason::MasterRequest;
     let status = RoleStatus { role, reason };
     network.send(dpid, Xid(0), &Message::RoleStatus(status));
-    let (name, slave) = ("OFPT_ROLE_STATUS", "role slave Some(9) master_request");
+    let (name, slave) = ("OFPT_ROLE_STATUS", format!("role slave Some(9) {text}"));
     let mut noted = take(&log);
     noted.sort_unstable();
     let expected = ["one", "two"].map(|app| [format!("{app} {name}"), format!("{app} {slave}")]);

@@ -221,10 +221,11 @@ impl Control {
     pub fn set_table_features(
         &mut self,
         asked: &[TableFeatures],
+        version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
         let mut done = CommandCounts::default();
-        for table in self.pipeline.set(asked)? {
+        for table in self.pipeline.set(asked, version)? {
             done.removed += self.remove_silently(table, now);
         }
         Ok(done)

@@ -316,10 +316,11 @@ impl Datapath for Fast {
     fn set_table_features(
         &mut self,
         asked: &[TableFeatures],
+        version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
         let inner = self.inner.get_mut();
-        let done = inner.control.set_table_features(asked, now)?;
+        let done = inner.control.set_table_features(asked, version, now)?;
         let outcome = inner.outcome(done);
         self.recount();
         Ok(outcome)

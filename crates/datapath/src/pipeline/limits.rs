@@ -249,6 +249,18 @@ impl Limits {
         Ok(limits)
     }
 
+    /// These, without limits for the fields that a controller of the version has no number for.
+    pub(super) fn with_fields_after(mut self, version: Version, full: &Self) -> Self {
+        let later = |field: &Field| !field.is_in(version);
+        self.matches.extend(full.matches.iter().filter(|(field, _)| later(field)));
+        self.wildcards.extend(full.wildcards.iter().filter(|field| later(field)));
+        for (own, full) in [(&mut self.hit, &full.hit), (&mut self.miss, &full.miss)] {
+            own.write_set.extend(full.write_set.iter().filter(|field| later(field)));
+            own.apply_set.extend(full.apply_set.iter().filter(|field| later(field)));
+        }
+        self
+    }
+
     /// The tables that entries may lead to.
     pub(super) fn next_tables(&self) -> impl Iterator<Item = &TableId> {
         self.hit.next.union(&self.miss.next)
@@ -276,7 +288,7 @@ impl Limits {
         name: &str,
         config: u32,
     ) -> TableFeatures {
-        let matches = self.matches.iter().filter(|(field, _)| field.row().since <= version);
+        let matches = self.matches.iter().filter(|(field, _)| field.is_in(version));
         let matches =
             matches.map(|(field, maskable)| OxmId::Basic { field: *field, maskable: *maskable });
         let mut properties = Vec::with_capacity(14);
@@ -310,6 +322,6 @@ fn known<K: Copy>(kinds: &BTreeSet<K>, number: impl Fn(K) -> Option<u16>) -> Vec
 }
 
 fn whole(fields: &BTreeSet<Field>, version: Version) -> Vec<OxmId> {
-    let known = fields.iter().filter(|field| field.row().since <= version);
+    let known = fields.iter().filter(|field| field.is_in(version));
     known.map(|field| OxmId::Basic { field: *field, maskable: false }).collect()
 }

@@ -24,7 +24,7 @@ fn asked(change: impl FnOnce(&mut TableFeatures)) -> Vec<TableFeatures> {
 fn refused(change: impl FnOnce(&mut TableFeatures)) -> Error {
     let mut pipeline = pipeline();
     let before = pipeline.features(Version::V1_3);
-    let error = pipeline.set(&asked(change)).unwrap_err();
+    let error = pipeline.set(&asked(change), Version::V1_3).unwrap_err();
     assert_eq!(pipeline.features(Version::V1_3), before);
     error
 }
@@ -42,15 +42,19 @@ fn put(features: &mut TableFeatures, property: TableProperty) {
 
 #[test]
 fn what_was_announced_is_taken_back_and_changes_nothing() {
-    let mut pipeline = pipeline();
-    let features = pipeline.features(Version::V1_3);
-    assert_eq!(pipeline.set(&features), Ok(vec![]));
-    assert_eq!(pipeline.features(Version::V1_3), features);
-    let mut reversed = features.clone();
-    reversed.reverse();
-    reversed[0].properties.reverse();
-    assert_eq!(pipeline.set(&reversed), Ok(vec![]));
-    assert_eq!(pipeline.features(Version::V1_3), features);
+    for version in [Version::V1_3, Version::NEWEST] {
+        let mut pipeline = pipeline();
+        let (features, newest) = (pipeline.features(version), pipeline.features(Version::NEWEST));
+        assert_eq!(pipeline.set(&features, version), Ok(vec![]));
+        assert_eq!(pipeline.features(version), features);
+        let mut reversed = features.clone();
+        reversed.reverse();
+        reversed[0].properties.reverse();
+        assert_eq!(pipeline.set(&reversed, version), Ok(vec![]));
+        assert_eq!(pipeline.features(version), features);
+        // What a version has no number for is not limited by it.
+        assert_eq!(pipeline.features(Version::NEWEST), newest);
+    }
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn a_name_and_deprecated_settings_leave_the_entries() {
         f.name = "acl".into();
         f.config = 3;
     });
-    assert_eq!(pipeline.set(&renamed), Ok(vec![]));
+    assert_eq!(pipeline.set(&renamed, Version::V1_3), Ok(vec![]));
     assert_eq!(
         (
             pipeline.features(Version::V1_3)[0].name.as_str(),
@@ -101,17 +105,17 @@ fn tables_that_are_not_named_are_gone_until_named_again() {
     let all = pipeline.features(Version::V1_3);
     let mut one = all.clone();
     one.truncate(1);
-    let to_gone = pipeline.set(&one);
+    let to_gone = pipeline.set(&one, Version::V1_3);
     assert_eq!(to_gone, Err(Error::TableFeaturesBadArgument), "table 0 leads to others");
     put(&mut one[0], TableProperty::NextTables(OnPacket::Hit, vec![]));
-    assert_eq!(pipeline.set(&one), Ok(vec![TableId(0), TableId(1), TableId(2)]));
+    assert_eq!(pipeline.set(&one, Version::V1_3), Ok(vec![TableId(0), TableId(1), TableId(2)]));
     assert!(pipeline.has(TableId(0)) && !pipeline.has(TableId(1)));
     assert_eq!(pipeline.selected(TableId(1)), None);
     assert_eq!(pipeline.names().count(), 1);
     let mut entry = FlowMod::new(FlowModCommand::Add);
     entry.table_id = TableId(1);
     assert_eq!(pipeline.check(&entry, Version::V1_3), Err(Error::FlowModBadTableId));
-    assert_eq!(pipeline.set(&all), Ok(vec![TableId(0), TableId(1), TableId(2)]));
+    assert_eq!(pipeline.set(&all, Version::V1_3), Ok(vec![TableId(0), TableId(1), TableId(2)]));
     assert_eq!(pipeline.check(&entry, Version::V1_3), Ok(()));
 }
 
@@ -119,9 +123,13 @@ fn tables_that_are_not_named_are_gone_until_named_again() {
 fn nonsense_about_tables_is_refused() {
     let mut pipeline = pipeline();
     let all = pipeline.features(Version::V1_3);
-    assert_eq!(pipeline.set(&all[1..]), Err(Error::TableFeaturesBadTable), "no first table");
+    assert_eq!(
+        pipeline.set(&all[1..], Version::V1_3),
+        Err(Error::TableFeaturesBadTable),
+        "no first table"
+    );
     let twice = [all.clone(), all.clone()].concat();
-    assert_eq!(pipeline.set(&twice), Err(Error::TableFeaturesBadTable));
+    assert_eq!(pipeline.set(&twice, Version::V1_3), Err(Error::TableFeaturesBadTable));
     for number in [3, 254, 255] {
         assert_eq!(refused(|f| f.table_id = TableId(number)), Error::TableFeaturesBadTable);
     }
@@ -183,7 +191,7 @@ fn a_header_without_a_length_names_its_field() {
             *id = of(field, maskable);
         }
     }
-    assert_eq!(pipeline.set(&headers), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.set(&headers, Version::V1_3), Ok(vec![TableId(0)]));
     assert_eq!(pipeline.features(Version::V1_3), asked(exact));
 }
 
@@ -240,9 +248,9 @@ fn single_tables_have_names_and_limits_of_their_own() {
 fn a_table_with_limits_announces_them_and_holds_nothing_else() {
     let mut pipeline = pipeline();
     let limited = asked(exact);
-    assert_eq!(pipeline.set(&limited), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.set(&limited, Version::V1_3), Ok(vec![TableId(0)]));
     assert_eq!(pipeline.features(Version::V1_3), limited);
-    assert_eq!(pipeline.set(&limited), Ok(vec![]));
+    assert_eq!(pipeline.set(&limited, Version::V1_3), Ok(vec![]));
     assert_eq!((pipeline.max_entries(TableId(0)), pipeline.max_entries(TableId(1))), (7, 100));
     let check = |text: &str| {
         pipeline.check(&parse_flow_mod(text, FlowModCommand::Add).unwrap(), Version::V1_3)

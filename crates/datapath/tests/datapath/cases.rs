@@ -42,10 +42,10 @@ fn the_cases_of_the_pipeline_run_on_the_fast_datapath() {
 
 #[test]
 fn the_cases_of_os_ken_run_on_the_reference() {
-    run_all("os-ken", 702, reference);
+    run_all("os-ken", 711, reference);
 }
 
 #[test]
 fn the_cases_of_os_ken_run_on_the_fast_datapath() {
-    run_all("os-ken", 702, fast);
+    run_all("os-ken", 711, fast);
 }

@@ -631,7 +631,7 @@ fn another_pipeline_removes_entries_without_a_flow_removed() {
         let mut asked = dp.table_features(Version::V1_3);
         asked[0].name = "first".into();
         asked[1].max_entries = 1;
-        let outcome = dp.set_table_features(&asked, Nanos(0)).unwrap();
+        let outcome = dp.set_table_features(&asked, Version::V1_3, Nanos(0)).unwrap();
         assert_eq!(outcome.removed.len(), 1);
         assert!(outcome.removed.iter().all(|gone| !gone.notify));
         assert_eq!(dp.table_features(Version::V1_3), asked);
@@ -642,7 +642,7 @@ fn another_pipeline_removes_entries_without_a_flow_removed() {
         let full = flow(dp, "table=1,dl_vlan=6,actions=output:2", Nanos(0));
         assert_eq!(full, Err(Error::FlowModTableFull));
         asked[1].metadata_write = 0;
-        let refused = dp.set_table_features(&asked, Nanos(0));
+        let refused = dp.set_table_features(&asked, Version::V1_3, Nanos(0));
         assert_eq!(refused, Err(Error::TableFeaturesBadMetadata));
         assert_eq!(dp.table_stats()[1].active_count, 1);
     }
@@ -658,7 +658,10 @@ fn a_table_that_is_gone_is_no_table() {
         asked[0].properties.retain(|property| !next(property));
         asked[0].properties.push(TableProperty::NextTables(OnPacket::Hit, vec![]));
         flow(dp, "table=1,actions=output:2", Nanos(0)).unwrap();
-        assert_eq!(dp.set_table_features(&asked, Nanos(0)).unwrap().removed.len(), 1);
+        assert_eq!(
+            dp.set_table_features(&asked, Version::V1_3, Nanos(0)).unwrap().removed.len(),
+            1
+        );
         assert_eq!((dp.table_stats().len(), dp.table_features(Version::V1_3).len()), (1, 1));
         let gone = flow(dp, "table=1,actions=output:2", Nanos(0));
         assert_eq!(gone, Err(Error::FlowModBadTableId));

@@ -175,8 +175,8 @@ impl Pair<'_> {
             }
             Step::Mirrors(mirrors) => self.both(|dp| dp.set_mirrors(mirrors.clone())),
             Step::Tables(tables) => {
-                let done = r.set_table_features(tables, now);
-                same("table features", done, f.set_table_features(tables, now))?;
+                let done = r.set_table_features(tables, Version::V1_3, now);
+                same("table features", done, f.set_table_features(tables, Version::V1_3, now))?;
                 same(
                     "table features",
                     r.table_features(Version::V1_3),

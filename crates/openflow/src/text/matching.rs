@@ -77,6 +77,7 @@ const ORDER: &[Field] = &[
     Field::EthDst,
     Field::EthType,
     Field::PbbIsid,
+    Field::PbbUca,
     Field::Ipv4Src,
     Field::Ipv4Dst,
     Field::Ipv6Src,

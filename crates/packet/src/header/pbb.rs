@@ -11,3 +11,5 @@ pub const C_ADDRESSES: Range<usize> = 4..16;
 pub const TAG_LEN: usize = 16;
 /// Bits of the priority in the first byte.
 pub const PCP_SHIFT: u32 = 5;
+/// Bit in the first byte: use of customer addresses.
+pub const UCA_SHIFT: u32 = 3;

@@ -2,7 +2,7 @@
 
 use openflow::MacAddr;
 use packet::build::{Arp, Extension, FrameBuilder, Ipv4, Ipv6, Tcp};
-use packet::header::{icmpv6, ipv6};
+use packet::header::{ethernet, icmpv6, ipv6};
 use proptest::collection::vec;
 use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -55,7 +55,12 @@ pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>)> {
         ("chain", base().ipv6(Ipv6 { extensions: chain, ..ip6() }).udp(5, 6)),
         ("snap", base().vlan(1, 2).snap().ipv4(ip4()).udp(7, 8)),
     ];
-    built.into_iter().map(|(name, frame)| (name, frame.fill_to(80).build())).collect()
+    let mut built: Vec<_> =
+        built.into_iter().map(|(name, frame)| (name, frame.fill_to(80).build())).collect();
+    let mut flagged = base().pbb(3, 0xab_cdef, mac(1), mac(2)).ipv4(ip4()).udp(1, 2).build();
+    flagged[ethernet::HEADER_LEN] |= 1 << 3;
+    built.push(("pbb_uca", flagged));
+    built
 }
 
 fn transport4() -> impl Strategy<Value = fn(FrameBuilder, u16, u16) -> FrameBuilder> {

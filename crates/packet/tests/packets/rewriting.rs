@@ -127,6 +127,7 @@ fn a_pushed_pbb_header_copies_isid_priority_and_addresses() {
     assert_eq!(buf.bytes()[12..18], [0x88, 0xe7, 0xa0, 0, 0, 0]);
     assert_eq!(buf.bytes()[18..], frame);
     assert!(rewrite::set_field(&mut buf, Field::PbbIsid, 0x01_0203));
+    assert!(rewrite::set_field(&mut buf, Field::PbbUca, 1));
     assert!(rewrite::push_pbb(&mut buf, 0x88e7));
     assert_eq!(buf.bytes()[12..18], [0x88, 0xe7, 0, 1, 2, 3]);
 }

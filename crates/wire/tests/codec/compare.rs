@@ -3,7 +3,7 @@
 //! Lengths are not compared, since the codec does not keep them; what os-ken says of Nicira's and
 //! ONF's own elements is compared by whose they are.
 
-use openflow::Field;
+use openflow::{Field, Version};
 use serde_json::Value;
 
 /// Members that follow from the others.
@@ -43,7 +43,7 @@ pub(crate) fn same(path: &str, ours: &Value, theirs: &Value) -> Result<(), Strin
 
 fn member(path: &str, key: &str, ours: &Value, theirs: &Value) -> Result<(), String> {
     match key {
-        "oxm_fields" => same(path, ours, &known_fields(theirs)),
+        "oxm_fields" => same(path, ours, &in_order(theirs)),
         "wildcards" => same(path, &capped(ours), &capped(theirs)),
         "state" if path.contains("OFPPhyPort") => {
             let known = theirs.as_u64().unwrap() & STATE_V1_0;
@@ -54,13 +54,32 @@ fn member(path: &str, key: &str, ours: &Value, theirs: &Value) -> Result<(), Str
     }
 }
 
-/// The fields in the order of their numbers; os-ken knows more fields than 1.3 has.
-fn known_fields(fields: &Value) -> Value {
-    let field = |tlv: &Value| Field::from_name(tlv["OXMTlv"]["field"].as_str().unwrap());
-    let mut known: Vec<Value> = fields.as_array().unwrap().clone();
-    known.retain(|tlv| field(tlv).is_some());
-    known.sort_by_key(field);
-    Value::Array(known)
+/// The fields in the order of their numbers.
+fn in_order(fields: &Value) -> Value {
+    let mut fields: Vec<Value> = fields.as_array().unwrap().clone();
+    fields.sort_by_key(field);
+    Value::Array(fields)
+}
+
+fn field(tlv: &Value) -> Option<Field> {
+    Field::from_name(tlv.pointer("/OXMTlv/field")?.as_str()?)
+}
+
+/// Os-ken's decoding without the fields that the version does not have.
+pub(crate) fn of_version(version: Version, mut theirs: Value) -> Value {
+    fn reduce(version: Version, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.values_mut().for_each(|it| reduce(version, it)),
+            Value::Array(elements) => {
+                let is_known = |tlv: &Value| field(tlv).is_some_and(|field| field.is_in(version));
+                elements.retain(|it| it.get("OXMTlv").is_none() || is_known(it));
+                elements.iter_mut().for_each(|it| reduce(version, it));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    reduce(version, &mut theirs);
+    theirs
 }
 
 /// 1.0's wildcards with the counts of the addresses' bits at most 32.
@@ -104,9 +123,7 @@ pub(crate) fn leaves(theirs: &Value) -> Vec<String> {
         }
         Value::Array(elements) => {
             for (at, element) in elements.iter().enumerate() {
-                if !is_unknown_field(element) {
-                    all.extend(leaves(element).into_iter().map(|rest| format!("/{at}{rest}")));
-                }
+                all.extend(leaves(element).into_iter().map(|rest| format!("/{at}{rest}")));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
@@ -114,11 +131,6 @@ pub(crate) fn leaves(theirs: &Value) -> Vec<String> {
         }
     }
     all
-}
-
-fn is_unknown_field(element: &Value) -> bool {
-    let name = element.pointer("/OXMTlv/field").and_then(Value::as_str);
-    name.is_some_and(|name| Field::from_name(name).is_none())
 }
 
 /// Changes a value a little.

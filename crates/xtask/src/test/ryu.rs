@@ -1,5 +1,5 @@
-//! The Ryu switch tester: all of OpenFlow 1.0, actions and groups in each run, a fifth of the match
-//! files by the day and meters at two rates; everything with `--soak`.
+//! The Ryu switch tester: all of OpenFlow 1.0; of 1.3 and 1.4 actions and groups in each run, a
+//! fifth of the match files by the day and meters at two rates; everything with `--soak`.
 //!
 //! Its parts mostly wait, some of them half a minute a case, so they run side by side. It must
 //! never take a part for whole of which cases did not run.
@@ -18,8 +18,8 @@ use crate::shell;
 /// In how many days all match files have had their turn.
 const DAYS: u64 = 5;
 
-/// Cases of both versions in the packaged os-ken: a whole run of fewer is none.
-const CASES: u64 = 192 + 991;
+/// Cases of all versions in the packaged os-ken: a whole run of fewer is none.
+const CASES: u64 = 192 + 991 + 1_003;
 
 /// Whether a test file is one of a part.
 type Belongs = fn(&str) -> bool;
@@ -32,6 +32,11 @@ const WHOLE: &[(&str, Belongs)] = &[
     ("13", |file| file.starts_with("group/")),
     ("13", |file| file.starts_with("meter/") && file.contains("_KBPS")),
     ("13", |file| file.starts_with("meter/") && file.contains("_PKTPS")),
+    ("14", |file| file.starts_with("action/")),
+    ("14", |file| file.starts_with("match/")),
+    ("14", |file| file.starts_with("group/")),
+    ("14", |file| file.starts_with("meter/") && file.contains("_KBPS")),
+    ("14", |file| file.starts_with("meter/") && file.contains("_PKTPS")),
 ];
 
 /// One rate of each unit, for the meters of a run that is not whole.
@@ -46,7 +51,7 @@ struct Part {
     cases: u64,
 }
 
-/// `contrib/peers/ryu-tester` for OpenFlow 1.0 and 1.3.
+/// `contrib/peers/ryu-tester` for OpenFlow 1.0, 1.3 and 1.4.
 pub(super) fn run(context: &Context) -> Result<Tally> {
     if !context.is_root {
         return Ok(Tally::left_out("network namespaces need root"));
@@ -110,7 +115,7 @@ fn parts(folder: &Path, fifth: Option<u64>) -> Result<Vec<Part>> {
         files_below(&base, "", &mut files)?;
         files.retain(|file| belongs(file));
         files.sort_unstable();
-        if let Some(fifth) = fifth.filter(|_| *version == "13") {
+        if let Some(fifth) = fifth.filter(|_| *version != "10") {
             let mut index = 0;
             files.retain(|file| {
                 index += 1;
@@ -213,12 +218,14 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, r#"["a heading", {"tests": []}, {"tests": []}]"#).unwrap();
         };
-        (0..12).for_each(|number| file(format!("of13/match/{number:02}_A.json")));
         file("of10/match/00_A.json".into());
-        file("of13/action/25_SET_FIELD/00_A.json".into());
-        file("of13/group/00_ALL.json".into());
-        for rate in ["KBPS_00_1M", "KBPS_01_10M", "PKTPS_00_100", "PKTPS_01_1000"] {
-            file(format!("of13/meter/01_DROP_00_{rate}.json"));
+        for version in ["of13", "of14"] {
+            (0..12).for_each(|number| file(format!("{version}/match/{number:02}_A.json")));
+            file(format!("{version}/action/25_SET_FIELD/00_A.json"));
+            file(format!("{version}/group/00_ALL.json"));
+            for rate in ["KBPS_00_1M", "KBPS_01_10M", "PKTPS_00_100", "PKTPS_01_1000"] {
+                file(format!("{version}/meter/01_DROP_00_{rate}.json"));
+            }
         }
         folder
     }
@@ -227,20 +234,25 @@ mod tests {
     fn five_days_have_every_match_file_once() {
         let folder = folder();
         let whole = parts(folder.path(), None).unwrap();
-        assert_eq!(whole.iter().map(|part| part.cases).sum::<u64>(), 2 * (12 + 1 + 1 + 1 + 4));
+        assert_eq!(
+            whole.iter().map(|part| part.cases).sum::<u64>(),
+            2 * (1 + 2 * (12 + 1 + 1 + 4))
+        );
         let mut seen = BTreeSet::new();
         for fifth in 0..5 {
             for (part, all) in parts(folder.path(), Some(fifth)).unwrap().iter().zip(&whole) {
                 match all.files[0].as_str() {
-                    "match/00_A.json" if part.version == "13" => {
-                        part.files.iter().for_each(|file| assert!(seen.insert(file.clone())));
+                    file if file.starts_with("match/") && part.version != "10" => {
+                        for file in &part.files {
+                            assert!(seen.insert((part.version, file.clone())));
+                        }
                     }
                     meter if meter.starts_with("meter/") => assert_eq!(part.files.len(), 1),
                     _ => assert_eq!(part, all),
                 }
             }
         }
-        assert_eq!(seen.len(), 12);
+        assert_eq!(seen.len(), 2 * 12);
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub(super) const STEPS: &[Step] = &[
     step(First, "tidy", "house rules and crate graph", super::run_tidy).smoke(),
     step(First, "deny", "licences, versions and sources of what we depend on", deny::run),
     step(Wait, "weir", "the program that the suites run, as users build it", cargo::weir),
-    step(WaitLong, "ryu", "the Ryu switch tester, 1.0 and 1.3", ryu::run).needs(&["weir"]),
+    step(WaitLong, "ryu", "the Ryu switch tester, 1.0, 1.3 and 1.4", ryu::run).needs(&["weir"]),
     step(Wait, "ofctl", "ovs-ofctl against weir switch", suites::ofctl).needs(&["weir"]),
     step(Wait, "rest", "REST beside Ryu's own server, and fuzzed from its document", suites::rest)
         .needs(&["weir"]),

@@ -43,6 +43,17 @@ const BITS: [(Capabilities, &str, &str); 7] = [
     (Capabilities::ARP_MATCH_IP, "ARP_MATCH_IP", "v1_0/arp_addresses_are_matched"),
 ];
 
+/// Messages and properties of 1.4 with their tests.
+const OF_1_4: [(&str, &str); 7] = [
+    ("bundles, carried out or undone", "bundles.rs:a_refused_message_undoes_the_bundle"),
+    ("bundles that no packet sees half of", "bundles.rs:no_packet_sees_half_of_a_bundle"),
+    ("role status", "version_1_4.rs:a_replaced_master_gets_a_role_status"),
+    ("masks of asynchronous messages, one by one", "version_1_4.rs:masks_that_are_not_given_stay"),
+    ("importance", "version_1_4.rs:importance_is_kept_and_a_meter_takes_its_entries_along"),
+    ("table desc", "statistics.rs:every_request_has_its_reply"),
+    ("queue desc", "statistics.rs:every_request_has_its_reply"),
+];
+
 /// Adds to a list.
 struct List {
     part: &'static str,
@@ -97,7 +108,7 @@ impl List {
                 self.types(ids, |kind: &InstructionKind| kind.row().text);
             }
             TableProperty::ApplyActions(_, ids) => {
-                self.part("Actions of 1.3, applied and written", "action");
+                self.part("Actions since 1.3, applied and written", "action");
                 self.types(ids, |kind: &ActionKind| kind.row().text);
             }
             TableProperty::Match(ids) => {
@@ -137,7 +148,7 @@ pub(crate) fn announced() -> Vec<Announced> {
             list.add(row.text, None);
         }
     }
-    let tables = dp.table_features(Version::V1_3);
+    let tables = dp.table_features(Version::NEWEST);
     check_tables(&dp);
     for property in &tables[0].properties {
         list.property(property);
@@ -154,12 +165,17 @@ pub(crate) fn announced() -> Vec<Announced> {
     );
     groups(&dp, &mut list);
     meters(&dp, &mut list);
+    list.part("OpenFlow 1.4, beside 1.3", "message");
+    assert_eq!(capabilities(Version::V1_4), capabilities(Version::V1_3));
+    for (name, test) in OF_1_4 {
+        list.add(name, Some(test));
+    }
     list.all
 }
 
 /// Written and applied actions are the same, and so are the fields that may be left out.
 fn check_tables(dp: &dyn Datapath) {
-    for table in dp.table_features(Version::V1_3) {
+    for table in dp.table_features(Version::NEWEST) {
         let (mut written, mut applied) = (None, None);
         let (mut set_written, mut set_applied) = (None, None);
         for property in &table.properties {

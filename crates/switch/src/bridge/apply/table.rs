@@ -21,7 +21,7 @@ pub(super) fn features(
 ) -> Result<MultipartReplyBody, Error> {
     if !asked.is_empty() {
         let now = bridge.clock.now();
-        let done = bridge.with_control(|control| control.set_table_features(asked, now));
+        let done = bridge.with_control(|control| control.set_table_features(asked, version, now));
         done.ok_or_else(Bridge::no_tables)??;
     }
     let tables = bridge.with_control(|control| control.table_features(version));

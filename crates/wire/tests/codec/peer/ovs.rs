@@ -95,7 +95,7 @@ fn switch(listener: &UnixListener, version: Version) -> Vec<Vec<u8>> {
 
 /// Fields and actions that Open vSwitch 3.1 does not have (reference page of its fields).
 fn has_field(field: Field) -> bool {
-    !matches!(field, Field::InPhyPort | Field::PbbIsid | Field::Ipv6Exthdr)
+    !matches!(field, Field::InPhyPort | Field::PbbIsid | Field::PbbUca | Field::Ipv6Exthdr)
 }
 
 fn has_action(action: &Action) -> bool {

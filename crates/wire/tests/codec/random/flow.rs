@@ -55,6 +55,9 @@ pub(crate) fn match_on(e: &mut Entropy<'_>, version: Version, field: Field) -> O
 
 fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field) -> Option<Match> {
     let row = field.row();
+    if !field.is_in(version) {
+        return None;
+    }
     let full = field.full_mask();
     let value = e.u128() & full;
     let (value, mask) = match version.has_oxm() {
@@ -67,9 +70,6 @@ fn extend(e: &mut Entropy<'_>, version: Version, matching: &Match, field: Field)
 
 /// A value that 1.0 has room for.
 fn value_v1_0(e: &mut Entropy<'_>, field: Field, value: u128) -> Option<u128> {
-    if field.row().since > Version::V1_0 {
-        return None;
-    }
     Some(match field {
         Field::InPort => port(e, Version::V1_0).0.into(),
         Field::VlanVid if value & VID_PRESENT == 0 => 0,
@@ -119,8 +119,11 @@ impl ReadArguments for Drawn<'_, '_> {
     }
 
     fn field(&mut self) -> Result<Field, Infallible> {
-        let settable: Vec<Field> =
-            FIELDS.iter().filter(|row| row.settable).map(|row| row.field).collect();
+        let settable: Vec<Field> = FIELDS
+            .iter()
+            .filter(|row| row.settable && row.field.is_in(self.version))
+            .map(|row| row.field)
+            .collect();
         let field = self.e.pick(&settable);
         self.field = Some(field);
         Ok(field)
