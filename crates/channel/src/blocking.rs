@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, Connection, ServerConnection};
 
 use crate::endpoint::Endpoint;
 use crate::tls::{Tls, TlsFiles, explain};
@@ -44,7 +44,7 @@ enum Carrier {
 /// TLS over a socket that does not wait.
 #[derive(Debug)]
 struct TlsStream {
-    session: Connection,
+    session: ClientConnection,
     socket: TcpStream,
     /// Ours, for the words of errors.
     files: Arc<TlsFiles>,
@@ -77,24 +77,6 @@ impl BlockingStream {
             | Endpoint::PassiveSsl { .. }
             | Endpoint::PassiveUnix(_) => Err(TransportError::NotActive(endpoint.clone())),
         }
-    }
-
-    /// Takes a connection that was accepted, with TLS where we have certificates; the handshake
-    /// may take 10 s. A peer without a certificate of our CA is refused.
-    ///
-    /// # Errors
-    /// [`TransportError::Tls`] with why the handshake failed, [`TransportError::Accept`] where the
-    /// socket cannot be set up.
-    pub fn accept(stream: TcpStream, tls: Option<&Tls>) -> Result<Self, TransportError> {
-        let peer = stream.peer_addr().map_or_else(|_| "?".to_owned(), |peer| peer.to_string());
-        let failed = |source| TransportError::Accept(peer.clone(), source);
-        let Some(tls) = tls else { return Self::tcp(stream).map_err(failed) };
-        let session =
-            ServerConnection::new(tls.server()).map_err(|error| failed(io::Error::other(error)))?;
-        TlsStream::shake_hands(session.into(), stream, tls).map_err(|error| TransportError::Tls {
-            peer: format!("ssl:{peer}"),
-            why: explain(&error, tls.files()),
-        })
     }
 
     /// An open TCP stream; small writes are sent at once.
@@ -291,13 +273,13 @@ fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
 fn encrypt(stream: TcpStream, host: &str, tls: &Tls) -> io::Result<BlockingStream> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let session = ClientConnection::new(tls.client(), name).map_err(io::Error::other)?;
-    TlsStream::shake_hands(session.into(), stream, tls)
+    TlsStream::shake_hands(session, stream, tls)
 }
 
 impl TlsStream {
     /// The handshake, within [`CONNECT_DEADLINE`].
     fn shake_hands(
-        session: Connection,
+        session: ClientConnection,
         socket: TcpStream,
         tls: &Tls,
     ) -> io::Result<BlockingStream> {
@@ -327,30 +309,17 @@ impl TlsStream {
 
 impl Read for TlsStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match &mut self.session {
-            Connection::Client(client) => rustls::Stream::new(client, &mut self.socket).read(into),
-            Connection::Server(server) => rustls::Stream::new(server, &mut self.socket).read(into),
-        }
+        rustls::Stream::new(&mut self.session, &mut self.socket).read(into)
     }
 }
 
 impl Write for TlsStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.session {
-            Connection::Client(client) => {
-                rustls::Stream::new(client, &mut self.socket).write(bytes)
-            }
-            Connection::Server(server) => {
-                rustls::Stream::new(server, &mut self.socket).write(bytes)
-            }
-        }
+        rustls::Stream::new(&mut self.session, &mut self.socket).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.session {
-            Connection::Client(client) => rustls::Stream::new(client, &mut self.socket).flush(),
-            Connection::Server(server) => rustls::Stream::new(server, &mut self.socket).flush(),
-        }
+        rustls::Stream::new(&mut self.session, &mut self.socket).flush()
     }
 }
 

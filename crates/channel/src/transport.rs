@@ -62,9 +62,6 @@ pub enum TransportError {
     /// Connecting failed.
     #[error("cannot connect to {0}: {1}")]
     Connect(Endpoint, #[source] io::Error),
-    /// A connection that was accepted cannot be set up.
-    #[error("a connection of {0}: {1}")]
-    Accept(String, #[source] io::Error),
     /// A passive endpoint where one to connect to is needed.
     #[error("{0} is a place to accept connections, not to connect to; use tcp:, ssl: or unix:")]
     NotActive(Endpoint),

@@ -1,12 +1,11 @@
 //! Hosts on other boxes: the lab's ends of a switch that stands between them.
 //!
-//! On each box runs an agent (`weir lab agent`), which opens the interfaces that it was given,
-//! sends and receives there what a lab asks for, and counts. The lab asks by the messages of
-//! [`protocol`], over TLS; [`clock`] says by how much the boxes' clocks differ, and how well that
-//! is known. An agent must never do more than that: it reads no file and changes no interface for a
-//! lab. It runs no program either, unless its operator has allowed it: then hosts of the lab's
-//! stand behind its interfaces and run those of [`crate::host_program`], and go when they are
-//! closed.
+//! On each box runs an agent (`weir lab agent`), which opens the interfaces that a lab names, sends
+//! and receives there what the lab asks for, and counts. The lab starts it by `ssh` and asks by the
+//! messages of [`protocol`] over its standard input and output; [`clock`] says by how much the
+//! boxes' clocks differ, and how well that is known. An agent must never do more than that: it
+//! changes no interface for a lab, and runs no program but those of [`crate::host_program`], in
+//! hosts behind its interfaces that go when they are closed.
 
 pub mod client;
 pub mod clock;
@@ -14,7 +13,6 @@ pub mod executor;
 mod host;
 pub mod protocol;
 pub mod server;
-mod stream;
 
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ use crate::settings::{ChannelTransport, Forwarding, Settings, SettingsError};
 use crate::stall::Watcher;
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
 use crate::testbed::PortName;
-use crate::testbed::agents::{AgentsTestbed, Wiring};
+use crate::testbed::agents::AgentsTestbed;
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
@@ -195,13 +195,11 @@ impl SetupParts<'_> {
         let wiring = self.dut.wiring(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
             let rate_bps = settings.port_rate().0;
-            return Ok(match wiring.local() {
-                Some(interfaces) => Testbed::Wired(WiredTestbed::new(interfaces, rate_bps)?),
-                None => {
-                    let Wiring { ends, tls } = &wiring;
-                    Testbed::Agents(AgentsTestbed::connect(ends, tls.as_ref(), rate_bps)?)
-                }
-            });
+            if wiring.ends.iter().any(|end| end.agent.is_some()) {
+                return Ok(Testbed::Agents(AgentsTestbed::start(&wiring, rate_bps)?));
+            }
+            let interfaces = wiring.ends.into_iter().map(|end| end.interface).collect();
+            return Ok(Testbed::Wired(WiredTestbed::new(interfaces, rate_bps)?));
         }
         let links =
             LinkShape { port_rate: settings.port_rate(), control_rate: settings.control_rate() };

@@ -2,8 +2,8 @@
 //! failure says whose certificate it is about, which file, and what helps.
 
 use channel::{
-    AdmissionLimits, BlockingStream, ConnectionGate, ConnectionSettings, Event, Link, Listener,
-    Side, Stream, Tls, TlsFiles, pki,
+    AdmissionLimits, ConnectionGate, ConnectionSettings, Event, Link, Listener, Side, Stream, Tls,
+    TlsFiles, pki,
 };
 use std::future::Future;
 use std::path::Path;
@@ -117,32 +117,6 @@ fn both_sides_know_why_a_foreign_certificate_is_refused() {
         let own = other.path().join("sw-cert.pem").display().to_string();
         assert!(a.contains("does not trust the CA") && a.contains(&own), "{a}");
     });
-}
-
-/// The accepting side's verdict on a connection, for programs without a runtime.
-fn accepted_blocking(connecting: &Tls, accepting: &Tls) -> Result<(), String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let to = format!("ssl:{}", listener.local_addr().unwrap()).parse().unwrap();
-    std::thread::scope(|scope| {
-        // In TLS 1.3 its own handshake may be through before it is refused.
-        let connected = scope.spawn(|| BlockingStream::connect(&to, Some(connecting)));
-        let (stream, _) = listener.accept().unwrap();
-        let accepted = BlockingStream::accept(stream, Some(accepting)).map(drop);
-        drop(connected.join().unwrap());
-        accepted.map_err(|error| error.to_string())
-    })
-}
-
-#[test]
-fn a_blocking_stream_is_accepted_from_the_own_authority_only() {
-    let (pki, other) = (authority(SystemTime::now()), authority(SystemTime::now()));
-    let ctl = tls(pki.path(), "ctl", pki.path());
-    let good = tls(pki.path(), "sw", pki.path());
-    assert_eq!(accepted_blocking(&good, &ctl), Ok(()));
-    // It trusts ours, and has its certificate from another.
-    let intruder = tls(other.path(), "sw", pki.path());
-    let why = accepted_blocking(&intruder, &ctl).unwrap_err();
-    assert!(why.contains("is not signed by the CA in --ca-cert"), "{why}");
 }
 
 #[test]

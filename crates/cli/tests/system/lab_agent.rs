@@ -1,8 +1,8 @@
 //! Hosts on other boxes: `weir lab agent` in two network namespaces, and a switch between them.
 //!
 //! Three namespaces stand for three boxes: that of the lab and of the switch under test, and one
-//! for each agent, joined by a link to a port of the switch and by another for the lab's requests.
-//! All are the test's own and are gone with it. It must never look at how fast something is.
+//! for each agent, joined by a link to a port of the switch; `nsenter` stands in for ssh. All are
+//! the test's own and are gone with it. It must never look at how fast something is.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,22 +23,23 @@ await() {
   cat "$2"
   exit 9
 }
-"$WEIR" pki --dir "$DIR/pki" init > /dev/null
-for name in lab box1 box2; do "$WEIR" pki --dir "$DIR/pki" issue $name > /dev/null; done
-agent() {
-  # What an earlier one has said is no sign that this one is ready.
-  : > "$DIR/agent$1.log"
-  nsenter --net=/proc/${box[$1]}/ns/net "$WEIR" lab agent --listen 10.9.$1.2:7654 \
-      --interface nic$1 --key "$DIR/pki/box$1-privkey.pem" \
-      --cert "$DIR/pki/box$1-cert.pem" --ca "$DIR/pki/cacert.pem" "${@:2}" \
-      2> "$DIR/agent$1.log" &
-  agent[$1]=$!
-  pids+=($!)
-  await ready "$DIR/agent$1.log"
+for n in 1 2; do
+  # The process of the agent has the number of this shell.
+  cat > "$DIR/agent$n" << END
+echo \$\$ > "$DIR/agent$n.pid"
+exec nsenter --net=/proc/\$(cat "$DIR/box$n.pid")/ns/net "$WEIR" lab agent
+END
+done
+# Waits until an agent has ended.
+gone() {
+  for try in $(seq 300); do [ -e /proc/$(cat "$DIR/agent$1.pid") ] || return 0; sleep 0.1; done
+  echo "agent $1 goes on"
+  exit 9
 }
 for n in 1 2; do
   unshare --net sleep 3600 &
   box[$n]=$!
+  echo $! > "$DIR/box$n.pid"
   pids+=($!)
   for try in $(seq 100); do
     [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break
@@ -46,14 +47,8 @@ for n in 1 2; do
   done
   inside="nsenter --net=/proc/${box[$n]}/ns/net"
   ip link add port$n type veth peer name nic$n netns ${box[$n]}
-  ip link add lab$n type veth peer name lan netns ${box[$n]}
   ip link set port$n up
-  ip addr add 10.9.$n.1/24 dev lab$n
-  ip link set lab$n up
   $inside ip link set nic$n up
-  $inside ip addr add 10.9.$n.2/24 dev lan
-  $inside ip link set lan up
-  agent $n
 done
 "$WEIR" switch --port 1=af_packet:port1 --port 2=af_packet:port2 --inactivity-probe 0 \
     --listen ptcp:16653:127.0.0.1 --control "$DIR/ctl.sock" > "$DIR/switch.log" 2>&1 &
@@ -79,6 +74,9 @@ eval "$STEPS"
 
 const FLOWS: &str = "flows = [\"in_port=1,actions=output:2\", \"in_port=2,actions=output:1\"]";
 
+/// The first line of an inventory whose ends are none of hosts with addresses.
+const HOSTS: &str = "hosts = false\n";
+
 /// A scenario of one cell.
 fn scenario(methods: &str, settings: &str) -> String {
     format!(
@@ -91,18 +89,14 @@ fn steps(folder: &Path, steps: &str) -> Output {
     let write = |name: &str, text: &str| {
         std::fs::write(folder.join(name), text).expect("a file is written");
     };
-    let pki = folder.join("pki");
-    let pki = pki.display();
-    write(
-        "lab.toml",
-        &format!(
-            "openflow = \"tcp:127.0.0.1:16653\"\n\
-             [[ports]]\nagent = \"10.9.1.2:7654\"\n\
-             [[ports]]\nagent = \"10.9.2.2:7654\"\ninterface = \"nic2\"\n\
-             [agent-tls]\nprivate-key = \"{pki}/lab-privkey.pem\"\n\
-             certificate = \"{pki}/lab-cert.pem\"\nca-cert = \"{pki}/cacert.pem\"\n"
-        ),
+    let place = folder.display();
+    let inventory = format!(
+        "openflow = \"tcp:127.0.0.1:16653\"\n\
+         [[ports]]\nagent = \"sh {place}/agent1\"\ninterface = \"nic1\"\n\
+         [[ports]]\nagent = \"sh {place}/agent2\"\ninterface = \"nic2\"\n"
     );
+    write("lab.toml", &format!("{HOSTS}{inventory}"));
+    write("hosts.inventory", &inventory);
     let usual = "rate_pps = 500.0\nduration_s = 0.3";
     write("one.toml", &scenario("\"delay\", \"rate\", \"probe\", \"udp\"", usual));
     write("other.toml", &scenario("\"tcp\", \"ping\"", usual));
@@ -153,12 +147,10 @@ fn value(folder: &Path, output: &Output, run: &str, metric: &str) -> f64 {
 fn a_switch_between_two_boxes_is_measured_by_their_agents() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    // A signal ends an agent, and the script goes on only when it has ended as it should.
     let output = steps(
         folder,
         "run first one.toml; run second other.toml || true; run both both.toml; \
-         run group group.toml; \
-         kill -INT ${agent[1]}; wait ${agent[1]} || echo agent ended with $?",
+         run group group.toml; gone 1; gone 2; echo agents have ended",
     );
     let found = cell(folder, "first", &output);
     assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "first.err"));
@@ -207,13 +199,7 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
     assert!((1.9..=2.0).contains(&copies), "{copies}");
     let second = cell(folder, "second", &output);
     assert_eq!(second["state"], "not_supported", "{second}");
-    for (interface, log) in [("nic1", "agent1.log"), ("nic2", "agent2.log")] {
-        let log = read(folder, log);
-        assert!(log.contains(&format!("ready at 10.9.{}.2:7654 (TLS) with", &interface[3..])));
-        assert!(log.contains("works for weir lab") && log.contains("has gone"), "{log}");
-        assert!(!log.contains("in the middle of a trial"), "{log}");
-    }
-    assert!(String::from_utf8_lossy(&output.stdout).contains("agent ended with 130"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("agents have ended"));
 }
 
 #[test]
@@ -224,12 +210,11 @@ fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
     let output = steps(
         folder,
         "run refused hosts.toml || true; \
-         for n in 1 2; do kill -INT ${agent[$n]}; wait ${agent[$n]} || true; \
-           agent $n --hosts; done; run made hosts.toml; \
-         for n in 1 2; do kill -INT ${agent[$n]}; wait ${agent[$n]} || true; done",
+         cp \"$DIR/hosts.inventory\" \"$DIR/lab.toml\"; run made hosts.toml; gone 1; gone 2",
     );
+    assert!(output.status.success(), "{output:?}");
     let refused = cell(folder, "refused", &output);
-    let why = "needs hosts with addresses: start each agent with --hosts";
+    let why = "needs hosts with addresses: its inventory has hosts = false";
     assert!(refused.to_string().contains(why), "{refused}");
     let found = cell(folder, "made", &output);
     assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "made.err"));
@@ -244,10 +229,6 @@ fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
         .filter_map(|trial| trial["tool"].as_str().filter(|tool| !tool.is_empty()))
         .collect();
     assert_eq!(tools, BTreeSet::from(["iperf 2", "iperf3", "ping"]));
-    for log in ["agent1.log", "agent2.log"] {
-        let log = read(folder, log);
-        assert!(log.contains("has gone") && !log.contains("in the middle of a trial"), "{log}");
-    }
 }
 
 #[test]
@@ -258,20 +239,21 @@ fn a_dead_agent_fails_its_cell_and_a_dead_lab_frees_its_agents() {
     let output = steps(
         folder,
         "start died long.toml & lab=$!; amid_trial died; \
-         kill -9 ${agent[2]}; wait $lab || echo lab ended with $?; \
+         kill -9 $(cat \"$DIR/agent2.pid\"); wait $lab || echo lab ended with $?; \
          cp \"$DIR/died/trials.jsonl\" \"$DIR/died.jsonl\"; \
-         agent 2; run died long.toml --resume; \
+         run died long.toml --resume; \
          start killed long.toml & lab=$!; amid_trial killed; \
-         kill -9 $lab; await 'in the middle of a trial' \"$DIR/agent2.log\"; \
-         run after one.toml",
+         kill -9 $lab; gone 1; gone 2; run after one.toml",
     );
     assert!(output.status.success(), "{output:?}");
     let died = results(&folder.join("died.jsonl"));
     let text = died.to_string();
-    assert!(text.contains("the agent at ssl:10.9.2.2:7654"), "{text}");
-    assert_eq!(died["scenarios"][0]["cells"][0]["state"], "failed", "{text}");
+    assert!(text.contains("/agent2 on "), "{text}");
+    // The next start of the switch has agents of its own.
+    let trials = died["scenarios"][0]["cells"][0]["trials"].as_array().expect("trials");
+    assert_eq!(trials.iter().filter(|trial| trial["error"].is_null()).count(), 2, "{text}");
     for run in ["died", "after"] {
         let found = cell(folder, run, &output);
-        assert_eq!(found["state"], "measured", "{run}: {found} {}", read(folder, "agent2.log"));
+        assert_eq!(found["state"], "measured", "{run}: {found}");
     }
 }

@@ -1,48 +1,55 @@
-//! The lab's side: a connection to an agent, or the lab's own machine in the place of one.
+//! The lab's side: an agent that it starts, or the lab's own machine in the place of one.
 //!
-//! An error names the agent. It must never take one box's clock for another's: a request for the
-//! time names the box.
+//! An error names the agent, and has the last lines that it or `ssh` wrote. It must never take one
+//! box's clock for another's: a request for the time names the box.
 
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use channel::{BlockingStream, Endpoint, Tls, TransportError};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Exchange;
 use super::executor::Executor;
 use super::protocol::{self, AgentAnswer, AgentHello, AgentRequest, VERSION, Welcome};
-use super::stream::{MessageStream, StreamError};
 use crate::facts::Machine;
+
+/// The longest wait for an agent to start, by way of other boxes too.
+const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The longest wait for an answer: opening an interface and its threads is the longest of them.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Longest time that a farewell may take: after it the agent works for the next lab.
+/// Longest time that an agent may take to end: the next lab needs its interfaces.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Asks for no password, and sees within seconds that a box has lost its power.
+const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2 --";
+
+/// The most that is read of what an agent wrote to its standard error.
+const LOG_MAX: u64 = 1 << 16;
 
 /// Why an agent does not do what it is asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It cannot be reached, or refuses the certificate.
-    #[error("the agent at {address}: {source}; does weir lab agent run there?")]
-    Unreachable {
-        /// Address of the agent.
+    /// It does not start, or refuses this lab.
+    #[error("the agent {address}: {why}")]
+    Refused {
+        /// The agent.
         address: String,
         /// Why.
-        source: TransportError,
-    },
-    /// It works for nobody, or for somebody else.
-    #[error("the agent at {address} refuses: {why}")]
-    Refused {
-        /// Address of the agent.
-        address: String,
-        /// In its words.
         why: String,
     },
     /// It has ended, or its box has, or it says what is no message.
-    #[error("the agent at {address} on {host}: {what}")]
+    #[error("the agent {address} on {host}: {what}")]
     Lost {
-        /// Address of the agent.
+        /// The agent.
         address: String,
         /// The box's name.
         host: String,
@@ -62,7 +69,7 @@ pub enum AgentError {
 /// A box with an agent: where it is reached, and what figures of it hold for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoxFacts {
-    /// Address at which the agent listens.
+    /// The agent, as the inventory names it.
     pub address: String,
     /// The box's name.
     pub host: String,
@@ -108,24 +115,6 @@ impl TrafficBox {
         }
     }
 
-    /// The interfaces that may be used there.
-    #[must_use]
-    pub fn interfaces(&self) -> &[String] {
-        match self {
-            Self::Agent(link) => &link.interfaces,
-            Self::Local(executor) => executor.interfaces(),
-        }
-    }
-
-    /// Whether it makes hosts with addresses: the lab's own machine does.
-    #[must_use]
-    pub fn makes_hosts(&self) -> bool {
-        match self {
-            Self::Agent(link) => link.makes_hosts,
-            Self::Local(executor) => executor.makes_hosts(),
-        }
-    }
-
     /// Asks for something and waits for the answer.
     ///
     /// # Errors
@@ -166,82 +155,158 @@ impl TrafficBox {
     }
 }
 
-/// A connection to an agent. Dropping it ends the connection, and with it all that is open there.
+/// An agent at work. Dropping it ends the agent, and with it all that is open there.
 #[derive(Debug)]
 pub struct AgentLink {
     facts: Box<BoxFacts>,
-    interfaces: Vec<String>,
-    makes_hosts: bool,
-    stream: Option<MessageStream>,
+    stream: BufReader<UnixStream>,
+    is_lost: bool,
+    /// The program that carries the stream, and what it wrote to its standard error.
+    program: Option<(Child, File)>,
 }
 
 impl AgentLink {
-    /// Connects to `tcp:HOST:PORT`, or with TLS to `ssl:HOST:PORT`, as the lab of that name.
+    /// Starts an agent for these interfaces: by `ssh` where one word names a box, else by a command
+    /// that starts one.
     ///
     /// # Errors
-    /// [`AgentError::Unreachable`], [`AgentError::Refused`] where it works for another lab or
-    /// speaks another version, [`AgentError::Lost`].
-    pub fn connect(endpoint: &Endpoint, tls: Option<&Tls>, lab: &str) -> Result<Self, AgentError> {
-        let address = endpoint.to_string();
-        let unreachable = |source| AgentError::Unreachable { address: address.clone(), source };
-        let stream = BlockingStream::connect(endpoint, tls).map_err(unreachable)?;
-        let mut link = Self {
-            facts: Box::new(BoxFacts {
-                address: address.clone(),
-                host: "a box that has not said its name".to_owned(),
-                ..BoxFacts::default()
-            }),
-            interfaces: Vec::new(),
-            makes_hosts: false,
-            stream: Some(MessageStream::new(stream)),
+    /// [`AgentError::Refused`] where it does not start, speaks another version, or cannot have an
+    /// interface.
+    pub fn start(agent: &str, interfaces: &[String]) -> Result<Self, AgentError> {
+        let refused = |error: io::Error| {
+            let (address, why) = (agent.to_owned(), error.to_string());
+            AgentError::Refused { address, why }
         };
-        let hello = AgentHello { version: VERSION, lab: lab.to_owned() };
-        let content = link.exchange_messages(&hello)?;
-        let welcome: Welcome =
-            protocol::decode(&content).map_err(|error| link.lost(&error.to_string()))?;
-        if let Some(why) = welcome.refusal {
-            return Err(AgentError::Refused { address, why });
+        let line = match agent.trim().contains(' ') {
+            true => agent.to_owned(),
+            false => format!("{SSH} {agent} weir lab agent"),
+        };
+        let mut words = line.split_whitespace();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+        let log = tempfile::tempfile().map_err(refused)?;
+        let input = OwnedFd::from(theirs.try_clone().map_err(refused)?);
+        command.args(words).stdin(input).stdout(OwnedFd::from(theirs));
+        // Of Ctrl-C it hears from the lab.
+        command.stderr(Stdio::from(log.try_clone().map_err(refused)?)).process_group(0);
+        let child = command.spawn().map_err(|error| {
+            let program = command.get_program().display();
+            refused(io::Error::other(format!("{program}: {error}")))
+        })?;
+        // Its copy of the agent's end would hide that the agent has ended.
+        drop(command);
+        Self::over(ours, agent, interfaces, Some((child, log)))
+    }
+
+    /// An agent at the other end of a stream.
+    pub(super) fn over(
+        stream: UnixStream,
+        address: &str,
+        interfaces: &[String],
+        program: Option<(Child, File)>,
+    ) -> Result<Self, AgentError> {
+        let facts = BoxFacts { address: address.to_owned(), ..BoxFacts::default() };
+        let (facts, stream) = (Box::new(facts), BufReader::new(stream));
+        let mut link = Self { facts, stream, is_lost: false, program };
+        let hello = AgentHello { version: VERSION, interfaces: interfaces.to_vec() };
+        let welcome = link.exchange_messages(&hello, START_LIMIT);
+        let address = || address.to_owned();
+        let welcome: Welcome = match welcome {
+            Ok(welcome) => welcome,
+            Err(why) => return Err(AgentError::Refused { address: address(), why }),
+        };
+        let other = || format!("it speaks version {}, this lab {VERSION}", welcome.version);
+        let other = (welcome.version != VERSION).then(other);
+        if let Some(why) = welcome.refusal.or(other) {
+            return Err(AgentError::Refused { address: address(), why });
         }
-        if welcome.version != VERSION {
-            let why = format!("it speaks version {}, this lab {VERSION}", welcome.version);
-            return Err(AgentError::Refused { address, why });
-        }
-        let Welcome { host, weir, machine, interfaces, makes_hosts, .. } = welcome;
-        let weir = weir.unwrap_or_else(|| "unknown".to_owned());
-        *link.facts = BoxFacts { address, host, weir, machine };
-        (link.interfaces, link.makes_hosts) = (interfaces, makes_hosts);
+        let Welcome { host, weir, machine, .. } = welcome;
+        *link.facts = BoxFacts { address: address(), host, weir, machine };
         Ok(link)
     }
 
-    fn lost(&mut self, what: &str) -> AgentError {
-        // What comes later would answer another question.
-        self.stream = None;
-        let BoxFacts { address, host, .. } = (*self.facts).clone();
-        AgentError::Lost { address, host, what: what.to_owned() }
+    /// Sends a message and waits for the answer. Behind an error nothing is sent any more: what
+    /// comes later would answer another question.
+    fn exchange_messages<T: DeserializeOwned>(
+        &mut self,
+        message: &impl Serialize,
+        limit: Duration,
+    ) -> Result<T, String> {
+        if self.is_lost {
+            return Err("it was lost before".to_owned());
+        }
+        let mut exchange = || {
+            let stream = self.stream.get_mut();
+            stream.set_write_timeout(Some(limit))?;
+            stream.set_read_timeout(Some(limit))?;
+            stream.write_all(&protocol::encode(message)?)?;
+            let line = protocol::read_line(&mut self.stream)?;
+            protocol::decode(&line.ok_or(io::ErrorKind::UnexpectedEof)?)
+        };
+        exchange().map_err(|error: io::Error| {
+            self.is_lost = true;
+            self.explain(&error, limit)
+        })
     }
 
-    fn exchange_messages(
-        &mut self,
-        message: &impl serde::Serialize,
-    ) -> Result<Vec<u8>, AgentError> {
-        let Some(stream) = &mut self.stream else {
-            return Err(self.lost("the connection was lost before"));
+    /// An error of the stream, with the last lines of the program that carries it.
+    fn explain(&mut self, error: &io::Error, limit: Duration) -> String {
+        const ENDS: [io::ErrorKind; 3] = [
+            io::ErrorKind::UnexpectedEof,
+            io::ErrorKind::BrokenPipe,
+            io::ErrorKind::ConnectionReset,
+        ];
+        let what = if ENDS.contains(&error.kind()) {
+            "it has ended".to_owned()
+        } else if error.kind() == io::ErrorKind::WouldBlock {
+            format!("no answer within {} s", limit.as_secs())
+        } else {
+            error.to_string()
         };
-        let sent = stream.send(message, ANSWER_LIMIT);
-        let answer = sent.and_then(|()| stream.receive(ANSWER_LIMIT, &|| true));
-        match answer {
-            Ok(Some(content)) => Ok(content),
-            Ok(None) => Err(self.lost("no answer")),
-            Err(StreamError::Ended) => {
-                Err(self.lost("it has ended the connection; its log may say why"))
+        let mut lines = String::new();
+        if let Some((child, log)) = &mut self.program {
+            // Its last words are written when it has ended.
+            await_end(child, Duration::from_secs(1));
+            let begin = log.rewind().and_then(|()| log.take(LOG_MAX).read_to_string(&mut lines));
+            if let Err(error) = begin {
+                lines = format!("its log cannot be read: {error}");
             }
-            Err(error) => Err(self.lost(&error.to_string())),
         }
+        let tail = programs::process::tail_of(&lines);
+        if tail.is_empty() { what } else { format!("{what}: {tail}") }
     }
 
     fn ask(&mut self, request: &AgentRequest) -> Result<AgentAnswer, AgentError> {
-        let content = self.exchange_messages(request)?;
-        protocol::decode(&content).map_err(|error| self.lost(&error.to_string()))
+        self.exchange_messages(request, ANSWER_LIMIT).map_err(|what| {
+            let BoxFacts { address, host, .. } = (*self.facts).clone();
+            AgentError::Lost { address, host, what }
+        })
+    }
+}
+
+/// Whether a program has ended within a time.
+fn await_end(child: &mut Child, limit: Duration) -> bool {
+    let begun = Instant::now();
+    while let Ok(None) = child.try_wait() {
+        if begun.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+impl Drop for AgentLink {
+    fn drop(&mut self) {
+        // An agent that has gone needs no farewell.
+        let _ = self.stream.get_ref().shutdown(Shutdown::Both);
+        if let Some((child, _)) = &mut self.program
+            && !await_end(child, FAREWELL)
+        {
+            // One that ends in this very moment cannot be killed any more.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -253,12 +318,4 @@ fn conditions(of: &BoxFacts) -> String {
     };
     let unknown = || "unknown".to_owned();
     format!("weir {}; {}", of.weir, of.machine.as_ref().map_or_else(unknown, machine))
-}
-
-impl Drop for AgentLink {
-    fn drop(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            stream.finish(FAREWELL);
-        }
-    }
 }

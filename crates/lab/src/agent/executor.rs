@@ -44,8 +44,6 @@ pub(super) type Opener = fn(&str) -> Result<Port, PortError>;
 /// See the module.
 pub struct Executor {
     zero: Instant,
-    interfaces: Vec<String>,
-    makes_hosts: bool,
     open: Opener,
     nap: Nap,
     programs: BTreeMap<String, Program>,
@@ -71,49 +69,27 @@ enum Running {
 impl fmt::Debug for Executor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open: Vec<&String> = self.programs.keys().collect();
-        f.debug_struct("Executor")
-            .field("interfaces", &self.interfaces)
-            .field("open", &open)
-            .finish()
+        f.debug_struct("Executor").field("open", &open).finish_non_exhaustive()
     }
 }
 
 impl Executor {
-    /// For network devices of this machine, whose names come from its operator.
+    /// For network devices of this machine.
     #[must_use]
-    pub fn new(interfaces: Vec<String>) -> Self {
-        Self::opening(interfaces, |name| netdev::open_text(&format!("af_packet:{name}")))
+    pub fn new() -> Self {
+        Self::opening(|name| netdev::open_text(&format!("af_packet:{name}")))
     }
 
     /// For interfaces that `open` opens.
-    pub(super) fn opening(interfaces: Vec<String>, open: Opener) -> Self {
+    pub(super) fn opening(open: Opener) -> Self {
         let (nap, programs) = (std::thread::sleep as Nap, BTreeMap::new());
-        let (zero, makes_hosts) = (Instant::now(), false);
-        Self { zero, interfaces, makes_hosts, open, nap, programs }
-    }
-
-    /// The same, which makes hosts behind the interfaces where it `makes_hosts`.
-    #[must_use]
-    pub fn with_hosts(self, makes_hosts: bool) -> Self {
-        Self { makes_hosts, ..self }
-    }
-
-    /// Whether it makes hosts.
-    #[must_use]
-    pub fn makes_hosts(&self) -> bool {
-        self.makes_hosts
+        Self { zero: Instant::now(), open, nap, programs }
     }
 
     /// The same with watchers of stalls that sleep by `nap`.
     #[cfg(test)]
     pub(super) fn napping(self, nap: Nap) -> Self {
         Self { nap, ..self }
-    }
-
-    /// The interfaces.
-    #[must_use]
-    pub fn interfaces(&self) -> &[String] {
-        &self.interfaces
     }
 
     /// The time of its clock, nanoseconds since it was made.
@@ -141,20 +117,8 @@ impl Executor {
         done.unwrap_or_else(|why| AgentAnswer::Failed { why })
     }
 
-    /// Closes all; for each interface that was open its name and what it did.
-    pub fn close_all(&mut self) -> Vec<(String, String)> {
-        std::mem::take(&mut self.programs)
-            .into_iter()
-            .map(|(name, mut program)| (name, program.running.account()))
-            .collect()
-    }
-
     fn open(&mut self, program: EndProgram) -> Result<AgentAnswer, String> {
         let EndProgram { interface, part } = program;
-        if !self.interfaces.contains(&interface) {
-            let given = self.interfaces.join(", ");
-            return Err(format!("no interface {interface:?} was given with --interface: {given}"));
-        }
         // What was open there, first: two programs would both count.
         self.programs.remove(&interface);
         let open = || {
@@ -176,9 +140,6 @@ impl Executor {
                 let line_rate_bps = port.info().speed_bps as f64;
                 let answer = AgentAnswer::Opened { mac: port.info().mac, line_rate_bps };
                 (Running::reflector(port, HostAddress { ip, mac })?, answer)
-            }
-            EndTask::Host { .. } if !self.makes_hosts => {
-                return Err("it makes no hosts: start the agent with --hosts".to_owned());
             }
             EndTask::Host { host, others } => {
                 let made = BoxHost::make(&interface, &host, &others)?;
@@ -275,24 +236,6 @@ impl Running {
         let thread = std::thread::Builder::new().name("reflector".to_owned()).spawn(run);
         let thread = thread.map_err(|error| format!("no thread for the reflector: {error}"))?;
         Ok(Self::Reflector { stop, reflected, thread: Some(thread) })
-    }
-
-    /// The work done, in words.
-    fn account(&mut self) -> String {
-        match self {
-            Self::Traffic(session) => {
-                let (sent, received) = session
-                    .statistics()
-                    .ports
-                    .first()
-                    .map_or((0, 0), |port| (port.tx.traffic.packets, port.rx.traffic.packets));
-                format!("{sent} frames sent, {received} received")
-            }
-            Self::Reflector { reflected, .. } => {
-                format!("{} frames reflected", reflected.load(Ordering::Relaxed))
-            }
-            Self::Host(host) => host.account(),
-        }
     }
 }
 

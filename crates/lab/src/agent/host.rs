@@ -78,14 +78,6 @@ impl BoxHost {
         let (text, next) = program.output_from(from).map_err(|error| error.to_string())?;
         Ok(OutputPart { text, next })
     }
-
-    /// The work done, in words.
-    pub(super) fn account(&self) -> String {
-        match &self.program {
-            Some(program) => format!("a host that ran {}", program.name()),
-            None => "a host".to_owned(),
-        }
-    }
 }
 
 impl Drop for BoxHost {

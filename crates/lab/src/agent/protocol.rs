@@ -1,10 +1,11 @@
-//! Messages between a lab and an agent: requests and answers, each of them JSON after its length.
+//! Messages between a lab and an agent: requests and answers, each of them a line of JSON.
 //!
-//! A message is a number of four bytes, most significant first, and as many bytes of JSON. The lab
-//! asks, the agent answers every request by one answer, in order. The first request is
+//! The lab asks, the agent answers every request by one answer, in order. The first request is
 //! [`AgentHello`], which each version can read; an agent of another version refuses it by name. One
-//! row of [`AgentRequest`] is one thing that an agent does. It must never wait for more bytes than
+//! row of [`AgentRequest`] is one thing that an agent does. It must never keep more of a line than
 //! [`MESSAGE_MAX`], and nothing that comes may cause a panic.
+
+use std::io::{self, BufRead, Read as _};
 
 use generator::profile::StreamSpec;
 use generator::receiver::StreamReport;
@@ -15,53 +16,32 @@ use crate::host_program::HostProgram;
 use crate::hosts::HostAddress;
 
 /// The version of the messages: that of both sides has to be this one.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The longest message, bytes: more than any answer has, and the streams of any cell.
 pub const MESSAGE_MAX: usize = 1 << 20;
 
-/// Bytes of the length before each message.
-const LENGTH_LEN: usize = 4;
-
-/// Why bytes are no message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MessageError {
-    /// Its length is out of range.
-    #[error("a message of {0} bytes: {MESSAGE_MAX} at most; does the peer speak this protocol?")]
-    TooLong(usize),
-    /// It holds something else.
-    #[error("no message of version {VERSION}: {0}")]
-    Content(String),
-}
-
-/// The first request on a connection. Later versions keep these two members.
+/// The first request. Later versions keep these members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentHello {
     /// [`VERSION`] of the lab.
     pub version: u32,
-    /// The measuring party: machine and process, as the agent names it to other labs.
-    pub lab: String,
+    /// The interfaces of the box at which the lab sends and receives.
+    pub interfaces: Vec<String>,
 }
 
-/// The answer to it. Later versions keep these members; earlier ones have no optional ones but the
-/// refusal.
+/// The answer to it. Later versions keep these members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
     /// [`VERSION`] of the agent.
     pub version: u32,
     /// The box's name.
     pub host: String,
-    /// The interfaces that the agent was given.
-    pub interfaces: Vec<String>,
-    /// Why the agent does not work for this lab; then the connection ends.
+    /// Why the agent does not work for this lab; then it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// Whether it makes hosts with addresses.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub makes_hosts: bool,
     /// The version of Weir.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weir: Option<String>,
+    pub weir: String,
     /// The box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
@@ -134,7 +114,7 @@ pub enum EndTask {
         ip: std::net::Ipv4Addr,
     },
     /// A host with a kernel of its own, which runs programs: a network namespace with a macvlan on
-    /// the interface. Only an agent that was started with `--hosts` makes one.
+    /// the interface.
     Host {
         /// Its addresses.
         host: EndHost,
@@ -279,44 +259,42 @@ pub struct SeenStream {
     pub arrived: Option<StreamReport>,
 }
 
-/// A message with its length in front.
+/// A message as a line.
 ///
 /// # Errors
-/// [`MessageError`] where it is too long.
-pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
-    let content =
-        serde_json::to_vec(message).map_err(|error| MessageError::Content(error.to_string()))?;
-    let len = u32::try_from(content.len()).ok().filter(|_| content.len() <= MESSAGE_MAX);
-    let len = len.ok_or(MessageError::TooLong(content.len()))?;
-    let mut bytes = len.to_be_bytes().to_vec();
-    bytes.extend(content);
-    Ok(bytes)
+/// It is too long.
+pub fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    if line.len() > MESSAGE_MAX {
+        return Err(io::Error::other(format!("a message of {} bytes", line.len())));
+    }
+    Ok(line)
 }
 
-/// Takes the first message off bytes that came; `None` as long as it is not whole.
+/// The next line; `None` where the peer has ended, in the midst of one too.
 ///
 /// # Errors
-/// [`MessageError::TooLong`], before any of its content is waited for.
-pub fn take(inbox: &mut Vec<u8>) -> Result<Option<Vec<u8>>, MessageError> {
-    let Some(length) = inbox.first_chunk::<LENGTH_LEN>() else { return Ok(None) };
-    let len = u32::from_be_bytes(*length) as usize;
-    if len > MESSAGE_MAX {
-        return Err(MessageError::TooLong(len));
+/// The stream's, and a line that is too long or no text.
+pub fn read_line(from: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    match from.take(MESSAGE_MAX as u64).read_line(&mut line)? {
+        MESSAGE_MAX if !line.ends_with('\n') => {
+            Err(io::Error::other(format!("a message of more than {MESSAGE_MAX} bytes")))
+        }
+        _ => Ok(Some(line).filter(|line| line.ends_with('\n'))),
     }
-    if inbox.len() - LENGTH_LEN < len {
-        return Ok(None);
-    }
-    let content = inbox[LENGTH_LEN..LENGTH_LEN + len].to_vec();
-    inbox.drain(..LENGTH_LEN + len);
-    Ok(Some(content))
 }
 
-/// Reads the content of a message.
+/// Reads a message.
 ///
 /// # Errors
-/// [`MessageError::Content`] with the place in the JSON.
-pub fn decode<'de, T: Deserialize<'de>>(content: &'de [u8]) -> Result<T, MessageError> {
-    serde_json::from_slice(content).map_err(|error| MessageError::Content(error.to_string()))
+/// The place in the JSON, and the beginning of the line.
+pub fn decode<'de, T: Deserialize<'de>>(line: &'de str) -> io::Result<T> {
+    serde_json::from_str(line).map_err(|error| {
+        let begin: String = line.trim_end().chars().take(200).collect();
+        io::Error::other(format!("no message of version {VERSION}: {begin:?}: {error}"))
+    })
 }
 
 #[cfg(test)]
@@ -326,8 +304,8 @@ mod tests {
 
     use super::{
         AgentAnswer, AgentHello, AgentRequest, EndHost, EndProgram, EndSeen, EndTask, HostProgram,
-        MESSAGE_MAX, MessageError, OutputPart, ProgramSeen, SeenStream, Traffic, VERSION, Welcome,
-        decode, encode, take,
+        MESSAGE_MAX, OutputPart, ProgramSeen, SeenStream, Traffic, VERSION, Welcome, decode,
+        encode, read_line,
     };
 
     fn requests() -> Vec<AgentRequest> {
@@ -380,66 +358,67 @@ mod tests {
     }
 
     #[test]
-    fn every_row_comes_as_it_was_sent_whole_or_in_pieces() {
-        let (mut inbox, mut all) = (Vec::new(), Vec::new());
+    fn every_row_comes_as_it_was_sent() {
+        let mut all = Vec::new();
         for request in requests() {
             all.extend(encode(&request).unwrap());
         }
         for answer in answers() {
             all.extend(encode(&answer).unwrap());
         }
-        let mut came = Vec::new();
-        for byte in all {
-            inbox.push(byte);
-            came.extend(take(&mut inbox).unwrap());
+        // The last one is cut off.
+        all.extend(b"{\"answer\":");
+        let mut from = all.as_slice();
+        for request in requests() {
+            let line = read_line(&mut from).unwrap().unwrap();
+            assert_eq!(decode::<AgentRequest>(&line).unwrap(), request);
         }
-        assert!(inbox.is_empty());
-        let (first, rest) = came.split_at(requests().len());
-        let first: Vec<AgentRequest> = first.iter().map(|one| decode(one).unwrap()).collect();
-        let rest: Vec<AgentAnswer> = rest.iter().map(|one| decode(one).unwrap()).collect();
-        assert_eq!((first, rest), (requests(), answers()));
+        for answer in answers() {
+            let line = read_line(&mut from).unwrap().unwrap();
+            assert_eq!(decode::<AgentAnswer>(&line).unwrap(), answer);
+        }
+        assert_eq!(read_line(&mut from).unwrap(), None);
     }
 
     #[test]
     fn another_version_s_hello_is_read() {
-        let hello: AgentHello = decode(br#"{"version":99,"lab":"a","more":[1]}"#).unwrap();
-        assert_eq!((hello.version, hello.lab.as_str()), (99, "a"));
-        let welcome = br#"{"version":99,"host":"b","interfaces":[],"speed":1}"#;
+        let hello: AgentHello = decode(r#"{"version":99,"interfaces":["a"],"more":[1]}"#).unwrap();
+        assert_eq!((hello.version, hello.interfaces), (99, vec!["a".to_owned()]));
+        let welcome = r#"{"version":99,"host":"b","weir":"9","speed":1}"#;
         assert_eq!(decode::<Welcome>(welcome).unwrap().version, 99);
         assert_ne!(VERSION, 99);
-        let first = br#"{"version":1,"host":"b","interfaces":[],"refusal":"no"}"#;
-        assert_eq!(decode::<Welcome>(first).unwrap().refusal.as_deref(), Some("no"));
+        let error = decode::<Welcome>("Last login: \u{1b}[2J").unwrap_err().to_string();
+        assert!(error.contains(r#""Last login: \u{1b}[2J""#), "{error}");
     }
 
     #[test]
-    fn a_length_out_of_range_is_refused_before_its_content() {
-        let mut inbox = b"GET / HTTP/1.1\r\n".to_vec();
-        assert_eq!(take(&mut inbox), Err(MessageError::TooLong(0x4745_5420)));
-        let long = "x".repeat(MESSAGE_MAX + 1);
-        assert!(matches!(encode(&long), Err(MessageError::TooLong(_))));
+    fn a_line_without_end_is_refused() {
+        let long = "x".repeat(MESSAGE_MAX);
+        assert!(encode(&long).is_err());
+        let error = read_line(&mut format!("{long}xx\n").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("more than 1048576 bytes"), "{error}");
     }
 
     #[test]
-    fn random_and_cut_bytes_are_errors_or_wait_and_never_panic() {
+    fn random_and_changed_lines_are_errors_and_never_panic() {
         let mut random = fastrand::Rng::with_seed(12);
         let whole: Vec<Vec<u8>> = requests().iter().map(|one| encode(one).unwrap()).collect();
         for round in 0..20_000 {
-            let mut inbox: Vec<u8> = match round % 2 {
+            let bytes: Vec<u8> = match round % 2 {
                 0 => (0..random.usize(..64)).map(|_| random.u8(..)).collect(),
-                // A message with some bytes changed and its length right.
                 _ => {
                     let mut bytes = whole[random.usize(..whole.len())].clone();
                     for _ in 0..random.usize(1..4) {
-                        let at = random.usize(4..bytes.len());
+                        let at = random.usize(..bytes.len());
                         bytes[at] = random.u8(..);
                     }
                     bytes
                 }
             };
-            if let Ok(Some(content)) = take(&mut inbox) {
+            if let Ok(Some(line)) = read_line(&mut bytes.as_slice()) {
                 // What is still a message is one: what it asks for is looked at where it is done.
-                drop(decode::<AgentRequest>(&content));
-                drop(decode::<AgentHello>(&content));
+                drop(decode::<AgentRequest>(&line));
+                drop(decode::<AgentHello>(&line));
             }
         }
     }

@@ -1,76 +1,49 @@
-//! Agents on the loopback interface, with ends in memory: no root, no namespace.
+//! Agents on threads of this process, with ends in memory: no root, no namespace.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use channel::pki::{self, CertificateRequest};
-use channel::{Endpoint, Tls, TlsFiles};
 use generator::profile::{CaptureReplay, CaptureTiming, StreamSpec};
-use programs::cancel::Cancel;
 
-use super::client::{AgentError, AgentLink, TrafficBox};
+use super::client::{AgentLink, TrafficBox};
 use super::executor::Executor;
 use super::protocol::{
     self, AgentAnswer, AgentHello, AgentRequest, EndProgram, EndTask, Traffic, VERSION, Welcome,
 };
-use super::server::Agent;
+use super::server;
 
-/// The machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An agent that runs.
-struct Running {
-    address: SocketAddr,
-    cancel: Cancel,
-    log: Arc<Mutex<Vec<String>>>,
-    thread: Option<JoinHandle<()>>,
-}
+/// An agent that runs, and how it ended.
+struct Running(JoinHandle<Result<(), String>>);
 
 impl Running {
-    fn start(interfaces: &[&str], tls: Option<Tls>) -> Self {
-        Self::start_napping(interfaces, tls, std::thread::sleep)
+    /// An agent, and the lab's end of its stream; its watchers of stalls sleep by `nap`.
+    fn start(nap: fn(Duration)) -> (Self, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let run = move || {
+            let executor = Executor::opening(netdev::open_text).napping(nap);
+            let mut from = BufReader::new(theirs.try_clone().unwrap());
+            let ended = server::serve((&mut from, &mut &theirs), executor, |_| Ok(()));
+            // As the end of a process does.
+            let _ = theirs.shutdown(Shutdown::Both);
+            ended.map_err(|error| error.to_string())
+        };
+        (Self(std::thread::spawn(run)), ours)
     }
 
-    /// The same with watchers of stalls that sleep by `nap`.
-    fn start_napping(interfaces: &[&str], tls: Option<Tls>, nap: fn(Duration)) -> Self {
-        let interfaces = interfaces.iter().map(|name| (*name).to_owned()).collect();
-        let executor = Executor::opening(interfaces, netdev::open_text).napping(nap);
-        let (cancel, log) = (Cancel::default(), Arc::new(Mutex::new(Vec::new())));
-        let lines = Arc::clone(&log);
-        let say = Arc::new(move |line: &str| {
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
-        });
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let agent = Agent::bind(any, tls, executor, (cancel.clone(), say)).unwrap();
-        let address = agent.address().unwrap();
-        let thread = std::thread::spawn(move || agent.serve().unwrap());
-        Self { address, cancel, log, thread: Some(thread) }
+    /// The same with a lab, as an agent of that name.
+    fn joined(name: &str, nap: fn(Duration)) -> (Self, TrafficBox) {
+        let (agent, stream) = Self::start(nap);
+        let link = AgentLink::over(stream, name, &[], None).unwrap();
+        (agent, TrafficBox::Agent(link))
     }
 
-    fn endpoint(&self, scheme: &str) -> Endpoint {
-        format!("{scheme}:{}", self.address).parse().unwrap()
-    }
-
-    fn connect(&self) -> Result<AgentLink, AgentError> {
-        AgentLink::connect(&self.endpoint("tcp"), None, "test")
-    }
-
-    /// Waits until it has said that.
-    fn await_line(&self, part: &str) {
-        let begun = Instant::now();
-        while !self.log.lock().unwrap().iter().any(|line| line.contains(part)) {
-            assert!(begun.elapsed() < PATIENCE, "{part:?}: {:?}", self.log.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn end(mut self) {
-        self.cancel.stop();
-        self.thread.take().unwrap().join().unwrap();
+    /// Waits until it has ended with its lab.
+    fn ended(self) -> Result<(), String> {
+        self.0.join().unwrap()
     }
 }
 
@@ -90,123 +63,94 @@ fn traffic(interface: &str, streams: Vec<StreamSpec>) -> AgentRequest {
 }
 
 #[test]
-fn a_second_lab_is_refused_by_name_until_the_first_has_gone() {
-    let agent = Running::start(&["memory:agent-two?end=a"], None);
-    let first = agent.connect().unwrap();
-    let mut first = TrafficBox::Agent(first);
-    assert_eq!(first.interfaces(), ["memory:agent-two?end=a"]);
-    let Err(AgentError::Refused { why, .. }) = agent.connect() else { panic!("taken") };
-    assert!(why.contains("it works for test at 127.0.0.1:"), "{why}");
-    // It dies with an interface open.
-    let opened = first.ask(traffic("memory:agent-two?end=a", vec![StreamSpec::default()]));
+fn an_agent_ends_with_its_lab_and_closes_what_is_open() {
+    let (agent, mut link) = Running::joined("a", std::thread::sleep);
+    let opened = link.ask(traffic("memory:agent-two?end=a", vec![StreamSpec::default()]));
     assert!(matches!(opened, Ok(AgentAnswer::Opened { .. })), "{opened:?}");
-    drop(first);
-    agent.await_line("is closed in the middle of a trial: 0 frames sent, 0 received");
-    let begun = Instant::now();
-    while agent.connect().is_err() {
-        assert!(begun.elapsed() < PATIENCE, "it still works for the first");
-    }
-    agent.end();
+    drop(link);
+    assert_eq!(agent.ended(), Ok(()));
+    // Of memory ports one has the end at a time.
+    netdev::open_text("memory:agent-two?end=a").unwrap();
 }
 
 #[test]
 fn an_agent_that_ends_is_named_with_its_box() {
-    let agent = Running::start(&["memory:agent-end?end=a"], None);
-    let mut link = TrafficBox::Agent(agent.connect().unwrap());
-    assert!(link.exchange(Instant::now()).is_ok());
-    let address = agent.address;
-    agent.end();
-    let error = link.exchange(Instant::now()).unwrap_err();
-    let text = error.to_string();
-    let host = crate::facts::host_name();
-    assert!(text.contains(&format!("the agent at tcp:{address} on {host}: ")), "{text}");
+    let (mut of_agent, stream) = UnixStream::pair().unwrap();
+    let welcome = Welcome {
+        version: VERSION,
+        host: "box".to_owned(),
+        refusal: None,
+        weir: "1".to_owned(),
+        machine: None,
+    };
+    of_agent.write_all(&protocol::encode(&welcome).unwrap()).unwrap();
+    let link = AgentLink::over(stream, "root@b", &[], None).unwrap();
+    let mut link = TrafficBox::Agent(link);
+    drop(of_agent);
+    let error = link.exchange(Instant::now()).unwrap_err().to_string();
+    assert_eq!(error, "the agent root@b on box: it has ended");
     // And it is not asked again as if nothing had been.
     assert!(link.exchange(Instant::now()).unwrap_err().to_string().contains("lost before"));
 }
 
 #[test]
-fn another_version_is_refused_with_both_numbers() {
-    let agent = Running::start(&["memory:agent-version?end=a"], None);
-    let mut stream = TcpStream::connect(agent.address).unwrap();
-    let hello = AgentHello { version: VERSION + 1, lab: "later".to_owned() };
-    stream.write_all(&protocol::encode(&hello).unwrap()).unwrap();
-    let mut came = Vec::new();
-    stream.read_to_end(&mut came).unwrap();
-    let content = protocol::take(&mut came).unwrap().unwrap();
-    let welcome: Welcome = protocol::decode(&content).unwrap();
-    let why = welcome.refusal.unwrap();
-    assert_eq!(why, format!("it speaks version {VERSION}, and this lab {}", VERSION + 1));
-    agent.end();
+fn an_agent_that_does_not_start_is_an_error_with_its_words() {
+    let interfaces = ["eth1".to_owned()];
+    let start = |agent: &str| AgentLink::start(agent, &interfaces).unwrap_err().to_string();
+    let absent = start("no-such-program-here lab agent");
+    assert!(absent.contains("no-such-program-here: No such file"), "{absent}");
+    let folder = tempfile::tempdir().unwrap();
+    let script = |text: &str| {
+        let path = folder.path().join("agent.sh");
+        std::fs::write(&path, text).unwrap();
+        format!("sh {}", path.display())
+    };
+    let refused = start(&script("read hello; echo 'Permission denied (publickey).' >&2"));
+    assert!(refused.ends_with("it has ended: Permission denied (publickey)."), "{refused}");
+    let banner = start(&script("echo Welcome to box; read hello"));
+    assert!(banner.contains("no message of version 5: \"Welcome to box\""), "{banner}");
+    let other = start(&script(r#"read hello; echo '{"version":9,"host":"b","weir":"2"}'"#));
+    assert!(other.ends_with(&format!("it speaks version 9, this lab {VERSION}")), "{other}");
+    let taken = r#"read hello; echo '{"version":5,"host":"b","weir":"2","refusal":"eth1: taken"}'"#;
+    assert!(start(&script(taken)).ends_with(": eth1: taken"));
 }
 
 #[test]
-fn hostile_bytes_end_their_own_connection_and_no_other() {
-    let agent = Running::start(&["memory:agent-hostile?end=a"], None);
+fn another_version_is_refused_with_both_numbers() {
+    let (agent, mut stream) = Running::start(std::thread::sleep);
+    let hello = AgentHello { version: VERSION + 1, interfaces: Vec::new() };
+    stream.write_all(&protocol::encode(&hello).unwrap()).unwrap();
+    let mut came = String::new();
+    stream.read_to_string(&mut came).unwrap();
+    let welcome: Welcome = protocol::decode(&came).unwrap();
+    let why = format!("it speaks version {VERSION}, and this lab {}", VERSION + 1);
+    assert_eq!(welcome.refusal.as_ref(), Some(&why));
+    assert_eq!(agent.ended(), Err(why));
+}
+
+#[test]
+fn hostile_bytes_end_an_agent_with_an_error() {
     let mut random = fastrand::Rng::with_seed(3);
     for round in 0..60_u32 {
-        let mut stream = TcpStream::connect(agent.address).unwrap();
+        let (agent, mut stream) = Running::start(std::thread::sleep);
         // Whole hellos before some of them, so that requests are reached too.
         if round % 2 == 0 {
-            let hello =
-                AgentHello { version: VERSION, lab: format!("\u{1b}[2J{}", "x".repeat(999)) };
+            let hello = AgentHello { version: VERSION, interfaces: vec!["x".repeat(999)] };
             stream.write_all(&protocol::encode(&hello).unwrap()).unwrap();
         }
-        let bytes: Vec<u8> = (0..random.usize(1..300)).map(|_| random.u8(..)).collect();
-        // The agent may have hung up by now.
+        let mut bytes: Vec<u8> = (0..random.usize(1..300)).map(|_| random.u8(..)).collect();
+        bytes.push(b'\n');
+        // The agent may have ended by now.
         let _ = stream.write_all(&bytes);
-        if round % 3 == 0 {
-            let _ = stream.write_all(&u32::MAX.to_be_bytes());
-        }
-        // One at a time: of many of one address most are refused unread.
-        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
+        agent.ended().unwrap_err();
     }
-    let begun = Instant::now();
-    let mut link = loop {
-        match agent.connect() {
-            Ok(link) => break TrafficBox::Agent(link),
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
-        }
-    };
-    assert!(link.exchange(Instant::now()).is_ok());
-    let log = agent.log.lock().unwrap().join("\n");
-    assert!(!log.contains('\u{1b}') && !log.contains(&"x".repeat(101)), "{log}");
-    agent.end();
-}
-
-/// A connection from another address of this machine.
-fn connect_from(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&socket, &SocketAddr::from((from, 0))).unwrap();
-    connect(&socket, &to).unwrap();
-    TcpStream::from(socket)
-}
-
-#[test]
-fn one_address_that_says_nothing_keeps_no_lab_of_another_out() {
-    let agent = Running::start(&["memory:agent-idle?end=a"], None);
-    let other = Ipv4Addr::new(127, 0, 0, 2);
-    let idle: Vec<TcpStream> = (0..16).map(|_| connect_from(other, agent.address)).collect();
-    agent.await_line("127.0.0.2");
-    let link = agent.connect().unwrap();
-    let log = agent.log.lock().unwrap().join("\n");
-    let refused = log.matches("refused, 4 connections of this address wait").count();
-    assert_eq!(refused, 12, "{log}");
-    // Their places come back, those of the lab's own too.
-    drop((idle, link));
-    let begun = Instant::now();
-    for _ in 0..40 {
-        while agent.connect().is_err() {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", agent.log.lock().unwrap());
-        }
-    }
-    agent.end();
 }
 
 #[test]
 fn what_a_lab_may_not_ask_for_is_refused_in_words() {
-    let mut executor = Executor::opening(vec!["memory:agent-odd?end=a".into()], netdev::open_text);
+    let mut executor = Executor::opening(netdev::open_text);
     let mut why = |request: AgentRequest| {
         let answer = executor.carry_out(request, 0);
         let AgentAnswer::Failed { why } = answer else { panic!("{answer:?}") };
@@ -216,7 +160,8 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     let capture =
         CaptureReplay { file: "/etc/shadow".into(), timing: CaptureTiming::default(), loops: 1 };
     let file = StreamSpec { capture: Some(capture), ..StreamSpec::default() };
-    assert!(why(traffic("eth0", vec![StreamSpec::default()])).contains("--interface"));
+    let open = why(traffic("memory:agent-odd?end=c", vec![StreamSpec::default()]));
+    assert!(open.contains("it needs to be up, and the agent root"), "{open}");
     assert!(why(traffic(&own(), vec![])).contains("0 streams"));
     assert!(why(traffic(&own(), vec![file])).contains("no capture files"));
     assert!(why(AgentRequest::Start { interface: own(), at_ns: None }).contains("is not open"));
@@ -248,64 +193,6 @@ fn what_a_lab_may_not_ask_for_is_refused_in_words() {
     assert!(why.contains("is not opened for a host"), "{why}");
 }
 
-/// An authority's keys for a name, and trust in that authority.
-fn keys(folder: &std::path::Path, name: &str) -> Tls {
-    keys_trusting(folder, name, folder)
-}
-
-/// An authority's keys for a name, and trust in another authority.
-fn keys_trusting(folder: &std::path::Path, name: &str, trusted: &std::path::Path) -> Tls {
-    let now = std::time::SystemTime::now();
-    let request = CertificateRequest { name: name.to_owned(), hosts: Vec::new(), days: 2 };
-    pki::issue(folder, &request, now).unwrap();
-    let files = TlsFiles {
-        private_key: folder.join(format!("{name}-privkey.pem")),
-        certificate: folder.join(format!("{name}-cert.pem")),
-        ca_cert: trusted.join("cacert.pem"),
-    };
-    Tls::load(files, false).unwrap()
-}
-
-#[test]
-fn only_a_lab_with_a_certificate_of_the_authority_is_let_in() {
-    let [ours, others] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    for folder in [&ours, &others] {
-        pki::init(folder.path(), std::time::SystemTime::now()).unwrap();
-    }
-    let agent = Running::start(&["memory:agent-tls?end=a"], Some(keys(ours.path(), "box")));
-    let connect = |tls: &Tls| AgentLink::connect(&agent.endpoint("ssl"), Some(tls), "test");
-    // A lab that does not know the agent's authority does not speak to it.
-    let error = connect(&keys(others.path(), "lab")).unwrap_err();
-    assert!(matches!(error, AgentError::Unreachable { .. }), "{error}");
-    // One that does, and whose own certificate is another's, is refused by the agent; in TLS 1.3
-    // it learns so by its first read.
-    let error = connect(&keys_trusting(others.path(), "intruder", ours.path())).unwrap_err();
-    let is_refused = matches!(error, AgentError::Unreachable { .. } | AgentError::Lost { .. });
-    assert!(is_refused, "{error}");
-    agent.await_line("is not signed by the CA in --ca-cert");
-    // Nor one that speaks no TLS.
-    assert!(agent.connect().is_err());
-    let log = agent.log.lock().unwrap().join("\n");
-    assert!(!log.contains("works for"), "{log}");
-    let link = connect(&keys(ours.path(), "lab")).unwrap();
-    let mut link = TrafficBox::Agent(link);
-    for _ in 0..100 {
-        let exchange = link.exchange(Instant::now()).unwrap();
-        assert!(exchange.round_trip_ns() > 0);
-    }
-    // A request that needs several records.
-    let streams =
-        vec![
-            StreamSpec { packet: format!("eth/ipv4/udp{}", " ".repeat(5_000)), ..<_>::default() };
-            40
-        ];
-    let answer = link.ask(traffic("memory:agent-tls?end=a", streams));
-    assert!(!matches!(answer, Err(AgentError::Lost { .. })), "{answer:?}");
-    drop(link);
-    agent.await_line("has gone");
-    agent.end();
-}
-
 mod testbed {
     use generator::method::{Measurer as _, TrialInput};
     use generator::profile::{FrameSize, Mode, Rate};
@@ -322,6 +209,14 @@ mod testbed {
         MeasurerPlan { stream, is_learning: true, waiting, quiet, stop }
     }
 
+    /// A testbed over two boxes, each with one of the ends.
+    fn bed(boxes: [(Running, TrafficBox); 2], ends: [&str; 2]) -> ([Running; 2], AgentsTestbed) {
+        let [(first, one), (second, two)] = boxes;
+        let places = [(0, ends[0].to_owned()), (1, ends[1].to_owned())];
+        let bed = AgentsTestbed::new(vec![one, two], &places, None).unwrap();
+        ([first, second], bed)
+    }
+
     const INPUT: TrialInput =
         TrialInput { frame_size: 128, rate_pps: 500.0, duration_s: 0.4, grace_s: 30.0 };
 
@@ -330,12 +225,11 @@ mod testbed {
     #[test]
     fn two_boxes_measure_a_wire_and_the_error_of_their_clocks() {
         let ends = ["memory:agent-wire?end=a", "memory:agent-wire?end=b"];
-        let first = Running::start(&ends[..1], None);
+        let first = Running::joined("one", std::thread::sleep);
         // Their clocks differ by so much at least.
         std::thread::sleep(Duration::from_millis(300));
-        let second = Running::start(&ends[1..], None);
-        let boxes = [&first, &second].map(|agent| TrafficBox::Agent(agent.connect().unwrap()));
-        let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
+        let second = Running::joined("two", std::thread::sleep);
+        let (agents, bed) = bed([first, second], ends);
         let stop = AtomicBool::new(false);
         // What their figures hold for.
         let (kernel, notes) = (crate::facts::Machine::read().kernel, bed.notes());
@@ -362,19 +256,19 @@ mod testbed {
         }
         drop(measurer);
         drop(bed);
-        first.end();
-        second.end();
+        for agent in agents {
+            agent.ended().unwrap();
+        }
     }
 
     /// Both ends send from one moment on, and each counts what the other has sent.
     #[test]
     fn two_boxes_send_at_one_time_and_count_each_other_s_frames() {
         let ends = ["memory:agent-both?end=a", "memory:agent-both?end=b"];
-        let first = Running::start(&ends[..1], None);
+        let first = Running::joined("one", std::thread::sleep);
         std::thread::sleep(Duration::from_millis(200));
-        let second = Running::start(&ends[1..], None);
-        let boxes = [&first, &second].map(|agent| TrafficBox::Agent(agent.connect().unwrap()));
-        let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
+        let second = Running::joined("two", std::thread::sleep);
+        let (agents, bed) = bed([first, second], ends);
         let stop = AtomicBool::new(false);
         let plan = ExchangePlan { quiet: Duration::from_secs(1), stop: &stop };
         let burst = |frames| StreamSpec {
@@ -404,16 +298,16 @@ mod testbed {
             }
         }
         drop(bed);
-        first.end();
-        second.end();
+        for agent in agents {
+            agent.ended().unwrap();
+        }
     }
 
     #[test]
     fn one_box_with_both_ends_has_one_clock() {
         let ends = ["memory:agent-one?end=a", "memory:agent-one?end=b"];
-        let names = ends.map(str::to_owned).to_vec();
-        let executor = Executor::opening(names, netdev::open_text);
-        let places = [(0, Some(ends[0].to_owned())), (0, Some(ends[1].to_owned()))];
+        let executor = Executor::opening(netdev::open_text);
+        let places = ends.map(|end| (0, end.to_owned()));
         let bed =
             AgentsTestbed::new(vec![TrafficBox::Local(executor)], &places, Some(1_000_000_000));
         let (bed, stop) = (bed.unwrap(), AtomicBool::new(false));
@@ -430,43 +324,34 @@ mod testbed {
         let ends = ["memory:agent-stall?end=a", "memory:agent-stall?end=b"];
         // Longer than this machine may stall meanwhile.
         let stands_still = |_| std::thread::sleep(Duration::from_secs(1));
-        let own = Executor::opening(vec![ends[0].to_owned()], netdev::open_text);
-        let agent = Running::start_napping(&ends[1..], None, stands_still);
-        let link = agent.connect().unwrap();
-        let boxes = [TrafficBox::Local(own), TrafficBox::Agent(link)];
-        let bed = AgentsTestbed::new(boxes.into(), &[(0, None), (1, None)], None).unwrap();
+        let own = TrafficBox::Local(Executor::opening(netdev::open_text));
+        let (agent, link) = Running::joined("root@still", stands_still);
+        let places = [(0, ends[0].to_owned()), (1, ends[1].to_owned())];
+        let bed = AgentsTestbed::new(vec![own, link], &places, None).unwrap();
         let stop = AtomicBool::new(false);
         bed.measurer(plan(&stop)).trial(INPUT).unwrap();
         let stall = bed.take_stall();
         assert!(stall.ms >= 80.0, "{stall:?}");
-        let address = agent.address.to_string();
-        assert!(stall.at.as_ref().is_some_and(|at| at.contains(&address)), "{stall:?}");
+        assert!(stall.at.as_ref().is_some_and(|at| at.contains("root@still")), "{stall:?}");
         assert_eq!(bed.take_stall(), Stall::default(), "it was of that trial");
         drop(bed);
-        agent.end();
+        agent.ended().unwrap();
     }
 
     #[test]
-    fn ends_that_are_not_there_are_named() {
-        let executor =
-            || Executor::opening(vec!["x".to_owned(), "y".to_owned()], netdev::open_text);
-        let new = |places: &[(usize, Option<String>)]| {
-            let boxes = vec![TrafficBox::Local(executor())];
-            AgentsTestbed::new(boxes, places, None).unwrap_err().to_string()
-        };
-        assert!(new(&[(0, None)]).contains("it has x, y"));
-        assert!(new(&[(0, Some("z".to_owned()))]).contains("interface z is wanted"));
-        let twice = new(&[(0, Some("x".to_owned())), (0, Some("x".to_owned()))]);
-        assert!(twice.contains("x is named twice"), "{twice}");
+    fn one_interface_has_one_end() {
+        let boxes = vec![TrafficBox::Local(Executor::opening(netdev::open_text))];
+        let twice = AgentsTestbed::new(boxes, &["x", "x"].map(|end| (0, end.to_owned())), None);
+        let error = twice.unwrap_err().to_string();
+        assert!(error.contains("x is named twice"), "{error}");
     }
 
     #[test]
     fn a_stop_ends_a_trial_and_closes_both_ends() {
         let ends = ["memory:agent-stop?end=a", "memory:agent-stop?end=b"];
-        let agent = Running::start(&ends, None);
-        let boxes = vec![TrafficBox::Agent(agent.connect().unwrap())];
-        let places = ends.map(|end| (0, Some(end.to_owned())));
-        let bed = AgentsTestbed::new(boxes, &places, None).unwrap();
+        let (agent, link) = Running::joined("a", std::thread::sleep);
+        let places = ends.map(|end| (0, end.to_owned()));
+        let bed = AgentsTestbed::new(vec![link], &places, None).unwrap();
         let stop = AtomicBool::new(false);
         let long = TrialInput { duration_s: 1_000.0, ..INPUT };
         std::thread::scope(|scope| {
@@ -475,10 +360,11 @@ mod testbed {
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             assert!(trial.join().unwrap().unwrap_err().to_string().contains("stopped"));
         });
+        // Nothing is left open.
+        for end in ends {
+            netdev::open_text(end).unwrap();
+        }
         drop(bed);
-        agent.await_line("has gone");
-        // Nothing was left open for the end of the connection to close.
-        assert!(!agent.log.lock().unwrap().iter().any(|line| line.contains("is closed")));
-        agent.end();
+        agent.ended().unwrap();
     }
 }

@@ -80,8 +80,7 @@ impl Dut for External {
 
     fn wiring(&self, paths: &ProgramPaths) -> Result<Option<Wiring>, Missing> {
         let inventory = inventory(paths)?;
-        let ends = inventory.ends().map_err(Missing)?;
-        Ok(Some(Wiring { ends, tls: inventory.agent_tls().map_err(Missing)? }))
+        Ok(Some(Wiring { ends: inventory.ends(), makes_hosts: inventory.hosts.unwrap_or(true) }))
     }
 
     fn keeps_entries(&self) -> bool {

@@ -10,7 +10,6 @@
 //! assert_eq!(inventory.interfaces.len(), 2);
 //! ```
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use channel::{Endpoint, Tls, TlsFiles};
@@ -30,30 +29,6 @@ pub enum BoxMode {
     Learning,
 }
 
-/// End of a port of the switch.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InventoryPort {
-    /// Address of its box's agent, `HOST:PORT`; this machine where there is none.
-    #[serde(default)]
-    pub agent: Option<String>,
-    /// The network device there; of a box whose agent has only one it may be left out.
-    #[serde(default)]
-    pub interface: Option<String>,
-}
-
-/// The lab's keys for agents, each a file in PEM.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct AgentTls {
-    /// The key.
-    pub private_key: PathBuf,
-    /// The certificate.
-    pub certificate: PathBuf,
-    /// The certificate of the authority that signs the agents'.
-    pub ca_cert: PathBuf,
-}
-
 /// A switch that runs already.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -66,12 +41,13 @@ pub struct Inventory {
     #[serde(default)]
     pub interfaces: Vec<String>,
     /// In place of `interfaces`, what leads to them: devices of this machine or of boxes on which
-    /// `weir lab agent` runs.
+    /// the lab starts `weir lab agent`.
     #[serde(default)]
-    pub ports: Vec<InventoryPort>,
-    /// The lab's keys for those agents.
+    pub ports: Vec<EndPlace>,
+    /// Whether hosts with addresses may be made at ends on other boxes; they are where it is left
+    /// out.
     #[serde(default)]
-    pub agent_tls: Option<AgentTls>,
+    pub hosts: Option<bool>,
     /// Deciding party in the switch.
     #[serde(default)]
     pub mode: BoxMode,
@@ -111,7 +87,10 @@ impl Inventory {
             (0, _) | (_, 0) => {}
             _ => return Err("interfaces or [[ports]], not both".to_owned()),
         }
-        inventory.ends()?;
+        for (index, agent) in inventory.ports.iter().map(|port| &port.agent).enumerate() {
+            check_agent(agent.as_deref())
+                .map_err(|what| format!("ports, number {}: {what}", index + 1))?;
+        }
         let endpoint = inventory.endpoint()?;
         match (inventory.mode, &endpoint) {
             (BoxMode::Openflow, None) => {
@@ -145,64 +124,10 @@ impl Inventory {
     }
 
     /// The ends of the switch's ports.
-    ///
-    /// # Errors
-    /// The first of them that is wrong, by its number.
-    pub fn ends(&self) -> Result<Vec<EndPlace>, String> {
-        let local = self.interfaces.iter().cloned().map(EndPlace::Local);
-        let others = self.ports.iter().enumerate().map(|(index, port)| {
-            let wrong = |what: &str| format!("ports, number {}: {what}", index + 1);
-            match (&port.agent, &port.interface) {
-                (None, None) => Err(wrong("interface, of this machine, or agent = \"HOST:PORT\"")),
-                (None, Some(interface)) => Ok(EndPlace::Local(interface.clone())),
-                (Some(agent), interface) => {
-                    let endpoint = self.agent_endpoint(agent).map_err(|what| wrong(&what))?;
-                    Ok(EndPlace::Agent { endpoint, interface: interface.clone() })
-                }
-            }
-        });
-        local.map(Ok).chain(others).collect()
-    }
-
-    /// Endpoint of an agent: with TLS, or without it on this machine only, since a reader of the
-    /// wire has the rights to do as an agent does.
-    fn agent_endpoint(&self, agent: &str) -> Result<Endpoint, String> {
-        let scheme = if self.agent_tls.is_some() { "ssl" } else { "tcp" };
-        let endpoint: Endpoint = match agent.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-                format!("{scheme}:{agent}").parse().map_err(|error| format!("agent: {error}"))?
-            }
-            Some(_) | None => return Err(format!("agent {agent:?}: write HOST:PORT")),
-        };
-        let is_loopback = |host: &String| {
-            let address: Option<IpAddr> = host.parse().ok();
-            address.is_some_and(|address| address.is_loopback())
-        };
-        match &endpoint {
-            Endpoint::Tcp { host, .. } if !is_loopback(host) => Err(format!(
-                "agent {agent:?}: [agent-tls] with private-key, certificate and ca-cert is \
-                 needed; without it only agents at 127.0.0.1 or [::1] are reached"
-            )),
-            Endpoint::Tcp { .. }
-            | Endpoint::Ssl { .. }
-            | Endpoint::Unix(_)
-            | Endpoint::PassiveTcp { .. }
-            | Endpoint::PassiveSsl { .. }
-            | Endpoint::PassiveUnix(_) => Ok(endpoint),
-        }
-    }
-
-    /// The lab's keys for agents.
-    ///
-    /// # Errors
-    /// A file that cannot be used.
-    pub fn agent_tls(&self) -> Result<Option<Tls>, String> {
-        let load = |keys: &AgentTls| {
-            let AgentTls { private_key, certificate, ca_cert } = keys.clone();
-            Tls::load(TlsFiles { private_key, certificate, ca_cert }, false)
-        };
-        let loaded = self.agent_tls.as_ref().map(load).transpose();
-        loaded.map_err(|error| format!("agent-tls: {error}"))
+    #[must_use]
+    pub fn ends(&self) -> Vec<EndPlace> {
+        let local = self.interfaces.iter().cloned().map(EndPlace::local);
+        local.chain(self.ports.iter().cloned()).collect()
     }
 
     fn tls_files(&self) -> Option<TlsFiles> {
@@ -223,12 +148,30 @@ impl Inventory {
     }
 }
 
+/// Whether an agent is the name of a box or a command.
+fn check_agent(agent: Option<&str>) -> Result<(), String> {
+    let Some(agent) = agent else { return Ok(()) };
+    let is_address =
+        |(host, port): (&str, &str)| !host.contains(':') && port.parse::<u16>().is_ok();
+    match agent.trim() {
+        "" => Err("agent: a box, or a command that starts an agent".to_owned()),
+        box_ if !box_.contains(' ') && box_.rsplit_once(':').is_some_and(is_address) => {
+            Err(format!(
+                "agent {box_:?}: agents are started by ssh, so write USER@HOST, or \"ssh -p PORT \
+                 HOST weir lab agent\""
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{BoxMode, EndPlace, Inventory};
 
     #[test]
     fn what_is_wrong_is_named() {
+        let two = "[[ports]]\ninterface = \"a\"\n[[ports]]\ninterface = \"b\"\nagent = \"X\"";
         let cases = [
             ("interfaces = [\"a\"]\nopenflow = \"tcp:h:1\"", "two devices"),
             ("interfaces = [\"a\", \"b\"]", "mode"),
@@ -238,11 +181,12 @@ mod tests {
             ("interface = [\"a\", \"b\"]", "line 1"),
             ("interfaces = [\"a\", \"b\"]\n[[ports]]\ninterface = \"a\"", "not both"),
             ("[[ports]]\ninterface = \"a\"", "two devices"),
-            ("[[ports]]\ninterface = \"a\"\n[[ports]]", "ports, number 2: interface"),
-            ("[[ports]]\nagent = \"a\"\n[[ports]]", "number 1: agent \"a\": write HOST:PORT"),
-            ("[[ports]]\nagent = \"192.0.2.1:7\"\n[[ports]]", "[agent-tls]"),
-            ("[[ports]]\nagents = \"a:1\"", "line 2"),
-            ("[agent-tls]\nca-cert = \"a\"", "private-key"),
+            ("[[ports]]\ninterface = \"a\"\n[[ports]]", "missing field `interface`"),
+            ("[[ports]]\nagent = \"a\"", "missing field `interface`"),
+            (&two.replace('X', "192.0.2.1:7"), "number 2: agent \"192.0.2.1:7\": agents are"),
+            (&two.replace('X', " "), "number 2: agent: a box"),
+            ("[[ports]]\nagents = \"a\"", "line 2"),
+            ("[agent-tls]\nca-cert = \"a\"", "agent-tls"),
         ];
         for (text, place) in cases {
             let error = Inventory::from_toml(text).unwrap_err();
@@ -253,19 +197,15 @@ mod tests {
     #[test]
     fn ends_are_here_or_at_agents() {
         let text = "mode = \"learning\"\n[[ports]]\ninterface = \"eth1\"\n\
-                    [[ports]]\nagent = \"127.0.0.1:7654\"";
-        let plain = Inventory::from_toml(text).unwrap();
-        let agent =
-            |text: &str| EndPlace::Agent { endpoint: text.parse().unwrap(), interface: None };
-        let here = EndPlace::Local("eth1".to_owned());
-        assert_eq!(plain.ends(), Ok(vec![here.clone(), agent("tcp:127.0.0.1:7654")]));
-        assert_eq!(plain.port_count(), 2);
-        let keys = "[agent-tls]\nprivate-key = \"k\"\ncertificate = \"c\"\nca-cert = \"a\"";
-        let text = format!("{}\n{keys}", text.replace("127.0.0.1", "box-b"));
-        let encrypted = Inventory::from_toml(&text).unwrap();
-        assert_eq!(encrypted.ends(), Ok(vec![here, agent("ssl:box-b:7654")]));
-        let error = encrypted.agent_tls().unwrap_err();
-        assert!(error.contains("agent-tls: --certificate c"), "{error}");
+                    [[ports]]\nagent = \"root@box\"\ninterface = \"eth0\"";
+        let inventory = Inventory::from_toml(text).unwrap();
+        let (agent, interface) = (Some("root@box".to_owned()), "eth0".to_owned());
+        let ends = [EndPlace::local("eth1".to_owned()), EndPlace { agent, interface }];
+        assert_eq!(inventory.ends(), ends);
+        assert_eq!((inventory.port_count(), inventory.hosts), (2, None));
+        let command = text.replace("root@box", "ssh -p 22 fe80::1 weir lab agent");
+        Inventory::from_toml(&command).unwrap();
+        Inventory::from_toml(&text.replace("root@box", "root@fe80::1")).unwrap();
     }
 
     #[test]

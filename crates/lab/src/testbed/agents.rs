@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use channel::{Endpoint, Tls};
 use generator::method::on_ports::{
     PortTrialError, learning_stream, phase_starts, phase_streams, phases_end,
 };
@@ -30,10 +29,10 @@ use crate::agent::executor::Executor;
 use crate::agent::protocol::{
     AgentAnswer, AgentRequest, EndProgram, EndSeen, EndTask, SeenStream, Traffic,
 };
-use crate::facts;
 use crate::hosts::HOSTS;
 use crate::names::distinct;
 use crate::stall::Stall;
+use serde::Deserialize;
 
 /// Time between two looks at what a box has sent or counted: each is an exchange on the network.
 const LOOK: Duration = Duration::from_millis(10);
@@ -60,17 +59,23 @@ const AHEAD_DRIFT: f64 = 200e-6;
 const BUCKET: f64 = 1.0 / 1024.0;
 
 /// Place of one end of the switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndPlace {
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndPlace {
+    /// The box's agent: where `ssh` reaches the box, or a command that starts one. This machine
+    /// where there is none.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// The network device there.
+    pub interface: String,
+}
+
+impl EndPlace {
     /// An interface of this machine.
-    Local(String),
-    /// An interface of the box of an agent: the only one that it has, where none is named.
-    Agent {
-        /// Address of the agent, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
-        endpoint: Endpoint,
-        /// The interface's name.
-        interface: Option<String>,
-    },
+    #[must_use]
+    pub fn local(interface: String) -> Self {
+        Self { agent: None, interface }
+    }
 }
 
 /// The ends of a switch that the lab does not start: of port 1, of port 2, ...
@@ -78,20 +83,8 @@ pub enum EndPlace {
 pub struct Wiring {
     /// Place of each end.
     pub ends: Vec<EndPlace>,
-    /// The lab's keys for agents; none where they are reached without TLS.
-    pub tls: Option<Tls>,
-}
-
-impl Wiring {
-    /// The interfaces, where all ends are on this machine.
-    #[must_use]
-    pub fn local(&self) -> Option<Vec<String>> {
-        let local = |end: &EndPlace| match end {
-            EndPlace::Local(interface) => Some(interface.clone()),
-            EndPlace::Agent { .. } => None,
-        };
-        self.ends.iter().map(local).collect()
-    }
+    /// Whether hosts with addresses are made at ends of which some are on other boxes.
+    pub makes_hosts: bool,
 }
 
 /// The testbed.
@@ -104,6 +97,7 @@ pub struct AgentsTestbed {
     ports: Vec<BoxPort>,
     notes: Vec<String>,
     rate_bps: Option<u64>,
+    makes_hosts: bool,
     /// The longest stall of a box since it was taken last.
     stall: Mutex<Stall>,
 }
@@ -117,64 +111,44 @@ struct BoxPort {
 }
 
 impl AgentsTestbed {
-    /// Connects to the agents of all ends, which lead to port 1, port 2, ... of the switch; their
-    /// rate is in bit/s.
+    /// Starts the agents of all ends, which lead to port 1, port 2, ... of the switch; their rate
+    /// is in bit/s.
     ///
     /// # Errors
-    /// An agent that cannot be reached or works for another lab, an interface that it was not
-    /// given, two ends at one interface.
-    pub fn connect(
-        ends: &[EndPlace],
-        tls: Option<&Tls>,
-        rate_bps: Option<u64>,
-    ) -> io::Result<Self> {
-        let lab = format!("weir lab {} (process {})", facts::host_name(), std::process::id());
-        let known = distinct(ends.iter().map(EndPlace::endpoint));
-        let connect = |endpoint: &Option<&Endpoint>| match endpoint {
-            Some(endpoint) => AgentLink::connect(endpoint, tls, &lab).map(TrafficBox::Agent),
-            None => {
-                let own = ends.iter().filter_map(|end| match end {
-                    EndPlace::Local(interface) => Some(interface.clone()),
-                    EndPlace::Agent { .. } => None,
-                });
-                Ok(TrafficBox::Local(Executor::new(own.collect()).with_hosts(true)))
-            }
+    /// An agent that does not start, an interface that it cannot have, two ends at one interface.
+    pub fn start(wiring: &Wiring, rate_bps: Option<u64>) -> io::Result<Self> {
+        let Wiring { ends, makes_hosts } = wiring;
+        let known = distinct(ends.iter().map(|end| end.agent.as_deref()));
+        let place = |end: &EndPlace| {
+            let at = known.iter().position(|one| *one == end.agent.as_deref());
+            (at.unwrap_or_default(), end.interface.clone())
         };
-        let boxes: Result<Vec<TrafficBox>, AgentError> = known.iter().map(connect).collect();
-        let boxes = boxes.map_err(io::Error::other)?;
-        let mut places = Vec::new();
-        for end in ends {
-            let at = known.iter().position(|one| *one == end.endpoint()).unwrap_or_default();
-            places.push((at, end.interface()));
-        }
-        Self::new(boxes, &places, rate_bps)
+        let places: Vec<(usize, String)> = ends.iter().map(place).collect();
+        let start = |(at, agent): (usize, &Option<&str>)| match agent {
+            Some(agent) => {
+                let own = places.iter().filter(|place| place.0 == at);
+                let own: Vec<String> = own.map(|place| place.1.clone()).collect();
+                AgentLink::start(agent, &own).map(TrafficBox::Agent)
+            }
+            None => Ok(TrafficBox::Local(Executor::new())),
+        };
+        let boxes: Result<Vec<TrafficBox>, AgentError> =
+            known.iter().enumerate().map(start).collect();
+        let bed = Self::new(boxes.map_err(io::Error::other)?, &places, rate_bps)?;
+        Ok(Self { makes_hosts: *makes_hosts, ..bed })
     }
 
     /// Ends at boxes: which of them, and at which of its interfaces.
     pub(crate) fn new(
         boxes: Vec<TrafficBox>,
-        places: &[(usize, Option<String>)],
+        places: &[(usize, String)],
         rate_bps: Option<u64>,
     ) -> io::Result<Self> {
         let mut ports: Vec<BoxPort> = Vec::new();
-        for (at, named) in places {
-            let given = boxes[*at].interfaces();
-            let interface = match (named, given) {
-                (Some(named), given) if given.contains(named) => named.clone(),
-                (None, [only]) => only.clone(),
-                (named, given) => {
-                    let wanted = named.as_deref().unwrap_or("one that is not named");
-                    let what = format!(
-                        "{}: interface {wanted} is wanted, and it has {}",
-                        boxes[*at].name(),
-                        given.join(", ")
-                    );
-                    return Err(io::Error::other(what));
-                }
-            };
-            let port = BoxPort { at: *at, interface };
+        for (at, interface) in places {
+            let port = BoxPort { at: *at, interface: interface.clone() };
             if ports.contains(&port) {
-                let what = format!("{}: {} is named twice", boxes[*at].name(), port.interface);
+                let what = format!("{}: {interface} is named twice", boxes[*at].name());
                 return Err(io::Error::other(what));
             }
             ports.push(port);
@@ -193,7 +167,8 @@ impl AgentsTestbed {
         notes.extend(conditions.map(|of| format!("Measured with the agent on {of}.")));
         let facts = boxes.iter().filter_map(TrafficBox::facts).cloned().collect();
         let (zero, stall) = (Instant::now(), Mutex::default());
-        Ok(Self { zero, boxes: Mutex::new(boxes), facts, ports, notes, rate_bps, stall })
+        let (boxes, makes_hosts) = (Mutex::new(boxes), true);
+        Ok(Self { zero, boxes, facts, ports, notes, rate_bps, makes_hosts, stall })
     }
 
     /// The longest stall of a box since the last call.
@@ -270,22 +245,6 @@ impl AgentsTestbed {
     fn asking<'a>(&'a self, stop: &'a AtomicBool) -> Asking<'a> {
         let boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
         Asking { bed: self, boxes, stop }
-    }
-}
-
-impl EndPlace {
-    fn endpoint(&self) -> Option<&Endpoint> {
-        match self {
-            Self::Local(_) => None,
-            Self::Agent { endpoint, .. } => Some(endpoint),
-        }
-    }
-
-    fn interface(&self) -> Option<String> {
-        match self {
-            Self::Local(interface) => Some(interface.clone()),
-            Self::Agent { interface, .. } => interface.clone(),
-        }
     }
 }
 

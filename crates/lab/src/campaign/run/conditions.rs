@@ -63,7 +63,7 @@ impl Run<'_> {
             Some(known) => match difference(known.conditions(), of.conditions()) {
                 Some(what) => {
                     let path = self.campaign.folder.join(NAME);
-                    let what = format!("the box of the agent at {}: {what}", of.address);
+                    let what = format!("the box of the agent {}: {what}", of.address);
                     Err(LedgerError::Conditions { path, what }.into())
                 }
                 None => Ok(()),

@@ -290,7 +290,7 @@ fn what_is_held_is_not_started_where_there_is_no_time() {
 fn a_changed_box_ends_a_resumed_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let first = BoxFacts {
-        address: "ssl:h:1".to_owned(),
+        address: "root@h".to_owned(),
         host: "one".to_owned(),
         weir: "1".to_owned(),
         machine: Some(machine()),
@@ -310,16 +310,13 @@ fn a_changed_box_ends_a_resumed_campaign() {
     // Known from the first part on, and by what a ledger says of it.
     with_ledger().check_box(first.clone()).unwrap();
     with_ledger().check_box(BoxFacts { host: "renamed".to_owned(), ..first.clone() }).unwrap();
-    with_ledger().check_box(BoxFacts { address: "ssl:h:2".to_owned(), ..first.clone() }).unwrap();
+    with_ledger().check_box(BoxFacts { address: "root@i".to_owned(), ..first.clone() }).unwrap();
     let kernel = Machine { kernel: "Linux 1.2".to_owned(), ..machine() };
     let other = BoxFacts { weir: "2".to_owned(), machine: Some(kernel), ..first };
     let error = with_ledger().check_box(other).unwrap_err();
     let reason = error.to_string();
     assert!(matches!(error, CampaignError::Ledger(LedgerError::Conditions { .. })), "{reason}");
-    assert!(
-        reason.contains("the box of the agent at ssl:h:1: weir: 1, now 2; kernel: "),
-        "{reason}"
-    );
+    assert!(reason.contains("the box of the agent root@h: weir: 1, now 2; kernel: "), "{reason}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::hosts::host_address;
 use crate::trial_error::TrialError;
 
 /// Why a program does not run on a box.
-const NO_BOX_HOSTS: &str = "needs hosts with addresses: start each agent with --hosts";
+const NO_BOX_HOSTS: &str = "needs hosts with addresses: its inventory has hosts = false";
 
 /// Time between two looks at a program on a box.
 const LOOK: Duration = Duration::from_millis(25);
@@ -49,7 +49,7 @@ impl Testbed {
     pub(crate) fn check_hosts(&self, in_memory: &'static str) -> Result<(), &'static str> {
         match self {
             Self::Kernel(_) => Ok(()),
-            Self::Agents(bed) if bed.makes_hosts() => Ok(()),
+            Self::Agents(bed) if bed.makes_hosts => Ok(()),
             Self::Agents(_) => Err(NO_BOX_HOSTS),
             Self::Memory(_) => Err(in_memory),
             Self::Wired(_) | Self::Replay(_) => Err(NO_HOSTS),
@@ -78,11 +78,6 @@ impl Testbed {
 }
 
 impl AgentsTestbed {
-    fn makes_hosts(&self) -> bool {
-        let boxes = self.boxes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        boxes.iter().all(crate::agent::client::TrafficBox::makes_hosts)
-    }
-
     fn open_host(&self, port: usize, count: usize, cancel: &Cancel) -> Result<(), TrialError> {
         let host = |number| EndHost::from(host_address(number));
         let others = (0..count).filter(|other| *other != port).map(host).collect();
