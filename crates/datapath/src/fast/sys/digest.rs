@@ -7,7 +7,7 @@
 
 use packet::{PacketBuf, Shape};
 
-use crate::fast::forwarder::digest::{self, Keys, LINE, LineKeys, ROUNDS};
+use crate::fast::forwarder::digest::{self, Keys, LINE, LineKeys};
 
 /// Instructions of the processor. Only a level that it has can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,8 @@ mod x86 {
 
     use packet::{PacketBuf, Shape};
 
-    use super::{Keys, LINE, LineKeys, ROUNDS, ShapeMasks, Tweak};
+    use super::{Keys, LINE, LineKeys, ShapeMasks, Tweak};
+    use crate::fast::forwarder::digest::ROUNDS;
 
     #[inline]
     #[target_feature(enable = "aes,sse4.1")]
