@@ -28,8 +28,8 @@ pub use self::control::{
     SavedCounts, SavedEntry, SavedGroup, SavedInstructions, SavedMeter, Sweep,
 };
 pub use self::forwarder::{
-    Applied, Caches, Forwarder, ForwarderFigures, ForwarderStage, KernelTable, NoKernel, Sink,
-    TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    Applied, Caches, Forwarder, ForwarderFigures, ForwarderStage, KeptCounts, KernelTable,
+    NoKernel, Sink, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner, TierSlotCounts, TierVerdict,
 };
 pub use self::ids::{EntryId, Ticket};
 pub use self::op::Op;

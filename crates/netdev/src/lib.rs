@@ -89,7 +89,7 @@ pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
-    HandoverPlace, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX, TierCounts, TierFrames, TierKey,
-    TierPrograms, TierQueues,
+    EarlierCounts, HandoverPlace, KEPT_FOR, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX,
+    TIER_OWNERS_MAX, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms, TierQueues,
 };
 pub use tier_port::TierPort;

@@ -5,12 +5,14 @@
 //! too, so the port gives its ring up and receives what the program hands over through a TAP
 //! device. GSO frames and checksums stay as they are on both ways. Entries hold in one generation
 //! only. [`KernelTier::stop`] ends it and waits for the programs that may have read it, so that no
-//! frame is decided, and nothing is counted, by what was before. Programs, maps and TAP devices are
-//! pinned nowhere and go with the process. What entries there are is not decided here.
+//! frame is decided, and nothing is counted, by what was before. TAP devices go with the process,
+//! and so do programs and maps unless a [`TierKeeper`] keeps them. What entries there are is not
+//! decided here.
 
 mod assembler;
 mod choice;
 mod handover;
+mod keep;
 mod layout;
 mod patches;
 mod place;
@@ -34,18 +36,23 @@ use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
 pub use self::handover::TierQueues;
+pub use self::keep::{EarlierCounts, KEPT_FOR, TierKeeper};
 pub(crate) use self::layout::PATCH_OUTPUT;
-pub use self::layout::{BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX};
+pub use self::layout::{
+    BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX, OWNERS_MAX as TIER_OWNERS_MAX,
+};
 pub(crate) use self::patches::{KERNEL_HOPS_MAX, PatchNumber};
 pub use self::place::HandoverPlace;
 pub use self::programs::TierPrograms;
 
+use self::keep::KeptMaps;
 use self::layout::{
     CELL_BYTES, CELL_LEN, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN, ENTRY_LEN_MAX, ENTRY_OUTPUT, ENTRY_OUTPUTS, ENTRY_PEER,
-    ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, RUNS_HANDED_OVER, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT,
-    SLOT_UNTIL, SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, STRAIGHT, UNSENT_BYTES,
-    UNSENT_LEN, UNSENT_PACKETS, state_len,
+    ENTRY_SLOT, ENTRY_TOKEN, KEY_LEN, OWNERS_BYTES, OWNERS_COUNT, OWNERS_LEN, OWNERS_LIST,
+    OWNERS_MAX, OWNERS_PACKETS, RUNS_HANDED_OVER, SLOT_LEN, SLOT_TOKEN, SLOT_UNSENT, SLOT_UNTIL,
+    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, STRAIGHT, UNSENT_BYTES, UNSENT_LEN,
+    UNSENT_PACKETS, state_len,
 };
 use self::programs::TierMaps;
 
@@ -118,9 +125,11 @@ pub struct TierCounts {
 #[derive(Debug)]
 pub struct KernelTier {
     programs: TierPrograms,
-    state: Mapping,
+    state: Arc<Mapping>,
     slot_words: Mapping,
     counts: Mapping,
+    /// Of a tier that outlives the process.
+    owners: Option<(Mapping, KeptMaps)>,
     cpus: usize,
     slots: usize,
     /// The last generation that was begun.
@@ -143,13 +152,26 @@ impl KernelTier {
     /// # Errors
     /// When the kernel refuses maps: for want of a right, of memory, or of BPF.
     pub fn new(slots: usize) -> Result<Self, PortError> {
+        Self::make(slots, None)
+    }
+
+    /// A tier of the bridge of this name that outlives the process. The name has bytes that a file
+    /// of a BPF file system may have in its name.
+    ///
+    /// # Errors
+    /// As [`KernelTier::new`], or nothing can be pinned.
+    pub fn kept(slots: usize, keeper: &Arc<TierKeeper>, bridge: &str) -> Result<Self, PortError> {
+        Self::make(slots, Some((keeper, bridge)))
+    }
+
+    fn make(slots: usize, kept: Option<(&Arc<TierKeeper>, &str)>) -> Result<Self, PortError> {
         let failed = |source| PortError::from_io("making the kernel tier's maps", FIX, source);
         let cpus = possible_cpus().map_err(failed)?;
         let slots = slots.min(CELLS_BYTES_MAX / (CELL_LEN * cpus)).max(1);
         // More than slots: a hash map of the kernel may refuse keys before it is full.
         let entries = Map::hash(KEY_LEN, ENTRY_LEN, 2 * slots).map_err(failed)?;
         let state_map = Map::array(state_len(cpus), 1).map_err(failed)?;
-        let state = state_map.map().map_err(failed)?;
+        let state = Arc::new(state_map.map().map_err(failed)?);
         let counts_map = Map::array(CELL_LEN, cpus * slots).map_err(failed)?;
         let counts = counts_map.map().map_err(failed)?;
         let slot_map = Map::array(SLOT_LEN, slots).map_err(failed)?;
@@ -164,12 +186,21 @@ impl KernelTier {
             at_devices: Mutex::default(),
             cpus,
             slots,
+            keeper: kept.map(|(keeper, _)| Arc::clone(keeper)),
         };
+        let owners = |(keeper, bridge): (&Arc<TierKeeper>, &str)| {
+            let owners = Map::array(OWNERS_LEN, slots)?;
+            let parts = [&maps.state, &maps.counts, &owners];
+            let pinned = keeper.keep_tier(bridge, parts, (&state, slots))?;
+            Ok((owners.map()?, pinned))
+        };
+        let owners = kept.map(owners).transpose().map_err(failed)?;
         Ok(Self {
             programs: TierPrograms(Arc::new(maps)),
             state,
             slot_words,
             counts,
+            owners,
             cpus,
             slots,
             generation: 0,
@@ -240,22 +271,7 @@ impl KernelTier {
     /// that runs one has been taken away.
     fn wait_for_programs(&mut self) {
         self.has_garbage = false;
-        fence(Ordering::SeqCst);
-        for cpu in 0..self.cpus {
-            let runs = self.state.number(STATE_RUNS + 64 * cpu);
-            let begun = runs.load(Ordering::SeqCst);
-            if begun.is_multiple_of(2) {
-                continue;
-            }
-            let mut turns = 0_u32;
-            while runs.load(Ordering::SeqCst) == begun {
-                turns += 1;
-                if turns.is_multiple_of(256) {
-                    std::thread::yield_now();
-                }
-                std::hint::spin_loop();
-            }
-        }
+        wait_for_runs(&self.state, self.cpus);
     }
 
     /// Makes an entry in a slot: frames go out by all of these ports, rewritten, or nowhere if
@@ -386,6 +402,47 @@ impl KernelTier {
         (CELLS_AT_ONCE / self.cpus).max(1)
     }
 
+    /// Whether the process that comes after this one reads whose counts those of a slot are.
+    #[must_use]
+    pub fn keeps_owners(&self) -> bool {
+        self.owners.is_some()
+    }
+
+    /// The counts of a slot are those of these owners from now on; whether there is room for all.
+    /// No entry may hold in the slot.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[must_use]
+    pub fn note_owners(&self, slot: u32, owners: &[u64]) -> bool {
+        let Some((mapping, _)) = &self.owners else { return true };
+        let number = |at| mapping.number(OWNERS_LEN * slot as usize + at);
+        // The process may be killed between any two of these.
+        number(OWNERS_COUNT).store(0, Ordering::Release);
+        if owners.len() > OWNERS_MAX {
+            return false;
+        }
+        let TierCounts { packets, bytes, .. } = self.counts(slot);
+        self.note_credited(slot, packets, bytes);
+        for (nth, owner) in owners.iter().enumerate() {
+            number(OWNERS_LIST + 8 * nth).store(*owner, Ordering::Relaxed);
+        }
+        number(OWNERS_COUNT).store(owners.len() as u64, Ordering::Release);
+        true
+    }
+
+    /// The owners of a slot have got these counts, of all since the tier was made.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub fn note_credited(&self, slot: u32, packets: u64, bytes: u64) {
+        if let Some((mapping, _)) = &self.owners {
+            let number = |at| mapping.number(OWNERS_LEN * slot as usize + at);
+            number(OWNERS_PACKETS).store(packets, Ordering::Relaxed);
+            number(OWNERS_BYTES).store(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Packets, and their bytes, that did not come to an output of a slot, by its place in the
     /// entry, since the last call. Of the last output nothing is known.
     ///
@@ -424,6 +481,26 @@ impl KernelTier {
                 lost: sum.lost.wrapping_add(read(cell + CELL_LOST)),
             }
         })
+    }
+}
+
+/// Waits for the programs of a state that run at this moment.
+fn wait_for_runs(state: &Mapping, cpus: usize) {
+    fence(Ordering::SeqCst);
+    for cpu in 0..cpus {
+        let runs = state.number(STATE_RUNS + 64 * cpu);
+        let begun = runs.load(Ordering::SeqCst);
+        if begun.is_multiple_of(2) {
+            continue;
+        }
+        let mut turns = 0_u32;
+        while runs.load(Ordering::SeqCst) == begun {
+            turns += 1;
+            if turns.is_multiple_of(256) {
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
     }
 }
 

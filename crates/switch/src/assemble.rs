@@ -23,6 +23,7 @@ use crate::config::{BridgeConfig, Config, Forward, PortConfig, PortQueues, Wire}
 use crate::counters::Counters;
 use crate::error::{SwitchError, failed};
 use crate::journal::{Journal, JournalOwner, StateFolder};
+use crate::kept_tiers::KeptTiers;
 use crate::memory::ProcessMemory;
 use crate::upcall::PacketInPolicer;
 use crate::worker::{
@@ -39,6 +40,8 @@ pub(crate) struct Assembled {
     pub(crate) workers: Vec<Worker>,
     /// Notified when a worker has ended.
     pub(crate) ended: Arc<Notify>,
+    /// The kernel tiers that outlive the process.
+    pub(crate) kept: Option<Rc<KeptTiers>>,
 }
 
 /// Opens the ports of all bridges and makes what serves them.
@@ -58,8 +61,10 @@ pub(crate) fn assemble(config: &Config) -> Result<Assembled, SwitchError> {
         state.retire_others(config.bridges.iter().map(|bridge| bridge.name.as_str()))?;
     }
     let (workers, ended) = assembly.workers(config)?;
+    let kept = assembly.kept.clone();
+    kept.iter().for_each(|kept| kept.end_unclaimed());
     let bridges = Bridges::new(agents, config, assembly);
-    Ok(Assembled { bridges: Rc::new(bridges), workers, ended })
+    Ok(Assembled { bridges: Rc::new(bridges), workers, ended, kept })
 }
 
 /// A worker from the side of who makes bridges.
@@ -117,6 +122,8 @@ pub(crate) struct Assembly {
     connection_log: Rc<ConnectionLog>,
     /// The folder in which the state of the bridges is kept.
     state: Option<StateFolder>,
+    /// The kernel tiers that outlive the process with it.
+    kept: Option<Rc<KeptTiers>>,
     /// Keys and certificates that have been read.
     tls: Vec<(TlsFiles, bool, Tls)>,
 }
@@ -128,6 +135,7 @@ impl Assembly {
         Ok(Self {
             are_several: config.bridges.len() > 1,
             bridges: config.bridges.len(),
+            kept: state.as_ref().and_then(KeptTiers::open).map(Rc::new),
             clock: if state.is_some() { Clock::of_machine() } else { Clock::begin() },
             state,
             workers: workers.map_err(failed("making an eventfd"))?,
@@ -279,7 +287,7 @@ impl Assembly {
         let (places, queues) = self.claim(workers);
         let map = port_map(&numbers, queues.len(), &worker_ports);
         let spread = distribute_ports(worker_ports, &map, &queues, &counters);
-        let tier_plan = tier_plan(config, queues.len(), self.bridges, self.clock);
+        let tier_plan = self.tier_plan(config, queues.len());
         for (_, port) in spread.iter().flat_map(|(ports, _)| ports.all().iter()) {
             tier_plan.iter().for_each(|plan| plan.add(port));
         }
@@ -322,10 +330,26 @@ impl Assembly {
         let bridge = bridge.with_queues(shaped).with_journal(journal);
         let log = Rc::clone(&self.connection_log);
         let agent = Agent::new(config.clone(), log_name, tls, counters, upcalls, bridge, log);
-        if restored.is_some_and(|restored| restored.entries > 0) {
-            note_restored(&agent);
-        }
+        restored.into_iter().for_each(|restored| self.note_restored(&agent, restored));
         Ok((agent, shards))
+    }
+
+    /// The plan by which the shards of a bridge get kernel tiers; `None` where it uses none.
+    fn tier_plan(&self, config: &BridgeConfig, workers: usize) -> Option<TierPlan> {
+        let has_tables = matches!(config.forward, Forward::Openflow);
+        let is_wanted = has_tables && config.caches.0.kernel;
+        let kept = || self.kept.as_ref().map(|kept| kept.of_bridge(&config.name));
+        is_wanted.then(|| TierPlan::new(config, workers, self.bridges, self.clock, kept()))
+    }
+
+    /// Keeps what the next steps need of a state that was restored.
+    fn note_restored(&self, agent: &Agent, restored: Restored) {
+        if restored.entries > 0 {
+            note_restored(agent);
+        }
+        if let Some(kept) = &self.kept {
+            kept.note_restored(&agent.config().name, restored.numbers);
+        }
     }
 
     /// The workers of a bridge with `ports` ports: all of them for one that is alone, and else one
@@ -456,18 +480,6 @@ fn owner_of(
         ports: worker_ports.iter().map(|it| (it.number, it.info.name.clone())).collect(),
         counters: Arc::clone(counters),
     }
-}
-
-/// The plan by which the shards of a bridge get kernel tiers; `None` where it uses none.
-fn tier_plan(
-    config: &BridgeConfig,
-    workers: usize,
-    bridges: usize,
-    clock: Clock,
-) -> Option<TierPlan> {
-    let has_tables = matches!(config.forward, Forward::Openflow);
-    let is_wanted = has_tables && config.caches.0.kernel;
-    is_wanted.then(|| TierPlan::new(config, workers, bridges, clock))
 }
 
 /// Gives the shard of a worker its kernel tier, with the programs at the ports where that is

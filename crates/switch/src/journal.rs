@@ -30,7 +30,7 @@ use openflow::{DatapathId, GroupId, Match, MeterId, PortNo};
 use serde::{Deserialize, Serialize};
 
 use self::batch::Batch;
-pub(crate) use self::folder::StateFolder;
+pub(crate) use self::folder::{StateFolder, file_name};
 pub use self::read::{JournalFault, read_journal};
 use crate::counters::{Counter, Counters};
 use crate::error::SwitchError;
@@ -167,7 +167,7 @@ impl Journal {
         let groups = saved.groups.iter().map(|it| (it.desc.group_id, 0)).collect();
         let meters = saved.meters.iter().map(|it| (it.config.meter_id, 0)).collect();
         let restored = control.restore(saved, now);
-        log_restored(&owner.name, restored, unreadable, &path).map_err(failed)?;
+        log_restored(&owner.name, &restored, unreadable, &path).map_err(failed)?;
         let mut journal = Self {
             path: path.clone(),
             header,
@@ -322,7 +322,7 @@ impl Journal {
         if let Some((entry, number)) = control.saved_entry(id) {
             let count = entry.counts.packets;
             let is_written = self.put_instructions(control, number, &entry.add.matching)
-                && self.batch.entry(id, entry, number).is_ok();
+                && self.batch.entry(entry, number).is_ok();
             packets = is_written.then_some(count);
             if !is_written {
                 self.counters.bump(Counter::StateError);
@@ -523,11 +523,11 @@ fn is_no_room(error: &io::Error) -> bool {
 /// as it will be written anew without that.
 fn log_restored(
     bridge: &str,
-    restored: Restored,
+    restored: &Restored,
     unreadable: usize,
     path: &Path,
 ) -> io::Result<()> {
-    let Restored { entries, groups, meters, refused } = restored;
+    let Restored { entries, groups, meters, refused, numbers: _ } = restored;
     if entries + groups + meters > 0 {
         tracing::info!(bridge, entries, groups, meters, "restored");
     }

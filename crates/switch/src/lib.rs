@@ -16,6 +16,7 @@ pub mod control;
 pub mod counters;
 mod error;
 mod journal;
+mod kept_tiers;
 mod memory;
 mod metrics;
 pub mod reconcile;

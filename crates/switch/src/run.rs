@@ -2,7 +2,8 @@
 //!
 //! Ports, listeners and the control socket are open before the switch says `ready`; what cannot be
 //! opened ends it with a message that says which and why. SIGTERM and Ctrl-C close the ports (so
-//! that TAP devices go and promiscuity ends) and unlink the sockets; SIGHUP reloads the file.
+//! that TAP devices go and promiscuity ends) and unlink the sockets; so does SIGUSR2, after which a
+//! kernel tier that is kept goes on; SIGHUP reloads the file.
 
 use std::io;
 use std::rc::Rc;
@@ -14,7 +15,7 @@ use channel::Endpoint;
 use control::ControlSocket;
 use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
@@ -120,6 +121,7 @@ fn run_config<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     let out_of_files = |error: SwitchError| error.name_open_files(limit, open_files_of(&config));
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let assembled = assemble(&config).map_err(out_of_files)?;
+    let kept = assembled.kept.clone();
     let is_reloaded = args.is_some();
     if let Some(args) = args {
         assembled.bridges.begin_loaded(args, config.clone());
@@ -130,6 +132,7 @@ fn run_config<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     let outcome = outcome.map_err(out_of_files);
     // Peers see the end of their streams; tasks that still run are dropped with the set.
     drop(local);
+    kept.iter().for_each(|kept| kept.end());
     outcome
 }
 
@@ -141,7 +144,7 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     stop: impl FnOnce() -> io::Result<S>,
     drive: impl FnOnce(RunningSwitch) -> D,
 ) -> Result<(), SwitchError> {
-    let Assembled { bridges, workers, ended } = assembled;
+    let Assembled { bridges, workers, ended, kept } = assembled;
     let mut listeners = Vec::new();
     for agent in bridges.all() {
         let bound = listen(&agent.config(), agent.tls().as_ref()).await;
@@ -149,6 +152,7 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     }
     // Signals are caught before anything can be seen of the switch.
     let stop = stop().map_err(failed("catching signals"))?;
+    let restart = signal(SignalKind::user_defined2()).map_err(failed("catching signals"))?;
     let hangup = is_reloaded.then(|| signal(SignalKind::hangup())).transpose();
     let hangup = hangup.map_err(failed("catching signals"))?;
     let threads = start_workers(&config.worker_cores, workers)?;
@@ -168,6 +172,10 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     for agent in bridges.all() {
         agent.bridge.barrier().await;
     }
+    if let Some(kept) = &kept {
+        kept.take_over(&bridges).await;
+        tokio::task::spawn_local(kept.put_off());
+    }
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
     }
@@ -177,10 +185,14 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     }
     bridges.all().iter().for_each(|agent| serve_controllers(agent, Vec::new()));
     tokio::task::spawn_local(drive(RunningSwitch::new(&bridges)));
-    let outcome = run_on(stop, &ended).await;
+    let outcome = run_on(stop, restart, &ended).await;
     if outcome.is_ok() {
         save_all(&bridges).await;
     }
+    if let (Ok(Ending::Restart), Some(kept)) = (&outcome, &kept) {
+        kept.leave();
+    }
+    let outcome = outcome.map(drop);
     bridges.assembly().stop();
     let joined = tokio::task::spawn_blocking(|| {
         threads.into_iter().map(JoinHandle::join).all(|joined| joined.is_ok())
@@ -203,9 +215,22 @@ async fn save_all(bridges: &Bridges) {
     }
 }
 
-async fn run_on(stop: impl Future<Output = ()>, ended: &Arc<Notify>) -> Result<(), SwitchError> {
+/// An end that was asked for.
+enum Ending {
+    /// For good.
+    Stop,
+    /// Another process comes at once, for which the kernel tier stays.
+    Restart,
+}
+
+async fn run_on(
+    stop: impl Future<Output = ()>,
+    mut restart: Signal,
+    ended: &Arc<Notify>,
+) -> Result<Ending, SwitchError> {
     tokio::select! {
-        () = stop => Ok(()),
+        () = stop => Ok(Ending::Stop),
+        _ = restart.recv() => Ok(Ending::Restart),
         () = ended.notified() => Err(SwitchError::WorkerEnded),
     }
 }

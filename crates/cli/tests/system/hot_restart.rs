@@ -276,3 +276,142 @@ fn a_learning_switch_with_state_goes_on_as_one() {
         "#,
     );
 }
+
+/// Two hosts whose frames take the kernel tier, and words for them. No frame but a ping is counted.
+const KEPT: &str = r#"
+mount -t bpf bpf /sys/fs/bpf
+pins=/sys/fs/bpf/weir/%2frun%2fstate
+host a 10.0.1.2/24
+host b 10.0.1.3/24
+address() { ip netns exec "$1" cat /sys/class/net/eth0/address; }
+know() {
+    ip -n a neigh replace 10.0.1.3 lladdr "$(address b)" dev eth0
+    ip -n b neigh replace 10.0.1.2 lladdr "$(address a)" dev eth0
+}
+know
+ctl() { weir ctl --control /run/a "$@"; }
+begin() { # ports
+    : >/run/log
+    $command "$@" 2>/run/log & switch=$!
+    within 30 grep -q ready /run/log
+    cat /run/log
+}
+command="weir switch --dpid a1 --state /run/state --fail-mode secure --control /run/a"
+both="--port 1=af_packet:va --port 2=af_packet:vb"
+is_in_kernel() { ctl caches | grep -q "kernel: 2 decisions"; }
+in_kernel() { is_in_kernel || { reach; is_in_kernel; }; }
+reach() { ip netns exec a ping -q -c 3 -i 0.05 -W 5 10.0.1.3 >/dev/null; }
+count() { ctl dump-flows in_port=1 | grep -o 'n_packets=[0-9]*' | cut -d= -f2; }
+group() { ctl dump-group-stats | grep -o 'packet_count=[0-9]*' | head -n 1 | cut -d= -f2; }
+sent() { ip -n a -s link show eth0 | awk '/TX:/ { getline; print $2 }'; }
+counts_more_than() { [ "$(sent)" -gt "$1" ]; }
+fails() { if "$@"; then return 1; fi; }
+ends() { kill "-$1" $switch; wait $switch || true; }
+begin $both
+ctl add-group group_id=1,type=all,bucket=actions=output:2
+ctl add-flow ip,in_port=1,actions=group:1
+ctl add-flow ip,in_port=2,actions=output:1
+within 30 in_kernel
+"#;
+
+#[test]
+#[ignore = "needs root"]
+fn the_kernel_tier_forwards_while_no_process_is_there() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        for signal in KILL USR2; do
+            echo "$signal: $(count) packets, $(group) of the group"
+            before=$(count) before_group=$(group)
+            ip netns exec a ping -q -i 0.002 -c 1500 -W 60 10.0.1.3 >/run/ping & ping=$!
+            within 60 counts_more_than $(($(sent) + 200))
+            shown=$(count)
+            ends $signal
+            within 60 counts_more_than $(($(sent) + 200))
+            begin $both
+            grep "the kernel tier goes on devices=2" /run/log
+            now=$(count)
+            [ $now -ge $((shown + 200)) ]
+            wait $ping
+            cat /run/ping
+            grep "1500 received" /run/ping
+            echo "$(count) packets, $(group) of the group"
+            [ "$(count)" -ge "$now" ]
+            [ "$(ls $pins | wc -l)" = 1 ]
+            within 30 in_kernel
+        done
+        # A stop that was asked for loses no count.
+        [ "$(count)" -ge $((before + 1500)) ]
+        [ "$(group)" -ge $((before_group + 1500)) ]
+        "#
+    ));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_switch_that_is_stopped_leaves_nothing_pinned() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        ls $pins
+        ends TERM
+        [ ! -e /sys/fs/bpf/weir ]
+        fails ip netns exec a ping -q -c 2 -i 0.1 -W 1 10.0.1.3
+        # Nor does one that does not start, which leaves what there was.
+        begin $both
+        within 30 in_kernel
+        ends KILL
+        ls $pins >/run/before
+        fails $command $both --port 3=af_packet:none
+        fails $command $both --listen ptcp:1:192.0.2.1
+        ls $pins | diff /run/before -
+        reach
+        # Without a BPF file system it ends with the process.
+        begin $both
+        ends TERM
+        umount /sys/fs/bpf
+        begin $both
+        grep "the kernel tier is not kept.*mount -t bpf bpf /sys/fs/bpf" /run/log
+        within 30 in_kernel
+        ends KILL
+        fails ip netns exec a ping -q -c 2 -i 0.1 -W 1 10.0.1.3
+        "#
+    ));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_kept_tier_that_no_longer_fits_ends() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        links() {{ ls $pins/v* | grep -c link- || true; }}
+        # A port that is gone: nothing comes out of its device, nor goes in.
+        ends KILL
+        begin --port 1=af_packet:va
+        grep "the kernel tier goes on devices=1" /run/log
+        [ "$(links)" = 1 ]
+        fails ip netns exec b ping -q -c 2 -i 0.1 -W 1 10.0.1.2
+        ends KILL
+        begin $both
+        grep "the kernel tier goes on devices=1" /run/log
+        within 30 in_kernel
+        # A device that is gone, and another one of its name.
+        ends KILL
+        ip link del va
+        ip link add va type veth peer name eth0 netns a
+        ip -n a addr add 10.0.1.2/24 dev eth0
+        ip -n a link set eth0 up
+        ip link set va up
+        know
+        begin $both
+        [ "$(links)" = 2 ]
+        within 30 in_kernel
+        # Another version of Weir.
+        ends KILL
+        mv $pins/v* $pins/v0-1
+        begin $both
+        grep "a kernel tier of another version ends" /run/log
+        [ ! -e $pins/v0-1 ]
+        [ "$(links)" = 2 ]
+        within 30 in_kernel
+        "#
+    ));
+}

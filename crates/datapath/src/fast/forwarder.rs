@@ -44,7 +44,8 @@ use packet::header::ethernet;
 
 pub use self::figures::{ForwarderFigures, ForwarderStage};
 pub use self::tier::{
-    KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    KeptCounts, KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner,
+    TierSlotCounts, TierVerdict,
 };
 pub use self::tiers::{Applied, Forwarder};
 

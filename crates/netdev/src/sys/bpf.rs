@@ -1,13 +1,15 @@
 //! `bpf(2)`: maps, programs, and links to devices' TCX hooks, as far as the kernel tier needs them.
 //!
 //! Raw system calls, since the loader crates need a newer compiler or a C library for what is a few
-//! calls here. Nothing is pinned: maps, programs and links live as long as their descriptors, so
-//! they go with the process, however it ends.
+//! calls here. What is not pinned lives as long as its descriptor, so it goes with the process,
+//! however that ends.
 #![allow(unsafe_code)]
 
-use std::ffi::c_long;
+use std::ffi::{CString, c_long};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::shm::Mapping;
 
@@ -15,12 +17,15 @@ const MAP_CREATE: c_long = 0;
 const MAP_UPDATE_ELEM: c_long = 2;
 const MAP_DELETE_ELEM: c_long = 3;
 const PROG_LOAD: c_long = 5;
+const OBJ_PIN: c_long = 6;
+const OBJ_GET: c_long = 7;
 #[cfg(test)]
 const PROG_TEST_RUN: c_long = 10;
 #[cfg(test)]
 const OBJ_GET_INFO_BY_FD: c_long = 15;
 const PROG_QUERY: c_long = 16;
 const LINK_CREATE: c_long = 28;
+const LINK_UPDATE: c_long = 29;
 
 const MAP_TYPE_HASH: u32 = 1;
 const MAP_TYPE_ARRAY: u32 = 2;
@@ -67,6 +72,17 @@ impl Map {
     /// An array whose values [`Map::map`] shows.
     pub(crate) fn array(value_len: usize, entries: usize) -> io::Result<Self> {
         Self::create(MAP_TYPE_ARRAY, 4, value_len, entries, F_MMAPABLE)
+    }
+
+    /// The array that is pinned there. Its values are what it was made with: to map more than there
+    /// are is an error.
+    pub(crate) fn pinned_array(path: &Path, value_len: usize, entries: usize) -> io::Result<Self> {
+        Ok(Self { fd: pinned(path)?, key_len: 4, value_len, entries })
+    }
+
+    /// Has the map outlive this process, under a path of a BPF file system.
+    pub(crate) fn pin(&self, path: &Path) -> io::Result<()> {
+        pin(&self.fd, path)
     }
 
     /// Room for programs that another one goes on at, by number. They are there as long as this is.
@@ -150,10 +166,48 @@ pub(crate) struct Program {
     hook: Hook,
 }
 
-/// A program at its hook; dropped, it is there no longer.
+/// A program at its hook; dropped, it is there no longer unless it is pinned.
 #[derive(Debug)]
 pub(crate) struct Link {
-    _fd: OwnedFd,
+    fd: OwnedFd,
+}
+
+impl Link {
+    /// The link that is pinned there.
+    pub(crate) fn pinned(path: &Path) -> io::Result<Self> {
+        Ok(Self { fd: pinned(path)? })
+    }
+
+    /// Has the program stay at its hook when this process ends, as [`Map::pin`].
+    pub(crate) fn pin(&self, path: &Path) -> io::Result<()> {
+        pin(&self.fd, path)
+    }
+
+    /// Puts another program in the place of the one that is there: each frame meets one of them.
+    ///
+    /// # Errors
+    /// Among others when the device is gone.
+    pub(crate) fn update(&self, program: &Program) -> io::Result<()> {
+        let mut attr = Attr::default();
+        attr.word(0, self.fd.as_raw_fd().cast_unsigned());
+        attr.word(4, program.fd.as_raw_fd().cast_unsigned());
+        attr.call(LINK_UPDATE).map(drop)
+    }
+}
+
+fn pin(fd: &OwnedFd, path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attr = Attr::default();
+    attr.pointer(0, path.as_ptr().cast());
+    attr.word(8, fd.as_raw_fd().cast_unsigned());
+    attr.call(OBJ_PIN).map(drop)
+}
+
+fn pinned(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut attr = Attr::default();
+    attr.pointer(0, path.as_ptr().cast());
+    attr.descriptor(OBJ_GET)
 }
 
 impl Program {
@@ -190,6 +244,11 @@ impl Program {
         Err(io::Error::new(refused.kind(), text))
     }
 
+    /// The same program.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, hook: self.hook })
+    }
+
     /// Puts the program at its hook of the device of this number, behind those that are there.
     ///
     /// # Errors
@@ -208,7 +267,7 @@ impl Program {
             Some(libc::EINVAL) => without_tcx(&rustix::system::uname().release().to_string_lossy()),
             _ => error,
         })?;
-        Ok(Link { _fd: fd })
+        Ok(Link { fd })
     }
 
     /// Runs the program once on a frame; what it returns.
@@ -295,7 +354,7 @@ impl Attr {
         // SAFETY: the attribute is valid and writable for its whole length. The pointers in it are
         // those of slices that the callers borrow beyond the call, as long as the kernel takes them
         // to be: keys and values by the map's own lengths, which are checked, code, log and frame
-        // by the length beside them.
+        // by the length beside them, paths by the zero at their end.
         let done = unsafe { libc::syscall(libc::SYS_bpf, command, self.0.as_mut_ptr(), 128_u32) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
     }

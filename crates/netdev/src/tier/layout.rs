@@ -3,6 +3,10 @@
 
 use packet::Shape;
 
+/// The version of what another process reads of a tier: state, cells, owners. A tier of another
+/// version is removed.
+pub(super) const VERSION: u32 = 1;
+
 /// First bytes of a frame that a key has.
 pub const BYTES: usize = 64;
 /// Outputs of an entry at most.
@@ -10,6 +14,10 @@ pub const OUTPUTS_MAX: usize = 8;
 
 /// The state: the generation, zero while no entry holds.
 pub(super) const STATE_GENERATION: usize = 0;
+/// In a tier that outlives its process: until when the programs decide at all, in nanoseconds of
+/// the monotonic clock, and how many slots it has.
+pub(super) const STATE_UNTIL: usize = 8;
+pub(super) const STATE_SLOTS: usize = 16;
 /// The masks, by shape.
 pub(super) const STATE_MASKS: usize = 64;
 /// For each processor, a count of the begins and ends of runs, on a cache line of its own. Odd
@@ -116,3 +124,13 @@ pub(super) const CELL_SENT_PACKETS: usize = 24;
 pub(super) const CELL_SENT_BYTES: usize = 32;
 pub(super) const CELL_LOST: usize = 40;
 pub(super) const CELL_LEN: usize = 48;
+
+/// The owners of a slot's counts, for the process that comes after this one: the packets and bytes
+/// that they have got, how many owners there are, and which.
+pub(super) const OWNERS_PACKETS: usize = 0;
+pub(super) const OWNERS_BYTES: usize = 8;
+pub(super) const OWNERS_COUNT: usize = 16;
+pub(super) const OWNERS_LIST: usize = 24;
+/// Owners of a slot at most.
+pub const OWNERS_MAX: usize = 29;
+pub(super) const OWNERS_LEN: usize = OWNERS_LIST + 8 * OWNERS_MAX;

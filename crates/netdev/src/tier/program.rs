@@ -19,7 +19,7 @@ use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, RUNS_HANDED_OVER,
     SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL, SLOT_WORDS,
-    STATE_GENERATION, STATE_MASKS, STATE_RUNS, TAG_POP,
+    STATE_GENERATION, STATE_MASKS, STATE_RUNS, STATE_UNTIL, TAG_POP,
 };
 use super::patches::KERNEL_HOPS_MAX;
 use super::{rewrite, skb};
@@ -32,6 +32,9 @@ const SHORTEST_GSO: usize = 64;
 
 /// The return value of a TCX program for a frame that ends here.
 const DROP: i32 = 2;
+
+/// The return value for a frame that goes on as if the program were not there.
+const NEXT: i32 = -1;
 
 /// The type of a frame that is for the host.
 const PACKET_HOST: i32 = 0;
@@ -95,6 +98,8 @@ pub(super) struct Facts {
     pub(super) tap: u32,
     /// The place where frames come from.
     pub(super) entrance: Entrance,
+    /// Whether it outlives its process, and then decides no longer than that has said last.
+    pub(super) is_kept: bool,
 }
 
 /// The place where the frames of a program come from.
@@ -183,7 +188,7 @@ impl Builder {
     /// Says that a run has begun, then reads the generation: the writer of entries waits for the
     /// runs that may have read an earlier one.
     fn enter(&mut self) {
-        let Facts { cpus, state, .. } = self.facts;
+        let Facts { cpus, state, is_kept, .. } = self.facts;
         let code = &mut self.code;
         let is_known = code.label();
         code.alu_reg(Alu::Mov, R6, R1);
@@ -201,6 +206,15 @@ impl Builder {
         code.alu(Alu::Mov, R2, 1);
         code.fetch_add(R1, R2);
         code.map_value(R7, state, 0);
+        if is_kept {
+            let holds = code.label();
+            code.call(Helper::Time);
+            code.load(Size::Double, R1, R7, offset(STATE_UNTIL));
+            code.jump_if_reg(R0, Cmp::Lt, R1, holds);
+            code.alu(Alu::Mov, R8, NEXT);
+            code.jump(self.labels.leave);
+            code.place(holds);
+        }
         code.load(Size::Double, R8, R7, offset(STATE_GENERATION));
         code.jump_if(R8, Cmp::Eq, 0, self.labels.hand_over);
         if self.facts.entrance == Entrance::Patch {

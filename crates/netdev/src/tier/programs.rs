@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::keep::{KeptMaps, KeptPlace, TierKeeper};
 use super::patches::Patches;
 use super::program::Entrance;
 use super::{choice, program};
@@ -26,6 +27,8 @@ pub(super) struct TierMaps {
     pub(super) at_devices: Mutex<AtDevices>,
     pub(super) cpus: usize,
     pub(super) slots: usize,
+    /// Of a tier that outlives the process.
+    pub(super) keeper: Option<Arc<TierKeeper>>,
 }
 
 /// The program at devices, once it is loaded, and the TAP devices as their map has them.
@@ -49,13 +52,30 @@ pub struct TierPrograms(pub(super) Arc<TierMaps>);
 #[derive(Debug)]
 pub(super) struct PlacedPrograms {
     /// Of a patch port there is none.
-    _link: Option<Link>,
+    _link: Option<PlacedLink>,
     /// The decisions of several queues.
-    _decisions: Option<Map>,
+    _decisions: Option<(Map, Option<KeptMaps>)>,
     /// The tier whose program it is, the device, and its TAP device.
     tap: Option<(Arc<TierMaps>, u32, u32)>,
     /// The patch port that is received from, and the number of its TAP device.
     patch: Option<(Arc<PatchEnd>, u32)>,
+}
+
+/// A program at a device, as long as this is there.
+#[derive(Debug)]
+struct PlacedLink {
+    _link: Option<Link>,
+    /// Of a tier that outlives the process.
+    _kept: Option<KeptPlace>,
+}
+
+impl PlacedLink {
+    fn new(keeper: Option<&Arc<TierKeeper>>, program: &Program, device: u32) -> io::Result<Self> {
+        Ok(match keeper {
+            Some(keeper) => Self { _link: None, _kept: Some(keeper.place(program, device)?) },
+            None => Self { _link: Some(program.attach(device)?), _kept: None },
+        })
+    }
 }
 
 impl Drop for PlacedPrograms {
@@ -83,8 +103,11 @@ impl TierPrograms {
             [only] => return only.place_at(device, tap),
             _ => Self::choose(queues, device, tap)?,
         };
-        let link = Some(program.attach(device)?);
-        Ok(PlacedPrograms { _link: link, _decisions: Some(decisions), tap: None, patch: None })
+        let keeper = queues.first().and_then(|queue| queue.0.keeper.as_ref());
+        let kept = keeper.map(|keeper| keeper.keep_map(&decisions, "queues")).transpose()?;
+        let link = Some(PlacedLink::new(keeper, &program, device)?);
+        let decisions = Some((decisions, kept));
+        Ok(PlacedPrograms { _link: link, _decisions: decisions, tap: None, patch: None })
     }
 
     fn set_tap(&self, device: u32, tap: u32) -> io::Result<()> {
@@ -100,7 +123,7 @@ impl TierPrograms {
             None => program.insert(self.load(device, tap, Entrance::Device)?),
         };
         self.set_tap(device, tap)?;
-        let link = program.attach(device).inspect_err(|_| {
+        let link = PlacedLink::new(self.0.keeper.as_ref(), program, device).inspect_err(|_| {
             // It goes on as it was.
             if let Some(earlier) = taps.get(&device) {
                 let _ = self.set_tap(device, *earlier);
@@ -153,13 +176,24 @@ impl TierPrograms {
     }
 
     pub(super) fn load(&self, device: u32, tap: u32, entrance: Entrance) -> io::Result<Program> {
+        let facts = self.facts(device, tap, entrance)?;
+        Program::load(&program::decision(&facts), Hook::Ingress)
+    }
+
+    /// The facts for which a program is made.
+    pub(super) fn facts(
+        &self,
+        device: u32,
+        tap: u32,
+        entrance: Entrance,
+    ) -> io::Result<program::Facts> {
         let [next, lost] = Patches::get()?.descriptors();
-        let TierMaps { entries, state, slot_map, counts, taps, cpus, slots, .. } = &*self.0;
+        let TierMaps { entries, state, slot_map, counts, taps, cpus, slots, keeper, .. } = &*self.0;
         if entrance == Entrance::Device {
             self.set_tap(device, tap)?;
         }
         let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
-        let facts = program::Facts {
+        Ok(program::Facts {
             entries: entries.as_fd().as_raw_fd(),
             state: state.as_fd().as_raw_fd(),
             slot_map: slot_map.as_fd().as_raw_fd(),
@@ -172,7 +206,7 @@ impl TierPrograms {
             device,
             tap,
             entrance,
-        };
-        Program::load(&program::decision(&facts), Hook::Ingress)
+            is_kept: keeper.is_some(),
+        })
     }
 }

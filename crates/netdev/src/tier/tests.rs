@@ -2,6 +2,7 @@
 //! on. Needs root, as all that loads programs.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use openflow::MacAddr;
 use packet::build::{FrameBuilder, Ipv4, Ipv6};
@@ -9,7 +10,8 @@ use packet::{MaskedRewrite, MaskedWord, Shape, TagChange, Transport};
 use testkit::Random;
 
 use super::assembler::{Alu, Assembler, Helper, R0, R1, R2};
-use super::program::Entrance;
+use super::layout::STATE_UNTIL;
+use super::program::{self, Entrance};
 use super::{KernelTier, TIER_BYTES, TierFrames, TierKey, TierPort, TierPrograms};
 use crate::device::KernelDevice;
 use crate::sys::bpf::{Hook, Program};
@@ -29,6 +31,7 @@ fn tier_port(device: Arc<KernelDevice>) -> TierPort {
 /// The program's return value for a drop, and for a frame that goes elsewhere.
 const DROP: u32 = 2;
 const REDIRECT: u32 = 7;
+const NEXT: u32 = u32::MAX;
 
 /// Masks of all ones: a key is the first 64 bytes.
 const ALL: [[u8; TIER_BYTES]; Shape::COUNT] = [[0xff; TIER_BYTES]; Shape::COUNT];
@@ -123,6 +126,26 @@ fn the_verifier_has_little_to_look_at() {
             tier.programs().load(DEVICE, DEVICE, Entrance::Device).unwrap().verified_instructions();
         let looked_at = looked_at.unwrap();
         assert!(looked_at > 100 && looked_at < LIMIT / 4, "{looked_at}");
+    });
+}
+
+/// Frames go on as if the program were not there.
+#[test]
+#[ignore = "needs root"]
+fn a_kept_program_ends_with_its_time() {
+    with_tier(4, |tier| {
+        let facts = tier.programs().facts(DEVICE, DEVICE, Entrance::Device).unwrap();
+        let code = program::decision(&program::Facts { is_kept: true, ..facts });
+        let program = Program::load(&code, Hook::Ingress).unwrap();
+        let frame = [0x22; 64];
+        tier.start(&ALL);
+        tier.put(0, &key(&frame, Shape::of(&frame), &ALL), &[], (u64::MAX, &NONE)).unwrap();
+        let until = |time| tier.state.number(STATE_UNTIL).store(time, Ordering::Relaxed);
+        for (time, verdict) in [(u64::MAX, DROP), (KernelTier::now_ns(), NEXT), (u64::MAX, DROP)] {
+            until(time);
+            assert_eq!(program.run(&frame).unwrap(), verdict, "{time}");
+        }
+        assert_eq!(tier.counts(0).packets, 2);
     });
 }
 

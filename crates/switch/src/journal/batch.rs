@@ -137,11 +137,10 @@ impl Batch {
     /// Writes an entry, but for its instructions.
     pub(super) fn entry(
         &mut self,
-        id: EntryId,
         entry: SavedEntry,
         instructions: u32,
     ) -> Result<(), EncodeError> {
-        let SavedEntry { add, version, seq, created, counts } = entry;
+        let SavedEntry { id, add, version, seq, created, counts } = entry;
         let message = Message::FlowMod(add);
         self.try_item(Tag::Entry, |out| {
             out.extend(id.0.to_le_bytes());

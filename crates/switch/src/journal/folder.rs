@@ -79,6 +79,12 @@ impl StateFolder {
         Ok(())
     }
 
+    /// Its path, as the name of a file.
+    pub(crate) fn file_name(&self) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        file_name(&path.to_string_lossy())
+    }
+
     /// The machine's start: another one after each.
     pub(super) fn boot(&self) -> &str {
         &self.boot
@@ -99,7 +105,7 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// A name as one of a file: each byte that might mean something there by its number.
-fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let write = |byte: u8| {
         if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02x}") }

@@ -254,8 +254,8 @@ impl<'a> Parsed<'a> {
     pub(super) fn saved(&self, anew: Option<Nanos>) -> (Saved, usize) {
         let lists = self.instructions.iter();
         let lists = lists.map(|(number, frame)| (*number, instructions(frame))).collect();
-        let entries = self.entries.values();
-        let entries = entries.map(|(body, counts)| entry(body, *counts, &lists, anew));
+        let entries = self.entries.iter();
+        let entries = entries.map(|(id, (body, counts))| entry(*id, body, *counts, &lists, anew));
         let entries: Vec<_> = entries.collect();
         let groups: Vec<_> = self.groups.values().map(|body| group(body, anew)).collect();
         let meters: Vec<_> = self.meters.values().map(|body| meter(body, anew)).collect();
@@ -314,6 +314,7 @@ fn instructions(frame: &[u8]) -> Option<Vec<Instruction>> {
 }
 
 fn entry(
+    id: EntryId,
     body: &[u8],
     counted: Option<SavedCounts>,
     lists: &Lists,
@@ -328,7 +329,7 @@ fn entry(
     let add = FlowMod { instructions, ..add };
     let last_used = anew.unwrap_or(counts.last_used);
     let counts = SavedCounts { last_used, ..counts };
-    Some(SavedEntry { add, version, seq, created: anew.unwrap_or(created), counts })
+    Some(SavedEntry { id, add, version, seq, created: anew.unwrap_or(created), counts })
 }
 
 fn group(body: &[u8], anew: Option<Nanos>) -> Option<SavedGroup> {

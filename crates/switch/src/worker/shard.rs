@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use datapath::Nanos;
-use datapath::fast::{Applied, Caches, Forwarder, Sink};
+use datapath::fast::{Applied, Caches, Forwarder, KeptCounts, Sink};
 use netdev::{PortError, TierFrames};
 use openflow::PortNo;
 use packet::{Batch, Pool};
@@ -257,6 +257,13 @@ impl Shard {
             if let Some(tier) = forwarder.kernel().filter(|_| port.is_home()) {
                 tier.ports().forget(port.number);
             }
+        }
+    }
+
+    /// Credits what the kernel has counted for an earlier process; the first shard alone does.
+    pub(crate) fn credit_kept(&self, kept: &[KeptCounts]) {
+        if let Some(forwarder) = self.forwarding.tables().filter(|_| self.egress.me() == 0) {
+            forwarder.credit_kept(kept);
         }
     }
 

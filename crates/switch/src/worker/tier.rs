@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use datapath::Nanos;
 use datapath::fast::{
-    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner, TierSlotCounts, TierVerdict,
 };
 use netdev::{
-    KernelTier, LinkNotification, Port, PortError, TierFrames, TierKey, TierPort, TierPrograms,
-    TierQueues,
+    KernelTier, LinkNotification, Port, PortError, TierFrames, TierKeeper, TierKey, TierPort,
+    TierPrograms, TierQueues,
 };
 use openflow::PortNo;
 use packet::Shape;
@@ -102,6 +102,8 @@ pub(crate) struct TierPlan {
     /// Whether devices are taken that the host uses itself.
     takes_all: bool,
     clock: Clock,
+    /// The keeper of tiers that outlive the process, and the bridge's name there.
+    kept: Option<(Arc<TierKeeper>, String)>,
 }
 
 /// The tier of a shard. Others put its program at devices, so that it is made once, by whoever
@@ -111,17 +113,23 @@ enum PlannedTier {
     #[default]
     None,
     /// It waits for its shard.
-    Made(ShardTier),
+    Made(Box<ShardTier>),
     /// The shard has it.
     Taken(TierPrograms),
 }
 
 impl TierPlan {
     /// A plan for a bridge on `workers` workers, of a process with `bridges` bridges.
-    pub(crate) fn new(config: &BridgeConfig, workers: usize, bridges: usize, clock: Clock) -> Self {
+    pub(crate) fn new(
+        config: &BridgeConfig,
+        workers: usize,
+        bridges: usize,
+        clock: Clock,
+        kept: Option<(Arc<TierKeeper>, String)>,
+    ) -> Self {
         let slots = (SLOTS / bridges.max(1).next_power_of_two()).max(SLOTS_LEAST);
         let tiers = (0..workers).map(|_| Mutex::default()).collect();
-        Self { ports: Arc::default(), tiers, slots, takes_all: config.is_tier_asked, clock }
+        Self { ports: Arc::default(), tiers, slots, takes_all: config.is_tier_asked, clock, kept }
     }
 
     /// A port of the bridge, on whatever worker.
@@ -158,7 +166,7 @@ impl TierPlan {
     fn programs(&self, worker: usize) -> Result<TierPrograms, PortError> {
         let mut tier = self.tier(worker);
         if let PlannedTier::None = *tier {
-            *tier = PlannedTier::Made(ShardTier::new(self)?);
+            *tier = PlannedTier::Made(Box::new(ShardTier::new(self)?));
         }
         Ok(match &*tier {
             PlannedTier::Made(made) => made.kernel.programs().clone(),
@@ -174,7 +182,7 @@ impl TierPlan {
         match std::mem::take(&mut *tier) {
             PlannedTier::Made(made) => {
                 *tier = PlannedTier::Taken(made.kernel.programs().clone());
-                Some(made)
+                Some(*made)
             }
             earlier @ (PlannedTier::None | PlannedTier::Taken(_)) => {
                 *tier = earlier;
@@ -316,7 +324,11 @@ impl ShardTier {
         let kernel_ns = KernelTier::now_ns();
         let epoch_ns = kernel_ns.saturating_sub(plan.clock.now().0);
         let ports = Arc::clone(&plan.ports);
-        Ok(Self { kernel: KernelTier::new(plan.slots)?, epoch_ns, ports })
+        let kernel = match &plan.kept {
+            Some((keeper, bridge)) => KernelTier::kept(plan.slots, keeper, bridge)?,
+            None => KernelTier::new(plan.slots)?,
+        };
+        Ok(Self { kernel, epoch_ns, ports })
     }
 
     /// The frames that its programs have got so far.
@@ -365,6 +377,19 @@ impl KernelTable for ShardTier {
             let made = kernel.put(slot, &key, &outputs, (until_ns, &verdict.rewrite));
             made.inspect_err(|error| tracing::debug!(%error, "no entry in the kernel")).is_ok()
         })
+    }
+
+    fn keeps_owners(&self) -> bool {
+        self.kernel.keeps_owners()
+    }
+
+    fn note_owners(&mut self, slot: u32, owners: &[TierOwner]) -> bool {
+        let owners: Vec<u64> = owners.iter().map(|owner| owner.to_number()).collect();
+        self.kernel.note_owners(slot, &owners)
+    }
+
+    fn note_credited(&mut self, slot: u32, counts: &TierSlotCounts) {
+        self.kernel.note_credited(slot, counts.packets, counts.bytes);
     }
 
     fn remove(&mut self, flow: &TierFlow) {

@@ -81,6 +81,8 @@ impl SavedInstructions {
 /// A flow entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedEntry {
+    /// Its number where it was saved.
+    pub id: EntryId,
     /// The add that makes it, with the flags that it has.
     pub add: FlowMod,
     /// A version that sets it up in the same way.
@@ -133,7 +135,7 @@ pub struct Saved {
 }
 
 /// Numbers of what was restored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Flow entries.
     pub entries: usize,
@@ -143,6 +145,8 @@ pub struct Restored {
     pub meters: usize,
     /// Number of those that were left out, and the error of the first.
     pub refused: Option<(usize, Error)>,
+    /// The numbers of entries where they were saved, and those that they have now.
+    pub numbers: Vec<(EntryId, EntryId)>,
 }
 
 impl Restored {
@@ -187,7 +191,7 @@ impl Control {
         };
         let (version, seq, created) = (entry.setup.version(), entry.seq, entry.created);
         let counts = self.saved_counts(id);
-        Some((SavedEntry { add, version, seq, created, counts }, entry.instruction_list))
+        Some((SavedEntry { id, add, version, seq, created, counts }, entry.instruction_list))
     }
 
     /// The instructions of a number that [`Control::saved_entry`] has given now, unless they are
@@ -253,7 +257,10 @@ impl Control {
         }
         entries.sort_unstable_by_key(|entry| entry.seq);
         for entry in entries {
-            restored.count(self.restore_entry(entry, now), |restored| &mut restored.entries);
+            let before = entry.id;
+            let restored_as = self.restore_entry(entry, now);
+            let outcome = restored_as.map(|id| restored.numbers.extend(id.map(|id| (before, id))));
+            restored.count(outcome, |restored| &mut restored.entries);
         }
         let (by_hand, learnt): (Vec<_>, Vec<_>) =
             addresses.into_iter().partition(|address| address.is_static);
@@ -331,7 +338,8 @@ impl Control {
         Ok(())
     }
 
-    fn restore_entry(&mut self, saved: SavedEntry, now: Nanos) -> Result<(), Error> {
+    /// Restores an entry; its number.
+    fn restore_entry(&mut self, saved: SavedEntry, now: Nanos) -> Result<Option<EntryId>, Error> {
         let SavedEntry { mut add, version, created, counts, .. } = saved;
         // An entry of 1.0 may have got instructions of 1.3 by a modify.
         let checked = self.check_flow_mod(&add, version);
@@ -343,13 +351,14 @@ impl Control {
         self.add(&add, version, created.min(now))?;
         let compiled = CompiledMatch::of(&add.matching, &mut self.masks);
         let precedence = Precedence::of_flow_mod(&add, version);
-        if let Some(number) = self.store.find(add.table_id, &compiled, precedence) {
+        let number = self.store.find(add.table_id, &compiled, precedence);
+        if let Some(number) = number {
             self.store.slab.get_mut(number).flags = flags;
             let SavedCounts { packets, bytes, last_used } = counts;
             let counts = Counts { packets, bytes };
             self.shared.restore_entry(EntryId(number), counts, last_used.min(now));
         }
-        Ok(())
+        Ok(number.map(EntryId))
     }
 }
 

@@ -27,11 +27,12 @@ use openflow::PortNo;
 use packet::{PacketBuf, Shape};
 
 use self::admission::Admission;
-use self::credit::{Credit, credits_of};
+use self::credit::{Credit, credits_of, owners_of};
 use self::listed::Listed;
 pub(super) use self::stations::UsedStation;
 pub use self::table::{
-    KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierSlotCounts, TierVerdict,
+    KeptCounts, KernelTable, NoKernel, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner,
+    TierSlotCounts, TierVerdict,
 };
 use super::bundle::{BundleStep, Concerned};
 use super::decide::flush_counts;
@@ -564,8 +565,16 @@ impl Core {
         let slot = known.or_else(|| self.free_slot(table, now));
         // Read while nothing counts there: from `put` on the kernel does.
         let seen = slot.map(|slot| table.counts(slot)).unwrap_or_default();
-        let Some(slot) = slot.filter(|slot| table.put(*slot, &flow, &verdict.does, lease.until))
-        else {
+        let owners = table.keeps_owners().then(|| {
+            let mut owners = owners_of(&verdict.credits);
+            each_entry(path, &self.paths, |id| owners.push(TierOwner::Entry(id)));
+            owners
+        });
+        let put = |slot: &u32| {
+            owners.is_none_or(|owners| table.note_owners(*slot, &owners))
+                && table.put(*slot, &flow, &verdict.does, lease.until)
+        };
+        let Some(slot) = slot.filter(put) else {
             self.figures.kernel_refused += 1;
             self.tier.admission.refuse(digest, now);
             // A slot that another flow had, and no flow has now.
@@ -731,6 +740,7 @@ fn credit_slot(
     }
     slot.seen = counts;
     slot.is_used = true;
+    table.note_credited(number, &counts);
     let in_port = slot.flow.in_port;
     replica.count(Counter::Received, packets);
     if let Some(cell) = replica.port_cell(in_port) {

@@ -13,7 +13,7 @@ use openflow::{Error, PortNo};
 use packet::PacketBuf;
 
 use super::cache::Cache;
-use super::{Caches, Core, Flush, ForwarderFigures, KernelTable, NoKernel, Sink};
+use super::{Caches, Core, Flush, ForwarderFigures, KeptCounts, KernelTable, NoKernel, Sink};
 use crate::config::DatapathConfig;
 use crate::fast::classifier::Template;
 use crate::fast::op::Op;
@@ -112,6 +112,11 @@ impl<K: KernelTable> Forwarder<K> {
         if let Some(kernel) = &mut self.kernel {
             self.core.maintain_tier(kernel, now);
         }
+    }
+
+    /// Credits what a kernel's table has counted for an earlier process.
+    pub fn credit_kept(&self, kept: &[KeptCounts]) {
+        kept.iter().for_each(|counts| self.core.credit_kept(counts));
     }
 
     /// When [`Forwarder::turn`] is due.

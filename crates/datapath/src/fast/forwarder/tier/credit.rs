@@ -6,7 +6,9 @@
 use openflow::{GroupId, PortNo};
 use packet::{MaskedRewrite, Shape};
 
+use super::{KeptCounts, TierOwner};
 use crate::counter::DropReason;
+use crate::fast::forwarder::Core;
 use crate::fast::forwarder::kernel_rewrite::KernelRewrite;
 use crate::fast::forwarder::program::{MicroOp, Program, Terminal};
 
@@ -69,4 +71,36 @@ pub(super) fn credits_of(
         return None;
     }
     Some((credits, changes.finish()?))
+}
+
+/// The groups and buckets that are credited.
+pub(super) fn owners_of(credits: &[Credit]) -> Vec<TierOwner> {
+    let owner = |credit: &Credit| match credit {
+        Credit::Group(id) => Some(TierOwner::Group(*id)),
+        // As many as a message holds.
+        Credit::Bucket(id, index) => Some(TierOwner::Bucket(*id, *index as u32)),
+        Credit::Output(_) | Credit::Drop(_) => None,
+    };
+    credits.iter().filter_map(owner).collect()
+}
+
+impl Core {
+    /// Credits what a table has counted for an earlier process.
+    pub(in crate::fast::forwarder) fn credit_kept(&self, kept: &KeptCounts) {
+        let KeptCounts { owners, packets, bytes, last_used } = kept;
+        for owner in owners {
+            match owner {
+                TierOwner::Entry(id) => {
+                    if let Some(entry) = self.replica.entry(*id) {
+                        self.replica.count_hit(entry.table, *id, *packets, *bytes);
+                        self.replica.touch(*id, entry.life, *last_used);
+                    }
+                }
+                TierOwner::Group(id) => self.replica.count_group(*id, *packets, *bytes),
+                TierOwner::Bucket(id, index) => {
+                    self.replica.count_bucket(*id, *index as usize, *packets, *bytes);
+                }
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! A table in the kernel as the forwarder sees it: flows, verdicts, and their counts.
 
-use openflow::PortNo;
+use openflow::{GroupId, PortNo};
 use packet::{MaskedRewrite, Shape};
 
+use crate::fast::ids::EntryId;
 use crate::time::Nanos;
 
 /// First bytes of a frame that make up a key.
@@ -70,6 +71,73 @@ pub trait KernelTable {
     /// Takes back from the devices of a slot's outputs what was counted as sent and did not come
     /// there. It may be found later than the packets are.
     fn take_back_unsent(&mut self, slot: u32, outputs: &[PortNo]);
+
+    /// Whether the table outlives the process, so that it must know whose its counts are.
+    fn keeps_owners(&self) -> bool {
+        false
+    }
+
+    /// These are the owners of a slot's counts from now on; whether there is room for all. No entry
+    /// holds there.
+    fn note_owners(&mut self, _slot: u32, _owners: &[TierOwner]) -> bool {
+        true
+    }
+
+    /// The owners of a slot have got all up to these counts.
+    fn note_credited(&mut self, _slot: u32, _counts: &TierSlotCounts) {}
+}
+
+/// Counts of a table for an earlier process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCounts {
+    /// The owners, each of which gets all of it.
+    pub owners: Vec<TierOwner>,
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the last one came; zero where the entry had no time.
+    pub last_used: Nanos,
+}
+
+/// An owner of counts in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierOwner {
+    /// A flow entry.
+    Entry(EntryId),
+    /// A group.
+    Group(GroupId),
+    /// A bucket of a group.
+    Bucket(GroupId, u32),
+}
+
+impl TierOwner {
+    const KIND: u32 = 62;
+    const INDEX_MAX: u64 = (1 << 30) - 1;
+
+    /// The owner as a number.
+    #[must_use]
+    pub fn to_number(self) -> u64 {
+        match self {
+            Self::Entry(id) => u64::from(id.0),
+            Self::Group(id) => 1 << Self::KIND | u64::from(id.0),
+            Self::Bucket(id, index) => {
+                2 << Self::KIND | (u64::from(index) & Self::INDEX_MAX) << 32 | u64::from(id.0)
+            }
+        }
+    }
+
+    /// The owner of a number; none where there is no such.
+    #[must_use]
+    pub fn of_number(number: u64) -> Option<Self> {
+        let (low, index) = (number as u32, number >> 32 & Self::INDEX_MAX);
+        match number >> Self::KIND {
+            0 => Some(Self::Entry(EntryId(low))),
+            1 => Some(Self::Group(GroupId(low))),
+            2 => Some(Self::Bucket(GroupId(low), index as u32)),
+            _ => None,
+        }
+    }
 }
 
 /// The kernel's table of a forwarder that has none.
@@ -154,5 +222,23 @@ impl TierSlotCounts {
             sent_bytes: self.sent_bytes.wrapping_sub(earlier.sent_bytes),
             lost: self.lost.wrapping_sub(earlier.lost),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryId, GroupId, TierOwner};
+
+    #[test]
+    fn owners_go_through_numbers() {
+        let group = GroupId(u32::MAX - 3);
+        for owner in [
+            TierOwner::Entry(EntryId(u32::MAX)),
+            TierOwner::Group(group),
+            TierOwner::Bucket(group, (1 << 30) - 1),
+        ] {
+            assert_eq!(TierOwner::of_number(owner.to_number()), Some(owner));
+        }
+        assert_eq!(TierOwner::of_number(u64::MAX), None);
     }
 }
