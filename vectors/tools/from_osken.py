@@ -50,7 +50,8 @@ def cap_counts(offset):
 
 
 def sort_match(offset):
-    """An edit that orders the match at `offset` by field and keeps the fields of the version."""
+    """An edit that orders the match at `offset` by field and keeps the fields of the version, and
+    after them the 16 registers of Nicira's."""
     def edit(data):
         last = 39 if data[0] < 5 else 41
         length = int.from_bytes(data[offset + 2:offset + 4], "big")
@@ -61,6 +62,7 @@ def sort_match(offset):
             fields.append(data[at:at + size])
             at += size
         known = sorted(f for f in fields if f[:2] == b"\x80\0" and f[2] >> 1 <= last)
+        known += sorted(f for f in fields if f[:2] == b"\0\1" and f[2] >> 1 < 16)
         match = b"".join(known)
         match = b"\0\1" + (4 + len(match)).to_bytes(2, "big") + match
         data = data[:offset] + match + bytes(-len(match) % 8) + data[end:]
@@ -102,8 +104,6 @@ REFUSED = {
     "ovs-ofctl-of13-action_learn": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_resubmit": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
-    "ovs-ofctl-of13-match_load_nx_register": ("OFPBMC_BAD_FIELD", NICIRA),
-    "ovs-ofctl-of13-match_move_nx_register": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-match_pkt_mark": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-match_pkt_mark_masked": ("OFPBMC_BAD_FIELD", NICIRA),
     "5-58-ofp_flow_mod": ("OFPBMC_BAD_PREREQ", "matches fields of several EtherTypes at once"),

@@ -60,6 +60,7 @@ FIELDS_V1_3 = [
     ("in_port_controller", "in_port=CONTROLLER"),
     ("metadata", "metadata=0x123456789abcdef0"),
     ("metadata_masked", "metadata=0x1200/0xff00"),
+    ("registers", "reg0=0x5,reg1=0x10/0xf0,reg15=0xffffffff"),
     ("dl_src_masked", "dl_src=02:00:00:00:00:00/ff:ff:00:00:00:00"),
     ("dl_dst_multicast", "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"),
     ("vlan_vid_any", "vlan_vid=0x1000/0x1000"),
@@ -137,6 +138,15 @@ ACTIONS_V1_3 = [
     ("mod_nw_ttl", "ip", "mod_nw_ttl:10,output:1"),
     ("dec_ttl", "ip", "dec_ttl,output:1"),
     ("set_metadata", "", "set_field:0x7->metadata,output:1"),
+    ("set_reg7", "", "set_field:0x7->reg7,output:1"),
+    ("load_reg", "", "load:0x5->NXM_NX_REG0[],load:0x3->NXM_NX_REG1[4..7],"
+                     "load:0x1->NXM_NX_REG15[31],output:1"),
+    ("load_fields", "tcp", "load:0x20000000a->NXM_OF_ETH_SRC[],load:0xa000001->NXM_OF_IP_DST[],"
+                           "load:0x50->NXM_OF_TCP_DST[],load:0x7->NXM_NX_TUN_ID[0..31],output:1"),
+    ("move", "ip", "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],"
+                   "move:NXM_OF_IP_SRC[0..15]->NXM_NX_REG3[16..31],"
+                   "move:OXM_OF_METADATA[40]->NXM_NX_REG0[0],output:1"),
+    ("output_reg", "", "output:NXM_NX_REG0[0..15],output:NXM_NX_REG1[]"),
     ("set_eth_dst", "", f"set_field:{MAC}->eth_dst,output:1"),
     ("set_eth_src", "", f"set_field:{MAC}->eth_src,output:1"),
     ("set_vlan_vid", "dl_vlan=1", "set_field:4101->vlan_vid,output:1"),

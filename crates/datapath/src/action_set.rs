@@ -25,8 +25,12 @@ impl Origin {
         Self { table_id: TableId::ALL, cookie: Cookie(u64::MAX), is_miss: false };
 }
 
-/// A step of the execution and a place in it; fields stand behind the places that rows have.
-type Rank = (SetStep, u8);
+/// A step of the execution and a place in it, and for those of which the set keeps each the number
+/// of the write. Fields stand behind the places that rows have, and those after the fields.
+type Rank = (SetStep, u8, usize);
+
+/// The place of actions that are kept each.
+const EACH: u8 = u8::MAX;
 
 /// The place of a field's action among those of its step.
 const FIELDS_FROM: u8 = 16;
@@ -35,6 +39,8 @@ const FIELDS_FROM: u8 = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionSet {
     slots: BTreeMap<Rank, (Action, Origin)>,
+    /// Number of the actions that were written.
+    written: usize,
 }
 
 impl ActionSet {
@@ -48,7 +54,8 @@ impl ActionSet {
     /// Merges actions into the set; of each type the last one stays.
     pub(crate) fn write(&mut self, actions: &[Action], origin: Origin) {
         for action in actions {
-            if let Some(slot) = slot(action) {
+            self.written += 1;
+            if let Some(slot) = slot(action, self.written) {
                 self.slots.insert(slot, (action.clone(), origin));
             }
         }
@@ -62,7 +69,7 @@ impl ActionSet {
     /// The actions in the order of execution. A group takes precedence over an output, which is
     /// then left out.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (&Action, Origin)> {
-        let grouped = self.slots.keys().any(|(step, _)| *step == SetStep::Group);
+        let grouped = self.slots.keys().any(|(step, ..)| *step == SetStep::Group);
         self.slots
             .iter()
             .filter(move |(slot, _)| !(grouped && slot.0 == SetStep::Output))
@@ -79,13 +86,14 @@ pub(crate) fn in_set_order(actions: &[Action]) -> Vec<Action> {
 ///
 /// The actions of 1.0 never come here, as 1.0 has no action sets; they stand where their successors
 /// do.
-fn slot(action: &Action) -> Option<Rank> {
+fn slot(action: &Action, written: usize) -> Option<Rank> {
     match action.kind().row().in_set {
         InSet::Never => None,
-        InSet::At(step, place) => Some((step, place)),
+        InSet::At(step, place) => Some((step, place, 0)),
         InSet::PerField(step) => {
-            action.writes().first().map(|field| (step, FIELDS_FROM + *field as u8))
+            action.writes().first().map(|field| (step, FIELDS_FROM + *field as u8, 0))
         }
+        InSet::Each(step) => Some((step, EACH, written)),
     }
 }
 

@@ -11,8 +11,8 @@ use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
 use openflow::message::PacketOut;
 use openflow::{
-    Action, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo, QueueId,
-    TableId, Version,
+    Action, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo,
+    QueueId, TableId, Version,
 };
 
 use crate::action_set::in_set_order;
@@ -258,10 +258,16 @@ fn check_action(
 ) -> Result<(), Error> {
     require(action.is_accepted(), Error::BadActionBadArgument)?;
     if action.names_fields() {
+        check_bits(action.read_bits(), action.reads())?;
+        check_bits(action.written_bits(), action.writes())?;
         let check = |field: &Field| check_set_field(*field, action.value());
-        return action.writes().iter().try_for_each(check);
+        action.writes().iter().try_for_each(check)?;
+        let Action::Load { bits, value, .. } = action else { return Ok(()) };
+        return require(u128::from(*value) <= bits.largest(), Error::BadActionBadSetArgument);
     }
-    if let Action::Output { port, .. } = action {
+    if let Action::OutputReg { .. } = action {
+        check_bits(action.read_bits(), action.reads())
+    } else if let Action::Output { port, .. } = action {
         check_output(*port, context)
     } else if let Action::Enqueue { port, queue } = action {
         let exists = port.is_port() || *port == PortNo::IN_PORT;
@@ -280,6 +286,12 @@ fn check_action(
 
 fn require(condition: bool, error: Error) -> Result<(), Error> {
     if condition { Ok(()) } else { Err(error) }
+}
+
+/// Whether fields have the bits that an action names of them.
+fn check_bits(bits: Option<BitRange>, fields: &[Field]) -> Result<(), Error> {
+    let are_within = |bits: BitRange| fields.iter().all(|field| bits.is_within(*field));
+    require(bits.is_none_or(are_within), Error::BadActionBadSetLen)
 }
 
 /// A port that does not exist is let through: it may appear later (clause 6.4), and until then its

@@ -7,7 +7,9 @@
 
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
 use crate::id::{GroupId, MacAddr, PortNo, QueueId};
+use crate::subfield::BitRange;
 use crate::text::action as text;
+use crate::text::subfield;
 use crate::version::{Version, numbers};
 use std::net::Ipv4Addr;
 
@@ -32,7 +34,7 @@ use argument::{Argument, ArgumentSummary, bind, elements};
 macro_rules! actions {
     ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )?
         $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?),+ } )?
-        $text:literal $ryu:literal ( $($keys:tt)* ) [$($numbers:tt)+], $effect:expr, $in_set:expr
+        $text:literal $ryu:literal ( $($keys:tt)* ) [$($numbers:tt)*], $effect:expr, $in_set:expr
         $(, $fact:ident: $value:expr)*;)+) => {
         elements! {
             /// An action with its arguments.
@@ -52,7 +54,7 @@ macro_rules! actions {
             keys: argument_keys!($($keys)*),
             arguments: &[$(<$arg as Argument>::TYPE)? $($(<$fty as Argument>::TYPE),+)?],
             argument_docs: &[$($(concat!($($fdoc),*)),+)?],
-            numbers: numbers!($($numbers)+),
+            numbers: numbers!($($numbers)*),
             effect: $effect,
             in_set: $in_set,
             $($fact: $value,)*
@@ -71,6 +73,7 @@ const PLAIN: ActionRow = ActionRow {
     arguments: &[],
     argument_docs: &[],
     numbers: numbers!(V1_0: 0xffff),
+    nicira: None,
     effect: HeaderEffect::None,
     in_set: InSet::Never,
     needs: Prereq::None,
@@ -145,7 +148,7 @@ actions! {
         HeaderEffect::SetTtl(TtlLayer::Ip), set_at(1), needs: IP;
     /// Decrement the IP TTL or hop limit.
     DecNwTtl "dec_ttl" "DEC_NW_TTL" () [V1_3: 24], HeaderEffect::DecTtl(TtlLayer::Ip),
-        InSet::At(SetStep::DecTtl, 1),
+        InSet::At(SetStep::DecTtl, 1), nicira: Some(18),
         needs: IP;
     /// Write a match field.
     SetField {
@@ -165,6 +168,47 @@ actions! {
     PopPbb "pop_pbb" "POP_PBB" () [V1_3: 27],
         HeaderEffect::Pop(Header::Pbb), InSet::At(SetStep::Pop, 1),
         needs: PBB, writes: SERVICE;
+    /// Write bits of a match field or register (Nicira's `NXAST_REG_LOAD`).
+    Load {
+        /// The bits that are written.
+        bits: BitRange,
+        /// The field; its row says whether it may be set.
+        dst: Field,
+        /// The value of these bits, right-aligned.
+        value: u64
+    } "load" "NX_REG_LOAD" (ofs_nbits, dst, value) [],
+        HeaderEffect::Write, InSet::Each(SetStep::Set), nicira: Some(7),
+        writes: Fields::Named(0),
+        syntax: Syntax::Own { parse: subfield::load, format: subfield::format_load };
+    /// Copy bits of one field or register to another (Nicira's `NXAST_REG_MOVE`).
+    Move {
+        /// Number of bits.
+        n_bits: u16,
+        /// The lowest bit in the source.
+        src_offset: u16,
+        /// The lowest bit in the destination.
+        dst_offset: u16,
+        /// The source.
+        src: Field,
+        /// The destination; its row says whether it may be set.
+        dst: Field
+    } "move" "NX_REG_MOVE" (n_bits, src_offset, dst_offset, src, dst) [],
+        HeaderEffect::Write, InSet::Each(SetStep::Set), nicira: Some(6),
+        reads: Fields::Named(0), writes: Fields::Named(1),
+        syntax: Syntax::Own { parse: subfield::copy, format: subfield::format_copy };
+    /// Send the packet out of the port whose number stands in a field or register (Nicira's
+    /// `NXAST_OUTPUT_REG`).
+    OutputReg {
+        /// The bits of the number.
+        bits: BitRange,
+        /// The field.
+        src: Field,
+        /// Bytes for a packet-in, as those of an output.
+        max_len: u16
+    } "output_reg" "NX_OUTPUT_REG" (ofs_nbits, src, max_len = 0xffff) [],
+        HeaderEffect::None, InSet::At(SetStep::Output, 0), nicira: Some(15),
+        reads: Fields::Named(0),
+        syntax: Syntax::Own { parse: text::output, format: subfield::format_output };
     /// 1.0: set the VLAN id, pushing a tag where there is none.
     SetVlanVid(u16) "mod_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_0: 1; V1_0],
         HeaderEffect::WriteTag, set_at(2),
@@ -282,6 +326,25 @@ impl ActionKind {
         NUMBERS[version as usize][self as usize]
     }
 
+    /// The subtype of Nicira's action that is it in a version without an action of its own.
+    #[must_use]
+    pub fn nicira_subtype(self, version: Version) -> Option<u16> {
+        self.row().nicira.filter(|_| self.number(version).is_none())
+    }
+
+    /// Whether a version has an encoding of the action.
+    #[must_use]
+    pub fn is_in(self, version: Version) -> bool {
+        self.number(version).is_some() || self.row().nicira.is_some()
+    }
+
+    /// The action of a subtype of Nicira's, in a version without an action of its own for it.
+    #[must_use]
+    pub fn from_nicira(version: Version, subtype: u16) -> Option<Self> {
+        let is_it = |row: &&ActionRow| row.kind.nicira_subtype(version) == Some(subtype);
+        ACTIONS.iter().find(is_it).map(|row| row.kind)
+    }
+
     /// The action of a type number.
     #[must_use]
     pub fn from_number(version: Version, number: u16) -> Option<Self> {
@@ -353,11 +416,46 @@ impl Action {
     pub fn written(&self) -> Option<u128> {
         let row = self.kind().row();
         let writes = matches!(row.effect, HeaderEffect::Write | HeaderEffect::WriteTag);
-        if !writes || row.reads != Fields::None {
+        if !writes || row.reads != Fields::None || self.written_bits().is_some() {
             return None;
         }
         let number = || Some(u128::from(self.number()? >> row.accepts.unwritten_bits()));
         self.value().or_else(number)
+    }
+
+    /// The bits of its field that it writes, where it does not write the whole of it.
+    #[must_use]
+    pub fn written_bits(&self) -> Option<BitRange> {
+        if let Self::Load { bits, .. } = self {
+            Some(*bits)
+        } else if let Self::Move { n_bits, dst_offset, .. } = self {
+            Some(BitRange { offset: *dst_offset, n_bits: *n_bits })
+        } else {
+            None
+        }
+    }
+
+    /// The bits of the field that it reads.
+    #[must_use]
+    pub fn read_bits(&self) -> Option<BitRange> {
+        if let Self::OutputReg { bits, .. } = self {
+            Some(*bits)
+        } else if let Self::Move { n_bits, src_offset, .. } = self {
+            Some(BitRange { offset: *src_offset, n_bits: *n_bits })
+        } else {
+            None
+        }
+    }
+
+    /// The same action: a set-field for one that writes all bits of a field.
+    #[must_use]
+    pub fn as_whole(&self) -> Self {
+        if let Self::Load { bits, dst, value } = self
+            && *bits == BitRange::all(*dst)
+        {
+            return Self::set_field(*dst, (*value).into());
+        }
+        self.clone()
     }
 
     /// Whether the arguments are such that the action may be installed, as far as its row says.
@@ -383,11 +481,14 @@ mod tests {
         for (index, row) in ACTIONS.iter().enumerate() {
             assert_eq!(row.kind as usize, index);
             assert_eq!(row.keys.len(), row.arguments.len(), "{}", row.text);
-            let has_number = |version: &Version| row.kind.number(*version).is_some();
-            assert!(Version::ALL.iter().any(has_number), "{:?} has no number", row.kind);
+            let is_in = |version: &Version| row.kind.is_in(*version);
+            assert!(Version::ALL.iter().any(is_in), "{:?} has no number", row.kind);
             for &version in Version::ALL {
                 if let Some(number) = row.kind.number(version) {
                     assert_eq!(ActionKind::from_number(version, number), Some(row.kind));
+                }
+                if let Some(subtype) = row.kind.nicira_subtype(version) {
+                    assert_eq!(ActionKind::from_nicira(version, subtype), Some(row.kind));
                 }
             }
         }

@@ -10,6 +10,9 @@ use crate::version::Version;
 /// The class of the basic match fields, `OFPXMC_OPENFLOW_BASIC`.
 pub const OXM_CLASS_BASIC: u16 = 0x8000;
 
+/// The class of Nicira's extensible match (`OFPXMC_NXM_1`), of which Open vSwitch's registers are.
+pub const OXM_CLASS_NXM_1: u16 = 0x0001;
+
 /// In `VLAN_VID`: a tag is present (`OFPVID_PRESENT`). A value of zero means that there is none.
 pub const VID_PRESENT: u128 = 0x1000;
 
@@ -47,10 +50,20 @@ pub enum Header {
 pub enum Place {
     /// Not in the packet: given by the port or written by the pipeline.
     Meta,
+    /// A register of this number: not in the packet, zero when it comes in.
+    Register(u8),
     /// At a fixed bit offset in one of these headers, whichever the packet has.
     At(&'static [(Header, u16)]),
     /// Found by parsing: behind a chain of headers or options, or computed from several bits.
     Parsed,
+}
+
+impl Place {
+    /// Whether no byte of the packet shows the value.
+    #[must_use]
+    pub const fn is_beside_packet(self) -> bool {
+        matches!(self, Self::Meta | Self::Register(_))
+    }
 }
 
 /// Notation of a field's value in `ovs-ofctl`.
@@ -103,7 +116,9 @@ pub struct FieldRow {
     pub ryu: RyuName,
     /// Further names that the parser takes.
     pub aliases: &'static [&'static str],
-    /// OXM number within class `0x8000`.
+    /// OXM class: [`OXM_CLASS_BASIC`], or that of an extension.
+    pub class: u16,
+    /// OXM number within the class.
     pub oxm: u8,
     /// Width of the value in bits.
     pub bits: u16,
@@ -133,12 +148,15 @@ pub enum RyuName {
 macro_rules! fields {
     (@ryu) => { RyuName::Spec };
     (@ryu $ryu:ident $old:literal) => { RyuName::$ryu($old) };
+    (@class oxm) => { OXM_CLASS_BASIC };
+    (@class nxm) => { OXM_CLASS_NXM_1 };
     ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
-        [$($alias:literal)*] $format:ident oxm $oxm:literal, $bits:literal bits, mask $mask:literal,
+        [$($alias:literal)*] $format:ident $class:ident $oxm:literal, $bits:literal bits,
+        mask $mask:literal,
         needs $prereq:expr,
         set $set:literal, since $since:ident, $place:expr $(, ryu $ryu:ident $old:literal)?;)+)
     => {
-        /// A match field of OpenFlow, in the order of the OXM numbers.
+        /// A match field, in the order of the OXM classes' rows and of their numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field {
@@ -155,6 +173,7 @@ macro_rules! fields {
             set_text: $set_text,
             format: Format::$format,
             aliases: &[$($alias),*],
+            class: fields!(@class $class),
             oxm: $oxm,
             bits: $bits,
             maskable: $mask,
@@ -309,18 +328,100 @@ fields! {
     /// Use of customer addresses, a flag of PBB.
     PbbUca "pbb_uca" "pbb_uca" "pbb_uca" [] Dec oxm 41, 1 bits, mask false, needs PBB,
         set true, since V1_4, Place::At(&[(Header::Pbb, 4)]);
+    /// Register 0 of the pipeline (Open vSwitch's).
+    Reg0 "reg0" "reg0" "reg0" [] Hex nxm 0, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(0);
+    /// Register 1 of the pipeline (Open vSwitch's).
+    Reg1 "reg1" "reg1" "reg1" [] Hex nxm 1, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(1);
+    /// Register 2 of the pipeline (Open vSwitch's).
+    Reg2 "reg2" "reg2" "reg2" [] Hex nxm 2, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(2);
+    /// Register 3 of the pipeline (Open vSwitch's).
+    Reg3 "reg3" "reg3" "reg3" [] Hex nxm 3, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(3);
+    /// Register 4 of the pipeline (Open vSwitch's).
+    Reg4 "reg4" "reg4" "reg4" [] Hex nxm 4, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(4);
+    /// Register 5 of the pipeline (Open vSwitch's).
+    Reg5 "reg5" "reg5" "reg5" [] Hex nxm 5, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(5);
+    /// Register 6 of the pipeline (Open vSwitch's).
+    Reg6 "reg6" "reg6" "reg6" [] Hex nxm 6, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(6);
+    /// Register 7 of the pipeline (Open vSwitch's).
+    Reg7 "reg7" "reg7" "reg7" [] Hex nxm 7, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(7);
+    /// Register 8 of the pipeline (Open vSwitch's).
+    Reg8 "reg8" "reg8" "reg8" [] Hex nxm 8, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(8);
+    /// Register 9 of the pipeline (Open vSwitch's).
+    Reg9 "reg9" "reg9" "reg9" [] Hex nxm 9, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(9);
+    /// Register 10 of the pipeline (Open vSwitch's).
+    Reg10 "reg10" "reg10" "reg10" [] Hex nxm 10, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(10);
+    /// Register 11 of the pipeline (Open vSwitch's).
+    Reg11 "reg11" "reg11" "reg11" [] Hex nxm 11, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(11);
+    /// Register 12 of the pipeline (Open vSwitch's).
+    Reg12 "reg12" "reg12" "reg12" [] Hex nxm 12, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(12);
+    /// Register 13 of the pipeline (Open vSwitch's).
+    Reg13 "reg13" "reg13" "reg13" [] Hex nxm 13, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(13);
+    /// Register 14 of the pipeline (Open vSwitch's).
+    Reg14 "reg14" "reg14" "reg14" [] Hex nxm 14, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(14);
+    /// Register 15 of the pipeline (Open vSwitch's).
+    Reg15 "reg15" "reg15" "reg15" [] Hex nxm 15, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Register(15);
 }
 
-/// The field of each OXM number, so that a decoder need not search the rows.
+/// The field of each number of the basic class, so that a decoder need not search the rows.
 static OF_OXM: [Option<Field>; 128] = {
     let mut of_oxm = [None; 128];
     let mut index = 0;
     while index < FIELDS.len() {
-        of_oxm[FIELDS[index].oxm as usize] = Some(FIELDS[index].field);
+        if FIELDS[index].class == OXM_CLASS_BASIC {
+            of_oxm[FIELDS[index].oxm as usize] = Some(FIELDS[index].field);
+        }
         index += 1;
     }
     of_oxm
 };
+
+/// The names and numbers of Nicira's match (`NXM_OF_*` in class 0, `NXM_NX_*` in class 1) for
+/// fields that OpenFlow has too, of the same width.
+const NXM: &[(Field, &str, u16, u8)] = &[
+    (Field::EthDst, "NXM_OF_ETH_DST", 0, 1),
+    (Field::EthSrc, "NXM_OF_ETH_SRC", 0, 2),
+    (Field::EthType, "NXM_OF_ETH_TYPE", 0, 3),
+    (Field::IpProto, "NXM_OF_IP_PROTO", 0, 6),
+    (Field::Ipv4Src, "NXM_OF_IP_SRC", 0, 7),
+    (Field::Ipv4Dst, "NXM_OF_IP_DST", 0, 8),
+    (Field::TcpSrc, "NXM_OF_TCP_SRC", 0, 9),
+    (Field::TcpDst, "NXM_OF_TCP_DST", 0, 10),
+    (Field::UdpSrc, "NXM_OF_UDP_SRC", 0, 11),
+    (Field::UdpDst, "NXM_OF_UDP_DST", 0, 12),
+    (Field::Icmpv4Type, "NXM_OF_ICMP_TYPE", 0, 13),
+    (Field::Icmpv4Code, "NXM_OF_ICMP_CODE", 0, 14),
+    (Field::ArpOp, "NXM_OF_ARP_OP", 0, 15),
+    (Field::ArpSpa, "NXM_OF_ARP_SPA", 0, 16),
+    (Field::ArpTpa, "NXM_OF_ARP_TPA", 0, 17),
+    (Field::TunnelId, "NXM_NX_TUN_ID", 1, 16),
+    (Field::ArpSha, "NXM_NX_ARP_SHA", 1, 17),
+    (Field::ArpTha, "NXM_NX_ARP_THA", 1, 18),
+    (Field::Ipv6Src, "NXM_NX_IPV6_SRC", 1, 19),
+    (Field::Ipv6Dst, "NXM_NX_IPV6_DST", 1, 20),
+    (Field::Icmpv6Type, "NXM_NX_ICMPV6_TYPE", 1, 21),
+    (Field::Icmpv6Code, "NXM_NX_ICMPV6_CODE", 1, 22),
+    (Field::Ipv6NdTarget, "NXM_NX_ND_TARGET", 1, 23),
+    (Field::Ipv6NdSll, "NXM_NX_ND_SLL", 1, 24),
+    (Field::Ipv6NdTll, "NXM_NX_ND_TLL", 1, 25),
+    (Field::Ipv6Flabel, "NXM_NX_IPV6_LABEL", 1, 27),
+    (Field::IpEcn, "NXM_NX_IP_ECN", 1, 28),
+];
 
 impl Field {
     /// Whether matches of the version have it.
@@ -328,6 +429,27 @@ impl Field {
     #[inline]
     pub fn is_in(self, version: Version) -> bool {
         self.row().since <= version
+    }
+
+    /// Class and number by which Nicira's actions name the field: those of Nicira's match, where it
+    /// has the field.
+    #[must_use]
+    pub fn nxm(self) -> (u16, u8) {
+        let row = self.row();
+        let older = NXM.iter().find(|older| older.0 == self);
+        older.map_or((row.class, row.oxm), |(_, _, class, number)| (*class, *number))
+    }
+
+    /// The name that `ovs-ofctl` prints for a part of the field: `NXM_OF_ETH_DST`,
+    /// `NXM_NX_REG0`, `OXM_OF_METADATA`.
+    #[must_use]
+    pub fn nxm_name(self) -> String {
+        let row = self.row();
+        match NXM.iter().find(|older| older.0 == self) {
+            Some((_, name, ..)) => (*name).to_owned(),
+            None if row.class == OXM_CLASS_NXM_1 => format!("NXM_NX_{}", row.name.to_uppercase()),
+            None => format!("OXM_OF_{}", row.name.to_uppercase()),
+        }
     }
 
     /// The field's row.
@@ -342,6 +464,19 @@ impl Field {
     #[inline]
     pub fn from_oxm(number: u8) -> Option<Self> {
         *OF_OXM.get(usize::from(number))?
+    }
+
+    /// The field of an OXM number in a class.
+    #[must_use]
+    #[inline]
+    pub fn from_class(class: u16, number: u8) -> Option<Self> {
+        if class == OXM_CLASS_BASIC {
+            return Self::from_oxm(number);
+        }
+        let is_it = |row: &&FieldRow| row.class == class && row.oxm == number;
+        let older = || NXM.iter().find(|older| (older.2, older.3) == (class, number));
+        let own = FIELDS.iter().find(is_it).map(|row| row.field);
+        own.or_else(|| older().map(|(field, ..)| *field))
     }
 
     /// The field of one of its names: the specification's, `ovs-ofctl`'s, or an alias. A name that
@@ -380,17 +515,24 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIELDS, Field};
+    use super::{FIELDS, Field, OXM_CLASS_BASIC, Place};
     use std::collections::HashSet;
 
     #[test]
     fn rows_stand_in_the_order_of_the_enum_and_of_the_numbers() {
-        let of_1_3 = FIELDS.iter().map(|row| row.oxm).filter(|oxm| *oxm < 40);
+        let basic = FIELDS.iter().filter(|row| row.class == OXM_CLASS_BASIC);
+        let of_1_3 = basic.map(|row| row.oxm).filter(|oxm| *oxm < 40);
         assert!(of_1_3.eq(0..40), "OpenFlow 1.3 has the fields 0 to 39");
-        assert!(FIELDS.is_sorted_by(|one, next| one.oxm < next.oxm));
+        let registers = FIELDS.iter().filter_map(|row| match row.place {
+            Place::Register(number) => Some((number, row.oxm)),
+            Place::Meta | Place::At(_) | Place::Parsed => None,
+        });
+        assert!(registers.eq((0..16).map(|number| (number, number))));
         for (index, row) in FIELDS.iter().enumerate() {
             assert_eq!(row.field as usize, index);
-            assert_eq!(Field::from_oxm(row.oxm), Some(row.field));
+            assert_eq!(Field::from_class(row.class, row.oxm), Some(row.field));
+            let (class, number) = row.field.nxm();
+            assert_eq!(Field::from_class(class, number), Some(row.field));
         }
     }
 

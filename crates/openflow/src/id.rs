@@ -84,6 +84,14 @@ impl PortNo {
         (Self::ANY, "ANY"),
     ];
 
+    /// The port of a number of 16 bits, in which the reserved ports have those of 1.0; none of a
+    /// larger number.
+    #[must_use]
+    pub fn of_short(number: u128) -> Option<Self> {
+        let short = u16::try_from(number).ok()?;
+        Some(Self(if short >= 0xff00 { u32::from(short) | 0xffff_0000 } else { short.into() }))
+    }
+
     /// The name of a reserved port, such as `CONTROLLER`.
     #[must_use]
     pub fn reserved_name(self) -> Option<&'static str> {

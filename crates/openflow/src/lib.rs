@@ -41,6 +41,7 @@ pub mod message;
 pub mod meter;
 mod numbered;
 pub mod port;
+pub mod subfield;
 pub mod table;
 pub mod text;
 pub mod translate;
@@ -56,5 +57,6 @@ pub use id::{
 pub use instruction::{Instruction, InstructionKind};
 pub use matching::{Match, MatchField};
 pub use message::{Message, MessageKind};
+pub use subfield::BitRange;
 pub use twelve_tuple::{TupleForm, TwelveTuple};
 pub use version::{Version, VersionBitmap};

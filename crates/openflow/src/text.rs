@@ -14,6 +14,7 @@ mod meter;
 mod notice;
 mod ports;
 mod reply;
+pub(crate) mod subfield;
 mod table;
 mod value;
 mod words;

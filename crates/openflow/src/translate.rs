@@ -31,12 +31,6 @@ use crate::version::Version;
 /// EtherType of a customer VLAN tag, the one that 1.0's actions push.
 const ETH_TYPE_VLAN: u16 = 0x8100;
 
-/// The vendor whose actions Open vSwitch adds to 1.0.
-const NICIRA: u32 = 0x0000_2320;
-
-/// Subtype and padding of Nicira's dec-ttl.
-const NICIRA_DEC_TTL: [u8; 8] = [0, 18, 0, 0, 0, 0, 0, 0];
-
 /// An action that a version has no encoding for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untranslatable {
@@ -87,12 +81,6 @@ impl fmt::Display for Untranslatable {
 }
 
 impl std::error::Error for Untranslatable {}
-
-/// The action that a vendor's action of 1.0 stands for, if it is one that Weir runs.
-#[must_use]
-pub fn of_vendor(vendor: u32, data: &[u8]) -> Option<Action> {
-    (vendor == NICIRA && data == NICIRA_DEC_TTL).then_some(Action::DecNwTtl)
-}
 
 /// Facts about the packets that a list of actions will see.
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,8 +172,6 @@ fn is_queued(action: &Action) -> bool {
 
 /// Actions of a request, translated to `version`, for packets that meet `matching`.
 ///
-/// A vendor's action stays the one that it stands for, as in the lists that a switch sends.
-///
 /// # Errors
 /// As [`translate`].
 pub fn actions_in(
@@ -193,15 +179,7 @@ pub fn actions_in(
     matching: &Match,
     actions: &[Action],
 ) -> Result<Vec<Action>, Untranslatable> {
-    let mut translated = translate(version, actions, Context::of(matching))?.into_owned();
-    for action in &mut translated {
-        if let Action::Experimenter { experimenter, data } = action
-            && let Some(known) = of_vendor(*experimenter, data)
-        {
-            *action = known;
-        }
-    }
-    Ok(translated)
+    Ok(translate(version, actions, Context::of(matching))?.into_owned())
 }
 
 /// The actions that do the same in `version`.
@@ -214,7 +192,7 @@ pub fn translate(
     actions: &[Action],
     mut context: Context,
 ) -> Result<Cow<'_, [Action]>, Untranslatable> {
-    if actions.iter().all(|action| action.kind().number(version).is_some()) {
+    if actions.iter().all(|action| action.kind().is_in(version)) {
         return Ok(Cow::Borrowed(actions));
     }
     let mut out = Vec::with_capacity(actions.len() + 2);
@@ -306,9 +284,7 @@ fn to_v1_0(
     } else if let Action::SetField { field, value } = action {
         let before = Action::before_set_field(*field, *value);
         before.ok_or(Untranslatable::SetField(version, *field))?
-    } else if *action == Action::DecNwTtl {
-        Action::Experimenter { experimenter: NICIRA, data: NICIRA_DEC_TTL.to_vec() }
-    } else if kind.number(version).is_some() {
+    } else if kind.is_in(version) {
         action.clone()
     } else {
         return Err(Untranslatable::Action(version, kind));

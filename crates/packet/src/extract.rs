@@ -6,9 +6,9 @@
 
 use crate::header::{arp, chunk, ethernet, icmpv4, icmpv6, ipv4, ipv6, mpls, number, pbb};
 use crate::header::{sctp, tcp, udp, vlan};
-use crate::key::FlowKey;
+use crate::key::{FlowKey, Registers};
 use crate::layout::{Layout, Network, Transport};
-use openflow::field::VID_PRESENT;
+use openflow::field::{Place, VID_PRESENT};
 use openflow::{Field, PortNo};
 
 /// Pipeline fields: the match fields that are not in the packet's bytes (clause 7.2.3.8).
@@ -22,13 +22,27 @@ pub struct Meta {
     pub metadata: u64,
     /// Metadata of a logical port's tunnel; zero without one.
     pub tunnel_id: u64,
+    /// The registers.
+    pub registers: Registers,
 }
 
 impl Meta {
     /// Of a packet that came in by a physical port.
     #[must_use]
     pub const fn port(in_port: PortNo) -> Self {
-        Self { in_port, in_phy_port: in_port, metadata: 0, tunnel_id: 0 }
+        let registers = Registers::ZERO;
+        Self { in_port, in_phy_port: in_port, metadata: 0, tunnel_id: 0, registers }
+    }
+
+    /// Writes a field that is no part of the packet; whether the pipeline may write it.
+    pub fn write(&mut self, field: Field, value: u128) -> bool {
+        let value = value & field.full_mask();
+        match field.row().place {
+            Place::Register(number) => self.registers.set(number, value as u32),
+            Place::Meta if matches!(field, Field::TunnelId) => self.tunnel_id = value as u64,
+            Place::Meta | Place::At(_) | Place::Parsed => return false,
+        }
+        true
     }
 }
 
@@ -45,6 +59,7 @@ pub fn extract(frame: &[u8], meta: &Meta) -> FlowKey {
     key.set(Field::InPhyPort, meta.in_phy_port.0.into());
     key.set(Field::Metadata, meta.metadata.into());
     key.set(Field::TunnelId, meta.tunnel_id.into());
+    key.set_registers(&meta.registers);
     if let Some(layout) = Layout::of_inlined(frame) {
         ethernet(&mut key, frame, &layout);
         network(&mut key, frame, &layout);

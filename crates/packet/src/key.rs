@@ -5,7 +5,7 @@
 
 use openflow::Field;
 use openflow::Match;
-use openflow::field::FIELDS;
+use openflow::field::{FIELDS, Place};
 use std::fmt;
 
 const COUNT: usize = FIELDS.len();
@@ -27,14 +27,21 @@ const SLOTS: [KeySlot; COUNT] = PLAN.0;
 /// 64-bit words of a key's values.
 pub const WORDS: usize = PLAN.1;
 
+/// Words of the registers, two in each.
+pub(crate) const REGISTER_WORDS: usize = 8;
+
 /// First fit in the order of the rows: no field of up to 64 bits lies across two words, wider ones
-/// have two words of their own.
+/// have two words of their own, and the registers have the last words, two in each.
 const fn plan() -> ([KeySlot; COUNT], usize) {
     let mut slots = [KeySlot { word: 0, shift: 0, bits: 0 }; COUNT];
     let mut used = [0; 2 * COUNT];
     let mut words = 0;
     let mut index = 0;
     while index < COUNT {
+        if let Place::Register(_) = FIELDS[index].place {
+            index += 1;
+            continue;
+        }
         let bits = FIELDS[index].bits as u32;
         let mut word = 0;
         if bits > 64 {
@@ -55,7 +62,68 @@ const fn plan() -> ([KeySlot; COUNT], usize) {
         words = if end > words { end } else { words };
         index += 1;
     }
-    (slots, words)
+    index = 0;
+    while index < COUNT {
+        if let Place::Register(number) = FIELDS[index].place {
+            let (word, shift) = register_slot(number);
+            slots[index] = KeySlot { word: words + word, shift, bits: FIELDS[index].bits as u32 };
+        }
+        index += 1;
+    }
+    (slots, words + REGISTER_WORDS)
+}
+
+/// Place of a register among the words of registers: its word, and the position of its lowest bit.
+const fn register_slot(number: u8) -> (usize, u32) {
+    (number as usize / 2, 32 * (number as u32 % 2))
+}
+
+/// The presence of all registers.
+const REGISTERS_PRESENT: u64 = {
+    let mut present = 0;
+    let mut index = 0;
+    while index < COUNT {
+        if let Place::Register(_) = FIELDS[index].place {
+            present |= 1 << index;
+        }
+        index += 1;
+    }
+    present
+};
+
+/// The registers of the pipeline: no part of a packet, zero when it comes in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Registers([u64; REGISTER_WORDS]);
+
+impl Registers {
+    /// All of them zero.
+    pub const ZERO: Self = Self([0; REGISTER_WORDS]);
+
+    /// A register's value; zero of a number that no register has.
+    #[must_use]
+    pub fn get(&self, number: u8) -> u32 {
+        let (word, shift) = register_slot(number);
+        self.0.get(word).map_or(0, |bits| (bits >> shift) as u32)
+    }
+
+    /// The registers that are not zero, with their values.
+    pub fn written(&self) -> impl Iterator<Item = (Field, u32)> {
+        let is_zero = *self == Self::ZERO;
+        let rows = FIELDS.iter().filter(move |_| !is_zero);
+        let values = rows.filter_map(|row| match row.place {
+            Place::Register(number) => Some((row.field, self.get(number))),
+            Place::Meta | Place::At(_) | Place::Parsed => None,
+        });
+        values.filter(|(_, value)| *value != 0)
+    }
+
+    /// Writes a register.
+    pub fn set(&mut self, number: u8, value: u32) {
+        let (word, shift) = register_slot(number);
+        if let Some(bits) = self.0.get_mut(word) {
+            *bits = *bits & !(u64::from(u32::MAX) << shift) | u64::from(value) << shift;
+        }
+    }
 }
 
 /// The match fields of one packet.
@@ -105,6 +173,15 @@ impl FlowKey {
         } else {
             self.present |= bit;
         }
+    }
+
+    /// Writes all registers, which every packet has.
+    #[inline]
+    pub fn set_registers(&mut self, registers: &Registers) {
+        if let Some(words) = self.words.last_chunk_mut::<REGISTER_WORDS>() {
+            *words = registers.0;
+        }
+        self.present |= REGISTERS_PRESENT;
     }
 
     /// Takes a field away.

@@ -52,7 +52,7 @@ pub use buf::{
 pub use describe::describe;
 pub use extract::{Meta, extract};
 pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
-pub use key::{FlowKey, KeySlot, WORDS};
+pub use key::{FlowKey, KeySlot, Registers, WORDS};
 pub use layout::{Layout, Network, Transport};
 pub use masked_rewrite::{LoweredTtl, MaskedRewrite, MaskedWord, TagChange};
 pub use offload::Offload;

@@ -15,7 +15,7 @@ mod push;
 mod ttl;
 mod v1_0;
 
-pub use field::set_field;
+pub use field::{move_bits, set_field, write_bits};
 pub use push::{pop_mpls, pop_pbb, pop_vlan, push_mpls, push_pbb, push_vlan};
 pub use ttl::{
     TtlInvalid, copy_ttl_in, copy_ttl_out, dec_mpls_ttl, dec_nw_ttl, set_mpls_ttl, set_nw_ttl,

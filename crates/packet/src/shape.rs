@@ -322,7 +322,7 @@ impl Shape {
             }
             Field::IpProto | Field::Ipv6NdTarget => None,
             _ => match field.row().place {
-                Place::Meta | Place::Parsed => None,
+                Place::Meta | Place::Register(_) | Place::Parsed => None,
                 Place::At(places) => places.iter().find_map(|(header, offset)| {
                     let start = self.at(*header)?;
                     Some((8 * start + usize::from(*offset), usize::from(field.row().bits)))
@@ -444,7 +444,7 @@ mod tests {
                 assert!(key.has(field), "{} of {frame:02x?}", row.name);
                 assert_eq!(key.get(field), value, "{} of {frame:02x?}", row.name);
             } else {
-                let is_meta = matches!(row.place, openflow::field::Place::Meta);
+                let is_meta = row.place.is_beside_packet();
                 assert_eq!(
                     key.get(field) * u128::from(!is_meta),
                     0,

@@ -54,8 +54,7 @@ class! {
             for row in openflow::field::FIELDS {
                 let field = row.field;
                 let is_there = key.matches(&openflow::Match::any()) && matching.matches(row.prereq);
-                let is_meta =
-                    matches!(field, Field::InPhyPort | Field::Metadata | Field::TunnelId);
+                let is_meta = row.place.is_beside_packet() && field != Field::InPort;
                 if is_there && !is_meta {
                     matching.set(field, key.get(field), field.full_mask());
                 }

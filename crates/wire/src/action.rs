@@ -13,6 +13,9 @@ use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
+/// The experimenter whose actions Open vSwitch has.
+const NICIRA: u32 = 0x0000_2320;
+
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
     let mut r = r.reading("action", Error::BadActionBadLen);
@@ -31,6 +34,9 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     }
     let kind = ActionKind::from_number(r.version, number)
         .ok_or_else(|| start.fault(Error::BadActionBadType))?;
+    let is_foreign = kind == ActionKind::Experimenter;
+    let known = if is_foreign { nicira(body.clone()) } else { None };
+    let (kind, body) = known.unwrap_or((kind, body));
     let row = kind.row();
     let mut body = body.reading(row.text, Error::BadActionBadLen);
     let argument = body.clone();
@@ -41,9 +47,17 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(argument.fault(Error::BadActionBadArgument));
     }
-    let Action::Experimenter { experimenter, data } = action else { return Ok(action) };
-    let known = if r.version.has_push() { None } else { translate::of_vendor(experimenter, &data) };
-    Ok(known.unwrap_or(Action::Experimenter { experimenter, data }))
+    Ok(action)
+}
+
+/// The action of Nicira's that an experimenter's body is, if it is one that Weir has, and its
+/// arguments.
+fn nicira(mut arguments: Reader<'_>) -> Option<(ActionKind, Reader<'_>)> {
+    if arguments.u32().ok()? != NICIRA {
+        return None;
+    }
+    let subtype = arguments.u16().ok()?;
+    Some((ActionKind::from_nicira(arguments.version, subtype)?, arguments))
 }
 
 /// Reads arguments from the bytes of an action or instruction.
@@ -124,14 +138,22 @@ pub(crate) fn write_list(
 
 fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     let row = action.kind().row();
-    let number = action.kind().number(w.version).ok_or_else(|| w.unsupported(row.text))?;
+    let kind = action.kind();
+    let subtype = kind.nicira_subtype(w.version);
+    let kind = if subtype.is_some() { ActionKind::Experimenter } else { kind };
+    let number = kind.number(w.version).ok_or_else(|| w.unsupported(row.text))?;
     let start = w.place();
     w.u16(number);
     w.u16(0);
+    if let Some(subtype) = subtype {
+        w.u32(NICIRA);
+        w.u16(subtype);
+    }
     if row.bits.is_some_and(|bits| action.number().is_some_and(|number| number >> bits != 0)) {
         return Err(EncodeError::Invalid { what: row.text });
     }
-    action.write(&mut Writing::to(w, Context::default()))?;
+    let is_nicira = subtype.is_some();
+    action.write(&mut Writing { is_nicira, ..Writing::to(w, Context::default()) })?;
     if matches!(action, Action::Experimenter { .. }) && !(w.place() - start).is_multiple_of(8) {
         return Err(EncodeError::Invalid { what: "experimenter action of an uneven length" });
     }
@@ -146,11 +168,13 @@ pub(crate) struct Writing<'w, 'a> {
     field: Option<Field>,
     /// For the actions among them.
     context: Context,
+    /// Whether fields are named as Nicira's actions name them.
+    is_nicira: bool,
 }
 
 impl<'w, 'a> Writing<'w, 'a> {
     pub(crate) fn to(w: &'w mut Writer<'a>, context: Context) -> Self {
-        Self { w, field: None, context }
+        Self { w, field: None, context, is_nicira: false }
     }
 }
 
@@ -172,6 +196,10 @@ impl WriteArguments for Writing<'_, '_> {
     #[inline]
     fn field(&mut self, field: Field) -> writer::WriteResult<()> {
         self.field = Some(field);
+        if self.is_nicira {
+            oxm::write_nxm_field(self.w, field);
+            return Ok(());
+        }
         oxm::write_field(self.w, field)
     }
 

@@ -2,7 +2,6 @@
 //!
 //! Everything comes from the fields' rows; no field has code of its own here.
 
-use openflow::field::OXM_CLASS_BASIC;
 use openflow::table::OxmId;
 use openflow::{Error, Field, Match, MatchField, Version};
 
@@ -20,8 +19,12 @@ struct OxmHeader(u32);
 impl OxmHeader {
     fn of(field: Field, has_mask: bool) -> Self {
         let row = field.row();
+        Self::with((row.class, row.oxm), field, has_mask)
+    }
+
+    fn with((class, number): (u16, u8), field: Field, has_mask: bool) -> Self {
         let len = field.bytes() << u32::from(has_mask);
-        let bits = u32::from(OXM_CLASS_BASIC) << 16 | u32::from(row.oxm) << 9;
+        let bits = u32::from(class) << 16 | u32::from(number) << 9;
         Self(bits | u32::from(has_mask) << 8 | u32::try_from(len).expect("at most 32"))
     }
 
@@ -29,11 +32,10 @@ impl OxmHeader {
         u16::from_be_bytes([self.0.to_be_bytes()[0], self.0.to_be_bytes()[1]])
     }
 
-    /// The basic field, if it is one of the version.
+    /// The field, if it is one of the version.
     fn field(self, version: Version) -> Option<Field> {
         let number = u8::try_from(self.0 >> 9 & 0x7f).ok()?;
-        Field::from_oxm(number)
-            .filter(|field| self.class() == OXM_CLASS_BASIC && field.is_in(version))
+        Field::from_class(self.class(), number).filter(|field| field.is_in(version))
     }
 
     fn has_mask(self) -> bool {
@@ -74,7 +76,7 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     if header.has_mask() && !field.row().maskable {
         return Err(fail(Error::BadMatchBadMask));
     }
-    if header != OxmHeader::of(field, header.has_mask()) {
+    if header.len() != field.bytes() << u32::from(header.has_mask()) {
         return Err(fail(Error::BadMatchBadLen));
     }
     let (value, mask) = bytes.split_at_checked(field.bytes()).unwrap_or_default();
@@ -151,6 +153,11 @@ pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) -> writer::WriteResu
     check_version(w, field)?;
     w.u32(OxmHeader::of(field, false).0);
     Ok(())
+}
+
+/// Writes the header by which an action of Nicira's names a field.
+pub(crate) fn write_nxm_field(w: &mut Writer<'_>, field: Field) {
+    w.u32(OxmHeader::with(field.nxm(), field, false).0);
 }
 
 /// Writes the value of a set-field action.

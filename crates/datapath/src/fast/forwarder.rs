@@ -330,7 +330,7 @@ impl Core {
             let selected: &[Field] =
                 if self.replica.keys_have_select_fields { &FLOW_FIELDS } else { &[] };
             let mirrored = self.replica.ports.mirrors().fields();
-            let also = selected.iter().chain(mirrored).copied();
+            let also = selected.iter().chain(mirrored).copied().chain(self.replica.read_fields());
             if self.pipeline_mask.set(unwildcarded, also) {
                 self.versions
                     .set_unwildcarded(|field, bits| self.pipeline_mask.has_bits(field, bits));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::action::ACTIONS;
-use openflow::field::{FIELDS, OXM_CLASS_BASIC};
+use openflow::field::FIELDS;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
 use openflow::{ActionKind, Error, Field, InstructionKind, TableId, Version};
@@ -173,8 +173,8 @@ fn fields(ids: &[OxmId]) -> Result<BTreeMap<Field, bool>, Error> {
 /// specification asks for the length of the field's value, but nothing depends on it here.
 fn without_length(header: u32) -> Option<(Field, bool)> {
     let [high, low, number, length] = header.to_be_bytes();
-    let is_basic = u16::from_be_bytes([high, low]) == OXM_CLASS_BASIC && length == 0;
-    let field = Field::from_oxm(number >> 1).filter(|_| is_basic)?;
+    let class = u16::from_be_bytes([high, low]);
+    let field = Field::from_class(class, number >> 1).filter(|_| length == 0)?;
     Some((field, number & 1 != 0))
 }
 
@@ -195,6 +195,7 @@ impl Limits {
         let instructions = instructions.filter(|kind| runs(*kind, !next.is_empty())).collect();
         // Those that ended run by their successors.
         let actions = ACTIONS.iter().filter(|row| row.successor.is_none()).map(|row| row.kind);
+        let actions = actions.filter(|kind| kind.number(Version::NEWEST).is_some());
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();

@@ -176,7 +176,8 @@ fn nonsense_about_properties_is_refused() {
 fn a_header_without_a_length_names_its_field() {
     let mut pipeline = pipeline();
     let of = |field: Field, maskable: bool| {
-        OxmId::Unknown(0x8000_0000 | u32::from(field.row().oxm) << 9 | u32::from(maskable) << 8)
+        let class = u32::from(field.row().class) << 16;
+        OxmId::Unknown(class | u32::from(field.row().oxm) << 9 | u32::from(maskable) << 8)
     };
     let mut headers = asked(exact);
     for property in &mut headers[0].properties {

@@ -7,7 +7,7 @@
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::message::PacketInReason;
 use openflow::text::format_actions;
-use openflow::{Action, Field};
+use openflow::{Action, BitRange, Field, PortNo};
 use packet::rewrite;
 use packet::rewrite::TtlInvalid;
 
@@ -62,11 +62,19 @@ impl Run<'_> {
             Action::SetVlanVid(vid) => Ok(rewrite::set_vlan_vid(frame, vid)),
             Action::SetVlanPcp(pcp) => Ok(rewrite::set_vlan_pcp(frame, pcp)),
             // A tunnel id stands beside the packet, not in it.
-            Action::SetField { field: Field::TunnelId, value } => {
-                packet.meta.tunnel_id = u64::try_from(value).unwrap_or(u64::MAX);
+            Action::SetField { field, value } => Ok(packet.write(field, value)),
+            Action::Load { bits, dst, value } => Ok(packet.write_bits(dst, bits, value.into())),
+            Action::Move { n_bits, src_offset, dst_offset, src, dst } => {
+                let (key, to) = (packet.key(), BitRange { offset: dst_offset, n_bits });
+                Ok(key.has(src) && packet.write_bits(dst, to, key.get(src) >> src_offset))
+            }
+            Action::OutputReg { bits, src, max_len } => {
+                let number = packet.key().get(src) >> bits.offset;
+                let number = number & ((1_u128 << bits.n_bits) - 1);
+                let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
+                self.send_to(packet, port, max_len, by);
                 Ok(true)
             }
-            Action::SetField { field, value } => Ok(rewrite::set_field(frame, field, value)),
             // Tags and headers.
             Action::PushVlan(eth_type) => Ok(rewrite::push_vlan(frame, eth_type)),
             Action::PopVlan | Action::StripVlan => Ok(rewrite::pop_vlan(frame)),

@@ -8,7 +8,7 @@
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
-use openflow::{Action, Field, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, BitRange, Field, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::rewrite::set_field;
 use packet::{FlowKey, Layout, Meta, PacketBuf, extract};
 
@@ -47,6 +47,26 @@ impl PacketState {
 
     pub(super) fn bytes(&self) -> u64 {
         self.frame.len() as u64
+    }
+
+    /// Writes a field, in the frame or beside it; whether the packet has it.
+    pub(super) fn write(&mut self, field: Field, value: u128) -> bool {
+        if field.row().place.is_beside_packet() {
+            self.meta.write(field, value)
+        } else {
+            set_field(&mut self.frame, field, value)
+        }
+    }
+
+    /// Writes bits of a field, one after the other, from the lowest of `value` on.
+    pub(super) fn write_bits(&mut self, field: Field, bits: BitRange, value: u128) -> bool {
+        let key = self.key();
+        let mut written = key.get(field);
+        for bit in 0..bits.n_bits {
+            let place = 1 << (bit + bits.offset);
+            written = if value >> bit & 1 != 0 { written | place } else { written & !place };
+        }
+        key.has(field) && self.write(field, written)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Actions and instructions: every kind, and mostly such that a match allows them.
 
-use openflow::field::FIELDS;
+use openflow::field::{FIELDS, FieldRow, Place};
 use openflow::group::{Bucket, GroupType};
 use openflow::{
-    Action, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId, TableId,
+    Action, BitRange, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
+    TableId,
 };
 use packet::FlowKey;
 use testkit::Random;
@@ -32,13 +33,14 @@ fn output(rng: &mut Random) -> Action {
 }
 
 fn set_field(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
-    let can = |row: &&openflow::field::FieldRow| row.settable && matching.matches(row.prereq);
+    let can = |row: &&FieldRow| row.settable && matching.matches(row.prereq) && is_drawn(row);
     let mut fields: Vec<Field> = FIELDS.iter().filter(can).map(|row| row.field).collect();
     if rng.percent(3) {
         fields = FIELDS.iter().map(|row| row.field).collect();
     }
     let field = *rng.pick(&fields);
     let value = match rng.weighted(&[40, 40, 20]) {
+        _ if is_register(field.row()) => rng.below(4).into(),
         0 => key.get(field),
         1 => rng.below(4).into(),
         _ => rng.u128(),
@@ -49,9 +51,56 @@ fn set_field(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
     Action::set_field(field, value)
 }
 
+fn is_register(row: &FieldRow) -> bool {
+    matches!(row.place, Place::Register(_))
+}
+
+/// Few of the registers, so that some entry looks at what another has written.
+pub(crate) fn is_drawn(row: &FieldRow) -> bool {
+    !matches!(row.place, Place::Register(3..))
+}
+
+/// A field with some of its bits.
+fn part(fields: &[&FieldRow], most: u16, rng: &mut Random) -> (Field, BitRange) {
+    let row = *rng.pick(fields);
+    let most = most.min(row.bits);
+    let n_bits = if rng.percent(50) { most } else { 1 + rng.below(most.into()) as u16 };
+    let offset =
+        if rng.percent(50) { 0 } else { rng.below(u64::from(row.bits - n_bits) + 1) as u16 };
+    (row.field, BitRange { offset, n_bits })
+}
+
+/// Load, move or an output by register, mostly with registers.
+fn with_parts(matching: &Match, rng: &mut Random) -> Action {
+    let mut fields = |is: &dyn Fn(&FieldRow) -> bool| -> Vec<&FieldRow> {
+        let registers = rng.percent(60);
+        let can = |row: &&FieldRow| matching.matches(row.prereq) && is_drawn(row) && is(row);
+        FIELDS.iter().filter(can).filter(|row| !registers || is_register(row)).collect()
+    };
+    let (sources, targets) = (fields(&|_| true), fields(&|row| row.settable));
+    match rng.weighted(&[40, 40, 20]) {
+        0 => {
+            let (dst, bits) = part(&targets, 64, rng);
+            let value = if rng.percent(60) { rng.below(4).into() } else { rng.u128() };
+            Action::Load { bits, dst, value: (value & bits.largest()) as u64 }
+        }
+        1 => {
+            let (src, from) = part(&sources, 128, rng);
+            let (dst, to) = part(&targets, from.n_bits, rng);
+            let (n_bits, src_offset, dst_offset) = (to.n_bits, from.offset, to.offset);
+            Action::Move { n_bits, src_offset, dst_offset, src, dst }
+        }
+        _ => {
+            let (src, bits) = part(&sources, 64, rng);
+            Action::OutputReg { bits, src, max_len: *rng.pick(&[64, 0xffff]) }
+        }
+    }
+}
+
 /// One action; `key` gives values that some packets have.
 pub(crate) fn action(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
-    match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3]) {
+    match rng.weighted(&[30, 24, 12, 4, 6, 4, 4, 4, 4, 2, 2, 3, 3, 3, 3, 3, 14]) {
+        16 => with_parts(matching, rng),
         0 => output(rng),
         1 => set_field(matching, key, rng),
         2 => Action::Group(GroupId(1 + rng.below(6) as u32)),

@@ -6,10 +6,15 @@ use openflow::{Field, Match};
 use packet::FlowKey;
 use testkit::Random;
 
+use crate::actions::is_drawn;
+
 /// A match that takes the packet, but for one of twelve.
 pub(crate) fn of_key(key: &FlowKey, rng: &mut Random) -> Match {
-    let present: Vec<Field> =
-        FIELDS.iter().map(|row| row.field).filter(|field| key.has(*field)).collect();
+    let present: Vec<Field> = FIELDS
+        .iter()
+        .filter(|row| key.has(row.field) && is_drawn(row))
+        .map(|row| row.field)
+        .collect();
     let wanted = match rng.weighted(&[4, 20, 40, 25, 11]) {
         0 => 0,
         1 => 1,
@@ -37,7 +42,7 @@ fn set(matching: &mut Match, key: &FlowKey, field: Field, rng: &mut Random) {
     match field {
         Field::InPort => matching.set(field, 1 + u128::from(rng.below(4)), u128::MAX),
         Field::InPhyPort if rng.percent(80) => {}
-        Field::Metadata => {
+        Field::Metadata | Field::Reg0 | Field::Reg1 | Field::Reg2 => {
             let mask = *rng.pick(&[u128::MAX, 1, 2, 3, 0xff]);
             matching.set(field, u128::from(rng.below(4)), mask);
         }
@@ -100,7 +105,7 @@ pub(crate) fn reshaped(shape: &Match, key: &FlowKey) -> Option<Match> {
     let mut matching = Match::any();
     for held in shape.fields() {
         match held.field {
-            Field::InPort | Field::InPhyPort | Field::Metadata => {
+            field if field.row().place.is_beside_packet() => {
                 matching.set(held.field, held.value, held.mask);
             }
             field if key.has(field) || field == Field::VlanVid => {

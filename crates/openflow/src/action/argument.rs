@@ -9,6 +9,7 @@
 use super::Action;
 use crate::field::Field;
 use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, TableId};
+use crate::subfield::BitRange;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -145,6 +146,7 @@ argument! {
     QueueId: U32 u32, value => value.0, number => Self(number);
     GroupId: U32 u32, value => value.0, number => Self(number);
     MeterId: U32 u32, value => value.0, number => Self(number);
+    BitRange: U16 u16, value => value.to_ofs_nbits(), number => Self::from_ofs_nbits(number);
     PortNo: Port port, value => *value, number => number;
     MacAddr: Mac mac, value => *value, number => number;
     Ipv4Addr: Ipv4 ipv4, value => *value, number => number;

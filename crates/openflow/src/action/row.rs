@@ -28,6 +28,8 @@ pub struct ActionRow {
     pub argument_docs: &'static [&'static str],
     /// Type numbers.
     pub numbers: Numbers<u16>,
+    /// Subtype of Nicira's action that does the same, for versions without a number of its own.
+    pub nicira: Option<u16>,
     /// Its effect on the packet's headers.
     pub effect: HeaderEffect,
     /// Its place in an action set.
@@ -170,6 +172,8 @@ pub enum InSet {
     At(SetStep, u8),
     /// In this step, with a place for each field that it writes.
     PerField(SetStep),
+    /// In this step after those with places, each of them, in the order in which they were written.
+    Each(SetStep),
 }
 
 /// The arguments with which an action may be installed (`OFPBAC_BAD_ARGUMENT` for others).

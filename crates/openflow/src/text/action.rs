@@ -2,6 +2,7 @@
 
 use super::lex::{Pair, Piece, pairs};
 use super::matching::check_vlan_vid;
+use super::subfield::{self, settable};
 use super::value::{format_value, number, port, unsigned, value};
 use super::words::unknown;
 use super::{PortNames, TextError};
@@ -282,6 +283,9 @@ fn ipv4(piece: Piece<'_>) -> Result<Ipv4Addr, TextError> {
 }
 
 pub(crate) fn output(piece: Piece<'_>) -> Result<Action, TextError> {
+    if piece.text.ends_with(']') {
+        return subfield::output(piece);
+    }
     Ok(Action::Output { port: port(piece)?, max_len: MAX_LEN_NO_BUFFER })
 }
 
@@ -341,11 +345,7 @@ pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
         piece.split_once("->").ok_or_else(|| piece.error("set_field takes VALUE->FIELD"))?;
     let right = right.trimmed();
     let field = field_to_set(right)?;
-    if !field.row().settable {
-        let instead =
-            if field == Field::Metadata { ": write_metadata:VALUE writes it" } else { "" };
-        return Err(right.error(format!("no action sets {}{instead}", right.text)));
-    }
+    settable(right, field)?;
     let (value, mask) = value(field, left)?;
     check_vlan_vid(left, field, value, mask)?;
     if mask != field.full_mask() {

@@ -67,6 +67,22 @@ const PROTOCOLS: &[Protocol] = &[
 
 /// The order in which `ovs-ofctl` prints fields; a field that is not listed comes last.
 const ORDER: &[Field] = &[
+    Field::Reg0,
+    Field::Reg1,
+    Field::Reg2,
+    Field::Reg3,
+    Field::Reg4,
+    Field::Reg5,
+    Field::Reg6,
+    Field::Reg7,
+    Field::Reg8,
+    Field::Reg9,
+    Field::Reg10,
+    Field::Reg11,
+    Field::Reg12,
+    Field::Reg13,
+    Field::Reg14,
+    Field::Reg15,
     Field::TunnelId,
     Field::Metadata,
     Field::InPort,

@@ -10,12 +10,11 @@ use super::lex::Piece;
 /// `reg0`, is not written here.
 const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["resubmit"], OVS, "goto_table:N for resubmit(,N)"),
-    (&["load"], OVS, "set_field:VALUE->FIELD"),
     (&["set_tunnel"], OVS, "set_field:VALUE->tun_id"),
     (&["set_mpls_label"], "of OpenFlow 1.1", "set_field:VALUE->mpls_label"),
     (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
-    (&["reg", "xreg", "xxreg"], OVS, "metadata, which write_metadata:VALUE/MASK writes"),
-    (&["move", "push", "pop"], OVS, "no action that copies fields"),
+    (&["xreg", "xxreg"], OVS, "the registers in them: reg0 and reg1 for xreg0"),
+    (&["push", "pop"], OVS, "move:FIELD->FIELD, which copies a field"),
     (&["learn", "fin_timeout"], OVS, "flow entries of a controller only, or NORMAL, which learns"),
     (&["note"], OVS, "the cookie: cookie=N"),
     (&["pop_queue"], OVS, "no way back: outputs without a queue come before set_queue"),

@@ -5,10 +5,11 @@
 
 use super::patch::patch;
 use crate::buf::PacketBuf;
+use crate::extract::{Meta, extract};
 use crate::header::{number, vlan};
 use crate::layout::Layout;
-use openflow::Field;
 use openflow::field::Place;
+use openflow::{BitRange, Field};
 
 /// The bits of a field in a frame.
 struct Bits {
@@ -27,7 +28,7 @@ impl Bits {
 }
 
 /// Writes a field, cut to its width, and corrects the checksums. False, with nothing changed, when
-/// the packet does not have the field or the field is none of the packet's (`TUNNEL_ID`). The value
+/// the packet does not have the field or the field is none of the packet's (a register). The value
 /// of `VLAN_VID` may have `OFPVID_PRESENT` or not; a tag is never pushed.
 pub fn set_field(buf: &mut PacketBuf, field: Field, value: u128) -> bool {
     let frame = buf.bytes_mut();
@@ -41,6 +42,43 @@ pub fn set_field(buf: &mut PacketBuf, field: Field, value: u128) -> bool {
     let bytes = written.to_be_bytes();
     let Some(new) = bytes.get(bytes.len() - len..) else { return false };
     patch(frame, &layout, bits.at, new)
+}
+
+/// Writes the bits of `mask` of a field, in the frame or beside it; the value has no others. False,
+/// with nothing changed, when the packet does not have the field.
+pub fn write_bits(
+    buf: &mut PacketBuf,
+    meta: &mut Meta,
+    field: Field,
+    mask: u128,
+    value: u128,
+) -> bool {
+    let value = if mask == field.full_mask() {
+        value
+    } else {
+        let key = extract(buf.bytes(), meta);
+        if !key.has(field) {
+            return false;
+        }
+        key.get(field) & !mask | value
+    };
+    if field.row().place.is_beside_packet() {
+        meta.write(field, value)
+    } else {
+        set_field(buf, field, value)
+    }
+}
+
+/// Copies bits of one field to as many of another, each in the frame or beside it. False, with
+/// nothing changed, when the packet does not have both.
+pub fn move_bits(
+    buf: &mut PacketBuf,
+    meta: &mut Meta,
+    (src, from): (Field, BitRange),
+    (dst, to): (Field, BitRange),
+) -> bool {
+    let key = extract(buf.bytes(), meta);
+    key.has(src) && write_bits(buf, meta, dst, to.mask(), to.place(from.of(key.get(src))))
 }
 
 /// Finds a field that has no fixed place.
@@ -68,7 +106,7 @@ fn locate(frame: &[u8], layout: &Layout, field: Field) -> Option<Bits> {
         return find(layout, frame);
     }
     match row.place {
-        Place::Meta | Place::Parsed => None,
+        Place::Meta | Place::Register(_) | Place::Parsed => None,
         Place::At(places) => places.iter().find_map(|(header, offset)| {
             let (start, offset) = (layout.at(*header)?, usize::from(*offset));
             Some(Bits { at: start + offset / 8, skip: offset % 8, width: usize::from(row.bits) })

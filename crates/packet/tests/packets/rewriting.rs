@@ -24,7 +24,7 @@ fn set_one(frame: &[u8], field: Field, value: u128) {
     let before = key(frame);
     let mut buf = PacketBuf::from_slice(frame);
     let done = rewrite::set_field(&mut buf, field, value);
-    let in_packet = field.row().settable && field != Field::TunnelId;
+    let in_packet = field.row().settable && !field.row().place.is_beside_packet();
     // An 802.2 frame without SNAP has an EtherType of OpenFlow's making only.
     let has_place = field != Field::EthType || Layout::of(frame).unwrap().eth_type_at.is_some();
     assert_eq!(done, in_packet && before.has(field) && has_place, "{field:?}");

@@ -9,7 +9,17 @@ use proptest::prelude::proptest;
 
 fn meta() -> Meta {
     let in_phy_port = PortNo(8);
-    Meta { in_port: PortNo(7), in_phy_port, metadata: 0x0123_4567_89ab_cdef, tunnel_id: 42 }
+    let mut meta = Meta {
+        in_port: PortNo(7),
+        in_phy_port,
+        metadata: 0x0123_4567_89ab_cdef,
+        tunnel_id: 42,
+        ..Meta::default()
+    };
+    for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Register(_))) {
+        assert!(meta.write(row.field, 100 + row.oxm as u128));
+    }
+    meta
 }
 
 /// The bits that the row says; none where the frame has not all of them.
@@ -64,7 +74,10 @@ fn what_is_not_in_the_frame_comes_from_meta() {
     assert_eq!(key.get(Field::InPhyPort), 8);
     assert_eq!(key.get(Field::Metadata), 0x0123_4567_89ab_cdef);
     assert_eq!(key.get(Field::TunnelId), 42);
-    assert_eq!(key.present().count_ones(), 4);
+    for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Register(_))) {
+        assert_eq!(key.get(row.field), 100 + row.oxm as u128);
+    }
+    assert_eq!(key.present().count_ones(), 4 + 16);
 }
 
 proptest! {

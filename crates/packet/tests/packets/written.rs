@@ -42,7 +42,7 @@ fn written_frames_have_the_fields_that_are_expected() {
         let (key, wanted) = (extract(&vector.bytes, &Meta::default()), expected(vector));
         for row in FIELDS {
             // A record names all of a frame's fields of 1.3, and some of later versions.
-            if row.oxm > Field::Ipv6Exthdr.row().oxm && !wanted.has(row.field) {
+            if row.field > Field::Ipv6Exthdr && !wanted.has(row.field) {
                 continue;
             }
             let held = |key: &FlowKey| key.has(row.field).then(|| key.get(row.field));

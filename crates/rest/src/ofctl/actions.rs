@@ -109,8 +109,8 @@ fn instruction_kind(name: &str) -> Option<InstructionKind> {
 
 /// Whether a version has an action or instruction of this type.
 fn is_in(version: Version, name: &str) -> bool {
-    let action = action_kind(name).and_then(|kind| kind.number(version));
-    action.or_else(|| instruction_kind(name)?.number(version)).is_some()
+    action_kind(name).is_some_and(|kind| kind.is_in(version))
+        || instruction_kind(name).is_some_and(|kind| kind.number(version).is_some())
 }
 
 /// The instructions of the keys `actions` and `instructions` of a flow entry's body.

@@ -5,7 +5,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use openflow::field::{Place, VID_PRESENT};
+use openflow::field::VID_PRESENT;
 use openflow::{Field, MacAddr, Match};
 use packet::PacketBuf;
 use packet::build::{Arp, FrameBuilder, Ipv4, Ipv6, Tcp};
@@ -28,7 +28,7 @@ pub(super) fn frame_of(matching: &Match) -> Result<Vec<u8>, String> {
         if held.field == Field::InPort {
             continue;
         }
-        if row.place == Place::Meta {
+        if row.place.is_beside_packet() {
             return Err(format!("{} is no field of a packet", row.text));
         }
         // The types decided which layers there are.

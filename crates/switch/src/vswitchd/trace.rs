@@ -191,8 +191,11 @@ impl Walk<'_> {
     fn flow(&self, agent: &Agent, frame: &[u8], meta: &Meta) -> String {
         let described = describe(frame);
         let described = described.split(' ').next().unwrap_or_default();
+        let registers = meta.registers.written();
+        let registers = registers.map(|(field, value)| (field.row().text, value.into()));
+        let others = [("tun_id", meta.tunnel_id), ("metadata", meta.metadata)];
         let mut fields = String::new();
-        for (name, value) in [("tun_id", meta.tunnel_id), ("metadata", meta.metadata)] {
+        for (name, value) in registers.chain(others) {
             if value != 0 {
                 fields += &format!("{name}={value:#x},");
             }

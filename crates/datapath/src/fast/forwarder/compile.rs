@@ -181,6 +181,38 @@ impl Compiler<'_> {
         WalkFlow::Continue(())
     }
 
+    /// The action by which every packet is rewritten: what is beside a packet is known here, and is
+    /// asked for by no micro-op.
+    fn applied(&mut self, packet: &Packet, action: &Action) -> WalkFlow<Option<Action>> {
+        let is_beside = |field: &Field| field.row().place.is_beside_packet();
+        let stays_beside = action.names_fields() && action.writes().iter().all(is_beside);
+        if stays_beside {
+            action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
+            return WalkFlow::Continue(None);
+        }
+        let fields = (action.reads(), action.writes());
+        if let (([src], [dst]), Some(from), Some(bits)) =
+            (fields, action.read_bits(), action.written_bits())
+            && is_beside(src)
+        {
+            let value = from.of(packet.key().get(*src)) as u64;
+            return WalkFlow::Continue(Some(Action::Load { bits, dst: *dst, value }.as_whole()));
+        }
+        WalkFlow::Continue(Some(action.as_whole()))
+    }
+
+    /// The way of the packet depends on a field as it is now: the key must have it.
+    fn depend_on(&mut self, field: Field) -> WalkFlow {
+        if field.row().place.is_beside_packet() {
+            return WalkFlow::Continue(());
+        }
+        if self.tracked.is_opaque || !self.replica.has_in_keys(field) {
+            return WalkFlow::Break(Stop::Unsupported);
+        }
+        self.is_flow_specific = true;
+        WalkFlow::Continue(())
+    }
+
     fn decrement(&mut self, layer: TtlLayer) -> WalkFlow {
         match self.tracked.ttl {
             // Where the two kinds of header could be mixed up, nothing is known.
@@ -237,14 +269,19 @@ impl<'a> Target<'a> for Compiler<'a> {
             let reveals = reveals_hidden(action, self.shape);
             self.track_ttl(action, reveals)?;
             self.tracked.is_opaque |= reveals;
-            self.micro_ops.push(MicroOp::Apply(action.clone()));
+            let applied = self.applied(packet, action)?;
+            self.micro_ops.extend(applied.map(MicroOp::Apply));
         }
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
         // Whether an action fits is for each packet to say, and a TTL that is used up for the
         // guard.
         WalkFlow::Continue(match executed {
             Executed::Rewritten(_) | Executed::TtlInvalid => Executed::Rewritten(true),
-            Executed::Output { .. } | Executed::Group(_) | Executed::SetQueue(_) => executed,
+            Executed::Output { .. } => {
+                action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
+                executed
+            }
+            Executed::Group(_) | Executed::SetQueue(_) => executed,
         })
     }
 

@@ -4,7 +4,7 @@
 //! one, nor one of many. Bits that no entry looks at do not split flows.
 
 use openflow::Field;
-use openflow::field::{FIELDS, Place};
+use openflow::field::FIELDS;
 use packet::{FlowKey, Shape, WORDS};
 
 use super::super::classifier::UnwildcardedBits;
@@ -47,7 +47,7 @@ impl PipelineMask {
             add_field(&mut unwildcarded, field);
         }
         // What the packet itself does not show is the same for all packets of a port.
-        for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Meta)) {
+        for row in FIELDS.iter().filter(|row| row.place.is_beside_packet()) {
             remove_field(&mut unwildcarded, row.field);
         }
         if unwildcarded == self.unwildcarded {

@@ -8,8 +8,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use openflow::field::FIELDS;
 use openflow::instruction::ActionsRun;
-use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::FlowKey;
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
@@ -161,6 +162,9 @@ pub(super) struct Replica {
     tx_counters: HashMap<PortNo, TxCounters, BuildMixHasher>,
     /// Whether the fields that select groups look at are in every key.
     pub(super) keys_have_select_fields: bool,
+    /// Fields of the packet that actions of entries read, ever since: bit `field as u32`. They are
+    /// in every key, so that what is copied from them follows from the key.
+    read_fields: u64,
     /// Whether some entry looks at the DSCP.
     pub(super) is_dscp_matched: bool,
     /// Whether some table's entries look at other bits than before.
@@ -198,6 +202,7 @@ impl Replica {
             ports: Ports::default(),
             tx_counters: HashMap::default(),
             keys_have_select_fields: false,
+            read_fields: 0,
             is_dscp_matched: false,
             is_mask_stale: false,
             has_changed: false,
@@ -386,7 +391,28 @@ impl Replica {
         self.summaries_made = self.summaries_made.wrapping_add(1);
         let summary = Arc::new(InstructionSummary::new(self.summaries_made, instruction_list));
         *held = Some(Arc::clone(&summary));
+        self.note_reads(instruction_list);
         summary
+    }
+
+    fn note_reads(&mut self, instruction_list: &InstructionList) {
+        let actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
+        for field in actions.flat_map(Action::reads) {
+            if !field.row().place.is_beside_packet() && !self.has_in_keys(*field) {
+                self.read_fields |= 1 << *field as u32;
+                self.is_mask_stale = true;
+            }
+        }
+    }
+
+    /// Whether a field is in every key because some action reads it.
+    pub(super) fn has_in_keys(&self, field: Field) -> bool {
+        self.read_fields >> field as u32 & 1 != 0
+    }
+
+    /// The fields that are in every key because some action reads them.
+    pub(super) fn read_fields(&self) -> impl Iterator<Item = Field> {
+        FIELDS.iter().map(|row| row.field).filter(|field| self.has_in_keys(*field))
     }
 
     /// Counters of this forwarder.

@@ -7,9 +7,9 @@
 
 use openflow::action::{HeaderEffect, MAX_LEN_NO_BUFFER};
 use openflow::field::Header;
-use openflow::{Action, Field, GroupId, PortNo, QueueId};
+use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId};
 use packet::rewrite::{self, TtlInvalid, set_field};
-use packet::{Meta, PacketBuf, Shape};
+use packet::{Meta, PacketBuf, Shape, extract};
 
 /// Result of an action: a change of the packet, or the way that it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,23 @@ pub(in crate::fast) fn execute(
         }
         Action::Group(id) => return Executed::Group(*id),
         Action::SetQueue(queue) => return Executed::SetQueue(*queue),
-        Action::SetField { field: Field::TunnelId, value } => {
-            meta.tunnel_id = u64::try_from(*value).unwrap_or(u64::MAX);
-            true
+        Action::SetField { field, value } if field.row().place.is_beside_packet() => {
+            meta.write(*field, *value)
         }
         Action::SetField { field, value } => set_field(frame, *field, *value),
+        Action::Load { bits, dst, value } => {
+            rewrite::write_bits(frame, meta, *dst, bits.mask(), bits.place((*value).into()))
+        }
+        Action::Move { n_bits, src_offset, dst_offset, src, dst } => {
+            let from = BitRange { offset: *src_offset, n_bits: *n_bits };
+            let to = BitRange { offset: *dst_offset, n_bits: *n_bits };
+            rewrite::move_bits(frame, meta, (*src, from), (*dst, to))
+        }
+        Action::OutputReg { bits, src, max_len } => {
+            let number = bits.of(extract(frame.bytes(), meta).get(*src));
+            let port = PortNo::of_short(number).unwrap_or(PortNo::ANY);
+            return Executed::Output { port, queue: None, max_len: *max_len };
+        }
         Action::PushVlan(eth_type) => rewrite::push_vlan(frame, *eth_type),
         Action::PopVlan | Action::StripVlan => rewrite::pop_vlan(frame),
         Action::PushMpls(eth_type) => rewrite::push_mpls(frame, *eth_type),
@@ -92,8 +104,8 @@ pub(in crate::fast) fn reveals_hidden(action: &Action, shape: Shape) -> bool {
         HeaderEffect::Pop(Header::Vlan) => shape.is_rare() || shape.tags() > 1,
         // A PBB header is put before the Ethernet header, which hides and shows tags.
         HeaderEffect::Pop(_) | HeaderEffect::Push(Header::Pbb) => true,
-        // What is copied from a field shows that field to later tables.
-        HeaderEffect::Write => writes_a_type(action) || !action.reads().is_empty(),
+        // What is copied from a field is in the key: see `Replica::read_fields`.
+        HeaderEffect::Write => writes_a_type(action),
         HeaderEffect::None
         | HeaderEffect::WriteTag
         | HeaderEffect::Push(_)

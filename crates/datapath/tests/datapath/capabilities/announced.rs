@@ -148,6 +148,12 @@ pub(crate) fn announced() -> Vec<Announced> {
             list.add(row.text, None);
         }
     }
+    list.part("Actions of Nicira's, in every version", "action");
+    for row in ACTIONS.iter().filter(|row| row.nicira.is_some()) {
+        if row.kind.number(Version::NEWEST).is_none() {
+            list.add(row.text, None);
+        }
+    }
     let tables = dp.table_features(Version::NEWEST);
     check_tables(&dp);
     for property in &tables[0].properties {

@@ -123,6 +123,7 @@ fn action(version: Version, action: &Action) -> Value {
             });
             ("OFPActionSetField", json!({ "field": class("OXMTlv", tlv) }))
         }
+        Action::Load { .. } | Action::Move { .. } | Action::OutputReg { .. } => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
         Action::Experimenter { experimenter, data } if !version.has_oxm() => {
@@ -147,9 +148,36 @@ fn action(version: Version, action: &Action) -> Value {
         }
     };
     if version.has_oxm() {
-        members["type"] = action.kind().number(version).into();
+        members["type"] = action.kind().number(version).unwrap_or(0xffff).into();
     }
     class(name, members)
+}
+
+/// An action of Nicira's: the class and the members.
+fn of_nicira(action: &Action) -> (&'static str, Value) {
+    let name = |field: &openflow::Field| field.row().name;
+    let (class, subtype, mut members) = match action {
+        Action::Load { bits, dst, value } => {
+            let ofs_nbits = bits.to_ofs_nbits();
+            let members = json!({ "ofs_nbits": ofs_nbits, "dst": name(dst), "value": value });
+            ("NXActionRegLoad", 7, members)
+        }
+        Action::Move { n_bits, src_offset, dst_offset, src, dst } => {
+            let (src, dst) = (name(src), name(dst));
+            let members = json!({ "n_bits": n_bits, "src_ofs": src_offset, "src_field": src,
+                "dst_ofs": dst_offset, "dst_field": dst });
+            ("NXActionRegMove", 6, members)
+        }
+        Action::OutputReg { bits, src, max_len } => {
+            let ofs_nbits = bits.to_ofs_nbits();
+            let members = json!({ "ofs_nbits": ofs_nbits, "src": name(src), "max_len": max_len });
+            ("NXActionOutputReg", 15, members)
+        }
+        other => panic!("{other:?} is none of Nicira's"),
+    };
+    members["subtype"] = subtype.into();
+    members["experimenter"] = 0x2320.into();
+    (class, members)
 }
 
 fn instruction(instruction: &Instruction) -> Value {

@@ -388,7 +388,9 @@ fn oxm_id(id: &OxmId) -> Value {
         OxmId::Basic { field, maskable } => (field.row().name, *maskable),
         OxmId::Unknown(header) => {
             assert_eq!(header >> 16, 0x8000, "class of {header:#x}");
-            let field = Field::from_oxm(u8::try_from(header >> 9 & 0x7f).unwrap()).unwrap();
+            let class = u16::try_from(header >> 16).unwrap();
+            let number = u8::try_from(header >> 9 & 0x7f).unwrap();
+            let field = Field::from_class(class, number).unwrap();
             (field.row().name, header >> 8 & 1 != 0)
         }
         OxmId::Experimenter { .. } => panic!("os-ken's tables have no {id:?}"),

@@ -1,0 +1,139 @@
+//! Parts of fields in text, `NXM_NX_REG0[0..15]`, and the actions with them.
+//!
+//! A field is printed by its name of Nicira's match, as `ovs-ofctl` prints it; its other names are
+//! taken too.
+
+use super::TextError;
+use super::lex::Piece;
+use super::value::number;
+use super::words::unknown;
+use crate::action::{Action, MAX_LEN_NO_BUFFER};
+use crate::field::{FIELDS, Field};
+use crate::subfield::BitRange;
+
+/// `reg0[0..15]`, `reg0[3]`, `reg0[]` or `reg0`, by any name of the field.
+pub(super) fn subfield(piece: Piece<'_>) -> Result<(Field, BitRange), TextError> {
+    let piece = piece.trimmed();
+    let (name, range) = match piece.split_once("[") {
+        Some((name, range)) => (name.trimmed(), Some(range)),
+        None => (piece, None),
+    };
+    let field = named(name)?;
+    let all = BitRange::all(field);
+    let Some(range) = range else { return Ok((field, all)) };
+    let inner = range.text.strip_suffix(']').map(|inner| range.part(inner, range.at));
+    let inner = inner.ok_or_else(|| range.error("`]` is missing after the bits"))?.trimmed();
+    if inner.text.is_empty() {
+        return Ok((field, all));
+    }
+    let bit = |piece: Piece<'_>| number(piece.trimmed(), 16).map(|bit| bit as u16);
+    let (first, last) = match inner.split_once("..") {
+        Some((first, last)) => (bit(first)?, bit(last)?),
+        None => (bit(inner)?, bit(inner)?),
+    };
+    let bits = BitRange { offset: first, n_bits: last.saturating_sub(first).saturating_add(1) };
+    if first > last || !bits.is_within(field) {
+        let (name, last) = (field.row().name, field.row().bits - 1);
+        return Err(inner.error(format!("{name} has the bits 0 to {last}, written FIRST..LAST")));
+    }
+    Ok((field, bits))
+}
+
+/// The field of one of its names, or of that of Nicira's match or of OXM in capitals.
+fn named(name: Piece<'_>) -> Result<Field, TextError> {
+    let own = Field::from_name(name.text);
+    let oxm = |field: Field| format!("OXM_OF_{}", field.row().name.to_uppercase());
+    let mut fields = FIELDS.iter().map(|row| row.field);
+    let found = own
+        .or_else(|| fields.find(|field| field.nxm_name() == name.text || oxm(*field) == name.text));
+    let names = || FIELDS.iter().flat_map(|row| [row.name, row.set_text]);
+    found.ok_or_else(|| unknown("field", name, names()))
+}
+
+/// A part of a field, by the name that [`Field::nxm_name`] gives; of words that are no field and no
+/// bits, their form.
+fn text(field: &str, bits: Option<BitRange>) -> String {
+    let known = Field::from_name(field);
+    let name = known.map_or_else(|| field.to_owned(), Field::nxm_name);
+    let Some(range) = bits else { return format!("{name}[FIRST..LAST]") };
+    let BitRange { offset, n_bits } = range;
+    if known.is_some_and(|field| BitRange::all(field) == range) {
+        format!("{name}[]")
+    } else if n_bits == 1 {
+        format!("{name}[{offset}]")
+    } else {
+        format!("{name}[{offset}..{}]", u32::from(offset) + u32::from(n_bits) - 1)
+    }
+}
+
+/// `load:VALUE->FIELD[FIRST..LAST]`.
+pub(crate) fn load(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (left, right) = piece
+        .split_once("->")
+        .ok_or_else(|| piece.error("load takes VALUE->FIELD[FIRST..LAST]"))?;
+    let (dst, bits) = subfield(right)?;
+    if bits.n_bits > 64 {
+        return Err(right.error("load writes 64 bits at most"));
+    }
+    settable(right, dst)?;
+    let value = number(left.trimmed(), bits.n_bits)? as u64;
+    Ok(Action::Load { bits, dst, value })
+}
+
+/// `move:FIELD[FIRST..LAST]->FIELD[FIRST..LAST]`.
+pub(crate) fn copy(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (left, right) = piece
+        .split_once("->")
+        .ok_or_else(|| piece.error("move takes FIELD[FIRST..LAST]->FIELD[FIRST..LAST]"))?;
+    let ((src, from), (dst, to)) = (subfield(left)?, subfield(right)?);
+    if from.n_bits != to.n_bits {
+        let (from, to) = (from.n_bits, to.n_bits);
+        return Err(right.error(format!("{from} bits do not go into {to}: name as many of each")));
+    }
+    settable(right, dst)?;
+    let (src_offset, dst_offset) = (from.offset, to.offset);
+    Ok(Action::Move { n_bits: from.n_bits, src_offset, dst_offset, src, dst })
+}
+
+pub(crate) fn format_copy(words: &[String]) -> String {
+    let [n_bits, from, to, src, dst] = words else { return String::new() };
+    let number = |word: &String| word.parse::<u16>().ok();
+    let part = |field: &str, offset: &String| match (number(offset), number(n_bits)) {
+        (Some(offset), Some(n_bits)) => text(field, Some(BitRange { offset, n_bits })),
+        (_, _) => text(field, None),
+    };
+    format!("move:{}->{}", part(src, from), part(dst, to))
+}
+
+/// `output:FIELD[FIRST..LAST]`, without the word.
+pub(super) fn output(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (src, bits) = subfield(piece)?;
+    if bits.n_bits > 64 {
+        return Err(piece.error("a port's number has 64 bits at most"));
+    }
+    Ok(Action::OutputReg { bits, src, max_len: MAX_LEN_NO_BUFFER })
+}
+
+pub(crate) fn format_output(words: &[String]) -> String {
+    let [bits, src, _] = words else { return String::new() };
+    format!("output:{}", text(src, encoded(bits)))
+}
+
+/// Refuses a field that no action writes.
+pub(super) fn settable(piece: Piece<'_>, field: Field) -> Result<(), TextError> {
+    if field.row().settable {
+        return Ok(());
+    }
+    let instead = if field == Field::Metadata { ": write_metadata:VALUE writes it" } else { "" };
+    Err(piece.error(format!("no action sets {}{instead}", piece.text)))
+}
+
+pub(crate) fn format_load(words: &[String]) -> String {
+    let [bits, dst, value] = words else { return String::new() };
+    format!("load:{value}->{}", text(dst, encoded(bits)))
+}
+
+/// The bits of a word that is their encoding.
+fn encoded(word: &str) -> Option<BitRange> {
+    word.parse().ok().map(BitRange::from_ofs_nbits)
+}
