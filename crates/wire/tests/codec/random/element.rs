@@ -133,13 +133,16 @@ pub(crate) fn table_stats(e: &mut Entropy<'_>, version: Version) -> TableStats {
     }
 }
 
-fn oxm_id(e: &mut Entropy<'_>) -> OxmId {
+fn oxm_id(e: &mut Entropy<'_>, version: Version) -> OxmId {
     match e.below_or(2, 2) {
         2 => OxmId::Unknown(0x8000_fe00 | u32::from(e.u8())),
         3 => {
             OxmId::Experimenter { header: 0xffff_0000 | u32::from(e.u16()), experimenter: e.u32() }
         }
-        _ => OxmId::Basic { field: e.pick(FIELDS).field, maskable: e.bool() },
+        _ => {
+            let fields: Vec<_> = FIELDS.iter().filter(|row| row.field.is_in(version)).collect();
+            OxmId::Basic { field: e.pick(&fields).field, maskable: e.bool() }
+        }
     }
 }
 
@@ -192,10 +195,10 @@ fn property(e: &mut Entropy<'_>, version: Version) -> TableProperty {
         1 => TableProperty::NextTables(on, e.list(|e| TableId(e.u8()))),
         2 => TableProperty::WriteActions(on, e.list(action_id)),
         3 => TableProperty::ApplyActions(on, e.list(action_id)),
-        4 => TableProperty::Match(e.list(oxm_id)),
-        5 => TableProperty::Wildcards(e.list(oxm_id)),
-        6 => TableProperty::WriteSetField(on, e.list(oxm_id)),
-        7 => TableProperty::ApplySetField(on, e.list(oxm_id)),
+        4 => TableProperty::Match(e.list(|e| oxm_id(e, version))),
+        5 => TableProperty::Wildcards(e.list(|e| oxm_id(e, version))),
+        6 => TableProperty::WriteSetField(on, e.list(|e| oxm_id(e, version))),
+        7 => TableProperty::ApplySetField(on, e.list(|e| oxm_id(e, version))),
         8.. => TableProperty::Experimenter {
             on,
             experimenter: e.u32(),
