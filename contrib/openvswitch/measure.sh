@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# The time of `ovs-vsctl` until it returns: Weir beside Open vSwitch (user-space datapath), each
-# with a database of its own. As root, with Debian's openvswitch-switch; all of it goes with the
-# script.
+# Weir beside Open vSwitch (user-space datapath), each with a database of its own: the time of
+# `ovs-vsctl` until it returns, and what frames notice. As root, with Debian's openvswitch-switch
+# and iperf3; all of it goes with the script.
 #
 #   contrib/openvswitch/measure.sh add-port [PORTS]    add-port of a veth, in turns
-#   contrib/openvswitch/measure.sh bridges [BRIDGES]   bridges with two internal ports, one command
+#   contrib/openvswitch/measure.sh bridges [BRIDGES]   bridges with two internal ports, one command;
+#                                                      CPU of the daemon at rest afterwards
+#   contrib/openvswitch/measure.sh patch [ROUNDS]      TCP through two bridges with a patch port,
+#                                                      and through one: Weir alone
+#   contrib/openvswitch/measure.sh database [KPPS]     frames lost while the database is stopped,
+#                                                      killed and replaced: Weir alone
 #
 # WEIR names the program, else the first one of PATH; OVS the daemon of Open vSwitch.
 set -euo pipefail
@@ -12,7 +17,7 @@ set -euo pipefail
 if [ -z "${INSIDE-}" ]; then
     INSIDE=1 exec unshare --net --mount --pid --fork --kill-child --mount-proc "$0" "$@"
 fi
-WEIR=${WEIR:-$(command -v weir)}
+WEIR=${WEIR:-$(command -v weir || true)}
 OVS=${OVS:-/usr/lib/openvswitch-switch/ovs-vswitchd}
 [ -x "$OVS" ] || OVS=/usr/sbin/ovs-vswitchd
 schema=/usr/share/openvswitch/vswitch.ovsschema
@@ -77,8 +82,104 @@ add_ports() { # how many
     done
 }
 
+cpu() { # weir or ovs: milliseconds of CPU that the daemon has used
+    awk -v tick="$(getconf CLK_TCK)" '{ print int(1000 * ($14 + $15) / tick) }' \
+        "/proc/$(cat "/run/$1/ovs-vswitchd.pid")/stat"
+}
+
+host() { # name, address: its device is eth0, and v-NAME here
+    ip netns add "$1"
+    ip link add "v-$1" type veth peer name eth0 netns "$1"
+    ip netns exec "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+    ip -n "$1" addr add "$2/24" dev eth0
+    ip -n "$1" link set eth0 up
+    ip link set "v-$1" up
+}
+
+reached() { ip netns exec "$1" ping -q -c 1 -W 1 "$2" >/dev/null; }
+
+within() { # seconds, command
+    local nth seconds=$1; shift
+    for nth in $(seq $((10 * seconds))); do
+        if "$@"; then return; fi
+        sleep 0.1
+    done
+    echo "not within $seconds s: $*"
+    return 1
+}
+
+gbps() { # from, to: of one TCP connection
+    ip netns exec "$1" iperf3 -c "$2" -t 5 -J | awk '
+        /"sum_received"/ { seen = 1 }
+        seen && /"bits_per_second"/ { printf "%.2f", $2 / 1e9; exit }'
+}
+
+through_patch() { # rounds
+    local nth
+    start weir
+    host a 10.0.0.1; host b 10.0.0.2; host c 10.0.0.3
+    of weir add-br one -- add-port one v-a -- add-port one v-b -- add-br two -- add-port two v-c \
+        -- add-port one here -- set Interface here type=patch options:peer=there \
+        -- add-port two there -- set Interface there type=patch options:peer=here
+    for nth in b c; do ip netns exec $nth iperf3 -s -D >/dev/null; done
+    within 30 reached a 10.0.0.2
+    within 30 reached a 10.0.0.3
+    for nth in $(seq "$1"); do
+        echo "one bridge $(gbps a 10.0.0.2) Gbit/s, two joined by a patch port" \
+            "$(gbps a 10.0.0.3) Gbit/s"
+    done
+}
+
+count() { ip netns exec "$1" awk -v at="$2" '/eth0:/ { print $at }' /proc/net/dev; }
+
+serve_again() {
+    ovsdb-server /run/weir/conf.db --remote=punix:/run/weir/db.sock --pidfile --detach --no-chdir \
+        -vconsole:off
+}
+
+without_database() { # thousands of packets per second
+    local nth generator
+    sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+    start weir
+    host a 10.0.0.1; host b 10.0.0.2
+    of weir add-br one -- add-port one v-b -- add-port one v-a
+    within 30 reached a 10.0.0.2
+    local sent_before came_before
+    sent_before=$(count a 11) came_before=$(count b 3)
+    cat > /run/paced.toml <<END
+[[streams]]
+packet = "eth(dst=$(ip netns exec b cat /sys/class/net/eth0/address))/ipv4(dst=10.0.0.2)/udp"
+rate = "$1kpps"
+END
+    ip netns exec a "$WEIR" gen run /run/paced.toml --port af_packet:eth0 --quiet >/run/gen 2>&1 &
+    generator=$!
+    sleep 2
+    kill -STOP "$(cat /run/weir/ovsdb-server.pid)"
+    sleep 2
+    kill -CONT "$(cat /run/weir/ovsdb-server.pid)"
+    timed of weir add-br stopped
+    echo "stopped and continued: add-br after $took ms"
+    kill -KILL "$(cat /run/weir/ovsdb-server.pid)"
+    sleep 2
+    serve_again
+    timed of weir add-br killed
+    echo "killed and started again: add-br after $took ms"
+    mv /run/weir/db.sock /run/weir/old.sock
+    kill -KILL "$(cat /run/weir/ovsdb-server.pid)"
+    serve_again
+    timed of weir add-br replaced
+    echo "its socket replaced: add-br after $took ms"
+    sleep 1
+    kill -INT $generator
+    # Nothing comes back to it, which it reports as lost.
+    wait $generator || true
+    sleep 1
+    echo "$(($(count a 11) - sent_before)) frames sent," \
+        "$(($(count a 11) - sent_before - $(count b 3) + came_before)) lost"
+}
+
 add_bridges() { # how many
-    local nth whose words=()
+    local nth whose before words=()
     for nth in $(seq "$1"); do
         words+=(-- add-br "b$nth" -- set bridge "b$nth" datapath_type=netdev)
         for port in p q; do
@@ -89,13 +190,23 @@ add_bridges() { # how many
         start $whose
         timed of $whose "${words[@]}"
         echo "$whose: $1 bridges with two ports each by one command: $took ms"
+        sleep 5
+        before=$(cpu "$whose")
+        sleep 10
+        echo "$whose: at rest $(($(cpu "$whose") - before)) ms of CPU in 10 s"
         kill "$(cat "/run/$whose/ovs-vswitchd.pid")"
         while [ -e "/run/$whose/ovs-vswitchd.pid" ]; do sleep 0.1; done
     done
 }
 
+if [ -n "${1-}" ] && [ ! -x "$WEIR" ]; then
+    echo "no weir in PATH: WEIR=target/release/weir $0 $*" >&2
+    exit 1
+fi
 case ${1-} in
     add-port) add_ports "${2:-40}" ;;
     bridges) add_bridges "${2:-1000}" ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    patch) through_patch "${2:-5}" ;;
+    database) without_database "${2:-200}" ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

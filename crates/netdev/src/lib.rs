@@ -79,6 +79,7 @@ mod tier_port;
 
 pub use counters::{HandoverLosses, PortCounters};
 pub use error::PortError;
+pub use kinds::af_packet::keep_spare_ring;
 pub use kinds::dummy::DummyPort;
 pub use kinds::{KINDS, open, open_claimed, open_for_tier, open_queues, open_text};
 pub use patch_end::{PATCH_HOPS_MAX, PatchEnd, PatchPlace};
@@ -89,7 +90,8 @@ pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
-    EarlierCounts, HandoverPlace, KEPT_FOR, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX,
-    TIER_OWNERS_MAX, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms, TierQueues,
+    EarlierCounts, Entering, HandoverPlace, KEPT_FOR, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX,
+    TIER_OWNERS_MAX, TakeOver, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms,
+    TierQueues, TierQueuesBeside,
 };
 pub use tier_port::TierPort;

@@ -35,7 +35,7 @@ use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
-pub use self::handover::TierQueues;
+pub use self::handover::{Entering, TakeOver, TierQueues, TierQueuesBeside};
 pub use self::keep::{EarlierCounts, KEPT_FOR, TierKeeper};
 pub(crate) use self::layout::PATCH_OUTPUT;
 pub use self::layout::{

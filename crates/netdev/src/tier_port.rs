@@ -3,13 +3,18 @@
 //!
 //! A port has one whether or not a tier ever uses it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::counters::{PortCounters, PortQueueCounters};
 use crate::device::KernelDevice;
+use crate::error::PortError;
 use crate::patch_end::PatchEnd;
+use crate::sys::link::Rtnl;
 use crate::sys::veth_peer::FarEndSockets;
 use crate::tier::PATCH_OUTPUT;
+
+const FIX: &str = "give the program CAP_NET_RAW and CAP_NET_ADMIN";
 
 /// The far end of a port's veth, to which the tier may hand frames straight, as last looked at.
 #[derive(Debug, Default)]
@@ -54,6 +59,8 @@ pub(crate) struct TierDevice {
     pub(crate) peer: Option<Arc<TierPeer>>,
     /// Whether super-frames may come whole.
     pub(crate) gso: bool,
+    /// The socket of its ring, as long as that receives for the port; of several queues none.
+    pub(crate) ring: Weak<OwnedFd>,
 }
 
 impl TierPort {
@@ -72,6 +79,30 @@ impl TierPort {
             TierWay::Device(it) => it.device.index(),
             TierWay::Patch(end) => end.tap().unwrap_or_default(),
         }
+    }
+
+    /// The use that the host makes of the device itself.
+    ///
+    /// # Errors
+    /// The kernel does not report it.
+    pub fn host_use(&self) -> Result<Option<String>, PortError> {
+        let Some(TierDevice { device, .. }) = self.device() else { return Ok(None) };
+        let what = || format!("what the host uses {} for", device.name());
+        let used = Rtnl::open().and_then(|rtnl| rtnl.host_use(device.index()));
+        let used = used.map_err(|error| PortError::from_io(what(), FIX, error.into()))?;
+        Ok(used.map(|used| used.to_string()))
+    }
+
+    /// The socket of the one ring that it receives by.
+    pub(crate) fn ring(&self) -> Option<Arc<OwnedFd>> {
+        self.device()?.ring.upgrade()
+    }
+
+    /// Whether it may enter a tier later without the loss of a frame: a patch port, or a device
+    /// that receives by one ring.
+    #[must_use]
+    pub fn may_enter_later(&self) -> bool {
+        self.device().is_none_or(|it| it.ring.strong_count() > 0)
     }
 
     /// Whether it is a patch port.

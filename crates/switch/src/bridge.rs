@@ -78,6 +78,9 @@ pub(crate) struct Bridge {
     reaped_at: Cell<Option<Instant>>,
     /// [`Bridge::close`] was called.
     is_closed: Cell<bool>,
+    /// The ports that are to enter the kernel tier, and whether that is under way.
+    outside: Cell<port_changes::Outside>,
+    is_bringing_in: Cell<bool>,
     /// Notified when an entry with a timeout may have been added, or a removed entry waits to be
     /// reaped.
     pub(crate) expiry: Notify,
@@ -146,6 +149,8 @@ impl Bridge {
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),
             is_closed: Cell::new(false),
+            outside: Cell::default(),
+            is_bringing_in: Cell::new(false),
             expiry: Notify::new(),
         };
         bridge.announce_ports();

@@ -42,6 +42,15 @@ pub enum TablesRule {
     Flushed,
 }
 
+/// The moment at which a new port enters the kernel tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TierEntering {
+    /// Before it forwards.
+    First,
+    /// It forwards without, and the change is done then; the caller has it enter.
+    Later,
+}
+
 /// The manner of a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
@@ -49,15 +58,24 @@ pub struct Manner {
     pub acceptance: Acceptance,
     /// The fate of the tables.
     pub tables: TablesRule,
+    /// The moment at which new ports enter the kernel tier.
+    pub entering: TierEntering,
 }
 
 impl Manner {
     /// Of the file and of `weir ctl`.
-    pub const OWN: Self = Self { acceptance: Acceptance::Whole, tables: TablesRule::Kept };
+    pub const OWN: Self = Self {
+        acceptance: Acceptance::Whole,
+        tables: TablesRule::Kept,
+        entering: TierEntering::First,
+    };
 
     /// Of a database of Open vSwitch.
-    pub const DATABASE: Self =
-        Self { acceptance: Acceptance::Partial, tables: TablesRule::Flushed };
+    pub const DATABASE: Self = Self {
+        acceptance: Acceptance::Partial,
+        tables: TablesRule::Flushed,
+        entering: TierEntering::Later,
+    };
 }
 
 /// The part of a configuration that something is about.

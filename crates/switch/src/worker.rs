@@ -50,4 +50,6 @@ pub(crate) use run::{Worker, WorkerParts};
 pub(crate) use shaper::{QueueCells, Shaper};
 pub(crate) use shard::{Forwarding, Shard, ShardParts};
 pub(crate) use slots::Slots;
-pub(crate) use tier::{EnteredPatch, OutsidePatch, ShardTier, TierEntry, TierPlan};
+pub(crate) use tier::{
+    OpeningOfPort, OutsidePort, ShardTier, TierEntry, TierPlan, TierStep, take_over,
+};

@@ -218,6 +218,14 @@ fn numbers_and_statistics_are_those_of_the_ports() {
             -- add-port br0 vb -- set Interface vb ofport_request=2 \
             -- add-port br0 c0 -- set Interface c0 ofport_request=3
         within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        # The command does not wait for the kernel tier.
+        in_tier() {
+            weir ctl --control /run/weir.sock --bridge br0 workers |
+                grep -q "=af_packet:$1, after the kernel tier"
+        }
+        within 30 in_tier va
+        within 30 in_tier vb
+        ip netns exec a ping -c 1 -W 1 10.0.0.2
         # In the form that tools read.
         counted() {
             ovs-appctl dpctl/show -s | grep -A4 ': va (system)$' > /run/va

@@ -11,7 +11,7 @@
 mod own_veth;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use packet::PacketBuf;
 
@@ -62,6 +62,16 @@ pub const ROW: KindRow = KindRow {
     rights: &[PortRight::PacketSocket, PortRight::DeviceSettings],
     open,
 };
+
+/// Keeps a ring ready for the next port of this kind, which then comes without waiting for the
+/// kernel; it is taken where the device's MTU is the usual one.
+///
+/// # Errors
+/// The kernel has no ring, or nobody may have one.
+pub fn keep_spare_ring() -> io::Result<()> {
+    const FRAME_LEN: usize = 1_518;
+    RxRing::keep_spare(FRAME_LEN, SLOTS as usize)
+}
 
 fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let slots = spec.number("slots", 64..=65_536)?.unwrap_or(SLOTS);
@@ -301,15 +311,16 @@ impl PortDevice for AfPacketDevice {
         let (device, queues) = (Arc::clone(&self.device), Arc::clone(&self.counters));
         let counters = Arc::clone(queues.first()?);
         let (peer, gso) = (self.peer.clone(), self.gso);
-        let way = TierWay::Device(TierDevice { device, queues, peer, gso });
+        let ring = match &self.drops {
+            Drops::Rings(rings) if rings.len() == 1 => rings[0].socket(),
+            Drops::Rings(_) | Drops::Handover { .. } => Weak::new(),
+        };
+        let way = TierWay::Device(TierDevice { device, queues, peer, gso, ring });
         Some(TierPort { way, counters })
     }
 
     fn host_use(&self) -> Result<Option<String>, PortError> {
-        let what = || format!("what the host uses {} for", self.device.name());
-        let used = Rtnl::open().and_then(|rtnl| rtnl.host_use(self.device.index()));
-        let used = used.map_err(|error| PortError::from_io(what(), FIX, error.into()))?;
-        Ok(used.map(|used| used.to_string()))
+        self.tier_port().map_or(Ok(None), |port| port.host_use())
     }
 
     fn enter_tier(&mut self, losses: Box<dyn HandoverLosses>) {

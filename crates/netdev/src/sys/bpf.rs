@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::shm::Mapping;
 
@@ -32,6 +33,7 @@ const MAP_TYPE_ARRAY: u32 = 2;
 const MAP_TYPE_PROG_ARRAY: u32 = 3;
 const F_NO_PREALLOC: u32 = 1;
 const F_MMAPABLE: u32 = 1 << 10;
+const PROG_TYPE_SOCKET_FILTER: u32 = 1;
 const PROG_TYPE_SCHED_CLS: u32 = 3;
 /// A reader of the log of a refused program wants its end.
 const LOG_LEN: usize = 1 << 20;
@@ -39,6 +41,9 @@ const LOG_LEN: usize = 1 << 20;
 /// Place of a program at a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hook {
+    /// Frames that come to a socket: it gets those for which the program returns their length or
+    /// more.
+    Socket = 0,
     /// Frames that arrive, before the stack sees them.
     Ingress = 46,
     /// Frames that the stack sends.
@@ -215,7 +220,11 @@ impl Program {
     pub(crate) fn load(code: &[u64], hook: Hook) -> io::Result<Self> {
         let mut attr = Attr::default();
         let license = c"Apache-2.0";
-        attr.word(0, PROG_TYPE_SCHED_CLS);
+        let kind = match hook {
+            Hook::Socket => PROG_TYPE_SOCKET_FILTER,
+            Hook::Ingress | Hook::Egress => PROG_TYPE_SCHED_CLS,
+        };
+        attr.word(0, kind);
         attr.word(4, u32::try_from(code.len()).unwrap_or(u32::MAX));
         attr.pointer(8, code.as_ptr().cast());
         attr.pointer(16, license.as_ptr().cast());
@@ -255,6 +264,19 @@ impl Program {
     /// The kernel's error; where it has no such hooks, its release and since which they are.
     pub(crate) fn attach(&self, device: u32) -> io::Result<Link> {
         self.link(device, self.hook as u32)
+    }
+
+    /// Gives a socket the program as its filter, in the place of the one that it has.
+    pub(crate) fn attach_to_socket(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let program = self.fd.as_raw_fd();
+        // SAFETY: the option takes the number of a descriptor, valid for the call.
+        let done = unsafe {
+            let value = (&raw const program).cast();
+            let len = size_of_val(&program) as libc::socklen_t;
+            let (level, option) = (libc::SOL_SOCKET, libc::SO_ATTACH_BPF);
+            libc::setsockopt(socket.as_raw_fd(), level, option, value, len)
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn link(&self, device: u32, attach_type: u32) -> io::Result<Link> {
@@ -310,6 +332,17 @@ pub(crate) fn has_programs(device: u32, hook: Hook) -> io::Result<bool> {
         // There is none, or the last one has gone.
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Waits until every processor has ended what it does with a frame at this moment.
+pub(crate) fn wait_for_frames() {
+    const GLOBAL: c_long = 1;
+    /// Longer than a processor has a frame, where the kernel does not say.
+    const LONG: Duration = Duration::from_millis(100);
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) } < 0 {
+        std::thread::sleep(LONG);
     }
 }
 

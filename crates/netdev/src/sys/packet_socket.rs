@@ -12,8 +12,8 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use packet::PacketBuf;
 
@@ -99,8 +99,38 @@ impl RxRing {
         Ok(rings)
     }
 
-    /// A socket to which nothing comes.
+    /// A socket to which nothing comes: the spare one, where it is as wanted.
     fn unbound(frame_len: usize, slots: usize) -> io::Result<Self> {
+        let (slot_len, blocks) = measures(frame_len, slots);
+        let mut spare = spare();
+        let is_wanted = |ring: &mut Self| {
+            ring.slot_len == slot_len && ring.slots == blocks * (BLOCK_LEN / slot_len)
+        };
+        if let Some(ring) = spare.take_if(is_wanted).filter(Self::is_of_this_namespace) {
+            return Ok(ring);
+        }
+        drop(spare);
+        Self::make_unbound(slot_len, blocks)
+    }
+
+    /// Keeps a ring of this size ready for the port that comes next: the kernel waits 10 ms and
+    /// more for each that is made.
+    pub(crate) fn keep_spare(frame_len: usize, slots: usize) -> io::Result<()> {
+        if spare().is_none() {
+            let (slot_len, blocks) = measures(frame_len, slots);
+            let made = Self::make_unbound(slot_len, blocks)?;
+            *spare() = Some(made);
+        }
+        Ok(())
+    }
+
+    /// Whether its devices are those of the calling thread.
+    fn is_of_this_namespace(&self) -> bool {
+        let own = socket().and_then(|own| netns_cookie(&own));
+        own.is_ok_and(|own| netns_cookie(&self.fd).is_ok_and(|cookie| cookie == own))
+    }
+
+    fn make_unbound(slot_len: usize, blocks: usize) -> io::Result<Self> {
         // Protocol 0: nothing arrives before `bind`.
         let fd = socket()?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
@@ -109,9 +139,6 @@ impl RxRing {
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &(1 as c_int))?;
         // Without the right the default stays; then some long frames are lost in a burst.
         let _ = set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &SOCKET_BUFFER_LEN);
-        // A slot holds the ring's header, the address, alignment and the virtio-net header too.
-        let slot_len = (frame_len + 128).next_power_of_two().clamp(2_048, BLOCK_LEN);
-        let blocks = (slots.max(1) * slot_len).div_ceil(BLOCK_LEN);
         let slots = blocks * (BLOCK_LEN / slot_len);
         let request = libc::tpacket_req {
             tp_block_size: BLOCK_LEN as u32,
@@ -197,10 +224,41 @@ pub(crate) struct RxRingDrops {
     total: u64,
 }
 
+/// The length of a slot for frames of this length, and the number of blocks for these slots.
+fn measures(frame_len: usize, slots: usize) -> (usize, usize) {
+    // A slot holds the ring's header, the address, alignment and the virtio-net header too.
+    let slot_len = (frame_len + 128).next_power_of_two().clamp(2_048, BLOCK_LEN);
+    (slot_len, (slots.max(1) * slot_len).div_ceil(BLOCK_LEN))
+}
+
+/// A ring that is ready for the next port.
+static SPARE: Mutex<Option<RxRing>> = Mutex::new(None);
+
+fn spare() -> MutexGuard<'static, Option<RxRing>> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of the namespace that a socket is of.
+fn netns_cookie(fd: &OwnedFd) -> io::Result<u64> {
+    let (mut cookie, mut len) = (0_u64, socklen::<u64>());
+    // SAFETY: pointer and length describe `cookie`, which is writable for the call.
+    let done = unsafe {
+        let value = (&raw mut cookie).cast::<c_void>();
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_NETNS_COOKIE);
+        libc::getsockopt(fd.as_raw_fd(), level, option, value, &raw mut len)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
+}
+
 impl RxRingDrops {
     /// Of another socket that receives packets.
     pub(crate) fn of(fd: Arc<OwnedFd>) -> Self {
         Self { fd, total: 0 }
+    }
+
+    /// The socket, for those who do not keep it open.
+    pub(crate) fn socket(&self) -> Weak<OwnedFd> {
+        Arc::downgrade(&self.fd)
     }
 
     /// The frames dropped since the ring was made.

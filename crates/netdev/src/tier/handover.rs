@@ -10,10 +10,12 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder};
+use std::time::Duration;
 
 use packet::Batch;
 
@@ -24,8 +26,9 @@ use crate::counters::HandoverLosses;
 use crate::device::KernelDevice;
 use crate::error::PortError;
 use crate::patch_end::PatchEnd;
-use crate::port::{Port, RxQueue};
+use crate::port::{Port, RxQueue, SilentRx};
 use crate::ring_rx::{self, RingRx};
+use crate::sys::event::wait;
 use crate::sys::link::{LinkStats, Rtnl};
 use crate::sys::packet_socket::{Fanout, Promiscuous, RxRing, RxRingDrops};
 use crate::sys::watch::Watch;
@@ -134,13 +137,14 @@ impl TierPrograms {
         let Some(device) = port.device.tier_port() else {
             return Err(PortError::NoTier(port.info().kind));
         };
-        Self::open(tiers, 1 + port.more.len(), &device, port.place.take())?.install(port);
+        let entering = Entering::AtOnce(port.place.take());
+        Self::open(tiers, 1 + port.more.len(), &device, entering)?.install(port);
         Ok(())
     }
 
     /// The first half of [`TierPrograms::attach`], which takes milliseconds: puts the programs at
-    /// the device of a port with this number of queues, which hand over at this place, or at one
-    /// that is made. From then on frames wait for the receive queues to be installed.
+    /// the device of a port with this number of queues. From then on, or when they take over,
+    /// frames wait for the receive queues to be installed.
     ///
     /// # Errors
     /// As [`TierPrograms::attach`].
@@ -151,11 +155,15 @@ impl TierPrograms {
         tiers: &[Self],
         queues: usize,
         port: &TierPort,
-        place: Option<HandoverPlace>,
+        entering: Entering,
     ) -> Result<TierQueues, PortError> {
         assert!(!tiers.is_empty(), "a tier for each queue");
         let tiers: Vec<&Self> = tiers.iter().cycle().take(queues).collect();
-        let (received, losses) = Handover::open(&tiers, port, place)?;
+        let (place, ring) = match entering {
+            Entering::AtOnce(place) => (place, None),
+            Entering::Later => (None, port.ring()),
+        };
+        let (received, losses) = Handover::open(&tiers, port, place, ring.as_deref())?;
         let queue = |handover| -> Result<Box<dyn RxQueue>, PortError> {
             Ok(match &port.way {
                 TierWay::Device(_) => Box::new(handover),
@@ -163,7 +171,48 @@ impl TierPrograms {
             })
         };
         let received = received.into_iter().map(queue).collect::<Result<_, _>>()?;
-        Ok(TierQueues { received, losses })
+        let later = ring.and(tiers.first()).map(|tier| TakeOver {
+            tier: Self::clone(tier),
+            device: port.index(),
+            tap: losses.tap,
+            is_done: Arc::default(),
+        });
+        Ok(TierQueues { received, losses, later })
+    }
+}
+
+/// The moment from which on the programs at a device have its frames.
+#[derive(Debug)]
+pub enum Entering {
+    /// At once, and they hand over at this place, or one that is made. What waits in the port's
+    /// rings is lost.
+    AtOnce(Option<HandoverPlace>),
+    /// With [`TakeOver::run`]: until then the ring has them. A port of several queues has no ring,
+    /// and a patch port needs none; they enter at once.
+    Later,
+}
+
+/// The end of a device's ring: the program takes its frames over.
+#[derive(Debug)]
+pub struct TakeOver {
+    tier: TierPrograms,
+    device: u32,
+    tap: u32,
+    /// The ring gets no frames any more.
+    is_done: Arc<AtomicBool>,
+}
+
+impl TakeOver {
+    /// The program has each frame from now on that the ring has not got. When this returns, all of
+    /// the ring's are there. It waits for the kernel, 10 ms and more.
+    ///
+    /// # Errors
+    /// The kernel refuses; then the ring goes on.
+    pub fn run(&self) -> Result<(), PortError> {
+        let failed = |source| PortError::from_io("the kernel tier's program", FIX, source);
+        self.tier.take_over(self.device, self.tap).map_err(failed)?;
+        self.is_done.store(true, Ordering::Release);
+        Ok(())
     }
 }
 
@@ -171,6 +220,22 @@ impl TierPrograms {
 pub struct TierQueues {
     received: Vec<Box<dyn RxQueue>>,
     losses: HandoverDrops,
+    later: Option<TakeOver>,
+}
+
+/// A port has the frames in both ways by now: by its ring, until the program takes over.
+#[derive(Debug)]
+pub struct TierQueuesBeside {
+    losses: HandoverDrops,
+    /// The end of the ring.
+    pub take_over: TakeOver,
+}
+
+impl TierQueuesBeside {
+    /// The program has taken over: the port counts what is lost on its way.
+    pub fn finish(self, port: &mut Port) {
+        port.device.enter_tier(Box::new(self.losses));
+    }
 }
 
 impl fmt::Debug for TierQueues {
@@ -180,9 +245,33 @@ impl fmt::Debug for TierQueues {
 }
 
 impl TierQueues {
+    /// The port receives by these queues from now on; beside its ring where that goes on.
+    ///
+    /// # Errors
+    /// No descriptor is left; the port is as it was.
+    pub fn install_beside(
+        mut self,
+        port: &mut Port,
+    ) -> Result<Option<TierQueuesBeside>, PortError> {
+        let Some(take_over) = self.later.take() else {
+            self.install(port);
+            return Ok(None);
+        };
+        let Some(handover) = self.received.pop() else { return Ok(None) };
+        let watched = watch_both(port.rx.fd(), handover.fd());
+        let (watch, place) =
+            watched.and_then(|watch| Ok((watch, SilentRx::new()?))).map_err(|source| {
+                PortError::Io { what: format!("watching {}", port.info().name), source }
+            })?;
+        let is_over = Arc::clone(&take_over.is_done);
+        let ring = std::mem::replace(&mut port.rx, Box::new(place));
+        port.rx = Box::new(RingThenHandover { ring: Some(ring), handover, watch, is_over });
+        Ok(Some(TierQueuesBeside { losses: self.losses, take_over }))
+    }
+
     /// The port receives by these queues from now on.
     pub fn install(self, port: &mut Port) {
-        let Self { received, losses } = self;
+        let Self { received, losses, .. } = self;
         // Without them, the rings' sockets are closed when the receive queues are.
         port.device.enter_tier(Box::new(losses));
         let more = port.more.iter_mut().map(|queue| &mut queue.rx);
@@ -198,6 +287,7 @@ impl Handover {
         tiers: &[&TierPrograms],
         port: &TierPort,
         place: Option<HandoverPlace>,
+        earlier: Option<&OwnedFd>,
     ) -> Result<(Vec<Self>, HandoverDrops), PortError> {
         let what = match &port.way {
             TierWay::Device(it) => format!("the kernel tier at {}", it.device.name()),
@@ -219,9 +309,12 @@ impl Handover {
         let frame_len = ring_rx::frame_len(&device);
         let open_rings =
             || RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
-        let place_programs = || match (&port.way, tiers) {
-            (TierWay::Patch(end), [only]) => only.place_at_patch(end, tap),
-            (TierWay::Patch(_) | TierWay::Device(_), _) => {
+        let place_programs = || match (&port.way, tiers, earlier) {
+            (TierWay::Patch(end), [only], _) => only.place_at_patch(end, tap),
+            (TierWay::Device(_), [only], Some(ring)) => {
+                only.place_behind(device.index(), tap, ring.as_fd())
+            }
+            (TierWay::Patch(_) | TierWay::Device(_), _, _) => {
                 TierPrograms::place(tiers, device.index(), tap)
             }
         };
@@ -257,6 +350,69 @@ fn close_later(queues: Vec<Box<dyn RxQueue>>) {
     let _ = Builder::new().name("closing".to_owned()).spawn(move || drop(queues));
 }
 
+/// A watch over two descriptors, of which one may be missing.
+fn watch_both<'a>(
+    one: impl IntoIterator<Item = BorrowedFd<'a>>,
+    other: impl IntoIterator<Item = BorrowedFd<'a>>,
+) -> io::Result<Watch> {
+    let watch = Watch::new()?;
+    for (fd, name) in one.into_iter().chain(other).zip(0..) {
+        watch.add(fd, name)?;
+    }
+    Ok(watch)
+}
+
+/// Whether a frame waits in the ring of a queue.
+fn is_waiting(queue: &dyn RxQueue) -> bool {
+    // What cannot be asked is looked at.
+    queue.fd().is_none_or(|fd| wait(&[fd], Some(Duration::ZERO)).unwrap_or(true))
+}
+
+/// The receive queue of a device whose ring has had the frames until now: what is left in it, then
+/// what the program hands over.
+struct RingThenHandover {
+    ring: Option<Box<dyn RxQueue>>,
+    handover: Box<dyn RxQueue>,
+    watch: Watch,
+    /// The ring gets no frames any more.
+    is_over: Arc<AtomicBool>,
+}
+
+impl RxQueue for RingThenHandover {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Result<usize, PortError> {
+        if let Some(ring) = &mut self.ring {
+            // In this order: what came to the ring before is seen.
+            let is_over = self.is_over.load(Ordering::Acquire);
+            let taken = ring.rx(batch, max)?;
+            if taken > 0 {
+                return Ok(taken);
+            }
+            if !is_over {
+                if !is_waiting(&*self.handover) {
+                    return Ok(0);
+                }
+                // Those that came before it are in the ring by now.
+                let taken = ring.rx(batch, max)?;
+                return if taken > 0 { Ok(taken) } else { self.handover.rx(batch, 1) };
+            }
+            if let Some(fd) = ring.fd() {
+                // It is watched since this was made.
+                let _ = self.watch.remove(fd);
+            }
+            close_later(self.ring.take().into_iter().collect());
+        }
+        self.handover.rx(batch, max)
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.watch.fd())
+    }
+
+    fn keep_offloads(&mut self) -> bool {
+        self.handover.keep_offloads()
+    }
+}
+
 /// The receive queue of a patch port: what workers have sent to it, and what the program hands
 /// over, in turns.
 #[derive(Debug)]
@@ -269,14 +425,7 @@ struct PatchHandover {
 
 impl PatchHandover {
     fn new(end: Arc<PatchEnd>, handover: Handover) -> Result<Self, PortError> {
-        let watch = || {
-            let watch = Watch::new()?;
-            for (fd, name) in std::iter::once(end.fd()).chain(handover.fd()).zip(0..) {
-                watch.add(fd, name)?;
-            }
-            Ok(watch)
-        };
-        let watch = watch().map_err(|source| {
+        let watch = watch_both([end.fd()], handover.fd()).map_err(|source| {
             let what = format!("watching patch port {}", end.name());
             PortError::Io { what, source }
         })?;

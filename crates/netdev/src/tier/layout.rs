@@ -27,6 +27,13 @@ pub(super) const STATE_RUNS: usize = (STATE_MASKS + BYTES * Shape::COUNT).next_m
 /// Behind that count, how many of the frames were handed over.
 pub(super) const RUNS_HANDED_OVER: usize = 8;
 
+/// Whether the ring of a device that the program is about to take over has got the frame that came
+/// last; its filter writes it.
+pub(super) const RUNS_IN_RING: usize = 16;
+
+/// The bit of a TAP device's number while frames may still be in the ring of its port's device.
+pub(super) const TAKES_OVER: u32 = 1 << 31;
+
 /// Bytes of the state for `cpus` processors.
 pub(super) const fn state_len(cpus: usize) -> usize {
     STATE_RUNS + 64 * cpus

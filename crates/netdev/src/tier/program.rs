@@ -18,8 +18,8 @@ use super::assembler::{
 use super::layout::{
     BYTES, CELL_BYTES, CELL_LOST, CELL_PACKETS, CELL_SENT_BYTES, CELL_SENT_PACKETS, CELL_USED,
     ENTRY_GENERATION, ENTRY_LEN_MAX, ENTRY_OUTPUTS, ENTRY_SLOT, ENTRY_TOKEN, RUNS_HANDED_OVER,
-    SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL, SLOT_WORDS,
-    STATE_GENERATION, STATE_MASKS, STATE_RUNS, STATE_UNTIL, TAG_POP,
+    RUNS_IN_RING, SLOT_TAG, SLOT_TAG_BEYOND, SLOT_TOKEN, SLOT_TTL_ABOVE, SLOT_TTL_AT, SLOT_UNTIL,
+    SLOT_WORDS, STATE_GENERATION, STATE_MASKS, STATE_RUNS, STATE_UNTIL, TAG_POP, TAKES_OVER,
 };
 use super::patches::KERNEL_HOPS_MAX;
 use super::{rewrite, skb};
@@ -118,6 +118,40 @@ pub(super) enum Entrance {
 pub(super) fn guard() -> Vec<u64> {
     let mut code = Assembler::default();
     code.alu(Alu::Mov, R0, DROP);
+    code.exit();
+    code.finish()
+}
+
+/// The filter of the ring by which a port receives until the program at its device takes over. The
+/// ring gets a frame as long as the device has no TAP device; the program, which sees each frame
+/// next on the same processor, asks what the filter has decided, so that one of them has it.
+pub(super) fn ring_filter(facts: &Facts) -> Vec<u64> {
+    let Facts { cpus, state, taps, device, .. } = *facts;
+    let mut code = Assembler::default();
+    let (is_known, done) = (code.label(), code.label());
+    code.call(Helper::ProcessorId);
+    code.jump_if(R0, Cmp::Lt, number(cpus as usize), is_known);
+    // There is no such processor; the verifier does not know.
+    code.alu(Alu::Mov, R0, 0);
+    code.exit();
+    code.place(is_known);
+    code.map_value(R6, state, number(STATE_RUNS));
+    code.alu(Alu::Lsh, R0, 6);
+    code.alu_reg(Alu::Add, R6, R0);
+    code.alu(Alu::Mov, R1, device.cast_signed());
+    code.store(Size::Word, FP, CELL, R1);
+    code.map(R1, taps);
+    code.alu_reg(Alu::Mov, R2, FP);
+    code.alu(Alu::Add, R2, i32::from(CELL));
+    code.call(Helper::MapLookup);
+    code.alu(Alu::Mov, R7, 0);
+    code.jump_if(R0, Cmp::Ne, 0, done);
+    code.alu(Alu::Mov, R7, 1);
+    code.place(done);
+    code.store(Size::Double, R6, offset(RUNS_IN_RING), R7);
+    // Nothing of it, or all.
+    code.alu(Alu::Mov, R0, 0);
+    code.alu_reg(Alu::Sub, R0, R7);
     code.exit();
     code.finish()
 }
@@ -701,10 +735,17 @@ impl Builder {
             code.alu_reg(Alu::Mov, R2, FP);
             code.alu(Alu::Add, R2, i32::from(CELL));
             code.call(Helper::MapLookup);
-            // A device that it stands at has one.
+            // While a device has none, the frame is in its ring.
             code.alu(Alu::Mov, R8, DROP);
             code.jump_if(R0, Cmp::Eq, 0, self.labels.leave);
             code.load(Size::Word, R1, R0, 0);
+            let is_ours = code.label();
+            code.jump_if(R1, Cmp::Le, i32::MAX, is_ours);
+            code.alu(Alu::And, R1, (!TAKES_OVER).cast_signed());
+            code.load(Size::Double, R2, FP, RUNS);
+            code.load(Size::Double, R2, R2, offset(RUNS_IN_RING));
+            code.jump_if(R2, Cmp::Ne, 0, self.labels.leave);
+            code.place(is_ours);
         } else {
             code.alu(Alu::Mov, R1, tap.cast_signed());
         }

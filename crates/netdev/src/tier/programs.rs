@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::keep::{KeptMaps, KeptPlace, TierKeeper};
+use super::layout::TAKES_OVER;
 use super::patches::Patches;
-use super::program::Entrance;
+use super::program::{Entrance, Facts};
 use super::{choice, program};
 use crate::patch_end::PatchEnd;
-use crate::sys::bpf::{Hook, Link, Map, Program};
+use crate::sys::bpf::{Hook, Link, Map, Program, wait_for_frames};
 
 /// The maps of a tier, and their measures.
 #[derive(Debug)]
@@ -135,6 +136,43 @@ impl TierPrograms {
         Ok(PlacedPrograms { _link: link, _decisions: None, tap, patch: None })
     }
 
+    /// Puts the program for all devices of the tier at one that a ring receives from, which goes on
+    /// doing so until [`TierPrograms::take_over`].
+    pub(super) fn place_behind(
+        &self,
+        device: u32,
+        tap: u32,
+        ring: BorrowedFd<'_>,
+    ) -> io::Result<PlacedPrograms> {
+        let mut at_devices = self.0.at_devices();
+        let AtDevices { program, taps } = &mut *at_devices;
+        let facts = self.facts(device, tap, Entrance::Device)?;
+        let program = match program.take() {
+            Some(loaded) => program.insert(loaded),
+            None => program.insert(Program::load(&program::decision(&facts), Hook::Ingress)?),
+        };
+        // One of an earlier device of this number.
+        let _ = self.0.taps.delete(&device.to_ne_bytes());
+        Program::load(&program::ring_filter(&facts), Hook::Socket)?.attach_to_socket(ring)?;
+        let link = Some(PlacedLink::new(self.0.keeper.as_ref(), program, device)?);
+        taps.insert(device, tap);
+        let tap = Some((Arc::clone(&self.0), device, tap));
+        Ok(PlacedPrograms { _link: link, _decisions: None, tap, patch: None })
+    }
+
+    /// The program hands the frames of a device over from now on, whose ring gets none any more and
+    /// is whole afterwards. It waits for the kernel.
+    pub(super) fn take_over(&self, device: u32, tap: u32) -> io::Result<()> {
+        let at_devices = self.0.at_devices();
+        if at_devices.taps.get(&device) != Some(&tap) {
+            // It has gone meanwhile.
+            return Ok(());
+        }
+        self.set_tap(device, tap | TAKES_OVER)?;
+        wait_for_frames();
+        self.set_tap(device, tap)
+    }
+
     /// Has the program receive what leaves by the other end of a patch port; its frames' device is
     /// the TAP device by which it hands over.
     pub(super) fn place_at_patch(
@@ -176,24 +214,19 @@ impl TierPrograms {
     }
 
     pub(super) fn load(&self, device: u32, tap: u32, entrance: Entrance) -> io::Result<Program> {
+        if entrance == Entrance::Device {
+            self.set_tap(device, tap)?;
+        }
         let facts = self.facts(device, tap, entrance)?;
         Program::load(&program::decision(&facts), Hook::Ingress)
     }
 
     /// The facts for which a program is made.
-    pub(super) fn facts(
-        &self,
-        device: u32,
-        tap: u32,
-        entrance: Entrance,
-    ) -> io::Result<program::Facts> {
+    pub(super) fn facts(&self, device: u32, tap: u32, entrance: Entrance) -> io::Result<Facts> {
         let [next, lost] = Patches::get()?.descriptors();
         let TierMaps { entries, state, slot_map, counts, taps, cpus, slots, keeper, .. } = &*self.0;
-        if entrance == Entrance::Device {
-            self.set_tap(device, tap)?;
-        }
         let word = |number: &usize| u32::try_from(*number).unwrap_or(u32::MAX);
-        Ok(program::Facts {
+        Ok(Facts {
             entries: entries.as_fd().as_raw_fd(),
             state: state.as_fd().as_raw_fd(),
             slot_map: slot_map.as_fd().as_raw_fd(),

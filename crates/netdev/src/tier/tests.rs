@@ -1,8 +1,8 @@
 //! The decision's program against [`Shape::of`] and the masks, on frames that the kernel runs it
 //! on. Needs root, as all that loads programs.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use openflow::MacAddr;
 use packet::build::{FrameBuilder, Ipv4, Ipv6};
@@ -24,7 +24,8 @@ use crate::tier_port::{TierDevice, TierWay};
 const DEVICE: u32 = 1;
 fn tier_port(device: Arc<KernelDevice>) -> TierPort {
     let (counters, queues) = (Arc::default(), Arc::default());
-    let way = TierWay::Device(TierDevice { device, queues, peer: None, gso: true });
+    let way =
+        TierWay::Device(TierDevice { device, queues, peer: None, gso: true, ring: Weak::new() });
     TierPort { way, counters }
 }
 

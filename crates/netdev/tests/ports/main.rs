@@ -17,4 +17,5 @@ mod monitor;
 mod offloads;
 mod queues;
 mod spawned;
+mod take_over;
 mod testbed;

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use netdev::{Port, PortQueue};
+use futures_util::stream::{self, StreamExt};
+use netdev::{Port, PortQueue, TierQueuesBeside};
 use openflow::PortNo;
 use openflow::port::{PortReason, PortStatus};
 use tokio::sync::oneshot;
@@ -15,7 +16,13 @@ use tokio::task::spawn_blocking;
 
 use super::barriers::BarrierWaiter;
 use super::{Bridge, BridgePort, BridgeQueues, ShardLink};
-use crate::worker::{PortLocation, PortMap, Shard, ShardCommand, WorkerPort};
+use crate::worker::{
+    OpeningOfPort, OutsidePort, PortLocation, PortMap, Shard, ShardCommand, TierStep, WorkerPort,
+    take_over,
+};
+
+/// Ports of a bridge that enter the kernel tier at one time.
+const ENTERING_AT_ONCE: usize = 4;
 
 /// A worker has ended, and so will the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +36,36 @@ pub(crate) struct PortView {
     pub(crate) places: Vec<PortLocation>,
 }
 
+/// Ports that forward, and are to enter the kernel tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Outside {
+    /// There are none.
+    #[default]
+    None,
+    /// Patch ports, perhaps, that came before the first device.
+    Patches,
+    /// These, and devices.
+    Ports,
+}
+
+impl ShardLink {
+    /// Has the shard take a port's step into the kernel tier; what the next one needs.
+    async fn take_tier_step(
+        &self,
+        step: TierStep,
+    ) -> Result<Option<(OpeningOfPort, TierQueuesBeside)>, WorkerGone> {
+        let (done, is_done) = oneshot::channel();
+        self.queue.send(&mut vec![ShardCommand::EnterTier(Box::new(step), done)]);
+        is_done.await.map_err(|_| WorkerGone)
+    }
+}
+
 impl Bridge {
+    /// Whether ports are to enter the kernel tier by [`Bridge::bring_in`].
+    pub(crate) fn has_ports_outside_tier(&self) -> bool {
+        self.outside.get() != Outside::None
+    }
+
     /// The speed of a port's device, where there is such a port.
     pub(crate) fn speed_of(&self, number: PortNo) -> Option<u64> {
         let ports = self.ports.borrow();
@@ -58,8 +94,9 @@ impl Bridge {
         let (place, further) = places.split_first().ok_or(WorkerGone)?;
         let is_shaped = port.shaper.is_some();
         let is_patch = port.spec.kind().word == "patch";
+        let enters_later = port.enters_later();
         let plans = self.ask(|shard| shard.tier_plan().cloned()).await.ok_or(WorkerGone)?;
-        if let Some(plan) = plans.into_iter().flatten().next() {
+        if let Some(plan) = plans.into_iter().flatten().next().filter(|_| !enters_later) {
             let entry = plan.entry(places.iter().map(|place| place.worker).collect());
             let entered = spawn_blocking(move || {
                 port.enter_tier(&entry);
@@ -79,8 +116,12 @@ impl Bridge {
         }
         port.set_further(further.to_vec());
         self.put(*place, port).await?;
+        let is_outside = if enters_later { Outside::Ports } else { Outside::Patches };
+        if enters_later || is_device_in_tier {
+            self.outside.set(self.outside.get().max(is_outside));
+        }
         if is_device_in_tier {
-            self.bring_patches_in().await?;
+            self.bring_in().await?;
         }
         self.ask(Shard::refresh_tier_outputs).await.ok_or(WorkerGone)?;
         self.queues.borrow_mut().extend(queues);
@@ -93,19 +134,50 @@ impl Bridge {
         Ok(status)
     }
 
-    /// Has patch ports enter the kernel tier that came before the bridge's first device.
-    async fn bring_patches_in(&self) -> Result<(), WorkerGone> {
-        let outside = self.ask(Shard::patches_outside_tier).await.ok_or(WorkerGone)?;
-        for (link, patches) in self.links.iter().zip(outside) {
-            for patch in patches {
-                let entered = spawn_blocking(move || patch.enter()).await;
-                let entered = Box::new(entered.map_err(|_| WorkerGone)?);
-                let (done, is_done) = oneshot::channel();
-                link.queue.send(&mut vec![ShardCommand::EnterTier(entered, done)]);
-                is_done.await.map_err(|_| WorkerGone)?;
+    /// Has ports enter the kernel tier that forward already, several at a time: most of it is
+    /// waiting for the kernel. Patch ports come after the devices without which they do not.
+    ///
+    /// # Errors
+    /// [`WorkerGone`].
+    pub(crate) async fn bring_in(&self) -> Result<(), WorkerGone> {
+        // Whoever is at it already looks once more.
+        if self.is_bringing_in.replace(true) {
+            return Ok(());
+        }
+        let mut done = Ok(());
+        while let outside @ (Outside::Ports | Outside::Patches) = self.outside.take()
+            && done.is_ok()
+        {
+            if outside == Outside::Ports {
+                done = self.bring_in_all(|port| !port.is_patch()).await;
+            }
+            if done.is_ok() {
+                done = self.bring_in_all(OutsidePort::is_patch).await;
             }
         }
-        Ok(())
+        self.is_bringing_in.set(false);
+        done
+    }
+
+    async fn bring_in_all(&self, is_asked: fn(&OutsidePort) -> bool) -> Result<(), WorkerGone> {
+        let outside = self.ask(Shard::ports_outside_tier).await.ok_or(WorkerGone)?;
+        let outside = self.links.iter().zip(outside);
+        let outside = outside.flat_map(|(link, ports)| ports.into_iter().map(move |it| (link, it)));
+        let asked = outside.filter(|(_, port)| is_asked(port));
+        let mut entering = stream::iter(asked)
+            .map(|(link, port)| async move {
+                let step = spawn_blocking(move || port.enter()).await.map_err(|_| WorkerGone)?;
+                if let Some(beside) = link.take_tier_step(step).await? {
+                    let step = spawn_blocking(move || take_over(beside)).await;
+                    link.take_tier_step(step.map_err(|_| WorkerGone)?).await?;
+                }
+                Ok(())
+            })
+            .buffer_unordered(ENTERING_AT_ONCE);
+        while let Some(entered) = entering.next().await {
+            entered?;
+        }
+        self.ask(Shard::refresh_tier_outputs).await.map(drop).ok_or(WorkerGone)
     }
 
     /// Puts a port, or a further queue of one, at its place.

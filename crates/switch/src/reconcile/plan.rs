@@ -14,7 +14,7 @@ use openflow::{DatapathId, PortNo};
 use super::bridges::NewBridge;
 use super::opening::{KEY, open_within};
 use super::ports::{OpenPort, close, may_change_ports, open, open_by, shape};
-use super::{Acceptance, Item, Manner, Refused};
+use super::{Acceptance, Item, Manner, Refused, TierEntering};
 use crate::agent::{Agent, Bridges};
 use crate::assemble::{first_mac, made_dpid, tls_of};
 use crate::config::{
@@ -380,8 +380,11 @@ impl<'a> Plan<'a> {
             return Vec::new();
         }
         let is_tier_wanted = matches!(to.forward, Forward::Openflow) && to.caches.0.kernel;
-        let by: OpenPort =
-            if is_tier_wanted { WorkerPort::open_for_tier } else { WorkerPort::open };
+        let by: OpenPort = match self.manner.entering {
+            _ if !is_tier_wanted => WorkerPort::open,
+            TierEntering::First => WorkerPort::open_for_tier,
+            TierEntering::Later => WorkerPort::open_before_tier,
+        };
         let all = self.all;
         let open = |(port, is_free, set): (PortConfig, bool, PortSet)| async move {
             let opened = match is_free {

@@ -280,9 +280,28 @@ impl Database {
         on.refused = refused;
         on.transact(transaction);
         self.daemon.report_ready();
+        self.follow_up();
         if on.has_changed {
             self.configure(on);
         }
+    }
+
+    /// Does what nobody has to wait for: `ovs-vsctl` returns while ports enter the kernel tier.
+    fn follow_up(&self) {
+        for agent in self.daemon.bridges.all() {
+            if agent.bridge.has_ports_outside_tier() {
+                tokio::task::spawn_local(async move {
+                    // Where a worker has gone the switch ends.
+                    let _ = agent.bridge.bring_in().await;
+                });
+            }
+        }
+        tokio::task::spawn_blocking(|| {
+            // Without it the next port waits for the kernel.
+            if let Err(error) = netdev::keep_spare_ring() {
+                tracing::debug!(%error, "no ring is kept for the next port");
+            }
+        });
     }
 
     /// Logs changes of interfaces and bridges, in the words that scripts look for.

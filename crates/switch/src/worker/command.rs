@@ -10,9 +10,10 @@ use openflow::message::{PacketIn, PacketOut};
 use openflow::{Error, PortNo};
 use tokio::sync::oneshot;
 
+use super::port_change::TierStepTaken;
 use super::port_map::PortMap;
 use super::queue::{HandedQueue, Opening};
-use super::{EnteredPatch, Shaper, Shard, WorkerPort};
+use super::{Shaper, Shard, TierStep, WorkerPort};
 use crate::request::RequestContext;
 use crate::upcall::{UpcallBatch, UpcallQueue};
 
@@ -54,8 +55,8 @@ pub(crate) enum ShardCommand {
     Reshape(usize, Option<Box<Shaper>>),
     /// The link of the port at an index is to be down, or up, where the device is the port's own.
     SetLink(usize, bool),
-    /// A patch port comes into the kernel tier, and the bridge waits until it is there.
-    EnterTier(Box<EnteredPatch>, oneshot::Sender<()>),
+    /// A port takes a step into the kernel tier, and the bridge waits until it has.
+    EnterTier(Box<TierStep>, TierStepTaken),
     /// Gives up the port at an index, which the map has no more; the bridge has its device closed.
     RemovePort(usize, oneshot::Sender<Option<Port>>),
     /// From the home of a port: the further queue at an index has this queue of that device from

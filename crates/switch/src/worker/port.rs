@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use netdev::sys::watch::Watch;
 use netdev::{
     LinkNotification, PatchEnd, Port, PortCounters, PortError, PortInfo, PortSpec, TierPort,
-    TierQueues,
+    TierQueuesBeside,
 };
 use openflow::PortNo;
 use packet::{Batch, PacketBuf, Pool};
@@ -19,7 +19,7 @@ use super::device_thread::OpenDevice;
 use super::ingress_rate::IngressRate;
 use super::port_map::PortLocation;
 use super::queue::{HandedQueue, Opening, QueueRole, port_of_queue};
-use super::tier::{TierEntry, TierRefusal};
+use super::tier::{OpeningOfPort, StepInto, TierEntry, TierRefusal};
 use super::{PortSerial, Shaper};
 use crate::counters::{Counter, Counters};
 
@@ -173,6 +173,8 @@ pub(crate) struct WorkerPort {
     is_set_down: bool,
     /// Whether the device is the port's own.
     pub(crate) owns_link: bool,
+    /// The caller has the port enter the kernel tier after it forwards.
+    may_enter_later: bool,
     /// On a wire, the number and address of the port that sends its frames.
     pub(super) pair: Option<(PortNo, [u8; 6])>,
     role: QueueRole,
@@ -201,6 +203,22 @@ impl WorkerPort {
         spec: PortSpec,
     ) -> Result<Self, PortError> {
         Ok(Self::of_device(number, serial, netdev::open_for_tier(&spec)?, spec))
+    }
+
+    /// As [`WorkerPort::open`], of a port that is to forward at once and enters the kernel tier
+    /// later.
+    pub(crate) fn open_before_tier(
+        number: PortNo,
+        serial: PortSerial,
+        spec: PortSpec,
+    ) -> Result<Self, PortError> {
+        Ok(Self { may_enter_later: true, ..Self::open(number, serial, spec)? })
+    }
+
+    /// Whether it is to forward before it enters the kernel tier, and may.
+    pub(crate) fn enters_later(&self) -> bool {
+        let device = || self.outside_tier().is_some_and(|port| port.may_enter_later());
+        self.may_enter_later && !self.is_policed() && device()
     }
 
     /// The port of a device that is open already.
@@ -246,6 +264,7 @@ impl WorkerPort {
             member: Membership::default(),
             is_set_down: false,
             owns_link: false,
+            may_enter_later: false,
             pair: None,
             role: QueueRole::Home(Vec::new()),
             patch: None,
@@ -479,21 +498,50 @@ impl WorkerPort {
         }
     }
 
-    /// The kernel tier's program is at the device by now: receives what it hands over; or notes why
-    /// it could not be put there.
-    pub(super) fn take_tier_queues(
+    /// The device of the port at this index.
+    pub(super) fn opening_at(&self, index: usize) -> OpeningOfPort {
+        OpeningOfPort { index, serial: self.serial, device: self.devices }
+    }
+
+    /// The device, where the kernel tier has no part in it.
+    pub(super) fn outside_tier(&self) -> Option<TierPort> {
+        match &self.device {
+            DeviceState::Open { device, tier: TierPlace::None, .. } => device.device.tier_port(),
+            DeviceState::Open { .. }
+            | DeviceState::Lost(..)
+            | DeviceState::Waiting(_)
+            | DeviceState::Opening { .. } => None,
+        }
+    }
+
+    /// Receives what the kernel tier's program at the device hands over, and then nothing else; or
+    /// notes why it could not be put there. What the second step needs.
+    pub(super) fn step_into_tier(
         &mut self,
-        queues: Result<TierQueues, TierRefusal>,
+        step: Result<StepInto, TierRefusal>,
         watch: &Watch,
-    ) {
-        let DeviceState::Open { device, .. } = &mut self.device else { return };
-        let entered = queues.map(|queues| {
-            self.member.unwatch(watch, self.number, device);
-            queues.install(device);
-            device.rx.keep_offloads();
-        });
+    ) -> Option<TierQueuesBeside> {
+        let DeviceState::Open { device, .. } = &mut self.device else { return None };
+        let entered = match step {
+            Ok(StepInto::Beside(queues)) => {
+                self.member.unwatch(watch, self.number, device);
+                let installed = queues.install_beside(device);
+                device.rx.keep_offloads();
+                match installed {
+                    Ok(Some(beside)) => return Some(beside),
+                    Ok(None) => Ok(()),
+                    Err(error) => Err(TierRefusal::of(&error)),
+                }
+            }
+            Ok(StepInto::Within(beside)) => {
+                beside.finish(device);
+                Ok(())
+            }
+            Err(refusal) => Err(refusal),
+        };
         self.set_tier(TierPlace::of(entered));
         self.note_change();
+        None
     }
 
     /// The program is at the device, or could not be put there.

@@ -5,19 +5,22 @@
 
 use std::time::Instant;
 
-use netdev::{LinkMonitor, LinkNotification, Port};
+use netdev::{LinkMonitor, LinkNotification, Port, TierQueuesBeside};
 use tokio::sync::oneshot;
 
 use super::queue::{HandedQueue, Opening};
 use super::run::MONITOR;
-use super::{EnteredPatch, Shard, Worker, WorkerPort};
+use super::{OpeningOfPort, Shard, TierStep, Worker, WorkerPort};
+
+/// The caller that waits for a step into the kernel tier.
+pub(crate) type TierStepTaken = oneshot::Sender<Option<(OpeningOfPort, TierQueuesBeside)>>;
 
 /// A change of a shard's ports: their indices there, and the caller that waits.
 pub(super) enum PortChange {
     /// A port comes.
     Add(usize, Box<WorkerPort>, oneshot::Sender<()>),
-    /// A patch port comes into the kernel tier.
-    EnterTier(Box<EnteredPatch>, oneshot::Sender<()>),
+    /// A port takes a step into the kernel tier; the caller is to take the next one.
+    EnterTier(Box<TierStep>, TierStepTaken),
     /// The shard has another map. A port that receives from now on has to be polled before its
     /// descriptor can wake the worker.
     Poll,
@@ -40,10 +43,9 @@ impl Worker {
                     // The caller has gone: then the switch ends.
                     let _ = done.send(());
                 }
-                PortChange::EnterTier(entered, done) => {
-                    self.enter_tier(shard, *entered);
+                PortChange::EnterTier(step, done) => {
                     // The caller has gone: then the switch ends.
-                    let _ = done.send(());
+                    let _ = done.send(self.enter_tier(shard, *step));
                 }
                 PortChange::Poll => self.poll_shard(shard),
                 PortChange::Remove(index, done) => {
@@ -80,18 +82,28 @@ impl Worker {
         self.hand_out((shard, index));
     }
 
-    /// The port at an index goes on with other receive queues, unless it is another one by now.
-    fn enter_tier(&mut self, shard: usize, entered: EnteredPatch) {
-        let EnteredPatch { index, serial, queues } = entered;
-        let Some(found) = self.shards.get_mut(shard) else { return };
-        let port = found.ports.all_mut().get_mut(index);
-        let Some(port) = port.filter(|port| port.serial == serial) else { return };
-        port.take_tier_queues(queues, &self.watch);
-        found.port_reopened(index);
+    /// A port takes a step into the kernel tier, unless it has another device by now. What the
+    /// next step of this device needs.
+    fn enter_tier(
+        &mut self,
+        shard: usize,
+        (opening, step): TierStep,
+    ) -> Option<(OpeningOfPort, TierQueuesBeside)> {
+        let index = opening.index;
+        let found = self.shards.get_mut(shard)?;
+        let port = found.ports.all_mut().get_mut(index)?;
+        if port.opening_at(index) != opening {
+            return None;
+        }
+        let beside = port.step_into_tier(step, &self.watch);
+        if beside.is_none() {
+            found.port_reopened(index);
+        }
         found.ports.note_fault(index);
         self.has_tier |= found.has_tier();
         self.start_polling(shard, index);
         self.update_lists(shard);
+        Some((opening, beside?))
     }
 
     fn remove_port(&mut self, shard: usize, index: usize) -> Option<Port> {

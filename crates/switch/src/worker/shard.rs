@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use datapath::Nanos;
 use datapath::fast::{Applied, Caches, Forwarder, KeptCounts, Sink};
-use netdev::{PortError, TierFrames};
+use netdev::{PortError, TierFrames, TierPort};
 use openflow::PortNo;
 use packet::{Batch, Pool};
 
@@ -21,7 +21,7 @@ use super::port_change::PortChange;
 use super::queue::QueueRole;
 use super::wire::readdress;
 use super::{
-    BarrierId, CommandQueue, Egress, OutsidePatch, Ports, ShardCommand, ShardTier, ShardUpcalls,
+    BarrierId, CommandQueue, Egress, OutsidePort, Ports, ShardCommand, ShardTier, ShardUpcalls,
     TierEntry, TierPlan, WorkerEvent, WorkerPort,
 };
 use crate::config::Wire;
@@ -327,12 +327,12 @@ impl Shard {
         self.forwarding.refresh_tier_outputs();
     }
 
-    /// The patch ports that are not in the kernel tier, and may enter it.
-    pub(crate) fn patches_outside_tier(&mut self) -> Vec<OutsidePatch> {
+    /// The ports that are not in the kernel tier, and may enter it without the loss of a frame.
+    pub(crate) fn ports_outside_tier(&mut self) -> Vec<OutsidePort> {
         let outside = |(index, found): (usize, &WorkerPort)| {
-            let device = found.device().filter(|_| found.patch.is_some() && !found.is_in_tier())?;
-            let (port, entry) = (device.device.tier_port()?, self.tier_entry(index)?);
-            Some(OutsidePatch { index, serial: found.serial, port, entry })
+            let port = found.outside_tier().filter(TierPort::may_enter_later)?;
+            let entry = self.tier_entry(index)?;
+            Some(OutsidePort { opening: found.opening_at(index), port, entry })
         };
         self.ports.all().iter().filter_map(outside).collect()
     }
@@ -494,8 +494,8 @@ impl Shard {
             (ShardCommand::RemovePort(index, done), _) => {
                 self.port_changes.push(PortChange::Remove(index, done));
             }
-            (ShardCommand::EnterTier(entered, done), _) => {
-                self.port_changes.push(PortChange::EnterTier(entered, done));
+            (ShardCommand::EnterTier(step, done), _) => {
+                self.port_changes.push(PortChange::EnterTier(step, done));
             }
             (ShardCommand::SetQueue(index, opening, queue), _) => {
                 self.port_changes.push(PortChange::SetQueue(index, opening, queue));

@@ -13,8 +13,8 @@ use datapath::fast::{
     KernelTable, TIER_BYTES, TIER_OUTPUTS_MAX, TierFlow, TierOwner, TierSlotCounts, TierVerdict,
 };
 use netdev::{
-    KernelTier, LinkNotification, Port, PortError, TierFrames, TierKeeper, TierKey, TierPort,
-    TierPrograms, TierQueues,
+    Entering, KernelTier, LinkNotification, Port, PortError, TierFrames, TierKeeper, TierKey,
+    TierPort, TierPrograms, TierQueues, TierQueuesBeside,
 };
 use openflow::PortNo;
 use packet::Shape;
@@ -204,7 +204,7 @@ impl TierPlan {
 
 /// Why a device is not in the tier.
 #[derive(Debug)]
-pub(super) struct TierRefusal {
+pub(crate) struct TierRefusal {
     pub(super) why: String,
     /// The host uses the device itself, which may end.
     pub(super) is_for_the_host: bool,
@@ -260,6 +260,16 @@ impl TierEntry {
         self.workers.iter().map(|worker| self.plan.programs(*worker)).collect()
     }
 
+    /// The queues of a port that goes on meanwhile.
+    fn open(&self, port: &TierPort) -> Result<TierQueues, PortError> {
+        if self.plan.leaves_used_devices()
+            && let Some(used) = port.host_use()?
+        {
+            return Err(PortError::HostUses(used));
+        }
+        TierPrograms::open(&self.programs()?, self.workers.len(), port, Entering::Later)
+    }
+
     fn attach(&self, device: &mut Port) -> Result<(), PortError> {
         if self.plan.leaves_used_devices()
             && let Some(used) = device.device.host_use()?
@@ -275,34 +285,57 @@ impl TierEntry {
     }
 }
 
-/// A patch port that is open and not in the tier, since it came before the bridge's first device.
-#[derive(Debug)]
-pub(crate) struct OutsidePatch {
-    /// Its index in its shard, and its opening.
+/// The place of a port in its shard, the opening of its number, and its device there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpeningOfPort {
     pub(super) index: usize,
     pub(super) serial: PortSerial,
+    pub(super) device: u64,
+}
+
+/// A port that is open and not in the tier: a device that may forward before it enters, or a patch
+/// port that came before the bridge's first device.
+#[derive(Debug)]
+pub(crate) struct OutsidePort {
+    pub(super) opening: OpeningOfPort,
     pub(super) port: TierPort,
     pub(super) entry: TierEntry,
 }
 
-/// The receive queues of such a port from now on, or why it stays outside.
-pub(crate) struct EnteredPatch {
-    pub(super) index: usize,
-    pub(super) serial: PortSerial,
-    pub(super) queues: Result<TierQueues, TierRefusal>,
+/// A step of a port on its way into the tier, or why it stays outside.
+pub(crate) type TierStep = (OpeningOfPort, Result<StepInto, TierRefusal>);
+
+/// The two steps of a device. A patch port takes the first one only.
+pub(crate) enum StepInto {
+    /// It receives by these queues too.
+    Beside(TierQueues),
+    /// The program has taken over.
+    Within(TierQueuesBeside),
 }
 
-impl OutsidePatch {
+impl OutsidePort {
+    /// Whether it is a patch port.
+    pub(crate) fn is_patch(&self) -> bool {
+        self.port.is_patch()
+    }
+
     /// Has the program receive at the port; frames wait until the shard has the result. It takes
     /// milliseconds.
-    pub(crate) fn enter(self) -> EnteredPatch {
-        let Self { index, serial, port, entry } = self;
-        let queues = entry.programs().and_then(|tiers| TierPrograms::open(&tiers, 1, &port, None));
+    pub(crate) fn enter(self) -> TierStep {
+        let Self { opening, port, entry } = self;
+        let queues = entry.open(&port);
         if queues.is_err() {
             entry.discard();
         }
-        EnteredPatch { index, serial, queues: queues.map_err(|error| TierRefusal::of(&error)) }
+        (opening, queues.map(StepInto::Beside).map_err(|error| TierRefusal::of(&error)))
     }
+}
+
+/// The program takes the frames of a device over that has taken the first step. It takes
+/// milliseconds.
+pub(crate) fn take_over((opening, beside): (OpeningOfPort, TierQueuesBeside)) -> TierStep {
+    let done = beside.take_over.run();
+    (opening, done.map(|()| StepInto::Within(beside)).map_err(|error| TierRefusal::of(&error)))
 }
 
 /// See the module.
