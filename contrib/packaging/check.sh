@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=36
+CHECKS=37
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -253,8 +253,12 @@ wait "$switch" || true
 # The same again stands for a newer one: what the administrator wrote stays.
 inside dpkg --install /weir.deb >"$OUT/upgrade.log" 2>&1
 check upgrade keeps_config
+# A kernel tier that a kill has left goes with the package.
+mount -t bpf bpf /mnt/sys/fs/bpf
+mkdir -p /mnt/sys/fs/bpf/weir-switch/br0
 inside dpkg --remove weir >"$OUT/remove.log" 2>&1
 check remove keeps_config
+check kernel-tier-left [ ! -e /mnt/sys/fs/bpf/weir-switch ]
 check comes-back comes_back
 check purge bash -c "chroot /mnt dpkg --purge weir"
 check nothing-left same_files
