@@ -921,6 +921,9 @@ class FlowStats:
     def flags(self) -> int:
         """The bits of `OFPFF_*` with which it was added."""
     @property
+    def importance(self) -> int:
+        """Its importance, which OpenFlow 1.4 has; the text of a flow entry sets it."""
+    @property
     def packet_count(self) -> Optional[int]:
         """Packets that it has matched."""
     @property

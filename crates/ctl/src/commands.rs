@@ -50,6 +50,7 @@ commands! {
     settings::GetAsync,
     tables::DumpTables,
     tables::DumpTableFeatures,
+    tables::DumpTableDesc,
     tables::ModTable,
     tables::ModTableFeatures;
 

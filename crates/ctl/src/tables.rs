@@ -68,6 +68,17 @@ impl Execute for DumpTableFeatures {
     }
 }
 
+/// Settings of tables, as OpenFlow 1.4 describes them: eviction and vacancy events
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  weir ctl -O OpenFlow14 dump-table-desc")]
+pub(super) struct DumpTableDesc {}
+
+impl Execute for DumpTableDesc {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        context.describe(MultipartRequestBody::TableDesc).await
+    }
+}
+
 /// Fate of a packet that no entry of a table covers, in 1.1 and 1.2.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Miss {

@@ -94,11 +94,12 @@ pub(super) fn of_message(message: &Message) -> Vec<Value> {
             "flags": config.flags,
             "miss_send_len": config.miss_send_len,
         })],
-        Message::GetAsyncReply(masks) => vec![json!({
-            "packet_in": masks.of(AsyncEvent::PacketIn),
-            "port_status": masks.of(AsyncEvent::PortStatus),
-            "flow_removed": masks.of(AsyncEvent::FlowRemoved),
-        })],
+        Message::GetAsyncReply(config) => {
+            let given = AsyncEvent::ALL.into_iter().zip(config.masks);
+            let given = given.filter(|(_, masks)| masks.iter().any(Option::is_some));
+            let masks = given.map(|(event, _)| (name(event).to_owned(), config.of(event).into()));
+            vec![Value::Object(masks.collect())]
+        }
         Message::QueueGetConfigReply(config) => {
             config.queues.iter().map(|queue| queue_config(config.port, queue)).collect()
         }
@@ -167,6 +168,18 @@ fn of_body(body: &MultipartReplyBody) -> Vec<Value> {
             "exp_type": own.exp_type,
             "data": hex(&own.data),
         })],
+    }
+}
+
+/// The key of the masks of a kind of messages.
+fn name(event: AsyncEvent) -> &'static str {
+    match event {
+        AsyncEvent::PacketIn => "packet_in",
+        AsyncEvent::PortStatus => "port_status",
+        AsyncEvent::FlowRemoved => "flow_removed",
+        AsyncEvent::RoleStatus => "role_status",
+        AsyncEvent::TableStatus => "table_status",
+        AsyncEvent::RequestForward => "request_forward",
     }
 }
 
@@ -307,7 +320,20 @@ fn seconds(seconds: u32, ns: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use openflow::flow::{FlowModFlags, FlowStats};
-    use openflow::{Cookie, Match, TableId};
+    use openflow::message::{AsyncConfig, AsyncEvent};
+    use openflow::{Cookie, Match, Message, TableId};
+    use serde_json::json;
+
+    #[test]
+    fn the_masks_that_a_switch_gives_are_all_there() {
+        let masks = AsyncConfig::new([1, 2], [3, 4], [5, 6]);
+        let of_1_3 = json!({"packet_in": [1, 2], "port_status": [3, 4], "flow_removed": [5, 6]});
+        let value = |masks| super::of_message(&Message::GetAsyncReply(masks));
+        let mut of_1_4 = of_1_3.clone();
+        assert_eq!(value(masks), [of_1_3]);
+        of_1_4["role_status"] = json!([7, 0]);
+        assert_eq!(value(masks.with(AsyncEvent::RoleStatus, [7, 0])), [of_1_4]);
+    }
 
     #[test]
     fn an_entry_has_its_importance_where_it_has_one() {

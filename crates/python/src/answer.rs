@@ -73,6 +73,8 @@ class! {
         hard_timeout: u16 = it.hard_timeout_s;
         /// The bits of `OFPFF_*` with which it was added.
         flags: u16 = it.flags.bits();
+        /// Its importance, which OpenFlow 1.4 has; the text of a flow entry sets it.
+        importance: u16 = it.importance;
         /// Packets that it has matched.
         packet_count: Option<u64> = counted(it.packet_count);
         /// Their bytes.

@@ -22,9 +22,6 @@ pub(crate) const MAX_RATE: u16 = 2;
 /// Somebody's own, of every structure.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
-/// The first number of experimenters: masks of asynchronous messages have two.
-const EXPERIMENTERS: u16 = 0xfffe;
-
 /// Treatment of the properties that Weir does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
@@ -58,7 +55,7 @@ pub(crate) fn read_all(
             let bit = 1_u64.checked_shl(number.into()).unwrap_or_default();
             if !is_known {
                 return Err(start.fault(match number {
-                    EXPERIMENTERS.. => Error::BadPropertyBadExperimenter,
+                    EXPERIMENTER => Error::BadPropertyBadExperimenter,
                     _ => Error::BadPropertyBadType,
                 }));
             }

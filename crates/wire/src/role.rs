@@ -6,6 +6,9 @@ use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
+/// `OFPACPT_EXPERIMENTER_SLAVE`: masks have two properties of experimenters.
+const EXPERIMENTER_SLAVE: u16 = 0xfffe;
+
 pub(crate) fn read_role(r: &mut Reader<'_>) -> reader::ReadResult<Role> {
     let role = ControllerRole::from_number(r.u32()?);
     r.skip(4)?;
@@ -63,6 +66,9 @@ pub(crate) fn read_async_change_v1_4(r: &mut Reader<'_>) -> reader::ReadResult<A
 fn read_masks(r: &mut Reader<'_>, unknown: Unknown) -> reader::ReadResult<AsyncConfig> {
     let mut config = AsyncConfig::default();
     property::read_all(r, unknown, |number, body| {
+        if number == EXPERIMENTER_SLAVE && unknown == Unknown::Refused {
+            return Err(body.fault(openflow::Error::BadPropertyBadExperimenter));
+        }
         let pair = config.masks.get_mut(usize::from(number / 2));
         let Some([full, slave]) = pair else { return Ok(false) };
         let mask = if number % 2 == 0 { slave } else { full };

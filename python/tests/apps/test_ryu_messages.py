@@ -90,6 +90,26 @@ class MessagesTest(unittest.TestCase):
     def test_messages_of_openflow_1_3_are_as_os_ken_has_them(self) -> None:
         self.check(("of13.vec", "encoded13.vec"), 200)
 
+    def test_messages_of_openflow_1_4_keep_their_bytes(self) -> None:
+        names = []
+        for record in records("of14.vec"):
+            data = bytes.fromhex(record["hex"].replace(" ", ""))
+            message = Switch(5).ofproto_parser.parse(Switch(5), data)
+            if message is None:
+                names.append(record["name"])
+                continue
+            with self.subTest(record["name"]):
+                message.serialize()
+                self.assertEqual(message.buf.hex(), data.hex())
+                ((kind, body),) = message.to_jsondict().items()
+                cls = getattr(Switch(5).ofproto_parser, kind)
+                made = cls.from_jsondict(body, datapath=Switch(5))
+                made.serialize()
+                self.assertEqual(made.buf[8:].hex(), data[8:].hex())
+        left_out = ["flow_monitor_request", "flow_monitor_reply"]
+        left_out += ["bundle_add_msg", "requestforward"]
+        self.assertEqual([name.partition("-ofp_")[2] for name in names], left_out)
+
     @unittest.skipIf(HAS_OS_KEN, "os-ken is there")
     def test_an_action_of_nicira_s_names_the_way_to_it(self) -> None:
         for version, name, words in [

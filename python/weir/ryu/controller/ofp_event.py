@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
     if name != message and (message in LATER or any(message in table for table in tables)):
         return _event(name)
     known = [f"Event{message}" for table in tables for message in table.rows]
-    instead = f"no message of OpenFlow 1.0 or 1.3 is called {message}"
+    instead = f"no message of OpenFlow 1.0, 1.3 or 1.4 is called {message}"
     raise missing("ryu.controller.ofp_event", name, known, instead)
 
 

@@ -16,7 +16,7 @@ def absent(module: str, version: str) -> Callable[[str], Any]:
     def getattribute(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        instead = f"apps of Ryu run over OpenFlow 1.0 and 1.3, not {version}"
+        instead = f"apps of Ryu run over OpenFlow 1.0, 1.3 and 1.4, not {version}"
         raise missing(f"ryu.ofproto.{module}", name, (), instead)
 
     return getattribute

@@ -431,7 +431,8 @@ class _Code:
                 lines.append("    tail += bytes(-(len(tail) + 4) % 8)")
             lines.append(f"    return pack({', '.join(self.puts)}) + tail")
         else:
-            lines.append(f"    return pack({', '.join(self.puts)})")
+            padding = f" + bytes({-self.size % 8})" if self.kind == "prop" else ""
+            lines.append(f"    return pack({', '.join(self.puts)}){padding}")
         return lines
 
     def take_source(self) -> List[str]:
@@ -624,7 +625,14 @@ class Family(Record):
 
 
 #: The reasons of packet-ins, by the compiled part's names.
-_REASONS = {"no_match": 0, "action": 1, "invalid_ttl": 2}
+_REASONS = {
+    "no_match": 0,
+    "action": 1,
+    "invalid_ttl": 2,
+    "action_set": 3,
+    "group": 4,
+    "packet_out": 5,
+}
 
 
 def lazy_packet_in(base: Any, match_of: Any) -> Any:

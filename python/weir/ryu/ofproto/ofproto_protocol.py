@@ -7,9 +7,17 @@ from types import ModuleType
 from typing import Dict, Iterable, Optional, Tuple
 
 #: The versions over which apps run, by their number on the wire.
-NAMES = {0x01: ("v1_0", "OpenFlow10"), 0x04: ("v1_3", "OpenFlow13")}
+NAMES = {
+    0x01: ("v1_0", "OpenFlow10"),
+    0x04: ("v1_3", "OpenFlow13"),
+    0x05: ("v1_4", "OpenFlow14"),
+}
 
-_supported_versions = set(NAMES)
+#: Those of apps that name none.
+USUAL = {0x01, 0x04}
+
+_supported_versions = set(USUAL)
+_is_named = False
 
 
 class _Versions(Dict[int, Tuple[ModuleType, ModuleType]]):
@@ -34,16 +42,17 @@ _versions = _Versions()
 
 def set_app_supported_versions(vers: Iterable[int], app: str = "an app") -> None:
     """An app speaks these versions only."""
-    global _supported_versions
+    global _supported_versions, _is_named
     wanted = set(vers)
     if not wanted & set(NAMES):
         # 1.0 is the first, and 1.5 the sixth.
         names = ", ".join(f"OpenFlow 1.{version - 1} ({version:#x})" for version in sorted(wanted))
-        raise ValueError(f"{app} needs {names}; apps of Ryu run over 1.0 (0x1) and 1.3 (0x4)")
-    left = _supported_versions & wanted
+        spoken = "1.0 (0x1), 1.3 (0x4) and 1.4 (0x5)"
+        raise ValueError(f"{app} needs {names}; apps of Ryu run over {spoken}")
+    left = (_supported_versions if _is_named else set(NAMES)) & wanted
     if not left:
         raise ValueError(f"{app}: no version is in the OFP_VERSIONS of all apps")
-    _supported_versions = left
+    _supported_versions, _is_named = left, True
 
 
 def protocols() -> str:

@@ -266,6 +266,8 @@ class OFPMatch(StringifyMixin):
     The fields are kept as they are on the wire, and read when they are asked for.
     """
 
+    _encode = staticmethod(oxm_fields.encode)
+
     def __init__(
         self,
         type_: Optional[int] = None,
@@ -276,7 +278,7 @@ class OFPMatch(StringifyMixin):
         self.type = 1
         self.length = length
         self._fields: Optional[List[Tuple[str, Any]]] = None
-        encode = oxm_fields.encode
+        encode = self._encode
         if _ordered_fields is not None:
             self._tlvs = [encode(name, value)[1] for name, value in _ordered_fields]
         elif kwargs:
@@ -328,7 +330,7 @@ class OFPMatch(StringifyMixin):
             user = field.to_user(packed)
             if mask is not None:
                 user = (user, field.to_user(mask.to_bytes(field.size, "big")))
-        order_of = oxm_fields.encode(field.name, user)
+        order_of = self._encode(field.name, user)
         self._tlvs.append(order_of[1])
         self._tlvs.sort()
         self._fields = None
@@ -485,6 +487,7 @@ class OFPActionSetField(OFPAction):
 
     cls_action_type = 25
     cls_action_len = 8
+    _encode = staticmethod(oxm_fields.encode)
 
     def __init__(self, field: Any = None, **kwargs: Any) -> None:
         if len(kwargs) != 1:
@@ -493,10 +496,10 @@ class OFPActionSetField(OFPAction):
         ((self.key, self.value),) = kwargs.items()
         if isinstance(self.value, tuple):
             raise AssertionError("OFPActionSetField takes no mask in OpenFlow 1.3")
-        oxm_fields.encode(self.key, self.value)
+        self._encode(self.key, self.value)
 
     def _pack(self) -> bytes:
-        data = oxm_fields.encode(self.key, self.value)[1]
+        data = self._encode(self.key, self.value)[1]
         self.len = (4 + len(data) + 7) // 8 * 8
         return struct.pack("!HH", 25, self.len) + data + bytes(self.len - 4 - len(data))
 
@@ -546,7 +549,7 @@ class OFPActionExperimenterUnknown(OFPActionExperimenter):
     def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
         _, length, experimenter = struct.unpack_from("!HHI", buf, offset)
         data = buf[offset + 8 : offset + length]
-        made = nicira.action_of(sys.modules[__name__], experimenter, data)
+        made = nicira.action_of(sys.modules[cls.__module__], experimenter, data)
         made = made or cls(experimenter, data)
         made.len = length
         return made, offset + length
@@ -593,14 +596,16 @@ class OFPExperimenterOxmId(OFPOxmId):
         return super()._pack() + self.exp_id.to_bytes(4, "big")
 
 
-TABLE = Table(sys.modules[__name__], ofproto, CLASSES)
-TABLE.by_type.update(
+#: Types whose class has a row with another number.
+OTHER_TYPES = (
     {("instruction", number): "OFPInstructionActions" for number in (3, 5)}
     | {("prop", 1): "OFPTableFeaturePropInstructions", ("prop", 3): "OFPTableFeaturePropNextTables"}
     | {("prop", number): "OFPTableFeaturePropActions" for number in (5, 6, 7)}
     | {("prop", number): "OFPTableFeaturePropOxm" for number in (10, 12, 13, 14, 15)}
     | {("prop", 0xFFFF): "OFPTableFeaturePropExperimenter"}
 )
+TABLE = Table(sys.modules[__name__], ofproto, CLASSES)
+TABLE.by_type.update(OTHER_TYPES)
 
 
 def parse(datapath: Any, data: bytes) -> Optional[MsgBase]:

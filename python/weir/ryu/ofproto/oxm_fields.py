@@ -166,6 +166,10 @@ BY_HEAD = {field.head[:4] + field.extra: field for field in FIELDS}
 BY_HEAD.update({field.head_masked[:4] + field.extra: field for field in FIELDS})
 BY_NUM = {field.num: field for field in FIELDS}
 
+#: Fields that have a number of their own since 1.4, by their names.
+SINCE_1_4 = {"pbb_uca": Field("pbb_uca", "of", 41, "1")}
+BY_HEAD.update({field.head: field for field in SINCE_1_4.values()})
+
 
 def unknown(name: str) -> KeyError:
     """The error for a name of no field."""
@@ -179,6 +183,14 @@ def encode(name: str, value: Any) -> Tuple[int, bytes]:
     except TypeError:
         # A list, or another value without a hash.
         return _encode(name, value)
+
+
+def encode_1_4(name: str, value: Any) -> Tuple[int, bytes]:
+    """The same for OpenFlow 1.4."""
+    field = SINCE_1_4.get(name)
+    if field is None:
+        return encode(name, value)
+    return field.order, field.head + field.from_user(value)
 
 
 def _encode(name: str, value: Any) -> Tuple[int, bytes]:
