@@ -123,20 +123,22 @@ def _accessible(browser):
 
 
 def _print(browser):
-    """On paper the tables are open and the ground is white."""
+    """On paper the ground is white, the verdict a table, and what is folded left out."""
     browser.colours("dark")
     _cdp(browser, "Emulation.setEmulatedMedia", media="print")
+    browser.size(720, 1000)
     try:
-        browser.run("dispatchEvent(new Event('beforeprint'))")
-        rows, ground, wide = browser.run(
-            "return [[...document.querySelectorAll('table.rows')]"
-            ".filter((one) => !one.getClientRects().length).length,"
+        folded, ground, bar, side = browser.run(
+            "return [[...document.querySelectorAll('details:not([open])')]"
+            ".filter((one) => one.getClientRects().length).length,"
             " getComputedStyle(document.documentElement).colorScheme,"
-            " document.querySelector('.topbar').getClientRects().length]")
-        assert (rows, ground, wide) == (0, "light", 0), (rows, ground, wide)
-        browser.run("dispatchEvent(new Event('afterprint'))")
+            " document.querySelector('.topbar').getClientRects().length,"
+            " getComputedStyle(document.querySelector('.matrix tr')).display]")
+        assert (folded, ground, bar, side) == (0, "light", 0, "table-row"), (
+            folded, ground, bar, side)
     finally:
         _cdp(browser, "Emulation.setEmulatedMedia", media="")
+        browser.size(*WIDTHS[0][1:])
         browser.colours("light")
 
 

@@ -20,7 +20,7 @@ impl RunProgress {
     pub fn new(total: u64, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(total);
-            let template = "{bar:30} {pos}/{len} {elapsed} gone, {eta} left  {wide_msg}";
+            let template = "{bar:20} {pos}/{len} {elapsed} gone, {eta} left  {wide_msg}";
             // A template that does not parse leaves the default style, which shows the same.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
@@ -35,7 +35,7 @@ impl RunProgress {
     pub fn left(&mut self, left_s: f64) {
         let Some(bar) = &self.bar else { return };
         let left = Duration::from_secs_f64(left_s.clamp(0.0, 1e9));
-        let template = "{bar:30} {pos}/{len} {elapsed} gone, {prefix} left  {wide_msg}";
+        let template = "{bar:20} {pos}/{len} {elapsed} gone, {prefix} left  {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -204,14 +204,14 @@ pub struct MetricInfo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
-    /// A bar for each switch and value of `x`, with ranges and single starts.
+    /// A bar for each switch and value of `x`, with ranges and single starts; heat maps of earlier
+    /// versions were drawn so too.
+    #[serde(alias = "heat-map")]
     Bars,
     /// A line over a numeric axis `x`.
     Sweep,
     /// The distribution of a metric.
     Cdf,
-    /// Two axes, `x` and `y`, with the metric as colour.
-    HeatMap,
 }
 
 /// A plot that the scenario's author wants.
@@ -225,8 +225,8 @@ pub struct Plot {
     /// The axis along x; none for a CDF.
     #[serde(default)]
     pub x: Option<String>,
-    /// The axis along y of a heat map.
-    #[serde(default)]
+    /// The second axis of a heat map of earlier versions; it is read and not used.
+    #[serde(default, skip_serializing)]
     pub y: Option<String>,
     /// Whether the metric's scale is logarithmic.
     #[serde(default)]

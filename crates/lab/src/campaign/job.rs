@@ -190,7 +190,8 @@ impl Job<'_> {
         fits.map_err(CellState::NotSupported)?;
         let (threads, cores) = (usize::from(settings.workers.unwrap_or(1)), facts::cores());
         if threads > cores {
-            return Err(CellState::Missing(format!("needs {threads} cores, has {cores}")));
+            let what = format!("needs a core for each worker, and the machine has {cores}");
+            return Err(CellState::Missing(what));
         }
         Ok(())
     }

@@ -50,9 +50,7 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
     let Some(table) = section.tables.iter().find(|table| table.metric.id == plot.metric) else {
         return Markup::default();
     };
-    let axis =
-        |name: &Option<String>| section.axes.iter().find(|axis| Some(&axis.name) == name.as_ref());
-    let (x, y) = (axis(&plot.x), axis(&plot.y));
+    let x = section.axes.iter().find(|axis| Some(&axis.name) == plot.x.as_ref());
     let curves: Vec<Curve<'_>> = section
         .duts
         .iter()
@@ -75,7 +73,7 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
         (PlotKind::Sweep, Some(x)) => {
             sweep::draw(section, table, facet, (x, &scale(sweep::HEIGHTS)), &curves)
         }
-        (PlotKind::Bars | PlotKind::HeatMap, _) | (PlotKind::Sweep, None) => {
+        (PlotKind::Bars, _) | (PlotKind::Sweep, None) => {
             ranges::draw(section, table, facet, (x, &scale((0.0, WIDTH))), &curves)
         }
     };
@@ -98,12 +96,11 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
     });
     let has_lines = matches!(plot.kind, PlotKind::Cdf | PlotKind::Sweep);
     let legend = has_lines.then(|| legend(table, &curves));
-    let by = [x, y].into_iter().flatten().map(|axis| axis.label.as_str()).collect::<Vec<_>>();
     let name = capital(&table.name());
-    let caption = match (plot.kind, by.is_empty()) {
+    let caption = match (plot.kind, x) {
         (PlotKind::Cdf, _) => format!("{name}: distribution"),
-        (_, true) => name,
-        (_, false) => format!("{name}, by {}", by.join(" and ")),
+        (PlotKind::Bars | PlotKind::Sweep, None) => name,
+        (PlotKind::Bars | PlotKind::Sweep, Some(axis)) => format!("{name}, by {}", axis.label),
     };
     markup!(
         "<figure class=\"chart\"><figcaption>{}</figcaption>{}<div class=\"facets\">{}</div>{}\
@@ -112,7 +109,7 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
         legend,
         drawn.into_iter().collect::<Markup>(),
         folded,
-        note(section, plot.kind)
+        note(section, table, plot.kind)
     )
 }
 
@@ -128,7 +125,7 @@ fn drawing(label: &str, height: f64, inside: Markup) -> Markup {
 }
 
 /// Meaning of the signs in a chart.
-fn note(section: &Section<'_>, kind: PlotKind) -> String {
+fn note(section: &Section<'_>, table: &MetricTable<'_>, kind: PlotKind) -> String {
     let (start, starts) = section.turns();
     match kind {
         PlotKind::Cdf => format!(
@@ -136,8 +133,12 @@ fn note(section: &Section<'_>, kind: PlotKind) -> String {
              of them; up to 99.9 % of the values."
         ),
         PlotKind::Sweep => format!("Point: the median of the {starts}; band: their range."),
-        PlotKind::Bars | PlotKind::HeatMap => {
-            format!("Dot: a {start}; mark: the median; line: the range.")
+        PlotKind::Bars => {
+            let mut figures = table.rows.iter().flat_map(|row| &row.entries);
+            let has_bound = figures.any(|one| one.figure().is_some_and(|one| one.bound.is_some()));
+            let bound = if has_bound { "; dashed line: the most that the links carry" } else { "" };
+            let old = if table.has_published() { "; dashed box: published" } else { "" };
+            format!("Dot: a {start}; mark: the median; line: the range{bound}{old}.")
         }
     }
 }
@@ -206,7 +207,7 @@ fn plots(section: &Section<'_>) -> Vec<Plot> {
     let wanted: Vec<Plot> =
         section.scenario.plots.iter().filter(|plot| has_figures(plot)).cloned().collect();
     if !wanted.is_empty() {
-        return wanted.into_iter().map(|plot| complete(section, plot)).collect();
+        return distinct(wanted.into_iter().map(|plot| complete(section, plot)));
     }
     let mut plots: Vec<Plot> = Vec::new();
     for table in &section.tables {
@@ -225,21 +226,16 @@ fn plots(section: &Section<'_>) -> Vec<Plot> {
     plots
 }
 
-/// A plot whose axes exist: a sweep or heat map over an axis that does not vary is one of bars.
+/// A plot whose axis exists: a sweep over an axis that does not vary is one of bars.
 fn complete(section: &Section<'_>, plot: Plot) -> Plot {
-    let varies = |name: &Option<String>| {
-        name.as_ref().is_some_and(|name| section.axes.iter().any(|axis| axis.name == *name))
-    };
-    let is_drawn = match plot.kind {
-        PlotKind::Sweep => varies(&plot.x),
-        PlotKind::HeatMap => varies(&plot.x) && varies(&plot.y),
-        PlotKind::Bars | PlotKind::Cdf => true,
-    };
-    let kind = if is_drawn { plot.kind } else { PlotKind::Bars };
+    let x = plot.x.filter(|name| section.axes.iter().any(|axis| axis.name == *name));
     let first = || section.axes.first().map(|axis| axis.name.clone());
-    let x = [plot.x, plot.y.clone().filter(|_| !is_drawn)].into_iter().find(varies).flatten();
-    let x = if kind == PlotKind::Cdf { None } else { x.or_else(first) };
-    Plot { kind, x, ..plot }
+    let (kind, x) = match plot.kind {
+        PlotKind::Cdf => (PlotKind::Cdf, None),
+        PlotKind::Sweep if x.is_some() => (PlotKind::Sweep, x),
+        PlotKind::Bars | PlotKind::Sweep => (PlotKind::Bars, x.or_else(first)),
+    };
+    Plot { kind, x, y: None, ..plot }
 }
 
 fn is_numeric(section: &Section<'_>, axis: &str) -> bool {

@@ -7,11 +7,11 @@
 use stats::{CONFIDENCE, holm, range_confidence};
 
 use super::entry::{ShownFigure, TableEntry};
+use super::mark::mark;
 use super::number::{axis_value, capital, count, number, times};
 use super::section::{MetricTable, Section, TableRow, is_reference};
 use super::switch_ratio::{Standing, SwitchRatio};
 use super::verdict::{Line, headlines};
-use crate::limit::Part;
 use crate::names::distinct;
 use crate::results::{Better, CellState, Results};
 
@@ -265,20 +265,17 @@ fn limits<'f>(
     by_dut: impl Iterator<Item = (&'f str, impl Iterator<Item = &'f ShownFigure<'f>>)>,
 ) -> Option<String> {
     let of_dut = |(dut, figures): (&str, _)| {
-        let mut parts: Vec<(String, usize)> = Vec::new();
-        for limit in Iterator::filter_map(figures, |figure: &ShownFigure<'_>| figure.limit) {
-            if limit.part == Part::None {
-                continue;
-            }
-            let label = super::limit_label(limit);
-            match parts.iter_mut().find(|(known, _)| *known == label) {
+        let mut parts: Vec<(&str, usize)> = Vec::new();
+        let limits = Iterator::filter_map(figures, |figure: &ShownFigure<'_>| figure.limit);
+        for (_, words) in limits.filter_map(|limit| mark(limit.part)) {
+            match parts.iter_mut().find(|(known, _)| *known == words) {
                 Some((_, rows)) => *rows += 1,
-                None => parts.push((label, 1)),
+                None => parts.push((words, 1)),
             }
         }
         parts.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
         let parts: Vec<String> =
-            parts.into_iter().map(|(label, rows)| format!("{label} in {rows}")).collect();
+            parts.into_iter().map(|(words, rows)| format!("{words} in {rows}")).collect();
         (!parts.is_empty()).then(|| format!("{dut} {}", parts.join(", ")))
     };
     let found: Vec<String> = by_dut.filter_map(of_dut).collect();
@@ -437,7 +434,7 @@ fn failures(results: &Results) -> Option<String> {
         (failed, "failed"),
         (missing, "needed a program that is missing here"),
         (skipped, "had no time left"),
-        (unsupported, "ask for what the switch does not support"),
+        (unsupported, "asked for what the switch does not support"),
         (pending, "were not come to"),
     ]
     .into_iter()

@@ -44,7 +44,8 @@ pub(crate) fn with_range(value: f64, (low, high): (f64, f64), decimals: usize) -
 }
 
 /// The same in a table for a terminal: from 10,000 on in thousands or millions, as long as that
-/// leaves a range, and of what has more decimals than its first three digits take these only.
+/// leaves a range, else with the fewest decimals that do; and of what has more decimals than its
+/// first three digits take these only.
 #[must_use]
 pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: usize) -> String {
     let size = value.abs().max(high.abs());
@@ -63,7 +64,9 @@ pub(crate) fn short_with_range(value: f64, (low, high): (f64, f64), decimals: us
     let digits = if unit > 1.0 { digits } else { decimals.min(digits).max(needed(leading)) };
     let [value_text, low_text, high_text] = [value, low, high].map(|one| fixed(one / unit, digits));
     if low_text == high_text {
-        return with_range(value, (low, high), decimals);
+        let texts = (0..=decimals).map(|decimals| with_range(value, (low, high), decimals));
+        let whole = || with_range(value, (low, high), decimals);
+        return texts.filter(|_| unit > 1.0).find(|text| text.contains('[')).unwrap_or_else(whole);
     }
     format!("{value_text}{sign} [{low_text}–{high_text}]")
 }
@@ -147,6 +150,7 @@ mod tests {
             short_with_range(147_123.0, (129_000.0, 149_000.0), 0),
             short_with_range(28_412.3, (27_000.0, 29_000.9), 1),
             short_with_range(10_002.0, (9_993.0, 10_006.0), 0),
+            short_with_range(100_000.8, (99_990.7, 100_006.9), 1),
             short_with_range(0.1, (0.1, 0.1), 2),
             short_with_range(0.1234, (0.1, 0.15), 3),
             short_with_range(14_880_952.0, (1.4e7, 1.49e7), 0),
@@ -160,6 +164,7 @@ mod tests {
                 "147k [129–149]",
                 "28.4k [27.0–29.0]",
                 "10,002 [9,993–10,006]",
+                "100,001 [99,991–100,007]",
                 "0.10",
                 "0.123 [0.100–0.150]",
                 "14.9M [14.0–14.9]",

@@ -196,7 +196,7 @@ impl Overview {
     fn names_with_digits(&self) -> usize {
         let is_other = |at: usize| {
             let head = self.header.get(at).map_or("", String::as_str);
-            at < self.names || head == PUBLISHED || head.starts_with(RATIO)
+            at < self.names || head.starts_with(PUBLISHED) || head.starts_with(RATIO)
         };
         let cells = self.rows.iter().flat_map(|row| row.iter().enumerate());
         let others = cells.filter(|(at, _)| is_other(*at)).map(|(_, text)| text);
@@ -224,12 +224,20 @@ impl<'a> Cells<'_, 'a> {
         let columns = columns_of(&points);
         let mut header = vec![String::new()];
         let varying = varying(section, &columns.iter().map(|(at, _)| *at).collect::<Vec<_>>());
-        header.extend(columns.iter().map(|(at, dut)| {
+        let on_varying = |at: &Coordinates| {
             let at = varying.iter().filter_map(|axis| at.get(&axis.name));
-            let at: Vec<String> = at.map(|value| axis_value(value)).collect();
-            format!("{}\n{}", section.duts[*dut], at.join(", "))
-        }));
-        let has_published = tables.iter().any(|table| table.has_published());
+            at.map(|value| axis_value(value)).collect::<Vec<_>>().join(", ")
+        };
+        header.extend(
+            columns.iter().map(|(at, dut)| format!("{}\n{}", section.duts[*dut], on_varying(at))),
+        );
+        // Those of one point, which their heading names.
+        let at_point = |table: &&&MetricTable<'a>, at: &Coordinates| {
+            let mut rows = table.rows.iter();
+            rows.any(|row| row.at == at && !row.published.is_empty())
+        };
+        let old = columns.iter().map(|(at, _)| *at);
+        let old = old.clone().find(|at| tables.iter().any(|table| at_point(&table, at)));
         let mut rows = Vec::new();
         for table in tables {
             let row_at = |at: &Coordinates| table.rows.iter().find(|row| row.at == at);
@@ -238,18 +246,13 @@ impl<'a> Cells<'_, 'a> {
                 .map(|(at, dut)| (*dut, row_at(at).and_then(|row| row.entries.get(*dut))));
             let mut line = vec![name(table)];
             self.figures(&mut line, &entries.collect::<Vec<_>>(), table);
-            if has_published {
-                let published = columns.iter().find_map(|(at, _)| {
-                    let text = self.published(row_at(at)?, table.metric.decimals);
-                    (text != "-").then_some(text)
-                });
-                line.push(published.unwrap_or_else(|| "-".to_owned()));
-            }
+            line.extend(old.map(|at| match row_at(at) {
+                Some(row) => self.published(row, table.metric.decimals),
+                None => "-".to_owned(),
+            }));
             rows.push(line);
         }
-        if has_published {
-            header.push(PUBLISHED.to_owned());
-        }
+        header.extend(old.map(|at| format!("{PUBLISHED}\n{}", on_varying(at))));
         Overview { header, names: 1, rows, ..Overview::default() }
     }
 
@@ -335,7 +338,7 @@ mod tests {
     use super::{BOLD, Overview, overview};
     use crate::present::sample::{hostile, results};
     use crate::present::section::sections;
-    use crate::results::CellResults;
+    use crate::results::{CellResults, CellState};
 
     #[test]
     fn a_scenario_has_eight_lines_at_most_and_no_cell_is_blank() {
@@ -366,6 +369,26 @@ mod tests {
         assert_eq!(hub.rows.len(), 3);
         assert!(hub.legend.contains("published: test 1 (1 Gb/s control link)"), "{}", hub.legend);
         assert!(!hub.rows[1].iter().any(|text| text.contains(BOLD)), "the port is full: {hub:?}");
+        // Beside whatever column they stand, their heading has their point.
+        let point = hub.header.last().unwrap().strip_prefix("published\n").unwrap();
+        let mut columns = hub.header.iter().filter_map(|head| head.split_once('\n'));
+        assert!(columns.any(|(name, at)| name != "published" && at == point), "{hub:?}");
+    }
+
+    #[test]
+    fn a_reason_that_switches_share_is_there_once() {
+        let mut results = results();
+        let cells = &mut results.scenarios[1].cells;
+        let at = cells[0].at.clone();
+        for cell in cells.iter_mut().filter(|cell| cell.at == at) {
+            cell.state = CellState::Missing("no such program".to_owned());
+        }
+        let sections = sections(&results);
+        let absences = sections[1].absences();
+        let mut sentences = absences.iter().map(|one| one.sentence());
+        assert!(
+            sentences.any(|text| text.starts_with("weir, ovs, linux-bridge: missing here at "))
+        );
     }
 
     /// The overview of the made-up rates after a change of every cell.

@@ -207,7 +207,7 @@ fn matrix(lines: &[Line<'_, '_>], duts: &[&str], results: &Results) -> Markup {
              class=\"sub\">{}</div></th>{}{}</tr>",
             line.section.index,
             line.section.heading(),
-            line.about(),
+            line.about(false),
             duts.iter().enumerate().map(cell).collect::<Markup>(),
             old
         )
@@ -325,7 +325,7 @@ fn absences(absences: &[Absence<'_>]) -> Option<Markup> {
         });
         markup!(
             "<li><b>{}</b> <span class=\"chip {}\">{}</span> {}{}</li>",
-            absence.dut,
+            absence.duts.join(", "),
             if absence.word == "failed" { "behind" } else { "even" },
             absence.word,
             absence.reason,

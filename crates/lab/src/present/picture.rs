@@ -110,7 +110,7 @@ fn row(
         y + 18.0,
         clipped(&line.section.heading(), letters * 5 / 6),
         y + 34.0,
-        clipped(&line.about(), letters + 5)
+        clipped(&line.about(true), letters + 5)
     );
     let values: Vec<f64> = line.figures().flat_map(extent).collect();
     for (index, dut) in duts.iter().enumerate() {

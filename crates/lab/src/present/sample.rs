@@ -49,9 +49,9 @@ pub(crate) fn at(pairs: &[(&str, &str)]) -> Coordinates {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn plot(kind: PlotKind, metric: &str, x: Option<&str>, y: Option<&str>) -> Plot {
-    let (x, y) = (x.map(str::to_owned), y.map(str::to_owned));
-    Plot { kind, metric: metric.into(), x, y, log: kind == PlotKind::Sweep }
+fn plot(kind: PlotKind, metric: &str, x: Option<&str>) -> Plot {
+    let x = x.map(str::to_owned);
+    Plot { kind, metric: metric.into(), x, y: None, log: kind == PlotKind::Sweep }
 }
 
 fn published(
@@ -126,7 +126,7 @@ fn distribution(noise: &mut Noise, metric: &str, start: usize, base: f64) -> Mea
     MeasuredDistribution { metric: metric.into(), start, count: 20_000, quantiles }
 }
 
-/// Forwarding by frame size, entries and match: sweeps, a heat map, published figures.
+/// Forwarding by frame size, entries and match: sweeps, bars, published figures.
 fn forwarding(noise: &mut Noise) -> ScenarioResults {
     let sizes = ["64", "128", "512", "1280", "1518"];
     let entries = ["1", "1000", "61000"];
@@ -180,8 +180,8 @@ fn forwarding(noise: &mut Noise) -> ScenarioResults {
             metric("cpu_pct", "CPU of the switch", "%", Better::Lower, 1),
         ],
         plots: vec![
-            plot(PlotKind::Sweep, "rate_pps", Some("size"), None),
-            plot(PlotKind::HeatMap, "rate_pps", Some("size"), Some("entries")),
+            plot(PlotKind::Sweep, "rate_pps", Some("size")),
+            plot(PlotKind::Bars, "rate_pps", Some("size")),
         ],
         published: rates
             .iter()
@@ -241,8 +241,8 @@ fn delay(noise: &mut Noise) -> ScenarioResults {
         axes: vec![axis("match", "match", "", &kinds)],
         metrics: vec![metric("delay_us", "Delay, median", "µs", Better::Lower, 1)],
         plots: vec![
-            plot(PlotKind::Bars, "delay_us", Some("match"), None),
-            plot(PlotKind::Cdf, "delay_us", None, None),
+            plot(PlotKind::Bars, "delay_us", Some("match")),
+            plot(PlotKind::Cdf, "delay_us", None),
         ],
         published: vec![
             old("Extreme x460", 121.0, 125.0),
@@ -283,7 +283,7 @@ fn hub(noise: &mut Noise) -> ScenarioResults {
             metric("tcp_mbps", "TCP", "Mb/s", Better::Higher, 1),
             metric("udp_mbps", "UDP received", "Mb/s", Better::Higher, 1),
         ],
-        plots: vec![plot(PlotKind::Bars, "udp_mbps", None, None)],
+        plots: vec![plot(PlotKind::Bars, "udp_mbps", None)],
         published: vec![
             published("test 1 (1 Gb/s control link)", at(&[]), "tcp_mbps", 94.1, None),
             published("test 1 (1 Gb/s control link)", at(&[]), "udp_mbps", 95.3, None),

@@ -209,19 +209,20 @@ impl<'a> Section<'a> {
         (!rows.is_empty()).then_some(MetricTable { metric, method: None, rows, derived_from: None })
     }
 
-    /// Why cells have no figures: each reason of each switch once.
+    /// Why cells have no figures: each reason once, with the switches that have it at the same
+    /// points.
     pub(crate) fn absences(&self) -> Vec<Absence<'a>> {
         let mut absences: Vec<Absence<'a>> = Vec::new();
         for cell in &self.scenario.cells {
             let Some((word, reason)) = cell.state.absence() else { continue };
             let place = self.place(&cell.at);
             let same = |known: &&mut Absence<'a>| {
-                (known.dut, known.word, known.reason) == (cell.dut.as_str(), word, reason)
+                (known.duts[0], known.word, known.reason) == (cell.dut.as_str(), word, reason)
             };
             match absences.iter_mut().find(same) {
                 Some(known) => known.places.push(place),
                 None => absences.push(Absence {
-                    dut: &cell.dut,
+                    duts: vec![&cell.dut],
                     word,
                     reason,
                     places: vec![place],
@@ -233,7 +234,17 @@ impl<'a> Section<'a> {
             absence.is_everywhere = absence.places.len() == self.points.len();
             absence.places.retain(|place| !place.is_empty());
         }
-        absences
+        let mut merged: Vec<Absence<'a>> = Vec::new();
+        for one in absences {
+            let same = |known: &&mut Absence<'a>| {
+                (known.word, known.reason, &known.places) == (one.word, one.reason, &one.places)
+            };
+            match merged.iter_mut().find(same) {
+                Some(known) => known.duts.extend(one.duts),
+                None => merged.push(one),
+            }
+        }
+        merged
     }
 
     /// The values that are the same everywhere: `match fields 1, trial 2 s`.
@@ -282,11 +293,11 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Cells of one switch that have no figures for one reason.
+/// Cells that have no figures for one reason, at the same points of each switch.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Absence<'a> {
-    /// The switch.
-    pub(crate) dut: &'a str,
+    /// The switches.
+    pub(crate) duts: Vec<&'a str>,
     /// Its kind, in a word or two.
     pub(crate) word: &'static str,
     /// The reason.
@@ -308,7 +319,7 @@ impl Absence<'_> {
                 format!(" at {first} and {}", count(rest.len(), "more point", "more points"))
             }
         };
-        format!("{}: {}{place}: {}", self.dut, self.word, self.reason)
+        format!("{}: {}{place}: {}", self.duts.join(", "), self.word, self.reason)
     }
 }
 

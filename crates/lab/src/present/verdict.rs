@@ -172,10 +172,14 @@ impl<'s, 'a> Line<'s, 'a> {
         self.row.entries.iter().filter_map(TableEntry::figure)
     }
 
-    /// `Rate, packets/s, entries 61,000`: the metric and the point.
-    pub(crate) fn about(&self) -> String {
+    /// `Rate, packets/s, entries 61,000`: the metric and the point, where a word is to stand by
+    /// itself or with the name of its axis.
+    pub(crate) fn about(&self, is_short: bool) -> String {
         let axes: Vec<_> = self.section.axes.iter().collect();
-        let place = Section::place_on(&axes, self.row.at);
+        let place = match is_short {
+            true => Section::place_on(&axes, self.row.at),
+            false => self.section.place(self.row.at),
+        };
         let name = capital(&self.table.name());
         if place.is_empty() { name } else { format!("{name}; {place}") }
     }

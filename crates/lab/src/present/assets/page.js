@@ -15,21 +15,6 @@ document.addEventListener("click", (event) => {
 });
 reveal();
 
-/* Paper is white, and shows what is folded. */
-let beforePrint = null;
-addEventListener("beforeprint", () => {
-  const closed = [...document.querySelectorAll("main > section > details.figures:not([open])")];
-  beforePrint = { theme: root.dataset.theme || "auto", closed };
-  for (const one of closed) one.open = true;
-  showTheme("light");
-});
-addEventListener("afterprint", () => {
-  if (!beforePrint) return;
-  for (const one of beforePrint.closed) one.open = false;
-  showTheme(beforePrint.theme);
-  beforePrint = null;
-});
-
 /* The contents: folded on a phone, marked where the reader is. */
 const contents = document.querySelector(".contents details");
 const links = new Map();

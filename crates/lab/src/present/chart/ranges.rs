@@ -39,6 +39,10 @@ pub(super) fn draw(
     let common = common(facet);
     let (mut inside, mut y) = (Markup::default(), 0.0);
     for row in &facet.rows {
+        let has_figure = row.entries.iter().any(|entry| entry.figure().is_some());
+        if !has_figure && (row.published.is_empty() || !common.is_empty()) {
+            continue;
+        }
         if let Some(axis) = x {
             let value = row.at.get(&axis.name).map_or_else(String::new, |v| value_of(axis, v));
             y += HEADING;
