@@ -473,6 +473,11 @@ impl Field {
         if class == OXM_CLASS_BASIC {
             return Self::from_oxm(number);
         }
+        Self::from_other_class(class, number)
+    }
+
+    #[cold]
+    fn from_other_class(class: u16, number: u8) -> Option<Self> {
         let is_it = |row: &&FieldRow| row.class == class && row.oxm == number;
         let older = || NXM.iter().find(|older| (older.2, older.3) == (class, number));
         let own = FIELDS.iter().find(is_it).map(|row| row.field);

@@ -137,11 +137,12 @@ pub(crate) fn write_list(
 }
 
 fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
-    let row = action.kind().row();
     let kind = action.kind();
-    let subtype = kind.nicira_subtype(w.version);
-    let kind = if subtype.is_some() { ActionKind::Experimenter } else { kind };
-    let number = kind.number(w.version).ok_or_else(|| w.unsupported(row.text))?;
+    let row = kind.row();
+    let (number, subtype) = match kind.number(w.version) {
+        Some(number) => (number, None),
+        None => nicira_number(w, kind)?,
+    };
     let start = w.place();
     w.u16(number);
     w.u16(0);
@@ -159,6 +160,15 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     }
     w.pad_from(start);
     w.fill_len(start + 2, start, row.text)
+}
+
+/// The numbers by which a version without an action of its own has Nicira's.
+#[cold]
+fn nicira_number(w: &Writer<'_>, kind: ActionKind) -> writer::WriteResult<(u16, Option<u16>)> {
+    let number = ActionKind::Experimenter.number(w.version);
+    let unsupported = || w.unsupported(kind.row().text);
+    let subtype = kind.row().nicira.ok_or_else(unsupported)?;
+    Ok((number.ok_or_else(unsupported)?, Some(subtype)))
 }
 
 /// Appends arguments to the bytes of an action or instruction.

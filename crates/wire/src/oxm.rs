@@ -2,6 +2,7 @@
 //!
 //! Everything comes from the fields' rows; no field has code of its own here.
 
+use openflow::field::FIELDS;
 use openflow::table::OxmId;
 use openflow::{Error, Field, Match, MatchField, Version};
 
@@ -16,16 +17,27 @@ const CLASS_EXPERIMENTER: u16 = 0xffff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OxmHeader(u32);
 
-impl OxmHeader {
-    fn of(field: Field, has_mask: bool) -> Self {
-        let row = field.row();
-        Self::with((row.class, row.oxm), field, has_mask)
-    }
+/// The bits of the length.
+const LEN: u32 = 0xff;
 
-    fn with((class, number): (u16, u8), field: Field, has_mask: bool) -> Self {
-        let len = field.bytes() << u32::from(has_mask);
-        let bits = u32::from(class) << 16 | u32::from(number) << 9;
-        Self(bits | u32::from(has_mask) << 8 | u32::try_from(len).expect("at most 32"))
+/// The headers of all fields without a mask.
+static HEADERS: [u32; FIELDS.len()] = {
+    let mut headers = [0; FIELDS.len()];
+    let mut index = 0;
+    while index < headers.len() {
+        let row = &FIELDS[index];
+        let named = (row.class as u32) << 16 | (row.oxm as u32) << 9;
+        headers[index] = named | row.field.bytes() as u32;
+        index += 1;
+    }
+    headers
+};
+
+impl OxmHeader {
+    #[inline]
+    fn of(field: Field, has_mask: bool) -> Self {
+        let bits = HEADERS[field as usize];
+        Self(if has_mask { (bits + (bits & LEN)) | 1 << 8 } else { bits })
     }
 
     fn class(self) -> u16 {
@@ -72,8 +84,9 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let Some(field) = header.field(r.version) else {
         return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
     };
-    let fail = |error| Fault { error, what: field.row().name, offset };
-    if header.has_mask() && !field.row().maskable {
+    let row = field.row();
+    let fail = |error| Fault { error, what: row.name, offset };
+    if header.has_mask() && !row.maskable {
         return Err(fail(Error::BadMatchBadMask));
     }
     if header.len() != field.bytes() << u32::from(header.has_mask()) {
@@ -157,7 +170,9 @@ pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) -> writer::WriteResu
 
 /// Writes the header by which an action of Nicira's names a field.
 pub(crate) fn write_nxm_field(w: &mut Writer<'_>, field: Field) {
-    w.u32(OxmHeader::with(field.nxm(), field, false).0);
+    let (class, number) = field.nxm();
+    let named = u32::from(class) << 16 | u32::from(number) << 9;
+    w.u32(named | OxmHeader::of(field, false).0 & LEN);
 }
 
 /// Writes the value of a set-field action.
