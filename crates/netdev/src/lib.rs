@@ -91,7 +91,7 @@ pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
     EarlierCounts, Entering, HandoverPlace, KEPT_FOR, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX,
-    TIER_OWNERS_MAX, TakeOver, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms,
-    TierQueues, TierQueuesBeside,
+    TIER_OWNERS_MAX, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms, TierQueues,
+    TierQueuesBeside,
 };
 pub use tier_port::TierPort;

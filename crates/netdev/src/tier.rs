@@ -35,7 +35,7 @@ use crate::sys::bpf::Map;
 use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
-pub use self::handover::{Entering, TakeOver, TierQueues, TierQueuesBeside};
+pub use self::handover::{Entering, TierQueues, TierQueuesBeside};
 pub use self::keep::{EarlierCounts, KEPT_FOR, TierKeeper};
 pub(crate) use self::layout::PATCH_OUTPUT;
 pub use self::layout::{
@@ -79,7 +79,8 @@ const HEADER_LEN: u32 = 14;
 pub struct TierFrames {
     /// All of them; a super-frame is one.
     pub seen: u64,
-    /// Those that were handed over, whether there was room for them or not.
+    /// Those that were handed over, whether there was room for them or not, or that the ring of a
+    /// device had that was on its way into the tier.
     pub handed_over: u64,
 }
 

@@ -93,11 +93,6 @@ impl TierPort {
         Ok(used.map(|used| used.to_string()))
     }
 
-    /// The socket of the one ring that it receives by.
-    pub(crate) fn ring(&self) -> Option<Arc<OwnedFd>> {
-        self.device()?.ring.upgrade()
-    }
-
     /// Whether it may enter a tier later without the loss of a frame: a patch port, or a device
     /// that receives by one ring.
     #[must_use]

@@ -22,7 +22,7 @@ use datapath::Removed;
 use datapath::fast::{Control, Op};
 use openflow::message::{PacketOut, SwitchDesc};
 use openflow::{DatapathId, Error};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Mutex, Notify, oneshot};
 
 pub(crate) use self::apply::{Applied, Task};
 pub(crate) use self::barriers::BarrierWaiter;
@@ -78,9 +78,10 @@ pub(crate) struct Bridge {
     reaped_at: Cell<Option<Instant>>,
     /// [`Bridge::close`] was called.
     is_closed: Cell<bool>,
-    /// The ports that are to enter the kernel tier, and whether that is under way.
-    outside: Cell<port_changes::Outside>,
-    is_bringing_in: Cell<bool>,
+    /// Ports forward that are to enter the kernel tier.
+    has_outside: Cell<bool>,
+    /// Held while ports enter it, which none of them may leave then.
+    entering: Mutex<()>,
     /// Notified when an entry with a timeout may have been added, or a removed entry waits to be
     /// reaped.
     pub(crate) expiry: Notify,
@@ -149,8 +150,8 @@ impl Bridge {
             reaping: Cell::new(Reaping::No),
             reaped_at: Cell::new(None),
             is_closed: Cell::new(false),
-            outside: Cell::default(),
-            is_bringing_in: Cell::new(false),
+            has_outside: Cell::new(false),
+            entering: Mutex::new(()),
             expiry: Notify::new(),
         };
         bridge.announce_ports();

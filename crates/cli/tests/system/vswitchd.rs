@@ -24,6 +24,10 @@ begin() {
     ovs-vsctl --no-wait init
     /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach --log-file -vconsole:off "$@"
 }
+in_tier() {
+    weir ctl --control /run/weir.sock --bridge br0 workers |
+        grep -q "=af_packet:$1, after the kernel tier"
+}
 not() { if "$@"; then echo "$* succeeds"; return 1; fi; }
 get() { ovs-vsctl --timeout=30 get "$@"; }
 is() { # what is to be printed, command
@@ -219,10 +223,6 @@ fn numbers_and_statistics_are_those_of_the_ports() {
             -- add-port br0 c0 -- set Interface c0 ofport_request=3
         within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
         # The command does not wait for the kernel tier.
-        in_tier() {
-            weir ctl --control /run/weir.sock --bridge br0 workers |
-                grep -q "=af_packet:$1, after the kernel tier"
-        }
         within 30 in_tier va
         within 30 in_tier vb
         ip netns exec a ping -c 1 -W 1 10.0.0.2
@@ -259,6 +259,56 @@ fn numbers_and_statistics_are_those_of_the_ports() {
         vsctl set flow_table "$(ovs-vsctl --bare --columns=_uuid list flow_table)" \
             overflow_policy=refuse
         ovs-ofctl add-flow br0 in_port=2,actions=drop 2>&1 | grep -q OFPFMFC_TABLE_FULL
+        "#,
+    );
+}
+
+/// The kernel tier is on its way to the ports when they change.
+#[test]
+#[ignore = "needs root"]
+fn ports_may_change_before_they_are_in_the_kernel_tier() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        vsctl() { ovs-vsctl --timeout=30 "$@"; }
+        # What goes straight to the far end does not pass the device.
+        sent() { awk '/ vb:/ { print $11 }' /proc/net/dev; }
+        straight() {
+            local before; before=$(sent)
+            ip netns exec a ping -q -c 5 -i 0.01 -W 1 10.0.0.2 >/dev/null
+            [ "$(sent)" = "$before" ]
+        }
+        for round in 1 2 3; do
+            vsctl add-br br0
+            vsctl add-port br0 va
+            vsctl del-port br0 va
+            # Nothing comes to the device afterwards.
+            not sh -c 'ip -o link | grep weir-tier'
+            vsctl add-port br0 vb -- add-port br0 va
+            vsctl set Interface va ofport_request=7
+            is 7 get Interface va ofport
+            within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+            within 30 in_tier va
+            within 30 in_tier vb
+            ip netns exec a ping -c 1 -W 1 10.0.0.2
+            within 30 straight
+            vsctl del-br br0
+            not sh -c 'ip -o link | grep weir-tier'
+        done
+        # The host's device stays outside, and a patch port alone is not worth a tier.
+        ip addr add 10.1.0.1/24 dev va
+        vsctl add-br br1 -- add-br br0 -- add-port br0 va \
+            -- add-port br0 p0 -- set Interface p0 type=patch options:peer=p1 \
+            -- add-port br1 p1 -- set Interface p1 type=patch options:peer=p0
+        is_left() {
+            weir ctl --control /run/weir.sock --bridge br0 ports |
+                grep -q 'no kernel tier: the host has'
+        }
+        within 30 is_left
+        vsctl add-br br2
+        not sh -c 'ip -o link | grep weir-tier'
         "#,
     );
 }

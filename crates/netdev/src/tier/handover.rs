@@ -15,7 +15,6 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder};
-use std::time::Duration;
 
 use packet::Batch;
 
@@ -28,7 +27,6 @@ use crate::error::PortError;
 use crate::patch_end::PatchEnd;
 use crate::port::{Port, RxQueue, SilentRx};
 use crate::ring_rx::{self, RingRx};
-use crate::sys::event::wait;
 use crate::sys::link::{LinkStats, Rtnl};
 use crate::sys::packet_socket::{Fanout, Promiscuous, RxRing, RxRingDrops};
 use crate::sys::watch::Watch;
@@ -159,9 +157,13 @@ impl TierPrograms {
     ) -> Result<TierQueues, PortError> {
         assert!(!tiers.is_empty(), "a tier for each queue");
         let tiers: Vec<&Self> = tiers.iter().cycle().take(queues).collect();
-        let (place, ring) = match entering {
-            Entering::AtOnce(place) => (place, None),
-            Entering::Later => (None, port.ring()),
+        let (place, ring) = match (entering, &port.way) {
+            (Entering::AtOnce(place), _) => (place, None),
+            (Entering::Later, TierWay::Patch(_)) => (None, None),
+            (Entering::Later, TierWay::Device(it)) => {
+                let ring = it.ring.upgrade();
+                (None, Some(ring.ok_or_else(|| PortError::Gone(it.device.name()))?))
+            }
         };
         let (received, losses) = Handover::open(&tiers, port, place, ring.as_deref())?;
         let queue = |handover| -> Result<Box<dyn RxQueue>, PortError> {
@@ -171,12 +173,7 @@ impl TierPrograms {
             })
         };
         let received = received.into_iter().map(queue).collect::<Result<_, _>>()?;
-        let later = ring.and(tiers.first()).map(|tier| TakeOver {
-            tier: Self::clone(tier),
-            device: port.index(),
-            tap: losses.tap,
-            is_done: Arc::default(),
-        });
+        let later = ring.and(tiers.first()).map(|tier| Self::clone(tier));
         Ok(TierQueues { received, losses, later })
     }
 }
@@ -187,51 +184,44 @@ pub enum Entering {
     /// At once, and they hand over at this place, or one that is made. What waits in the port's
     /// rings is lost.
     AtOnce(Option<HandoverPlace>),
-    /// With [`TakeOver::run`]: until then the ring has them. A port of several queues has no ring,
-    /// and a patch port needs none; they enter at once.
+    /// With [`TierQueuesBeside::take_over`]: until then the ring has them, without which a device
+    /// has gone or is of several queues. A patch port needs none and enters at once.
     Later,
-}
-
-/// The end of a device's ring: the program takes its frames over.
-#[derive(Debug)]
-pub struct TakeOver {
-    tier: TierPrograms,
-    device: u32,
-    tap: u32,
-    /// The ring gets no frames any more.
-    is_done: Arc<AtomicBool>,
-}
-
-impl TakeOver {
-    /// The program has each frame from now on that the ring has not got. When this returns, all of
-    /// the ring's are there. It waits for the kernel, 10 ms and more.
-    ///
-    /// # Errors
-    /// The kernel refuses; then the ring goes on.
-    pub fn run(&self) -> Result<(), PortError> {
-        let failed = |source| PortError::from_io("the kernel tier's program", FIX, source);
-        self.tier.take_over(self.device, self.tap).map_err(failed)?;
-        self.is_done.store(true, Ordering::Release);
-        Ok(())
-    }
 }
 
 /// The receive queues of a port in the tier, and the programs that hand over to them.
 pub struct TierQueues {
     received: Vec<Box<dyn RxQueue>>,
     losses: HandoverDrops,
-    later: Option<TakeOver>,
+    /// The tier whose program is to take over later.
+    later: Option<TierPrograms>,
 }
 
 /// A port has the frames in both ways by now: by its ring, until the program takes over.
 #[derive(Debug)]
 pub struct TierQueuesBeside {
+    tier: TierPrograms,
     losses: HandoverDrops,
-    /// The end of the ring.
-    pub take_over: TakeOver,
+    /// The ring gets no frames any more.
+    is_over: Arc<AtomicBool>,
 }
 
 impl TierQueuesBeside {
+    /// The program has each frame from now on that the ring has not got. When this returns, all of
+    /// the ring's are there. It waits for the kernel, 10 ms and more.
+    ///
+    /// # Errors
+    /// The kernel refuses; then the ring goes on.
+    pub fn take_over(&mut self) -> Result<(), PortError> {
+        let failed = |source| PortError::from_io("the kernel tier's program", FIX, source);
+        let HandoverDrops { rtnl, tap, device, seen, .. } = &mut self.losses;
+        self.tier.take_over(*device, *tap).map_err(failed)?;
+        // Until now nothing was dropped below that the sender does not know of.
+        *seen = Dropped::at(rtnl, *device);
+        self.is_over.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// The program has taken over: the port counts what is lost on its way.
     pub fn finish(self, port: &mut Port) {
         port.device.enter_tier(Box::new(self.losses));
@@ -253,7 +243,7 @@ impl TierQueues {
         mut self,
         port: &mut Port,
     ) -> Result<Option<TierQueuesBeside>, PortError> {
-        let Some(take_over) = self.later.take() else {
+        let Some(tier) = self.later.take() else {
             self.install(port);
             return Ok(None);
         };
@@ -263,10 +253,11 @@ impl TierQueues {
             watched.and_then(|watch| Ok((watch, SilentRx::new()?))).map_err(|source| {
                 PortError::Io { what: format!("watching {}", port.info().name), source }
             })?;
-        let is_over = Arc::clone(&take_over.is_done);
+        let beside = TierQueuesBeside { tier, losses: self.losses, is_over: Arc::default() };
+        let is_over = Arc::clone(&beside.is_over);
         let ring = std::mem::replace(&mut port.rx, Box::new(place));
         port.rx = Box::new(RingThenHandover { ring: Some(ring), handover, watch, is_over });
-        Ok(Some(TierQueuesBeside { losses: self.losses, take_over }))
+        Ok(Some(beside))
     }
 
     /// The port receives by these queues from now on.
@@ -309,12 +300,12 @@ impl Handover {
         let frame_len = ring_rx::frame_len(&device);
         let open_rings =
             || RxRing::open_queues(tap, frame_len, SLOTS, (tiers.len(), Fanout::Queue));
-        let place_programs = || match (&port.way, tiers, earlier) {
-            (TierWay::Patch(end), [only], _) => only.place_at_patch(end, tap),
-            (TierWay::Device(_), [only], Some(ring)) => {
-                only.place_behind(device.index(), tap, ring.as_fd())
+        let place_programs = || match (&port.way, tiers) {
+            (TierWay::Patch(end), [only]) => only.place_at_patch(end, tap),
+            (TierWay::Device(_), [only]) => {
+                only.place_at(device.index(), tap, earlier.map(AsFd::as_fd))
             }
-            (TierWay::Patch(_) | TierWay::Device(_), _, _) => {
+            (TierWay::Patch(_) | TierWay::Device(_), _) => {
                 TierPrograms::place(tiers, device.index(), tap)
             }
         };
@@ -362,12 +353,6 @@ fn watch_both<'a>(
     Ok(watch)
 }
 
-/// Whether a frame waits in the ring of a queue.
-fn is_waiting(queue: &dyn RxQueue) -> bool {
-    // What cannot be asked is looked at.
-    queue.fd().is_none_or(|fd| wait(&[fd], Some(Duration::ZERO)).unwrap_or(true))
-}
-
 /// The receive queue of a device whose ring has had the frames until now: what is left in it, then
 /// what the program hands over.
 struct RingThenHandover {
@@ -388,12 +373,13 @@ impl RxQueue for RingThenHandover {
                 return Ok(taken);
             }
             if !is_over {
-                if !is_waiting(&*self.handover) {
-                    return Ok(0);
-                }
-                // Those that came before it are in the ring by now.
-                let taken = ring.rx(batch, max)?;
-                return if taken > 0 { Ok(taken) } else { self.handover.rx(batch, 1) };
+                let begin = batch.len();
+                let handed = self.handover.rx(batch, max.div_ceil(2))?;
+                // Those that came before these are in the ring by now, and go first. An error that
+                // lasts is the next call's.
+                let taken = ring.rx(batch, max.saturating_sub(handed)).unwrap_or_default();
+                batch.frames_mut()[begin..].rotate_left(handed);
+                return Ok(taken + handed);
             }
             if let Some(fd) = ring.fd() {
                 // It is watched since this was made.

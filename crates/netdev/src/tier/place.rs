@@ -1,5 +1,6 @@
 //! The TAP device by which the programs at a port hand frames over: nobody reads or writes it, and
-//! no frame passes it. It is made while the port is opened, since both wait for the kernel.
+//! no frame passes it. For a port that enters the tier at once it is made while that is opened,
+//! since both wait for the kernel.
 
 use std::io;
 

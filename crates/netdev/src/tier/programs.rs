@@ -97,13 +97,10 @@ impl Drop for PlacedPrograms {
 }
 
 impl TierPrograms {
-    /// Puts the programs at a device that hands over to this TAP device; they come first. Each of
-    /// the queues is decided about by its tier.
+    /// Puts the programs at a device of several queues that hands over to this TAP device; they
+    /// come first. Each of the queues is decided about by its tier.
     pub(super) fn place(queues: &[&Self], device: u32, tap: u32) -> io::Result<PlacedPrograms> {
-        let (program, decisions) = match queues {
-            [only] => return only.place_at(device, tap),
-            _ => Self::choose(queues, device, tap)?,
-        };
+        let (program, decisions) = Self::choose(queues, device, tap)?;
         let keeper = queues.first().and_then(|queue| queue.0.keeper.as_ref());
         let kept = keeper.map(|keeper| keeper.keep_map(&decisions, "queues")).transpose()?;
         let link = Some(PlacedLink::new(keeper, &program, device)?);
@@ -115,46 +112,43 @@ impl TierPrograms {
         self.0.taps.update(&device.to_ne_bytes(), &tap.to_ne_bytes())
     }
 
-    /// Puts the program for all devices of the tier at one.
-    fn place_at(&self, device: u32, tap: u32) -> io::Result<PlacedPrograms> {
+    /// Puts the program for all devices of the tier at one: in the place of a ring that receives
+    /// from it, which goes on doing so until [`TierPrograms::take_over`], or at once.
+    pub(super) fn place_at(
+        &self,
+        device: u32,
+        tap: u32,
+        ring: Option<BorrowedFd<'_>>,
+    ) -> io::Result<PlacedPrograms> {
         let mut at_devices = self.0.at_devices();
         let AtDevices { program, taps } = &mut *at_devices;
+        let another;
         let program = match program.take() {
+            // A port that gets another number has it there until it has this one: the kernel takes
+            // none twice.
+            loaded if taps.contains_key(&device) => {
+                *program = loaded;
+                another = self.load(device, tap, Entrance::Device)?;
+                &another
+            }
             Some(loaded) => program.insert(loaded),
             None => program.insert(self.load(device, tap, Entrance::Device)?),
         };
-        self.set_tap(device, tap)?;
+        if let Some(ring) = ring {
+            // One of an earlier device of this number, or of the loading.
+            let _ = self.0.taps.delete(&device.to_ne_bytes());
+            let filter = program::ring_filter(&self.facts(device, tap, Entrance::Device)?);
+            Program::load(&filter, Hook::Socket)?.attach_to_socket(ring)?;
+        } else {
+            self.set_tap(device, tap)?;
+        }
         let link = PlacedLink::new(self.0.keeper.as_ref(), program, device).inspect_err(|_| {
-            // It goes on as it was.
-            if let Some(earlier) = taps.get(&device) {
+            // It goes on as it was, and a ring has all frames.
+            if let (None, Some(earlier)) = (ring, taps.get(&device)) {
                 let _ = self.set_tap(device, *earlier);
             }
         });
         let link = Some(link?);
-        taps.insert(device, tap);
-        let tap = Some((Arc::clone(&self.0), device, tap));
-        Ok(PlacedPrograms { _link: link, _decisions: None, tap, patch: None })
-    }
-
-    /// Puts the program for all devices of the tier at one that a ring receives from, which goes on
-    /// doing so until [`TierPrograms::take_over`].
-    pub(super) fn place_behind(
-        &self,
-        device: u32,
-        tap: u32,
-        ring: BorrowedFd<'_>,
-    ) -> io::Result<PlacedPrograms> {
-        let mut at_devices = self.0.at_devices();
-        let AtDevices { program, taps } = &mut *at_devices;
-        let facts = self.facts(device, tap, Entrance::Device)?;
-        let program = match program.take() {
-            Some(loaded) => program.insert(loaded),
-            None => program.insert(Program::load(&program::decision(&facts), Hook::Ingress)?),
-        };
-        // One of an earlier device of this number.
-        let _ = self.0.taps.delete(&device.to_ne_bytes());
-        Program::load(&program::ring_filter(&facts), Hook::Socket)?.attach_to_socket(ring)?;
-        let link = Some(PlacedLink::new(self.0.keeper.as_ref(), program, device)?);
         taps.insert(device, tap);
         let tap = Some((Arc::clone(&self.0), device, tap));
         Ok(PlacedPrograms { _link: link, _decisions: None, tap, patch: None })

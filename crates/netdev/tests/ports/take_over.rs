@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use netdev::sys::link::{VethEnd, VethPair};
+use netdev::sys::link::{VethEnd, VethPair, disable_ipv6};
+use netdev::sys::qdisc::Tbf;
 use netdev::{Entering, KernelTier, Port, TierPrograms, open_text};
 use packet::{Batch, PacketBuf};
 
@@ -73,9 +74,8 @@ impl Receiver<'_> {
     }
 }
 
-#[test]
-#[ignore = "needs root"]
-fn no_frame_is_lost_or_doubled_while_a_port_enters_the_tier() {
+/// A host with the two ends of a veth.
+fn host_of_veth() -> Host {
     let host = Host::new();
     let (here, there) = (VethEnd::new("one"), VethEnd::new("two"));
     host.rtnl.add_veth(&VethPair { here, there, there_in: None }).unwrap();
@@ -83,6 +83,40 @@ fn no_frame_is_lost_or_doubled_while_a_port_enters_the_tier() {
         host.rtnl.set_up(name, true).unwrap();
     }
     until("carrier", || host.rtnl.link("one").unwrap().carrier);
+    host
+}
+
+/// The port's first frames were dropped by its queueing discipline, which the tier asks too.
+#[test]
+#[ignore = "needs root"]
+fn drops_from_before_the_tier_are_counted_once() {
+    let host = host_of_veth();
+    let enter = || {
+        disable_ipv6("one").unwrap();
+        let mut port = open_text("af_packet:one").unwrap();
+        let device = port.device.tier_port().unwrap();
+        let tier = KernelTier::new(1).unwrap();
+        let tiers = [tier.programs().clone()];
+        let queues = TierPrograms::open(&tiers, 1, &device, Entering::Later).unwrap();
+        let mut beside = queues.install_beside(&mut port).unwrap().unwrap();
+        // 1,000 frames a second, and room for some 30.
+        let (burst_bytes, limit_bytes) = (1_600, 2_000);
+        let tbf = Tbf { burst_bytes, limit_bytes, ..Tbf::ethernet(480_000, 1) };
+        host.rtnl.set_tbf("one", &tbf).unwrap();
+        let sent: usize = (0..1_000).map(|number| port.tx(&[numbered(number)]).unwrap()).sum();
+        assert!(sent < 1_000);
+        beside.take_over().unwrap();
+        beside.finish(&mut port);
+        let counters = port.counters();
+        assert_eq!((counters.tx_packets, counters.tx_drops), (sent as u64, 0));
+    };
+    host.ns.enter(enter).unwrap();
+}
+
+#[test]
+#[ignore = "needs root"]
+fn no_frame_is_lost_or_doubled_while_a_port_enters_the_tier() {
+    let host = host_of_veth();
     let [mut from, to] =
         ["two", "one"].map(|name| host.ns.enter(|| open_text(&format!("af_packet:{name}"))));
     let from = from.as_mut().unwrap().as_mut().unwrap();
@@ -116,10 +150,10 @@ fn no_frame_is_lost_or_doubled_while_a_port_enters_the_tier() {
         receiver.receive_until(|_| queues.is_finished());
         let (_tier, queues) = queues.join().unwrap();
         receiver.receive_more();
-        let beside = queues.install_beside(&mut receiver.port).unwrap().unwrap();
+        let mut beside = queues.install_beside(&mut receiver.port).unwrap().unwrap();
         receiver.receive_more();
         let done = scope.spawn(move || {
-            beside.take_over.run().unwrap();
+            beside.take_over().unwrap();
             beside
         });
         receiver.receive_until(|_| done.is_finished());

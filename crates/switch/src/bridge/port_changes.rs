@@ -3,11 +3,12 @@
 //! A port that comes is at its worker before the tables know of it, and one that goes is unknown to
 //! all workers before its place is given up. So no frame meets the place of another port, and what
 //! was to leave by a port that is gone is dropped and counted. One change at a time: the caller
-//! sees to it.
+//! sees to it. Only ports that forward already enter the kernel tier beside it, and none of these
+//! is taken away meanwhile: the tier's program would come to a device that is the host's by then.
 
 use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt};
+use futures_util::future::try_join_all;
 use netdev::{Port, PortQueue, TierQueuesBeside};
 use openflow::PortNo;
 use openflow::port::{PortReason, PortStatus};
@@ -21,7 +22,7 @@ use crate::worker::{
     take_over,
 };
 
-/// Ports of a bridge that enter the kernel tier at one time.
+/// Ports of a shard that enter the kernel tier at one time: most of it is waiting for the kernel.
 const ENTERING_AT_ONCE: usize = 4;
 
 /// A worker has ended, and so will the switch.
@@ -36,19 +37,17 @@ pub(crate) struct PortView {
     pub(crate) places: Vec<PortLocation>,
 }
 
-/// Ports that forward, and are to enter the kernel tier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Outside {
-    /// There are none.
-    #[default]
-    None,
-    /// Patch ports, perhaps, that came before the first device.
-    Patches,
-    /// These, and devices.
-    Ports,
-}
-
 impl ShardLink {
+    /// Has a port of the shard enter the kernel tier.
+    async fn bring_in(&self, port: OutsidePort) -> Result<(), WorkerGone> {
+        let step = spawn_blocking(move || port.enter()).await.map_err(|_| WorkerGone)?;
+        if let Some(beside) = self.take_tier_step(step).await? {
+            let step = spawn_blocking(move || take_over(beside)).await;
+            self.take_tier_step(step.map_err(|_| WorkerGone)?).await?;
+        }
+        Ok(())
+    }
+
     /// Has the shard take a port's step into the kernel tier; what the next one needs.
     async fn take_tier_step(
         &self,
@@ -63,7 +62,7 @@ impl ShardLink {
 impl Bridge {
     /// Whether ports are to enter the kernel tier by [`Bridge::bring_in`].
     pub(crate) fn has_ports_outside_tier(&self) -> bool {
-        self.outside.get() != Outside::None
+        self.has_outside.get()
     }
 
     /// The speed of a port's device, where there is such a port.
@@ -116,9 +115,8 @@ impl Bridge {
         }
         port.set_further(further.to_vec());
         self.put(*place, port).await?;
-        let is_outside = if enters_later { Outside::Ports } else { Outside::Patches };
-        if enters_later || is_device_in_tier {
-            self.outside.set(self.outside.get().max(is_outside));
+        if enters_later {
+            self.has_outside.set(true);
         }
         if is_device_in_tier {
             self.bring_in().await?;
@@ -134,50 +132,29 @@ impl Bridge {
         Ok(status)
     }
 
-    /// Has ports enter the kernel tier that forward already, several at a time: most of it is
-    /// waiting for the kernel. Patch ports come after the devices without which they do not.
+    /// Has ports enter the kernel tier that forward already. Patch ports come after the devices
+    /// without which they do not.
     ///
     /// # Errors
     /// [`WorkerGone`].
     pub(crate) async fn bring_in(&self) -> Result<(), WorkerGone> {
-        // Whoever is at it already looks once more.
-        if self.is_bringing_in.replace(true) {
-            return Ok(());
-        }
-        let mut done = Ok(());
-        while let outside @ (Outside::Ports | Outside::Patches) = self.outside.take()
-            && done.is_ok()
-        {
-            if outside == Outside::Ports {
-                done = self.bring_in_all(|port| !port.is_patch()).await;
-            }
-            if done.is_ok() {
-                done = self.bring_in_all(OutsidePort::is_patch).await;
-            }
-        }
-        self.is_bringing_in.set(false);
-        done
-    }
-
-    async fn bring_in_all(&self, is_asked: fn(&OutsidePort) -> bool) -> Result<(), WorkerGone> {
-        let outside = self.ask(Shard::ports_outside_tier).await.ok_or(WorkerGone)?;
-        let outside = self.links.iter().zip(outside);
-        let outside = outside.flat_map(|(link, ports)| ports.into_iter().map(move |it| (link, it)));
-        let asked = outside.filter(|(_, port)| is_asked(port));
-        let mut entering = stream::iter(asked)
-            .map(|(link, port)| async move {
-                let step = spawn_blocking(move || port.enter()).await.map_err(|_| WorkerGone)?;
-                if let Some(beside) = link.take_tier_step(step).await? {
-                    let step = spawn_blocking(move || take_over(beside)).await;
-                    link.take_tier_step(step.map_err(|_| WorkerGone)?).await?;
-                }
-                Ok(())
-            })
-            .buffer_unordered(ENTERING_AT_ONCE);
-        while let Some(entered) = entering.next().await {
-            entered?;
+        self.has_outside.set(false);
+        for are_patches in [false, true] {
+            while self.bring_some_in(are_patches).await? {}
         }
         self.ask(Shard::refresh_tier_outputs).await.map(drop).ok_or(WorkerGone)
+    }
+
+    /// The same for some of them; whether there were any.
+    async fn bring_some_in(&self, are_patches: bool) -> Result<bool, WorkerGone> {
+        let _none_goes = self.entering.lock().await;
+        let list = move |shard: &mut Shard| shard.ports_outside_tier(are_patches, ENTERING_AT_ONCE);
+        let outside = self.ask(list).await.ok_or(WorkerGone)?;
+        let mut entering = Vec::new();
+        for (link, ports) in self.links.iter().zip(outside) {
+            entering.extend(ports.into_iter().map(|port| link.bring_in(port)));
+        }
+        Ok(!try_join_all(entering).await?.is_empty())
     }
 
     /// Puts a port, or a further queue of one, at its place.
@@ -242,6 +219,7 @@ impl Bridge {
         }
         self.everywhere().await;
         self.queues.borrow_mut().retain(|held| held.port != number);
+        let _none_enters = self.entering.lock().await;
         self.take(&places).await
     }
 
@@ -255,6 +233,7 @@ impl Bridge {
         let numbers: Vec<PortNo> = self.ports.take().iter().map(|port| port.number).collect();
         self.set_map(PortMap::default());
         self.everywhere().await;
+        let _none_enters = self.entering.lock().await;
         let mut devices = Vec::new();
         for number in numbers {
             devices.extend(self.take(&before.places(number)).await?);

@@ -133,6 +133,7 @@ impl Database {
                 // What is being carried out is not left half done.
                 if let Some(configuring) = on.configuring.take() {
                     configuring.await;
+                    self.follow_up();
                 }
                 return why;
             }

@@ -98,6 +98,10 @@ impl Worker {
         let beside = port.step_into_tier(step, &self.watch);
         if beside.is_none() {
             found.port_reopened(index);
+            if let Some(port) = found.ports.all().get(index) {
+                // It has a far end to be looked at, perhaps, or an address of the host by now.
+                self.maintenance.register((shard, index), port, Instant::now());
+            }
         }
         found.ports.note_fault(index);
         self.has_tier |= found.has_tier();

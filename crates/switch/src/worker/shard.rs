@@ -327,14 +327,24 @@ impl Shard {
         self.forwarding.refresh_tier_outputs();
     }
 
-    /// The ports that are not in the kernel tier, and may enter it without the loss of a frame.
-    pub(crate) fn ports_outside_tier(&mut self) -> Vec<OutsidePort> {
+    /// Some devices that are not in the kernel tier, and may enter it without the loss of a frame;
+    /// or patch ports, which do where there is a device.
+    pub(crate) fn ports_outside_tier(
+        &mut self,
+        are_patches: bool,
+        most: usize,
+    ) -> Vec<OutsidePort> {
+        if are_patches && !self.tier_plan().is_some_and(TierPlan::has_device) {
+            return Vec::new();
+        }
         let outside = |(index, found): (usize, &WorkerPort)| {
-            let port = found.outside_tier().filter(TierPort::may_enter_later)?;
+            let may_enter =
+                |port: &TierPort| port.is_patch() == are_patches && port.may_enter_later();
+            let port = found.outside_tier().filter(may_enter)?;
             let entry = self.tier_entry(index)?;
             Some(OutsidePort { opening: found.opening_at(index), port, entry })
         };
-        self.ports.all().iter().filter_map(outside).collect()
+        self.ports.all().iter().filter_map(outside).take(most).collect()
     }
 
     /// The counters of the devices of some ports, from an index on; and the index from which on

@@ -142,6 +142,12 @@ impl TierPlan {
         self.ports.forget(port);
     }
 
+    /// Whether the bridge has a device beside its patch ports. These alone are not worth a tier:
+    /// thousands of bridges may have no other ports.
+    pub(super) fn has_device(&self) -> bool {
+        self.ports.has_device()
+    }
+
     /// Whether a device is left to the host where it uses it.
     pub(super) fn leaves_used_devices(&self) -> bool {
         !self.takes_all
@@ -240,8 +246,7 @@ impl TierEntry {
             let why = || Err(TierRefusal::of(&PortError::NoTier(device.info().kind)));
             return is_expected.then(why);
         }
-        // A patch port alone is not worth a tier: thousands of bridges may have no other ports.
-        if device.device.patch().is_some() && !self.plan.ports.has_device() {
+        if device.device.patch().is_some() && !self.plan.has_device() {
             return None;
         }
         let attached = self.attach(device);
@@ -314,11 +319,6 @@ pub(crate) enum StepInto {
 }
 
 impl OutsidePort {
-    /// Whether it is a patch port.
-    pub(crate) fn is_patch(&self) -> bool {
-        self.port.is_patch()
-    }
-
     /// Has the program receive at the port; frames wait until the shard has the result. It takes
     /// milliseconds.
     pub(crate) fn enter(self) -> TierStep {
@@ -333,8 +333,8 @@ impl OutsidePort {
 
 /// The program takes the frames of a device over that has taken the first step. It takes
 /// milliseconds.
-pub(crate) fn take_over((opening, beside): (OpeningOfPort, TierQueuesBeside)) -> TierStep {
-    let done = beside.take_over.run();
+pub(crate) fn take_over((opening, mut beside): (OpeningOfPort, TierQueuesBeside)) -> TierStep {
+    let done = beside.take_over();
     (opening, done.map(|()| StepInto::Within(beside)).map_err(|error| TierRefusal::of(&error)))
 }
 
