@@ -4,7 +4,7 @@
 //! box's clock for another's: a request for the time names the box.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -267,10 +267,8 @@ impl AgentLink {
         if let Some((child, log)) = &mut self.program {
             // Its last words are written when it has ended.
             await_end(child, Duration::from_secs(1));
-            let begin = log.rewind().and_then(|()| log.take(LOG_MAX).read_to_string(&mut lines));
-            if let Err(error) = begin {
-                lines = format!("its log cannot be read: {error}");
-            }
+            lines =
+                last_words(log).unwrap_or_else(|error| format!("its log cannot be read: {error}"));
         }
         let tail = programs::process::tail_of(&lines);
         if tail.is_empty() { what } else { format!("{what}: {tail}") }
@@ -282,6 +280,15 @@ impl AgentLink {
             AgentError::Lost { address, host, what }
         })
     }
+}
+
+/// The end of a log, as far as it is text.
+fn last_words(log: &mut File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    let begin = log.seek(SeekFrom::End(0))?.saturating_sub(LOG_MAX);
+    log.seek(SeekFrom::Start(begin))?;
+    log.take(LOG_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether a program has ended within a time.

@@ -107,6 +107,9 @@ fn an_agent_that_does_not_start_is_an_error_with_its_words() {
     };
     let refused = start(&script("read hello; echo 'Permission denied (publickey).' >&2"));
     assert!(refused.ends_with("it has ended: Permission denied (publickey)."), "{refused}");
+    let long = "head -c 70000 /dev/zero | tr '\\0' x >&2; printf '\\nno \\377 bytes\\n' >&2";
+    let odd = start(&script(&format!("read hello; {long}")));
+    assert!(odd.ends_with("\nno \u{fffd} bytes"), "{}", odd.len());
     let banner = start(&script("echo Welcome to box; read hello"));
     assert!(banner.contains("no message of version 5: \"Welcome to box\""), "{banner}");
     let other = start(&script(r#"read hello; echo '{"version":9,"host":"b","weir":"2"}'"#));
