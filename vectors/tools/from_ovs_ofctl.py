@@ -123,6 +123,8 @@ ACTIONS_V1_0 = [
     # Nicira's, for what 1.0 itself cannot say.
     ("dec_ttl", "ip", "dec_ttl,output:1"),
     ("dec_ttl_mod_tp_src", "ip", "dec_ttl,mod_tp_src:77,output:2"),
+    ("registers", "", "load:0x5->NXM_NX_REG0[0..15],"
+                      "move:NXM_NX_REG0[0..15]->NXM_NX_REG1[16..31],output:NXM_NX_REG1[16..31]"),
 ]
 
 ACTIONS_V1_3 = [

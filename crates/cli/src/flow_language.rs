@@ -66,7 +66,7 @@ fn tables() -> [Table; 5] {
                 .iter()
                 .filter_map(|row| {
                     let others = other_names(row.kind).map(code).collect::<Vec<_>>().join(", ");
-                    let has = |version| row.numbers.of(version).is_some();
+                    let has = |version| row.kind.is_in(version);
                     let form = code(&action_form(row.kind)?);
                     Some(vec![form, others, code(row.ryu), versions(has), sentence(row.doc)])
                 })

@@ -25,15 +25,12 @@ impl Origin {
         Self { table_id: TableId::ALL, cookie: Cookie(u64::MAX), is_miss: false };
 }
 
-/// A step of the execution and a place in it, and for those of which the set keeps each the number
-/// of the write. Fields stand behind the places that rows have, and those after the fields.
+/// A step of the execution and a place in it. Writes of fields come after the places that rows
+/// have, in the order of their numbers: one may read what another has written.
 type Rank = (SetStep, u8, usize);
 
-/// The place of actions that are kept each.
-const EACH: u8 = u8::MAX;
-
-/// The place of a field's action among those of its step.
-const FIELDS_FROM: u8 = 16;
+/// The place of writes of fields.
+const FIELDS: u8 = u8::MAX;
 
 /// An action set.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +52,12 @@ impl ActionSet {
     pub(crate) fn write(&mut self, actions: &[Action], origin: Origin) {
         for action in actions {
             self.written += 1;
+            if matches!(action.kind().row().in_set, InSet::PerField(_)) {
+                let is_it = |held: &Action| {
+                    held.kind() == action.kind() && held.writes() == action.writes()
+                };
+                self.slots.retain(|_, (held, _)| !is_it(held));
+            }
             if let Some(slot) = slot(action, self.written) {
                 self.slots.insert(slot, (action.clone(), origin));
             }
@@ -90,10 +93,7 @@ fn slot(action: &Action, written: usize) -> Option<Rank> {
     match action.kind().row().in_set {
         InSet::Never => None,
         InSet::At(step, place) => Some((step, place, 0)),
-        InSet::PerField(step) => {
-            action.writes().first().map(|field| (step, FIELDS_FROM + *field as u8, 0))
-        }
-        InSet::Each(step) => Some((step, EACH, written)),
+        InSet::PerField(step) | InSet::Each(step) => Some((step, FIELDS, written)),
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let other = Action::set_field(Field::EthSrc, 2);
         let second = Action::set_field(Field::EthDst, 3);
         let set = in_set_order(&[first, other.clone(), second.clone()]);
-        assert_eq!(set, [second, other]);
+        assert_eq!(set, [other, second]);
     }
 
     #[test]

@@ -29,14 +29,16 @@ impl KnownFields {
 
     /// Runs an action over the known fields.
     ///
-    /// Set-field needs certainty (clause 7.2.5). The others are refused only where the known fields
-    /// contradict them: a pop of a tag that is certain not to be there.
+    /// Set-field needs certainty (clause 7.2.5), and so does an action that reads a field. The
+    /// others are refused only where the known fields contradict them: a pop of a tag that is
+    /// certain not to be there.
     ///
     /// # Errors
     /// `OFPBAC_MATCH_INCONSISTENT`.
     pub(crate) fn run(&mut self, action: &Action) -> Result<(), Error> {
         let row = action.kind().row();
         self.refuse_if(self.contradicts(row.needs))?;
+        self.require(action.reads())?;
         match row.effect {
             // These change no field that another one needs.
             HeaderEffect::None
@@ -92,14 +94,17 @@ impl KnownFields {
         Ok(())
     }
 
+    /// Refuses an action on fields that packets need not have.
+    fn require(&self, fields: &[Field]) -> Result<(), Error> {
+        self.refuse_if(!fields.iter().all(|field| self.known.matches(needs(*field))))
+    }
+
     /// An action that names fields needs certainty that the packet has them.
     fn write(&mut self, action: &Action) -> Result<(), Error> {
         if !action.names_fields() {
             return Ok(());
         }
-        for field in action.reads().iter().chain(action.writes()) {
-            self.refuse_if(!self.known.matches(needs(*field)))?;
-        }
+        self.require(action.writes())?;
         for field in action.writes() {
             self.set(*field, action.value());
         }

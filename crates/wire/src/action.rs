@@ -6,7 +6,7 @@
 
 use openflow::action::{ReadArguments, WriteArguments};
 use openflow::translate::{self, Context};
-use openflow::{Action, ActionKind, Error, Field, PortNo};
+use openflow::{Action, ActionKind, Error, Field, PortNo, Version};
 
 use crate::error::{EncodeError, Fault};
 use crate::oxm;
@@ -36,11 +36,12 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
         .ok_or_else(|| start.fault(Error::BadActionBadType))?;
     let is_foreign = kind == ActionKind::Experimenter;
     let known = if is_foreign { nicira(body.clone()) } else { None };
+    let is_nicira = known.is_some();
     let (kind, body) = known.unwrap_or((kind, body));
     let row = kind.row();
     let mut body = body.reading(row.text, Error::BadActionBadLen);
     let argument = body.clone();
-    let action = Action::read(kind, &mut Reading::of(&mut body))?;
+    let action = Action::read(kind, &mut Reading { is_nicira, ..Reading::of(&mut body) })?;
     let padding = (len - body.remaining()).next_multiple_of(8) - (len - body.remaining());
     body.skip(padding)?;
     body.finish()?;
@@ -65,11 +66,13 @@ pub(crate) struct Reading<'r, 'a> {
     r: &'r mut Reader<'a>,
     /// The field that was named last, with its OXM header's place.
     field: Option<(Field, Reader<'a>)>,
+    /// Whether fields are named as Nicira's actions name them: those of all versions.
+    is_nicira: bool,
 }
 
 impl<'r, 'a> Reading<'r, 'a> {
     pub(crate) fn of(r: &'r mut Reader<'a>) -> Self {
-        Self { r, field: None }
+        Self { r, field: None, is_nicira: false }
     }
 }
 
@@ -95,7 +98,8 @@ impl ReadArguments for Reading<'_, '_> {
     #[inline]
     fn field(&mut self) -> reader::ReadResult<Field> {
         let start = self.r.clone();
-        let field = oxm::read_field(self.r)?;
+        let version = if self.is_nicira { Version::NEWEST } else { self.r.version };
+        let field = oxm::read_field(self.r, version)?;
         self.field = Some((field, start));
         Ok(field)
     }

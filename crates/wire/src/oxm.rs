@@ -121,14 +121,14 @@ fn check_version(w: &Writer<'_>, field: Field) -> writer::WriteResult<()> {
     Err(EncodeError::Unsupported { version: w.version, what: field.row().name })
 }
 
-/// Reads the OXM header by which an action names a field: one without a mask.
+/// Reads the OXM header by which an action names a field of a version: one without a mask.
 ///
 /// The faults are those of clause 7.2.5: `OFPBAC_BAD_SET_TYPE` for unknown fields and for masks,
 /// `OFPBAC_BAD_SET_LEN` for lengths.
-pub(crate) fn read_field(r: &mut Reader<'_>) -> reader::ReadResult<Field> {
+pub(crate) fn read_field(r: &mut Reader<'_>, version: Version) -> reader::ReadResult<Field> {
     let start = r.clone();
     let header = OxmHeader(r.u32()?);
-    let known = header.field(r.version).filter(|_| !header.has_mask());
+    let known = header.field(version).filter(|_| !header.has_mask());
     let field = known.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
     if header.len() != field.bytes() {
         return Err(start.fault_in(Error::BadActionBadSetLen, field.row().name));

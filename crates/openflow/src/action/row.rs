@@ -170,9 +170,10 @@ pub enum InSet {
     Never,
     /// In this step, at this place among the step's actions.
     At(SetStep, u8),
-    /// In this step, with a place for each field that it writes.
+    /// In this step after those with places, the last for each field that it writes. All that have
+    /// no place stand in the order in which they were written.
     PerField(SetStep),
-    /// In this step after those with places, each of them, in the order in which they were written.
+    /// In this step after those with places, each of them.
     Each(SetStep),
 }
 

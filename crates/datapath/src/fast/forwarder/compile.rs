@@ -188,13 +188,16 @@ impl Compiler<'_> {
         let stays_beside = action.names_fields() && action.writes().iter().all(is_beside);
         if stays_beside {
             action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
-            return WalkFlow::Continue(None);
+            // One that does not fit is counted.
+            let fits = action.reads().iter().all(|field| packet.key().has(*field));
+            return WalkFlow::Continue((!fits).then(|| action.clone()));
         }
         let fields = (action.reads(), action.writes());
         if let (([src], [dst]), Some(from), Some(bits)) =
             (fields, action.read_bits(), action.written_bits())
             && is_beside(src)
         {
+            self.depend_on(*src)?;
             let value = from.of(packet.key().get(*src)) as u64;
             return WalkFlow::Continue(Some(Action::Load { bits, dst: *dst, value }.as_whole()));
         }
@@ -204,9 +207,14 @@ impl Compiler<'_> {
     /// The way of the packet depends on a field as it is now: the key must have it.
     fn depend_on(&mut self, field: Field) -> WalkFlow {
         if field.row().place.is_beside_packet() {
+            // A program is found without the entries that only write metadata.
+            self.is_flow_specific |= field == Field::Metadata;
             return WalkFlow::Continue(());
         }
-        if self.tracked.is_opaque || !self.replica.has_in_keys(field) {
+        let is_meter = |micro_op: &MicroOp| matches!(micro_op, MicroOp::Meter(..));
+        // A meter may have lowered it.
+        let is_metered = field == Field::IpDscp && self.micro_ops.iter().any(is_meter);
+        if self.tracked.is_opaque || is_metered || !self.replica.has_in_keys(field) {
             return WalkFlow::Break(Stop::Unsupported);
         }
         self.is_flow_specific = true;

@@ -162,8 +162,8 @@ pub(super) struct Replica {
     tx_counters: HashMap<PortNo, TxCounters, BuildMixHasher>,
     /// Whether the fields that select groups look at are in every key.
     pub(super) keys_have_select_fields: bool,
-    /// Fields of the packet that actions of entries read, ever since: bit `field as u32`. They are
-    /// in every key, so that what is copied from them follows from the key.
+    /// Fields of the packet that actions of entries and groups read, ever since: bit
+    /// `field as u32`. They are in every key, so that what is copied from them follows from it.
     read_fields: u64,
     /// Whether some entry looks at the DSCP.
     pub(super) is_dscp_matched: bool,
@@ -230,6 +230,8 @@ impl Replica {
             Change::Group { id, group } => {
                 versions.change_all();
                 self.has_changed = true;
+                let buckets = group.iter().flat_map(|state| state.group.buckets());
+                self.note_reads(buckets.flat_map(|bucket| &bucket.actions));
                 let counters = group.as_ref().map(|state| Arc::clone(&state.counters));
                 self.groups.put(id, group.map(|state| state.group.clone()));
                 match counters {
@@ -391,12 +393,11 @@ impl Replica {
         self.summaries_made = self.summaries_made.wrapping_add(1);
         let summary = Arc::new(InstructionSummary::new(self.summaries_made, instruction_list));
         *held = Some(Arc::clone(&summary));
-        self.note_reads(instruction_list);
+        self.note_reads(instruction_list.instructions.iter().flat_map(Instruction::actions));
         summary
     }
 
-    fn note_reads(&mut self, instruction_list: &InstructionList) {
-        let actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
+    fn note_reads<'a>(&mut self, actions: impl Iterator<Item = &'a Action>) {
         for field in actions.flat_map(Action::reads) {
             if !field.row().place.is_beside_packet() && !self.has_in_keys(*field) {
                 self.read_fields |= 1 << *field as u32;
