@@ -33,7 +33,7 @@ begin() {
     "$WEIR" switch --dpid a1 --port 1=af_packet:va --port 2=af_packet:vb --fail-mode secure \
         --state /run/state --control /run/control 2>/run/log &
     switch=$!
-    until grep -qs ready /run/log; do sleep 0.01; done
+    until grep -qs ready /run/log; do kill -0 "$switch" && sleep 0.01; done
 }
 
 end() { # signal

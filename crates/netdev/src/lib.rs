@@ -90,8 +90,8 @@ pub use spec_error::SpecError;
 pub use sys::monitor::{LinkChange, LinkMonitor};
 pub use sys::veth_peer::FarEndSockets;
 pub use tier::{
-    EarlierCounts, Entering, HandoverPlace, KEPT_FOR, KernelTier, TIER_BYTES, TIER_OUTPUTS_MAX,
-    TIER_OWNERS_MAX, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms, TierQueues,
-    TierQueuesBeside,
+    EarlierCounts, Entering, HandoverPlace, KEPT_FOR, KEPT_TIERS, KernelTier, TIER_BYTES,
+    TIER_OUTPUTS_MAX, TIER_OWNERS_MAX, TierCounts, TierFrames, TierKeeper, TierKey, TierPrograms,
+    TierQueues, TierQueuesBeside,
 };
 pub use tier_port::TierPort;

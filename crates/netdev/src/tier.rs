@@ -36,7 +36,7 @@ use crate::sys::shm::Mapping;
 use crate::tier_port::TierPort;
 
 pub use self::handover::{Entering, TierQueues, TierQueuesBeside};
-pub use self::keep::{EarlierCounts, KEPT_FOR, TierKeeper};
+pub use self::keep::{EarlierCounts, KEPT_FOR, KEPT_TIERS, TierKeeper};
 pub(crate) use self::layout::PATCH_OUTPUT;
 pub use self::layout::{
     BYTES as TIER_BYTES, OUTPUTS_MAX as TIER_OUTPUTS_MAX, OWNERS_MAX as TIER_OWNERS_MAX,

@@ -129,7 +129,8 @@ pub struct SwitchArgs {
     pub metrics: Option<SocketAddr>,
 
     /// Keep flow entries, groups, meters, their counts and learnt addresses in this folder, so that
-    /// a switch that starts anew goes on with them [default: none]
+    /// a switch that starts anew goes on with them; known flows go on in the kernel tier meanwhile,
+    /// for at most 30 s [default: none]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 

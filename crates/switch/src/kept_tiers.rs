@@ -5,8 +5,9 @@
 //! workers run, and credits what the earlier ones have counted to the same entries and groups. It
 //! must be done before a controller is served: an entry's number could be another's then.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use datapath::Nanos;
@@ -20,14 +21,14 @@ use crate::journal::{StateFolder, file_name};
 /// The numbers that entries had, and those that they have; by the former.
 type Numbers = Vec<(EntryId, EntryId)>;
 
-/// The keeper of the process, and the means to find the entries of before. Dropped, it ends all
-/// that is kept, unless that is left to the next process.
+/// The keeper of the process. Dropped, it ends all that is kept, unless that is left to the next
+/// process.
 #[derive(Debug)]
 pub(crate) struct KeptTiers {
     keeper: Arc<TierKeeper>,
-    /// By bridge.
-    numbers: RefCell<BTreeMap<String, Numbers>>,
     is_done: Cell<bool>,
+    /// The lock of the folder: no other process begins with it before all of this has ended.
+    _folder: File,
 }
 
 impl Drop for KeptTiers {
@@ -39,15 +40,15 @@ impl Drop for KeptTiers {
 impl KeptTiers {
     /// The tiers that go with this folder; none where the system cannot keep them.
     pub(crate) fn open(folder: &StateFolder) -> Option<Self> {
-        match TierKeeper::open(&folder.file_name()) {
-            Ok(keeper) => {
-                Some(Self { keeper, numbers: RefCell::default(), is_done: Cell::default() })
-            }
-            Err(error) => {
+        let open = || -> io::Result<Self> {
+            let keeper = TierKeeper::open(&folder.file_name())?;
+            Ok(Self { keeper, is_done: Cell::default(), _folder: folder.lock()? })
+        };
+        open()
+            .inspect_err(|error| {
                 tracing::info!(%error, "the kernel tier is not kept while no process is there");
-                None
-            }
-        }
+            })
+            .ok()
     }
 
     /// The keeper, for the tiers of a bridge.
@@ -55,10 +56,14 @@ impl KeptTiers {
         (Arc::clone(&self.keeper), file_name(bridge))
     }
 
-    /// The entries of a bridge have these numbers now.
+    /// The entries of a bridge have these numbers now, in its journal too: this process may end
+    /// before it has taken over, and the next one knows no others.
     pub(crate) fn note_restored(&self, bridge: &str, mut numbers: Numbers) {
         numbers.sort_unstable();
-        self.numbers.borrow_mut().insert(file_name(bridge), numbers);
+        let now = |owner: u64| now_of(&numbers, owner);
+        if let Err(error) = self.keeper.renumber_owners(&file_name(bridge), now) {
+            tracing::warn!(bridge, %error, "the last counts of an earlier tier are lost");
+        }
     }
 
     /// Nothing forwards yet: ends what no port goes on with.
@@ -69,14 +74,12 @@ impl KeptTiers {
     /// The workers run: takes the place of the earlier programs, and their counts.
     pub(crate) async fn take_over(&self, bridges: &Bridges) {
         let (devices, counts) = self.keeper.take_over();
-        let all_numbers = self.numbers.take();
         let mut credited = 0;
         for agent in bridges.all() {
             let name = file_name(&agent.config().name);
             let Some(earlier) = counts.get(&name) else { continue };
-            let numbers = all_numbers.get(&name).map(Vec::as_slice).unwrap_or_default();
             let epoch_ns = KernelTier::now_ns().saturating_sub(agent.bridge.clock.now().0);
-            let kept = earlier.iter().map(|it| kept_counts(it, numbers, epoch_ns));
+            let kept = earlier.iter().map(|it| kept_counts(it, epoch_ns));
             let kept: Arc<[KeptCounts]> = kept.collect();
             credited += kept.iter().map(|it| it.packets).sum::<u64>();
             credit(&agent.bridge, kept).await;
@@ -116,22 +119,23 @@ async fn credit(bridge: &Bridge, kept: Arc<[KeptCounts]>) {
     let _ = bridge.ask(move |shard| shard.credit_kept(&kept)).await;
 }
 
-/// Counts with the owners of now; those whose owner is gone are nobody's.
-fn kept_counts(
-    earlier: &EarlierCounts,
-    numbers: &[(EntryId, EntryId)],
-    epoch_ns: u64,
-) -> KeptCounts {
-    let now = |owner| match owner {
-        TierOwner::Entry(id) => {
+/// The number that an owner of before has now.
+fn now_of(numbers: &[(EntryId, EntryId)], owner: u64) -> u64 {
+    match TierOwner::of_number(owner) {
+        Some(TierOwner::Entry(id)) => {
             let found = numbers.binary_search_by_key(&id, |(before, _)| *before).ok();
-            found.and_then(|at| numbers.get(at)).map(|(_, now)| TierOwner::Entry(*now))
+            let now = found.and_then(|at| numbers.get(at));
+            now.map_or(TierOwner::NOBODY, |(_, now)| TierOwner::Entry(*now).to_number())
         }
-        TierOwner::Group(_) | TierOwner::Bucket(..) => Some(owner),
-    };
+        Some(TierOwner::Group(_) | TierOwner::Bucket(..)) | None => owner,
+    }
+}
+
+/// Counts with their owners; those whose owner is gone are nobody's.
+fn kept_counts(earlier: &EarlierCounts, epoch_ns: u64) -> KeptCounts {
     let owners = earlier.owners.iter();
     KeptCounts {
-        owners: owners.filter_map(|owner| TierOwner::of_number(*owner).and_then(now)).collect(),
+        owners: owners.filter_map(|owner| TierOwner::of_number(*owner)).collect(),
         packets: earlier.packets,
         bytes: earlier.bytes,
         last_used: Nanos(earlier.last_used_ns.saturating_sub(epoch_ns)),

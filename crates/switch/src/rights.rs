@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use channel::Endpoint;
-use netdev::{FileUse, PortRight};
+use netdev::{FileUse, KEPT_TIERS, PortRight};
 use serde_json::{Value, json};
 
 use crate::config::{BridgeConfig, Config, PortConfig};
@@ -47,6 +47,11 @@ impl Rights {
         }
         if let Some(state) = &config.state {
             add(&mut rights.written, path(state), "the state of the bridges".to_owned());
+            let kept = config.bridges.iter().filter(|bridge| may_have_tier(bridge));
+            for bridge in kept {
+                let why = format!("the kernel tier of {} while no process is there", bridge.name);
+                add(&mut rights.written, KEPT_TIERS, why);
+            }
         }
         config.bridges.iter().for_each(|bridge| rights.add_bridge(bridge));
         rights
@@ -55,8 +60,7 @@ impl Rights {
     fn add_bridge(&mut self, bridge: &BridgeConfig) {
         let name = &bridge.name;
         bridge.ports.iter().for_each(|port| self.add_port(name, port));
-        let needs = |port: &PortConfig| port.spec.kind().rights.contains(&PortRight::PacketSocket);
-        if bridge.caches.0.kernel && bridge.ports.iter().any(needs) {
+        if may_have_tier(bridge) {
             for capability in ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_NICE"] {
                 let why =
                     format!("the kernel tier of {name}; without it frames pass in user space");
@@ -153,6 +157,12 @@ impl Rights {
     }
 }
 
+/// Whether a port of a bridge may be in the kernel tier.
+fn may_have_tier(bridge: &BridgeConfig) -> bool {
+    let needs = |port: &PortConfig| port.spec.kind().rights.contains(&PortRight::PacketSocket);
+    bridge.caches.0.kernel && bridge.ports.iter().any(needs)
+}
+
 fn add(names: &mut Reasons, name: impl Into<String>, why: String) {
     names.entry(name.into()).or_default().push(why);
 }
@@ -199,6 +209,12 @@ mod tests {
             ),
             ("port = [\"pcap:/tmp/x.pcap?write=true\"]", &[], &[], &["/tmp/x.pcap"]),
             ("state = \"/run/x/state\"", &[], &[], &["/run/x/state"]),
+            (
+                "state = \"/x\"\nport = [\"af_packet:eth1\"]",
+                &["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_PERFMON", "CAP_SYS_NICE"],
+                &[],
+                &["/sys/fs/bpf/weir", "/x"],
+            ),
         ] {
             let text = format!("{quiet}{text}");
             assert_eq!(names(&text, "capabilities"), capabilities, "{text}");

@@ -119,6 +119,12 @@ fn run_config<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     // A thousand bridges have more descriptors than a shell lets its programs have at first.
     let limit = raise_open_files().map_err(failed("raising the limit of open files"))?;
     let out_of_files = |error: SwitchError| error.name_open_files(limit, open_files_of(&config));
+    // Before anything can be seen of the switch, and before it begins with what it has kept: a stop
+    // in the course of the start ends that too.
+    let stop = {
+        let _runtime = runtime.enter();
+        stop().map_err(failed("catching signals"))?
+    };
     let control = config.control.as_deref().map(ControlSocket::bind).transpose()?;
     let assembled = assemble(&config).map_err(out_of_files)?;
     let kept = assembled.kept.clone();
@@ -136,12 +142,12 @@ fn run_config<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
     outcome
 }
 
-async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
+async fn serve<D: Future<Output = ()> + 'static>(
     config: &Config,
     assembled: Assembled,
     control: Option<ControlSocket>,
     is_reloaded: bool,
-    stop: impl FnOnce() -> io::Result<S>,
+    stop: impl Future<Output = ()>,
     drive: impl FnOnce(RunningSwitch) -> D,
 ) -> Result<(), SwitchError> {
     let Assembled { bridges, workers, ended, kept } = assembled;
@@ -150,8 +156,6 @@ async fn serve<S: Future<Output = ()>, D: Future<Output = ()> + 'static>(
         let bound = listen(&agent.config(), agent.tls().as_ref()).await;
         listeners.push(bound.map_err(|error| agent.in_bridge(error.into()))?);
     }
-    // Signals are caught before anything can be seen of the switch.
-    let stop = stop().map_err(failed("catching signals"))?;
     let restart = signal(SignalKind::user_defined2()).map_err(failed("catching signals"))?;
     let hangup = is_reloaded.then(|| signal(SignalKind::hangup())).transpose();
     let hangup = hangup.map_err(failed("catching signals"))?;

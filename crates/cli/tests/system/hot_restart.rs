@@ -302,6 +302,7 @@ is_in_kernel() { ctl caches | grep -q "kernel: 2 decisions"; }
 in_kernel() { is_in_kernel || { reach; is_in_kernel; }; }
 reach() { ip netns exec a ping -q -c 3 -i 0.05 -W 5 10.0.1.3 >/dev/null; }
 count() { ctl dump-flows in_port=1 | grep -o 'n_packets=[0-9]*' | cut -d= -f2; }
+back() { ctl dump-flows in_port=2 | grep -o 'n_packets=[0-9]*' | cut -d= -f2; }
 group() { ctl dump-group-stats | grep -o 'packet_count=[0-9]*' | head -n 1 | cut -d= -f2; }
 sent() { ip -n a -s link show eth0 | awk '/TX:/ { getline; print $2 }'; }
 counts_more_than() { [ "$(sent)" -gt "$1" ]; }
@@ -373,6 +374,82 @@ fn a_switch_that_is_stopped_leaves_nothing_pinned() {
         within 30 in_kernel
         ends KILL
         fails ip netns exec a ping -q -c 2 -i 0.1 -W 1 10.0.1.3
+        "#
+    ));
+}
+
+/// A failed start has written the journal with other numbers of the entries.
+#[test]
+#[ignore = "needs root"]
+fn kept_counts_find_their_entries_after_a_failed_start() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        # The numbers have a hole, and another order than the adds.
+        ctl del-flows in_port=1
+        ctl add-flow priority=9,in_port=9,actions=drop
+        ctl add-flow ip,in_port=1,actions=group:1
+        ctl del-flows in_port=9
+        within 30 in_kernel
+        there=$(count) back=$(back)
+        ends KILL
+        ip netns exec a ping -q -i 0.002 -c 300 -W 60 10.0.1.3 >/dev/null
+        fails $command $both --listen ptcp:1:192.0.2.1
+        begin $both
+        [ "$(count)" -ge $((there + 300)) ]
+        [ "$(back)" -ge $((back + 300)) ]
+        "#
+    ));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn kept_tiers_of_others_are_left_alone() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        # Another switch whose folder has the same path, in another mount namespace.
+        cat >/run/other.sh <<'END'
+mount -t tmpfs none /run/state
+exec weir switch --dpid a2 --port 1=null:a --state /run/state --control /run/b
+END
+        ls -R $pins >/run/before
+        unshare --mount sh /run/other.sh 2>/run/log.other & other=$!
+        within 30 grep ready /run/log.other
+        grep "another switch keeps its kernel tier there" /run/log.other
+        kill $other
+        wait $other || true
+        ls -R $pins | diff /run/before -
+        ends TERM
+        # A folder that somebody else has made, to have files removed.
+        mkdir /run/others /sys/fs/bpf/weir
+        : >/run/others/file
+        mkdir $pins
+        ln -s /run/others $pins/v0-1
+        chown -R nobody /sys/fs/bpf/weir
+        begin $both
+        grep "another user may write to it" /run/log
+        within 30 in_kernel
+        [ -e /run/others/file ]
+        "#
+    ));
+}
+
+/// A stop that comes in the course of the start, when the earlier process was killed.
+#[test]
+#[ignore = "needs root"]
+fn a_stop_during_the_start_ends_the_kept_tier() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        printf 'dl_dst=02:00:00:00:%02x:%02x,actions=drop\n' \
+            $(for of in $(seq 20000); do echo $((of / 256)) $((of % 256)); done) >/run/flows
+        ctl add-flows /run/flows
+        ends KILL
+        : >/run/log
+        $command $both 2>/run/log & switch=$!
+        until grep -qs restored /run/log; do :; done
+        kill $switch
+        wait $switch
+        [ ! -e /sys/fs/bpf/weir ]
+        [ ! -e /run/a ]
         "#
     ));
 }

@@ -8,13 +8,15 @@
 //! pass to the host after it.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 use super::layout::{
     CELL_BYTES, CELL_LEN, CELL_PACKETS, CELL_USED, OWNERS_BYTES, OWNERS_COUNT, OWNERS_LEN,
@@ -26,9 +28,9 @@ use crate::sys::shm::Mapping;
 
 /// The place where BPF file systems are mounted.
 const MOUNT: &str = "/sys/fs/bpf";
+/// The folder of all switches there; it is made where it is not there.
+pub const KEPT_TIERS: &str = "/sys/fs/bpf/weir";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-/// The folder of all switches there.
-const FOLDER: &str = "weir";
 
 /// Time for which programs go on without their process, from when it was last there.
 pub const KEPT_FOR: Duration = Duration::from_secs(30);
@@ -50,6 +52,8 @@ pub struct TierKeeper {
     held: Mutex<Held>,
     /// All that is pinned stays for the next process.
     is_left: AtomicBool,
+    /// The switch's folder, which no other process has meanwhile.
+    _lock: File,
 }
 
 #[derive(Debug, Default)]
@@ -126,22 +130,24 @@ pub struct EarlierCounts {
 }
 
 impl TierKeeper {
-    /// The keeper of the switch of this name, which no other process has now.
+    /// The keeper of the switch of this name.
     ///
     /// # Errors
-    /// When no BPF file system is mounted, or it may not be written to.
+    /// When no BPF file system is mounted, it may not be written to, another user may write where
+    /// the pins are, or another process has the name.
     pub fn open(name: &str) -> io::Result<Arc<Self>> {
-        Self::open_at(Path::new(MOUNT), name)
-    }
-
-    fn open_at(mount: &Path, name: &str) -> io::Result<Arc<Self>> {
-        let is_bpf = rustix::fs::statfs(mount).is_ok_and(|it| it.f_type == BPF_FS_MAGIC);
+        let is_bpf = rustix::fs::statfs(MOUNT).is_ok_and(|it| it.f_type == BPF_FS_MAGIC);
         if !is_bpf {
-            let text = format!("no BPF file system is there: mount -t bpf bpf {}", mount.display());
+            let text = format!("no BPF file system is there: mount -t bpf bpf {MOUNT}");
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
-        let folder = mount.join(FOLDER).join(name);
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        open_own(Path::new(KEPT_TIERS))?;
+        let folder = Path::new(KEPT_TIERS).join(name);
+        let lock = open_own(&folder)?;
+        // In another mount namespace another switch may have a folder of this name.
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            named(&folder, "another switch keeps its kernel tier there", error.into())
+        })?;
         let mut held = Held::default();
         let mut last = 0;
         for path in entries_of(&folder)? {
@@ -161,7 +167,7 @@ impl TierKeeper {
         let own = folder.join(format!("v{VERSION}-{}", last + 1));
         DirBuilder::new().mode(0o700).create(&own)?;
         let (held, is_left) = (Mutex::new(held), AtomicBool::new(false));
-        Ok(Arc::new(Self { folder, own, held, is_left }))
+        Ok(Arc::new(Self { folder, own, held, is_left, _lock: lock }))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -212,7 +218,8 @@ impl TierKeeper {
         let mut held = self.held();
         held.serial += 1;
         let mut kept = KeptMaps(Arc::clone(self), Vec::new());
-        for (map, part) in maps.into_iter().zip([STATE, COUNTS, OWNERS]) {
+        // Where the state is, the others are, whenever the process is killed.
+        for (map, part) in maps.into_iter().zip([STATE, COUNTS, OWNERS]).rev() {
             let path = self.own.join(format!("tier-{}-{part}-{bridge}", held.serial));
             map.pin(&path)?;
             kept.1.push(path);
@@ -229,6 +236,21 @@ impl TierKeeper {
         self.held().states.iter().filter_map(Weak::upgrade).for_each(|state| put_off(&state));
     }
 
+    /// Gives the owners of a bridge's counts for earlier processes the numbers that they have now.
+    ///
+    /// # Errors
+    /// The tier of one of these processes cannot be read.
+    pub fn renumber_owners(&self, bridge: &str, now: impl Fn(u64) -> u64) -> io::Result<()> {
+        for folder in &self.held().earlier {
+            for (_, tier) in tiers_in(folder)?.iter().filter(|(of, _)| of == bridge) {
+                for owner in (0..tier.slots).flat_map(|slot| tier.owners(slot)) {
+                    owner.store(now(owner.load(Ordering::Relaxed)), Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the earlier programs at devices that no port has claimed. It must come before anything
     /// forwards: such a port's frames would go out twice.
     pub fn end_unclaimed(&self) {
@@ -240,7 +262,11 @@ impl TierKeeper {
     /// Puts the programs of this process in the place of the earlier ones; returns the number of
     /// devices, and the counts that nobody has taken, by bridge.
     pub fn take_over(&self) -> (usize, BTreeMap<String, Vec<EarlierCounts>>) {
+        // The start may have taken long.
+        self.put_off();
         let mut held = self.held();
+        // A port that left the tier meanwhile: its worker has its frames.
+        held.unclaimed.clear();
         let mut taken = 0;
         let links = std::mem::take(&mut held.links);
         for (serial, link) in links {
@@ -322,10 +348,16 @@ impl Held {
             // A process that was killed while it took over has left a second path of a link.
             match self.unclaimed.get_mut(&key) {
                 Some(known) => known.paths.push(path),
-                None => {
-                    let link = Link::pinned(&path)?;
-                    self.unclaimed.insert(key, PinnedLink { link, paths: vec![path] });
-                }
+                None => match Link::pinned(&path) {
+                    Ok(link) => {
+                        self.unclaimed.insert(key, PinnedLink { link, paths: vec![path] });
+                    }
+                    // It must not decide beside the program of this process.
+                    Err(error) => {
+                        tracing::warn!(path = %path.display(), %error, "a program is removed");
+                        unpin(&[path]);
+                    }
+                },
             }
         }
         Ok(())
@@ -353,6 +385,28 @@ fn entries_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
     std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
+/// Makes a folder where there is none and opens it. All that is in it is taken for the switch's
+/// own, and removed, so no other user may have put it there: everybody may write to a BPF file
+/// system that was mounted by hand.
+fn open_own(path: &Path) -> io::Result<File> {
+    let fix = "the switch must be able to make this folder, or have it for itself";
+    let failed = |error| named(path, fix, error);
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+    let folder = folder.map_err(|error| failed(error.into()))?;
+    let found = folder.metadata().map_err(failed)?;
+    let is_own = [0, rustix::process::geteuid().as_raw()].contains(&found.uid());
+    if !is_own || found.mode() & 0o022 != 0 {
+        return Err(failed(io::Error::other("another user may write to it")));
+    }
+    Ok(folder)
+}
+
+fn named(path: &Path, fix: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}; {fix}", path.display()))
+}
+
 fn unpin(paths: &[PathBuf]) {
     for path in paths {
         // It may be gone with its folder.
@@ -374,41 +428,78 @@ fn put_off(state: &Mapping) {
 
 /// Reads the counts of the tiers of an earlier process, whose programs are at no device any more.
 fn read_counts(folder: &Path, counts: &mut BTreeMap<String, Vec<EarlierCounts>>) -> io::Result<()> {
+    for (bridge, tier) in tiers_in(folder)? {
+        wait_for_runs(&tier.state, tier.cpus);
+        let found = (0..tier.slots).filter_map(|slot| tier.counts(slot));
+        counts.entry(bridge).or_default().extend(found);
+    }
+    Ok(())
+}
+
+/// The tiers of an earlier process, with the names of their bridges.
+fn tiers_in(folder: &Path) -> io::Result<Vec<(String, EarlierTier)>> {
+    let mut found = Vec::new();
     for path in entries_of(folder)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let parts: Vec<&str> = name.splitn(4, '-').collect();
         let ["tier", number, STATE, bridge] = parts[..] else { continue };
         let part = |part| folder.join(format!("tier-{number}-{part}-{bridge}"));
-        let found = read_tier(&path, &part(COUNTS), &part(OWNERS))?;
-        counts.entry(bridge.to_owned()).or_default().extend(found);
+        found.push((bridge.to_owned(), EarlierTier::open(&path, &part(COUNTS), &part(OWNERS))?));
     }
-    Ok(())
+    Ok(found)
 }
 
-fn read_tier(state: &Path, cells: &Path, owners: &Path) -> io::Result<Vec<EarlierCounts>> {
-    let cpus = possible_cpus()?;
-    let state = Map::pinned_array(state, state_len(cpus), 1)?.map()?;
-    wait_for_runs(&state, cpus);
-    let slots = usize::try_from(state.number(STATE_SLOTS).load(Ordering::Relaxed));
-    let slots = slots.map_err(io::Error::other)?;
-    let cells = Map::pinned_array(cells, CELL_LEN, cpus.saturating_mul(slots))?.map()?;
-    let owners = Map::pinned_array(owners, OWNERS_LEN, slots)?.map()?;
-    let read = |slot: usize| {
-        let owned = |at| owners.number(OWNERS_LEN * slot + at).load(Ordering::Relaxed);
-        let count = usize::try_from(owned(OWNERS_COUNT)).unwrap_or(0).min(OWNERS_MAX);
+/// A tier of an earlier process.
+struct EarlierTier {
+    state: Mapping,
+    cells: Mapping,
+    owners: Mapping,
+    cpus: usize,
+    slots: usize,
+}
+
+impl EarlierTier {
+    fn open(state: &Path, cells: &Path, owners: &Path) -> io::Result<Self> {
+        let cpus = possible_cpus()?;
+        let state = Map::pinned_array(state, state_len(cpus), 1)?.map()?;
+        let slots = usize::try_from(state.number(STATE_SLOTS).load(Ordering::Relaxed));
+        let slots = slots.map_err(io::Error::other)?;
+        let cells = Map::pinned_array(cells, CELL_LEN, cpus.saturating_mul(slots))?.map()?;
+        let owners = Map::pinned_array(owners, OWNERS_LEN, slots)?.map()?;
+        Ok(Self { state, cells, owners, cpus, slots })
+    }
+
+    fn owned(&self, slot: usize, at: usize) -> &AtomicU64 {
+        self.owners.number(OWNERS_LEN * slot + at)
+    }
+
+    /// The owners of a slot.
+    fn owners(&self, slot: usize) -> impl Iterator<Item = &AtomicU64> {
+        let count = self.owned(slot, OWNERS_COUNT).load(Ordering::Relaxed);
+        let count = usize::try_from(count).unwrap_or(0).min(OWNERS_MAX);
+        (0..count).map(move |nth| self.owned(slot, OWNERS_LIST + 8 * nth))
+    }
+
+    /// The counts of a slot that its owners have not got, where there are any.
+    fn counts(&self, slot: usize) -> Option<EarlierCounts> {
+        let owned = |at| self.owned(slot, at).load(Ordering::Relaxed);
         let of_cpu = |cpu: usize, at| {
-            cells.number(CELL_LEN * (slots * cpu + slot) + at).load(Ordering::Relaxed)
+            let number = self.cells.number(CELL_LEN * (self.slots * cpu + slot) + at);
+            number.load(Ordering::Relaxed)
         };
-        let sum = |at| (0..cpus).fold(0_u64, |sum, cpu| sum.wrapping_add(of_cpu(cpu, at)));
+        let sum = |at| (0..self.cpus).fold(0_u64, |sum, cpu| sum.wrapping_add(of_cpu(cpu, at)));
+        let owners: Vec<_> = self.owners(slot).map(|it| it.load(Ordering::Relaxed)).collect();
         let packets = sum(CELL_PACKETS).wrapping_sub(owned(OWNERS_PACKETS));
-        (count > 0 && packets > 0).then(|| EarlierCounts {
-            owners: (0..count).map(|nth| owned(OWNERS_LIST + 8 * nth)).collect(),
+        (!owners.is_empty() && packets > 0).then(|| EarlierCounts {
+            owners,
             packets,
             bytes: sum(CELL_BYTES).wrapping_sub(owned(OWNERS_BYTES)),
-            last_used_ns: (0..cpus).map(|cpu| of_cpu(cpu, CELL_USED)).max().unwrap_or_default(),
+            last_used_ns: (0..self.cpus)
+                .map(|cpu| of_cpu(cpu, CELL_USED))
+                .max()
+                .unwrap_or_default(),
         })
-    };
-    Ok((0..slots).filter_map(read).collect())
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The folder of `--state`: a journal for each bridge, of one switch at a time.
 
 use std::fs::{DirBuilder, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) struct StateFolder {
     path: PathBuf,
     boot: String,
     /// The lock goes with it.
-    _folder: File,
+    folder: File,
 }
 
 impl StateFolder {
@@ -34,7 +34,7 @@ impl StateFolder {
             error => failed(error.into()),
         })?;
         let boot = files::proc::machine("sys/kernel/random/boot_id").unwrap_or_default();
-        Ok(Self { path: path.to_owned(), boot: boot.trim().to_owned(), _folder: folder })
+        Ok(Self { path: path.to_owned(), boot: boot.trim().to_owned(), folder })
     }
 
     /// A bridge of this name is new: what is left of an earlier one is not its own.
@@ -52,6 +52,7 @@ impl StateFolder {
     }
 
     /// Sets the journals of all but these bridges aside, and removes those of the start before.
+    /// That of a bridge which is back stays: its name may have been written wrongly.
     ///
     /// # Errors
     /// The folder cannot be read, or a file can be neither renamed nor removed.
@@ -67,7 +68,9 @@ impl StateFolder {
         let files = files.map_err(|error| failed(&self.path, error))?;
         let ends_in =
             |path: &Path, ending: &str| path.as_os_str().as_bytes().ends_with(ending.as_bytes());
-        for path in files.iter().filter(|path| ends_in(path, ".journal.unused")) {
+        let is_back = |path: &Path| used.contains(&path.with_extension(""));
+        let unused = files.iter().filter(|path| ends_in(path, ".journal.unused"));
+        for path in unused.filter(|path| !is_back(path)) {
             std::fs::remove_file(path).map_err(|error| failed(path, error))?;
         }
         for path in files.iter().filter(|path| ends_in(path, ".journal") && !used.contains(path)) {
@@ -77,6 +80,11 @@ impl StateFolder {
             tracing::warn!(%aside, "the state of a bridge that is not configured any more");
         }
         Ok(())
+    }
+
+    /// The lock, which no other switch gets before this has gone too.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        self.folder.try_clone()
     }
 
     /// Its path, as the name of a file.
@@ -154,6 +162,8 @@ mod tests {
         assert_eq!(names(), aside);
         write("b%2e1.journal");
         retire_others();
+        assert_eq!(names(), aside);
+        folder.retire_others(["a", "b.1"].into_iter()).unwrap();
         assert_eq!(names(), aside);
         retire_others();
         assert_eq!(names(), ["a.journal", "b%2e1.journal.refused", "notes"]);

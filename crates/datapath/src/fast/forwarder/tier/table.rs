@@ -112,6 +112,8 @@ pub enum TierOwner {
 }
 
 impl TierOwner {
+    /// The number of no owner.
+    pub const NOBODY: u64 = u64::MAX;
     const KIND: u32 = 62;
     const INDEX_MAX: u64 = (1 << 30) - 1;
 
@@ -239,6 +241,6 @@ mod tests {
         ] {
             assert_eq!(TierOwner::of_number(owner.to_number()), Some(owner));
         }
-        assert_eq!(TierOwner::of_number(u64::MAX), None);
+        assert_eq!(TierOwner::of_number(TierOwner::NOBODY), None);
     }
 }
