@@ -106,6 +106,9 @@ ACTIONS = [
     ("local", "", "LOCAL"),
     ("controller", "", "CONTROLLER:65535"),
     ("controller_128", "", "CONTROLLER:128"),
+    # Nicira's, of every version.
+    ("resubmit", "", "resubmit:3,resubmit(3,7),resubmit(,7),resubmit:LOCAL"),
+    ("exit", "", "output:1,exit"),
 ]
 
 ACTIONS_V1_0 = [

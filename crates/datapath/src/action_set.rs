@@ -69,13 +69,14 @@ impl ActionSet {
         self.slots.clear();
     }
 
-    /// The actions in the order of execution. A group takes precedence over an output, which is
-    /// then left out.
+    /// The actions in the order of execution. A group takes precedence over an output, and either
+    /// over a resubmit; those are then left out.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = (&Action, Origin)> {
-        let grouped = self.slots.keys().any(|(step, ..)| *step == SetStep::Group);
+        let mut steps = self.slots.keys().map(|(step, ..)| *step);
+        let last = steps.find(|step| *step >= SetStep::Group).unwrap_or(SetStep::Group);
         self.slots
             .iter()
-            .filter(move |(slot, _)| !(grouped && slot.0 == SetStep::Output))
+            .filter(move |(slot, _)| slot.0 <= last)
             .map(|(_, (action, origin))| (action, *origin))
     }
 }

@@ -152,6 +152,11 @@ impl Groups {
         self.groups.get(&id)
     }
 
+    /// All groups.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Group> {
+        self.groups.values()
+    }
+
     /// Number of groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()

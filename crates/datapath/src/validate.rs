@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use openflow::action::InSet;
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
@@ -45,6 +46,8 @@ pub(crate) struct Existing<'a> {
 pub(crate) enum ActionContext {
     /// In a flow entry.
     Flow,
+    /// In the action set, by a flow entry.
+    Set,
     /// In a bucket of a group.
     Bucket,
     /// In a packet-out: the only place for an output to `TABLE`.
@@ -203,7 +206,7 @@ fn check_instruction(
         ActionsRun::AtOnce => check_actions(actions, ActionContext::Flow, known, existing),
         ActionsRun::InSet => {
             for action in actions {
-                check_action(action, ActionContext::Flow, existing)?;
+                check_action(action, ActionContext::Set, existing)?;
             }
             // They run later, in the set's own order, on what apply-actions have left.
             let mut later = known.clone();
@@ -257,6 +260,8 @@ fn check_action(
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
     require(action.is_accepted(), Error::BadActionBadArgument)?;
+    let is_set = matches!(context, ActionContext::Set | ActionContext::Bucket);
+    let can_stand = !is_set || action.kind().row().in_set != InSet::Never;
     if action.names_fields() {
         check_bits(action.read_bits(), action.reads())?;
         check_bits(action.written_bits(), action.writes())?;
@@ -277,10 +282,13 @@ fn check_action(
         check_queue(*queue)
     } else if let Action::Group(group) = action {
         require((existing.group)(*group), Error::BadActionBadOutGroup)
+    } else if let Action::ResubmitTable { table, .. } = action {
+        let exists = table.0 < existing.n_tables || *table == TableId::ALL;
+        require(exists, Error::BadActionBadArgument)
     } else if let Action::Experimenter { .. } = action {
         Err(Error::BadActionBadExperimenter)
     } else {
-        Ok(())
+        require(can_stand, Error::BadActionBadType)
     }
 }
 

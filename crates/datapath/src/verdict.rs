@@ -87,6 +87,11 @@ impl Out {
         self.verdicts.push(verdict);
     }
 
+    /// Takes back the verdicts beyond the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.verdicts.truncate(len);
+    }
+
     /// The verdicts so far.
     #[must_use]
     pub fn verdicts(&self) -> &[Verdict] {

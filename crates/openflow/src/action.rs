@@ -6,7 +6,7 @@
 //! pushes a tag) and because tools print them by their own names.
 
 use crate::field::{Field, Header, IP, MPLS, PBB, Prereq};
-use crate::id::{GroupId, MacAddr, PortNo, QueueId};
+use crate::id::{GroupId, MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::subfield::BitRange;
 use crate::text::action as text;
 use crate::text::subfield;
@@ -209,6 +209,23 @@ actions! {
         HeaderEffect::None, InSet::At(SetStep::Output, 0), nicira: Some(15),
         reads: Fields::Named(0),
         syntax: Syntax::Own { parse: text::output, format: subfield::format_output };
+    /// Search the present flow table with another ingress port, and carry out what the entry there
+    /// asks for (Nicira's `NXAST_RESUBMIT`).
+    Resubmit(ShortPort) "resubmit" "NX_RESUBMIT" (port) [],
+        HeaderEffect::None, InSet::At(SetStep::Resubmit, 0), nicira: Some(1),
+        syntax: Syntax::Own { parse: text::resubmit, format: text::format_resubmit };
+    /// Search any flow table with any ingress port, and carry out what the entry there asks for
+    /// (Nicira's `NXAST_RESUBMIT_TABLE`).
+    ResubmitTable {
+        /// The ingress port of the search; `IN_PORT` for that of the packet.
+        port: ShortPort,
+        /// The table; 255 for the present one.
+        table: TableId => 3
+    } "resubmit_table" "NX_RESUBMIT_TABLE" (port = 0xfff8, table_id = 0xff) [],
+        HeaderEffect::None, InSet::At(SetStep::Resubmit, 0), nicira: Some(14),
+        syntax: Syntax::Own { parse: text::resubmit, format: text::format_resubmit };
+    /// End the pipeline here, or a bucket; what was done before holds (Nicira's `NXAST_EXIT`).
+    Exit "exit" "NX_EXIT" () [], HeaderEffect::None, InSet::Never, nicira: Some(17);
     /// 1.0: set the VLAN id, pushing a tag where there is none.
     SetVlanVid(u16) "mod_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_0: 1; V1_0],
         HeaderEffect::WriteTag, set_at(2),
@@ -421,6 +438,12 @@ impl Action {
         }
         let number = || Some(u128::from(self.number()? >> row.accepts.unwritten_bits()));
         self.value().or_else(number)
+    }
+
+    /// Whether it has a flow table searched while its list runs.
+    #[must_use]
+    pub const fn resubmits(&self) -> bool {
+        matches!(self, Self::Resubmit(_) | Self::ResubmitTable { .. })
     }
 
     /// The bits of its field that it writes, where it does not write the whole of it.

@@ -114,6 +114,38 @@ impl PortNo {
     }
 }
 
+/// A port's number where there are 16 bits for it in every version, as Nicira's actions have it.
+/// The reserved ports have their numbers of 1.0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShortPort(pub(crate) PortNo);
+
+impl ShortPort {
+    /// The same where 16 bits are enough for the port.
+    #[must_use]
+    pub fn new(port: PortNo) -> Option<Self> {
+        let low = PortNo::of_short(u128::from(port.0 & 0xffff));
+        (low == Some(port)).then_some(Self(port))
+    }
+
+    /// The one of a number, cut to 16 bits.
+    #[must_use]
+    pub(crate) fn of(number: u64) -> Self {
+        Self(PortNo::of_short(u128::from(number & 0xffff)).unwrap_or(PortNo::ANY))
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn port(self) -> PortNo {
+        self.0
+    }
+
+    /// The number of 16 bits.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self.0.0 as u16
+    }
+}
+
 impl fmt::Display for PortNo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reserved_name() {

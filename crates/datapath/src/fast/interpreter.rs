@@ -12,6 +12,7 @@ mod normal;
 mod pipeline_packet;
 
 use std::ops::ControlFlow;
+use std::slice::Iter;
 
 use openflow::group::GroupType;
 use openflow::instruction::INSTRUCTIONS;
@@ -40,11 +41,18 @@ use crate::ports::{Port, Ports};
 /// many buckets each asks for more copies than anyone can make.
 pub(super) const MAX_COPIES: usize = 4_096;
 
+/// The most resubmits of one packet, and the most that lie inside each other and lead to the same
+/// or an earlier table (`MAX_RESUBMITS`, `MAX_DEPTH` of Open vSwitch).
+const MAX_RESUBMITS: usize = 4_096;
+const MAX_RESUBMIT_DEPTH: usize = 64;
+
 /// Extent of an early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The packet, or a group's copy: it goes no further.
     Packet,
+    /// The packet with all its copies: it is dropped.
+    Walk,
     /// The whole walk: the target cannot carry it out.
     Unsupported,
 }
@@ -112,6 +120,14 @@ pub(super) trait Target<'a> {
     /// A copy of the packet goes to the controller.
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
 
+    /// An entry has a table searched while its list runs. `Break` when that is not for this target.
+    fn resubmit(&mut self) -> WalkFlow {
+        WalkFlow::Continue(())
+    }
+
+    /// Takes back all verdicts so far. `Break` when they cannot be taken back.
+    fn withdraw(&mut self) -> WalkFlow;
+
     /// The packet or a copy goes nowhere.
     fn drop(&mut self, reason: DropReason);
 
@@ -146,11 +162,36 @@ pub(super) trait Target<'a> {
     fn indent(&mut self, _deeper: bool) {}
 }
 
+/// An entry whose instructions are carried out, or the list of a packet-out. While it resubmits,
+/// what was found stands above it: on a list and not on the thread's stack, because thousands may.
+struct Activation<'a> {
+    instructions: &'a [Instruction],
+    /// Number of the rows of [`INSTRUCTIONS`] that are done.
+    row: usize,
+    /// The rest of the list of actions, while one is carried out.
+    actions: Option<Iter<'a, Action>>,
+    origin: Origin,
+    next: Option<TableId>,
+    /// Resubmits to the same or an earlier table that it lies in.
+    depth: usize,
+    is_resubmitted: bool,
+    /// Whether actions to the controller have the reason of a bucket.
+    was_in_bucket: bool,
+}
+
 /// The walk of one packet.
 pub(super) struct Interpreter<'a, T> {
     target: T,
     around: Surroundings<'a>,
     has_verdict: bool,
+    /// The entries that are carried out, each of which resubmitted to the one above it.
+    active: Vec<Activation<'a>>,
+    /// The action set of the packet.
+    set: ActionSet,
+    /// Resubmits so far.
+    resubmits: usize,
+    /// Whether the present list of actions is a bucket's.
+    in_bucket: bool,
     /// Copies that groups have made so far.
     copies: usize,
     /// Groups that the packet is in just now, one inside the other.
@@ -161,6 +202,22 @@ pub(super) struct Interpreter<'a, T> {
     in_action_set: bool,
 }
 
+impl<'a> Activation<'a> {
+    /// Of an entry that the tables lead to.
+    fn of(matched: MatchedEntry<'a>) -> Self {
+        Self {
+            instructions: matched.instructions,
+            row: 0,
+            actions: None,
+            origin: matched.origin,
+            next: None,
+            depth: 0,
+            is_resubmitted: false,
+            was_in_bucket: false,
+        }
+    }
+}
+
 impl<'a, T: Target<'a>> Interpreter<'a, T> {
     pub(super) fn new(target: T) -> Self {
         let around = target.surroundings();
@@ -168,6 +225,10 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             target,
             around,
             has_verdict: false,
+            active: Vec::new(),
+            set: ActionSet::default(),
+            resubmits: 0,
+            in_bucket: false,
             copies: 0,
             chained: 0,
             table_allowed: false,
@@ -203,64 +264,190 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         end
     }
 
-    /// Carries out the actions of a packet-out.
-    pub(super) fn packet_out(&mut self, mut packet: Packet, actions: &[Action]) {
+    /// Carries out the actions of a packet-out, and the action set that entries have written to
+    /// which they resubmit.
+    pub(super) fn packet_out(&mut self, mut packet: Packet, actions: &'a [Action]) {
         self.table_allowed = true;
-        // A TTL that is used up ends the list; its verdict is given by then.
-        let _end: WalkFlow =
-            actions.iter().try_for_each(|action| self.action(&mut packet, action, Origin::NONE));
+        self.active.push(Activation {
+            actions: Some(actions.iter()),
+            ..Activation::of(MatchedEntry { instructions: &[], origin: Origin::NONE })
+        });
+        let end = self.run(&mut packet, 0);
+        if end.is_continue() && self.set.in_order().next().is_some() {
+            // Whatever ends it has given its verdict.
+            let _end: WalkFlow = self.action_set(&mut packet);
+        }
         self.target.discard(packet);
     }
 
     fn tables(&mut self, packet: &mut Packet) -> WalkFlow {
-        let mut set = ActionSet::default();
-        let mut table = TableId(0);
-        loop {
-            let Some(matched) = self.target.lookup(table, packet) else {
-                self.miss(packet, table);
-                return WalkFlow::Continue(());
-            };
-            match self.instructions(packet, &mut set, matched)? {
-                Some(next) => table = next,
-                None => break,
-            }
+        let Some(matched) = self.target.lookup(TableId(0), packet) else {
+            self.miss(packet, TableId(0));
+            return WalkFlow::Continue(());
+        };
+        let before = std::mem::take(&mut self.set);
+        let base = self.active.len();
+        self.active.push(Activation::of(matched));
+        let mut end = self.run(packet, base);
+        if end == WalkFlow::Continue(true) {
+            end = self.action_set(packet).map_continue(|()| true);
         }
+        self.set = before;
+        end.map_continue(|_| ())
+    }
+
+    /// Carries out the action set at the end of the pipeline. What an entry that it resubmits to
+    /// writes to the set comes too late.
+    fn action_set(&mut self, packet: &mut Packet) -> WalkFlow {
         self.target.note(|| "action set".to_owned());
+        let set = std::mem::take(&mut self.set);
         self.in_action_set = true;
         let end = self.deeper(|walk| walk.run_set(packet, &set, None));
         self.in_action_set = false;
+        self.set = ActionSet::default();
         end
     }
 
-    /// Executes an entry's instructions in the order of clause 5.9; the table to go on in.
-    fn instructions(
-        &mut self,
-        packet: &mut Packet,
-        set: &mut ActionSet,
-        matched: MatchedEntry<'a>,
-    ) -> WalkFlow<Option<TableId>> {
-        let MatchedEntry { instructions, origin } = matched;
-        let mut next = None;
-        for row in INSTRUCTIONS {
-            let Some(instruction) = instructions.iter().find(|i| i.kind() == row.kind) else {
-                continue;
-            };
-            match instruction {
-                Instruction::Meter(id) => self.meter(packet, *id)?,
-                Instruction::ApplyActions(actions) => self.deeper(|walk| {
-                    actions.iter().try_for_each(|action| walk.action(packet, action, origin))
-                })?,
-                Instruction::ClearActions => set.clear(),
-                Instruction::WriteActions(actions) => set.write(actions, origin),
-                Instruction::WriteMetadata { metadata, mask } => {
-                    packet.meta.metadata = packet.meta.metadata & !mask | metadata & mask;
+    /// Carries out the activations beyond the first `base`; whether the last of them came to its
+    /// end and not to a table without a match.
+    fn run(&mut self, packet: &mut Packet, base: usize) -> WalkFlow<bool> {
+        let mut has_ended = true;
+        while self.active.len() > base {
+            match self.step(packet) {
+                WalkFlow::Continue(ended) => has_ended = ended,
+                WalkFlow::Break(stop) => {
+                    while self.active.len() > base {
+                        self.leave();
+                    }
+                    return WalkFlow::Break(stop);
                 }
-                Instruction::GotoTable(table) => next = Some(*table),
-                // Refused when the entry came.
-                Instruction::Experimenter { .. } => {}
             }
         }
-        WalkFlow::Continue(next)
+        WalkFlow::Continue(has_ended)
+    }
+
+    /// Carries out the next action or instruction of the activation on top, in the order of clause
+    /// 5.9; false when it has come to a table without a match.
+    fn step(&mut self, packet: &mut Packet) -> WalkFlow<bool> {
+        let Some(top) = self.active.last_mut() else { return WalkFlow::Continue(true) };
+        let origin = top.origin;
+        if let Some(actions) = &mut top.actions {
+            if let Some(action) = actions.next() {
+                return self.action(packet, action, origin).map_continue(|()| true);
+            }
+            top.actions = None;
+            self.target.indent(false);
+            return WalkFlow::Continue(true);
+        }
+        if let Some(row) = INSTRUCTIONS.get(top.row) {
+            top.row += 1;
+            let instructions = top.instructions;
+            if let Some(instruction) = instructions.iter().find(|one| one.kind() == row.kind) {
+                self.instruction(packet, instruction, origin)?;
+            }
+            return WalkFlow::Continue(true);
+        }
+        let Some(next) = top.next.take() else {
+            self.leave();
+            return WalkFlow::Continue(true);
+        };
+        let found = self.target.lookup(next, packet);
+        if let (Some(matched), Some(top)) = (found, self.active.last_mut()) {
+            (top.instructions, top.origin, top.row) = (matched.instructions, matched.origin, 0);
+            return WalkFlow::Continue(true);
+        }
+        self.miss(packet, next);
+        self.leave();
+        WalkFlow::Continue(false)
+    }
+
+    fn instruction(
+        &mut self,
+        packet: &mut Packet,
+        instruction: &'a Instruction,
+        origin: Origin,
+    ) -> WalkFlow {
+        match instruction {
+            Instruction::Meter(id) => self.meter(packet, *id)?,
+            Instruction::ApplyActions(actions) => {
+                self.target.indent(true);
+                if let Some(top) = self.active.last_mut() {
+                    top.actions = Some(actions.iter());
+                }
+            }
+            Instruction::ClearActions => self.set.clear(),
+            Instruction::WriteActions(actions) => self.set.write(actions, origin),
+            Instruction::WriteMetadata { metadata, mask } => {
+                packet.meta.metadata = packet.meta.metadata & !mask | metadata & mask;
+            }
+            Instruction::GotoTable(table) => {
+                if let Some(top) = self.active.last_mut() {
+                    top.next = Some(*table);
+                }
+            }
+            // Refused when the entry came.
+            Instruction::Experimenter { .. } => {}
+        }
+        WalkFlow::Continue(())
+    }
+
+    /// The activation on top is over.
+    fn leave(&mut self) {
+        let Some(top) = self.active.pop() else { return };
+        if top.actions.is_some() {
+            self.target.indent(false);
+        }
+        if top.is_resubmitted {
+            self.target.indent(false);
+            self.in_bucket = top.was_in_bucket;
+        }
+    }
+
+    /// The packet has been resubmitted too often: it is dropped, and nothing of it is sent.
+    fn withdraw(&mut self) -> WalkFlow {
+        self.target.withdraw()?;
+        self.drop(DropReason::TooManyResubmits);
+        WalkFlow::Break(Stop::Walk)
+    }
+
+    /// Searches a table as if the packet had come by `port`; what is found there is carried out
+    /// before anything else (Open vSwitch, ovs-actions(7)). A table without a match changes
+    /// nothing.
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet,
+        port: PortNo,
+        table: TableId,
+        origin: Origin,
+    ) -> WalkFlow {
+        self.target.resubmit()?;
+        let here = if origin == Origin::NONE { TableId(0) } else { origin.table_id };
+        let table = if table == TableId::ALL { here } else { table };
+        let depth = self.active.last().map_or(0, |top| top.depth);
+        if depth >= MAX_RESUBMIT_DEPTH || self.resubmits >= MAX_RESUBMITS {
+            return self.withdraw();
+        }
+        self.resubmits += 1;
+        let in_port = packet.meta.in_port;
+        if port != PortNo::IN_PORT {
+            packet.meta.in_port = port;
+        }
+        self.target.indent(true);
+        let found = self.target.lookup(table, packet);
+        packet.meta.in_port = in_port;
+        match found {
+            Some(matched) => self.active.push(Activation {
+                depth: depth + usize::from(table <= here),
+                is_resubmitted: true,
+                was_in_bucket: std::mem::replace(&mut self.in_bucket, false),
+                ..Activation::of(matched)
+            }),
+            None => {
+                self.target.note(|| format!("table {}: no match", table.0));
+                self.target.indent(false);
+            }
+        }
+        WalkFlow::Continue(())
     }
 
     fn deeper<R>(&mut self, inner: impl FnOnce(&mut Self) -> R) -> R {
@@ -277,8 +464,10 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         set: &ActionSet,
         origin: Option<Origin>,
     ) -> WalkFlow {
+        let base = self.active.len();
         for (action, written_by) in set.in_order() {
             self.action(packet, action, origin.unwrap_or(written_by))?;
+            self.run(packet, base)?;
         }
         WalkFlow::Continue(())
     }
@@ -325,6 +514,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             }
             Executed::Group(id) => return self.group(packet, id, origin),
             Executed::SetQueue(queue) => packet.queue = Some(queue),
+            Executed::Resubmit(port, table) => return self.resubmit(packet, port, table, origin),
+            // What came before it holds.
+            Executed::Exit => return WalkFlow::Break(Stop::Packet),
         }
         WalkFlow::Continue(())
     }
@@ -382,7 +574,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     fn reason(&self, origin: Origin) -> PacketInReason {
         if origin.is_miss {
             PacketInReason::NoMatch
-        } else if self.chained > 0 {
+        } else if self.in_bucket {
             PacketInReason::Group
         } else if self.in_action_set {
             PacketInReason::ActionSet
@@ -428,6 +620,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             return WalkFlow::Continue(());
         };
         if self.chained >= usize::from(MAX_CHAIN) {
+            if self.active.last().is_some_and(|top| top.depth > 0) {
+                return self.withdraw();
+            }
             self.drop(DropReason::ChainTooLong);
             return WalkFlow::Continue(());
         }
@@ -456,7 +651,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             let mut copy = self.target.begin_bucket(id, index, packet, self.copies)?;
             let set = ActionSet::of(&bucket.actions);
             self.chained += 1;
+            let in_bucket = std::mem::replace(&mut self.in_bucket, true);
             let end = self.deeper(|walk| walk.run_set(&mut copy, &set, Some(origin)));
+            self.in_bucket = in_bucket;
             self.chained -= 1;
             self.target.end_bucket(copy);
             flow_after_copy(end)?;
@@ -468,7 +665,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
 /// Effect of a copy's end on the walk of its packet: none, unless the walk is over.
 fn flow_after_copy(end: WalkFlow) -> WalkFlow {
     match end {
-        WalkFlow::Break(Stop::Unsupported) => end,
+        WalkFlow::Break(Stop::Walk | Stop::Unsupported) => end,
         WalkFlow::Break(Stop::Packet) | WalkFlow::Continue(()) => WalkFlow::Continue(()),
     }
 }

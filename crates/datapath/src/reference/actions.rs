@@ -7,7 +7,7 @@
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::message::PacketInReason;
 use openflow::text::format_actions;
-use openflow::{Action, BitRange, Field, PortNo};
+use openflow::{Action, BitRange, Field, PortNo, TableId};
 use packet::rewrite;
 use packet::rewrite::TtlInvalid;
 
@@ -29,6 +29,7 @@ impl Run<'_> {
     ) -> Option<PacketState> {
         self.step(|| format_actions(std::slice::from_ref(action)));
         match self.carry_out(&mut packet, action, origin) {
+            Ok(true) if self.is_withdrawn || *action == Action::Exit => None,
             Ok(true) => Some(packet),
             Ok(false) => {
                 self.step(|| "does not fit the packet: skipped".to_owned());
@@ -107,6 +108,12 @@ impl Run<'_> {
                 self.group(packet, id, by);
                 Ok(true)
             }
+            Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL, by)),
+            Action::ResubmitTable { port, table } => {
+                Ok(self.resubmit(packet, port.port(), table, by))
+            }
+            // Nothing of it goes on: see `action`.
+            Action::Exit => Ok(true),
             // Refused when the entry, bucket or packet-out came.
             Action::Experimenter { .. } => Ok(false),
         }

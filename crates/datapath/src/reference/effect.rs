@@ -56,6 +56,25 @@ impl Effects {
         self.list.push(effect);
     }
 
+    /// Takes back all that is about verdicts: nothing has left, and nothing was dropped.
+    pub(super) fn withdraw(&mut self) {
+        self.list.retain(|effect| match effect {
+            Effect::Sent { .. }
+            | Effect::TxDropped(_)
+            | Effect::Drop(_)
+            | Effect::Count(Counter::PacketIns) => false,
+            Effect::Count(_)
+            | Effect::Received { .. }
+            | Effect::RxDropped(_)
+            | Effect::Lookup(_)
+            | Effect::Hit { .. }
+            | Effect::Group { .. }
+            | Effect::Bucket { .. }
+            | Effect::Metered { .. }
+            | Effect::Learnt { .. } => true,
+        });
+    }
+
     /// A meter's buckets after what was written down so far.
     pub(super) fn buckets(&self, id: MeterId) -> Option<&[TokenBucket]> {
         self.meters.get(&id).map(Vec::as_slice)

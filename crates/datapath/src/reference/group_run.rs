@@ -20,6 +20,9 @@ impl Run<'_> {
     pub(super) fn group(&mut self, packet: &PacketState, id: GroupId, by: Origin) {
         let dp = self.dp;
         let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
+        if self.groups_deep == usize::from(MAX_CHAIN) && self.resubmits_deep > 0 {
+            return self.withdraw();
+        }
         if self.groups_deep == usize::from(MAX_CHAIN) {
             return self.drop(DropReason::ChainTooLong);
         }
@@ -45,8 +48,11 @@ impl Run<'_> {
             self.effect(Effect::Bucket { id, index, bytes });
             let set = ActionSet::of(&group.buckets()[index].actions);
             self.groups_deep += 1;
-            self.actions(packet.clone(), set.in_order().map(|(action, _)| (action, by)));
+            self.bucket(packet, set.in_order().map(|(action, _)| (action, by)));
             self.groups_deep -= 1;
+            if self.is_withdrawn {
+                return;
+            }
         }
     }
 }

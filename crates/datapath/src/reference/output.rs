@@ -24,7 +24,7 @@ impl Run<'_> {
         } else if to == PortNo::CONTROLLER {
             let reason = match by.is_miss {
                 true => PacketInReason::NoMatch,
-                false if self.groups_deep > 0 => PacketInReason::Group,
+                false if self.is_in_bucket => PacketInReason::Group,
                 false if self.is_behind_tables => PacketInReason::ActionSet,
                 false if self.may_start_pipeline => PacketInReason::PacketOut,
                 false => PacketInReason::Action,

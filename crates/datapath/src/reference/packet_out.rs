@@ -7,7 +7,6 @@ use packet::{FlowKey, PacketBuf};
 use super::Reference;
 use super::effect::Effect;
 use super::run::{PacketState, Run};
-use crate::action_set::Origin;
 use crate::counter::Counter;
 use crate::known_fields::KnownFields;
 use crate::time::Nanos;
@@ -38,10 +37,7 @@ impl Reference {
         let mut run = Run::new(self, now, out);
         run.may_start_pipeline = true;
         run.effect(Effect::Count(Counter::PacketOuts));
-        let mut list = packet_out.actions.iter();
-        // A TTL that is used up ends the list; its verdict is given by then.
-        let _left =
-            list.try_fold(packet, |packet, action| run.action(packet, action, Origin::NONE));
+        run.packet_out(packet, &packet_out.actions);
         let (effects, _) = run.end();
         self.commit(effects, now);
         Ok(())

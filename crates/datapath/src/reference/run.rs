@@ -70,6 +70,27 @@ impl PacketState {
     }
 }
 
+/// A thing that is still to be done with a packet, for the entry that asks for it.
+enum Todo<'a> {
+    Instruction(&'a Instruction, Origin),
+    Action(&'a Action, Origin),
+    /// The search of a table that an entry leads to.
+    Table(TableId),
+    /// A list of actions has been carried out.
+    ListEnds,
+    /// All that a resubmit has found has been carried out; the depth before, and whether the list
+    /// was a bucket's.
+    Return {
+        resubmits_deep: usize,
+        is_in_bucket: bool,
+    },
+}
+
+/// The most resubmits of one packet, and the most that lie inside each other and lead to the same
+/// or an earlier table (`MAX_RESUBMITS`, `MAX_DEPTH` of Open vSwitch).
+const RESUBMITS_MAX: usize = 4_096;
+const RESUBMITS_DEEP_MAX: usize = 64;
+
 /// One packet's run.
 pub(super) struct Run<'a> {
     pub(super) dp: &'a Reference,
@@ -89,6 +110,19 @@ pub(super) struct Run<'a> {
     pub(super) may_start_pipeline: bool,
     /// Whether the action set is carried out.
     pub(super) is_behind_tables: bool,
+    /// Whether the present list of actions is a bucket's.
+    pub(super) is_in_bucket: bool,
+    /// The things that are still to be done, the next one last.
+    todo: Vec<Todo<'a>>,
+    /// The action set of the packet.
+    set: ActionSet,
+    /// Resubmits so far, and those to the same or an earlier table that the packet is in.
+    resubmits: usize,
+    pub(super) resubmits_deep: usize,
+    /// Verdicts on the list before those of this packet.
+    verdicts_before: usize,
+    /// Whether all that was done with the packet is withdrawn.
+    pub(super) is_withdrawn: bool,
 }
 
 impl<'a> Run<'a> {
@@ -96,6 +130,7 @@ impl<'a> Run<'a> {
         Self {
             dp,
             now,
+            verdicts_before: out.len(),
             out,
             effects: Effects::default(),
             steps: None,
@@ -106,6 +141,12 @@ impl<'a> Run<'a> {
             groups_deep: 0,
             may_start_pipeline: false,
             is_behind_tables: false,
+            is_in_bucket: false,
+            todo: Vec::new(),
+            set: ActionSet::default(),
+            resubmits: 0,
+            resubmits_deep: 0,
+            is_withdrawn: false,
         }
     }
 
@@ -197,67 +238,157 @@ impl<'a> Run<'a> {
     }
 
     /// The pipeline, from the first table on (clause 5.1).
-    pub(super) fn tables(&mut self, mut packet: PacketState) {
-        let dp = self.dp;
-        let mut set = ActionSet::default();
-        let mut table_id = TableId(0);
-        loop {
-            self.effect(Effect::Lookup(table_id));
-            let table = dp.tables.get(usize::from(table_id.0));
-            let Some((index, entry)) = table.and_then(|it| it.lookup(&packet.key(), self.now))
-            else {
-                return self.no_match(&packet, table_id);
-            };
-            if let Some(steps) = &mut self.steps {
-                let text = describe(table_id, entry);
-                steps.push(TraceStep::entry(self.depth, text, &entry.instructions));
-            }
-            self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
-            let Some((left, next)) = self.entry(packet, &mut set, entry, entry.origin(table_id))
-            else {
-                return;
-            };
-            packet = left;
-            let Some(next) = next else { break };
-            assert!(next > table_id, "an entry that leads backwards was let in");
-            table_id = next;
+    pub(super) fn tables(&mut self, packet: PacketState) {
+        let before = std::mem::take(&mut self.set);
+        let deep = (self.depth, self.resubmits_deep, self.is_in_bucket);
+        let until = self.todo.len();
+        self.todo.push(Todo::Table(TableId(0)));
+        let left = self.work(packet, until);
+        (self.depth, self.resubmits_deep, self.is_in_bucket) = deep;
+        if let Some(packet) = left {
+            self.action_set(packet);
         }
+        self.set = before;
+    }
+
+    /// The end of the pipeline: the action set is carried out (clause 5.10). What an entry that it
+    /// resubmits to writes to the set comes too late.
+    fn action_set(&mut self, packet: PacketState) {
         self.step(|| "action set".to_owned());
+        let set = std::mem::take(&mut self.set);
         self.is_behind_tables = true;
         self.actions(packet, set.in_order());
         self.is_behind_tables = false;
+        self.set = ActionSet::default();
     }
 
-    /// An entry's instructions in the order of clause 5.9; the packet that is left, and the table
-    /// to go on in.
-    fn entry(
+    /// The list of a packet-out, and the action set that entries have written to which it
+    /// resubmits.
+    pub(super) fn packet_out(&mut self, packet: PacketState, list: &'a [Action]) {
+        self.todo.extend(list.iter().rev().map(|action| Todo::Action(action, Origin::NONE)));
+        let left = self.work(packet, 0);
+        if let Some(packet) = left.filter(|_| self.set.in_order().next().is_some()) {
+            self.action_set(packet);
+        }
+    }
+
+    /// Does what is to be done beyond the first `until` things; what is left of the packet.
+    pub(super) fn work(&mut self, mut packet: PacketState, until: usize) -> Option<PacketState> {
+        while self.todo.len() > until {
+            let Some(todo) = self.todo.pop() else { break };
+            let Some(left) = self.next(packet, todo, until) else {
+                self.todo.truncate(until);
+                return None;
+            };
+            packet = left;
+        }
+        Some(packet)
+    }
+
+    fn next(
         &mut self,
         mut packet: PacketState,
-        set: &mut ActionSet,
-        entry: &Entry,
-        origin: Origin,
-    ) -> Option<(PacketState, Option<TableId>)> {
-        let mut in_order: Vec<&Instruction> = entry.instructions.iter().collect();
-        in_order.sort_by_key(|instruction| instruction.kind());
-        let mut next = None;
-        for instruction in in_order {
-            match instruction {
-                Instruction::Meter(id) => packet = self.meter(packet, *id)?,
+        todo: Todo<'a>,
+        until: usize,
+    ) -> Option<PacketState> {
+        match todo {
+            Todo::Action(action, by) => return self.action(packet, action, by),
+            Todo::Instruction(instruction, by) => match instruction {
+                Instruction::Meter(id) => return self.meter(packet, *id),
                 Instruction::ApplyActions(actions) => {
-                    let applied = actions.iter().map(|action| (action, origin));
-                    packet = self.actions(packet, applied)?;
+                    self.depth += 1;
+                    self.todo.push(Todo::ListEnds);
+                    self.todo.extend(actions.iter().rev().map(|action| Todo::Action(action, by)));
                 }
-                Instruction::ClearActions => set.clear(),
-                Instruction::WriteActions(actions) => set.write(actions, origin),
+                Instruction::ClearActions => self.set.clear(),
+                Instruction::WriteActions(actions) => self.set.write(actions, by),
                 Instruction::WriteMetadata { metadata, mask } => {
                     packet.meta.metadata = packet.meta.metadata & !mask | metadata & mask;
                 }
-                Instruction::GotoTable(table) => next = Some(*table),
+                Instruction::GotoTable(table) => {
+                    assert!(*table > by.table_id, "an entry that leads backwards was let in");
+                    self.todo.push(Todo::Table(*table));
+                }
                 // Refused when the entry came.
                 Instruction::Experimenter { .. } => {}
+            },
+            Todo::Table(table) => {
+                let in_port = packet.meta.in_port;
+                if !self.search(&packet, table, in_port) {
+                    self.no_match(&packet, table);
+                    let is_return = |todo: &Todo<'_>| matches!(todo, Todo::Return { .. });
+                    if !self.todo[until..].iter().any(is_return) {
+                        return None;
+                    }
+                }
+            }
+            Todo::ListEnds => self.depth -= 1,
+            Todo::Return { resubmits_deep, is_in_bucket } => {
+                self.depth -= 1;
+                (self.resubmits_deep, self.is_in_bucket) = (resubmits_deep, is_in_bucket);
             }
         }
-        Some((packet, next))
+        Some(packet)
+    }
+
+    /// Searches a table for a packet, as if it had come by this port; whether an entry was found,
+    /// whose instructions are done next, in the order of clause 5.9.
+    fn search(&mut self, packet: &PacketState, table_id: TableId, in_port: PortNo) -> bool {
+        self.effect(Effect::Lookup(table_id));
+        let shown = Meta { in_port, ..packet.meta };
+        let key = extract(packet.frame.bytes(), &shown);
+        let table = self.dp.tables.get(usize::from(table_id.0));
+        let Some((index, entry)) = table.and_then(|it| it.lookup(&key, self.now)) else {
+            return false;
+        };
+        if let Some(steps) = &mut self.steps {
+            let text = describe(table_id, entry);
+            steps.push(TraceStep::entry(self.depth, text, &entry.instructions));
+        }
+        self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
+        let origin = entry.origin(table_id);
+        let mut in_order: Vec<&Instruction> = entry.instructions.iter().collect();
+        in_order.sort_by_key(|instruction| instruction.kind());
+        let todo = in_order.into_iter().rev().map(|one| Todo::Instruction(one, origin));
+        self.todo.extend(todo);
+        true
+    }
+
+    /// Has a table searched as if the packet had come by `port`, and what is found there done
+    /// before anything else (Open vSwitch, ovs-actions(7)). An entry that is not found changes
+    /// nothing. It fits every packet.
+    pub(super) fn resubmit(
+        &mut self,
+        packet: &PacketState,
+        port: PortNo,
+        table: TableId,
+        by: Origin,
+    ) -> bool {
+        let here = if by == Origin::NONE { TableId(0) } else { by.table_id };
+        let table = if table == TableId::ALL { here } else { table };
+        if self.resubmits_deep == RESUBMITS_DEEP_MAX || self.resubmits == RESUBMITS_MAX {
+            self.withdraw();
+            return true;
+        }
+        self.resubmits += 1;
+        let (resubmits_deep, is_in_bucket) = (self.resubmits_deep, self.is_in_bucket);
+        self.todo.push(Todo::Return { resubmits_deep, is_in_bucket });
+        self.is_in_bucket = false;
+        self.depth += 1;
+        self.resubmits_deep += usize::from(table <= here);
+        let in_port = if port == PortNo::IN_PORT { packet.meta.in_port } else { port };
+        if !self.search(packet, table, in_port) {
+            self.step(|| format!("table {}: no match", table.0));
+        }
+        true
+    }
+
+    /// The packet has been resubmitted too often: it is dropped, and nothing of it is sent.
+    pub(super) fn withdraw(&mut self) {
+        self.out.truncate(self.verdicts_before);
+        self.effects.withdraw();
+        self.is_withdrawn = true;
+        self.drop(DropReason::TooManyResubmits);
     }
 
     /// A list of actions, one after the other, each with the entry that asked for it.
@@ -266,10 +397,27 @@ impl<'a> Run<'a> {
         packet: PacketState,
         mut list: impl Iterator<Item = (&'b Action, Origin)>,
     ) -> Option<PacketState> {
+        let before = (self.depth, self.resubmits_deep, self.is_in_bucket);
         self.depth += 1;
-        let left = list.try_fold(packet, |packet, (action, by)| self.action(packet, action, by));
-        self.depth -= 1;
+        let until = self.todo.len();
+        let left = list.try_fold(packet, |packet, (action, by)| {
+            let packet = self.action(packet, action, by)?;
+            self.work(packet, until)
+        });
+        self.todo.truncate(until);
+        (self.depth, self.resubmits_deep, self.is_in_bucket) = before;
         left
+    }
+
+    /// A copy of the packet goes through the list of a bucket.
+    pub(super) fn bucket<'b>(
+        &mut self,
+        packet: &PacketState,
+        list: impl Iterator<Item = (&'b Action, Origin)>,
+    ) {
+        let was_in_bucket = std::mem::replace(&mut self.is_in_bucket, true);
+        self.actions(packet.clone(), list);
+        self.is_in_bucket = was_in_bucket;
     }
 
     /// A new run of the pipeline that a packet-out asks for.

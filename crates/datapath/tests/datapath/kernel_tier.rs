@@ -109,6 +109,10 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::of(&["idle_timeout=10,in_port=1,actions=output:2"])
+    }
+
+    fn of(entries: &[&str]) -> Self {
         let config = DatapathConfig { n_tables: 2, ..DatapathConfig::default() };
         let mut control = Control::new(config, 1, RemovalReport::Asked);
         for number in 1..=2 {
@@ -116,11 +120,9 @@ impl Rig {
             let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
             control.port_set(desc, Nanos(0));
         }
-        for text in [
-            "idle_timeout=10,in_port=1,actions=output:2",
-            // So that the address makes a difference.
-            "priority=2,in_port=1,eth_src=0e:00:00:00:00:01,actions=drop",
-        ] {
+        // So that the address makes a difference.
+        let by_address = "priority=2,in_port=1,eth_src=0e:00:00:00:00:01,actions=drop";
+        for text in entries.iter().copied().chain([by_address]) {
             let flow_mod = parse_flow_mod(text, FlowModCommand::Add).unwrap();
             control.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
         }
@@ -226,6 +228,20 @@ fn a_bundle_ends_the_entries_that_it_concerns() {
     rig.apply();
     assert_eq!(rig.forwarder.figures().kernel_entries, 0);
     assert_eq!(rig.packets(), rig.sent + 3 * FLOWS);
+}
+
+#[test]
+fn all_that_resubmits_led_to_is_counted() {
+    let mut rig = Rig::of(&[
+        "in_port=1,actions=load:0x2->reg0[],resubmit(3,1),resubmit(4,1),output:reg0[]",
+        "table=1,idle_timeout=10,in_port=3,reg0=0x2,actions=load:0x1->reg0[1]",
+    ]);
+    rig.table.count(3, rig.now);
+    assert_eq!(*rig.table.outputs.borrow(), [PortNo(2)]);
+    assert_eq!(rig.packets(), 2 * (rig.sent + 3 * FLOWS));
+    let tables = rig.control.table_stats();
+    assert_eq!(tables[1].lookup_count, 2 * tables[1].matched_count);
+    assert_eq!(rig.forwarder.figures().walked, 0);
 }
 
 #[test]

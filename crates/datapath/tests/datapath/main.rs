@@ -17,6 +17,7 @@ mod meter_rates;
 mod mirrors;
 mod offloads;
 mod properties;
+mod resubmits;
 mod saved;
 mod seam;
 mod select_groups;

@@ -4,7 +4,7 @@ use openflow::field::{FIELDS, FieldRow, Place};
 use openflow::group::{Bucket, GroupType};
 use openflow::{
     Action, BitRange, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
-    TableId,
+    ShortPort, TableId,
 };
 use packet::FlowKey;
 use testkit::Random;
@@ -149,6 +149,48 @@ pub(crate) fn list(matching: &Match, key: &FlowKey, rng: &mut Random) -> Vec<Act
     list
 }
 
+/// The same, of which some search further tables, or end the list; most lead on from `table`.
+pub(crate) fn list_of(
+    (table, tables): (u8, u8),
+    matching: &Match,
+    key: &FlowKey,
+    rng: &mut Random,
+) -> Vec<Action> {
+    let mut list = list(matching, key, rng);
+    while rng.percent(18) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, resubmit((table, tables), rng));
+    }
+    if rng.percent(2) {
+        let at = rng.index(list.len() + 1);
+        list.insert(at, Action::Exit);
+    }
+    list
+}
+
+/// A resubmit from a table, mostly to a later one.
+fn resubmit((table, tables): (u8, u8), rng: &mut Random) -> Action {
+    let port = match rng.weighted(&[60, 35, 5]) {
+        0 => PortNo::IN_PORT,
+        1 => PortNo(1 + rng.below(4) as u32),
+        _ => port(rng),
+    };
+    let port = ShortPort::new(port).unwrap();
+    if rng.percent(3) {
+        return Action::Resubmit(port);
+    }
+    // Tables beyond the first few have next to no entries.
+    let end = tables.min(5);
+    let table = match end.saturating_sub(table + 1) {
+        0 if rng.percent(70) => tables - 1,
+        0 => rng.below(u64::from(tables)) as u8,
+        _ if rng.percent(4) => rng.below(u64::from(end)) as u8,
+        later => table + 1 + rng.below(later.into()) as u8,
+    };
+    let table = if rng.percent(1) { TableId::ALL } else { TableId(table) };
+    Action::ResubmitTable { port, table }
+}
+
 /// Instructions for an entry of `table`, one of `n_tables`.
 pub(crate) fn instructions(
     table: u8,
@@ -159,10 +201,15 @@ pub(crate) fn instructions(
 ) -> Vec<Instruction> {
     let mut all = Vec::new();
     if rng.percent(60) {
-        all.push(Instruction::ApplyActions(list(matching, key, rng)));
+        all.push(Instruction::ApplyActions(list_of((table, tables), matching, key, rng)));
     }
     if rng.percent(30) {
-        all.push(Instruction::WriteActions(list(matching, key, rng)));
+        let mut list = list(matching, key, rng);
+        if rng.percent(15) {
+            list.pop();
+            list.push(resubmit((table, tables), rng));
+        }
+        all.push(Instruction::WriteActions(list));
     }
     if table + 1 < tables && rng.percent(55) {
         let next = table + 1 + rng.below(u64::from(tables - table - 1)) as u8;
@@ -204,7 +251,11 @@ pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Random) ->
             if rng.percent(8) { GroupId(1 + rng.below(6) as u32) } else { GroupId::ANY };
         let mut actions: Vec<Action> =
             (0..rng.index(3)).map(|_| action(&Match::any(), key, rng)).collect();
-        actions.push(output(rng));
+        if rng.percent(12) {
+            actions.push(resubmit((rng.below(3) as u8, 5), rng));
+        } else {
+            actions.push(output(rng));
+        }
         Bucket { weight, watch_port, watch_group, actions }
     };
     (0..count).map(bucket).collect()

@@ -504,7 +504,7 @@ impl Maker {
         let key = self.key();
         let rng = &mut self.rng;
         let frame = rng.index(self.frames.len());
-        let mut list = actions::list(&Match::any(), &key, rng);
+        let mut list = actions::list_of((0, self.config.n_tables), &Match::any(), &key, rng);
         if rng.percent(40) {
             list.push(openflow::Action::output(PortNo::TABLE));
         }

@@ -8,7 +8,7 @@
 
 use super::Action;
 use crate::field::Field;
-use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, TableId};
+use crate::id::{GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort, TableId};
 use crate::subfield::BitRange;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -89,6 +89,8 @@ arguments! {
     /// An IPv4 address.
     Ipv4 32 ipv4: Ipv4Addr, read => u32::try_from(read).unwrap_or(u32::MAX).into(),
         address => address.to_bits().into();
+    /// A port number of 16 bits in every version.
+    ShortPort 16 short_port: ShortPort, read => ShortPort::of(read), port => port.number().into();
     others
     /// A port number.
     Port port: PortNo, PortNo;
@@ -148,6 +150,7 @@ argument! {
     MeterId: U32 u32, value => value.0, number => Self(number);
     BitRange: U16 u16, value => value.to_ofs_nbits(), number => Self::from_ofs_nbits(number);
     PortNo: Port port, value => *value, number => number;
+    ShortPort: ShortPort short_port, value => *value, number => number;
     MacAddr: Mac mac, value => *value, number => number;
     Ipv4Addr: Ipv4 ipv4, value => *value, number => number;
     Field: Field field, value => *value, number => number;

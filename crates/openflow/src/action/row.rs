@@ -161,6 +161,8 @@ pub enum SetStep {
     Group,
     /// Send; left out where there is a group.
     Output,
+    /// Search another table; left out where there is a group or an output.
+    Resubmit,
 }
 
 /// An action's place in the action set. Of the actions of one place the set holds the last.

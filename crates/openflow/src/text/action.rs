@@ -10,7 +10,7 @@ use crate::action::{
     ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
 };
 use crate::field::{FIELDS, Field};
-use crate::id::{MacAddr, PortNo, QueueId};
+use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use crate::matching::Match;
 use std::convert::Infallible;
@@ -249,6 +249,10 @@ impl ReadArguments for Reading<'_> {
         port(self.take()?)
     }
 
+    fn short_port(&mut self) -> Result<ShortPort, TextError> {
+        short_port(self.take()?)
+    }
+
     fn mac(&mut self) -> Result<MacAddr, TextError> {
         mac(self.take()?)
     }
@@ -295,6 +299,50 @@ pub(crate) fn format_output(words: &[String]) -> String {
         [port, max_len] if port == "CONTROLLER" => format!("{port}:{max_len}"),
         [port, ..] if PortNo::from_reserved_name(port).is_none() => format!("output:{port}"),
         words => words.first().cloned().unwrap_or_default(),
+    }
+}
+
+fn short_port(piece: Piece<'_>) -> Result<ShortPort, TextError> {
+    let whole = port(piece)?;
+    let short = ShortPort::new(whole);
+    short.ok_or_else(|| piece.error(format!("port {whole} has no number of 16 bits")))
+}
+
+/// `resubmit:PORT`, `resubmit(PORT,TABLE)`, `resubmit(,TABLE)`, without the word. All are the
+/// action with a table, as `ovs-ofctl` sends them.
+pub(crate) fn resubmit(piece: Piece<'_>) -> Result<Action, TextError> {
+    let (in_port, table) = match piece.split_once(",") {
+        Some((in_port, table)) => (in_port.trimmed(), Some(table.trimmed())),
+        None => (piece.trimmed(), None),
+    };
+    if let Some((table, rest)) = table.and_then(|table| table.split_once(",")) {
+        let why = match rest.text.trim() {
+            "ct" => "`ct` is Open vSwitch's own; OpenFlow has no tracking of connections",
+            _ => "resubmit takes a port and a table, no more",
+        };
+        return Err(if rest.text.trim().is_empty() { table } else { rest }.error(why));
+    }
+    let table = table.filter(|table| !table.text.is_empty());
+    if in_port.text.is_empty() && table.is_none() {
+        return Err(piece.error("resubmit needs a port, a table or both: (PORT,TABLE)"));
+    }
+    let is_given = !in_port.text.is_empty();
+    let port = if is_given { short_port(in_port)? } else { ShortPort(PortNo::IN_PORT) };
+    let table = table.map_or(Ok(u8::MAX), unsigned)?;
+    Ok(Action::ResubmitTable { port, table: TableId(table) })
+}
+
+/// The port stands alone where the present table is searched, and the table where the port stays.
+pub(crate) fn format_resubmit(words: &[String]) -> String {
+    let (port, table) = match words {
+        [port, table] if table != "255" => (port, table.as_str()),
+        [port, ..] => (port, ""),
+        [] => return String::new(),
+    };
+    match port.as_str() {
+        "IN_PORT" => format!("resubmit(,{table})"),
+        port if table.is_empty() => format!("resubmit:{port}"),
+        port => format!("resubmit({port},{table})"),
     }
 }
 
@@ -469,6 +517,10 @@ impl WriteArguments for Words<'_> {
 
     fn port(&mut self, port: PortNo) -> Result<(), Infallible> {
         self.push(self.names.text_of(port))
+    }
+
+    fn short_port(&mut self, port: ShortPort) -> Result<(), Infallible> {
+        self.port(port.0)
     }
 
     fn mac(&mut self, mac: MacAddr) -> Result<(), Infallible> {

@@ -9,7 +9,6 @@ use super::lex::Piece;
 /// Words of others, whose they are, and what OpenFlow 1.3 has. A number behind a word, as in
 /// `reg0`, is not written here.
 const FOREIGN: &[(&[&str], &str, &str)] = &[
-    (&["resubmit"], OVS, "goto_table:N for resubmit(,N)"),
     (&["set_tunnel"], OVS, "set_field:VALUE->tun_id"),
     (&["set_mpls_label"], "of OpenFlow 1.1", "set_field:VALUE->mpls_label"),
     (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
@@ -20,7 +19,7 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["pop_queue"], OVS, "no way back: outputs without a queue come before set_queue"),
     (&["multipath", "bundle", "bundle_load"], OVS, "groups: type=select or type=ff"),
     (&["clone"], OVS, "groups: type=all, with a copy for each bucket"),
-    (&["exit", "conjunction", "conj_id", "sample", "check_pkt_larger"], OVS, NOTHING),
+    (&["conjunction", "conj_id", "sample", "check_pkt_larger"], OVS, NOTHING),
     (&["ct", "nat", "ct_clear", "ct_state", "ct_zone", "ct_mark", "ct_label"], OVS, NO_TRACKING),
     (&["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"], OVS, NO_TRACKING),
     (&["nw_ttl"], OVS, "no field of the TTL; the action mod_nw_ttl:N writes it"),

@@ -75,7 +75,7 @@ fn form(ty: ArgumentType, key: &str) -> Of {
     };
     match ty {
         ArgumentType::U8 => number(8),
-        ArgumentType::U16 => number(16),
+        ArgumentType::U16 | ArgumentType::ShortPort => number(16),
         ArgumentType::U32 => number(32),
         ArgumentType::U64 => number(64),
         ArgumentType::Port => Of::Named(32, &words::PORTS),

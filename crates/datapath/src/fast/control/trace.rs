@@ -225,6 +225,11 @@ impl<'a> Target<'a> for Tracer<'a> {
         self.trace.verdicts.push(Verdict::PacketIn { message, max_len });
     }
 
+    fn withdraw(&mut self) -> WalkFlow {
+        self.trace.verdicts.clear();
+        WalkFlow::Continue(())
+    }
+
     fn drop(&mut self, reason: DropReason) {
         self.trace.verdicts.push(Verdict::Drop { reason });
     }

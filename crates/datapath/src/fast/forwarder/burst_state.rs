@@ -29,6 +29,10 @@ pub(super) struct MissedPacket {
     pub(super) until: u64,
     /// Whether an entry with a meter was matched.
     pub(super) is_metered: bool,
+    /// Whether its way is found by a walk that records it, since an entry resubmits.
+    pub(super) is_recorded: bool,
+    /// Then the entries that it has matched.
+    pub(super) steps: Vec<PathStep>,
 }
 
 /// Room for what is found out about a burst.
@@ -70,6 +74,10 @@ impl Scratch {
 
     /// Lists what one of the missed packets matched.
     pub(super) fn take_steps(&mut self, index: usize) {
-        self.matched.steps(index, &mut self.steps);
+        if self.missed[index].is_recorded {
+            self.steps.clone_from(&self.missed[index].steps);
+        } else {
+            self.matched.steps(index, &mut self.steps);
+        }
     }
 }

@@ -17,11 +17,14 @@ use openflow::meter::BandKind;
 use openflow::{Action, Field, GroupId, MeterId, PortNo, QueueId, TableId};
 use packet::{Network, PacketBuf, Shape};
 
+use super::path::PathStep;
 use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
+use super::program_cache::ProgramKey;
 use super::replica::{Replica, ReplicaEntry};
 use super::tier::UsedStation;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
+use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target, WalkFlow,
     execute, forward_as_switch, header_effect, reveals_hidden,
@@ -67,11 +70,42 @@ struct Tracked {
     is_opaque: bool,
 }
 
+/// The entries that a packet matches, table by table; none where it matched none.
+enum Lookups<'a> {
+    /// Those that lead from one table to the next, but not those that are found by a resubmit.
+    Chain(&'a [Option<&'a ReplicaEntry>]),
+    /// All of them.
+    Path(&'a [Option<&'a ReplicaEntry>]),
+    /// They are looked up for the packet at hand, and recorded.
+    Recorded(Recording),
+}
+
+/// The entries that a packet has matched so far, and all that their program and its path hang on.
+struct Recording {
+    now: Nanos,
+    in_len: usize,
+    steps: Vec<PathStep>,
+    program_key: ProgramKey,
+    is_timed: bool,
+    until: u64,
+    is_metered: bool,
+}
+
+/// A program with the path of the packet that it was made for.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) compiled: Compiled,
+    pub(super) steps: Vec<PathStep>,
+    pub(super) program_key: ProgramKey,
+    /// Whether some entry has an idle timeout, and when the first of them is over.
+    pub(super) is_timed: bool,
+    pub(super) until: u64,
+}
+
 /// A compilation that is under way.
 struct Compiler<'a> {
     replica: &'a Replica,
-    /// The entries that the packet matched, in their order; none in the table behind the last.
-    entries: &'a [&'a ReplicaEntry],
+    lookups: Lookups<'a>,
     matched: usize,
     shape: Shape,
     tracked: Tracked,
@@ -93,34 +127,63 @@ struct Compiler<'a> {
 }
 
 /// The program of packets like this one, given in a buffer that may be changed, that match these
-/// entries and, where the last one leads on, none in the next table. `None` when such packets go
-/// step by step.
+/// entries one table after the other. `None` when such packets go step by step or are to be
+/// recorded.
 pub(super) fn compile(
     replica: &Replica,
     shape: Shape,
     frame: PacketBuf,
     in_port: PortNo,
-    entries: &[&ReplicaEntry],
+    entries: &[Option<&ReplicaEntry>],
 ) -> Option<Compiled> {
     let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, .. } =
-        walk(replica, shape, frame, in_port, entries, None)?;
+        walk(replica, shape, frame, in_port, Lookups::Chain(entries), None)?;
     let program = CompiledProgram::of(micro_ops, guard, shape);
     Some(Compiled { program, is_entry_specific, is_flow_specific })
 }
 
-/// The same of packets between the stations of this one, with what `NORMAL` does with them at this
-/// time, and the stations that this hangs on. `None` also when its end is unknown.
+/// The same of a packet whose entries are looked up on the way, with its path.
+pub(super) fn record(
+    replica: &Replica,
+    shape: Shape,
+    frame: PacketBuf,
+    in_port: PortNo,
+    now: Nanos,
+) -> Option<Recorded> {
+    let mut program_key = ProgramKey::default();
+    program_key.begin(in_port, shape);
+    let lookups = Lookups::Recorded(Recording {
+        now,
+        in_len: frame.len(),
+        steps: Vec::new(),
+        program_key,
+        is_timed: false,
+        until: u64::MAX,
+        is_metered: false,
+    });
+    let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, lookups, .. } =
+        walk(replica, shape, frame, in_port, lookups, None)?;
+    let Lookups::Recorded(recording) = lookups else { return None };
+    let Recording { steps, program_key, is_timed, until, .. } = recording;
+    let program = CompiledProgram::of(micro_ops, guard, shape);
+    let compiled = Compiled { program, is_entry_specific, is_flow_specific };
+    Some(Recorded { compiled, steps, program_key, is_timed, until })
+}
+
+/// The same of packets between the stations of this one, which match these entries, with what
+/// `NORMAL` does with them at this time, and the stations that this hangs on. `None` also when its
+/// end is unknown.
 pub(super) fn compile_switched(
     replica: &Replica,
     shape: Shape,
     frame: PacketBuf,
     in_port: PortNo,
-    entries: &[&ReplicaEntry],
+    entries: &[Option<&ReplicaEntry>],
     now: Nanos,
 ) -> Option<(CompiledProgram, Vec<UsedStation>)> {
     let switched = Some((now, Vec::new()));
     let Compiler { micro_ops, guard, switched, .. } =
-        walk(replica, shape, frame, in_port, entries, switched)?;
+        walk(replica, shape, frame, in_port, Lookups::Path(entries), switched)?;
     Some((CompiledProgram::of(micro_ops, guard, shape), switched?.1))
 }
 
@@ -129,7 +192,7 @@ fn walk<'a>(
     shape: Shape,
     frame: PacketBuf,
     in_port: PortNo,
-    entries: &'a [&'a ReplicaEntry],
+    lookups: Lookups<'a>,
     switched: Option<(Nanos, Vec<UsedStation>)>,
 ) -> Option<Compiler<'a>> {
     let ttl = match ttl_at(shape) {
@@ -139,7 +202,7 @@ fn walk<'a>(
     };
     let mut walk = Interpreter::new(Compiler {
         replica,
-        entries,
+        lookups,
         matched: 0,
         shape,
         tracked: Tracked { ttl, is_opaque: false },
@@ -158,6 +221,35 @@ fn walk<'a>(
     }
     Some(walk.finish())
         .filter(|compiler| compiler.micro_ops.len() <= MAX_MICRO_OPS && !compiler.is_unsupported)
+}
+
+impl Recording {
+    /// Records a lookup in a table by a packet that has this length there, in bytes. Whether the
+    /// path may be cached.
+    fn note(
+        &mut self,
+        table: TableId,
+        found: Option<(EntryId, &ReplicaEntry)>,
+        len: usize,
+    ) -> bool {
+        let length = |len: usize| i32::try_from(len).unwrap_or(i32::MAX);
+        let len_delta = length(len).saturating_sub(length(self.in_len));
+        self.steps.push(PathStep { table, entry: found.map(|(id, _)| id), len_delta });
+        let Some((_, entry)) = found else {
+            self.program_key.missed(table);
+            return true;
+        };
+        if entry.origin.is_miss {
+            self.program_key.table_miss();
+        }
+        self.program_key.push(entry.summary.id);
+        let is_timed = entry.life.idle_timeout_s != 0;
+        self.is_timed |= is_timed;
+        self.until = self.until.min(entry.ends_at(self.now));
+        // A meter may drop the packet before it reaches this entry. A cached decision would already
+        // have marked the entry as used, which cannot be undone.
+        !(self.is_metered && is_timed)
+    }
 }
 
 impl Compiler<'_> {
@@ -260,14 +352,36 @@ impl<'a> Target<'a> for Compiler<'a> {
         self.replica.surroundings()
     }
 
-    fn lookup(&mut self, _table: TableId, _packet: &Packet) -> Option<MatchedEntry<'a>> {
-        let entry = *self.entries.get(self.matched)?;
+    fn lookup(&mut self, table: TableId, packet: &Packet) -> Option<MatchedEntry<'a>> {
+        let at = self.matched;
         self.matched += 1;
+        let entry = match &mut self.lookups {
+            Lookups::Chain(entries) | Lookups::Path(entries) => match entries.get(at) {
+                Some(entry) => *entry,
+                None => {
+                    self.is_unsupported = true;
+                    None
+                }
+            },
+            Lookups::Recorded(recording) => {
+                // What the packet shows here must follow from its key.
+                self.is_unsupported |=
+                    self.tracked.is_opaque || recording.is_metered && self.replica.is_dscp_matched;
+                let found = self.replica.lookup(table, &packet.key(), recording.now);
+                self.is_unsupported |= !recording.note(table, found, packet.frame.len());
+                found.map(|(_, entry)| entry)
+            }
+        }?;
         Some(MatchedEntry { instructions: entry.summary.instructions(), origin: entry.origin })
     }
 
     fn meter(&mut self, id: MeterId, _packet: &Packet) -> Option<(usize, BandKind)> {
         let matched = u16::try_from(self.matched).unwrap_or(u16::MAX);
+        if let Lookups::Recorded(recording) = &mut self.lookups {
+            recording.is_metered = true;
+        }
+        // It ends the copy only, and with it not what comes after the group.
+        self.is_unsupported |= !self.outer.is_empty();
         self.micro_ops.push(MicroOp::Meter(id, matched));
         None
     }
@@ -280,7 +394,15 @@ impl<'a> Target<'a> for Compiler<'a> {
             let applied = self.applied(packet, action)?;
             self.micro_ops.extend(applied.map(MicroOp::Apply));
         }
+        let len = packet.frame.len();
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
+        if let Lookups::Recorded(_) = &self.lookups {
+            // The tables that come are those of this packet, with its lengths.
+            let fits = executed != Executed::Rewritten(false);
+            let is_same = fits && packet.frame.len() == len;
+            self.tracked.is_opaque |= self.shape.is_rare() && !is_same;
+            self.is_unsupported |= executed == Executed::TtlInvalid;
+        }
         // Whether an action fits is for each packet to say, and a TTL that is used up for the
         // guard.
         WalkFlow::Continue(match executed {
@@ -289,7 +411,10 @@ impl<'a> Target<'a> for Compiler<'a> {
                 action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
                 executed
             }
-            Executed::Group(_) | Executed::SetQueue(_) => executed,
+            Executed::Group(_)
+            | Executed::SetQueue(_)
+            | Executed::Resubmit(..)
+            | Executed::Exit => executed,
         })
     }
 
@@ -382,6 +507,45 @@ impl<'a> Target<'a> for Compiler<'a> {
     fn truncate(&mut self, copy: &mut Packet, len: usize) {
         copy.frame.truncate(len);
         self.micro_ops.push(MicroOp::Truncate(len));
+    }
+
+    fn resubmit(&mut self) -> WalkFlow {
+        match self.lookups {
+            Lookups::Chain(_) => WalkFlow::Break(Stop::Unsupported),
+            Lookups::Path(_) | Lookups::Recorded(_) => WalkFlow::Continue(()),
+        }
+    }
+
+    fn withdraw(&mut self) -> WalkFlow {
+        // What NORMAL learns is not taken back, and a meter may end the packet's way before this.
+        let is_meter = |micro_op: &MicroOp| matches!(micro_op, MicroOp::Meter(..));
+        let is_metered = self.micro_ops.iter().any(is_meter);
+        if is_metered || self.has_passed_normal || self.switched.is_some() {
+            return WalkFlow::Break(Stop::Unsupported);
+        }
+        self.micro_ops.retain(|micro_op| match micro_op {
+            MicroOp::Output(..)
+            | MicroOp::ToController(_)
+            | MicroOp::Drop(_)
+            | MicroOp::RefusedTx(..) => false,
+            MicroOp::Rewrite(_)
+            | MicroOp::PopTag
+            | MicroOp::TagToMpls(..)
+            | MicroOp::PushMpls(..)
+            | MicroOp::Truncate(_)
+            | MicroOp::Apply(_)
+            | MicroOp::Group(_)
+            | MicroOp::Bucket(..)
+            | MicroOp::Meter(..)
+            | MicroOp::Normal(..)
+            | MicroOp::BeginCopy
+            | MicroOp::EndCopy => true,
+        });
+        while let Some(tracked) = self.outer.pop() {
+            self.micro_ops.push(MicroOp::EndCopy);
+            self.tracked = tracked;
+        }
+        WalkFlow::Continue(())
     }
 
     fn drop(&mut self, reason: DropReason) {

@@ -250,7 +250,7 @@ impl Core {
         }
         let at = self.scratch.missed[index].at;
         let shape = self.scratch.shapes[at];
-        let Some(program) = self.program(index, frame, shape, in_port) else { return WALK };
+        let Some(program) = self.program(index, frame, shape, (in_port, now)) else { return WALK };
         let digest = self.scratch.digests[at];
         let level = if shape.is_rare() || !self.caches.frame {
             if self.caches.key { Some(CacheLevel::Key) } else { None }
@@ -277,7 +277,7 @@ impl Core {
             let path = path.unwrap_or(PathId::NONE);
             // What is counted at once is counted as one packet.
             let fits = fits && !frame.has_offload();
-            return if fits { (Decided { program, path }, false) } else { WALK };
+            return if fits { self.uncounted(index, Decided { program, path }) } else { WALK };
         };
         let Some(path) = self.take_path(index, is_timed) else { return WALK };
         let versions = match level {
@@ -288,7 +288,7 @@ impl Core {
             self.figures.refused += 1;
             self.paths.release(path);
             let fits = fits && !frame.has_offload();
-            return if fits { (Decided { program, path }, false) } else { WALK };
+            return if fits { self.uncounted(index, Decided { program, path }) } else { WALK };
         };
         let mut line = self.cache.line(slot);
         line.decide(Decided { program, path }, self.programs.guard(program));
@@ -302,6 +302,18 @@ impl Core {
         let (packets, bytes) = frame.on_wire();
         self.cache.count(slot, packets, bytes);
         (Decided { program, path }, true)
+    }
+
+    /// A decision that no line counts. What was recorded of it is counted here; what was matched
+    /// with others of the burst is counted with them.
+    fn uncounted(&mut self, index: usize, decided: Decided) -> (Decided, bool) {
+        let packet = &self.scratch.missed[index];
+        if packet.is_recorded {
+            for step in &packet.steps {
+                count_step(&self.replica, *step, 1, self.scratch.lens[index].into());
+            }
+        }
+        (decided, packet.is_recorded)
     }
 
     fn take_path(&mut self, index: usize, is_timed: bool) -> Option<PathId> {

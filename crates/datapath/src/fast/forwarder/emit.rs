@@ -24,6 +24,14 @@ use crate::macs::Station;
 use crate::time::Nanos;
 use crate::verdict::{packet_in_context, packet_in_data};
 
+/// A verdict that may be taken back.
+enum Held {
+    Output(PacketBuf, PortNo, Option<QueueId>),
+    PacketIn(PacketIn, u16),
+    Drop(DropReason),
+    Refuse(PortNo, DropReason),
+}
+
 /// The way out of one packet.
 pub(super) struct Emit<'a, S> {
     pub(super) replica: &'a Replica,
@@ -35,15 +43,31 @@ pub(super) struct Emit<'a, S> {
     learnt: Vec<(Station, PortNo)>,
     /// The mirrors that the packet has been sent to.
     pub(super) mirrored: u32,
+    /// The verdicts so far, where they may be taken back.
+    held: Option<Vec<Held>>,
 }
 
 impl<'a, S: Sink> Emit<'a, S> {
     pub(super) fn new(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
-        Self { replica, sink, now, stands_for: 1, learnt: Vec::new(), mirrored: 0 }
+        Self { replica, sink, now, stands_for: 1, learnt: Vec::new(), mirrored: 0, held: None }
     }
 
-    /// Ends the packet: what `NORMAL` saw of it holds from here on.
+    /// The same for a packet that goes step by step, and may be resubmitted.
+    pub(super) fn step_by_step(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
+        let held = replica.has_resubmits().then(Vec::new);
+        Self { held, ..Self::new(replica, sink, now) }
+    }
+
+    /// Ends the packet: it gets its verdicts, and what `NORMAL` saw of it holds from here on.
     pub(super) fn close(&mut self) {
+        for held in self.held.take().into_iter().flatten() {
+            match held {
+                Held::Output(frame, port, queue) => self.hand_over(frame, port, queue),
+                Held::PacketIn(message, max_len) => self.hand_up(message, max_len),
+                Held::Drop(reason) => self.drop(reason),
+                Held::Refuse(port, reason) => self.refuse(port, reason),
+            }
+        }
         if !self.learnt.is_empty() {
             self.replica.learn(self.learnt.drain(..), self.now);
         }
@@ -51,6 +75,9 @@ impl<'a, S: Sink> Emit<'a, S> {
 
     /// Drops the packet or a copy, for this reason.
     pub(super) fn drop(&mut self, reason: DropReason) {
+        if let Some(held) = &mut self.held {
+            return held.push(Held::Drop(reason));
+        }
         self.replica.count_drops(reason, self.stands_for);
         self.sink.dropped(reason);
     }
@@ -71,6 +98,9 @@ impl<'a, S: Sink> Emit<'a, S> {
 
     /// Drops a packet that a port refuses to send.
     pub(super) fn refuse(&mut self, port: PortNo, reason: DropReason) {
+        if let Some(held) = &mut self.held {
+            return held.push(Held::Refuse(port, reason));
+        }
         if let Some(cell) = self.replica.port_cell(port) {
             cell.tx_dropped.add(self.stands_for);
         }
@@ -79,6 +109,9 @@ impl<'a, S: Sink> Emit<'a, S> {
 
     /// Sends a frame by a port that is known to send.
     pub(super) fn hand_over(&mut self, frame: PacketBuf, port: PortNo, queue: Option<QueueId>) {
+        if let Some(held) = &mut self.held {
+            return held.push(Held::Output(frame, port, queue));
+        }
         let (packets, bytes) = frame.on_wire();
         self.replica.count_tx(port, queue, packets, bytes, self.now);
         self.sink.output(port, queue, frame);
@@ -93,7 +126,6 @@ impl<'a, S: Sink> Emit<'a, S> {
         origin: Origin,
         max_len: u16,
     ) {
-        self.replica.count(Counter::PacketIns, 1);
         let message = PacketIn {
             buffer_id: None,
             total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
@@ -103,6 +135,14 @@ impl<'a, S: Sink> Emit<'a, S> {
             matching,
             data,
         };
+        self.hand_up(message, max_len);
+    }
+
+    fn hand_up(&mut self, message: PacketIn, max_len: u16) {
+        if let Some(held) = &mut self.held {
+            return held.push(Held::PacketIn(message, max_len));
+        }
+        self.replica.count(Counter::PacketIns, 1);
         self.sink.packet_in(message, max_len);
     }
 }
@@ -181,6 +221,15 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
 
     fn mirrored(&mut self) -> &mut u32 {
         &mut self.mirrored
+    }
+
+    fn withdraw(&mut self) -> WalkFlow {
+        for held in self.held.iter_mut().flat_map(std::mem::take) {
+            if let Held::Output(frame, ..) = held {
+                self.sink.done(frame);
+            }
+        }
+        WalkFlow::Continue(())
     }
 
     fn drop(&mut self, reason: DropReason) {

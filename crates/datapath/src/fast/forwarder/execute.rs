@@ -363,10 +363,11 @@ fn hand_up<S: Sink>(emit: &mut Emit<'_, S>, packet: &PacketBuf, len: u64, messag
 /// everything out anew: what programs cannot say goes this way (results that depend on bytes
 /// outside of any key, TTLs that are used up).
 fn walk(replica: &Replica, frame: PacketBuf, in_port: PortNo, now: Nanos, sink: &mut impl Sink) {
-    let mut emit = Emit::new(replica, sink, now);
+    let mut emit = Emit::step_by_step(replica, sink, now);
     if let Some(reason) = refusal(replica.settings.fragments, frame.bytes()) {
         replica.count_rx_dropped(in_port, 1);
         emit.drop(reason);
+        emit.close();
         return emit.sink.done(frame);
     }
     let mut walk = Interpreter::new(emit);

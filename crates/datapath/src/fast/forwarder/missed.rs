@@ -9,7 +9,7 @@ use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Core;
 use super::burst_state::{MissedPacket, Scratch};
-use super::compile::compile;
+use super::compile::{Compiled, Recorded, compile, record};
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::{Decided, ProgramId};
 use super::replica::{InstructionSummary, PackedSummary, Replica, ReplicaEntry};
@@ -103,6 +103,7 @@ impl Core {
         packet.is_metered = false;
         packet.is_uncacheable = false;
         packet.program_key.begin(in_port, scratch.shapes[at]);
+        packet.is_recorded = false;
         packet.is_timed = false;
         packet.until = u64::MAX;
     }
@@ -142,21 +143,56 @@ impl Core {
         index: usize,
         frame: &PacketBuf,
         shape: Shape,
-        in_port: PortNo,
+        (in_port, now): (PortNo, Nanos),
     ) -> Option<ProgramId> {
+        if self.scratch.missed[index].is_recorded {
+            return self.record(index, frame, shape, (in_port, now));
+        }
         if let Some(program) = self.program_cache.get(&self.scratch.missed[index].program_key) {
             return Some(program);
         }
         self.scratch.take_steps(index);
         let steps = &self.scratch.steps;
-        let entries: Vec<&ReplicaEntry> =
-            steps.iter().filter_map(|step| self.replica.entry(step.entry?)).collect();
+        let entries: Vec<Option<&ReplicaEntry>> =
+            steps.iter().map(|step| self.replica.entry(step.entry?)).collect();
         let copy = PacketBuf::from_slice(frame.bytes());
-        let compiled = compile(&self.replica, shape, copy, in_port, &entries)?;
+        let Some(compiled) = compile(&self.replica, shape, copy, in_port, &entries) else {
+            // A bucket may resubmit.
+            let may_resubmit = self.replica.has_resubmits();
+            return may_resubmit.then(|| self.record(index, frame, shape, (in_port, now)))?;
+        };
         self.figures.compiled += 1;
         let program = self.programs.put(compiled.program);
         if !compiled.is_entry_specific && !compiled.is_flow_specific {
             self.program_cache.put(&self.scratch.missed[index].program_key, program);
+        }
+        Some(program)
+    }
+
+    /// The program of a missed packet whose entries are found while their actions run; none when it
+    /// goes step by step. Its path is kept with it.
+    fn record(
+        &mut self,
+        index: usize,
+        frame: &PacketBuf,
+        shape: Shape,
+        (in_port, now): (PortNo, Nanos),
+    ) -> Option<ProgramId> {
+        let copy = PacketBuf::from_slice(frame.bytes());
+        let Recorded { compiled, steps, program_key, is_timed, until } =
+            record(&self.replica, shape, copy, in_port, now)?;
+        let packet = &mut self.scratch.missed[index];
+        (packet.is_recorded, packet.is_timed, packet.until) = (true, is_timed, until);
+        packet.steps = steps;
+        self.figures.compiled += 1;
+        let Compiled { program, is_entry_specific, is_flow_specific } = compiled;
+        let is_shared = !is_entry_specific && !is_flow_specific;
+        if let Some(known) = self.program_cache.get(&program_key).filter(|_| is_shared) {
+            return Some(known);
+        }
+        let program = self.programs.put(program);
+        if is_shared {
+            self.program_cache.put(&program_key, program);
         }
         Some(program)
     }
@@ -253,6 +289,10 @@ impl Pass<'_> {
         };
         if is_miss && !summary.is_plain {
             packet.program_key.table_miss();
+        }
+        if summary.resubmits {
+            packet.is_recorded = true;
+            return None;
         }
         packet.note_summary(summary, tables);
         let next = summary.next?;

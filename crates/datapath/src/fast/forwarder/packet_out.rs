@@ -40,7 +40,7 @@ impl Core {
             return Err(error);
         }
         replica.count(Counter::PacketOuts, 1);
-        let mut walk = Interpreter::new(Emit::new(replica, sink, now));
+        let mut walk = Interpreter::new(Emit::step_by_step(replica, sink, now));
         walk.packet_out(packet, &packet_out.actions);
         walk.finish().close();
         Ok(())

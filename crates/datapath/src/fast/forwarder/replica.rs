@@ -97,6 +97,8 @@ pub(super) struct InstructionSummary {
     pub(super) changes: Box<[Action]>,
     /// The meter, which comes before everything else.
     pub(super) meter: Option<MeterId>,
+    /// Whether one of its actions has a table searched, so that a walk finds out what follows.
+    pub(super) resubmits: bool,
 }
 
 impl InstructionSummary {
@@ -109,16 +111,23 @@ impl InstructionSummary {
             is_plain: true,
             changes: Box::default(),
             meter: None,
+            resubmits: false,
         };
         for instruction in &instruction_list.instructions {
             summary.next = summary.next.or_else(|| instruction.goto_table());
             summary.metadata = summary.metadata.or_else(|| instruction.metadata());
             summary.meter = summary.meter.or_else(|| instruction.meter());
             summary.is_plain &= instruction.only_leads_on();
+            summary.resubmits |= instruction.actions().iter().any(Action::resubmits);
             if instruction.kind().row().actions == ActionsRun::AtOnce {
                 let changes = instruction.actions().iter().filter(|a| header_effect(a).rewrites());
                 summary.changes = changes.cloned().collect();
             }
+        }
+        // No table comes after an exit.
+        let mut actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
+        if actions.any(|action| *action == Action::Exit) {
+            summary.next = None;
         }
         summary
     }
@@ -165,6 +174,9 @@ pub(super) struct Replica {
     /// Fields of the packet that actions of entries and groups read, ever since: bit
     /// `field as u32`. They are in every key, so that what is copied from them follows from it.
     read_fields: u64,
+    /// Whether an entry or group has tables searched while a list runs, ever since: then another
+    /// table may be looked up after any action.
+    has_resubmits: bool,
     /// Whether some entry looks at the DSCP.
     pub(super) is_dscp_matched: bool,
     /// Whether some table's entries look at other bits than before.
@@ -203,6 +215,7 @@ impl Replica {
             tx_counters: HashMap::default(),
             keys_have_select_fields: false,
             read_fields: 0,
+            has_resubmits: false,
             is_dscp_matched: false,
             is_mask_stale: false,
             has_changed: false,
@@ -231,9 +244,13 @@ impl Replica {
                 versions.change_all();
                 self.has_changed = true;
                 let buckets = group.iter().flat_map(|state| state.group.buckets());
-                self.note_reads(buckets.flat_map(|bucket| &bucket.actions));
+                let actions = buckets.flat_map(|bucket| &bucket.actions);
+                self.note_reads(actions.clone());
+                let resubmits = actions.clone().any(Action::resubmits);
+                note_writes(actions.filter(|_| self.has_resubmits), versions);
                 let counters = group.as_ref().map(|state| Arc::clone(&state.counters));
                 self.groups.put(id, group.map(|state| state.group.clone()));
+                self.note_resubmits(resubmits, versions);
                 match counters {
                     Some(counters) => drop(self.group_counters.insert(id, counters)),
                     None => drop(self.group_counters.remove(&id)),
@@ -333,8 +350,32 @@ impl Replica {
         versions: &mut Versions,
     ) -> Arc<InstructionSummary> {
         let summary = self.summary_of(instruction_list);
-        note_writes(&summary, versions);
+        note_writes(summary.changes.iter().filter(|_| summary.next.is_some()), versions);
+        let actions = summary.instructions().iter().flat_map(Instruction::actions);
+        note_writes(actions.filter(|_| self.has_resubmits), versions);
+        self.note_resubmits(summary.resubmits, versions);
         summary
+    }
+
+    /// Records that something resubmits. With the first that does, what anything writes comes
+    /// before a search.
+    fn note_resubmits(&mut self, resubmits: bool, versions: &mut Versions) {
+        if !resubmits || self.has_resubmits {
+            return;
+        }
+        self.has_resubmits = true;
+        for summary in self.summaries.iter().flatten() {
+            let actions = summary.instructions().iter().flat_map(Instruction::actions);
+            note_writes(actions, versions);
+        }
+        for group in self.groups.all() {
+            note_writes(group.buckets().iter().flat_map(|bucket| &bucket.actions), versions);
+        }
+    }
+
+    /// Whether an entry or group has tables searched while a list runs, or had.
+    pub(super) fn has_resubmits(&self) -> bool {
+        self.has_resubmits
     }
 
     /// Changes the mark of an entry, which must be looked at while it has one.
@@ -680,11 +721,9 @@ fn packed_of(entry: &ReplicaEntry) -> u32 {
     }
 }
 
-/// Records the fields that an entry writes before another table is looked up.
-fn note_writes(summary: &InstructionSummary, versions: &mut Versions) {
-    for action in summary.changes.iter().filter(|_| summary.next.is_some()) {
-        for field in action.writes() {
-            versions.write(*field);
-        }
+/// Records the fields that actions write before another table is looked up.
+fn note_writes<'a>(actions: impl Iterator<Item = &'a Action>, versions: &mut Versions) {
+    for field in actions.flat_map(Action::writes) {
+        versions.write(*field);
     }
 }

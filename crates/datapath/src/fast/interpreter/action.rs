@@ -7,7 +7,7 @@
 
 use openflow::action::{HeaderEffect, MAX_LEN_NO_BUFFER};
 use openflow::field::Header;
-use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId};
+use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId, TableId};
 use packet::rewrite::{self, TtlInvalid, set_field};
 use packet::{Meta, PacketBuf, Shape, extract};
 
@@ -24,6 +24,10 @@ pub(in crate::fast) enum Executed {
     Group(GroupId),
     /// Later outputs use this queue.
     SetQueue(QueueId),
+    /// A table is searched as if the packet had come by this port; `ALL` for the present table.
+    Resubmit(PortNo, TableId),
+    /// All lists end.
+    Exit,
 }
 
 impl From<Result<bool, TtlInvalid>> for Executed {
@@ -46,6 +50,11 @@ pub(in crate::fast) fn execute(
             let max_len = MAX_LEN_NO_BUFFER;
             return Executed::Output { port: *port, queue: Some(*queue), max_len };
         }
+        Action::Resubmit(port) => return Executed::Resubmit(port.port(), TableId::ALL),
+        Action::ResubmitTable { port, table } => {
+            return Executed::Resubmit(port.port(), *table);
+        }
+        Action::Exit => return Executed::Exit,
         Action::Group(id) => return Executed::Group(*id),
         Action::SetQueue(queue) => return Executed::SetQueue(*queue),
         Action::SetField { field, value } if field.row().place.is_beside_packet() => {

@@ -123,7 +123,12 @@ fn action(version: Version, action: &Action) -> Value {
             });
             ("OFPActionSetField", json!({ "field": class("OXMTlv", tlv) }))
         }
-        Action::Load { .. } | Action::Move { .. } | Action::OutputReg { .. } => of_nicira(action),
+        Action::Load { .. }
+        | Action::Move { .. }
+        | Action::OutputReg { .. }
+        | Action::Resubmit(_)
+        | Action::ResubmitTable { .. }
+        | Action::Exit => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
         Action::Experimenter { experimenter, data } if !version.has_oxm() => {
@@ -173,6 +178,12 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             let members = json!({ "ofs_nbits": ofs_nbits, "src": name(src), "max_len": max_len });
             ("NXActionOutputReg", 15, members)
         }
+        Action::Resubmit(port) => ("NXActionResubmit", 1, json!({ "in_port": port.number() })),
+        Action::ResubmitTable { port, table } => {
+            let members = json!({ "in_port": port.number(), "table_id": table.0 });
+            ("NXActionResubmitTable", 14, members)
+        }
+        Action::Exit => ("NXActionExit", 17, json!({})),
         other => panic!("{other:?} is none of Nicira's"),
     };
     members["subtype"] = subtype.into();

@@ -150,9 +150,9 @@ impl Core {
             return None;
         }
         let entry = |id| self.replica.entry(id);
-        let entries: Vec<&ReplicaEntry> = match self.paths.steps(decided.path) {
-            Steps::One(id) => entry(id).into_iter().collect(),
-            Steps::Many(steps) => steps.iter().filter_map(|step| entry(step.entry?)).collect(),
+        let entries: Vec<Option<&ReplicaEntry>> = match self.paths.steps(decided.path) {
+            Steps::One(id) => vec![entry(id)],
+            Steps::Many(steps) => steps.iter().map(|step| entry(step.entry?)).collect(),
         };
         let copy = PacketBuf::from_slice(frame.bytes());
         let (program, stations) =
