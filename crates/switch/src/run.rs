@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use channel::Endpoint;
+use channel::{Endpoint, Listener};
 use control::ControlSocket;
 use files::raise_open_files;
 use netdev::sys::affinity::{allowed_cpus, pin_thread};
+use tokio::net::UnixListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
@@ -159,26 +160,24 @@ async fn serve<D: Future<Output = ()> + 'static>(
     let restart = signal(SignalKind::user_defined2()).map_err(failed("catching signals"))?;
     let hangup = is_reloaded.then(|| signal(SignalKind::hangup())).transpose();
     let hangup = hangup.map_err(failed("catching signals"))?;
+    let listener = |socket: &ControlSocket| UnixListener::from_std(socket.listener()?);
+    let control_listener = control.as_ref().map(listener).transpose();
+    let control_listener = control_listener.map_err(failed("listening on the control socket"))?;
     let threads = start_workers(&config.worker_cores, workers)?;
-    if let Some(socket) = &control {
-        let listener = socket.listener().and_then(tokio::net::UnixListener::from_std);
-        let listener = listener.map_err(failed("listening on the control socket"))?;
-        tokio::task::spawn_local(serve_control(Rc::clone(&bridges), listener));
-    }
     let _metrics = config.metrics.map(|at| serve_metrics(at, &bridges)).transpose()?;
     bridges.all().iter().for_each(serve_bridge);
-    let bound = listeners.iter().flatten().map(|(_, listener)| listener.endpoint().clone());
-    let bound: Vec<Endpoint> = bound.collect();
-    // Before the control socket answers.
-    for (agent, listeners) in bridges.all().iter().zip(listeners) {
-        listeners.into_iter().for_each(|(wanted, bound)| agent.add_listener(wanted, bound));
-    }
     for agent in bridges.all() {
         agent.bridge.barrier().await;
     }
+    // Before anybody could see counts that are not whole, or change the entries that they are of.
     if let Some(kept) = &kept {
         kept.take_over(&bridges).await;
         tokio::task::spawn_local(kept.put_off());
+    }
+    // Before the control socket answers.
+    let bound = add_listeners(&bridges, listeners);
+    if let Some(listener) = control_listener {
+        tokio::task::spawn_local(serve_control(Rc::clone(&bridges), listener));
     }
     if let Some(hangup) = hangup {
         tokio::task::spawn_local(reload_on_hangup(Rc::clone(&bridges), hangup));
@@ -205,6 +204,18 @@ async fn serve<D: Future<Output = ()> + 'static>(
         Ok(true) => outcome,
         Ok(false) | Err(_) => Err(SwitchError::WorkerEnded),
     }
+}
+
+/// Has each bridge accept connections at its listeners; the endpoints of all.
+fn add_listeners(bridges: &Bridges, listeners: Vec<Vec<(Endpoint, Listener)>>) -> Vec<Endpoint> {
+    let mut bound = Vec::new();
+    for (agent, listeners) in bridges.all().iter().zip(listeners) {
+        for (wanted, listener) in listeners {
+            bound.push(listener.endpoint().clone());
+            agent.add_listener(wanted, listener);
+        }
+    }
+    bound
 }
 
 /// Saves the last counts, so that a start goes on with them.

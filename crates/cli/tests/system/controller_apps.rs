@@ -6,6 +6,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// Hosts host0, host1, ... behind veth0, veth1, ..., with the addresses of `$1`, `$2`, ...; words
 /// for the scripts.
@@ -34,10 +35,23 @@ within() { # seconds, command: until it succeeds
 "#;
 
 pub(crate) fn run(script: &str) -> String {
+    run_within(Duration::from_secs(180), script)
+}
+
+/// [`run`], for what takes longer.
+pub(crate) fn run_within(limit: Duration, script: &str) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_weir")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     let Output { status, stdout, stderr } = Command::new("timeout")
-        .args(["180", "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"])
+        .args([
+            &limit.as_secs().to_string(),
+            "unshare",
+            "--net",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+        ])
         .args(["bash", "-c", &format!("{WORDS}{script}")])
         .env("PATH", path)
         .stdin(Stdio::null())

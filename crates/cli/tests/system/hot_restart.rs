@@ -4,27 +4,41 @@
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{Client, ClientError, ClientSettings};
 use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::group::{Bucket, GroupMod, GroupModCommand, GroupType};
 use openflow::message::{MultipartReplyBody, MultipartRequestBody, PacketOut};
-use openflow::{Action, Cookie, Field, Instruction, Match, Message, PortNo, Version};
+use openflow::{Action, Cookie, Field, GroupId, Instruction, Match, Message, PortNo, Version};
 use testkit::Random;
 
 use super::process::{Running, signal, text, until, weir};
 
 /// Flow-mods before each barrier.
-const BATCH: u64 = 8;
+const BATCH: u64 = 16;
 
 /// Entries are about so many addresses.
 const ADDRESSES: u64 = 64;
 
-fn start(dir: &Path) -> Running {
+/// Frames that have come in at a moment and are not counted yet.
+const UNDER_WAY: u64 = 8;
+
+/// Two ports.
+type Ports = [&'static str; 2];
+
+const NULL: Ports = ["1=null:a", "2=null:b"];
+
+fn begin(dir: &Path, ports: Ports) -> Running {
     let place = dir.display();
-    let mut command = weir(&["switch", "--port", "1=null:a", "--port", "2=null:b", "--dpid", "a1"]);
-    command.args(["--state", &format!("{place}/state"), "--control", &format!("{place}/ctl")]);
-    let switch = Running::start(command.args(["--listen", &format!("punix:{place}/of")]));
+    let mut command = weir(&["switch", "--port", ports[0], "--port", ports[1], "--dpid", "a1"]);
+    command.args(["--fail-mode", "secure", "--state", &format!("{place}/state")]);
+    command.args(["--control", &format!("{place}/ctl"), "--listen", &format!("punix:{place}/of")]);
+    Running::start(&mut command)
+}
+
+fn start(dir: &Path) -> Running {
+    let switch = begin(dir, NULL);
     switch.says("ready");
     switch
 }
@@ -34,8 +48,9 @@ fn connect(dir: &Path) -> Result<Client, ClientError> {
     Client::over_unix(stream, "the switch", ClientSettings::of(&[Version::V1_3]))
 }
 
-/// The cookies of the entries by address, as a controller sees them, and the packets of all.
-fn entries(client: &mut Client) -> Result<(Vec<Option<u64>>, u64), ClientError> {
+/// The cookies of the entries by address, as a controller sees them, and the packets that the
+/// entry of all addresses has counted, and its group.
+fn entries(client: &mut Client) -> Result<(Vec<Option<u64>>, [u64; 2]), ClientError> {
     let request = MultipartRequestBody::Flow(FlowStatsRequest::all());
     let MultipartReplyBody::Flow(flows) = client.multipart(request)? else { panic!("no flows") };
     let mut found = vec![None; ADDRESSES as usize];
@@ -44,7 +59,34 @@ fn entries(client: &mut Client) -> Result<(Vec<Option<u64>>, u64), ClientError> 
         assert_eq!(found[address].replace(flow.cookie.0), None);
     }
     let counted = flows.iter().find(|flow| flow.priority == 1);
-    Ok((found, counted.map_or(0, |flow| flow.packet_count)))
+    let request = MultipartRequestBody::Group(GroupId::ALL);
+    let MultipartReplyBody::Group(groups) = client.multipart(request)? else { panic!("no groups") };
+    let of_group = groups.first().map_or(0, |group| group.packet_count);
+    Ok((found, [counted.map_or(0, |flow| flow.packet_count), of_group]))
+}
+
+/// All that comes in at port 1 leaves by port 2, by way of a group.
+fn forward(client: &mut Client) -> Result<(), ClientError> {
+    let bucket = |port| Bucket {
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions: vec![Action::output(port)],
+    };
+    let entry = FlowMod {
+        priority: 1,
+        matching: Match::any().with(Field::InPort, 1),
+        instructions: vec![Instruction::ApplyActions(vec![Action::Group(GroupId(1))])],
+        ..FlowMod::new(FlowModCommand::Add)
+    };
+    client.send(&Message::GroupMod(GroupMod {
+        command: GroupModCommand::Add,
+        group_type: GroupType::Indirect,
+        group_id: GroupId(1),
+        buckets: vec![bucket(PortNo(2))],
+    }))?;
+    client.send(&Message::FlowMod(entry))?;
+    client.barrier()
 }
 
 /// A change of one address, and its entry's cookie afterwards.
@@ -67,7 +109,10 @@ fn change(random: &mut Random) -> (Message, usize, Option<u64>) {
 struct Known {
     confirmed: Vec<Option<u64>>,
     pending: Vec<(usize, Option<u64>)>,
-    shown: u64,
+    shown: [u64; 2],
+    /// Changes that were confirmed, and packet-outs that were sent.
+    changes: u64,
+    packet_outs: u64,
 }
 
 impl Known {
@@ -83,6 +128,18 @@ impl Known {
         self.confirmed = found.to_vec();
     }
 
+    /// Asks for entries and counts: they are those that are known, and no count goes back.
+    fn look(&mut self, client: &mut Client) -> Result<(), ClientError> {
+        let (found, shown) = entries(client)?;
+        self.check(&found);
+        let before = std::mem::replace(&mut self.shown, shown);
+        assert!(
+            shown.iter().zip(before).all(|(now, before)| *now >= before),
+            "{before:?} {shown:?}"
+        );
+        Ok(())
+    }
+
     /// Changes entries and looks at counts until the switch is gone.
     fn run(&mut self, client: &mut Client, random: &mut Random) -> Result<(), ClientError> {
         loop {
@@ -91,6 +148,7 @@ impl Known {
             for (message, ..) in &batch {
                 client.send(message)?;
             }
+            self.packet_outs += 1;
             client.send(&Message::PacketOut(PacketOut {
                 buffer_id: None,
                 in_port: PortNo(1),
@@ -101,40 +159,46 @@ impl Known {
             client.barrier()?;
             for (address, cookie) in self.pending.drain(..) {
                 self.confirmed[address] = cookie;
+                self.changes += 1;
             }
             if random.percent(20) {
-                let (found, shown) = entries(client)?;
-                self.check(&found);
-                self.shown = shown;
+                self.look(client)?;
             }
         }
     }
 }
 
-#[test]
-fn what_a_barrier_has_confirmed_survives_sigkill() {
+/// Kills switches at random moments: of their start, and of changes by the thousand. No frame that
+/// came to the first port is counted twice. Returns the packets that kept tiers have counted.
+fn kill_often(dir: &Path, ports: Ports, came: impl Fn() -> u64) -> u64 {
     let rounds = std::env::var("WEIR_RESTART_ROUNDS").ok().map_or(20, |it| it.parse().unwrap());
-    let dir = tempfile::tempdir().unwrap();
     let mut random = Random::new(7);
     let confirmed = vec![None; ADDRESSES as usize];
     let mut known = Known { confirmed, ..Known::default() };
+    let (mut starting, mut lived, mut taken_over) = (Duration::ZERO, Duration::ZERO, 0);
     for round in 0..rounds {
-        let mut switch = start(dir.path());
-        let mut client = connect(dir.path()).unwrap();
-        let (found, shown) = entries(&mut client).unwrap();
-        known.check(&found);
-        assert!(shown >= known.shown, "round {round}: {shown} of {}", known.shown);
-        known.shown = shown;
+        if random.percent(25) {
+            let mut switch = begin(dir, ports);
+            std::thread::sleep(starting * random.below(100) as u32 / 100);
+            switch.child.kill().unwrap();
+        }
+        let from = Instant::now();
+        let mut switch = begin(dir, ports);
+        // The first that a controller can see is whole: what comes later has come in meanwhile.
+        let mut client = connect(dir).unwrap();
+        let before = came();
+        known.look(&mut client).unwrap();
+        let first = known.shown[0];
+        switch.says("ready");
+        starting = from.elapsed();
+        known.look(&mut client).unwrap();
+        let later = known.shown[0] - first;
+        assert!(later <= came() - before + UNDER_WAY, "{later} packets were counted late");
         if round == 0 {
-            let counts = FlowMod {
-                priority: 1,
-                instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])],
-                ..FlowMod::new(FlowModCommand::Add)
-            };
-            client.send(&Message::FlowMod(counts)).unwrap();
-            client.barrier().unwrap();
+            forward(&mut client).unwrap();
         }
         let life = Duration::from_micros(random.below(60_000));
+        lived += life;
         let is_killed = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -146,10 +210,68 @@ fn what_a_barrier_has_confirmed_survives_sigkill() {
             let ended = known.run(&mut client, &mut random);
             assert!(is_killed.load(Ordering::Relaxed), "{:?}", ended.unwrap_err());
         });
+        assert!(known.shown[0] <= known.packet_outs + came(), "counted twice: {:?}", known.shown);
+        let lines = switch.lines();
+        let credited = lines.iter().find_map(|line| line.split_once("goes on devices=2 packets="));
+        taken_over += credited.map_or(0, |(_, packets)| packets.trim().parse().unwrap());
     }
-    assert!(known.shown > 0 || rounds < 10, "no packet was counted");
-    let journal = std::fs::metadata(dir.path().join("state/br0.journal")).unwrap();
+    assert!(known.shown[0] > 0 || rounds < 10, "no packet was counted");
+    let journal = std::fs::metadata(dir.join("state/br0.journal")).unwrap();
     assert!(journal.len() < 4 << 20, "{}", journal.len());
+    println!(
+        "{rounds} rounds, {:.0} changes/s, {} packet-outs, {} frames came, counted {:?}, of them \
+         {taken_over} by kept tiers",
+        known.changes as f64 / lived.as_secs_f64(),
+        known.packet_outs,
+        came(),
+        known.shown,
+    );
+    taken_over
+}
+
+#[test]
+fn what_a_barrier_has_confirmed_survives_sigkill() {
+    let dir = tempfile::tempdir().unwrap();
+    kill_often(dir.path(), NULL, || 0);
+}
+
+/// The same with frames that the kernel forwards all the while. The test runs itself anew in
+/// namespaces with two hosts.
+#[test]
+#[ignore = "needs root"]
+fn what_a_barrier_has_confirmed_survives_with_the_kernel_tier() {
+    const NAME: &str = "hot_restart::what_a_barrier_has_confirmed_survives_with_the_kernel_tier";
+    const INSIDE: &str = "WEIR_RESTART_INSIDE";
+    if std::env::var_os(INSIDE).is_none() {
+        let program = std::env::current_exe().unwrap();
+        let output_text = super::controller_apps::run_within(
+            Duration::from_secs(7_200),
+            &format!(
+                r#"
+                mount -t bpf bpf /sys/fs/bpf
+                host a 10.0.1.2/24
+                host b 10.0.1.3/24
+                ip -n a neigh replace 10.0.1.3 dev eth0 \
+                    lladdr "$(ip netns exec b cat /sys/class/net/eth0/address)"
+                ip netns exec a ping -q -i 0.002 10.0.1.3 >/dev/null &
+                {INSIDE}=1 {} --exact {NAME} --include-ignored --nocapture
+                "#,
+                program.display()
+            ),
+        );
+        println!("{output_text}");
+        return;
+    }
+    // Frames that came to a port are those that its host has sent.
+    let came = || {
+        let text = std::fs::read_to_string("/proc/net/dev").unwrap();
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("va:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let dir = Path::new("/run/rounds");
+    std::fs::create_dir(dir).unwrap();
+    let taken_over = kill_often(dir, ["1=af_packet:va", "2=af_packet:vb"], came);
+    assert!(taken_over > 0, "no kept tier has counted anything");
 }
 
 #[test]
