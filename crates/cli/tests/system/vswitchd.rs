@@ -29,7 +29,8 @@ in_tier() {
         grep -q "=af_packet:$1, after the kernel tier"
 }
 not() { if "$@"; then echo "$* succeeds"; return 1; fi; }
-get() { ovs-vsctl --timeout=30 get "$@"; }
+vsctl() { ovs-vsctl --timeout=30 "$@"; }
+get() { vsctl get "$@"; }
 is() { # what is to be printed, command
     local wanted="$1"; shift
     local found; found=$("$@" 2>&1) || true
@@ -110,7 +111,6 @@ fn bridges_are_joined_and_mirrored_by_ovs_vsctl() {
         host b 10.0.0.2/24
         host c 10.0.0.3/24
         begin
-        vsctl() { ovs-vsctl --timeout=30 "$@"; }
         vsctl add-br br0 -- add-port br0 va -- add-port br0 vc
         vsctl add-br br1 -- add-port br1 vb
         not ip netns exec a ping -c 1 -W 1 10.0.0.2
@@ -184,7 +184,6 @@ fn addresses_age_as_the_bridge_says() {
     daemon(
         r#"
         begin --enable-dummy
-        vsctl() { ovs-vsctl --timeout=30 "$@"; }
         vsctl add-br br0 -- set bridge br0 datapath-type=dummy other_config:mac-aging-time=20 \
             -- add-port br0 p1 -- set Interface p1 type=dummy
         receive() { ovs-appctl netdev-dummy/receive p1 ffffffffffff50540000000908004500; }
@@ -217,7 +216,6 @@ fn numbers_and_statistics_are_those_of_the_ports() {
         host b 10.0.0.2/24
         cable c0 c1
         begin
-        vsctl() { ovs-vsctl --timeout=30 "$@"; }
         vsctl add-br br0 -- add-port br0 va -- set Interface va ofport_request=1 \
             -- add-port br0 vb -- set Interface vb ofport_request=2 \
             -- add-port br0 c0 -- set Interface c0 ofport_request=3
@@ -272,7 +270,6 @@ fn ports_may_change_before_they_are_in_the_kernel_tier() {
         host a 10.0.0.1/24
         host b 10.0.0.2/24
         begin
-        vsctl() { ovs-vsctl --timeout=30 "$@"; }
         # What goes straight to the far end does not pass the device.
         sent() { awk '/ vb:/ { print $11 }' /proc/net/dev; }
         straight() {
@@ -321,7 +318,6 @@ fn rates_queues_tables_and_addresses_are_those_of_ovs() {
         host a 10.0.0.1/24
         host b 10.0.0.2/24
         begin
-        vsctl() { ovs-vsctl --timeout=30 "$@"; }
         vsctl add-br br0 -- add-port br0 va -- add-port br0 vb
         is 'QoS not configured on vb' ovs-appctl qos/show vb
         vsctl -- set port vb qos=@q -- --id=@q create qos type=linux-htb \
