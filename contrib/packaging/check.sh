@@ -4,15 +4,16 @@
 #
 #   check.sh [-o OUTDIR] [-r ROOT] DEB DEB_OF_OPENVSWITCH RPM RPM_OF_OPENVSWITCH
 #
-# ROOT, made by mmdebstrap where it is not there, is the bare Debian, and ROOT-openvswitch one with
-# Mininet and Open vSwitch, as the image of contrib/container; they are copied, never changed.
+# ROOT, made by mmdebstrap where it is not there, is the bare Debian, ROOT-systemd one that boots,
+# and ROOT-openvswitch one with Mininet and Open vSwitch, as the image of contrib/container; they
+# are copied, never changed.
 # Needs root. Prints one line a check; exit code 1 when one failed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=contrib/peers/lib.sh
 . "$here/../peers/lib.sh"
 
-CHECKS=37
+CHECKS=46
 
 if [ "${1:-}" != --inner ]; then
   OUT=./out ROOT=
@@ -45,6 +46,7 @@ if [ "${1:-}" != --inner ]; then
     mv "$1.new" "$1"
   }
   bootstrap "$ROOT" adduser,iproute2,iputils-ping
+  bootstrap "$ROOT-systemd" adduser,iproute2,iputils-ping,systemd-sysv
   bootstrap "$ROOT-openvswitch" adduser,iproute2,iputils-ping,mininet,openvswitch-switch
   export OUT ROOT DEB OVS_DEB RPM OVS_RPM
   exec unshare --net --pid --mount --fork --mount-proc --kill-child bash "$0" --inner
@@ -69,6 +71,9 @@ debian() {
   mount -t sysfs sysfs /mnt/sys
   mount --rbind /dev /mnt/dev
   mount -t tmpfs -o mode=755 tmpfs /mnt/run
+  # Everybody may open it, as udev has it.
+  cp -a /dev/net/tun /mnt/run/tun && chmod 666 /mnt/run/tun
+  mount --bind /mnt/run/tun /mnt/dev/net/tun
   cp "$DEB" /mnt/weir.deb
 }
 
@@ -113,6 +118,8 @@ hosts() {
     nsenter -t "$pid" -n ip link set eth0 up
     [ $n = 2 ] || first=$pid
   done
+}
+configure() {
   sed -i 's/^#port = /port = /; s/^#metrics = /metrics = /' /mnt/etc/weir/switch.toml
 }
 
@@ -160,6 +167,70 @@ comes_back() {
   ln -s /usr/lib/systemd/system/weir-switch.service /mnt/etc/systemd/system/multi-user.target.wants/
   mkdir /mnt/etc/systemd/system/weir-switch.service.d
   ! find /mnt/etc/systemd/system -lname /dev/null -name 'weir-*' | grep .
+}
+
+# boot: systemd as the first process of the Debian at /mnt, with a group of processes of its own.
+boot() {
+  group=$(mktemp -d) && mount -t cgroup2 cgroup2 "$group" && group=$(mktemp -d "$group/weir.XXXX")
+  trap 'within 10 remove_group' EXIT
+  # Its /dev/log and the like are not this machine's.
+  umount -R /mnt/dev && mount -t tmpfs -o mode=755 tmpfs /mnt/dev
+  mkdir /mnt/dev/net /mnt/old
+  cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /mnt/dev
+  cp -a /mnt/run/tun /mnt/dev/net
+  mount -t bpf bpf /mnt/sys/fs/bpf
+  # shellcheck disable=SC2016
+  bash -c 'echo $$ >"$1/cgroup.procs"
+    exec unshare --mount --pid --cgroup --fork --kill-child bash -c "
+      mount -t proc proc /mnt/proc && mount -t cgroup2 cgroup2 /mnt/sys/fs/cgroup
+      cd /mnt && pivot_root . old && umount -l /old
+      exec env -i container=weir /lib/systemd/systemd"' - "$group" >"$OUT/systemd.log" 2>&1 &
+  boot=$!
+  within 30 booted systemctl is-system-running
+}
+# within SECONDS COMMAND: until it succeeds.
+within() {
+  local until=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$until" ] || return 1
+    sleep 0.2
+  done
+}
+# Its processes end a moment after the first one.
+remove_group() { find "$group" -depth -type d -exec rmdir {} + 2>/dev/null; }
+booted() {
+  nsenter --target "$(tr -d ' ' <"/proc/$boot/task/$boot/children")" --mount --pid --cgroup --root \
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+}
+booted_ctl() { booted weir ctl --control /run/weir/switch.sock "$@"; }
+# The service is there, and answers.
+serves() { within 30 booted_ctl show && booted systemctl --no-pager status weir-switch; }
+starts() { configure && booted systemctl start weir-switch && serves; }
+# How often a process of the service has gone on with the kernel tier of the one before.
+times_kept() {
+  booted journalctl --no-pager -u weir-switch | grep -c 'the kernel tier goes on devices=2'
+}
+kept_more_than() { [ "$(times_kept)" -gt "$1" ]; }
+# keeps COMMAND: the service ends by it and comes again, under pings; the entry is still there.
+keeps() {
+  local before
+  before=$(times_kept)
+  nsenter -t "$first" -n ping -i 0.01 -c 800 -W 20 10.0.0.2 >"$OUT/pings" &
+  sleep 1
+  booted "$@" && within 30 kept_more_than "$before" && wait $! && tail -n 3 "$OUT/pings" &&
+    serves && booted_ctl dump-flows | grep cookie=0x77
+}
+loses_no_frame() { keeps systemctl restart weir-switch && grep ' 0% packet loss' "$OUT/pings"; }
+stops() {
+  booted systemctl stop weir-switch && [ -z "$(booted ls /sys/fs/bpf/weir-switch)" ] &&
+    ! nsenter -t "$first" -n ping -c 2 -i 0.1 -W 1 10.0.0.2
+}
+# Of a service that runs.
+purges() {
+  booted systemctl start weir-switch && booted dpkg --purge weir &&
+    ! booted systemctl is-active weir-switch &&
+    ! booted find /run/weir /sys/fs/bpf/weir-switch /etc/weir -maxdepth 0 | grep .
 }
 clean_lintian() {
   lintian --allow-root --fail-on error,warning "$@"
@@ -231,6 +302,7 @@ check version inside weir --version
 check user inside getent passwd weir
 first_ping=$((first_ping - SECONDS))
 hosts
+configure
 check config inside weir switch --config /etc/weir/switch.toml --check-config
 check start as_unit
 check ping ping_through
@@ -262,6 +334,20 @@ check kernel-tier-left [ ! -e /mnt/sys/fs/bpf/weir-switch ]
 check comes-back comes_back
 check purge bash -c "chroot /mnt dpkg --purge weir"
 check nothing-left same_files
+
+umount -R /mnt
+debian "$ROOT-systemd"
+check systemd-boot boot
+check systemd-install booted dpkg --install /weir.deb
+check systemd-start starts
+check systemd-ping ping_through
+check systemd-add-flow booted_ctl add-flow cookie=0x77,priority=9,dl_type=0x88b5,actions=drop
+check systemd-restart loses_no_frame
+check systemd-kill keeps systemctl kill --signal KILL weir-switch
+check systemd-stop stops
+check systemd-purge purges
+kill -KILL "$boot"
+wait "$boot" || true
 
 umount -R /mnt
 debian "$ROOT-openvswitch"

@@ -128,6 +128,9 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
             package.args(["--packager", format, "--target"]).arg(&file);
             package.env("VERSION", &version).env("ARCH", "amd64").env("GLIBC", &glibc);
             shell::run(package.env("STAGE", &stage))?;
+            if part == Part::Deb {
+                compress_deb(&file, &target.join("dist-root/deb"))?;
+            }
             made.push(file);
         }
     }
@@ -139,6 +142,19 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
     }
     println!("{}:\n{}", out.display(), sums(&out)?);
     Ok(made)
+}
+
+/// Compresses a deb as Debian does, by dpkg-deb in `folder`; the packager's xz makes it larger by a
+/// third.
+fn compress_deb(deb: &Path, folder: &Path) -> Result<()> {
+    if !shell::on_path("dpkg-deb") {
+        bail!("the deb: dpkg-deb is missing (the package dpkg, of Debian and of Fedora)");
+    }
+    shell::run(Command::new("dpkg-deb").arg("--raw-extract").arg(deb).arg(folder))?;
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "-Zxz", "-z9", "--build"]).arg(folder).arg(deb);
+    shell::run(&mut build)?;
+    fs::remove_dir_all(folder).with_context(|| folder.display().to_string())
 }
 
 /// Makes the static programs that are asked for, and lets each of them forward.
