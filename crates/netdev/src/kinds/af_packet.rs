@@ -92,8 +92,11 @@ fn open(spec: &PortSpec) -> Result<Port, PortError> {
     let failed = |source| PortError::from_io(format!("af_packet:{name}"), FIX, source);
     let (index, slots) = (device.index(), slots as usize);
     let frame_len = ring_rx::frame_len(&device);
-    let queues = (spec.queues()? as usize, Fanout::Hash);
-    let rings = RxRing::open_queues(index, frame_len, slots, queues).map_err(failed)?;
+    let rings = match spec.queues()? as usize {
+        1 => RxRing::open(index, frame_len, slots).map(|ring| vec![ring]),
+        queues => RxRing::open_queues(index, frame_len, slots, (queues, Fanout::Hash)),
+    };
+    let rings = rings.map_err(failed)?;
     let counters: Arc<[_]> = queue_counters(rings.len()).into();
     let mut notes = switch_off_lro(name);
     if let Some(far) = spec.option("far").filter(|_| own.is_none()) {

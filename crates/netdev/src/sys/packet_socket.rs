@@ -12,6 +12,7 @@
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -63,14 +64,16 @@ pub(crate) struct RxRing {
 
 impl RxRing {
     /// Opens the socket on device number `index`; frames of up to `frame_len` bytes stand in the
-    /// ring's slots, of which there are at least `slots`.
+    /// ring's slots, of which there are at least `slots`. The spare one is taken where it is as
+    /// wanted.
     pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<Self> {
-        let ring = Self::unbound(frame_len, slots)?;
+        let ring = Self::take_spare(frame_len, slots);
+        let ring = ring.map_or_else(|| Self::unbound(frame_len, slots), Ok)?;
         ring.bind(index)?;
         Ok(ring)
     }
 
-    /// Opens `count` sockets, among which the kernel shares out what arrives at the device.
+    /// Opens `count` new sockets, among which the kernel shares out what arrives at the device.
     pub(crate) fn open_queues(
         index: u32,
         frame_len: usize,
@@ -78,7 +81,9 @@ impl RxRing {
         (count, by): (usize, Fanout),
     ) -> io::Result<Vec<Self>> {
         if count == 1 {
-            return Ok(vec![Self::open(index, frame_len, slots)?]);
+            let ring = Self::unbound(frame_len, slots)?;
+            ring.bind(index)?;
+            return Ok(vec![ring]);
         }
         let mut rings = Vec::new();
         let mut group = None;
@@ -99,26 +104,25 @@ impl RxRing {
         Ok(rings)
     }
 
-    /// A socket to which nothing comes: the spare one, where it is as wanted.
-    fn unbound(frame_len: usize, slots: usize) -> io::Result<Self> {
+    /// The spare socket, where it has such a ring and is of this namespace.
+    fn take_spare(frame_len: usize, slots: usize) -> Option<Self> {
         let (slot_len, blocks) = measures(frame_len, slots);
-        let mut spare = spare();
         let is_wanted = |ring: &mut Self| {
             ring.slot_len == slot_len && ring.slots == blocks * (BLOCK_LEN / slot_len)
         };
-        if let Some(ring) = spare.take_if(is_wanted).filter(Self::is_of_this_namespace) {
-            return Ok(ring);
-        }
-        drop(spare);
-        Self::make_unbound(slot_len, blocks)
+        // One of another namespace is closed when others may take the next one.
+        let taken = spare().take_if(is_wanted);
+        taken.filter(Self::is_of_this_namespace)
     }
 
     /// Keeps a ring of this size ready for the port that comes next: the kernel waits 10 ms and
     /// more for each that is made.
     pub(crate) fn keep_spare(frame_len: usize, slots: usize) -> io::Result<()> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        // Whoever makes one sees to it; to close a second one would take as long.
+        let Ok(_alone) = MAKING.try_lock() else { return Ok(()) };
         if spare().is_none() {
-            let (slot_len, blocks) = measures(frame_len, slots);
-            let made = Self::make_unbound(slot_len, blocks)?;
+            let made = Self::unbound(frame_len, slots)?;
             *spare() = Some(made);
         }
         Ok(())
@@ -126,11 +130,14 @@ impl RxRing {
 
     /// Whether its devices are those of the calling thread.
     fn is_of_this_namespace(&self) -> bool {
-        let own = socket().and_then(|own| netns_cookie(&own));
-        own.is_ok_and(|own| netns_cookie(&self.fd).is_ok_and(|cookie| cookie == own))
+        // The kernel waits 10 ms and more for a packet socket that is closed, and for this one not.
+        let own = UnixDatagram::unbound().and_then(|own| netns_cookie(own.as_fd()));
+        own.is_ok_and(|own| netns_cookie(self.fd.as_fd()).is_ok_and(|cookie| cookie == own))
     }
 
-    fn make_unbound(slot_len: usize, blocks: usize) -> io::Result<Self> {
+    /// A new socket to which nothing comes.
+    fn unbound(frame_len: usize, slots: usize) -> io::Result<Self> {
+        let (slot_len, blocks) = measures(frame_len, slots);
         // Protocol 0: nothing arrives before `bind`.
         let fd = socket()?;
         set_option(&fd, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
@@ -239,7 +246,7 @@ fn spare() -> MutexGuard<'static, Option<RxRing>> {
 }
 
 /// The number of the namespace that a socket is of.
-fn netns_cookie(fd: &OwnedFd) -> io::Result<u64> {
+fn netns_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let (mut cookie, mut len) = (0_u64, socklen::<u64>());
     // SAFETY: pointer and length describe `cookie`, which is writable for the call.
     let done = unsafe {
@@ -485,4 +492,50 @@ fn set_option<T: Copy>(fd: &OwnedFd, level: c_int, option: c_int, value: &T) -> 
 fn socklen<T>() -> libc::socklen_t {
     // The types used here have a few bytes.
     size_of::<T>() as libc::socklen_t
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::os::fd::AsRawFd;
+
+    use super::{Fanout, RxRing, spare};
+    use crate::sys::link::Rtnl;
+    use crate::sys::netns::Namespace;
+
+    const FRAME_LEN: usize = 1_518;
+    const SLOTS: usize = 64;
+
+    fn open() -> io::Result<RxRing> {
+        let lo = Rtnl::open()?.link("lo")?.index;
+        RxRing::open(lo, FRAME_LEN, SLOTS)
+    }
+
+    #[test]
+    #[ignore = "needs root"]
+    fn the_spare_ring_is_for_a_port_of_its_namespace() {
+        let namespace = || Namespace::new().expect("needs root: run by `cargo xtask test`");
+        let (one, other) = (namespace(), namespace());
+        let kept = || -> io::Result<i32> {
+            RxRing::keep_spare(FRAME_LEN, SLOTS)?;
+            RxRing::keep_spare(FRAME_LEN, SLOTS)?;
+            Ok(spare().as_ref().map(|ring| ring.fd.as_raw_fd()).expect("it is kept"))
+        };
+        let fd = one.enter(kept).unwrap().unwrap();
+        // The queues of the tier's device are not the next port's.
+        let queues = || {
+            let lo = Rtnl::open()?.link("lo")?.index;
+            RxRing::open_queues(lo, FRAME_LEN, SLOTS, (1, Fanout::Queue))
+        };
+        let queues = one.enter(queues).unwrap().unwrap();
+        assert!(queues[0].fd.as_raw_fd() != fd && spare().is_some());
+        let longer = one.enter(|| RxRing::open(1, 8 * FRAME_LEN, SLOTS)).unwrap().unwrap();
+        assert!(longer.fd.as_raw_fd() != fd && spare().is_some());
+        let port = one.enter(open).unwrap().unwrap();
+        assert!(port.fd.as_raw_fd() == fd && spare().is_none());
+        // One of another namespace is given up.
+        one.enter(kept).unwrap().unwrap();
+        let is_new = || open().map(|ring| ring.is_of_this_namespace());
+        assert!(other.enter(is_new).unwrap().unwrap() && spare().is_none());
+    }
 }

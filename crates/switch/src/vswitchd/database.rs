@@ -46,6 +46,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Changes of the state that come within this time are written together.
 const GATHER: Duration = Duration::from_millis(20);
 
+/// Ports enter the kernel tier when none has come for this time, and after the longest one at any
+/// rate: what the kernel does for it would hold up the next port of a script.
+const ENTER_AFTER: Duration = Duration::from_millis(100);
+const ENTER_AFTER_MOST: Duration = Duration::from_secs(1);
+
 /// A configuration that was carried out: what is not.
 type Done = (Rc<Wanted>, Vec<Refused>);
 
@@ -60,6 +65,8 @@ pub(super) struct Database {
     /// Remarks that are in the log.
     remarked: BTreeSet<String>,
     is_locked_out: bool,
+    /// The time at which ports enter the kernel tier, and the latest one if further ones come.
+    enter_at: Option<(Instant, Instant)>,
 }
 
 /// The state of one connection.
@@ -79,7 +86,8 @@ struct Connected {
 
 impl Database {
     pub(super) fn new(daemon: Rc<Daemon>, endpoint: Endpoint, tls: Option<Tls>) -> Self {
-        Self { daemon, endpoint, tls, remarked: BTreeSet::new(), is_locked_out: false }
+        let (remarked, is_locked_out, enter_at) = (BTreeSet::new(), false, None);
+        Self { daemon, endpoint, tls, remarked, is_locked_out, enter_at }
     }
 
     /// Connects and serves again and again, for ever.
@@ -133,8 +141,8 @@ impl Database {
                 // What is being carried out is not left half done.
                 if let Some(configuring) = on.configuring.take() {
                     configuring.await;
-                    self.follow_up();
                 }
+                self.enter_tier();
                 return why;
             }
         }
@@ -143,6 +151,7 @@ impl Database {
     /// Waits for one thing and deals with it.
     async fn turn(&mut self, on: &mut Connected, bytes: &mut [u8]) -> Result<(), String> {
         let tick_at = on.session.next_tick().map(Instant::from_std);
+        let enter_at = self.enter_at.map(|(then, _)| then);
         let may_write = on.session.is_locked() && on.configuring.is_none();
         tokio::select! {
             read = on.stream.read(bytes) => self.received(on, read, bytes),
@@ -173,6 +182,10 @@ impl Database {
             () = at(on.retry_at), if may_write => {
                 on.retry_at = None;
                 self.configure(on);
+                Ok(())
+            }
+            () = at(enter_at), if on.configuring.is_none() => {
+                self.enter_tier();
                 Ok(())
             }
             () = sleep_until(on.look_at), if may_write => {
@@ -287,22 +300,32 @@ impl Database {
         }
     }
 
-    /// Does what nobody has to wait for: `ovs-vsctl` returns while ports enter the kernel tier.
-    fn follow_up(&self) {
-        for agent in self.daemon.bridges.all() {
-            if agent.bridge.has_ports_outside_tier() {
-                tokio::task::spawn_local(async move {
-                    // Where a worker has gone the switch ends.
-                    let _ = agent.bridge.bring_in().await;
-                });
-            }
-        }
+    /// Prepares what nobody has to wait for: `ovs-vsctl` returns before ports enter the kernel
+    /// tier, and the next port finds a ring.
+    fn follow_up(&mut self) {
+        let now = Instant::now();
+        let (then, latest) = (now + ENTER_AFTER, now + ENTER_AFTER_MOST);
+        let latest = self.enter_at.map_or(latest, |(_, latest)| latest);
+        self.enter_at = Some((then.min(latest), latest));
         tokio::task::spawn_blocking(|| {
             // Without it the next port waits for the kernel.
             if let Err(error) = netdev::keep_spare_ring() {
                 tracing::debug!(%error, "no ring is kept for the next port");
             }
         });
+    }
+
+    /// Has ports enter the kernel tier that forward already.
+    fn enter_tier(&mut self) {
+        self.enter_at = None;
+        let mut agents = self.daemon.bridges.all();
+        agents.retain(|agent| agent.bridge.has_ports_outside_tier());
+        for agent in agents {
+            tokio::task::spawn_local(async move {
+                // Where a worker has gone the switch ends.
+                let _ = agent.bridge.bring_in().await;
+            });
+        }
     }
 
     /// Logs changes of interfaces and bridges, in the words that scripts look for.
