@@ -181,29 +181,19 @@ const ROUTE: &str = "ip,nw_dst=100.0.0.NUMBER,\
 /// All packets of a port alike.
 const BY_PORT: &str = "in_port=1,actions=output:2";
 
-/// The same as [`BY_ADDRESS`] in 20 tables, each of which resubmits to the next with a register.
-fn twenty_tables() -> String {
-    let entry = |table| {
-        format!("table={table},reg0={table},actions=load:{0}->reg0[],resubmit(,{0})", table + 1)
-    };
-    let entries: String = (0..19).map(|table| entry(table) + "\n").collect();
-    format!("{entries}table=19,reg0=19,{BY_ADDRESS}")
-}
-
 const FRAME: Caches = Caches { frame: true, key: true, kernel: false };
 const KEY: Caches = Caches { frame: false, key: true, kernel: false };
 const NONE: Caches = Caches { frame: false, key: false, kernel: false };
 
-fn forwarding(entries: &str, caches: Caches) -> Forwarding {
+fn forwarding(line: &str, caches: Caches) -> Forwarding {
     let mut datapath = Fast::new(DatapathConfig::default(), 1);
     for number in 1..=2 {
         let state = PortState::LIVE;
         let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
         datapath.port_set(desc, Nanos(0));
     }
-    let numbered = |line: &str| 0..if line.contains("NUMBER") { 256 } else { 1 };
-    let lines = entries.lines().flat_map(|line| numbered(line).map(move |number| (line, number)));
-    for (line, number) in lines {
+    let lines = if line.contains("NUMBER") { 256 } else { 1 };
+    for number in 0..lines {
         let line = line.replace("NUMBER", &number.to_string());
         let flow_mod = parse_flow_mod(&line, FlowModCommand::Add).expect("an entry");
         datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).expect("the entry is taken");
@@ -250,8 +240,6 @@ fn pass(forwarding: &mut Forwarding) {
 #[bench::no_cache(BY_ADDRESS, NONE)]
 #[bench::per_port(BY_PORT, FRAME)]
 #[bench::rewrite(ROUTE, FRAME)]
-#[bench::resubmits(&twenty_tables(), FRAME)]
-#[bench::resubmits_no_cache(&twenty_tables(), NONE)]
 fn forward(mut forwarding: Forwarding) -> Forwarding {
     pass(&mut forwarding);
     forwarding
