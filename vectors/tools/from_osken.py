@@ -51,9 +51,10 @@ def cap_counts(offset):
 
 def sort_match(offset):
     """An edit that orders the match at `offset` by field and keeps the fields of the version, and
-    after them the 16 registers of Nicira's."""
+    after them the 16 registers of Nicira's and conj_id."""
     def edit(data):
         last = 39 if data[0] < 5 else 41
+        nicira = (*range(16), 37)
         length = int.from_bytes(data[offset + 2:offset + 4], "big")
         end = offset + (length + 7) // 8 * 8
         fields, at = [], offset + 4
@@ -62,7 +63,7 @@ def sort_match(offset):
             fields.append(data[at:at + size])
             at += size
         known = sorted(f for f in fields if f[:2] == b"\x80\0" and f[2] >> 1 <= last)
-        known += sorted(f for f in fields if f[:2] == b"\0\1" and f[2] >> 1 < 16)
+        known += sorted(f for f in fields if f[:2] == b"\0\1" and f[2] >> 1 in nicira)
         match = b"".join(known)
         match = b"\0\1" + (4 + len(match)).to_bytes(2, "big") + match
         data = data[:offset] + match + bytes(-len(match) % 8) + data[end:]
@@ -95,7 +96,6 @@ REFUSED = {
     "libofproto-OFP13-flow_mod": ("OFPBMC_BAD_FIELD", NICIRA),
     "libofproto-OFP13-flow_mod.truncated64": ("OFPBRC_BAD_LEN", "os-ken ships it empty"),
     "libofproto-OFP13-flow_mod_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
-    "libofproto-OFP13-flow_mod_match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
     "libofproto-OFP13-flow_removed": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_ct": ("OFPBMC_BAD_FIELD", NICIRA),
@@ -103,7 +103,6 @@ REFUSED = {
     "ovs-ofctl-of13-action_ct_exec": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_learn": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_resubmit": ("OFPBMC_BAD_FIELD", NICIRA),
-    "ovs-ofctl-of13-match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-match_pkt_mark": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-match_pkt_mark_masked": ("OFPBMC_BAD_FIELD", NICIRA),
     "5-58-ofp_flow_mod": ("OFPBMC_BAD_PREREQ", "matches fields of several EtherTypes at once"),
@@ -129,6 +128,8 @@ CANONICAL = {
         ("a packet-in's unknown fields are left out, the others put in order", sort_match(24)),
     "libofproto-OFP13-packet_in":
         ("a packet-in's unknown fields are left out", sort_match(24)),
+    "ovs-ofctl-of13-match_conj":
+        ("fields are written in the order of their numbers", sort_match(48)),
     "5-4-ofp_packet_in": ("fields are written in the order of their numbers", sort_match(24)),
     "5-57-ofp_packet_in":
         ("a packet-in's unknown fields are left out, the others put in order", sort_match(24)),

@@ -61,6 +61,8 @@ FIELDS_V1_3 = [
     ("metadata", "metadata=0x123456789abcdef0"),
     ("metadata_masked", "metadata=0x1200/0xff00"),
     ("registers", "reg0=0x5,reg1=0x10/0xf0,reg15=0xffffffff"),
+    ("conj_id", "conj_id=4294967295"),
+    ("conj_id_tcp", "conj_id=7,tcp,reg3=0x1,metadata=0x2,tp_dst=80"),
     ("dl_src_masked", "dl_src=02:00:00:00:00:00/ff:ff:00:00:00:00"),
     ("dl_dst_multicast", "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00"),
     ("vlan_vid_any", "vlan_vid=0x1000/0x1000"),
@@ -128,6 +130,7 @@ ACTIONS_V1_0 = [
     ("dec_ttl_mod_tp_src", "ip", "dec_ttl,mod_tp_src:77,output:2"),
     ("registers", "", "load:0x5->NXM_NX_REG0[0..15],"
                       "move:NXM_NX_REG0[0..15]->NXM_NX_REG1[16..31],output:NXM_NX_REG1[16..31]"),
+    ("conjunctions", "ip,nw_src=10.0.0.1", "conjunction(7,1/2),conjunction(4294967295,64/64)"),
 ]
 
 ACTIONS_V1_3 = [
@@ -152,6 +155,8 @@ ACTIONS_V1_3 = [
                    "move:NXM_OF_IP_SRC[0..15]->NXM_NX_REG3[16..31],"
                    "move:OXM_OF_METADATA[40]->NXM_NX_REG0[0],output:1"),
     ("output_reg", "", "output:NXM_NX_REG0[0..15],output:NXM_NX_REG1[]"),
+    ("conjunctions", "ip,nw_src=10.0.0.1", "conjunction(7,1/2),conjunction(4294967295,64/64)"),
+    ("move_conj_id", "", "move:NXM_NX_CONJ_ID[]->NXM_NX_REG0[],output:1"),
     ("set_eth_dst", "", f"set_field:{MAC}->eth_dst,output:1"),
     ("set_eth_src", "", f"set_field:{MAC}->eth_src,output:1"),
     ("set_vlan_vid", "dl_vlan=1", "set_field:4101->vlan_vid,output:1"),

@@ -12,6 +12,7 @@
 
 mod classifier;
 mod compiled_match;
+mod conjunction;
 mod control;
 mod forwarder;
 mod ids;

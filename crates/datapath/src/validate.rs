@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
-use openflow::action::InSet;
+use openflow::action::{DIMENSIONS, InSet};
 use openflow::field::VID_PRESENT;
 use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags};
 use openflow::instruction::ActionsRun;
 use openflow::message::PacketOut;
 use openflow::{
-    Action, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Match, MeterId, PortNo,
-    QueueId, TableId, Version,
+    Action, ActionKind, BitRange, Error, Field, GroupId, Instruction, InstructionKind, Match,
+    MeterId, PortNo, QueueId, TableId, Version,
 };
 
 use crate::action_set::in_set_order;
@@ -183,7 +183,16 @@ pub(crate) fn check_instructions(
     for instruction in in_order {
         check_instruction(table, instruction, &mut known, existing)?;
     }
-    Ok(())
+    let has_conjunction = instructions.iter().flat_map(Instruction::actions).any(is_conjunction);
+    let stands_alone = |it: &Instruction| {
+        it.kind() == InstructionKind::ApplyActions && it.actions().iter().all(is_conjunction)
+    };
+    let is_well = !has_conjunction || instructions.iter().all(stands_alone);
+    require(is_well, Error::BadConjunction)
+}
+
+fn is_conjunction(action: &Action) -> bool {
+    action.kind() == ActionKind::Conjunction
 }
 
 fn check_instruction(
@@ -285,6 +294,10 @@ fn check_action(
     } else if let Action::ResubmitTable { table, .. } = action {
         let exists = table.0 < existing.n_tables || *table == TableId::ALL;
         require(exists, Error::BadActionBadArgument)
+    } else if let Action::Conjunction { dimension, n_dimensions, .. } = action {
+        require(context == ActionContext::Flow, Error::BadActionBadType)?;
+        let is_well = DIMENSIONS.contains(n_dimensions) && dimension < n_dimensions;
+        require(is_well, Error::BadConjunction)
     } else if let Action::Experimenter { .. } = action {
         Err(Error::BadActionBadExperimenter)
     } else {
@@ -394,6 +407,31 @@ mod tests {
         assert_eq!(check(Action::SetQueue(QueueId::ALL)), Err(Error::BadActionBadQueue));
         let foreign = Action::Experimenter { experimenter: 1, data: Vec::new() };
         assert_eq!(check(foreign), Err(Error::BadActionBadExperimenter));
+    }
+
+    #[test]
+    fn a_conjunction_has_2_to_64_dimensions_and_stands_alone() {
+        let part = |dimension, n_dimensions| Action::Conjunction { dimension, n_dimensions, id: 7 };
+        let apply = |actions: &[Action]| Instruction::ApplyActions(actions.to_vec());
+        for (dimension, n_dimensions) in [(0, 2), (1, 2), (0, 64), (63, 64)] {
+            assert_eq!(entry(0, &[apply(&[part(dimension, n_dimensions)])]), Ok(()));
+        }
+        assert_eq!(entry(0, &[apply(&[part(0, 2), part(2, 3)])]), Ok(()));
+        let bad = Err(Error::BadConjunction);
+        for (dimension, n_dimensions) in [(0, 0), (0, 1), (2, 2), (64, 64), (0, 65), (255, 255)] {
+            assert_eq!(entry(0, &[apply(&[part(dimension, n_dimensions)])]), bad);
+        }
+        assert_eq!(entry(0, &[apply(&[part(0, 2), Action::output(PortNo(1))])]), bad);
+        let beside = [
+            Instruction::GotoTable(TableId(1)),
+            Instruction::Meter(MeterId(1)),
+            Instruction::ClearActions,
+            Instruction::WriteMetadata { metadata: 1, mask: 1 },
+            Instruction::WriteActions(vec![Action::output(PortNo(1))]),
+        ];
+        for instruction in beside {
+            assert_eq!(entry(0, &[apply(&[part(0, 2)]), instruction]), bad);
+        }
     }
 
     #[test]

@@ -12,9 +12,13 @@ use crate::text::action as text;
 use crate::text::subfield;
 use crate::version::{Version, numbers};
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 /// `max_len` of an output to the controller that asks for the whole packet (`OFPCML_NO_BUFFER`).
 pub const MAX_LEN_NO_BUFFER: u16 = 0xffff;
+
+/// The numbers of dimensions that a conjunction may have.
+pub const DIMENSIONS: RangeInclusive<u8> = 2..=64;
 
 pub(crate) mod argument;
 mod row;
@@ -226,6 +230,18 @@ actions! {
         syntax: Syntax::Own { parse: text::resubmit, format: text::format_resubmit };
     /// End the pipeline here, or a bucket; what was done before holds (Nicira's `NXAST_EXIT`).
     Exit "exit" "NX_EXIT" () [], HeaderEffect::None, InSet::Never, nicira: Some(17);
+    /// The entry's part in a conjunctive match, of which it is one of the entries of a dimension.
+    /// Nothing is carried out (Nicira's `NXAST_CONJUNCTION`).
+    Conjunction {
+        /// The dimension, counted from 0.
+        dimension: u8,
+        /// The number of dimensions, 2 to 64.
+        n_dimensions: u8,
+        /// The value of `conj_id` for packets that match an entry of each dimension.
+        id: u32
+    } "conjunction" "NX_CONJUNCTION" (clause, n_clauses, id) [],
+        HeaderEffect::None, InSet::Never, nicira: Some(34),
+        syntax: Syntax::Own { parse: text::conjunction, format: text::format_conjunction };
     /// 1.0: set the VLAN id, pushing a tag where there is none.
     SetVlanVid(u16) "mod_vlan_vid" "SET_VLAN_VID" (vlan_vid) [V1_0: 1; V1_0],
         HeaderEffect::WriteTag, set_at(2),

@@ -6,7 +6,7 @@
 //! the nearest one. The reverse look-up takes the first row that has the numbers, so a row stands
 //! before those that borrow its number: the refusals of flow-mods before those of matches and
 //! instructions, which are flow-mods to 1.0. A row of type 0xffff is an experimenter's: ONF's, for
-//! what 1.3 has by ONF's extensions.
+//! what 1.3 has by ONF's extensions, or Nicira's.
 
 use crate::version::{Numbers, Version, numbers};
 use std::fmt;
@@ -118,6 +118,9 @@ errors! {
     BadActionBadSetArgument "OFPBAC_BAD_SET_ARGUMENT" [V1_0: (2, 5), V1_3: (2, 15)]
         "the field cannot have this value: keep to its width; a `vlan_vid` needs the bit 0x1000, \
          for VLAN 100 write 4196";
+    BadConjunction "NXBAC_BAD_CONJUNCTION" [V1_0: (2, 5), V1_3: (0xffff, 15)]
+        "a conjunction stands beside other actions or instructions, or its dimension is none of 2 \
+         to 64: let it be all that an entry does";
     FlowModUnknown "OFPFMFC_UNKNOWN" [V1_0: (3, 5), V1_3: (5, 0)]
         "the switch does not support the entry and gives no reason: try it with fewer fields and \
          actions";
@@ -357,12 +360,26 @@ pub const EXPERIMENTER_ERROR: u16 = 0xffff;
 /// The Open Networking Foundation, as an experimenter.
 pub const ONF: u32 = 0x4f4e_4600;
 
+/// Nicira, whose extensions Open vSwitch has, as an experimenter.
+pub const NICIRA: u32 = 0x0000_2320;
+
+/// The first code of ONF's errors; those of Nicira's are lower.
+const ONF_FROM: u16 = 2_300;
+
 impl Error {
     /// Type and code on the wire; every version has some for every error.
     #[must_use]
     pub fn numbers(self, version: Version) -> (u16, u16) {
         let numbers = Self::NUMBERS[self as usize].of(version);
         numbers.expect("every row begins with the oldest version")
+    }
+
+    /// The experimenter whose error it is in a version, if it is one's.
+    #[must_use]
+    pub fn experimenter(self, version: Version) -> Option<u32> {
+        let (error_type, code) = self.numbers(version);
+        let whose = if code < ONF_FROM { NICIRA } else { ONF };
+        (error_type == EXPERIMENTER_ERROR).then_some(whose)
     }
 
     /// The first row with these numbers; `None` for numbers that no row has.

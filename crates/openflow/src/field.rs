@@ -376,6 +376,10 @@ fields! {
     /// Register 15 of the pipeline (Open vSwitch's).
     Reg15 "reg15" "reg15" "reg15" [] Hex nxm 15, 32 bits, mask true, needs Prereq::None,
         set true, since V1_3, Place::Register(15);
+    /// Conjunction of which every dimension has an entry that the packet matches; zero but in the
+    /// search that follows then (Open vSwitch's).
+    ConjId "conj_id" "conj_id" "conj_id" [] Dec nxm 37, 32 bits, mask false, needs Prereq::None,
+        set false, since V1_3, Place::Meta;
 }
 
 /// The field of each number of the basic class, so that a decoder need not search the rows.

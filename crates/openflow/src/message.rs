@@ -5,7 +5,7 @@
 
 use crate::action::Action;
 use crate::bundle::{BundleAdd, BundleControl};
-use crate::error::{EXPERIMENTER_ERROR, Error, ONF};
+use crate::error::Error;
 use crate::flow::{
     AggregateStats, FlowMod, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest,
 };
@@ -267,15 +267,15 @@ impl ErrorMessage {
     #[must_use]
     pub fn new(version: Version, error: Error, data: Vec<u8>) -> Self {
         let (error_type, code) = error.numbers(version);
-        let experimenter = (error_type == EXPERIMENTER_ERROR).then_some(ONF);
+        let experimenter = error.experimenter(version);
         Self { error_type, code, experimenter, data }
     }
 
     /// The row of the numbers, if there is one.
     #[must_use]
     pub fn error(&self, version: Version) -> Option<Error> {
-        let is_known = self.experimenter.is_none_or(|experimenter| experimenter == ONF);
-        Error::from_numbers(version, self.error_type, self.code).filter(|_| is_known)
+        let known = Error::from_numbers(version, self.error_type, self.code);
+        known.filter(|error| error.experimenter(version) == self.experimenter)
     }
 
     /// Its name for people, or its numbers where no row has them.

@@ -78,9 +78,9 @@ const fn register_slot(number: u8) -> (usize, u32) {
     (number as usize / 2, 32 * (number as u32 % 2))
 }
 
-/// The presence of all registers.
+/// The presence of all registers, and of `conj_id`, which is zero with them.
 const REGISTERS_PRESENT: u64 = {
-    let mut present = 0;
+    let mut present = 1 << Field::ConjId as u32;
     let mut index = 0;
     while index < COUNT {
         if let Place::Register(_) = FIELDS[index].place {
@@ -175,7 +175,7 @@ impl FlowKey {
         }
     }
 
-    /// Writes all registers, which every packet has.
+    /// Writes all registers, which every packet has. It has `conj_id` too, at zero so far.
     #[inline]
     pub fn set_registers(&mut self, registers: &Registers) {
         if let Some(words) = self.words.last_chunk_mut::<REGISTER_WORDS>() {

@@ -5,6 +5,7 @@
 //! not have are translated by [`openflow::translate`] before they are written.
 
 use openflow::action::{ReadArguments, WriteArguments};
+use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
 use openflow::{Action, ActionKind, Error, Field, PortNo, Version};
 
@@ -12,9 +13,6 @@ use crate::error::{EncodeError, Fault};
 use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-
-/// The experimenter whose actions Open vSwitch has.
-const NICIRA: u32 = 0x0000_2320;
 
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {

@@ -112,8 +112,8 @@ impl Run<'_> {
             Action::ResubmitTable { port, table } => {
                 Ok(self.resubmit(packet, port.port(), table, by))
             }
-            // Nothing of it goes on: see `action`.
-            Action::Exit => Ok(true),
+            // Nothing goes on behind an exit: see `action`. No lookup ends with a conjunction.
+            Action::Exit | Action::Conjunction { .. } => Ok(true),
             // Refused when the entry, bucket or packet-out came.
             Action::Experimenter { .. } => Ok(false),
         }

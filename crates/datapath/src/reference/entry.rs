@@ -71,6 +71,14 @@ impl Entry {
         self.instructions.iter().flat_map(Instruction::actions)
     }
 
+    /// The entry's parts in conjunctive matches: id, number of dimensions, dimension.
+    pub(super) fn conjunctions(&self) -> impl Iterator<Item = (u32, u8, u8)> {
+        self.actions().filter_map(|action| {
+            let Action::Conjunction { dimension, n_dimensions, id } = *action else { return None };
+            Some((id, n_dimensions, dimension))
+        })
+    }
+
     /// Whether the entry itself outputs to the port (clause 6.4: not through a group).
     pub(super) fn outputs_to(&self, wanted: PortNo) -> bool {
         self.actions().any(|action| {

@@ -4,7 +4,9 @@
 //! equal precedence that both match are undefined in the specification; here the older one wins,
 //! and an entry that is replaced keeps its place.
 
-use openflow::Match;
+use std::collections::{BTreeMap, BTreeSet};
+
+use openflow::{Field, Match};
 use packet::FlowKey;
 
 use super::entry::Entry;
@@ -34,9 +36,44 @@ impl Table {
     }
 
     /// The entry that a packet matches, with its place.
+    ///
+    /// Entries with parts in conjunctions are never the answer. Where those of one precedence that
+    /// the packet matches make up all dimensions of a conjunction, the answer is what the packet
+    /// matches with the conjunction's id in `conj_id`: the lowest id that has an answer. An entry
+    /// without conjunctions of the same precedence comes before them (ovs-fields(7), Conjunctive
+    /// Match Fields).
     pub(super) fn lookup(&self, key: &FlowKey, now: Nanos) -> Option<(usize, &Entry)> {
-        let mut entries = self.entries.iter().enumerate();
-        entries.find(|(_, entry)| key.matches(&entry.matching) && !entry.is_expired(now))
+        let single = self.single(key, now);
+        let mut of_precedence: BTreeMap<Precedence, BTreeSet<(u32, u8, u8)>> = BTreeMap::new();
+        for entry in self.matched(key, now).map(|(_, entry)| entry) {
+            if single.is_none_or(|(_, single)| entry.precedence > single.precedence) {
+                of_precedence.entry(entry.precedence).or_default().extend(entry.conjunctions());
+            }
+        }
+        for parts in of_precedence.values().rev() {
+            for (id, n_dimensions, _) in parts {
+                if (0..*n_dimensions).all(|k| parts.contains(&(*id, *n_dimensions, k))) {
+                    let mut key = key.clone();
+                    key.set(Field::ConjId, (*id).into());
+                    let found = self.single(&key, now);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+            }
+        }
+        single
+    }
+
+    /// The first entry without parts in conjunctions that a packet matches.
+    fn single(&self, key: &FlowKey, now: Nanos) -> Option<(usize, &Entry)> {
+        self.matched(key, now).find(|(_, entry)| entry.conjunctions().next().is_none())
+    }
+
+    /// All live entries that a packet matches.
+    fn matched(&self, key: &FlowKey, now: Nanos) -> impl Iterator<Item = (usize, &Entry)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(move |(_, entry)| key.matches(&entry.matching) && !entry.is_expired(now))
     }
 
     fn range_of(&self, precedence: Precedence) -> std::ops::Range<usize> {

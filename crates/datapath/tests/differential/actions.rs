@@ -230,6 +230,23 @@ pub(crate) fn instructions(
     all
 }
 
+/// The instructions of a part of a conjunctive match; now and then such as are refused.
+pub(crate) fn conjunctions(rng: &mut Random) -> Vec<Instruction> {
+    let part = |rng: &mut Random| {
+        let n_dimensions = *rng.pick(&[2, 2, 2, 2, 2, 2, 3, 64]);
+        let end = if rng.percent(3) { 4 } else { n_dimensions.min(3) };
+        let dimension = rng.below(end) as u8;
+        let id = 1 + rng.below(2) as u32;
+        Action::Conjunction { dimension, n_dimensions: n_dimensions as u8, id }
+    };
+    let mut list: Vec<Action> = (0..1 + rng.below(3)).map(|_| part(rng)).collect();
+    if rng.percent(3) {
+        list.push(output(rng));
+    }
+    let is_written = rng.percent(2);
+    vec![if is_written { Instruction::WriteActions(list) } else { Instruction::ApplyActions(list) }]
+}
+
 /// The instructions of an entry of 1.0.
 pub(crate) fn instructions_1_0(key: &FlowKey, rng: &mut Random) -> Vec<Instruction> {
     let list: Vec<Action> = (0..rng.below(4)).map(|_| action_1_0(key, rng)).collect();

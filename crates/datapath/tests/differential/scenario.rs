@@ -84,6 +84,29 @@ fn size(rng: &mut Random) -> Size {
     Size { entries, frames, rounds, batches: (packets / rounds / batch).max(1), batch }
 }
 
+/// Makes a part of a conjunctive match of an entry, or one with `conj_id`. They lie close together,
+/// so that packets match what makes up a conjunction.
+fn conjunctive(flow_mod: &mut FlowMod, key: &FlowKey, rng: &mut Random) {
+    flow_mod.table_id = TableId(u8::from(rng.percent(20)));
+    let is_part = rng.percent(70);
+    let fields = [Field::Ipv4Src, Field::Ipv4Dst, Field::EthDst, Field::EthSrc, Field::Ipv6Src];
+    match rng.weighted(&[50, 20, 30]) {
+        0 => flow_mod.matching = matches::prefix(*rng.pick(&fields), key, rng),
+        1 => flow_mod.matching = Match::any(),
+        _ => {}
+    }
+    if is_part {
+        flow_mod.priority = *rng.pick(&[2, 3, 3, 3]);
+        flow_mod.instructions = actions::conjunctions(rng);
+        if rng.percent(30) {
+            flow_mod.idle_timeout_s = rng.below(3) as u16;
+            flow_mod.hard_timeout_s = rng.below(3) as u16;
+        }
+    } else {
+        flow_mod.matching.set(Field::ConjId, 1 + u128::from(rng.below(3)), u128::MAX);
+    }
+}
+
 /// Trait that the entries share, so that every kind of table comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
@@ -137,6 +160,7 @@ struct Maker {
     /// Batches of a hundred that have commands before them.
     churn: u64,
     has_bundles: bool,
+    has_conjunctions: bool,
     config: DatapathConfig,
     frames: Vec<Vec<u8>>,
     keys: Vec<FlowKey>,
@@ -164,10 +188,23 @@ impl Maker {
         };
         let config = DatapathConfig { settings: settings(&mut rng), ..config };
         let keys = frames.iter().map(key).collect();
-        let (used, steps) = (Vec::new(), Vec::new());
         // Half of the scenarios are those that they were before there were bundles.
         let has_bundles = !seed.is_multiple_of(2);
-        Self { size, style, churn, has_bundles, config, keys, frames, used, steps, rng }
+        let has_conjunctions = seed % 5 < 2;
+        let (used, steps) = (Vec::new(), Vec::new());
+        Self {
+            size,
+            style,
+            churn,
+            has_bundles,
+            has_conjunctions,
+            config,
+            keys,
+            frames,
+            used,
+            steps,
+            rng,
+        }
     }
 
     fn begin(&mut self) {
@@ -422,6 +459,9 @@ impl Maker {
         } else {
             actions::instructions_1_0(&key, rng)
         };
+        if self.has_conjunctions && rng.percent(50) {
+            conjunctive(&mut flow_mod, &key, rng);
+        }
         if is_add {
             let used = (flow_mod.table_id, flow_mod.priority, flow_mod.matching.clone());
             self.used.push(used);

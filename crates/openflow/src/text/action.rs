@@ -7,7 +7,8 @@ use super::value::{format_value, number, port, unsigned, value};
 use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::action::{
-    ACTIONS, Action, ActionKind, MAX_LEN_NO_BUFFER, ReadArguments, Syntax, WriteArguments,
+    ACTIONS, Action, ActionKind, DIMENSIONS, MAX_LEN_NO_BUFFER, ReadArguments, Syntax,
+    WriteArguments,
 };
 use crate::field::{FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
@@ -364,6 +365,30 @@ pub(crate) fn enqueue(piece: Piece<'_>) -> Result<Action, TextError> {
     let parts = piece.split_once(":").or_else(|| piece.split_once(","));
     let (left, right) = parts.ok_or_else(|| piece.error("enqueue takes PORT:QUEUE"))?;
     Ok(Action::Enqueue { port: port(left)?, queue: QueueId(unsigned(right)?) })
+}
+
+/// `conjunction(ID, K/N)`, without the word; dimensions are counted from 1 in text.
+pub(crate) fn conjunction(piece: Piece<'_>) -> Result<Action, TextError> {
+    let parts = piece.split_once(",").and_then(|(id, of)| Some((id, of.split_once("/")?)));
+    let Some((id, (k, n))) = parts else {
+        return Err(piece.error("conjunction takes (ID,K/N): dimension K of N"));
+    };
+    let id = unsigned(id.trimmed())?;
+    let (dimension, n_dimensions) = (unsigned::<u8>(k.trimmed())?, unsigned(n.trimmed())?);
+    if !DIMENSIONS.contains(&n_dimensions) {
+        return Err(n.error("a conjunction has 2 to 64 dimensions"));
+    }
+    match dimension.checked_sub(1).filter(|dimension| *dimension < n_dimensions) {
+        Some(dimension) => Ok(Action::Conjunction { dimension, n_dimensions, id }),
+        None => Err(k.error(format!("the dimensions are 1 to {n_dimensions}"))),
+    }
+}
+
+pub(crate) fn format_conjunction(words: &[String]) -> String {
+    let [dimension, n_dimensions, id] = words else { return String::new() };
+    let k = dimension.parse::<u16>().map_or_else(|_| "K".to_owned(), |k| (k + 1).to_string());
+    let n = if n_dimensions.parse::<u8>().is_ok() { n_dimensions } else { "N" };
+    format!("conjunction({id},{k}/{n})")
 }
 
 pub(crate) fn write_metadata(piece: Piece<'_>) -> Result<Instruction, TextError> {

@@ -67,6 +67,7 @@ const PROTOCOLS: &[Protocol] = &[
 
 /// The order in which `ovs-ofctl` prints fields; a field that is not listed comes last.
 const ORDER: &[Field] = &[
+    Field::ConjId,
     Field::Reg0,
     Field::Reg1,
     Field::Reg2,
@@ -423,12 +424,15 @@ pub fn format_match(matching: &Match) -> String {
 pub(super) fn match_text(matching: &Match, names: &PortNames) -> String {
     let mut out = String::new();
     let word = Protocol::of(matching);
-    if let Some(found) = word {
-        push(&mut out, found.word);
-    }
     let listed = ORDER.iter().copied();
     let others = FIELDS.iter().map(|row| row.field).filter(|field| !ORDER.contains(field));
     for field in listed.chain(others) {
+        // After the fields that stand before the protocol.
+        if field == Field::Reg0
+            && let Some(found) = word
+        {
+            push(&mut out, found.word);
+        }
         let by_word = match word {
             Some(_) if field == Field::EthType => true,
             Some(found) => field == Field::IpProto && found.ip_proto.is_some(),

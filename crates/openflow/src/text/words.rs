@@ -19,7 +19,7 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["pop_queue"], OVS, "no way back: outputs without a queue come before set_queue"),
     (&["multipath", "bundle", "bundle_load"], OVS, "groups: type=select or type=ff"),
     (&["clone"], OVS, "groups: type=all, with a copy for each bucket"),
-    (&["conjunction", "conj_id", "sample", "check_pkt_larger"], OVS, NOTHING),
+    (&["sample", "check_pkt_larger"], OVS, NOTHING),
     (&["ct", "nat", "ct_clear", "ct_state", "ct_zone", "ct_mark", "ct_label"], OVS, NO_TRACKING),
     (&["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"], OVS, NO_TRACKING),
     (&["nw_ttl"], OVS, "no field of the TTL; the action mod_nw_ttl:N writes it"),

@@ -7,7 +7,7 @@ use openflow::{Field, Match};
 use packet::FlowKey;
 use testkit::Random;
 
-use super::{Classifier, Template, rank_of};
+use super::{Classifier, SEQ_BITS, Template, rank_of};
 use crate::fast::compiled_match::{CompiledMatch, Masks};
 use crate::fast::ids::EntryId;
 
@@ -154,6 +154,14 @@ impl Linear {
         let matches = self.0.iter().filter(|entry| key.matches(&entry.1) && counts(entry.3));
         matches.min_by_key(|entry| entry.0).map(|entry| entry.3)
     }
+
+    /// The entries that a key matches before it comes to another one, with their orders.
+    fn before(&self, key: &FlowKey, end: Option<EntryId>) -> Vec<(u32, EntryId)> {
+        let matched = || self.0.iter().filter(|entry| key.matches(&entry.1));
+        let end = matched().find(|entry| Some(entry.3) == end).map_or(u64::MAX, |entry| entry.0);
+        let before = matched().filter(|entry| entry.0 < end);
+        before.map(|entry| ((entry.0 >> SEQ_BITS) as u32, entry.3)).collect()
+    }
 }
 
 struct Run {
@@ -213,9 +221,19 @@ impl Run {
             let expected = self.linear.lookup(key, |_| true);
             assert_eq!(*found, expected, "{key:?} {:?}", self.fast.figures());
             assert_eq!(self.fast.lookup(key), expected, "{key:?}");
-            assert_eq!(self.fast.lookup_if(key, |_| true), expected, "{key:?}");
-            let odd = |id: EntryId| id.0 % 2 == 1;
-            assert_eq!(self.fast.lookup_if(key, odd), self.linear.lookup(key, odd), "{key:?}");
+            let all = self.fast.lookup_if(key, |_, _| true).map(|(_, id)| id);
+            assert_eq!(all, expected, "{key:?}");
+            let is_odd = |id: EntryId| id.0 % 2 == 1;
+            let mut asked = Vec::new();
+            let odd = self.fast.lookup_if(key, |order, id| {
+                asked.push((order, id));
+                is_odd(id)
+            });
+            let expected = self.linear.lookup(key, is_odd);
+            assert_eq!(odd.map(|(_, id)| id), expected, "{key:?}");
+            for passed in self.linear.before(key, expected) {
+                assert!(asked.contains(&passed), "{key:?}: {passed:?} of {asked:?}");
+            }
         }
         let among = self.random.u64();
         let part = &keys[..keys.len().min(50)];

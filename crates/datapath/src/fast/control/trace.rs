@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use openflow::message::{PacketIn, PacketInReason};
 use openflow::meter::BandKind;
 use openflow::text::{format_instructions, format_match};
-use openflow::{Action, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Meta, PacketBuf};
 
 use super::Control;
@@ -18,6 +18,7 @@ use super::tuples::Tuple;
 use crate::action_set::Origin;
 use crate::counter::DropReason;
 use crate::fast::compiled_match::CompiledMatch;
+use crate::fast::conjunction;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, Interpreter, MatchedEntry, Packet, Stations, Surroundings, Target, WalkFlow, execute,
@@ -85,14 +86,42 @@ impl Control {
 
     /// The entry of a table that wins for a packet, by its number.
     fn winner(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<u32> {
-        let tuples = self.store.tuples.of_table(table).iter();
-        let matched = tuples.filter_map(|number| {
-            let tuple = self.store.tuples.get(*number)?;
-            let value = projected(key, tuple)?;
-            let same = self.store.with_value(*number, &value);
-            same.filter(|number| !self.is_over(*number, now)).min_by_key(|it| self.rank(*it))
+        let matched = self.matched(table, key, now);
+        let parts = matched.iter().flat_map(|number| {
+            let order = self.rank(*number).0;
+            conjunction::parts(self.instructions_of(*number)).map(move |part| (order, part))
         });
-        matched.min_by_key(|number| self.rank(*number))
+        let single = |matched: &[u32]| {
+            let singles = matched.iter().copied().filter(|number| {
+                conjunction::parts(self.instructions_of(*number)).next().is_none()
+            });
+            let first = singles.min_by_key(|number| self.rank(*number))?;
+            Some((self.rank(first).0, first))
+        };
+        let found = conjunction::resolve(parts.collect(), single(&matched), |conj_id| {
+            let mut key = key.clone();
+            key.set(Field::ConjId, conj_id.into());
+            single(&self.matched(table, &key, now))
+        });
+        found.map(|(_, number)| number)
+    }
+
+    /// The live entries of a table that a packet matches, by their numbers.
+    fn matched(&self, table: TableId, key: &FlowKey, now: Nanos) -> Vec<u32> {
+        let mut matched = Vec::new();
+        for number in self.store.tuples.of_table(table) {
+            let tuple = self.store.tuples.get(*number);
+            if let Some(value) = tuple.and_then(|tuple| projected(key, tuple)) {
+                let same = self.store.with_value(*number, &value);
+                matched.extend(same.filter(|number| !self.is_over(*number, now)));
+            }
+        }
+        matched
+    }
+
+    fn instructions_of(&self, number: u32) -> &[Instruction] {
+        let list = self.store.slab.get(number).instruction_list;
+        &self.store.instruction_lists.get(list).instructions
     }
 
     fn is_over(&self, number: u32, now: Nanos) -> bool {
@@ -158,7 +187,7 @@ impl<'a> Target<'a> for Tracer<'a> {
         let entry = store.slab.get(number);
         let compiled = store.tuple(entry).compiled(entry.at);
         let origin = entry.origin(table, compiled.is_any());
-        let instructions = &*store.instruction_lists.get(entry.instruction_list).instructions;
+        let instructions = self.control.instructions_of(number);
         let text = describe(entry.priority, &compiled, origin, instructions);
         self.trace.steps.push(TraceStep::entry(self.depth, text, instructions));
         Some(MatchedEntry { instructions, origin })

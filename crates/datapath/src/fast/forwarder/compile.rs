@@ -368,6 +368,8 @@ impl<'a> Target<'a> for Compiler<'a> {
                 self.is_unsupported |=
                     self.tracked.is_opaque || recording.is_metered && self.replica.is_dscp_matched;
                 let found = self.replica.lookup(table, &packet.key(), recording.now);
+                self.is_unsupported |= found.as_ref().is_some_and(|found| !found.is_lasting);
+                let found = found.map(|found| (found.id, found.entry));
                 self.is_unsupported |= !recording.note(table, found, packet.frame.len());
                 found.map(|(_, entry)| entry)
             }

@@ -12,7 +12,7 @@ use openflow::{Action, GroupId, Match, MeterId, PortNo, QueueId, TableId};
 use packet::PacketBuf;
 
 use super::Sink;
-use super::replica::Replica;
+use super::replica::{Found, Replica};
 use crate::action_set::Origin;
 use crate::counter::{Counter, DropReason};
 use crate::fast::interpreter::{
@@ -154,7 +154,7 @@ impl<'a, S: Sink> Target<'a> for Emit<'a, S> {
 
     fn lookup(&mut self, table: TableId, packet: &Packet) -> Option<MatchedEntry<'a>> {
         let replica = self.replica;
-        let Some((id, entry)) = replica.lookup(table, &packet.key(), self.now) else {
+        let Some(Found { id, entry, .. }) = replica.lookup(table, &packet.key(), self.now) else {
             replica.count_miss(table, 1);
             return None;
         };

@@ -12,7 +12,7 @@ use super::burst_state::{MissedPacket, Scratch};
 use super::compile::{Compiled, Recorded, compile, record};
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::{Decided, ProgramId};
-use super::replica::{InstructionSummary, PackedSummary, Replica, ReplicaEntry};
+use super::replica::{Found, InstructionSummary, PackedSummary, Replica, ReplicaEntry};
 use crate::fast::classifier::BURST;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{Executed, execute, refusal, reveals_hidden};
@@ -277,9 +277,10 @@ impl Pass<'_> {
             Some((summary, is_miss))
         } else {
             let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
-            *id = alive.map_or(NONE, |(id, _)| id.0);
-            alive.map(|(_, entry)| {
+            *id = alive.as_ref().map_or(NONE, |found| found.id.0);
+            alive.map(|Found { entry, is_lasting, .. }| {
                 packet.note_lifetime(entry, self.now);
+                packet.is_uncacheable |= !is_lasting;
                 (&*entry.summary, entry.origin.is_miss)
             })
         };

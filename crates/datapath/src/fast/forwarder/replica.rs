@@ -15,6 +15,7 @@ use packet::FlowKey;
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::compiled_match::CompiledMatch;
+use super::super::conjunction::{self, Part};
 use super::super::ids::EntryId;
 use super::super::op::{Change, Insert, InstructionList, Life};
 use super::super::shared::{
@@ -99,6 +100,16 @@ pub(super) struct InstructionSummary {
     pub(super) meter: Option<MeterId>,
     /// Whether one of its actions has a table searched, so that a walk finds out what follows.
     pub(super) resubmits: bool,
+    /// Its parts in conjunctive matches; a lookup ends with no entry that has any.
+    parts: Box<[Part]>,
+}
+
+/// The entry that a lookup ends with.
+pub(super) struct Found<'a> {
+    pub(super) id: EntryId,
+    pub(super) entry: &'a ReplicaEntry,
+    /// Whether nothing but the entry itself may expire so that another one is found.
+    pub(super) is_lasting: bool,
 }
 
 impl InstructionSummary {
@@ -112,6 +123,7 @@ impl InstructionSummary {
             changes: Box::default(),
             meter: None,
             resubmits: false,
+            parts: conjunction::parts(&instruction_list.instructions).collect(),
         };
         for instruction in &instruction_list.instructions {
             summary.next = summary.next.or_else(|| instruction.goto_table());
@@ -539,12 +551,7 @@ impl Replica {
     }
 
     /// The entry that a packet matches in a table.
-    pub(super) fn lookup(
-        &self,
-        table: TableId,
-        key: &FlowKey,
-        now: Nanos,
-    ) -> Option<(EntryId, &ReplicaEntry)> {
+    pub(super) fn lookup(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Found<'_>> {
         let found = self.entries_of(table).lookup(key)?;
         self.alive(table, key, found, now)
     }
@@ -555,7 +562,8 @@ impl Replica {
         self.is_over(id, entry.life, now) || !self.is_counted(entry)
     }
 
-    /// The entry that a lookup found, or the next one when packets do not count it.
+    /// The entry that a lookup found, or the one that it ends with when packets do not count that
+    /// or it has parts in conjunctive matches.
     #[inline]
     pub(super) fn alive(
         &self,
@@ -563,24 +571,35 @@ impl Replica {
         key: &FlowKey,
         found: EntryId,
         now: Nanos,
-    ) -> Option<(EntryId, &ReplicaEntry)> {
+    ) -> Option<Found<'_>> {
         let entry = self.entry(found)?;
-        if !self.is_passed_over(found, entry, now) {
-            return Some((found, entry));
+        if entry.summary.parts.is_empty() && !self.is_passed_over(found, entry, now) {
+            return Some(Found { id: found, entry, is_lasting: true });
         }
         self.next_alive(table, key, now)
     }
 
     #[cold]
-    fn next_alive(
-        &self,
-        table: TableId,
-        key: &FlowKey,
-        now: Nanos,
-    ) -> Option<(EntryId, &ReplicaEntry)> {
-        let counts = |id| self.entry(id).is_some_and(|entry| !self.is_passed_over(id, entry, now));
-        let found = self.entries_of(table).lookup_if(key, counts)?;
-        Some((found, self.entry(found)?))
+    fn next_alive(&self, table: TableId, key: &FlowKey, now: Nanos) -> Option<Found<'_>> {
+        let table = self.entries_of(table);
+        let counted = |id| self.entry(id).filter(|entry| !self.is_passed_over(id, entry, now));
+        let (mut matched, mut is_lasting) = (Vec::new(), true);
+        let single = table.lookup_if(key, |order, id| {
+            let Some(entry) = counted(id) else { return false };
+            let parts = &entry.summary.parts;
+            matched.extend(parts.iter().map(|part| (order, *part)));
+            is_lasting &= parts.is_empty() || !entry.life.is_limited();
+            parts.is_empty()
+        });
+        let is_single = |id| counted(id).is_some_and(|entry| entry.summary.parts.is_empty());
+        let (_, id) = conjunction::resolve(matched, single, |conj_id| {
+            let mut key = key.clone();
+            key.set(Field::ConjId, conj_id.into());
+            table.lookup_if(&key, |_, id| is_single(id))
+        })?;
+        // An entry of a conjunctive match that expires can only take the conjunction away.
+        let is_lasting = is_lasting || single.is_some_and(|(_, single)| single == id);
+        Some(Found { id, entry: self.entry(id)?, is_lasting })
     }
 
     /// A meter.
@@ -710,7 +729,8 @@ impl Replica {
 /// The number of an entry's packed summary.
 fn packed_of(entry: &ReplicaEntry) -> u32 {
     let summary = &entry.summary;
-    if entry.life.is_limited() || entry.mark != Mark::default() {
+    let is_partial = !summary.parts.is_empty();
+    if entry.life.is_limited() || entry.mark != Mark::default() || is_partial {
         return LOOK;
     }
     match summary.next.filter(|_| summary.is_plain && summary.metadata.is_none()) {

@@ -95,6 +95,8 @@ pub(in crate::fast) fn execute(
         Action::SetNwTos(tos) => rewrite::set_nw_tos(frame, *tos),
         Action::SetTpSrc(port) => rewrite::set_tp_src(frame, *port),
         Action::SetTpDst(port) => rewrite::set_tp_dst(frame, *port),
+        // No packet's entry has one: the search for it goes on.
+        Action::Conjunction { .. } => true,
         // Refused when the entry, bucket or packet-out came.
         Action::Experimenter { .. } => false,
     };

@@ -128,7 +128,8 @@ fn action(version: Version, action: &Action) -> Value {
         | Action::OutputReg { .. }
         | Action::Resubmit(_)
         | Action::ResubmitTable { .. }
-        | Action::Exit => of_nicira(action),
+        | Action::Exit
+        | Action::Conjunction { .. } => of_nicira(action),
         Action::PushPbb(number) => ("OFPActionPushPbb", ethertype(number)),
         Action::PopPbb => ("OFPActionPopPbb", json!({})),
         Action::Experimenter { experimenter, data } if !version.has_oxm() => {
@@ -184,6 +185,10 @@ fn of_nicira(action: &Action) -> (&'static str, Value) {
             ("NXActionResubmitTable", 14, members)
         }
         Action::Exit => ("NXActionExit", 17, json!({})),
+        Action::Conjunction { dimension, n_dimensions, id } => {
+            let members = json!({ "clause": dimension, "n_clauses": n_dimensions, "id": id });
+            ("NXActionConjunction", 34, members)
+        }
         other => panic!("{other:?} is none of Nicira's"),
     };
     members["subtype"] = subtype.into();
