@@ -68,12 +68,10 @@ enum Program {
     Gen(Box<console::GenArgs>),
     /// Measure any OpenFlow switch
     Lab(Box<lab::cli::LabArgs>),
-    /// Measure how fast a controller is, or the generator
+    /// The words of earlier versions for scenarios of the lab
     Bench(lab::bench::BenchArgs),
     /// Show it: hub and learning switch beside each other, measured in under two minutes
     Demo(lab::cli::DemoArgs),
-    #[command(hide = true)]
-    FlowLoad(controller::cli::flow_load::FlowLoadArgs),
     /// List the metrics that --metrics of a program serves to Prometheus
     #[command(after_help = self::metrics::EXAMPLES)]
     Metrics(self::metrics::MetricsArgs),
@@ -185,9 +183,6 @@ fn main() -> ExitCode {
         Program::Lab(arguments) => exited("lab", arguments.run()),
         Program::Bench(arguments) => exited("bench", arguments.run()),
         Program::Demo(arguments) => exited("demo", arguments.run()),
-        Program::FlowLoad(arguments) => {
-            ended("flow-load", controller::cli::flow_load::run(&arguments))
-        }
         Program::Metrics(arguments) => ended("metrics", self::metrics::list(&arguments, out)),
         Program::Completions(arguments) => {
             ended("completions", completion::script(&arguments, out))

@@ -3,7 +3,6 @@
 //! The binary parses [`ControllerArgs`] and calls [`run`]; what is printed goes to standard error,
 //! since nothing that a controller says is data.
 
-pub mod flow_load;
 mod membership;
 
 pub use membership::MembershipArgs;

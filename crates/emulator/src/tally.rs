@@ -33,6 +33,11 @@ impl Times {
         self.0.saturating_record(ns);
     }
 
+    /// Number of times.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
     /// The time that a share of all, from 0 to 1, did not exceed, in microseconds.
     pub fn at_us(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1e3

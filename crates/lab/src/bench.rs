@@ -1,13 +1,7 @@
-//! `weir bench`: how fast a controller is, or the generator.
+//! `weir bench`: the words of earlier versions for what scenarios of the lab ask.
 //!
-//! Questions about a switch are scenarios of the lab; their words of earlier versions are those of
-//! `weir lab run`. Everything that is started ends with the bench.
-
-mod common;
-mod controller;
-mod generator;
-mod measure;
-mod peer;
+//! It translates and measures nothing. A word that nothing stands for any more is refused with what
+//! to use in its place.
 
 use std::process::ExitCode;
 
@@ -17,14 +11,18 @@ use clap::{Args, Parser, Subcommand};
 use crate::cli::LabArgs;
 use crate::names;
 
-const VIEWS_HELP: &str = "\
-Questions about a switch are scenarios of the lab: `weir bench ports OPTIONS` is `weir lab run \
-ports-tcp ports-ping .. --format lines OPTIONS`, and so are datapath, new-flows, cold-start, \
-updates, dump, growth, idle, victim and tiers.";
+const HELP: &str = "\
+Questions about a switch: `weir bench ports OPTIONS` is `weir lab run ports-tcp ports-ping .. \
+--format lines OPTIONS`, and so are datapath, new-flows, cold-start, updates, dump, growth, idle, \
+victim and tiers.
 
-/// Measure how fast a controller is, or the generator.
+Questions about a controller: `weir bench controller --mode MODE --vs weir,ovs-testcontroller` is \
+`weir lab run controller-MODE --format lines --dut weir,ovs-testcontroller`, with the option of \
+`weir lab run` for each of its own: --switches N is --set fleet.switches=N.";
+
+/// The words of earlier versions for scenarios of the lab.
 #[derive(Args, Debug)]
-#[command(after_help = VIEWS_HELP)]
+#[command(after_help = HELP)]
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
@@ -32,10 +30,6 @@ pub struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum BenchCommand {
-    /// Send as the generator does, into nothing and over wires in memory
-    Generator(Box<generator::GeneratorArgs>),
-    /// Measure a controller with emulated switches: rate, latency, storms of connections
-    Controller(Box<controller::ControllerBenchArgs>),
     #[command(external_subcommand)]
     Scenarios(Vec<String>),
 }
@@ -59,11 +53,67 @@ const SCENARIOS: [(&str, &[&str]); 10] = [
             "ports-datagrams",
             "ports-flows",
             "ports-fair-share",
-            "ports-short-flows",
             "ports-changes",
             "ports-idle",
         ],
     ),
+];
+
+/// The scenario of each mode of `weir bench controller`.
+const MODES: [(&str, &str); 7] = [
+    ("throughput", "controller-throughput"),
+    ("latency", "controller-latency"),
+    ("open-loop", "controller-latency"),
+    ("storm", "controller-storm"),
+    ("topology", "controller-topology"),
+    ("discovery-size", "controller-discovery"),
+    ("proactive", "controller-proactive"),
+];
+
+/// Options of `weir bench controller`, and the words of `weir lab run` for them: the value follows
+/// those that end in `=`.
+const OPTIONS: [(&str, &str); 30] = [
+    ("--json", "--format=lines"),
+    ("--quiet", "--quiet"),
+    ("--seconds", "--set=duration_s="),
+    ("--repeats", "--starts="),
+    ("--core", "--set=core="),
+    ("--weir", "--weir="),
+    ("--os-ken", "--os-ken="),
+    ("--of", "--set=version="),
+    ("--app", "--set=app="),
+    ("--tls", "--set=transport=tls"),
+    ("--rate", "--set=rate_pps="),
+    ("--switches", "--set=fleet.switches="),
+    ("--hosts", "--set=fleet.hosts="),
+    ("--ports", "--set=fleet.ports="),
+    ("--whole", "--set=fleet.is_whole=true"),
+    ("--window", "--set=fleet.window="),
+    ("--invalid", "--set=fleet.invalid_pct="),
+    ("--hostile", "--set=fleet.hostile_ps="),
+    ("--warm-up", "--set=fleet.warm_up_s="),
+    ("--ready-limit", "--set=fleet.ready_limit_s="),
+    ("--at-once", "--set=fleet.at_once="),
+    ("--threads", "--set=fleet.threads="),
+    ("--pid", "--set=fleet.pid="),
+    ("--rest", "--set=fleet.rest="),
+    ("--private-key", "--set=fleet.private_key="),
+    ("--certificate", "--set=fleet.certificate="),
+    ("--ca-cert", "--set=fleet.ca_cert="),
+    ("--out", "--out="),
+    ("--help", "--help"),
+    ("-h", "--help"),
+];
+
+/// Words that are gone, and what to use in their place.
+const GONE: [(&str, &str); 7] = [
+    ("generator", "python3 contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
+    ("--rows", "weir lab run controller-throughput controller-latency controller-storm"),
+    ("--bars", "weir lab run controller-throughput controller-latency controller-storm"),
+    ("--entries", "weir lab run flow-mods, or `weir ctl add-flows` with a file"),
+    ("--frame-bytes", "--set frame_size=BYTES, with FCS"),
+    ("reprovisioning", "weir net with weir controller shortest-path, and a link set down"),
+    ("flow-load", "weir ctl add-flows"),
 ];
 
 /// The command line of `weir lab`.
@@ -78,45 +128,151 @@ impl BenchArgs {
     /// Does what was asked.
     ///
     /// # Errors
-    /// Files, rights or cores that are missing; a controller that does not start.
+    /// A word that is none or is gone; those of `weir lab run`.
     pub fn run(self) -> Result<ExitCode> {
-        match self.command {
-            BenchCommand::Generator(args) => args.run(),
-            BenchCommand::Controller(args) => args.run(),
-            BenchCommand::Scenarios(words) => lab_line(&words)?.lab.run(),
-        }
+        let BenchCommand::Scenarios(words) = self.command;
+        let line = lab_line(&words)?;
+        LabLine::parse_from(line).lab.run()
     }
 }
 
 /// The line of `weir lab run` that words of `weir bench` stand for.
-fn lab_line(words: &[String]) -> Result<LabLine> {
+fn lab_line(words: &[String]) -> Result<Vec<String>> {
     let (name, options) = words.split_first().context("a word is missing")?;
-    let Some((_, scenarios)) = SCENARIOS.iter().find(|(known, _)| known == name) else {
-        let known = ["generator", "controller"].into_iter().chain(SCENARIOS.map(|(name, _)| name));
-        bail!(names::unknown("bench", name, known));
+    refuse_gone(name)?;
+    let found = SCENARIOS.iter().find(|(known, _)| known == name);
+    let (scenarios, options) = match found {
+        Some((_, scenarios)) => (scenarios.to_vec(), options.to_vec()),
+        None if name == "controller" => {
+            let (scenario, options) = of_controller(options)?;
+            (vec![scenario], options)
+        }
+        None => {
+            let known = ["controller"].into_iter().chain(SCENARIOS.map(|(name, _)| name));
+            bail!(names::unknown("bench", name, known));
+        }
     };
-    let lines = ["--format", "lines"];
-    let line = ["weir lab", "run"].iter().chain(*scenarios).chain(&lines).copied();
-    Ok(LabLine::parse_from(line.chain(options.iter().map(String::as_str))))
+    let line = ["weir lab", "run"].into_iter().chain(scenarios).chain(["--format", "lines"]);
+    Ok(line.map(str::to_owned).chain(options).collect())
 }
 
-/// A scratch folder; its path is short, since a socket's path may have 107 bytes only.
-fn scratch() -> Result<tempfile::TempDir> {
-    programs::scratch::make(programs::scratch::BENCH).context("making a scratch folder")
+fn refuse_gone(word: &str) -> Result<()> {
+    match GONE.iter().find(|(gone, _)| *gone == word) {
+        Some((_, instead)) => bail!("{word} is gone: use {instead}"),
+        None => Ok(()),
+    }
+}
+
+/// The scenario of a line of `weir bench controller`, and its options.
+fn of_controller(words: &[String]) -> Result<(&'static str, Vec<String>)> {
+    let (mut scenario, mut subjects) = (MODES[0].1, Vec::new());
+    let (mut commands, mut options) = (Vec::new(), Vec::new());
+    let mut words = words.iter().flat_map(|word| match word.split_once('=') {
+        Some((option, value)) if option.starts_with("--") => vec![option, value],
+        _ => vec![word.as_str()],
+    });
+    while let Some(word) = words.next() {
+        refuse_gone(word)?;
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match word {
+            "--mode" => {
+                let mode = value()?;
+                refuse_gone(mode)?;
+                let found = MODES.iter().find(|(known, _)| *known == mode);
+                let unknown = || names::unknown("mode", mode, MODES.map(|(known, _)| known));
+                scenario = found.with_context(unknown)?.1;
+            }
+            "--vs" => subjects.extend(value()?.split(',').map(str::to_owned)),
+            "--target" => {
+                let target = value()?;
+                let has_kind = ["tcp:", "ssl:"].iter().any(|kind| target.starts_with(kind));
+                subjects.push(if has_kind { target.to_owned() } else { format!("tcp:{target}") });
+            }
+            "--command" => commands.push(value()?),
+            _ => {
+                let known = OPTIONS.map(|(option, _)| option);
+                let found = OPTIONS.iter().find(|(option, _)| *option == word);
+                let unknown = || names::unknown("option of bench controller", word, known);
+                let new = found.with_context(unknown)?.1;
+                let value = if new.ends_with('=') { value()? } else { "" };
+                // A number with a point is a text here.
+                let quote = if word == "--of" { "\"" } else { "" };
+                options.push(format!("{new}{quote}{value}{quote}"));
+            }
+        }
+    }
+    let is_help = options.iter().any(|option| option == "--help");
+    if subjects.is_empty() && !is_help {
+        bail!("name a controller: --vs weir,ovs-testcontroller, or --target HOST:PORT");
+    }
+    let command = |name: &String| {
+        let of = |line: &&&str| line.split_once('=').is_some_and(|(known, _)| known == name);
+        commands.iter().find(of).map_or_else(|| name.clone(), |line| (*line).to_owned())
+    };
+    options.extend(subjects.iter().map(|name| format!("--dut={}", command(name))));
+    Ok((scenario, options))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SCENARIOS, lab_line};
+    use clap::Parser as _;
+
+    use super::{GONE, LabLine, MODES, OPTIONS, SCENARIOS, lab_line};
     use crate::campaign::catalogue;
+
+    fn of(line: &str) -> Result<Vec<String>, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        lab_line(&words).map_err(|error| error.to_string())
+    }
 
     #[test]
     fn words_of_earlier_versions_are_scenarios() {
         for (name, scenarios) in SCENARIOS {
-            assert!(lab_line(&[name.to_owned(), "--quick".to_owned()]).is_ok(), "{name}");
+            let line = of(&format!("{name} --quick")).unwrap();
+            assert!(LabLine::try_parse_from(line).is_ok(), "{name}");
             assert!(scenarios.iter().all(|id| catalogue::find(id).is_ok()), "{name}");
         }
-        let error = lab_line(&["port".to_owned()]).err().unwrap().to_string();
+        assert!(MODES.iter().all(|(_, id)| catalogue::find(id).is_ok()));
+        let error = of("port").unwrap_err();
         assert!(error.contains("did you mean ports?") && error.contains("controller"), "{error}");
+    }
+
+    #[test]
+    fn options_of_controllers_are_those_of_a_run() {
+        for (option, new) in OPTIONS.iter().filter(|(_, new)| *new != "--help") {
+            let value = if new.ends_with('=') { " 1" } else { "" };
+            let line = of(&format!("controller --vs weir {option}{value}")).unwrap();
+            assert!(LabLine::try_parse_from(line).is_ok(), "{option}");
+        }
+        let line = of("controller --vs=weir,mine --mode latency --of 1.0 --command mine=m-{port}");
+        let words = ["weir lab", "run", "controller-latency", "--format", "lines"];
+        let more = ["--set=version=\"1.0\"", "--dut=weir", "--dut=mine=m-{port}"];
+        assert_eq!(line.unwrap(), [&words[..], &more[..]].concat());
+        assert!(
+            of("controller --target 127.0.0.1:1")
+                .unwrap()
+                .contains(&"--dut=tcp:127.0.0.1:1".to_owned())
+        );
+        for (line, why) in [
+            ("controller", "--target HOST:PORT"),
+            ("controller --vs", "--vs needs a value"),
+            ("controller --vs weir --mode strom", "did you mean storm?"),
+            ("controller --vs weir --switch 4", "did you mean --switches?"),
+        ] {
+            assert!(of(line).unwrap_err().contains(why), "{line}: {:?}", of(line));
+        }
+    }
+
+    #[test]
+    fn words_that_are_gone_name_what_to_use() {
+        for (word, instead) in GONE {
+            let line = match word {
+                _ if word.starts_with("--") => format!("controller --vs weir {word} 1"),
+                "reprovisioning" => format!("controller --vs weir --mode {word}"),
+                _ => word.to_owned(),
+            };
+            let error = of(&line).unwrap_err();
+            assert!(error.contains("is gone") && error.contains(instead), "{error}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! that is given its ports and what decides where packets go; nothing else about it is known here.
 
 mod command;
+mod controllers;
 pub(crate) mod counters;
 mod external;
 pub mod inventory;
@@ -113,6 +114,8 @@ pub struct StartedDut {
     pub tier: Option<PathBuf>,
     /// The switch's own counters, where it counts more than OpenFlow does.
     pub counters: Option<DutCounters>,
+    /// `HOST:PORT` of the REST of a controller.
+    pub rest: Option<String>,
 }
 
 impl StartedDut {
@@ -120,7 +123,7 @@ impl StartedDut {
     #[must_use]
     pub fn without_channel(service: Service) -> Self {
         let (bridges, connection, tls) = (Vec::new(), None, None);
-        Self { service, bridges, connection, tls, tier: None, counters: None }
+        Self { service, bridges, connection, tls, tier: None, counters: None, rest: None }
     }
 
     /// A switch that takes connections where the plan says.
@@ -196,6 +199,11 @@ pub trait Dut: Sync {
     /// The reason why it does not.
     fn replays(&self, _replay: &Replay) -> Result<(), String> {
         Err("replays no trace by itself".to_owned())
+    }
+
+    /// Whether emulated switches can load it.
+    fn is_controller(&self) -> bool {
+        false
     }
 
     /// Whether it can be run on in-memory ports.
@@ -295,7 +303,9 @@ use crate::campaign::fake::DUTS as FAKES;
 /// program runs.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
-    let known = ALL.iter().chain(FAKES).copied().find(|dut| dut.name() == name);
+    let all = ALL.iter().chain(controllers::ALL).chain(FAKES);
+    let known = all.copied().find(|dut| dut.name() == name);
+    let known = known.or_else(|| controllers::of_word(name).ok().flatten());
     known.or_else(|| weir::other_build(name)).or_else(|| command::of_word(name).ok())
 }
 
@@ -304,11 +314,12 @@ pub fn find(name: &str) -> Option<&'static dyn Dut> {
 /// # Errors
 /// Names those that there are.
 pub fn named(name: &str) -> anyhow::Result<&'static dyn Dut> {
-    let known = ALL.iter().map(|dut| dut.name());
+    let known = ALL.iter().chain(controllers::ALL).map(|dut| dut.name());
     let known = known.chain(["NAME=PROGRAM (a switch of yours: docs/lab.md)"]);
-    let unknown = || match command::of_word(name) {
-        Err(why) if name.contains('=') => why,
-        Err(_) | Ok(_) => names::unknown("switch under test", name, known),
+    let unknown = || match (controllers::of_word(name), command::of_word(name)) {
+        (Err(why), _) => why,
+        (Ok(_), Err(why)) if name.contains('=') => why,
+        (Ok(_), Err(_) | Ok(_)) => names::unknown("switch under test", name, known),
     };
     find(name).ok_or_else(|| anyhow::Error::msg(unknown()))
 }
@@ -319,10 +330,11 @@ mod tests {
 
     #[test]
     fn names_are_found_and_differ() {
-        for (index, dut) in ALL.iter().enumerate() {
+        let all: Vec<_> = ALL.iter().chain(super::controllers::ALL).collect();
+        for (index, dut) in all.iter().enumerate() {
             assert_eq!(find(dut.name()).unwrap().about(), dut.about());
             assert!(!dut.about().is_empty());
-            assert!(ALL[..index].iter().all(|other| other.name() != dut.name()));
+            assert!(all[..index].iter().all(|other| other.name() != dut.name()));
         }
         assert!(find("nothing").is_none() && find("weir=").is_none());
         assert_eq!(find("weir=/old/weir").unwrap().name(), "weir=/old/weir");

@@ -8,7 +8,7 @@ mod blast;
 pub(crate) mod busy;
 mod channel;
 mod cold_start;
-mod controller_loss;
+mod controller;
 mod datagrams;
 mod delay;
 mod echo;
@@ -36,8 +36,6 @@ pub(crate) mod replay;
 mod rfc2544;
 mod search;
 mod series;
-mod short_flows;
-mod soak;
 mod table_size;
 mod tcp;
 mod traffic;
@@ -281,7 +279,6 @@ pub const ALL: &[&Method] = &[
     &busy::BESIDE_DUMP,
     &wake_up::WAKE_UP,
     &fair_share::FAIR_SHARE,
-    &short_flows::SHORT_FLOWS,
     &meter::METER,
     &group::GROUP,
     &failover::FAILOVER,
@@ -291,9 +288,13 @@ pub const ALL: &[&Method] = &[
     &flow_mods::FLOW_MODS,
     &packet_in::PACKET_IN,
     &flow_changes::FLOW_CHANGES,
-    &controller_loss::CONTROLLER_LOSS,
+    &controller::THROUGHPUT,
+    &controller::LATENCY,
+    &controller::STORM,
+    &controller::TOPOLOGY,
+    &controller::DISCOVERY,
+    &controller::PROACTIVE,
     &rfc2544::RFC2544,
-    &soak::SOAK,
 ];
 
 /// Methods that the tests of the run bring along.
@@ -331,8 +332,9 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn only_windows_of_a_replay_need_no_watch_for_stalls() {
+    fn only_a_replay_and_a_fleet_need_no_watch_for_stalls() {
         let alone = ALL.iter().filter(|method| method.finds_stalls).map(|method| method.id);
+        let alone = alone.filter(|id| !id.starts_with("controller-"));
         assert_eq!(alone.collect::<Vec<_>>(), ["replay", "victim"]);
     }
 

@@ -4,6 +4,7 @@
 //! open has the default that its accessor states. A text that is no value is an error of the
 //! scenario file, with line and column, before anything is started.
 
+mod fleet;
 mod replay;
 mod series;
 
@@ -20,6 +21,7 @@ use programs::cpu_share::CpuShare;
 use serde::{Deserialize, Serialize};
 
 use crate::rate::LinkRate;
+pub use fleet::FleetSettings;
 #[cfg(test)]
 pub use replay::ReplayBeside;
 pub use replay::{BesidePackets, Replay, ReplayDevices, ReplaySource};
@@ -206,10 +208,12 @@ settings! {
         line: u16,
         /// The switch's own replay, in place of hosts that send.
         replay: Replay,
+        /// Emulated switches that load a controller, in place of a switch and hosts.
+        fleet: FleetSettings,
         /// Change of packets where no table decides: `io`, `mac`, `macswap`. Default: io.
         io_mode: IoMode,
         /// The core of the first forwarding thread, those of the others follow, where the switch
-        /// replays. Default: the last ones.
+        /// replays; that of a controller which a fleet loads. Default: the last ones.
         core: usize,
         /// Rate of the hosts' links, both directions. Default: none.
         port_rate: RateText,
@@ -321,7 +325,8 @@ impl Settings {
     /// Party that decides where packets go.
     #[must_use]
     pub fn forwarding(&self) -> Forwarding {
-        self.forwarding.unwrap_or_default()
+        let usual = if self.fleet.is_some() { Forwarding::Learning } else { Forwarding::default() };
+        self.forwarding.unwrap_or(usual)
     }
 
     /// The version of OpenFlow.
@@ -379,7 +384,7 @@ impl Settings {
     /// controller on another machine, and else over a Unix socket.
     #[must_use]
     pub fn is_channel_measured(&self) -> bool {
-        self.transport.is_some() || self.bridges.is_some()
+        self.transport.is_some() || self.bridges.is_some() || self.fleet.is_some()
     }
 
     /// Length of the frames in bytes, FCS included.
@@ -459,6 +464,7 @@ impl Settings {
             }
         }
         self.replay.as_ref().map_or(Ok(()), Replay::check)?;
+        self.fleet.as_ref().map_or(Ok(()), FleetSettings::check)?;
         self.check_numbers()
     }
 

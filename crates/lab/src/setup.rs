@@ -32,6 +32,7 @@ use crate::stall::Watcher;
 use crate::switch_client::{Loaded, RefusedMessage, SwitchClient};
 use crate::testbed::PortName;
 use crate::testbed::agents::AgentsTestbed;
+use crate::testbed::fleet::FleetTestbed;
 use crate::testbed::memory::MemoryTestbed;
 use crate::testbed::netns::{CONTROLLER_IP, NetnsShape, NetnsTestbed, Offloads, SWITCH_CONTROL_IP};
 use crate::testbed::replay::{Counts, ReplayTestbed};
@@ -77,7 +78,7 @@ pub enum SetupError {
     /// The controller.
     #[error("controller: {0}")]
     Controller(service::ServiceError),
-    /// The replay that the switch was to run.
+    /// The replay that the switch was to run, or the cores of a controller.
     #[error("{0}")]
     Replay(String),
     /// A text of the settings is no value.
@@ -192,6 +193,11 @@ impl SetupParts<'_> {
             let bed = bed.map_err(|error| SetupError::Replay(format!("{error:#}")))?;
             return Ok(Testbed::Replay(bed));
         }
+        if settings.fleet.is_some() {
+            let bed = FleetTestbed::new(settings, !self.dut.keeps_entries());
+            let bed = bed.map_err(|error| SetupError::Replay(format!("{error:#}")))?;
+            return Ok(Testbed::Fleet(bed));
+        }
         let wiring = self.dut.wiring(self.paths);
         if let Some(wiring) = wiring.map_err(|missing| SetupError::Dut(missing.into()))? {
             let rate_bps = settings.port_rate().0;
@@ -240,9 +246,11 @@ impl SetupParts<'_> {
                     ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
                 (SWITCH_CONTROL_IP, ports)
             }
-            Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
-                (Ipv4Addr::LOCALHOST, free_ports(count)?)
-            }
+            Testbed::Memory(_)
+            | Testbed::Wired(_)
+            | Testbed::Agents(_)
+            | Testbed::Replay(_)
+            | Testbed::Fleet(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
         };
         let host = host.to_string();
         let endpoint = |port| {
@@ -322,6 +330,7 @@ fn ports(bed: &Testbed) -> Vec<PortName> {
         Testbed::Wired(bed) => bed.interfaces().iter().cloned().map(PortName::Device).collect(),
         Testbed::Agents(bed) => bed.interfaces().into_iter().map(PortName::Device).collect(),
         Testbed::Replay(bed) => bed.ports().to_vec(),
+        Testbed::Fleet(_) => Vec::new(),
     }
 }
 
@@ -330,7 +339,9 @@ fn switch_namespaces(bed: &Testbed) -> Vec<Option<&Namespace>> {
     match bed {
         Testbed::Kernel(bed) => bed.switches().map(Some).collect(),
         Testbed::Replay(bed) => vec![bed.namespace()],
-        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => vec![None],
+        Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Fleet(_) => {
+            vec![None]
+        }
     }
 }
 
@@ -365,7 +376,7 @@ impl Setup {
         let (address, port) = match &bed {
             Testbed::Kernel(_) => (CONTROLLER_IP, CONTROLLER_PORT),
             Testbed::Memory(bed) => (Ipv4Addr::LOCALHOST, bed.controller_port()),
-            Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
+            Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
                 (Ipv4Addr::LOCALHOST, CONTROLLER_PORT)
             }
         };
@@ -573,11 +584,18 @@ impl Setup {
         std::iter::once(&self.dut.service).chain(further)
     }
 
-    /// Process ids of the switch's programs that forward.
+    /// Process ids of the subject: of the switch's programs that forward, or of the controller
+    /// that a fleet loads.
     #[must_use]
     pub fn switch_pids(&self) -> Vec<u32> {
-        let watched = self.services().flat_map(Service::watched);
-        watched.filter(|one| one.role == ProcessRole::Switch).map(|one| one.pid).collect()
+        self.services().flat_map(Service::watched).map(|one| one.pid).collect()
+    }
+
+    /// Address of the controller that a fleet loads, the switches' side of TLS, and `HOST:PORT` of
+    /// its REST.
+    pub(crate) fn controller(&self) -> Option<(&Endpoint, Option<&Tls>, Option<&str>)> {
+        let endpoint = self.dut.bridges.first()?;
+        Some((endpoint, self.tls.as_ref(), self.dut.rest.as_deref()))
     }
 
     fn resident_bytes(&self) -> u64 {

@@ -1,13 +1,14 @@
 //! The testbed of a run: hosts, a switch and a controller, and the links between them.
 //!
-//! Five kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
+//! Six kinds. [`netns`] has kernel hosts in network namespaces joined by veth, with shaped links;
 //! it needs root. [`memory`] has no hosts: the lab itself sits at the far end of in-memory ports
 //! and sends its own traffic; it needs nothing. [`wired`] has devices of this machine that lead to
 //! a switch which runs already; it needs root. [`agents`] has such devices on other boxes. In
-//! [`replay`] the switch replays a trace by itself, and nobody else sends. None leaves anything
-//! behind, however it ends.
+//! [`replay`] the switch replays a trace by itself, and nobody else sends. In [`fleet`] emulated
+//! switches load a controller. None leaves anything behind, however it ends.
 
 pub mod agents;
+pub mod fleet;
 pub mod memory;
 pub mod netns;
 pub mod replay;
@@ -36,6 +37,7 @@ use crate::rate::LinkRate;
 use crate::stall::Stall;
 use crate::trial_error::TrialError;
 use agents::{AgentMeasurer, AgentsTestbed};
+use fleet::FleetTestbed;
 use memory::MemoryTestbed;
 use netns::NetnsTestbed;
 use replay::{OffCores, ReplayTestbed};
@@ -88,6 +90,8 @@ pub enum Testbed {
     Agents(AgentsTestbed),
     /// No hosts: the switch replays a trace by itself.
     Replay(ReplayTestbed),
+    /// No hosts: emulated switches load a controller.
+    Fleet(FleetTestbed),
 }
 
 /// Why a method does not run whose frames have to be one session's at both ends.
@@ -100,6 +104,9 @@ const NO_HOSTS: &str = "needs hosts and links that the lab makes; at the interfa
 
 /// Why a method does not run that needs hosts of any kind.
 const REPLAYED: &str = "needs hosts that send; here the switch replays a trace by itself";
+
+/// Why a method does not run that asks about a switch.
+const FLEET: &str = "needs a switch; here emulated ones load a controller";
 
 /// Streams of a trial from the first host to the second, and the way to send them.
 #[derive(Clone, Debug)]
@@ -164,7 +171,11 @@ impl Testbed {
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
         match self {
             Self::Kernel(bed) => Some(bed),
-            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => None,
+            Self::Memory(_)
+            | Self::Wired(_)
+            | Self::Agents(_)
+            | Self::Replay(_)
+            | Self::Fleet(_) => None,
         }
     }
 
@@ -178,6 +189,7 @@ impl Testbed {
             Self::Memory(_) => Err(in_memory),
             Self::Wired(_) | Self::Agents(_) => Err(NO_HOSTS),
             Self::Replay(_) => Err(REPLAYED),
+            Self::Fleet(_) => Err(FLEET),
         }
     }
 
@@ -186,7 +198,7 @@ impl Testbed {
     pub fn port_rate(&self) -> Option<u64> {
         match self {
             Self::Kernel(bed) => bed.shape().links.port_rate.0,
-            Self::Memory(_) | Self::Replay(_) => None,
+            Self::Memory(_) | Self::Replay(_) | Self::Fleet(_) => None,
             Self::Wired(bed) => bed.port_rate(),
             Self::Agents(bed) => bed.port_rate(),
         }
@@ -197,7 +209,11 @@ impl Testbed {
     pub fn links(&self) -> Vec<LinkSample> {
         match self {
             Self::Kernel(bed) => bed.links(),
-            Self::Memory(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => Vec::new(),
+            Self::Memory(_)
+            | Self::Wired(_)
+            | Self::Agents(_)
+            | Self::Replay(_)
+            | Self::Fleet(_) => Vec::new(),
         }
     }
 
@@ -210,6 +226,7 @@ impl Testbed {
             Self::Wired(bed) => bed.notes(),
             Self::Agents(bed) => bed.notes(),
             Self::Replay(bed) => bed.notes(),
+            Self::Fleet(_) => Vec::new(),
         }
     }
 
@@ -222,6 +239,7 @@ impl Testbed {
         match self {
             Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Agents(_) => Ok(None),
             Self::Replay(bed) => bed.keep_off().map(Some),
+            Self::Fleet(bed) => bed.keep_off().map(Some),
         }
     }
 
@@ -229,7 +247,7 @@ impl Testbed {
     /// that sends or counts, or before the trial.
     pub(crate) fn take_stall(&self) -> Stall {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) => Stall::default(),
+            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Fleet(_) => Stall::default(),
             Self::Replay(bed) => bed.take_stall(),
             Self::Agents(bed) => bed.take_stall(),
         }
@@ -238,7 +256,11 @@ impl Testbed {
     /// The boxes of agents that take part.
     pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => Vec::new(),
+            Self::Kernel(_)
+            | Self::Memory(_)
+            | Self::Wired(_)
+            | Self::Replay(_)
+            | Self::Fleet(_) => Vec::new(),
             Self::Agents(bed) => bed.boxes().to_vec(),
         }
     }
@@ -255,6 +277,7 @@ impl Testbed {
             Self::Wired(bed) => bed.open_two(),
             Self::Agents(_) => Err(TrialError::Unfit(APART)),
             Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
+            Self::Fleet(_) => Err(TrialError::Unfit(FLEET)),
         }
     }
 
@@ -272,13 +295,18 @@ impl Testbed {
             Self::Wired(bed) => bed.open_all(),
             Self::Agents(_) => Err(TrialError::Unfit(APART)),
             Self::Replay(_) => Err(TrialError::Unfit(REPLAYED)),
+            Self::Fleet(_) => Err(TrialError::Unfit(FLEET)),
         }
     }
 
     /// Gives them back; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
         match self {
-            Self::Kernel(_) | Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => drop(ports),
+            Self::Kernel(_)
+            | Self::Wired(_)
+            | Self::Agents(_)
+            | Self::Replay(_)
+            | Self::Fleet(_) => drop(ports),
             Self::Memory(bed) => bed.give_back(ports),
         }
     }
@@ -313,20 +341,23 @@ impl Testbed {
         work: impl FnOnce(&mut LabMeasurer<'_>) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
         match self {
-            Self::Kernel(_) | Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => self
-                .with_session(plan.waiting, |session| {
-                    let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
-                    let (from, to) = (0, 1);
-                    work(&mut LabMeasurer::Session(SessionMeasurer {
-                        session,
-                        from,
-                        to,
-                        stream,
-                        is_learning,
-                        quiet,
-                        stop,
-                    }))
-                }),
+            Self::Kernel(_)
+            | Self::Memory(_)
+            | Self::Wired(_)
+            | Self::Replay(_)
+            | Self::Fleet(_) => self.with_session(plan.waiting, |session| {
+                let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
+                let (from, to) = (0, 1);
+                work(&mut LabMeasurer::Session(SessionMeasurer {
+                    session,
+                    from,
+                    to,
+                    stream,
+                    is_learning,
+                    quiet,
+                    stop,
+                }))
+            }),
             Self::Agents(bed) => work(&mut LabMeasurer::Agents(bed.measurer(plan))),
         }
     }
@@ -385,7 +416,7 @@ impl Testbed {
         let has_no_line = match self {
             // The kernel says 10 Gbit/s of every veth, and carries more.
             Self::Kernel(_) | Self::Memory(_) => self.port_rate().is_none(),
-            Self::Wired(_) | Self::Agents(_) | Self::Replay(_) => false,
+            Self::Wired(_) | Self::Agents(_) | Self::Replay(_) | Self::Fleet(_) => false,
         };
         let line_rate_bps = if has_no_line { vec![NO_LINE_BPS; ports] } else { Vec::new() };
         let first_stream = next_stream();

@@ -2,7 +2,6 @@
 //! workspace's I/O lives here behind safe functions. Nothing above this module may call `libc`.
 
 pub mod affinity;
-pub mod bare_sender;
 pub(crate) mod bpf;
 pub(crate) mod claim;
 pub mod cpu;

@@ -41,8 +41,6 @@ pub enum Tool {
     OvsTestcontroller,
     /// DPDK's forwarder without tables.
     Testpmd,
-    /// The store that a cluster of controllers decides in.
-    Etcd,
 }
 
 impl Tool {
@@ -61,7 +59,6 @@ impl Tool {
                 ("ovs-testcontroller", "openvswitch-testcontroller", &["--version"])
             }
             Self::Testpmd => ("dpdk-testpmd", "dpdk-dev", &["--version"]),
-            Self::Etcd => ("etcd", "etcd-server", &["--version"]),
         }
     }
 

@@ -14,13 +14,11 @@ mod figure;
 mod order;
 #[cfg(test)]
 mod simulated;
-mod trend;
 
 pub use comparison::{Comparison, Scale, holm};
 pub use error::StatsError;
 pub use figure::{Figure, Observed, Summary, range_confidence, summarise};
 pub use order::{median, quantile, samples_needed};
-pub use trend::{Trend, theil_sen};
 
 /// The confidence of the intervals that the lab reports.
 pub const CONFIDENCE: f64 = 0.95;

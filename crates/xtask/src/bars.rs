@@ -30,55 +30,39 @@ enum Of {
 #[derive(Clone, Copy, Debug)]
 struct Bar {
     row: &'static str,
-    /// The switch; of a controller's row there is none.
-    dut: Option<&'static str>,
+    /// The switch, or the controller.
+    dut: &'static str,
     of: Of,
     limit: f64,
 }
 
-const fn controller(row: &'static str, of: Of, limit: f64) -> Bar {
-    Bar { row, dut: None, of, limit }
-}
-
 const fn switch(row: &'static str, dut: &'static str, of: Of, limit: f64) -> Bar {
-    Bar { row, dut: Some(dut), of, limit }
+    Bar { row, dut, of, limit }
 }
 
 const OVS: &str = "ovs-testcontroller";
+const PYTHON: &str = "weir-python";
 const KERNEL: &str = "weir-kernel";
 const BRIDGE: Of = Of::RatioAtLeast("linux-bridge");
 const OVS_TSO: Of = Of::RatioAtLeast("ovs-tso");
 const USER: &str = "weir-user";
 const ONE_FLOW: &str = "ports-flows-unpaced-pps-one-of-10-000";
 
-/// Rows of `weir bench controller --rows --json`, and of `weir bench ports`, whose lines are those
-/// of `weir lab run --format lines`.
+/// Rows of `weir lab run controller-throughput controller-latency controller-storm --format lines`,
+/// the storm with 10,000 switches, and of `weir bench ports`, whose lines are the same.
 #[rustfmt::skip]
 const BARS: &[Bar] = &[
-    controller("learning-switch-1", Of::AtLeast, 3_500_000.0),
-    controller("learning-switch-1", Of::RatioAtLeast(OVS), 20.0),
-    controller("learning-switch-16", Of::AtLeast, 3_500_000.0),
-    controller("learning-switch-16", Of::RatioAtLeast(OVS), 20.0),
-    controller("learning-switch-64", Of::AtLeast, 3_500_000.0),
-    controller("learning-switch-64", Of::RatioAtLeast("ovs-testcontroller (16 switches)"), 20.0),
-    controller("four-shards", Of::RatioAtLeast("weir-1-shards"), 1.6),
-    controller("python-os-ken", Of::RatioAtLeast("os-ken"), 20.0),
-    controller("python-ovs", Of::RatioAtLeast(OVS), 1.0),
-    controller("latency-p50", Of::RatioAtMost(OVS), 0.5),
-    controller("latency-p99", Of::RatioAtMost(OVS), 0.5),
-    controller("latency-busy-poll-p50", Of::RatioAtMost(OVS), 0.5),
-    controller("latency-busy-poll-p99", Of::RatioAtMost(OVS), 0.5),
-    controller("ceiling-tls", Of::RatioAtLeast("weir"), 0.7),
-    controller("storm", Of::AtMost, 10.0),
-    controller("storm-idle-cpu", Of::AtMost, 10.0),
-    controller("storm-memory", Of::AtMost, 64.0),
-    controller("storm-tls", Of::AtMost, 60.0),
-    controller("storm-tls-idle-cpu", Of::AtMost, 10.0),
-    controller("storm-tls-memory", Of::AtMost, 64.0),
-    controller("flow-entries-controller-cpu", Of::AtMost, 50.0),
-    controller("cluster", Of::EachAtMost, 2.0),
-    controller("cluster-entries-lost", Of::EachAtMost, 0.0),
-    controller("cluster-packets-lost", Of::EachAtMost, 0.0),
+    switch("controller-throughput-responses-ps", "weir", Of::AtLeast, 3_500_000.0),
+    switch("controller-throughput-responses-ps", "weir", Of::RatioAtLeast(OVS), 20.0),
+    switch("controller-throughput-responses-ps", PYTHON, Of::RatioAtLeast("os-ken"), 20.0),
+    switch("controller-throughput-responses-ps", PYTHON, Of::RatioAtLeast(OVS), 1.0),
+    switch("controller-latency-answer-p50-us", "weir", Of::RatioAtMost(OVS), 0.5),
+    switch("controller-latency-answer-p99-us", "weir", Of::RatioAtMost(OVS), 0.5),
+    switch("controller-latency-answer-p50-us", "weir-busy", Of::RatioAtMost(OVS), 0.5),
+    switch("controller-latency-answer-p99-us", "weir-busy", Of::RatioAtMost(OVS), 0.5),
+    switch("controller-storm-storm-s", "weir", Of::AtMost, 10.0),
+    switch("controller-storm-storm-idle-cores", "weir", Of::AtMost, 0.1),
+    switch("controller-storm-storm-kib", "weir", Of::AtMost, 64.0),
     switch("ports-tcp-tcp-mbps-learning-1-there", KERNEL, BRIDGE, 0.9),
     switch("ports-tcp-tcp-mbps-learning-1-back", KERNEL, BRIDGE, 0.9),
     switch("ports-tcp-tcp-mbps-learning-4-there", KERNEL, BRIDGE, 0.9),
@@ -117,13 +101,13 @@ pub(crate) fn run() -> Result<()> {
     let rows: Vec<Value> = text.lines().map(read).collect::<Result<_>>()?;
     let found = held(&rows);
     for (bar, met) in &found {
-        let dut = bar.dut.map(|dut| format!(" {dut}")).unwrap_or_default();
+        let dut = bar.dut;
         let verdict = match met {
             Some(true) => "met",
             Some(false) => "NOT MET",
             None => "NOT MEASURED",
         };
-        println!("{:12} {}{dut}: {:?} {}", verdict, bar.row, bar.of, bar.limit);
+        println!("{:12} {} {dut}: {:?} {}", verdict, bar.row, bar.of, bar.limit);
     }
     let missed = found.iter().filter(|(_, met)| *met != Some(true)).count();
     if found.is_empty() || missed > 0 {
@@ -135,7 +119,9 @@ pub(crate) fn run() -> Result<()> {
 /// The bars of controllers or of switches, whichever the rows are of, and whether each is met; none
 /// where its figure was not measured.
 fn held(rows: &[Value]) -> Vec<(&'static Bar, Option<bool>)> {
-    let is_of = |bar: &&Bar| rows.iter().any(|row| row["dut"].is_string() == bar.dut.is_some());
+    let of_controller = |row: &str| row.starts_with("controller-");
+    let names = || rows.iter().filter_map(|row| row["row"].as_str());
+    let is_of = |bar: &&Bar| names().any(|row| of_controller(row) == of_controller(bar.row));
     BARS.iter().filter(is_of).map(|bar| (bar, bar.is_met(rows))).collect()
 }
 
@@ -148,7 +134,7 @@ impl Bar {
             Of::AtMost => Some(number(of_row.next()?, "value")? <= self.limit),
             Of::EachAtMost => {
                 let row = of_row.next()?;
-                Some(number(row, "max").or_else(|| number(row, "high"))? <= self.limit)
+                Some(number(row, "high")? <= self.limit)
             }
             Of::RatioAtLeast(peer) => Some(of_row.find_map(|row| ratio(row, peer))? >= self.limit),
             Of::RatioAtMost(peer) => Some(of_row.find_map(|row| ratio(row, peer))? <= self.limit),
@@ -160,15 +146,13 @@ impl Bar {
     }
 
     fn is_of(&self, row: &Value, name: &str) -> bool {
-        row["row"] == name && row["dut"].as_str() == self.dut
+        row["row"] == name && row["dut"] == self.dut
     }
 }
 
-/// The ratio to a peer: a controller's line has one, a switch's a list of them.
+/// The ratio to a peer.
 fn ratio(row: &Value, peer: &str) -> Option<f64> {
-    let of_list = || row["beside"].as_array()?.iter().find(|one| one["dut"] == peer);
-    let found = if row["peer"] == peer { Some(row) } else { of_list() };
-    found?["ratio"].as_f64()
+    row["beside"].as_array()?.iter().find(|one| one["dut"] == peer)?["ratio"].as_f64()
 }
 
 #[cfg(test)]
@@ -189,15 +173,17 @@ mod tests {
             json!({"row": PING, "dut": "weir-user", "absent": "ping not installed"}),
         ];
         let found = held(&rows);
-        assert!(found.iter().all(|(bar, _)| bar.dut.is_some()), "no controller was measured");
+        let is_port = |(bar, _): &(&super::Bar, _)| bar.row.starts_with("ports-");
+        assert!(found.iter().all(is_port), "no controller was measured");
         let met = |row: &str, dut: &str| -> Vec<Option<bool>> {
-            let is_it = |bar: &&super::Bar| bar.row == row && bar.dut == Some(dut);
+            let is_it = |bar: &&super::Bar| bar.row == row && bar.dut == dut;
             found.iter().filter(|(bar, _)| is_it(bar)).map(|(_, met)| *met).collect()
         };
         assert_eq!(met(TCP, "weir-kernel"), [Some(true)]);
         assert_eq!(met(LOST, "weir-kernel"), [Some(false)], "the largest counts");
         assert_eq!((met(PING, "weir-user"), met(TCP, "weir-user")), (vec![None], vec![None]));
-        let fast = [json!({"row": "learning-switch-1", "value": 4e6})];
+        let fast = "controller-throughput-responses-ps";
+        let fast = [json!({"row": fast, "dut": "weir", "value": 4e6, "beside": []})];
         let met = held(&fast).iter().filter(|(_, met)| *met == Some(true)).count();
         assert_eq!((held(&fast).len() < BARS.len(), met), (true, 1), "the ratio has no peer");
     }

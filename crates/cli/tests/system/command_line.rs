@@ -27,7 +27,6 @@ const PRINTING: &[&str] = &[
     "pki --dir DIR init",
     "gen run --help",
     "gen flood --port null: --duration 0.01",
-    "bench generator --rows null_one_stream --no-peers --seconds 0.1 --repeats 1",
 ];
 
 fn of_line(line: &str, folder: &tempfile::TempDir) -> std::process::Command {
@@ -55,16 +54,6 @@ fn a_full_disk_is_an_error_and_a_gone_reader_is_none() {
         assert_eq!(output.status.code(), Some(141), "{line}: {}", text(&output));
         assert_eq!(text(&output), "", "{line}");
     }
-}
-
-#[test]
-fn the_generator_is_measured_where_its_peer_is_missing() {
-    let words = "bench generator --rows null_one_stream --seconds 0.1 --repeats 1";
-    let mut line = weir(&words.split(' ').collect::<Vec<_>>());
-    let output = line.env("PATH", "/nowhere").output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("testpmd is left out: "), "{}", text(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("null_one_stream"));
 }
 
 #[test]

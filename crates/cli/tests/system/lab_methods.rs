@@ -87,22 +87,6 @@ fn a_flow_beside_new_ones_has_a_share_and_needs_four_ports() {
 
 #[test]
 #[ignore = "needs root"]
-fn short_flows_have_loss_cost_and_delay() {
-    // The last entry looks at addresses, so that each flow is new to what keeps decisions.
-    let settings = "flows = [\"in_port=1,actions=output:2\", \"in_port=3,actions=output:4\", \
-        \"priority=32769,in_port=2,udp,nw_src=10.9.0.1,nw_dst=10.9.1.0,tp_src=1,actions=drop\"]\n\
-        ports = 4\nduration_s = 0.2\nrate_pps = 3000.0\ncount = 3";
-    for dut in ["weir-user", "weir"] {
-        let cell = cell(dut, "short-flows", settings);
-        assert!((0.0..100.0).contains(&value(&cell, "short_flows_lost_pct")), "{cell}");
-        assert!(value(&cell, "short_flows_cpu_us") > 0.0, "{cell}");
-        assert!(value(&cell, "short_flows_delay_us") > 0.0, "{cell}");
-        assert!(cell["trials"][0]["raw"]["received"].as_u64() > Some(0), "{cell}");
-    }
-}
-
-#[test]
-#[ignore = "needs root"]
 fn no_frame_is_decided_by_an_entry_that_was_changed_before() {
     let changes = cell("weir", "flow-changes", "ports = 4\nduration_s = 0.2\ncount = 50");
     assert_eq!(value(&changes, "flow_changes_wrong"), 0.0, "{changes}");
@@ -177,21 +161,8 @@ fn flow_mods_are_obeyed() {
 
 #[test]
 #[ignore = "needs root"]
-fn the_controllers_death_is_survived_by_flow_entries_only() {
-    let settings = "forwarding = \"controller\"\nduration_s = 0.6\nrate_pps = 1000.0";
-    let hub = cell("weir", "controller-loss", &format!("{settings}\napp = \"hub\""));
-    assert!(value(&hub, "orphan_loss_pct") > 50.0, "{hub}");
-    let app = format!("{settings}\napp = \"learning-switch\"");
-    let learning = cell("weir", "controller-loss", &app);
-    assert!(value(&learning, "orphan_loss_pct") < 50.0, "{learning}");
-}
-
-#[test]
-#[ignore = "needs root"]
-fn rfc_2544_and_a_soak_yield_their_figures() {
+fn rfc_2544_yields_its_figures() {
     let rfc = format!("{FLOWS}\nduration_s = 0.05\nrate_pps = 20000.0\nloss = 0.5");
     let rfc = cell("weir", "rfc2544", &rfc);
     assert!(value(&rfc, "rfc2544_throughput_pps") > 0.0);
-    let soak = cell("weir", "soak", &format!("{FLOWS}\nduration_s = 3.0\nrate_pps = 200.0"));
-    assert!(value(&soak, "soak_delay_us") > 0.0);
 }

@@ -37,7 +37,6 @@ const FILES: &[&str] = &[
     include_str!("scenarios/ports-datagrams.toml"),
     include_str!("scenarios/ports-flows.toml"),
     include_str!("scenarios/ports-fair-share.toml"),
-    include_str!("scenarios/ports-short-flows.toml"),
     include_str!("scenarios/ports-changes.toml"),
     include_str!("scenarios/ports-idle.toml"),
     include_str!("scenarios/datapath-rate.toml"),
@@ -50,9 +49,13 @@ const FILES: &[&str] = &[
     include_str!("scenarios/datapath-updates.toml"),
     include_str!("scenarios/datapath-dump.toml"),
     include_str!("scenarios/datapath-idle.toml"),
-    include_str!("scenarios/controller-death.toml"),
+    include_str!("scenarios/controller-throughput.toml"),
+    include_str!("scenarios/controller-latency.toml"),
+    include_str!("scenarios/controller-storm.toml"),
+    include_str!("scenarios/controller-topology.toml"),
+    include_str!("scenarios/controller-discovery.toml"),
+    include_str!("scenarios/controller-proactive.toml"),
     include_str!("scenarios/rfc2544.toml"),
-    include_str!("scenarios/soak.toml"),
 ];
 
 /// Every scenario that comes with the lab.

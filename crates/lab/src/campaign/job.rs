@@ -185,6 +185,9 @@ impl Job<'_> {
             return Err(CellState::NotSupported(what));
         }
         let settings = self.setup();
+        if settings.fleet.is_some() && !self.dut.is_controller() {
+            return Err(CellState::NotSupported("is no controller".to_owned()));
+        }
         let fits = settings.replay.as_ref().map_or(Ok(()), |replay| self.dut.replays(replay));
         let fits = fits.and_then(|()| self.dut.check(settings, &self.campaign.paths));
         fits.map_err(CellState::NotSupported)?;

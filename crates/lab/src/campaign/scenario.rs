@@ -31,12 +31,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::method::{self, Method};
 use crate::names;
 use crate::results::{AxisInfo, Coordinates, Plot, Published};
-use crate::settings::{Replay, Settings};
+use crate::settings::Settings;
 
 /// Why a text is no scenario, with line and column or the cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,10 +99,13 @@ pub struct Scenario {
     /// Settings of the command line, which hold in every cell.
     #[serde(skip)]
     set: Settings,
-    /// Keys of their replay.
+    /// Keys of their tables, `replay` and `fleet`.
     #[serde(skip)]
-    set_replay: toml::Table,
+    set_tables: BTreeMap<String, toml::Table>,
 }
+
+/// The settings that are tables, whose keys `--set` reaches.
+const TABLES: [&str; 2] = ["replay", "fleet"];
 
 /// The key of a `without` that names a switch.
 const DUT: &str = "dut";
@@ -371,8 +375,10 @@ impl Scenario {
             let read = format!("value = {value}").parse::<toml::Table>().ok();
             let value = read.and_then(|mut table| table.remove("value"));
             let value = value.unwrap_or_else(|| text[key.len() + 1..].into());
-            if let Some(key) = key.strip_prefix("replay.") {
-                self.set_replay.insert(key.to_owned(), value);
+            let of_table = key.split_once('.');
+            if let Some((table, key)) = of_table.filter(|(table, _)| TABLES.contains(table)) {
+                let keys = self.set_tables.entry(table.to_owned()).or_default();
+                keys.insert(key.to_owned(), value);
             } else {
                 match Settings::deserialize(toml::Table::from_iter([(key.to_owned(), value)])) {
                     Ok(settings) => self.set.overlay(&settings),
@@ -397,17 +403,22 @@ impl Scenario {
         self.check_settings()
     }
 
-    /// The replay of a cell with the keys of the command line.
-    fn replay(&self, settings: &Settings) -> Result<Option<Replay>, ScenarioError> {
+    /// A table of a cell with the keys of the command line.
+    fn laid_over<T: Default + Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        of: Option<T>,
+    ) -> Result<Option<T>, ScenarioError> {
+        let Some(set) = self.set_tables.get(name) else { return Ok(of) };
         let wrong =
-            |error: &dyn std::fmt::Display| ScenarioError(format!("--set replay.: {error}"));
-        let mut table = toml::Table::try_from(settings.replay.clone().unwrap_or_default())
-            .map_err(|error| wrong(&error))?;
-        if self.set_replay.contains_key("folder") || self.set_replay.contains_key("name") {
+            |error: &dyn std::fmt::Display| ScenarioError(format!("--set {name}.: {error}"));
+        let mut table =
+            toml::Table::try_from(of.unwrap_or_default()).map_err(|error| wrong(&error))?;
+        if set.contains_key("folder") || set.contains_key("name") {
             table.retain(|key, _| key != "flows" && key != "entries");
         }
-        table.extend(self.set_replay.clone());
-        Replay::deserialize(table).map(Some).map_err(|error| wrong(&error.to_string().trim_end()))
+        table.extend(set.clone());
+        T::deserialize(table).map(Some).map_err(|error| wrong(&error.to_string().trim_end()))
     }
 
     /// Starts of each switch in each cell.
@@ -476,9 +487,9 @@ impl Scenario {
         cells.retain(|cell| !is_left_out(cell));
         for cell in &mut cells {
             cell.settings.overlay(&self.set);
-            if !self.set_replay.is_empty() {
-                cell.settings.replay = self.replay(&cell.settings)?;
-            }
+            let settings = &mut cell.settings;
+            settings.replay = self.laid_over("replay", settings.replay.take())?;
+            settings.fleet = self.laid_over("fleet", settings.fleet.take())?;
         }
         Ok(cells)
     }

@@ -1,8 +1,11 @@
-//! `weir lab compare`: two runs beside each other.
+//! `weir lab compare`: two runs beside each other, row by row.
 //!
-//! It must never measure, and never end with success where `--fail-on-worse` found something.
+//! Rows of one scenario, switch, point and metric are compared by their starts, the first of one
+//! run with the first of the other and so on: what warms up or slows down in the course of a run
+//! cancels. It must never take two trials of one start for two, and never end with success where
+//! `--fail-on-worse` found something with all comparisons counted (Holm).
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,10 +13,9 @@ use clap::Args;
 use terminal::Table;
 
 use super::results::load;
-use crate::compare::{RowChange, RowVerdict, RunComparison, compare};
 use crate::present::{count, number, one_line, times};
-use crate::results::Coordinates;
-use stats::CONFIDENCE;
+use crate::results::{Better, Coordinates, MetricInfo, ResultRow, Results};
+use stats::{CONFIDENCE, Comparison, Scale, holm, median};
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -28,9 +30,6 @@ pub(super) struct CompareArgs {
     first: PathBuf,
     /// That of the second run.
     second: PathBuf,
-    /// Print everything as JSON.
-    #[arg(long)]
-    json: bool,
     /// Print every row, not only those that changed.
     #[arg(long)]
     all: bool,
@@ -41,134 +40,114 @@ pub(super) struct CompareArgs {
 
 impl CompareArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let found = compare(&load(&self.first)?, &load(&self.second)?);
-        if self.json {
-            files::print(&(serde_json::to_string_pretty(&found)? + "\n"))?;
-        } else {
-            files::print(&compared(&found, self.all, terminal::width()))?;
-        }
-        let is_failure = self.fail_on_worse && found.is_worse();
-        Ok(if is_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let (text, is_worse) =
+            compared(&load(&self.first)?, &load(&self.second)?, self.all, terminal::width());
+        files::print(&text)?;
+        Ok(if self.fail_on_worse && is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-/// The comparison for a terminal.
-fn compared(found: &RunComparison, all: bool, width: usize) -> String {
+/// A row's place in a run: scenario, switch, point, metric.
+type RowKey<'a> = (&'a str, &'a str, &'a Coordinates, &'a str);
+
+fn rows_of(run: &Results) -> BTreeMap<RowKey<'_>, (&MetricInfo, &ResultRow)> {
+    let cells = run.scenarios.iter().flat_map(|of| of.cells.iter().map(move |cell| (of, cell)));
+    let rows = cells.flat_map(|(of, cell)| cell.rows.iter().map(move |row| (of, cell, row)));
+    let keyed = rows.filter_map(|(of, cell, row)| {
+        let key = (of.id.as_str(), cell.dut.as_str(), &cell.at, row.metric.as_str());
+        Some((key, (of.metric(&row.metric)?, row)))
+    });
+    keyed.collect()
+}
+
+/// Verdict on a row by itself: a few words, and whether it is better or worse.
+fn verdict(of: Option<&Comparison>, better: Better) -> (&'static str, Option<bool>) {
+    match of {
+        None => ("one start: not known", None),
+        Some(of) if !of.is_different() => ("no change seen", None),
+        Some(of) => match (of.estimate > of.none()) == (better == Better::Higher) {
+            true => ("better", Some(true)),
+            false => ("worse", Some(false)),
+        },
+    }
+}
+
+/// The cells of a row: place, metric, both medians, and the second by the first, or less it.
+fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 7] {
+    let of = rows[1].beside(rows[0]);
+    let shown = |value: f64| match of.map(|of| of.scale) {
+        Some(Scale::Difference) => number(value, info.decimals),
+        Some(Scale::Ratio) | None => times(value),
+    };
+    let change =
+        of.map(|of| format!("{} ({} to {})", shown(of.estimate), shown(of.low), shown(of.high)));
+    let at = key.2.iter().map(|(axis, value)| format!("{axis}={value}"));
+    let [first, second] = rows.map(|row| {
+        median(&row.samples).map_or_else(String::new, |value| number(value, info.decimals))
+    });
+    let (at, metric) =
+        (at.collect::<Vec<_>>().join(", "), format!("{}, {}", info.label, info.unit));
+    let [scenario, at, dut, metric] = [key.0, &at, key.1, &metric].map(one_line);
+    [scenario, at, dut, metric, first, second, change.unwrap_or_default()]
+}
+
+/// Differences for a terminal of that width, and whether something is worse with all comparisons
+/// counted.
+fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> (String, bool) {
     let mut out = String::new();
-    if !found.differences.is_empty() {
-        out += "The runs differ in more than their figures:\n";
-        for difference in &found.differences {
-            let _ = writeln!(out, "  {}", one_line(difference));
+    for (name, one, other) in [
+        ("processor", &first.machine.cpu, &second.machine.cpu),
+        ("kernel", &first.machine.kernel, &second.machine.kernel),
+        ("system", &first.machine.os, &second.machine.os),
+        ("weir", &first.weir, &second.weir),
+    ] {
+        if one != other {
+            out += &one_line(&format!("The runs differ in their {name}: {one} → {other}"));
+            out += "\n";
         }
     }
-    let is_shown = |row: &&RowChange| match row.verdict {
-        RowVerdict::Better | RowVerdict::Worse => true,
-        RowVerdict::NoChange | RowVerdict::SingleStart => all,
-    };
-    let mut rows: Vec<&RowChange> = found.rows.iter().filter(is_shown).collect();
-    rows.sort_by_key(|row| order(row.verdict));
-    if !rows.is_empty() {
-        let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
-        let mut table = Table::new(heads).keys(4);
-        for row in rows {
-            table.row(line(row));
+    let (before, after) = (rows_of(first), rows_of(second));
+    let pairs: Vec<_> =
+        before.iter().filter_map(|(key, was)| Some((key, was, after.get(key)?))).collect();
+    let found: Vec<_> = pairs.iter().map(|(_, was, is)| is.1.beside(was.1)).collect();
+    let p_values: Vec<f64> = found.iter().map(|of| of.map_or(1.0, |of| of.p_value)).collect();
+    let heads = ["scenario", "where", "switch", "metric", "first", "second", "×", "is"];
+    // Of worse and better ones: all, and those that hold with all rows counted.
+    let (mut table, mut counts, mut is_empty) = (Table::new(heads).keys(4), [[0; 2]; 2], true);
+    for (((key, was, is), of), adjusted) in pairs.iter().zip(&found).zip(holm(&p_values)) {
+        let (word, is_better) = verdict(of.as_ref(), was.0.better);
+        if let Some(is_better) = is_better {
+            let [all, hold] = &mut counts[usize::from(is_better)];
+            *all += 1;
+            *hold += usize::from(adjusted <= 1.0 - CONFIDENCE);
         }
-        let _ = writeln!(out, "{}", table.boxed(width));
-    }
-    for (name, only) in [("first", &found.only_first), ("second", &found.only_second)] {
-        if !only.is_empty() {
-            let _ = writeln!(out, "Only in the {name} run: {}", count(only.len(), "row", "rows"));
-        }
-        for row in only {
-            let _ = writeln!(out, "  {}", one_line(row));
-        }
-    }
-    out + &verdicts(found)
-}
-
-fn verdicts(found: &RunComparison) -> String {
-    let mut out = format!("{} in both runs:", count(found.rows.len(), "row", "rows"));
-    let mut comma = "";
-    for verdict in
-        [RowVerdict::Worse, RowVerdict::Better, RowVerdict::NoChange, RowVerdict::SingleStart]
-    {
-        let rows = found.count(verdict);
-        if rows > 0 {
-            let _ = write!(out, "{comma} {rows} {}", verdict.label());
-            comma = ",";
+        if is_all || is_better.is_some() {
+            is_empty = false;
+            let [a, b, c, d, e, f, g] = line(key, was.0, [was.1, is.1]);
+            table.row([a, b, c, d, e, f, g, word.to_owned()]);
         }
     }
-    out += ".\n";
-    let changed = found.count(RowVerdict::Worse) + found.count(RowVerdict::Better);
-    if changed > 0 {
-        let together = [RowVerdict::Worse, RowVerdict::Better].map(|of| found.count_together(of));
-        let compared = found.rows.len() - found.count(RowVerdict::SingleStart);
-        let _ = writeln!(
-            out,
-            "Each by its own 95 % interval: of so many rows without a change about {:.1} would be \
-             called better or worse by chance; with all rows counted {} worse and {} better hold.",
-            compared as f64 * (1.0 - CONFIDENCE),
-            together[0],
-            together[1]
-        );
+    if !is_empty {
+        out += &format!("{}\n", table.boxed(width));
     }
-    out
-}
-
-/// Order of verdicts: worse ones come first.
-fn order(verdict: RowVerdict) -> u8 {
-    match verdict {
-        RowVerdict::Worse => 0,
-        RowVerdict::Better => 1,
-        RowVerdict::NoChange => 2,
-        RowVerdict::SingleStart => 3,
-    }
-}
-
-fn line(row: &RowChange) -> [String; 8] {
-    let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
-    let change = match (row.ratio, row.interval) {
-        (Some(ratio), Some((low, high))) => {
-            format!("{} ({}–{})", times(ratio), times(low), times(high))
-        }
-        (Some(ratio), None) => times(ratio),
-        (None, Some((low, high))) => {
-            let [shift, low, high] = [row.shift, low, high].map(|one| signed(one, row.decimals));
-            format!("{shift} ({low} to {high})")
-        }
-        (None, None) => signed(row.shift, row.decimals),
-    };
-    [
-        one_line(&row.scenario),
-        place(&row.at),
-        one_line(&row.dut),
-        one_line(&format!("{}{unit}", row.label)),
-        number(row.first, row.decimals),
-        number(row.second, row.decimals),
-        change,
-        row.verdict.label().to_owned(),
-    ]
-}
-
-/// `+5` for 5 more, `-5` for 5 less.
-fn signed(value: f64, decimals: usize) -> String {
-    let plus = if value > 0.0 { "+" } else { "" };
-    format!("{plus}{}", number(value, decimals))
-}
-
-fn place(at: &Coordinates) -> String {
-    let words = at.iter().map(|(axis, value)| format!("{axis}={value}"));
-    one_line(&words.collect::<Vec<_>>().join(", "))
+    let rows = count(pairs.len(), "row", "rows");
+    let (gone, new) = (before.len() - pairs.len(), after.len() - pairs.len());
+    let [[worse, hold_worse], [better, hold_better]] = counts;
+    out += &format!(
+        "{rows} in both runs: {worse} worse, {better} better, each by its own 95 % interval; with \
+         all rows counted {hold_worse} worse and {hold_better} better hold. Only in the first run: \
+         {gone}; only in the second: {new}.\n"
+    );
+    (out, hold_worse > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::compared;
-    use crate::compare::compare;
     use crate::present::sample;
 
     #[test]
-    fn a_comparison_names_what_differs_first_and_fits_its_width() {
+    fn a_comparison_has_what_is_worse_and_fits_its_width() {
         let (first, mut second) = (sample::results(), sample::results());
         second.machine.kernel = "Linux 7.0".into();
         for row in second.scenarios[1].cells.iter_mut().flat_map(|cell| &mut cell.rows) {
@@ -176,36 +155,17 @@ mod tests {
         }
         second.scenarios[0].cells.pop();
         second.scenarios[0].cells.pop();
-        let found = compare(&first, &second);
         for width in [80, 140] {
-            let text = compared(&found, true, width);
-            assert!(text.starts_with("The runs differ in more than their figures:\n  kernel: "));
-            assert!(text.contains(" worse") && text.contains("Only in the first run: 3 "));
+            let (text, is_worse) = compared(&first, &second, true, width);
+            assert!(is_worse && text.starts_with("The runs differ in their kernel: "), "{text}");
             assert!(
-                text.lines()
-                    .filter(|l| l.starts_with(['│', '┌']))
-                    .all(|l| { l.chars().count() <= width })
+                text.contains(" worse") && text.contains("Only in the first run: 3;"),
+                "{text}"
             );
+            let boxed = text.lines().filter(|line| line.starts_with(['│', '┌']));
+            assert!(boxed.map(|line| line.chars().count()).all(|length| length <= width));
         }
-        assert!(found.is_worse());
-    }
-
-    #[test]
-    fn a_difference_has_its_sign_and_its_interval() {
-        let runs = [[0.0, 0.0, 0.0], [5.0, 6.0, 7.0]].map(|samples| {
-            let mut run = sample::results();
-            run.scenarios.truncate(1);
-            let cells = &mut run.scenarios[0].cells;
-            cells.truncate(1);
-            cells[0].rows.truncate(1);
-            cells[0].rows[0].samples = samples.into();
-            cells[0].rows[0].starts.truncate(3);
-            run
-        });
-        let text = compared(&compare(&runs[0], &runs[1]), true, 200);
-        assert!(text.contains("+6.000 (+3.516 to +8.484)"), "{text}");
-        assert!(text.contains("without a change about 0.1 would be"), "{text}");
-        let back = compared(&compare(&runs[1], &runs[0]), true, 200);
-        assert!(back.contains("-6.000 (-8.484 to -3.516)"), "{back}");
+        let (text, is_worse) = compared(&first, &first, false, 80);
+        assert!(!is_worse && text.contains("0 worse, 0 better"), "{text}");
     }
 }

@@ -27,7 +27,11 @@ fn masks(plan: &DutPlan<'_>) -> Result<(String, String), ServiceError> {
         Testbed::Replay(bed) => {
             Ok((mask(&[bed.control_core()?]), mask(&bed.forwarding_cores().collect::<Vec<_>>())))
         }
-        Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+        Testbed::Kernel(_)
+        | Testbed::Memory(_)
+        | Testbed::Wired(_)
+        | Testbed::Agents(_)
+        | Testbed::Fleet(_) => {
             let workers = usize::from(plan.settings.workers.unwrap_or(1));
             // From the last one down: the daemon's own thread, on the first, is disturbed last.
             let forwarding: Vec<usize> = (0..cores()).rev().take(workers).collect();

@@ -1,17 +1,12 @@
-//! DPDK's testpmd: forwarding between two devices without a look at the packets, or making packets
-//! for one that takes all.
+//! DPDK's testpmd: forwarding between two devices without a look at the packets, the bound of what
+//! any switch can do with these devices.
 //!
-//! The first is the bound of what any switch can do with these devices, the second is a peer of the
-//! generator. Its counters are read over DPDK's telemetry socket, which lies in the scratch folder
-//! with all its other files.
+//! Its counters are read over DPDK's telemetry socket, which lies in the scratch folder with all
+//! its other files.
 
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Result;
-use netdev::sys::netns::Namespace;
-use programs::cancel::Cancel;
 use programs::huge_pages::{self, HUGE_MB};
 use programs::process::Process;
 use programs::tools::{Missing, Program, Tool};
@@ -19,7 +14,7 @@ use programs::tools::{Missing, Program, Tool};
 use super::telemetry::{PortTelemetry, open_telemetry};
 use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
 use crate::load::ProcessRole;
-use crate::service::{ProgramPaths, Service, ServiceError};
+use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
 use crate::testbed::Testbed;
 
@@ -82,8 +77,7 @@ impl Dut for Testpmd {
         command.args(["--", "--auto-start", "--tx-first"]);
         command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
         command.arg(format!("--forward-mode={}", mode.name()));
-        let (process, telemetry) =
-            launch(command, (0, 1), context.namespace, context.dir, context.cancel)?;
+        let (process, telemetry) = launch(command, context)?;
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 0);
         let counters = Some(DutCounters::Testpmd(telemetry));
@@ -91,40 +85,20 @@ impl Dut for Testpmd {
     }
 }
 
-/// Starts a testpmd that makes packets in its forward mode `mode` (`txonly`, `flowgen`) on the
-/// core `core`, for a device that takes all of them. It needs no huge pages.
-///
-/// # Errors
-/// It is not installed or does not start.
-pub(crate) fn start_sender(
-    mode: &str,
-    (control_core, core): (usize, usize),
-    folder: &Path,
-    cancel: &Cancel,
-) -> Result<(Process, PortTelemetry)> {
-    let mut command = Command::new(Tool::Testpmd.find()?);
-    command.args(["-l", &format!("{control_core},{core}"), "--no-pci", "--no-huge"]);
-    command.args(["-m", "512", "--vdev=net_null0,no-rx=1", "--", "--auto-start"]);
-    command.args([&format!("--forward-mode={mode}"), "--total-num-mbufs=16384"]);
-    Ok(launch(command, (0, 0), None, folder, cancel)?)
-}
-
 fn launch(
     mut command: Command,
-    ports: (u16, u16),
-    namespace: Option<&Namespace>,
-    folder: &Path,
-    cancel: &Cancel,
+    context: &ServiceContext<'_>,
 ) -> Result<(Process, PortTelemetry), ServiceError> {
-    command.env("RUNTIME_DIRECTORY", folder).args(["--stats-period", "3600"]);
-    let mut process = Process::start("testpmd", command, namespace, folder)?;
-    let path = folder.join("dpdk/rte/dpdk_telemetry.v2");
+    let ServiceContext { namespace, dir, cancel, .. } = *context;
+    command.env("RUNTIME_DIRECTORY", dir).args(["--stats-period", "3600"]);
+    let mut process = Process::start("testpmd", command, namespace, dir)?;
+    let path = dir.join("dpdk/rte/dpdk_telemetry.v2");
     process.wait_until("open its socket", START_LIMIT, cancel, |_| path.exists())?;
     let socket = open_telemetry(&path).map_err(|error| {
         let what = format!("connecting to testpmd's telemetry: {error:#}");
         ServiceError::Unfit(what)
     })?;
-    let telemetry = PortTelemetry { socket, ports };
+    let telemetry = PortTelemetry { socket, ports: (0, 1) };
     // What it prints comes late where it prints into a file; its counters do not.
     process.wait_until("send a packet", START_LIMIT, cancel, |_| {
         telemetry.counts().is_ok_and(|counts| counts.sent > 0)

@@ -14,7 +14,7 @@ use control::{ControlCommand, ControlRequest};
 use programs::process::Process;
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name};
+use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name, controllers};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
@@ -154,7 +154,11 @@ impl WeirSwitch {
                 nice.args(["--worker-cores", &cores.join(",")]);
                 nice
             }
-            Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
+            Testbed::Kernel(_)
+            | Testbed::Memory(_)
+            | Testbed::Wired(_)
+            | Testbed::Agents(_)
+            | Testbed::Fleet(_) => {
                 let mut plain = Command::new(program);
                 plain.arg("switch");
                 plain
@@ -338,7 +342,16 @@ impl Dut for WeirSwitch {
         Ok(vec![Program::ask("weir", self.program(paths), &["--version"])])
     }
 
+    fn is_controller(&self) -> bool {
+        matches!(self.tier, Tier::AsShipped) || self.poll == "busy"
+    }
+
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
+        if let Testbed::Fleet(bed) = plan.bed {
+            let words: &[&str] =
+                if self.name == WEIR_BUSY.name { &["--busy-poll", "50"] } else { &[] };
+            return controllers::start_weir(plan, bed, self.program(plan.context.paths), words);
+        }
         let context = &plan.context;
         let command = self.command(plan)?;
         let bridges = u32::try_from(plan.listen.len()).unwrap_or(u32::MAX);

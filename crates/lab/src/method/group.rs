@@ -22,6 +22,7 @@ pub(super) const GROUP: Method = Method {
     fits: |bed| match bed {
         Testbed::Kernel(_) | Testbed::Wired(_) | Testbed::Agents(_) => Ok(()),
         Testbed::Memory(_) | Testbed::Replay(_) => Err("in-memory ports are two"),
+        Testbed::Fleet(_) => Err("needs a switch"),
     },
     run,
     ..Method::USUAL

@@ -69,9 +69,11 @@ pub(super) fn run(
 pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
     match bed {
         Testbed::Replay(bed) => Ok(bed),
-        Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Agents(_) => {
-            Err("the switch has no trace to replay: settings.replay names one")
-        }
+        Testbed::Kernel(_)
+        | Testbed::Memory(_)
+        | Testbed::Wired(_)
+        | Testbed::Agents(_)
+        | Testbed::Fleet(_) => Err("the switch has no trace to replay: settings.replay names one"),
     }
 }
 

@@ -115,7 +115,11 @@ pub(super) fn with_exchanger<T>(
     work: impl FnOnce(&mut Exchanger<'_>) -> Result<T, TrialError>,
 ) -> Result<T, TrialError> {
     match bed {
-        Testbed::Kernel(_) | Testbed::Memory(_) | Testbed::Wired(_) | Testbed::Replay(_) => {
+        Testbed::Kernel(_)
+        | Testbed::Memory(_)
+        | Testbed::Wired(_)
+        | Testbed::Replay(_)
+        | Testbed::Fleet(_) => {
             let work = |session: &mut Session| work(&mut Exchanger::Session(session));
             bed.with_session(Waiting::Sleeping, work)
         }

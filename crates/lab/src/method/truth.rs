@@ -17,7 +17,7 @@ use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::table_size::tests::KnownTable;
 use super::table_size::{Learner, Station, fill};
 use super::{
-    Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544, soak,
+    Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544,
 };
 use stats::{Comparison, Observed};
 
@@ -421,25 +421,4 @@ fn rfc2544_figures() {
         };
         Known { truths, start: Box::new(start) }
     });
-}
-
-/// A soak is one start, whose windows carry the interval of its drift.
-#[test]
-fn drifts() {
-    let is_held = |seed| {
-        let mut random = Random::new(seed);
-        let drift = *random.pick(&[0.0, 5.0, -40.0, 2_000.0]);
-        let mut at_s = 0.0;
-        let mut point = |_| {
-            at_s += 0.5 + between(0, 100, &mut random) / 1e3;
-            // A window in ten is disturbed.
-            let disturbed = if random.percent(10) { between(0, 300, &mut random) } else { 0.0 };
-            (at_s, 60.0 + drift * at_s / 3_600.0 + 2.0 * random.normal() + disturbed)
-        };
-        let points: Vec<(f64, f64)> = (0..80).map(&mut point).collect();
-        let (low, high) = soak::drift(&points, 3_600.0).unwrap().interval.unwrap();
-        (low..=high).contains(&drift)
-    };
-    let held = (0..CAMPAIGNS).filter(|seed| is_held(*seed)).count() as u64;
-    assert!(held >= HELD_MIN, "{held}");
 }

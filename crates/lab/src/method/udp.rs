@@ -123,7 +123,7 @@ fn stand_in(context: &MethodContext<'_>, missing: Option<Missing>) -> Option<Str
         Testbed::Kernel(_) => missing.map(|missing| missing.0),
         Testbed::Memory(_) => Some("in-memory ports".into()),
         Testbed::Agents(_) if context.bed.check_hosts("").is_ok() => None,
-        Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) => {
+        Testbed::Wired(_) | Testbed::Agents(_) | Testbed::Replay(_) | Testbed::Fleet(_) => {
             Some("ends without kernel hosts".into())
         }
     }

@@ -204,9 +204,7 @@ impl ReplayTestbed {
     /// # Errors
     /// The system refuses.
     pub(crate) fn keep_off(&self) -> std::io::Result<OffCores> {
-        let all = affinity::allowed_cpus()?;
-        affinity::allow(None, &self.others(&all))?;
-        Ok(OffCores(all))
+        OffCores::leave(&self.others(&affinity::allowed_cpus()?))
     }
 
     /// Keeps all threads of a process but the forwarding ones off the cores that forward.
@@ -242,6 +240,18 @@ impl ReplayTestbed {
 /// The cores that a thread may use again when this goes.
 #[derive(Debug)]
 pub(crate) struct OffCores(Vec<usize>);
+
+impl OffCores {
+    /// Leaves the calling thread, and those that it will start, these cores only.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub(super) fn leave(cores: &[usize]) -> std::io::Result<Self> {
+        let all = affinity::allowed_cpus()?;
+        affinity::allow(None, cores)?;
+        Ok(Self(all))
+    }
+}
 
 impl Drop for OffCores {
     fn drop(&mut self) {

@@ -317,10 +317,6 @@ impl TxSocket {
         self.gso.is_some()
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
     /// The most frames that one call sends.
     pub(crate) const AT_ONCE: usize = MESSAGES;
 

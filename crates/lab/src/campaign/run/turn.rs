@@ -277,7 +277,8 @@ impl Run<'_> {
     fn check(&mut self, job: &Job<'_>) -> Result<(), CellState> {
         job.check_fit()?;
         let (dut, settings) = (job.dut, job.setup());
-        let is_memory = self.campaign.kind == TestbedKind::Memory && settings.replay.is_none();
+        let has_ports = settings.replay.is_none() && settings.fleet.is_none();
+        let is_memory = self.campaign.kind == TestbedKind::Memory && has_ports;
         if is_memory && !job.is_floor() && (!dut.has_memory_ports() || settings.line() > 1) {
             let what = "has no such in-memory ports: run as root".to_owned();
             return Err(CellState::Missing(what));

@@ -52,7 +52,7 @@ impl Testbed {
             Self::Agents(bed) if bed.makes_hosts => Ok(()),
             Self::Agents(_) => Err(NO_BOX_HOSTS),
             Self::Memory(_) => Err(in_memory),
-            Self::Wired(_) | Self::Replay(_) => Err(NO_HOSTS),
+            Self::Wired(_) | Self::Replay(_) | Self::Fleet(_) => Err(NO_HOSTS),
         }
     }
 
@@ -72,7 +72,9 @@ impl Testbed {
                 bed.asking(cancel.flag()).close(0..count);
                 outcome
             }
-            Self::Memory(_) | Self::Wired(_) | Self::Replay(_) => Err(TrialError::Unfit(NO_HOSTS)),
+            Self::Memory(_) | Self::Wired(_) | Self::Replay(_) | Self::Fleet(_) => {
+                Err(TrialError::Unfit(NO_HOSTS))
+            }
         }
     }
 }

@@ -13,12 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 use programs::cancel::Cancel;
 use serde_json::Value;
 
-use super::cpu::{CpuReading, CpuUse};
-use super::fleet::FleetPlan;
 use super::http::HttpClient;
-use super::ring_topology::{RingLink, RingTopology};
-use super::trial::{Measured, figure, of_silence};
-use emulator::Oddities;
+use super::ring::{RingLink, RingTopology};
+use super::{FleetPlan, Values};
 
 /// Between two questions, besides what the answer takes.
 const ASK_EVERY: Duration = Duration::from_millis(2);
@@ -29,13 +26,11 @@ const SIZE_FIRST: u32 = 16;
 ///
 /// # Errors
 /// The controller does not show all links in time, has no such REST, or the run is interrupted.
-pub(super) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
+pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
-    let before = CpuReading::now(plan.pid);
     let ring = RingTopology::start(plan)?;
     let all = ring.links();
     let known = until_shown(&mut rest, &ring, &all, plan, cancel)?;
-    let used = CpuUse::between(&before, &CpuReading::now(plan.pid));
     let first = ring.first_lldp().context("links are shown, and no LLDP came: is it this ring?")?;
     let rest_of_links = |number| {
         let gone = ring.both_ways(number);
@@ -46,31 +41,28 @@ pub(super) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
     let came = ring.set_link(0, true);
     let back = until_shown(&mut rest, &ring, &all, plan, cancel)?;
     let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
-    let figures = vec![
-        figure("", seconds(first, known), "s"),
-        figure("connect", seconds(ring.begun(), known), "s"),
-        of_silence("link-down", 1e3 * seconds(went, gone), "ms"),
-        of_silence("link-up", 1e3 * seconds(came, back), "ms"),
-    ];
-    Ok(Measured { figures, used, limit: used.limit(false), oddities: Oddities::default() })
+    Ok(vec![
+        ("topology_s", seconds(first, known)),
+        ("topology_connect_s", seconds(ring.begun(), known)),
+        ("topology_down_ms", 1e3 * seconds(went, gone)),
+        ("topology_up_ms", 1e3 * seconds(came, back)),
+    ])
 }
 
 /// The largest ring that the controller discovers in time, up to that of the plan.
 ///
 /// # Errors
 /// It does not discover the smallest, has no such REST, or the run is interrupted.
-pub(super) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
+pub(crate) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
-    let mut found: Option<(u32, f64, CpuUse)> = None;
+    let mut found: Option<(u32, f64)> = None;
     for size in sizes(plan.switches) {
         let plan = FleetPlan { switches: size, ..plan.clone() };
-        let before = CpuReading::now(plan.pid);
         let ring = RingTopology::start(&plan)?;
         match until_shown(&mut rest, &ring, &ring.links(), &plan, cancel) {
             Ok(known) => {
                 let seconds = known.saturating_duration_since(ring.begun()).as_secs_f64();
-                let used = CpuUse::between(&before, &CpuReading::now(plan.pid));
-                found = Some((size, seconds, used));
+                found = Some((size, seconds));
             }
             // Who is interrupted, or has not discovered the smallest, has no figure.
             Err(error) if cancel.check().is_err() || found.is_none() => return Err(error),
@@ -80,9 +72,8 @@ pub(super) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Measured
             }
         }
     }
-    let (largest, seconds, used) = found.context("no size was measured")?;
-    let figures = vec![figure("", f64::from(largest), "switches"), figure("connect", seconds, "s")];
-    Ok(Measured { figures, used, limit: used.limit(false), oddities: Oddities::default() })
+    let (largest, seconds) = found.context("no size was measured")?;
+    Ok(vec![("discovery_switches", f64::from(largest)), ("discovery_s", seconds)])
 }
 
 /// The sizes that are tried, the last of which is the one that was asked for.
@@ -98,8 +89,8 @@ fn sizes(largest: u32) -> Vec<u32> {
 pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
     let address = plan.rest.as_deref();
     let address = address.context(
-        "this asks the controller's REST (Ryu's endpoints): --rest HOST:PORT beside --target, or \
-         --vs weir, or {rest} in a --command",
+        "this asks the controller's REST (Ryu's endpoints): --dut weir, {rest} in the command of \
+         another, or --set fleet.rest=HOST:PORT for one that runs already",
     )?;
     HttpClient::new(address)
 }

@@ -1,10 +1,17 @@
-//! All emulated switches together, taken from phase to phase.
+//! Emulated switches that load a controller: all of them together, taken from phase to phase.
 //!
-//! The switches run on threads of their own. This side tells them what to do, waits until they have
-//! done it, and measures what they and the controller use meanwhile. Every wait has an end and says
-//! what it waited for: a controller may be silent, deaf or gone. Dropping a fleet ends it.
+//! The switches run on threads of their own. This side tells them what to do and waits until they
+//! have done it. Every wait has an end and says what it waited for: a controller may be silent,
+//! deaf or gone. Dropping a fleet ends it.
 
-use std::path::PathBuf;
+pub(crate) mod hostile;
+mod http;
+#[cfg(test)]
+pub(crate) mod mock;
+pub(crate) mod proactive;
+mod ring;
+pub(crate) mod topology;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -16,11 +23,13 @@ use openflow::{MessageKind, Version};
 use programs::cancel::Cancel;
 use tokio::sync::watch;
 
-use super::cpu::{CpuReading, CpuUse};
 use emulator::{AnswerLayout, Buffering, PacketIns};
 use emulator::{EmulationPlan, Pace, Phase};
 use emulator::{Progress, Tally};
 use emulator::{THREAD_NAME, ThreadPlan};
+
+/// Figures by the keys of their metrics.
+type Values = Vec<(&'static str, f64)>;
 
 /// A controller that answers nothing at all for this time while hosts are announced has stopped.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
@@ -41,43 +50,45 @@ const RATE_ROOM: u32 = 1 << 20;
 
 /// Plan of the emulation.
 #[derive(Clone, Debug)]
-pub(super) struct FleetPlan {
+pub(crate) struct FleetPlan {
     /// Address of the controller.
-    pub(super) target: Endpoint,
+    pub(crate) target: Endpoint,
     /// Our side of TLS.
-    pub(super) tls: Option<Tls>,
-    /// The controller's process, if it is on this machine and known.
-    pub(super) pid: Option<u32>,
+    pub(crate) tls: Option<Tls>,
     /// The version that all switches speak.
-    pub(super) version: Version,
+    pub(crate) version: Version,
     /// Number of switches.
-    pub(super) switches: u32,
+    pub(crate) switches: u32,
     /// Hosts behind each, an even number.
-    pub(super) hosts: u32,
+    pub(crate) hosts: u32,
     /// Ports of each, an even number.
-    pub(super) ports: u32,
+    pub(crate) ports: u32,
     /// Bytes of a packet, without FCS.
-    pub(super) frame_bytes: u16,
+    pub(crate) frame_bytes: u16,
     /// Whether packet-ins name a buffer.
-    pub(super) buffering: Buffering,
+    pub(crate) buffering: Buffering,
     /// When packet-ins are sent.
-    pub(super) pace: Pace,
+    pub(crate) pace: Pace,
     /// Whether the time to each answer is kept.
-    pub(super) keeps_times: bool,
+    pub(crate) keeps_times: bool,
     /// Threads.
-    pub(super) threads: usize,
+    pub(crate) threads: usize,
     /// Cores that they may use; empty for all.
-    pub(super) cores: Vec<usize>,
+    pub(crate) cores: Vec<usize>,
     /// Connections that may be in the making at the same time.
-    pub(super) at_once: u32,
+    pub(crate) at_once: u32,
     /// Longest time until a controller serves all switches.
-    pub(super) ready_limit: Duration,
+    pub(crate) ready_limit: Duration,
     /// Messages that no controller can read, for a hundred packet-ins.
-    pub(super) invalid_percent: u32,
+    pub(crate) invalid_percent: u32,
+    /// Connections a second of peers that are no switches, meanwhile.
+    pub(crate) hostile_ps: Option<f64>,
+    /// Load before the window that is measured.
+    pub(crate) warm_up: Duration,
+    /// The window that is measured; of a storm, the silence after it.
+    pub(crate) window: Duration,
     /// `HOST:PORT` of the controller's REST, for what is asked of it.
-    pub(super) rest: Option<String>,
-    /// The weir binary, for real switches.
-    pub(super) weir: PathBuf,
+    pub(crate) rest: Option<String>,
 }
 
 impl FleetPlan {
@@ -119,7 +130,7 @@ fn invalid_messages(version: Version) -> Vec<Vec<u8>> {
 
 /// Switches that run.
 #[derive(Debug)]
-pub(super) struct Fleet {
+pub(crate) struct Fleet {
     plan: FleetPlan,
     threads: Vec<JoinHandle<Result<Tally>>>,
     phase: watch::Sender<Phase>,
@@ -132,7 +143,7 @@ impl Fleet {
     ///
     /// # Errors
     /// No thread, or too few descriptors.
-    pub(super) fn start(plan: FleetPlan) -> Result<Self> {
+    pub(crate) fn start(plan: FleetPlan) -> Result<Self> {
         let limit = files::raise_open_files();
         let limit = limit.context("raising the limit of open files")?;
         // A few for standard streams, the runtime and what else is open.
@@ -175,7 +186,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Some had none in time, or the run was interrupted.
-    pub(super) fn await_served(&mut self, cancel: &Cancel) -> Result<f64> {
+    pub(crate) fn await_served(&mut self, cancel: &Cancel) -> Result<f64> {
         let (plan, progress, zero) = (&self.plan, Arc::clone(&self.progress), self.zero);
         let read = Progress::read;
         let mut is_absent = false;
@@ -204,7 +215,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Connections ended, the controller answers nothing any more, or the run was interrupted.
-    pub(super) fn learn(&mut self, cancel: &Cancel) -> Result<()> {
+    pub(crate) fn learn(&mut self, cancel: &Cancel) -> Result<()> {
         self.enter(Phase::Learn);
         let (mut seen, mut at) = (0, Instant::now());
         loop {
@@ -232,28 +243,19 @@ impl Fleet {
         self.check("while hosts were announced")
     }
 
-    /// Loads the controller for `warm_up` and then for the window that is measured.
+    /// Loads the controller for the warm-up and then for the window that is measured.
     ///
     /// # Errors
     /// Connections ended, or the run was interrupted.
-    pub(super) fn load(
-        &mut self,
-        warm_up: Duration,
-        window: Duration,
-        cancel: &Cancel,
-    ) -> Result<CpuUse> {
-        let from = self.zero.elapsed() + warm_up;
-        let until = from + window;
+    pub(crate) fn load(&mut self, cancel: &Cancel) -> Result<()> {
+        let from = self.zero.elapsed() + self.plan.warm_up;
+        let until = from + self.plan.window;
         let ns = |time: Duration| time.as_nanos() as u64;
         self.enter(Phase::Load { from_ns: ns(from), until_ns: ns(until) });
-        cancel.sleep(from.saturating_sub(self.zero.elapsed()))?;
-        let before = CpuReading::now(self.plan.pid);
         cancel.sleep(until.saturating_sub(self.zero.elapsed()))?;
-        let used = CpuUse::between(&before, &CpuReading::now(self.plan.pid));
         self.enter(Phase::Drain);
         self.drain(cancel)?;
-        self.check("under load")?;
-        Ok(used)
+        self.check("under load")
     }
 
     /// Waits until all is answered, or nothing more is.
@@ -271,23 +273,11 @@ impl Fleet {
         Ok(())
     }
 
-    /// Leaves all switches connected and silent for a while.
-    ///
-    /// # Errors
-    /// Connections ended, or the run was interrupted.
-    pub(super) fn idle(&mut self, time: Duration, cancel: &Cancel) -> Result<(CpuUse, CpuReading)> {
-        let before = CpuReading::now(self.plan.pid);
-        cancel.sleep(time)?;
-        let after = CpuReading::now(self.plan.pid);
-        self.check("while all were silent")?;
-        Ok((CpuUse::between(&before, &after), after))
-    }
-
     /// Ends all connections; what was counted.
     ///
     /// # Errors
     /// Of the emulator itself.
-    pub(super) fn stop(mut self) -> Result<Tally> {
+    pub(crate) fn stop(mut self) -> Result<Tally> {
         self.join()
     }
 
@@ -300,7 +290,11 @@ impl Fleet {
         Progress::read(counter) + Progress::read(&self.progress.down) >= self.plan.switches
     }
 
-    fn check(&mut self, when: &str) -> Result<()> {
+    /// Whether all are connected.
+    ///
+    /// # Errors
+    /// Connections ended, and why.
+    pub(crate) fn check(&mut self, when: &str) -> Result<()> {
         let down = Progress::read(&self.progress.down);
         if down == 0 {
             return Ok(());

@@ -22,7 +22,7 @@ use openflow::{Action, Cookie, Field, Match, Message, PortNo, TableId, Version, 
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::fleet::FleetPlan;
+use super::FleetPlan;
 use emulator::THREAD_NAME;
 use emulator::is_lldp;
 use emulator::{Identity, Reply};
@@ -76,7 +76,7 @@ impl RingTopology {
     /// # Errors
     /// There is no thread.
     pub(super) fn start(plan: &FleetPlan) -> Result<Self> {
-        ensure!(plan.switches >= 2, "a ring has two switches at least: --switches 2");
+        ensure!(plan.switches >= 2, "a ring has two switches at least: fleet.switches=2");
         let (orders, received) = watch::channel(Order::Run);
         let seen = Arc::new(Seen {
             begun: Instant::now(),

@@ -19,7 +19,7 @@ use openflow::{Action, Message, MessageKind, PortNo, Version, Xid};
 
 /// Behaviour of a mock controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     /// Answers each packet-in with a packet-out, after this time for each.
     Hub(Duration),
     /// Answers with a flow-mod and a packet-out.
@@ -42,7 +42,7 @@ pub(super) enum Behaviour {
 
 /// A mock controller.
 #[derive(Debug)]
-pub(super) struct Mock {
+pub(crate) struct Mock {
     port: u16,
     is_over: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
@@ -50,7 +50,7 @@ pub(super) struct Mock {
 }
 
 impl Mock {
-    pub(super) fn start(behaviour: Behaviour) -> Self {
+    pub(crate) fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -73,7 +73,7 @@ impl Mock {
         Self { port, is_over, streams, listener: Some(accepting) }
     }
 
-    pub(super) fn endpoint(&self) -> Endpoint {
+    pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: self.port }
     }
 }

@@ -27,19 +27,18 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 
 /// Fate of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct HostileCount {
+pub(crate) struct HostileCount {
     /// Were made.
-    pub(super) made: u64,
+    pub(crate) made: u64,
     /// Were refused, or not taken in time.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
 }
 
 /// The thread that opens connections.
 #[derive(Debug)]
-pub(super) struct HostilePeers {
+pub(crate) struct HostilePeers {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<HostileCount>>,
-    begun: Instant,
 }
 
 impl HostilePeers {
@@ -47,14 +46,16 @@ impl HostilePeers {
     ///
     /// # Errors
     /// The target is no TCP port, or there is no thread.
-    pub(super) fn start(
+    pub(crate) fn start(
         target: &Endpoint,
         rate: f64,
         version: Version,
         cores: &[usize],
     ) -> Result<Self> {
         let (Endpoint::Tcp { host, port } | Endpoint::Ssl { host, port }) = target else {
-            anyhow::bail!("--hostile needs a controller at a TCP port, and {target} is none");
+            anyhow::bail!(
+                "fleet.hostile_ps needs a controller at a TCP port, and {target} is none"
+            );
         };
         let address = (host.as_str(), *port).to_socket_addrs()?.next();
         let address = address.with_context(|| format!("{target} has no address"))?;
@@ -70,13 +71,12 @@ impl HostilePeers {
             flood(address, rate, &hello, &over)
         });
         let thread = Some(thread.context("starting the thread of hostile peers")?);
-        Ok(Self { is_over, thread, begun: Instant::now() })
+        Ok(Self { is_over, thread })
     }
 
-    /// Ends them; what has become of them, and in how many seconds.
-    pub(super) fn stop(mut self) -> (HostileCount, f64) {
-        let seconds = self.begun.elapsed().as_secs_f64();
-        (self.end(), seconds)
+    /// Ends them; what has become of them.
+    pub(crate) fn stop(mut self) -> HostileCount {
+        self.end()
     }
 
     fn end(&mut self) -> HostileCount {

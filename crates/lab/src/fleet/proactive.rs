@@ -13,14 +13,11 @@ use netdev::sys::affinity;
 use programs::cancel::Cancel;
 use serde_json::json;
 
-use super::cpu::{CpuReading, CpuUse};
-use super::fleet::FleetPlan;
 use super::http::HttpClient;
-use super::ring_topology::RingTopology;
+use super::ring::RingTopology;
 use super::topology::rest_of;
-use super::trial::{Measured, TrialPlan, figure, percentiles};
-use emulator::THREAD_NAME;
-use emulator::{Oddities, Times};
+use super::{FleetPlan, Values};
+use emulator::{THREAD_NAME, Times};
 
 /// Clients that ask at the same time for the rate.
 const CLIENTS: usize = 8;
@@ -31,13 +28,13 @@ const ENTRY_LIMIT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The controller refuses a path, an entry does not come, or the run is interrupted.
-pub(super) fn measure(plan: &TrialPlan, fleet: &FleetPlan, cancel: &Cancel) -> Result<Measured> {
+pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Times)> {
     let mut rest = rest_of(fleet)?;
     let ring = RingTopology::start(fleet)?;
     until_served(&ring, &mut rest, fleet, cancel)?;
     let cookies = AtomicU64::new(1);
     let mut times = Times::default();
-    let until = Instant::now() + plan.seconds;
+    let until = Instant::now() + fleet.window;
     while Instant::now() < until {
         cancel.check()?;
         let path = Path { cookie: cookies.fetch_add(1, Ordering::Relaxed), fleet };
@@ -46,9 +43,8 @@ pub(super) fn measure(plan: &TrialPlan, fleet: &FleetPlan, cancel: &Cancel) -> R
         let last = path.until_there(&ring, cancel)?;
         times.record(last.saturating_duration_since(begun).as_nanos() as u64);
     }
-    let before = CpuReading::now(fleet.pid);
     let begun = Instant::now();
-    let paths = many(plan, fleet, &cookies, cancel)?;
+    let paths = many(fleet, &cookies, cancel)?;
     let until = Instant::now() + ENTRY_LIMIT;
     let wanted = paths * u64::from(fleet.switches);
     while (ring.entries() as u64) < wanted && Instant::now() < until {
@@ -56,14 +52,16 @@ pub(super) fn measure(plan: &TrialPlan, fleet: &FleetPlan, cancel: &Cancel) -> R
         cancel.sleep(Duration::from_millis(1))?;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let used = CpuUse::between(&before, &CpuReading::now(fleet.pid));
     let came = ring.entries() as u64;
     ensure!(came == wanted, "of {wanted} entries {came} came to their switches");
     ring.check()?;
-    let mut figures = percentiles(&times);
-    figures.push(figure("rate", paths as f64 / seconds, "paths/s"));
-    figures.push(figure("entries", came as f64 / seconds, "flow-mods/s"));
-    Ok(Measured { figures, used, limit: used.limit(false), oddities: Oddities::default() })
+    let values = vec![
+        ("proactive_p50_us", times.at_us(0.5)),
+        ("proactive_p99_us", times.at_us(0.99)),
+        ("proactive_paths_ps", paths as f64 / seconds),
+        ("proactive_entries_ps", came as f64 / seconds),
+    ];
+    Ok((values, times))
 }
 
 /// A path around the ring.
@@ -145,7 +143,7 @@ fn until_served(
 }
 
 /// Asks for paths with all clients for the time of the plan; how many.
-fn many(plan: &TrialPlan, fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cancel) -> Result<u64> {
+fn many(fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cancel) -> Result<u64> {
     let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     let client = || -> Result<()> {
         affinity::allow(None, &fleet.cores).context("choosing cores for the emulator")?;
@@ -162,7 +160,7 @@ fn many(plan: &TrialPlan, fleet: &FleetPlan, cookies: &AtomicU64, cancel: &Cance
         let named = || std::thread::Builder::new().name(format!("{THREAD_NAME}-client"));
         let clients: Result<Vec<_>, _> =
             (0..CLIENTS).map(|_| named().spawn_scoped(scope, client)).collect();
-        let slept = cancel.sleep(plan.seconds);
+        let slept = cancel.sleep(fleet.window);
         is_over.store(true, Ordering::Relaxed);
         let clients = clients.context("starting the clients of REST")?;
         for client in clients {
