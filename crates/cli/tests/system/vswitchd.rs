@@ -616,6 +616,55 @@ fn rows_of_others_harm_nothing_else() {
 
 #[test]
 #[ignore = "needs root"]
+fn a_lock_that_is_stolen_takes_the_bridges_with_it() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        begin
+        ovs-vsctl --timeout=30 add-br br0 -- add-port br0 va -- add-port br0 vb
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        ovsdb-client steal unix:/run/db.sock ovs_vswitchd >/run/stolen 2>&1 &
+        thief=$!
+        within 30 grep -q 'another ovs-vswitchd process is running' /run/ovs-vswitchd.log
+        within 30 is '' ovs-appctl ofproto/list
+        # Nothing is written while another one has the lock.
+        ovs-vsctl --no-wait add-br br1
+        kill $thief
+        within 30 is "$(printf 'br0\nbr1')" ovs-appctl ofproto/list
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        ovs-vsctl --timeout=30 add-br br2
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_database_that_refuses_what_is_written_is_asked_again() {
+    daemon(
+        r#"
+        host a 10.0.0.1/24
+        host b 10.0.0.2/24
+        # It takes no device that is down, as that of a new bridge is.
+        sed '/"admin_state"/,/ephemeral/s/\["up", "down"\]/["up"]/' \
+            /usr/share/openvswitch/vswitch.ovsschema >/run/schema
+        not cmp -s /run/schema /usr/share/openvswitch/vswitch.ovsschema
+        ovsdb-tool create /run/conf.db /run/schema
+        server
+        ovs-vsctl --no-wait init
+        /run/ovs-vswitchd unix:/run/db.sock --pidfile --detach --log-file -vconsole:off
+        ovs-vsctl --no-wait add-br br0 -- add-port br0 va -- add-port br0 vb
+        within 30 grep -q 'the database refuses what was written' /run/ovs-vswitchd.log
+        within 30 ip netns exec a ping -c 1 -W 1 10.0.0.2
+        ip link set br0 up
+        within 30 is up get Interface br0 admin_state
+        ovs-vsctl --timeout=30 set bridge br0 other_config:hwaddr=02:00:00:00:00:09
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
 fn the_daemon_serves_metrics_of_bridges_as_they_come() {
     daemon(
         r#"

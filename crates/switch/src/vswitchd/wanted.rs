@@ -789,6 +789,39 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_contradict_each_other_count_once() {
+        let none: Columns<'_> = &[];
+        let mut replica = database(&[], &[("v", none, none)], &[]);
+        let root = [("bridges", refs(&[1, 2, 3, 4, 99])), ("next_cfg", Datum::one(7))];
+        replica.insert("Open_vSwitch", Uuid(0), Row::of(root));
+        let bridge = |name: &str| {
+            // The port of the first one, and one that is not there.
+            Row::of([("name", Datum::one(name)), ("ports", refs(&[100, 777]))])
+        };
+        let long = "x".repeat(300);
+        for (uuid, name) in [(2, "br0"), (3, "br1"), (4, &*long)] {
+            replica.insert("Bridge", Uuid(uuid), bridge(name));
+        }
+        let wanted = read(&replica);
+        let names: Vec<&str> = wanted.configs.iter().map(|bridge| &*bridge.name).collect();
+        assert_eq!(names, ["br0", "br1"]);
+        assert_eq!((wanted.configs[0].ports.len(), wanted.configs[1].ports.len()), (1, 0));
+        let why = "could not add network device v to ofproto (File exists)";
+        assert_eq!(wanted.refused, [(Uuid(200), why.to_owned())]);
+        assert_eq!(wanted.remarks.len(), 2, "{:?}", wanted.remarks);
+    }
+
+    #[test]
+    fn sockets_are_those_of_the_run_folder() {
+        let outside = ["unix:/etc/x", "unix:../x", "punix:sub/x", "unix:", "unix:.", "punix:.."];
+        let wanted = read(&database(&[], &[], &[&outside[..], &["unix:x"]].concat()));
+        let controllers = wanted.configs[0].controllers.iter().map(ToString::to_string);
+        assert_eq!(controllers.collect::<Vec<_>>(), ["unix:/run/ovs/x"]);
+        assert_eq!(wanted.configs[0].listeners.len(), 1, "that of ovs-ofctl");
+        assert_eq!(wanted.remarks.len(), outside.len(), "{:?}", wanted.remarks);
+    }
+
+    #[test]
     fn an_empty_database_asks_for_nothing() {
         let wanted = read(&Replica::default());
         assert!(wanted.root.is_none() && wanted.configs.is_empty());
