@@ -18,8 +18,8 @@ import pathlib
 import re
 import sys
 
-SPOKEN = ("of10", "of13", "of14")
-# Decodings of 1.4 are not compared, only its bytes.
+SPOKEN = ("of10", "of13", "of14", "of15")
+# Decodings of 1.4 and 1.5 are not compared, only its bytes.
 DECODED = ("of10", "of13")
 WIDTH = 96
 
@@ -84,8 +84,21 @@ def cut(lengths, *ranges):
     return edit
 
 
+def chain(*edits):
+    """Edits one after the other."""
+    def edit(data):
+        for one in edits:
+            data = one(data)
+        return data
+    return edit
+
+
 MONITOR = "flow monitors are not there"
 OTHERS = "properties of optical ports and of experimenters are left out"
+FEATURES = "features of bundles are not there"
+STATUS = "the status of other controllers is not there"
+COUNTS = "counts without the entry are not there"
+NUMBER = "numbers of controllers are not given"
 NICIRA = "matches a field of Nicira's, which is not OpenFlow 1.3"
 
 # name: (protocol error, why)
@@ -113,6 +126,23 @@ REFUSED = {
     "5-70-ofp_bundle_add_msg": ("OFPBPC_BAD_EXPERIMENTER", "has properties of an experimenter"),
     "5-66-ofp_flow_monitor_request": ("OFPBRC_BAD_MULTIPART", MONITOR),
     "5-67-ofp_flow_monitor_reply": ("OFPBRC_BAD_MULTIPART", MONITOR),
+    "libofproto-OFP15-bundle_features_reply": ("OFPBRC_BAD_MULTIPART", FEATURES),
+    "libofproto-OFP15-bundle_features_request": ("OFPBRC_BAD_MULTIPART", FEATURES),
+    "libofproto-OFP15-controller_status_reply": ("OFPBRC_BAD_MULTIPART", STATUS),
+    "libofproto-OFP15-controller_status_request": ("OFPBRC_BAD_MULTIPART", STATUS),
+    "libofproto-OFP15-flow_monitor_reply": ("OFPBRC_BAD_MULTIPART", MONITOR),
+    "libofproto-OFP15-flow_monitor_request": ("OFPBRC_BAD_MULTIPART", MONITOR),
+    "libofproto-OFP15-flow_stats_reply": ("OFPBRC_BAD_MULTIPART", COUNTS),
+    "libofproto-OFP15-flow_stats_request": ("OFPBRC_BAD_MULTIPART", COUNTS),
+    "libofproto-OFP15-flow_mod": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP15-flow_mod_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP15-flow_mod_match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
+    "libofproto-OFP15-flow_desc_reply":
+        ("OFPBIC_BAD_LEN", "an instruction of 8 bytes that says it has 2056"),
+    "libofproto-OFP15-port_mod": ("OFPBPC_BAD_TYPE", "configures an optical port"),
+    "libofproto-OFP15-set_async": ("OFPBPC_BAD_EXPERIMENTER", "has properties of an experimenter"),
+    "libofproto-OFP15-table_features_request":
+        ("OFPTFFC_BAD_COMMAND", "changes the features of one table"),
     "libofproto-OFP15-meter_features_reply":
         ("OFPBRC_BAD_LEN", "40 bytes under a header that says 32"),
 }
@@ -142,6 +172,26 @@ CANONICAL = {
         (OTHERS, cut([(2, 72), (16, 16), (40, 56)], (24, 40), (64, 120))),
     "5-65-ofp_role_status": (OTHERS, cut([(2, 56)], (24, 80))),
     "5-68-ofp_table_status": (OTHERS, cut([(2, 56), (16, 56)], (40, 96))),
+    "libofproto-OFP15-controller_status":
+        ("without the address of the controller", cut([(2, 32), (8, 32)], (24, 56))),
+    "libofproto-OFP15-flow_removed":
+        ("an entry has a duration and no number of entries",
+         put(40, "00000010800200080000000000000000")),
+    "libofproto-OFP15-get_async_reply": (OTHERS, cut([(2, 56)], (104, 160))),
+    "libofproto-OFP15-packet_in":
+        ("a packet-in's unknown fields are left out", sort_match(24)),
+    "libofproto-OFP15-port_desc_reply": (OTHERS, cut([(2, 96), (20, 96)], (88, 184))),
+    "libofproto-OFP15-port_stats_reply": (OTHERS, cut([(2, 104), (16, 104)], (136, 240))),
+    "libofproto-OFP15-port_status": (OTHERS, cut([(2, 96), (20, 96)], (88, 184))),
+    "libofproto-OFP15-queue_stats_reply": (OTHERS, cut([(2, 56), (16, 56)], (64, 120))),
+    "libofproto-OFP15-role_reply": (NUMBER, zero((12, 2))),
+    "libofproto-OFP15-role_request": (NUMBER, zero((12, 2))),
+    "libofproto-OFP15-table_desc_reply":
+        (OTHERS, cut([(2, 72), (16, 16), (40, 56)], (24, 40), (64, 120))),
+    "libofproto-OFP15-table_features_reply":
+        ("the command of a reply is zero, and a value that is no packet type is left out",
+         chain(put(19, "00"), put(80, "0016000400000000"), cut([(2, 8), (16, 8)], (88, 96)))),
+    "libofproto-OFP15-table_status": (OTHERS, cut([(2, 56), (16, 56)], (40, 96))),
 }
 
 

@@ -241,6 +241,19 @@ GROUPS = [
     ("del-groups/all", ["del-groups"], ""),
 ]
 
+GROUPS_V1_5 = [
+    ("add-group/bucket_ids", ["add-group"],
+     "group_id=6,type=select,bucket=bucket_id:7,weight:3,actions=output:1,"
+     "bucket=bucket_id:2,weight:1,watch_port:2,actions=output:2"),
+    ("insert-buckets/first", ["insert-buckets"],
+     "group_id=6,command_bucket_id=first,bucket=bucket_id:1,weight:1,actions=output:3"),
+    ("insert-buckets/after", ["insert-buckets"],
+     "group_id=6,command_bucket_id=7,bucket=bucket_id:8,weight:1,actions=output:3"),
+    ("remove-buckets/one", ["remove-buckets"], "group_id=6,command_bucket_id=7"),
+    ("remove-buckets/last", ["remove-buckets"], "group_id=6,command_bucket_id=last"),
+    ("remove-buckets/all", ["remove-buckets"], "group_id=6,command_bucket_id=all"),
+]
+
 METERS = [
     ("add-meter/drop", ["add-meter"], "meter=1,kbps,band=type=drop,rate=1000"),
     ("add-meter/burst", ["add-meter"], "meter=2,pktps,burst,band=type=drop,rate=50,burst_size=5"),
@@ -293,6 +306,8 @@ OTHERS_V1_3 = [
 REFUSED = {
     ("of13.vec", "add-flow/action_set_metadata"):
         ("OFPBAC_BAD_SET_TYPE", "clause 7.2.5: metadata is written by its instruction alone"),
+    ("of15.vec", "add-flow/action_set_metadata"):
+        ("OFPBAC_BAD_SET_TYPE", "clause 7.2.5: metadata is written by its instruction alone"),
 }
 
 
@@ -344,6 +359,9 @@ class Listener:
         if (self.version, number, body[:2]) == (4, 18, b"\0\r"):
             port = struct.pack("!I4x6s2x16s8I", 1, mac, name, 0, 0, 0, 0, 0, 0, 0, 0)
             return (19, struct.pack("!HH4x", 13, 0) + port)
+        if (self.version, number, body[:2]) == (6, 18, b"\0\r"):
+            port = struct.pack("!IH2x6s2x16s2I", 1, 40, mac, name, 0, 0)
+            return (19, struct.pack("!HH4x", 13, 0) + port)
         return None
 
 
@@ -352,7 +370,8 @@ def capture(version, before, behind):
     listener = Listener(version)
     thread = threading.Thread(target=listener.run, daemon=True)
     thread.start()
-    flag = {1: ["-O", "OpenFlow10", "-F", "OpenFlow10"], 4: ["-O", "OpenFlow13"]}[version]
+    flag = {1: ["-O", "OpenFlow10", "-F", "OpenFlow10"], 4: ["-O", "OpenFlow13"],
+            6: ["-O", "OpenFlow15"]}[version]
     command = ["ovs-ofctl", "-t", "1", "--no-names", *flag, *before, listener.target(), *behind]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     thread.join(3)
@@ -376,9 +395,32 @@ def record(file, name, text, data):
 
 def canonical(data):
     """How the message is written by an encoder that has no taste of its own, and why."""
-    if data[:2] == b"\4\x0e":
+    if data[:2] in (b"\4\x0e", b"\6\x0e"):
+        data = split_registers(data, 48)
         return sort_match(48)(data), "fields are written in the order of their numbers"
     return data, None
+
+
+def split_registers(data, offset):
+    """Registers of 64 bits in the match at `offset` as the two of 32 bits that each is."""
+    length = int.from_bytes(data[offset + 2:offset + 4], "big")
+    end, fields, at = offset + (length + 7) // 8 * 8, b"", offset + 4
+    while at < offset + length:
+        field = data[at:at + 4 + data[at + 3]]
+        at += len(field)
+        if field[:2] != b"\x80\1":
+            fields += field
+            continue
+        mask = field[12:] or b"\xff" * 8
+        for half, number in ((0, field[2] // 2 * 2), (4, field[2] // 2 * 2 + 1)):
+            value, bits = field[4 + half:8 + half], mask[half:half + 4]
+            if bits == b"\xff" * 4:
+                fields += bytes([0, 1, number << 1, 4]) + value
+            elif any(bits):
+                fields += bytes([0, 1, number << 1 | 1, 8]) + value + bits
+    match = b"\0\1" + (4 + len(fields)).to_bytes(2, "big") + fields
+    data = data[:offset] + match + bytes(-len(match) % 8) + data[end:]
+    return data[:2] + len(data).to_bytes(2, "big") + data[4:]
 
 
 def flow_text(match, actions):
@@ -387,7 +429,7 @@ def flow_text(match, actions):
 
 def given(version):
     """(name, options and command, text) of all flows, groups and meters."""
-    newer = version == 4
+    newer = version >= 4
     for name, match in FIELDS + (FIELDS_V1_3 if newer else []):
         yield f"add-flow/match_{name}", ["add-flow"], flow_text(match, "output:1")
     for name, match, actions in ACTIONS + (ACTIONS_V1_3 if newer else ACTIONS_V1_0):
@@ -395,17 +437,19 @@ def given(version):
     yield from FLOWS
     if newer:
         yield from FLOWS_V1_3 + GROUPS + METERS
+    if version >= 6:
+        yield from GROUPS_V1_5
 
 
 def main(out):
-    for version, file in ((1, "of10.vec"), (4, "of13.vec")):
+    for version, file in ((1, "of10.vec"), (4, "of13.vec"), (6, "of15.vec")):
         records = [f"# What ovs-ofctl sends in OpenFlow 1.{version - 1}, "
                    "captured by vectors/tools/from_ovs_ofctl.py; xids are zeroed."]
         for name, command, text in given(version):
             messages = capture(version, command, [] if text is None else [text])
             assert len(messages) == 1, name
             records.append(record(file, name, text or "", messages[0]))
-        for name, command in OTHERS + (OTHERS_V1_3 if version == 4 else []):
+        for name, command in OTHERS + (OTHERS_V1_3 if version >= 4 else []):
             messages = capture(version, command[:1], command[1:])
             for at, message in enumerate(messages):
                 suffix = f"/{at}" if len(messages) > 1 else ""

@@ -9,13 +9,14 @@
 mod chain;
 mod delete;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::group::{
     Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType,
 };
 use openflow::text::format_actions;
-use openflow::{Action, Error, GroupId, PortNo};
+use openflow::{Action, BucketId, Error, GroupId, PortNo};
 use packet::FlowKey;
 
 use self::chain::Depths;
@@ -103,6 +104,45 @@ impl Group {
     }
 }
 
+/// The buckets, each with its number: its place where it has none of its own.
+fn numbered(buckets: &[Bucket]) -> Vec<Bucket> {
+    let numbered = |(place, bucket): (u32, &Bucket)| Bucket {
+        bucket_id: bucket.bucket_id.or(Some(BucketId(place))),
+        ..bucket.clone()
+    };
+    (0..).zip(buckets).map(numbered).collect()
+}
+
+/// The place of the bucket that a command names; none for the first or last of none.
+///
+/// # Errors
+/// `OFPGMFC_UNKNOWN_BUCKET`.
+fn bucket_place(buckets: &[Bucket], id: BucketId) -> Result<Option<usize>, Error> {
+    if id == BucketId::FIRST || id == BucketId::LAST {
+        let last = buckets.len().checked_sub(1);
+        return Ok(if id == BucketId::FIRST { last.map(|_| 0) } else { last });
+    }
+    let place = buckets.iter().position(|bucket| bucket.bucket_id == Some(id));
+    place.map(Some).ok_or(Error::GroupModUnknownBucket)
+}
+
+/// Inserts buckets before the first, after the last, or after the one of a number.
+///
+/// # Errors
+/// `OFPGMFC_BUCKET_EXISTS` for a number that the group has, and those of [`bucket_place`].
+fn insert(buckets: &mut Vec<Bucket>, at: BucketId, new: Vec<Bucket>) -> Result<(), Error> {
+    let place = match at {
+        BucketId::FIRST => 0,
+        _ => bucket_place(buckets, at)?.map_or(0, |place| place + 1),
+    };
+    let has = |id| buckets.iter().any(|bucket| bucket.bucket_id == id);
+    if new.iter().any(|bucket| has(bucket.bucket_id)) {
+        return Err(Error::GroupModBucketExists);
+    }
+    buckets.splice(place..place, new);
+    Ok(())
+}
+
 /// The groups that a list of buckets leads to.
 fn forwarded(buckets: &[Bucket]) -> impl Iterator<Item = GroupId> {
     buckets.iter().flat_map(|bucket| bucket.actions.iter().filter_map(group_of))
@@ -181,7 +221,39 @@ impl Groups {
         self.groups.values().any(chooses)
     }
 
-    /// Carries out a group-mod; the groups that are gone.
+    /// The command on whole groups that does the same as an insert or remove of buckets: a modify
+    /// to the buckets that the group has then. Others are themselves.
+    ///
+    /// # Errors
+    /// `OFPGMFC_UNKNOWN_GROUP`, and those of [`bucket_place`] and [`insert`].
+    pub(crate) fn whole<'a>(&self, asked: &'a GroupMod) -> Result<Cow<'a, GroupMod>, Error> {
+        let inserts = asked.command == GroupModCommand::InsertBucket;
+        if !inserts && asked.command != GroupModCommand::RemoveBucket {
+            return Ok(Cow::Borrowed(asked));
+        }
+        let group = self.get(asked.group_id).filter(|_| self.is_nameable(asked.group_id));
+        let group = group.ok_or(Error::GroupModUnknownGroup)?;
+        let mut buckets = numbered(&group.buckets);
+        let at = asked.command_bucket_id.unwrap_or(BucketId::ALL);
+        if inserts {
+            insert(&mut buckets, at, numbered(&asked.buckets))?;
+        } else if !asked.buckets.is_empty() {
+            return Err(Error::GroupModBadBucket);
+        } else if at == BucketId::ALL {
+            buckets.clear();
+        } else if let Some(place) = bucket_place(&buckets, at)? {
+            buckets.remove(place);
+        }
+        Ok(Cow::Owned(GroupMod {
+            command: GroupModCommand::Modify,
+            group_type: group.group_type,
+            group_id: asked.group_id,
+            command_bucket_id: None,
+            buckets,
+        }))
+    }
+
+    /// Carries out a group-mod, which is one of [`Self::whole`]; the groups that are gone.
     ///
     /// # Errors
     /// Those of clause 6.5; nothing is changed then.
@@ -227,7 +299,9 @@ impl Groups {
                 Ok(std::mem::take(&mut self.groups).into_keys().collect())
             }
             GroupModCommand::Delete => self.delete(asked.group_id),
-            GroupModCommand::Unknown(_) => Err(Error::GroupModBadCommand),
+            GroupModCommand::InsertBucket
+            | GroupModCommand::RemoveBucket
+            | GroupModCommand::Unknown(_) => Err(Error::GroupModBadCommand),
         }
     }
 

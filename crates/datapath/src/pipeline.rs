@@ -213,7 +213,7 @@ impl Pipeline {
                 return Err(Error::TableFeaturesBadArgument);
             }
             let full = self.full(features.table_id);
-            let limits = Limits::of(features)?.with_fields_after(version, &full);
+            let limits = Limits::of(features, version)?.with_fields_after(version, &full);
             if !limits.within(&full) {
                 return Err(Error::TableFeaturesBadArgument);
             }

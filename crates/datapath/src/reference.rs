@@ -123,8 +123,9 @@ impl Datapath for Reference {
     }
 
     fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandOutcome, Error> {
+        let whole = self.groups.whole(group_mod)?.into_owned();
         let gone: BTreeSet<GroupId> =
-            self.groups.apply(group_mod, &self.config, now)?.into_iter().collect();
+            self.groups.apply(&whole, &self.config, now)?.into_iter().collect();
         if gone.is_empty() {
             return Ok(CommandOutcome::default());
         }

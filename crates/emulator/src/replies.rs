@@ -186,7 +186,9 @@ impl Identity {
             }
             MultipartRequestBody::Queue { .. } => MultipartReplyBody::Queue(Vec::new()),
             MultipartRequestBody::Group(_) => MultipartReplyBody::Group(Vec::new()),
-            MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(Vec::new()),
+            MultipartRequestBody::GroupDesc | MultipartRequestBody::OneGroupDesc(_) => {
+                MultipartReplyBody::GroupDesc(Vec::new())
+            }
             MultipartRequestBody::GroupFeatures => {
                 MultipartReplyBody::GroupFeatures(GroupFeatures::default())
             }
@@ -197,6 +199,11 @@ impl Identity {
             }
             MultipartRequestBody::TableFeatures(_) => MultipartReplyBody::TableFeatures(Vec::new()),
             MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(self.ports()),
+            MultipartRequestBody::OnePortDesc(port) => {
+                let mut ports = self.ports();
+                ports.retain(|desc| desc.port_no == *port);
+                MultipartReplyBody::PortDesc(ports)
+            }
             MultipartRequestBody::TableDesc => {
                 MultipartReplyBody::TableDesc(vec![TableMod::new(TableId(0), 0)])
             }

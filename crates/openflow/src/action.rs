@@ -37,7 +37,8 @@ use argument::{Argument, ArgumentSummary, bind, elements};
 /// [`PLAIN`].
 macro_rules! actions {
     ($($(#[doc = $doc:literal])* $variant:ident $( ( $arg:ty ) )?
-        $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?),+ } )?
+        $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?
+            $([ $own:literal ])?),+ } )?
         $text:literal $ryu:literal ( $($keys:tt)* ) [$($numbers:tt)*], $effect:expr, $in_set:expr
         $(, $fact:ident: $value:expr)*;)+) => {
         elements! {
@@ -46,7 +47,7 @@ macro_rules! actions {
             /// An action without its arguments: the row's key.
             ActionKind
             $($(#[doc = $doc])* $variant $( ( $arg ) )?
-                $( { $($(#[doc = $fdoc])* $fname : $fty $(=> $pad)?),+ } )?;)+
+                $( { $($(#[doc = $fdoc])* $fname : $fty $(=> $pad)? $([ $own ])?),+ } )?;)+
         }
 
         /// Every row, in the order of [`ActionKind`].
@@ -184,19 +185,19 @@ actions! {
         HeaderEffect::Write, InSet::Each(SetStep::Set), nicira: Some(7),
         writes: Fields::Named(0),
         syntax: Syntax::Own { parse: subfield::load, format: subfield::format_load };
-    /// Copy bits of one field or register to another (Nicira's `NXAST_REG_MOVE`).
+    /// Copy bits of one field or register to another (copy-field; Nicira's `NXAST_REG_MOVE`).
     Move {
         /// Number of bits.
         n_bits: u16,
         /// The lowest bit in the source.
         src_offset: u16,
         /// The lowest bit in the destination.
-        dst_offset: u16,
+        dst_offset: u16 [2],
         /// The source.
         src: Field,
         /// The destination; its row says whether it may be set.
         dst: Field
-    } "move" "NX_REG_MOVE" (n_bits, src_offset, dst_offset, src, dst) [],
+    } "move" "NX_REG_MOVE" (n_bits, src_offset, dst_offset, src, dst) [V1_5: 28],
         HeaderEffect::Write, InSet::Each(SetStep::Set), nicira: Some(6),
         reads: Fields::Named(0), writes: Fields::Named(1),
         syntax: Syntax::Own { parse: subfield::copy, format: subfield::format_copy };

@@ -51,6 +51,8 @@ bitflags::bitflags! {
         const ATOMIC = 1;
         /// Its messages are carried out in their order.
         const ORDERED = 1 << 1;
+        /// It is carried out at a time that it names (1.5).
+        const TIME = 1 << 2;
         const _ = !0;
     }
 }

@@ -82,6 +82,9 @@ errors! {
         "the rest of a request of several parts did not come: send its parts one after the other";
     BadRequestMultipartReplyTimeout "OFPBRC_MULTIPART_REPLY_TIMEOUT" [V1_0: (1, 6), V1_4: (1, 15)]
         "the rest of a reply of several parts did not come: ask again";
+    BadRequestPipelineFieldsOnly "OFPBRC_PIPELINE_FIELDS_ONLY" [V1_0: (1, 1), V1_5: (1, 17)]
+        "the match of a packet-out has a field of the packet: give its port and pipeline fields \
+         alone";
     BadActionBadType "OFPBAC_BAD_TYPE" [V1_0: (2, 0)]
         "the switch or this table does not have the action: use one that its table features list";
     BadActionBadLen "OFPBAC_BAD_LEN" [V1_0: (2, 1)]
@@ -121,6 +124,8 @@ errors! {
     BadConjunction "NXBAC_BAD_CONJUNCTION" [V1_0: (2, 5), V1_3: (0xffff, 15)]
         "a conjunction stands beside other actions or instructions, or its dimension is none of 2 \
          to 64: let it be all that an entry does";
+    BadActionBadSetMask "OFPBAC_BAD_SET_MASK" [V1_0: (2, 5), V1_5: (2, 16)]
+        "the mask of a set-field does not fit: set no bits outside of it, and some inside";
     FlowModUnknown "OFPFMFC_UNKNOWN" [V1_0: (3, 5), V1_3: (5, 0)]
         "the switch does not support the entry and gives no reason: try it with fewer fields and \
          actions";
@@ -223,6 +228,10 @@ errors! {
         "a bucket watches a port or group that is not there: name one that is";
     GroupModEperm "OFPGMFC_EPERM" [V1_0: (1, 5), V1_3: (6, 14)]
         "the switch does not allow the change: look at the controller's role";
+    GroupModUnknownBucket "OFPGMFC_UNKNOWN_BUCKET" [V1_0: (1, 1), V1_5: (6, 15)]
+        "the group has no bucket of this number: name one that `dump-groups` lists";
+    GroupModBucketExists "OFPGMFC_BUCKET_EXISTS" [V1_0: (1, 1), V1_5: (6, 16)]
+        "the group has a bucket of this number: give each its own";
     PortModBadPort "OFPPMFC_BAD_PORT" [V1_0: (4, 0), V1_3: (7, 0)]
         "there is no such port: name one that `show` lists";
     PortModBadHwAddr "OFPPMFC_BAD_HW_ADDR" [V1_0: (4, 1), V1_3: (7, 1)]
@@ -312,6 +321,10 @@ errors! {
         "a property has a value that the switch cannot provide: keep to those that it lists";
     TableFeaturesEperm "OFPTFFC_EPERM" [V1_0: (1, 5), V1_3: (13, 5)]
         "the switch does not allow the change: look at the controller's role";
+    TableFeaturesBadFeatures "OFPTFFC_BAD_FEATURES" [V1_0: (1, 1), V1_5: (13, 8)]
+        "the switch has no tables for packets that leave: leave the flags of egress out";
+    TableFeaturesBadCommand "OFPTFFC_BAD_COMMAND" [V1_0: (1, 1), V1_5: (13, 9)]
+        "the switch replaces the features of all tables only: use the command for that";
     AsyncConfigInvalid "OFPACFC_INVALID" [V1_0: (1, 1), V1_4: (15, 0)]
         "a mask has bits that are no reason: clear them";
     AsyncConfigUnsupported "OFPACFC_UNSUPPORTED" [V1_0: (1, 1), V1_4: (15, 1)]
@@ -352,6 +365,8 @@ errors! {
     BundleInProgress "OFPBFC_BUNDLE_IN_PROGRESS"
         [V1_0: (1, 1), V1_3: (0xffff, 2315), V1_4: (17, 15)]
         "another bundle holds what this one changes: wait for its end";
+    BundleSchedNotSupported "OFPBFC_SCHED_NOT_SUPPORTED" [V1_0: (1, 1), V1_5: (17, 16)]
+        "the switch carries bundles out at once: commit without a time";
 }
 
 /// The type of errors of experimenters (`OFPET_EXPERIMENTER`).
@@ -414,14 +429,27 @@ mod tests {
         // 1.3 has no codes of later versions; in 1.4 properties of tables have those of properties.
         let later = ["OFPBPC_", "OFPACFC_", "_MULTIPART_RE", "_SYNC", "_PRIORITY", "_DUP_INST"];
         let ended = ["OFPTFFC_BAD_TYPE", "OFPTFFC_BAD_LEN", "OFPTFFC_BAD_ARGUMENT"];
+        let newest = [
+            "OFPBRC_PIPELINE_FIELDS_ONLY",
+            "OFPBAC_BAD_SET_MASK",
+            "OFPGMFC_UNKNOWN_BUCKET",
+            "OFPGMFC_BUCKET_EXISTS",
+            "OFPTFFC_BAD_FEATURES",
+            "OFPTFFC_BAD_COMMAND",
+            "OFPBFC_SCHED_NOT_SUPPORTED",
+        ];
         let mut names = HashSet::new();
         for &error in Error::ALL {
             assert!(names.insert(error.name()), "{error} stands twice");
             assert_eq!(Error::from_name(error.name()), Some(error));
             let is_later = later.iter().any(|part| error.name().contains(part));
-            for (version, is_borrowed) in
-                [(Version::V1_3, is_later), (Version::V1_4, ended.contains(&error.name()))]
-            {
+            let (is_newest, has_ended) =
+                (newest.contains(&error.name()), ended.contains(&error.name()));
+            for (version, is_borrowed) in [
+                (Version::V1_3, is_later || is_newest),
+                (Version::V1_4, has_ended || is_newest),
+                (Version::V1_5, has_ended),
+            ] {
                 let (error_type, code) = error.numbers(version);
                 let found = Error::from_numbers(version, error_type, code);
                 assert_eq!(found == Some(error), !is_borrowed, "{version}: {error}");

@@ -1,7 +1,7 @@
 //! Groups as messages speak of them (clauses 7.3.4.3, 7.3.5.7 to 7.3.5.9).
 
 use crate::action::Action;
-use crate::id::{GroupId, PortNo};
+use crate::id::{BucketId, GroupId, PortNo};
 use crate::numbered::numbered;
 
 numbered! {
@@ -13,6 +13,10 @@ numbered! {
         Modify = 1 => "MOD",
         /// Delete a group, or all of them.
         Delete = 2 => "DEL",
+        /// Insert buckets into a group.
+        InsertBucket = 3 => "INSERT_BUCKET" since V1_5,
+        /// Remove buckets from a group.
+        RemoveBucket = 5 => "REMOVE_BUCKET" since V1_5,
         /// Add a group, or replace it where it is there: an extension of Open vSwitch's.
         AddOrModify = 0x8000 => "ADD_OR_MOD",
     }
@@ -60,6 +64,8 @@ bitflags::bitflags! {
 /// A bucket: actions that run as an action set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
+    /// Number in its group, since 1.5; without one, its place in the list.
+    pub bucket_id: Option<BucketId>,
     /// Share in a select group.
     pub weight: u16,
     /// Port that decides the bucket's liveness; [`PortNo::ANY`] for none.
@@ -79,6 +85,8 @@ pub struct GroupMod {
     pub group_type: GroupType,
     /// The group; [`GroupId::ALL`] for deletes only.
     pub group_id: GroupId,
+    /// The bucket after which others are inserted, or that is removed; all of them by default.
+    pub command_bucket_id: Option<BucketId>,
     /// The buckets that it gets.
     pub buckets: Vec<Bucket>,
 }

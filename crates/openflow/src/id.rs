@@ -27,6 +27,10 @@ id!(
     GroupId(u32)
 );
 id!(
+    /// A bucket's number in its group.
+    BucketId(u32)
+);
+id!(
     /// A meter's number.
     MeterId(u32)
 );
@@ -160,6 +164,17 @@ impl TableId {
     pub const MAX: Self = Self(0xfe);
     /// Wildcard in delete and statistics requests (`OFPTT_ALL`).
     pub const ALL: Self = Self(0xff);
+}
+
+impl BucketId {
+    /// Highest number of a bucket (`OFPG_BUCKET_MAX`).
+    pub const MAX: Self = Self(0xffff_ff00);
+    /// The first bucket of the group, in commands (`OFPG_BUCKET_FIRST`).
+    pub const FIRST: Self = Self(0xffff_fffd);
+    /// The last bucket of the group, in commands (`OFPG_BUCKET_LAST`).
+    pub const LAST: Self = Self(0xffff_fffe);
+    /// All buckets of the group, in commands (`OFPG_BUCKET_ALL`).
+    pub const ALL: Self = Self(0xffff_ffff);
 }
 
 impl GroupId {

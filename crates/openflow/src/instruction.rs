@@ -112,8 +112,8 @@ macro_rules! instructions {
 }
 
 instructions! {
-    /// Meter the packet; it may be dropped.
-    Meter(MeterId) "meter" "METER" (meter_id) [V1_3: 6], Never, Syntax::Value;
+    /// Meter the packet; it may be dropped. Since 1.5 it is the first action that is applied.
+    Meter(MeterId) "meter" "METER" (meter_id) [V1_3: 6; V1_4], Never, Syntax::Value;
     /// Run actions at once, in their order.
     ApplyActions [4] (Vec<Action>) "apply_actions" "APPLY_ACTIONS" (actions) [V1_3: 4], AtOnce,
         Syntax::Nameless;

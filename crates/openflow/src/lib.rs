@@ -52,8 +52,8 @@ pub use action::{Action, ActionKind};
 pub use error::Error;
 pub use field::Field;
 pub use id::{
-    BufferId, Cookie, DatapathId, GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort, TableId,
-    Xid,
+    BucketId, BufferId, Cookie, DatapathId, GroupId, MacAddr, MeterId, PortNo, QueueId, ShortPort,
+    TableId, Xid,
 };
 pub use instruction::{Instruction, InstructionKind};
 pub use matching::{Match, MatchField};

@@ -168,6 +168,8 @@ messages! {
         Some(MessageKind::BundleControl), onf 2300;
     /// Add a message to a bundle.
     BundleAdd(BundleAdd) "OFPT_BUNDLE_ADD_MESSAGE" [V1_4: 34], Controller, None, onf 2301;
+    /// The state of a connection to a controller has changed (1.5, clause 7.4.6).
+    ControllerStatus(ControllerStatus) "OFPT_CONTROLLER_STATUS" [V1_5: 35], Switch, None;
 }
 
 /// The type numbers of a version, by the index of the row.
@@ -469,6 +471,8 @@ pub enum MultipartRequestBody {
     Group(GroupId),
     /// All groups' descriptions.
     GroupDesc,
+    /// The description of one group (1.5).
+    OneGroupDesc(GroupId),
     /// Features of groups.
     GroupFeatures,
     /// Counters of a meter, or of all ([`MeterId::ALL`]).
@@ -481,6 +485,8 @@ pub enum MultipartRequestBody {
     TableFeatures(Vec<TableFeatures>),
     /// All ports' descriptions.
     PortDesc,
+    /// The description of one port (1.5).
+    OnePortDesc(PortNo),
     /// All tables' settings.
     TableDesc,
     /// Descriptions of queues.
@@ -677,6 +683,19 @@ pub struct RoleStatus {
     pub reason: RoleReason,
 }
 
+/// The state of a switch's connection to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerStatus {
+    /// The controller's number, zero for none.
+    pub short_id: u16,
+    /// Its role.
+    pub role: ControllerRole,
+    /// Why the status is sent (`OFPCSR_*`).
+    pub reason: u8,
+    /// Zero where the connection is up (`OFPCT_STATUS_*`).
+    pub channel: u8,
+}
+
 /// A kind of asynchronous messages, in the order of the masks on the wire. 1.3 has the first three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -783,11 +802,14 @@ mod tests {
     #[test]
     fn every_version_numbers_its_messages_without_a_gap() {
         // 1.4 has no messages of queues any more.
-        let ended = [(Version::V1_4, 22), (Version::V1_4, 23)];
-        for (version, last) in [(Version::V1_0, 21), (Version::V1_3, 29), (Version::V1_4, 34)] {
+        let ended = [22, 23];
+        let last_of =
+            [(Version::V1_0, 21), (Version::V1_3, 29), (Version::V1_4, 34), (Version::V1_5, 35)];
+        for (version, last) in last_of {
             for number in 0..=last {
                 let is_known = MessageKind::from_number(version, number).is_some();
-                assert_eq!(is_known, !ended.contains(&(version, number)), "{version} {number}");
+                let has_ended = Version::V1_4 <= version && ended.contains(&number);
+                assert_eq!(is_known, !has_ended, "{version} {number}");
             }
             assert_eq!(MessageKind::from_number(version, last + 1), None);
         }

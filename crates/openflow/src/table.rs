@@ -140,6 +140,12 @@ pub enum TableProperty {
     ApplySetField(OnPacket, Vec<OxmId>),
     /// Tables whose entries this one copies (1.4).
     SynchronisedFrom(Vec<TableId>),
+    /// Fields that copy-field may write in write-actions (1.5).
+    WriteCopyField(OnPacket, Vec<OxmId>),
+    /// Fields that copy-field may write in apply-actions (1.5).
+    ApplyCopyField(OnPacket, Vec<OxmId>),
+    /// Packet types that entries may match: namespace and type (1.5).
+    PacketTypes(Vec<u32>),
     /// Somebody's own.
     Experimenter {
         /// For hits or misses.

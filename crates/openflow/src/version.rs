@@ -59,6 +59,8 @@ versions! {
     V1_3 4 "OpenFlow13" "1.3" " (OF1.3)";
     /// OpenFlow 1.4 (wire number 5).
     V1_4 5 "OpenFlow14" "1.4" " (OF1.4)";
+    /// OpenFlow 1.5 (wire number 6).
+    V1_5 6 "OpenFlow15" "1.5" " (OF1.5)";
 }
 
 /// The versions that have something: from one on, or until one.
@@ -168,6 +170,22 @@ capabilities! {
     has_table_synchronisation since V1_4;
     /// Whether a message of its own reports a change of a controller's role.
     has_role_status since V1_4;
+    /// Whether a meter is an action; it is an instruction before.
+    has_meter_action since V1_5;
+    /// Whether a set-field may have a mask.
+    has_masked_set_field since V1_5;
+    /// Whether buckets have numbers, by which commands insert and remove them.
+    has_bucket_ids since V1_5;
+    /// Whether requests for the descriptions of ports and groups may name one.
+    has_desc_of_one since V1_5;
+    /// Whether tables may be for packets that leave, and requests change single tables.
+    has_egress_tables since V1_5;
+    /// Whether a bundle may be carried out at a time that it names.
+    has_scheduled_bundles since V1_5;
+    /// Whether entries may report their counts when these pass thresholds.
+    has_stat_triggers since V1_5;
+    /// Whether matches say of which type packets are; all are Ethernet frames before.
+    has_packet_types since V1_5;
     /// Whether modify adds the entry where none is to be modified.
     has_modify_or_add until V1_0;
     /// Whether modify gives its cookie to the entries.

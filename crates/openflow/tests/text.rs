@@ -415,7 +415,7 @@ fn a_bucket_of_a_select_group_has_weight_1_unless_it_names_one() {
         ("group_id=1,type=all,type=ff", 20, "given twice"),
         ("group_id=1,typ=all", 11, "did you mean `type`"),
         ("group_id=1,type=all,bucket=ouput:1", 27, "did you mean `output`"),
-        ("group_id=1,type=all,bucket=bucket_id:1,output:1", 27, "of OpenFlow 1.5"),
+        ("group_id=1,type=all,bucket=bucket_id:4294967041,output:1", 37, "from 0 to 4294967040"),
     ];
     for (text, at, what) in errors {
         let error = parse_group_mod(text, GroupModCommand::Add).unwrap_err();

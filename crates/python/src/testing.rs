@@ -154,7 +154,9 @@ fn reply(to: &Connection, body: &MultipartRequestBody) -> MultipartReplyBody {
         }
         MultipartRequestBody::Queue { .. } => MultipartReplyBody::Queue(Vec::new()),
         MultipartRequestBody::Group(_) => MultipartReplyBody::Group(Vec::new()),
-        MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(Vec::new()),
+        MultipartRequestBody::GroupDesc | MultipartRequestBody::OneGroupDesc(_) => {
+            MultipartReplyBody::GroupDesc(Vec::new())
+        }
         MultipartRequestBody::GroupFeatures => {
             MultipartReplyBody::GroupFeatures(GroupFeatures::default())
         }
@@ -166,6 +168,9 @@ fn reply(to: &Connection, body: &MultipartRequestBody) -> MultipartReplyBody {
         MultipartRequestBody::TableFeatures(_) => MultipartReplyBody::TableFeatures(Vec::new()),
         MultipartRequestBody::PortDesc => {
             MultipartReplyBody::PortDesc(to.ports().values().cloned().collect())
+        }
+        MultipartRequestBody::OnePortDesc(port) => {
+            MultipartReplyBody::PortDesc(to.ports().get(port).cloned().into_iter().collect())
         }
         MultipartRequestBody::TableDesc => MultipartReplyBody::TableDesc(Vec::new()),
         MultipartRequestBody::QueueDesc { .. } => MultipartReplyBody::QueueDesc(Vec::new()),

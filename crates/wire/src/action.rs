@@ -7,21 +7,81 @@
 use openflow::action::{ReadArguments, WriteArguments};
 use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
-use openflow::{Action, ActionKind, Error, Field, PortNo, Version};
+use openflow::{Action, ActionKind, BitRange, Error, Field, MeterId, PortNo, Version};
 
 use crate::error::{EncodeError, Fault};
 use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
+/// `OFPAT_METER` of 1.5.
+pub(crate) const METER: u16 = 29;
+/// Length of it.
+const METER_LEN: u16 = 8;
+
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
     let mut r = r.reading("action", Error::BadActionBadLen);
     let mut actions = Vec::new();
+    let may_be_masked = r.version.has_masked_set_field();
     while !r.is_empty() {
+        if may_be_masked && read_masked(&mut r, &mut actions)? {
+            continue;
+        }
         actions.push(read(&mut r)?);
     }
     Ok(actions)
+}
+
+/// Reads a set-field with a mask, if it is one, as loads of the bits that it sets.
+#[cold]
+fn read_masked(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> reader::ReadResult<bool> {
+    let start = r.clone();
+    let mut ahead = r.clone();
+    let (number, len, body) = ahead.element()?;
+    let is_set = ActionKind::from_number(r.version, number) == Some(ActionKind::SetField);
+    if !is_set || !oxm::has_mask(body.clone()) {
+        return Ok(false);
+    }
+    if !len.is_multiple_of(8) {
+        return Err(start.bad_len());
+    }
+    let body = body.reading(ActionKind::SetField.row().text, Error::BadActionBadLen);
+    let (dst, value, mask) = oxm::read_masked(body)?;
+    let mut left = mask;
+    while left != 0 {
+        let offset = left.trailing_zeros();
+        let n_bits = (left >> offset).trailing_ones().min(u64::BITS);
+        let bits = BitRange { offset: offset as u16, n_bits: n_bits as u16 };
+        actions.push(Action::Load { bits, dst, value: bits.of(value) as u64 });
+        left &= !bits.mask();
+    }
+    *r = ahead;
+    Ok(true)
+}
+
+/// Reads the meter that a list of actions begins with, if it does.
+pub(crate) fn read_meter(r: &mut Reader<'_>) -> reader::ReadResult<Option<MeterId>> {
+    let mut ahead = r.clone().reading("meter", Error::BadActionBadLen);
+    if ahead.is_empty() {
+        return Ok(None);
+    }
+    let start = ahead.clone();
+    let (number, len, mut body) = ahead.element()?;
+    if number != METER {
+        return Ok(None);
+    }
+    if len != usize::from(METER_LEN) {
+        return Err(start.bad_len());
+    }
+    *r = ahead;
+    Ok(Some(MeterId(body.u32()?)))
+}
+
+pub(crate) fn write_meter(w: &mut Writer<'_>, meter: MeterId) {
+    w.u16(METER);
+    w.u16(METER_LEN);
+    w.u32(meter.0);
 }
 
 fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
@@ -30,8 +90,13 @@ fn read(r: &mut Reader<'_>) -> reader::ReadResult<Action> {
     if len < 8 || !len.is_multiple_of(8) {
         return Err(start.bad_len());
     }
-    let kind = ActionKind::from_number(r.version, number)
-        .ok_or_else(|| start.fault(Error::BadActionBadType))?;
+    let kind = ActionKind::from_number(r.version, number).ok_or_else(|| {
+        let is_meter = number == METER && r.version.has_meter_action();
+        start.fault(match is_meter {
+            true => Error::BadActionUnsupportedOrder,
+            false => Error::BadActionBadType,
+        })
+    })?;
     let is_foreign = kind == ActionKind::Experimenter;
     let known = if is_foreign { nicira(body.clone()) } else { None };
     let is_nicira = known.is_some();
@@ -123,6 +188,10 @@ impl ReadArguments for Reading<'_, '_> {
     fn pad(&mut self, bytes: usize) -> reader::ReadResult<()> {
         self.r.skip(bytes)
     }
+
+    fn pad_own(&mut self, bytes: usize) -> reader::ReadResult<()> {
+        if self.is_nicira { Ok(()) } else { self.r.skip(bytes) }
+    }
 }
 
 /// Writes actions for packets of which `context` is known, translated to the version.
@@ -143,6 +212,9 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     let row = kind.row();
     let (number, subtype) = match kind.number(w.version) {
         Some(number) => (number, None),
+        None if w.version.has_masked_set_field() && kind == ActionKind::Load => {
+            return write_masked(w, action);
+        }
         None => nicira_number(w, kind)?,
     };
     let start = w.place();
@@ -160,6 +232,19 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
     if matches!(action, Action::Experimenter { .. }) && !(w.place() - start).is_multiple_of(8) {
         return Err(EncodeError::Invalid { what: "experimenter action of an uneven length" });
     }
+    w.pad_from(start);
+    w.fill_len(start + 2, start, row.text)
+}
+
+/// Writes a load as the set-field with a mask that it is.
+#[cold]
+fn write_masked(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
+    let Action::Load { bits, dst, value } = action else { return Ok(()) };
+    let row = ActionKind::SetField.row();
+    let start = w.place();
+    w.u16(ActionKind::SetField.number(w.version).ok_or_else(|| w.unsupported(row.text))?);
+    w.u16(0);
+    oxm::write_masked(w, *dst, bits.place((*value).into()), bits.mask())?;
     w.pad_from(start);
     w.fill_len(start + 2, start, row.text)
 }
@@ -236,6 +321,11 @@ impl WriteArguments for Writing<'_, '_> {
     #[inline]
     fn pad(&mut self, bytes: usize) -> writer::WriteResult<()> {
         self.w.zeros(bytes);
+        Ok(())
+    }
+
+    fn pad_own(&mut self, bytes: usize) -> writer::WriteResult<()> {
+        self.w.zeros(if self.is_nicira { 0 } else { bytes });
         Ok(())
     }
 }

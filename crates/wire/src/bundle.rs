@@ -4,7 +4,7 @@ use openflow::Error;
 use openflow::bundle::{BundleAdd, BundleControl, BundleControlType, BundleFlags};
 
 use crate::header::{HEADER_LEN, MessageHeader};
-use crate::property::{self, Unknown};
+use crate::property::{self, BUNDLE_TIME, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::Writer;
 
@@ -14,8 +14,16 @@ pub(crate) fn read_control(r: &mut Reader<'_>) -> reader::ReadResult<BundleContr
         control: BundleControlType::from_number(r.u16()?),
         flags: BundleFlags::from_bits_retain(r.u16()?),
     };
-    property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
+    property::read_all(r, Unknown::Refused, known)?;
     Ok(control)
+}
+
+/// Knows no property, and refuses a time by its own error.
+fn known(number: u16, body: &mut Reader<'_>) -> reader::ReadResult<bool> {
+    if number == BUNDLE_TIME && body.version.has_scheduled_bundles() {
+        return Err(body.fault(Error::BundleSchedNotSupported));
+    }
+    Ok(false)
 }
 
 pub(crate) fn write_control(w: &mut Writer<'_>, control: &BundleControl) {
@@ -40,7 +48,7 @@ pub(crate) fn read_add(r: &mut Reader<'_>) -> reader::ReadResult<BundleAdd> {
     let message = r.bytes(len)?.to_vec();
     if !r.is_empty() {
         r.skip_padding(&start, 8)?;
-        property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
+        property::read_all(r, Unknown::Refused, known)?;
     }
     Ok(BundleAdd { bundle_id, flags, message })
 }

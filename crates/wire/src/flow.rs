@@ -12,6 +12,7 @@ use openflow::{Cookie, Error, GroupId, TableId};
 
 use crate::instruction;
 use crate::matching::{self, Purpose};
+use crate::oxs::{self, Counts};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
@@ -188,6 +189,30 @@ pub(crate) fn read_removed_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
     })
 }
 
+pub(crate) fn read_removed_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemoved> {
+    let table_id = TableId(r.u8()?);
+    let reason = read_reason(r)?;
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let cookie = Cookie(r.u64()?);
+    let matching = matching::read(r, Purpose::Report)?;
+    let counts = oxs::read(r)?;
+    let (duration_s, duration_ns) = counts.duration.unwrap_or_default();
+    Ok(FlowRemoved {
+        cookie,
+        priority,
+        reason,
+        table_id,
+        duration_s,
+        duration_ns,
+        idle_timeout_s,
+        hard_timeout_s,
+        packet_count: counts.packets,
+        byte_count: counts.bytes,
+        matching,
+    })
+}
+
 /// A reason; the number of one that the version has not means nothing.
 fn read_reason(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemovedReason> {
     Ok(FlowRemovedReason::from_number_in(r.version, r.u8()?))
@@ -230,6 +255,28 @@ pub(crate) fn write_removed_v1_3(
     w.u64(flow.packet_count);
     w.u64(flow.byte_count);
     matching::write(w, &flow.matching)
+}
+
+pub(crate) fn write_removed_v1_5(
+    w: &mut Writer<'_>,
+    flow: &FlowRemoved,
+) -> writer::WriteResult<()> {
+    w.u8(flow.table_id.0);
+    write_reason(w, flow.reason);
+    w.u16(flow.priority);
+    w.u16(flow.idle_timeout_s);
+    w.u16(flow.hard_timeout_s);
+    w.u64(flow.cookie.0);
+    matching::write(w, &flow.matching)?;
+    oxs::write(
+        w,
+        &Counts {
+            duration: Some((flow.duration_s, flow.duration_ns)),
+            flows: None,
+            packets: flow.packet_count,
+            bytes: flow.byte_count,
+        },
+    )
 }
 
 pub(crate) fn read_stats_request_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowStatsRequest> {
@@ -331,6 +378,58 @@ pub(crate) fn read_stats_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowStat
     })
 }
 
+pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<FlowStats> {
+    let mut r = r.sized("flow description")?;
+    r.skip(2)?;
+    let table_id = TableId(r.u8()?);
+    r.skip(1)?;
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let flags = FlowModFlags::from_bits_retain(r.u16()?);
+    let (importance, cookie) = (r.u16()?, Cookie(r.u64()?));
+    let matching = matching::read(&mut r, Purpose::Report)?;
+    let counts = oxs::read(&mut r)?;
+    let (duration_s, duration_ns) = counts.duration.unwrap_or_default();
+    Ok(FlowStats {
+        table_id,
+        duration_s,
+        duration_ns,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        flags,
+        importance,
+        cookie,
+        packet_count: counts.packets,
+        byte_count: counts.bytes,
+        matching,
+        instructions: instruction::read_list(&mut r)?,
+    })
+}
+
+pub(crate) fn write_desc_v1_5(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.zeros(4);
+    w.u8(flow.table_id.0);
+    w.zeros(1);
+    w.u16(flow.priority);
+    w.u16(flow.idle_timeout_s);
+    w.u16(flow.hard_timeout_s);
+    w.u16(flow.flags.bits());
+    w.u16(flow.importance);
+    w.u64(flow.cookie.0);
+    matching::write(w, &flow.matching)?;
+    let counts = Counts {
+        duration: Some((flow.duration_s, flow.duration_ns)),
+        flows: None,
+        packets: flow.packet_count,
+        bytes: flow.byte_count,
+    };
+    oxs::write(w, &counts)?;
+    instruction::write_list(w, &flow.instructions, &flow.matching)?;
+    w.fill_len(start, start, "flow description")
+}
+
 pub(crate) fn write_stats_v1_0(w: &mut Writer<'_>, flow: &FlowStats) -> writer::WriteResult<()> {
     let start = begin_stats(w, flow);
     matching::write(w, &flow.matching)?;
@@ -375,15 +474,33 @@ fn write_counters(w: &mut Writer<'_>, flow: &FlowStats) {
     w.u64(flow.byte_count);
 }
 
-pub(crate) fn read_aggregate(r: &mut Reader<'_>) -> reader::ReadResult<AggregateStats> {
+pub(crate) fn read_aggregate_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<AggregateStats> {
     let (packet_count, byte_count, flow_count) = (r.u64()?, r.u64()?, r.u32()?);
     r.skip(4)?;
     Ok(AggregateStats { packet_count, byte_count, flow_count })
 }
 
-pub(crate) fn write_aggregate(w: &mut Writer<'_>, stats: &AggregateStats) {
+pub(crate) fn write_aggregate_v1_0(
+    w: &mut Writer<'_>,
+    stats: &AggregateStats,
+) -> writer::WriteResult<()> {
     w.u64(stats.packet_count);
     w.u64(stats.byte_count);
     w.u32(stats.flow_count);
     w.zeros(4);
+    Ok(())
+}
+
+pub(crate) fn read_aggregate_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<AggregateStats> {
+    let Counts { packets, bytes, flows, .. } = oxs::read(r)?;
+    let flow_count = flows.unwrap_or_default();
+    Ok(AggregateStats { packet_count: packets, byte_count: bytes, flow_count })
+}
+
+pub(crate) fn write_aggregate_v1_5(
+    w: &mut Writer<'_>,
+    stats: &AggregateStats,
+) -> writer::WriteResult<()> {
+    let (packets, bytes) = (stats.packet_count, stats.byte_count);
+    oxs::write(w, &Counts { duration: None, flows: Some(stats.flow_count), packets, bytes })
 }

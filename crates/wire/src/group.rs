@@ -1,43 +1,99 @@
-//! Groups in messages (clauses 7.3.4.3 and 7.3.5.7 to 7.3.5.9); 1.3 only.
+//! Groups in messages (clauses 7.3.4.3 and 7.3.5.7 to 7.3.5.9), since 1.3.
 
 use openflow::group::{
     Bucket, BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
     GroupStats, GroupType,
 };
 use openflow::translate::Context;
-use openflow::{Error, GroupId};
+use openflow::{BucketId, Error, GroupId, PortNo};
 
 use crate::action;
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-pub(crate) fn read_mod(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
-    let command = GroupModCommand::from_number(r.u16()?);
+pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
+    let (command, group_type, group_id) = read_head(r)?;
+    let buckets = read_buckets(r, read_bucket_v1_3)?;
+    Ok(GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
+}
+
+fn read_head(r: &mut Reader<'_>) -> reader::ReadResult<(GroupModCommand, GroupType, GroupId)> {
+    let command = GroupModCommand::from_number_in(r.version, r.u16()?);
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
-    let group_id = GroupId(r.u32()?);
-    Ok(GroupMod { command, group_type, group_id, buckets: read_buckets(r)? })
+    Ok((command, group_type, GroupId(r.u32()?)))
 }
 
-pub(crate) fn write_mod(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
-    w.u16(group.command.number());
-    w.u8(group.group_type.number());
-    w.zeros(1);
-    w.u32(group.group_id.0);
-    write_buckets(w, &group.buckets)
+pub(crate) fn read_mod_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> {
+    let (command, group_type, group_id) = read_head(r)?;
+    let len = usize::from(r.u16()?);
+    r.skip(2)?;
+    let command_bucket_id = Some(BucketId(r.u32()?)).filter(|id| *id != BucketId::ALL);
+    let buckets = read_numbered(r, len)?;
+    property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
+    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets })
 }
 
-/// Reads all that is left in `r` as buckets; one of a wrong length is `OFPGMFC_BAD_BUCKET`.
-fn read_buckets(r: &mut Reader<'_>) -> reader::ReadResult<Vec<Bucket>> {
-    let mut r = r.part(r.remaining())?.reading("bucket", Error::GroupModBadBucket);
-    let mut buckets = Vec::new();
-    while !r.is_empty() {
-        buckets.push(read_bucket(&mut r)?);
+/// Reads buckets of this length in all, each with a number of its own.
+fn read_numbered(r: &mut Reader<'_>, len: usize) -> reader::ReadResult<Vec<Bucket>> {
+    let start = r.clone();
+    if len > r.remaining() {
+        return Err(r.fault_in(Error::GroupModBadBucket, "length of the buckets"));
+    }
+    let buckets = read_buckets(&mut r.part(len)?, read_bucket_v1_5)?;
+    let mut ids: Vec<_> = buckets.iter().map(|bucket| bucket.bucket_id).collect();
+    ids.sort_unstable();
+    if ids.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(start.fault_in(Error::GroupModBucketExists, "number of a bucket"));
+    }
+    if ids.last().is_some_and(|last| *last > Some(BucketId::MAX)) {
+        return Err(start.fault_in(Error::GroupModUnknownBucket, "number of a bucket"));
     }
     Ok(buckets)
 }
 
-fn read_bucket(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
+pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+    w.require(group.command_bucket_id.is_none(), "a bucket in a command")?;
+    write_head(w, group)?;
+    write_buckets_v1_3(w, &group.buckets)
+}
+
+fn write_head(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+    let is_later =
+        matches!(group.command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
+    w.require(!is_later || group.command.is_in(w.version), "insert and remove of buckets")?;
+    w.u16(group.command.number());
+    w.u8(group.group_type.number());
+    w.zeros(1);
+    w.u32(group.group_id.0);
+    Ok(())
+}
+
+pub(crate) fn write_mod_v1_5(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+    write_head(w, group)?;
+    let len_at = w.place();
+    w.zeros(4);
+    w.u32(group.command_bucket_id.unwrap_or(BucketId::ALL).0);
+    let start = w.place();
+    write_buckets_v1_5(w, group.group_type, &group.buckets)?;
+    w.fill_len(len_at, start, "buckets of a group")
+}
+
+/// Reads all that is left in `r` as buckets; one of a wrong length is `OFPGMFC_BAD_BUCKET`.
+fn read_buckets(
+    r: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> reader::ReadResult<Bucket>,
+) -> reader::ReadResult<Vec<Bucket>> {
+    let mut r = r.part(r.remaining())?.reading("bucket", Error::GroupModBadBucket);
+    let mut buckets = Vec::new();
+    while !r.is_empty() {
+        buckets.push(read(&mut r)?);
+    }
+    Ok(buckets)
+}
+
+fn read_bucket_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let mut bucket = r.sized("bucket")?;
     if bucket.remaining() % 8 != 6 {
         return Err(bucket.bad_len());
@@ -47,10 +103,38 @@ fn read_bucket(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let watch_group = GroupId(bucket.u32()?);
     bucket.skip(4)?;
     let actions = action::read_list(bucket)?;
-    Ok(Bucket { weight, watch_port, watch_group, actions })
+    Ok(Bucket { bucket_id: None, weight, watch_port, watch_group, actions })
 }
 
-fn write_buckets(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
+fn read_bucket_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
+    let mut r = r.sized("bucket")?;
+    if r.remaining() % 8 != 6 {
+        return Err(r.bad_len());
+    }
+    let actions_len = usize::from(r.u16()?);
+    let mut bucket = Bucket {
+        bucket_id: Some(BucketId(r.u32()?)),
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions: action::read_list(r.part(actions_len)?)?,
+    };
+    property::read_all(&mut r, Unknown::Refused, |number, body| {
+        match number {
+            property::WEIGHT => {
+                bucket.weight = body.u16()?;
+                body.skip(2)?;
+            }
+            property::WATCH_PORT => bucket.watch_port = body.port()?,
+            property::WATCH_GROUP => bucket.watch_group = GroupId(body.u32()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    Ok(bucket)
+}
+
+fn write_buckets_v1_3(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
     for bucket in buckets {
         let start = w.place();
         w.u16(0);
@@ -59,6 +143,37 @@ fn write_buckets(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<
         w.u32(bucket.watch_group.0);
         w.zeros(4);
         action::write_list(w, &bucket.actions, Context::default())?;
+        w.fill_len(start, start, "bucket")?;
+    }
+    Ok(())
+}
+
+/// Writes buckets, each with the properties that say something: the weight of a select group, and
+/// that of any other where there is one.
+fn write_buckets_v1_5(
+    w: &mut Writer<'_>,
+    group_type: GroupType,
+    buckets: &[Bucket],
+) -> writer::WriteResult<()> {
+    for (place, bucket) in (0..).zip(buckets) {
+        let start = w.place();
+        w.zeros(4);
+        w.u32(bucket.bucket_id.unwrap_or(BucketId(place)).0);
+        let actions = w.place();
+        action::write_list(w, &bucket.actions, Context::default())?;
+        w.fill_len(start + 2, actions, "actions of a bucket")?;
+        if group_type == GroupType::Select || bucket.weight != 0 {
+            property::write(w, property::WEIGHT, |w| {
+                w.u16(bucket.weight);
+                w.zeros(2);
+            })?;
+        }
+        if bucket.watch_port != PortNo::ANY {
+            property::write(w, property::WATCH_PORT, |w| w.u32(bucket.watch_port.0))?;
+        }
+        if bucket.watch_group != GroupId::ANY {
+            property::write(w, property::WATCH_GROUP, |w| w.u32(bucket.watch_group.0))?;
+        }
         w.fill_len(start, start, "bucket")?;
     }
     Ok(())
@@ -75,21 +190,49 @@ pub(crate) fn write_id_request(w: &mut Writer<'_>, group: GroupId) {
     w.zeros(4);
 }
 
-pub(crate) fn read_desc(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
+pub(crate) fn read_desc_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
     let mut r = r.sized("group description")?;
     let group_type = GroupType::from_number(r.u8()?);
     r.skip(1)?;
     let group_id = GroupId(r.u32()?);
-    Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r)? })
+    Ok(GroupDesc { group_type, group_id, buckets: read_buckets(&mut r, read_bucket_v1_3)? })
 }
 
-pub(crate) fn write_desc(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
+/// Properties of the group, which are of experimenters alone, are left out.
+pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc> {
+    let mut r = r.sized("group description")?;
+    let group_type = GroupType::from_number(r.u8()?);
+    r.skip(1)?;
+    let group_id = GroupId(r.u32()?);
+    let len = usize::from(r.u16()?);
+    r.skip(6)?;
+    let buckets = read_numbered(&mut r, len)?;
+    property::read_all(&mut r, Unknown::LeftOut, |_, _| Ok(false))?;
+    Ok(GroupDesc { group_type, group_id, buckets })
+}
+
+pub(crate) fn write_desc_v1_3(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
+    let start = begin_desc(w, group);
+    write_buckets_v1_3(w, &group.buckets)?;
+    w.fill_len(start, start, "group description")
+}
+
+fn begin_desc(w: &mut Writer<'_>, group: &GroupDesc) -> usize {
     let start = w.place();
     w.u16(0);
     w.u8(group.group_type.number());
     w.zeros(1);
     w.u32(group.group_id.0);
-    write_buckets(w, &group.buckets)?;
+    start
+}
+
+pub(crate) fn write_desc_v1_5(w: &mut Writer<'_>, group: &GroupDesc) -> writer::WriteResult<()> {
+    let start = begin_desc(w, group);
+    let len_at = w.place();
+    w.zeros(8);
+    let buckets = w.place();
+    write_buckets_v1_5(w, group.group_type, &group.buckets)?;
+    w.fill_len(len_at, buckets, "buckets of a group")?;
     w.fill_len(start, start, "group description")
 }
 

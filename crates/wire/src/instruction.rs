@@ -9,6 +9,9 @@ use crate::layout;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
+/// `OFPIT_STAT_TRIGGER` of 1.5.
+const STAT_TRIGGER: u16 = 7;
+
 /// Reads all that is left in `r` as instructions.
 pub(crate) fn read_list(r: &mut Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
     let list = r.part(r.remaining())?.reading("instruction", Error::BadInstructionBadLen);
@@ -32,14 +35,49 @@ pub(crate) fn read_all(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instructi
     Ok(instructions)
 }
 
+/// Reads instructions of a version in which a meter is an action. One that is the first of those
+/// that are applied is the instruction; there is no other place for it.
+pub(crate) fn read_metered(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
+    let mut instructions = Vec::new();
+    while !list.is_empty() {
+        let start = list.clone();
+        let mut element = list.clone();
+        let (number, _, mut body) = element.element()?;
+        let mut meter = None;
+        if Some(number) == InstructionKind::ApplyActions.number(list.version) {
+            body.skip(4)?;
+            meter = action::read_meter(&mut body)?;
+        }
+        let Some(meter) = meter else {
+            instructions.push(read(&mut list)?);
+            continue;
+        };
+        if !(start.remaining() - element.remaining()).is_multiple_of(8) {
+            return Err(start.bad_len());
+        }
+        list = element;
+        instructions.push(Instruction::Meter(meter));
+        let rest = action::read_list(body)?;
+        if !rest.is_empty() {
+            instructions.push(Instruction::ApplyActions(rest));
+        }
+    }
+    Ok(instructions)
+}
+
 fn read(r: &mut Reader<'_>) -> reader::ReadResult<Instruction> {
     let start = r.clone();
     let (number, len, mut body) = r.element()?;
     if len < 8 || !len.is_multiple_of(8) {
         return Err(start.bad_len());
     }
-    let kind = InstructionKind::from_number(r.version, number)
-        .ok_or_else(|| start.fault(Error::BadInstructionUnknownInst))?;
+    let kind = InstructionKind::from_number(r.version, number).ok_or_else(|| {
+        let is_known = number == STAT_TRIGGER && r.version.has_stat_triggers();
+        start.fault(match is_known {
+            true => Error::BadInstructionUnsupInst,
+            false => Error::BadInstructionUnknownInst,
+        })
+    })?;
     let instruction = Instruction::read(kind, &mut Reading::of(&mut body))?;
     body.finish()?;
     Ok(instruction)
@@ -65,6 +103,28 @@ pub(crate) fn write_bare(
         [Instruction::ApplyActions(actions)] => action::write_list(w, actions, context),
         [..] => Err(w.unsupported("instructions other than one apply-actions")),
     }
+}
+
+/// Writes instructions in a version in which a meter is an action: the first that is applied.
+pub(crate) fn write_metered(
+    w: &mut Writer<'_>,
+    instructions: &[Instruction],
+    context: Context,
+) -> writer::WriteResult<()> {
+    let Some(meter) = instructions.iter().find_map(Instruction::meter) else {
+        return write_all(w, instructions, context);
+    };
+    let is_applied = |one: &&Instruction| one.kind() == InstructionKind::ApplyActions;
+    let applied = instructions.iter().find(is_applied);
+    let number = InstructionKind::ApplyActions.number(w.version);
+    let start = w.place();
+    w.u16(number.ok_or_else(|| w.unsupported("apply-actions"))?);
+    w.zeros(6);
+    action::write_meter(w, meter);
+    action::write_list(w, applied.map_or(&[], |one| one.actions()), context)?;
+    w.fill_len(start + 2, start, "apply-actions")?;
+    let others = instructions.iter().filter(|one| one.meter().is_none() && !is_applied(one));
+    others.into_iter().try_for_each(|one| write(w, one, context))
 }
 
 /// Writes instructions.

@@ -5,8 +5,10 @@
 //! and writers never ask for the version themselves. Where versions differ in a detail (the width
 //! of a port number) they ask for it by its name, as [`Version::has_wide_ports`].
 
-use openflow::flow::{FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
-use openflow::message::{AsyncConfig, Features, PacketIn};
+use openflow::flow::{AggregateStats, FlowMod, FlowRemoved, FlowStats, FlowStatsRequest};
+use openflow::group::{GroupDesc, GroupMod};
+use openflow::message::{AsyncConfig, Features, PacketIn, PacketOut};
+use openflow::meter::MeterFeatures;
 use openflow::port::{PortDesc, PortMod, PortStats, QueueStats};
 use openflow::table::{TableMod, TableStats};
 use openflow::translate::Context;
@@ -15,7 +17,9 @@ use openflow::{Instruction, Match, Version};
 use crate::matching::Purpose;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{compat, flow, instruction, matching, packet, port, queue, role, switch, table};
+use crate::{
+    compat, flow, group, instruction, matching, meter, packet, port, queue, role, switch, table,
+};
 
 /// One value for each span of versions: the value of a row holds from its version to the next row.
 pub(crate) struct ByVersion<C: 'static> {
@@ -82,17 +86,34 @@ layouts! {
         V1_3 (flow::read_mod_v1_3, flow::write_mod_v1_3);
     /// `ofp_flow_removed`.
     FLOW_REMOVED: FlowRemoved = V1_0 (flow::read_removed_v1_0, flow::write_removed_v1_0),
-        V1_3 (flow::read_removed_v1_3, flow::write_removed_v1_3);
+        V1_3 (flow::read_removed_v1_3, flow::write_removed_v1_3),
+        V1_5 (flow::read_removed_v1_5, flow::write_removed_v1_5);
     /// `ofp_flow_stats_request` and `ofp_aggregate_stats_request`.
     FLOW_STATS_REQUEST: FlowStatsRequest =
         V1_0 (flow::read_stats_request_v1_0, flow::write_stats_request_v1_0),
         V1_3 (flow::read_stats_request_v1_3, flow::write_stats_request_v1_3);
-    /// `ofp_flow_stats`.
+    /// `ofp_flow_stats`; `ofp_flow_desc` since 1.5.
     FLOW_STATS: FlowStats = V1_0 (flow::read_stats_v1_0, flow::write_stats_v1_0),
-        V1_3 (flow::read_stats_v1_3, flow::write_stats_v1_3);
+        V1_3 (flow::read_stats_v1_3, flow::write_stats_v1_3),
+        V1_5 (flow::read_desc_v1_5, flow::write_desc_v1_5);
+    /// `ofp_aggregate_stats_reply`.
+    AGGREGATE: AggregateStats = V1_0 (flow::read_aggregate_v1_0, flow::write_aggregate_v1_0),
+        V1_5 (flow::read_aggregate_v1_5, flow::write_aggregate_v1_5);
     /// `ofp_packet_in`.
     PACKET_IN: PacketIn = V1_0 (packet::read_in_v1_0, packet::write_in_v1_0),
         V1_3 (packet::read_in_v1_3, packet::write_in_v1_3);
+    /// `ofp_packet_out`.
+    PACKET_OUT: PacketOut = V1_0 (packet::read_out_v1_0, packet::write_out_v1_0),
+        V1_5 (packet::read_out_v1_5, packet::write_out_v1_5);
+    /// `ofp_group_mod`; 1.0 has none.
+    GROUP_MOD: GroupMod = V1_0 (group::read_mod_v1_3, group::write_mod_v1_3),
+        V1_5 (group::read_mod_v1_5, group::write_mod_v1_5);
+    /// `ofp_group_desc`; 1.0 has none.
+    GROUP_DESC: GroupDesc = V1_0 (group::read_desc_v1_3, group::write_desc_v1_3),
+        V1_5 (group::read_desc_v1_5, group::write_desc_v1_5);
+    /// `ofp_meter_features`; 1.0 has none.
+    METER_FEATURES: MeterFeatures = V1_0 (meter::read_features_v1_3, meter::write_features_v1_3),
+        V1_5 (meter::read_features_v1_5, meter::write_features_v1_5);
     /// `ofp_switch_features`.
     FEATURES: Features = V1_0 (switch::read_features_v1_0, switch::write_features_v1_0),
         V1_3 (switch::read_features_v1_3, switch::write_features_v1_3);
@@ -153,5 +174,9 @@ pub(crate) static INSTRUCTIONS: ByVersion<InstructionsCodec> = ByVersion::new(&[
     (
         Version::V1_3,
         InstructionsCodec { read: instruction::read_all, write: instruction::write_all },
+    ),
+    (
+        Version::V1_5,
+        InstructionsCodec { read: instruction::read_metered, write: instruction::write_metered },
     ),
 ]);

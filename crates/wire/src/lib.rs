@@ -44,6 +44,7 @@ mod meter;
 mod multipart;
 mod multipart_frame;
 mod oxm;
+mod oxs;
 mod packet;
 mod port;
 mod property;

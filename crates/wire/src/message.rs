@@ -10,8 +10,8 @@ use crate::header::{Frame, HEADER_LEN};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 use crate::{
-    bundle, error_message, experimenter, group, hello, layout, meter, multipart, packet, port,
-    queue, role, switch, table,
+    bundle, error_message, experimenter, hello, layout, meter, multipart, port, queue, role,
+    switch, table,
 };
 
 /// The message that a whole frame holds.
@@ -70,9 +70,9 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Messag
         MessageKind::PacketIn => Message::PacketIn(layout::PACKET_IN.read(r)?),
         MessageKind::FlowRemoved => Message::FlowRemoved(layout::FLOW_REMOVED.read(r)?),
         MessageKind::PortStatus => Message::PortStatus(port::read_status(r)?),
-        MessageKind::PacketOut => Message::PacketOut(packet::read_out(r)?),
+        MessageKind::PacketOut => Message::PacketOut(layout::PACKET_OUT.read(r)?),
         MessageKind::FlowMod => Message::FlowMod(layout::FLOW_MOD.read(r)?),
-        MessageKind::GroupMod => Message::GroupMod(group::read_mod(r)?),
+        MessageKind::GroupMod => Message::GroupMod(layout::GROUP_MOD.read(r)?),
         MessageKind::PortMod => Message::PortMod(layout::PORT_MOD.read(r)?),
         MessageKind::TableMod => Message::TableMod(layout::TABLE_MOD.read(r)?),
         MessageKind::MultipartRequest => Message::MultipartRequest(multipart::read_request(r)?),
@@ -94,6 +94,7 @@ fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Messag
         MessageKind::RequestForward => Message::RequestForward(r.rest().to_vec()),
         MessageKind::BundleControl => Message::BundleControl(bundle::read_control(r)?),
         MessageKind::BundleAdd => Message::BundleAdd(bundle::read_add(r)?),
+        MessageKind::ControllerStatus => Message::ControllerStatus(role::read_controller(r)?),
     })
 }
 
@@ -170,9 +171,9 @@ fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::WriteResult<()> 
         Message::PacketIn(body) => layout::PACKET_IN.write(w, body)?,
         Message::FlowRemoved(body) => layout::FLOW_REMOVED.write(w, body)?,
         Message::PortStatus(body) => port::write_status(w, body)?,
-        Message::PacketOut(body) => packet::write_out(w, body)?,
+        Message::PacketOut(body) => layout::PACKET_OUT.write(w, body)?,
         Message::FlowMod(body) => layout::FLOW_MOD.write(w, body)?,
-        Message::GroupMod(body) => group::write_mod(w, body)?,
+        Message::GroupMod(body) => layout::GROUP_MOD.write(w, body)?,
         Message::PortMod(body) => layout::PORT_MOD.write(w, body)?,
         Message::TableMod(body) => layout::TABLE_MOD.write(w, body)?,
         Message::MultipartRequest(body) => multipart::write_request(w, body)?,
@@ -189,6 +190,7 @@ fn write_body(w: &mut Writer<'_>, message: &Message) -> writer::WriteResult<()> 
         Message::RequestForward(request) => w.bytes(request),
         Message::BundleControl(body) => bundle::write_control(w, body),
         Message::BundleAdd(body) => bundle::write_add(w, body),
+        Message::ControllerStatus(body) => role::write_controller(w, body)?,
         Message::FeaturesRequest
         | Message::GetConfigRequest
         | Message::BarrierRequest

@@ -148,7 +148,7 @@ pub(crate) fn write_stats(w: &mut Writer<'_>, stats: &MeterStats) -> writer::Wri
     w.fill_len(start + 4, start, "meter statistics")
 }
 
-pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::ReadResult<MeterFeatures> {
+pub(crate) fn read_features_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<MeterFeatures> {
     let features = MeterFeatures {
         max_meter: r.u32()?,
         band_types: r.u32()?,
@@ -160,11 +160,32 @@ pub(crate) fn read_features(r: &mut Reader<'_>) -> reader::ReadResult<MeterFeatu
     Ok(features)
 }
 
-pub(crate) fn write_features(w: &mut Writer<'_>, features: &MeterFeatures) {
+/// The flags of meters as actions are left out.
+pub(crate) fn read_features_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<MeterFeatures> {
+    let features = read_features_v1_3(r)?;
+    r.skip(8)?;
+    Ok(features)
+}
+
+/// No flag of meters as actions: a meter is the first of a list that is applied, and in no set.
+pub(crate) fn write_features_v1_5(
+    w: &mut Writer<'_>,
+    features: &MeterFeatures,
+) -> writer::WriteResult<()> {
+    write_features_v1_3(w, features)?;
+    w.zeros(8);
+    Ok(())
+}
+
+pub(crate) fn write_features_v1_3(
+    w: &mut Writer<'_>,
+    features: &MeterFeatures,
+) -> writer::WriteResult<()> {
     w.u32(features.max_meter);
     w.u32(features.band_types);
     w.u32(features.capabilities);
     w.u8(features.max_bands);
     w.u8(features.max_color);
     w.zeros(2);
+    Ok(())
 }

@@ -3,7 +3,6 @@
 //! A reply is a sequence of elements; [`crate::split`] writes the same elements to as many messages
 //! as they need.
 
-use openflow::Error;
 use openflow::flow::{AggregateStats, FlowStats};
 use openflow::group::{GroupDesc, GroupFeatures, GroupStats};
 use openflow::message::{
@@ -13,10 +12,11 @@ use openflow::message::{
 use openflow::meter::{MeterConfig, MeterFeatures, MeterStats};
 use openflow::port::{PacketQueue, PortDesc, PortStats, QueueStats};
 use openflow::table::{TableFeatures, TableMod, TableStats};
+use openflow::{Error, GroupId, PortNo};
 
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{experimenter, flow, group, layout, meter, port, queue, table, table_features};
+use crate::{experimenter, group, layout, meter, port, queue, table, table_features};
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
@@ -70,13 +70,21 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
             Body::Queue { port, queue }
         }
         MultipartType::Group => Body::Group(group::read_id_request(r)?),
-        MultipartType::GroupDesc => Body::GroupDesc,
+        MultipartType::GroupDesc => match of_one(r, group::read_id_request)? {
+            None | Some(GroupId::ALL) => Body::GroupDesc,
+            Some(group) => Body::OneGroupDesc(group),
+        },
         MultipartType::GroupFeatures => Body::GroupFeatures,
         MultipartType::Meter => Body::Meter(meter::read_id_request(r)?),
         MultipartType::MeterConfig => Body::MeterConfig(meter::read_id_request(r)?),
         MultipartType::MeterFeatures => Body::MeterFeatures,
-        MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
-        MultipartType::PortDesc => Body::PortDesc,
+        MultipartType::TableFeatures => {
+            Body::TableFeatures(read_all(r, table_features::read_asked)?)
+        }
+        MultipartType::PortDesc => match of_one(r, port::read_stats_request)? {
+            None | Some(PortNo::ANY) => Body::PortDesc,
+            Some(port) => Body::OnePortDesc(port),
+        },
         MultipartType::TableDesc => Body::TableDesc,
         MultipartType::QueueDesc => {
             let (port, queue) = queue::read_stats_request(r)?;
@@ -86,6 +94,14 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
     Ok(MultipartRequest { more: more && r.version.has_multipart(), body })
+}
+
+/// The one that a request for descriptions names, in versions where it may.
+fn of_one<'a, T>(
+    r: &mut Reader<'a>,
+    read: impl FnOnce(&mut Reader<'a>) -> reader::ReadResult<T>,
+) -> reader::ReadResult<Option<T>> {
+    if r.version.has_desc_of_one() { read(r).map(Some) } else { Ok(None) }
 }
 
 pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
@@ -98,13 +114,13 @@ pub(crate) fn request_type(body: &MultipartRequestBody) -> MultipartType {
         Body::PortStats(_) => MultipartType::PortStats,
         Body::Queue { .. } => MultipartType::Queue,
         Body::Group(_) => MultipartType::Group,
-        Body::GroupDesc => MultipartType::GroupDesc,
+        Body::GroupDesc | Body::OneGroupDesc(_) => MultipartType::GroupDesc,
         Body::GroupFeatures => MultipartType::GroupFeatures,
         Body::Meter(_) => MultipartType::Meter,
         Body::MeterConfig(_) => MultipartType::MeterConfig,
         Body::MeterFeatures => MultipartType::MeterFeatures,
         Body::TableFeatures(_) => MultipartType::TableFeatures,
-        Body::PortDesc => MultipartType::PortDesc,
+        Body::PortDesc | Body::OnePortDesc(_) => MultipartType::PortDesc,
         Body::TableDesc => MultipartType::TableDesc,
         Body::QueueDesc { .. } => MultipartType::QueueDesc,
         Body::Experimenter(_) => MultipartType::Experimenter,
@@ -119,13 +135,22 @@ pub(crate) fn write_request(
     w.require(w.version.has_multipart() || !request.more, "a request of several parts")?;
     write_header(w, request_type(&request.body), request.more)?;
     match &request.body {
-        Body::Desc
-        | Body::Table
-        | Body::GroupDesc
-        | Body::GroupFeatures
-        | Body::MeterFeatures
-        | Body::PortDesc
-        | Body::TableDesc => {}
+        Body::Desc | Body::Table | Body::GroupFeatures | Body::MeterFeatures | Body::TableDesc => {}
+        Body::GroupDesc if w.version.has_desc_of_one() => {
+            group::write_id_request(w, GroupId::ALL);
+        }
+        Body::PortDesc if w.version.has_desc_of_one() => {
+            port::write_stats_request(w, PortNo::ANY)?;
+        }
+        Body::GroupDesc | Body::PortDesc => {}
+        Body::OneGroupDesc(id) => {
+            w.require(w.version.has_desc_of_one(), "description of one group")?;
+            group::write_id_request(w, *id);
+        }
+        Body::OnePortDesc(port) => {
+            w.require(w.version.has_desc_of_one(), "description of one port")?;
+            port::write_stats_request(w, *port)?;
+        }
         Body::Flow(body) | Body::Aggregate(body) => layout::FLOW_STATS_REQUEST.write(w, body)?,
         Body::PortStats(port) => port::write_stats_request(w, *port)?,
         Body::Queue { port, queue } | Body::QueueDesc { port, queue } => {
@@ -160,16 +185,16 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
     let body = match number {
         MultipartType::Desc => Body::Desc(read_desc(r)?),
         MultipartType::Flow => Body::Flow(read_all(r, |r| layout::FLOW_STATS.read(r))?),
-        MultipartType::Aggregate => Body::Aggregate(flow::read_aggregate(r)?),
+        MultipartType::Aggregate => Body::Aggregate(layout::AGGREGATE.read(r)?),
         MultipartType::Table => Body::Table(read_all(r, |r| layout::TABLE_STATS.read(r))?),
         MultipartType::PortStats => Body::PortStats(read_all(r, |r| layout::PORT_STATS.read(r))?),
         MultipartType::Queue => Body::Queue(read_all(r, |r| layout::QUEUE_STATS.read(r))?),
         MultipartType::Group => Body::Group(read_all(r, group::read_stats)?),
-        MultipartType::GroupDesc => Body::GroupDesc(read_all(r, group::read_desc)?),
+        MultipartType::GroupDesc => Body::GroupDesc(read_all(r, |r| layout::GROUP_DESC.read(r))?),
         MultipartType::GroupFeatures => Body::GroupFeatures(group::read_features(r)?),
         MultipartType::Meter => Body::Meter(read_all(r, meter::read_stats)?),
         MultipartType::MeterConfig => Body::MeterConfig(read_all(r, meter::read_config)?),
-        MultipartType::MeterFeatures => Body::MeterFeatures(meter::read_features(r)?),
+        MultipartType::MeterFeatures => Body::MeterFeatures(layout::METER_FEATURES.read(r)?),
         MultipartType::TableFeatures => Body::TableFeatures(read_all(r, table_features::read)?),
         MultipartType::PortDesc => Body::PortDesc(read_all(r, |r| layout::PORT_DESC.read(r))?),
         MultipartType::TableDesc => Body::TableDesc(read_all(r, table::read_desc)?),
@@ -267,16 +292,16 @@ pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer
     match element {
         Element::Desc(desc) => write_desc(w, desc),
         Element::Flow(stats) => layout::FLOW_STATS.write(w, stats)?,
-        Element::Aggregate(stats) => flow::write_aggregate(w, stats),
+        Element::Aggregate(stats) => layout::AGGREGATE.write(w, stats)?,
         Element::Table(stats) => layout::TABLE_STATS.write(w, stats)?,
         Element::PortStats(stats) => layout::PORT_STATS.write(w, stats)?,
         Element::Queue(stats) => layout::QUEUE_STATS.write(w, stats)?,
         Element::Group(stats) => group::write_stats(w, stats)?,
-        Element::GroupDesc(desc) => group::write_desc(w, desc)?,
+        Element::GroupDesc(desc) => layout::GROUP_DESC.write(w, desc)?,
         Element::GroupFeatures(features) => group::write_features(w, features),
         Element::Meter(stats) => meter::write_stats(w, stats)?,
         Element::MeterConfig(config) => meter::write_config(w, config)?,
-        Element::MeterFeatures(features) => meter::write_features(w, features),
+        Element::MeterFeatures(features) => layout::METER_FEATURES.write(w, features)?,
         Element::TableFeatures(features) => table_features::write(w, features)?,
         Element::PortDesc(desc) => layout::PORT_DESC.write(w, desc)?,
         Element::TableDesc(table) => table::write_desc(w, table)?,

@@ -2,7 +2,7 @@
 //!
 //! Everything comes from the fields' rows; no field has code of its own here.
 
-use openflow::field::FIELDS;
+use openflow::field::{FIELDS, OXM_CLASS_NXM_1};
 use openflow::table::OxmId;
 use openflow::{Error, Field, Match, MatchField, Version};
 
@@ -82,6 +82,16 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
     let Some(field) = header.field(r.version) else {
+        if let Some(registers) = packet_register(header) {
+            let add = |error| Fault { error, what: "match", offset };
+            return add_registers(matching, registers, header, bytes).map_err(add);
+        }
+        if is_packet_type(header, r.version) {
+            return match bytes {
+                [0, 0, 0, 0] => Ok(()),
+                _ => Err(Fault { error: Error::BadMatchBadValue, what: "packet_type", offset }),
+            };
+        }
         return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
     };
     let row = field.row();
@@ -99,6 +109,71 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
         return Err(fail(Error::BadMatchBadMask));
     }
     matching.add(field, value, mask).map_err(fail)
+}
+
+/// `OFPXMC_PACKET_REGS`: registers of 64 bits, each of which is two of 32 bits (`ovs-ofctl` matches
+/// those so in 1.5).
+const CLASS_PACKET_REGS: u16 = 0x8001;
+
+/// The registers that a packet register is, the higher half first.
+#[cold]
+fn packet_register(header: OxmHeader) -> Option<[Field; 2]> {
+    let number = u8::try_from(header.0 >> 9 & 0x7f).ok()?.checked_mul(2)?;
+    let named = |number| Field::from_class(OXM_CLASS_NXM_1, number);
+    (header.class() == CLASS_PACKET_REGS).then_some([named(number)?, named(number + 1)?])
+}
+
+/// Adds both halves of a packet register, each where some bit of it is matched.
+#[cold]
+fn add_registers(
+    matching: &mut Match,
+    registers: [Field; 2],
+    header: OxmHeader,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let mut words = bytes.chunks(4).map(number);
+    let (value, mask) = match (bytes.len(), header.has_mask()) {
+        (8, false) => ([words.next(), words.next()], [Some(u32::MAX.into()); 2]),
+        (16, true) => ([words.next(), words.next()], [words.next(), words.next()]),
+        (_, _) => return Err(Error::BadMatchBadLen),
+    };
+    for (field, (value, mask)) in registers.into_iter().zip(value.into_iter().zip(mask)) {
+        let (value, mask) = (value.unwrap_or_default(), mask.unwrap_or_default());
+        if mask != 0 {
+            matching.add(field, value, mask)?;
+        } else if value != 0 {
+            return Err(Error::BadMatchBadWildcards);
+        }
+    }
+    Ok(())
+}
+
+/// `OXM_OF_PACKET_TYPE` of 1.5, which is no field here: all packets are Ethernet frames, of type
+/// zero.
+const PACKET_TYPE: OxmHeader = OxmHeader(0x8000_5804);
+
+#[cold]
+fn is_packet_type(header: OxmHeader, version: Version) -> bool {
+    version.has_packet_types() && header == PACKET_TYPE
+}
+
+/// Reads the packet types of a table's features; values of other fields are left out.
+pub(crate) fn read_packet_types(r: &mut Reader<'_>) -> reader::ReadResult<Vec<u32>> {
+    let mut types = Vec::new();
+    while !r.is_empty() {
+        let header = OxmHeader(r.u32()?);
+        let mut value = r.part(header.len())?;
+        if header == PACKET_TYPE {
+            types.push(value.u32()?);
+        }
+    }
+    Ok(types)
+}
+
+/// Writes a packet type among those of a table's features.
+pub(crate) fn write_packet_type(w: &mut Writer<'_>, packet_type: u32) {
+    w.u32(PACKET_TYPE.0);
+    w.u32(packet_type);
 }
 
 /// Writes a field of a match.
@@ -159,6 +234,52 @@ pub(crate) fn read_value(
         return Err(fail(Error::BadActionBadSetArgument));
     }
     Ok(value)
+}
+
+/// Whether the field that begins here has a mask.
+pub(crate) fn has_mask(mut r: Reader<'_>) -> bool {
+    r.u32().is_ok_and(|header| OxmHeader(header).has_mask())
+}
+
+/// Reads the field, value and mask of a set-field, with its padding.
+///
+/// The faults are those of [`read_value`], and `OFPBAC_BAD_SET_MASK` for an empty mask and for a
+/// value outside of it.
+pub(crate) fn read_masked(mut r: Reader<'_>) -> reader::ReadResult<(Field, u128, u128)> {
+    let start = r.clone();
+    let header = OxmHeader(r.u32()?);
+    let known = header.field(r.version).filter(|field| field.row().settable);
+    let field = known.ok_or_else(|| start.fault(Error::BadActionBadSetType))?;
+    let fail = |error| start.fault_in(error, field.row().name);
+    let padded = (8 + 2 * field.bytes()).next_multiple_of(8) - 8;
+    if header.len() != 2 * field.bytes() || r.remaining() != padded {
+        return Err(fail(Error::BadActionBadSetLen));
+    }
+    let (value, mask) = (number(r.bytes(field.bytes())?), number(r.bytes(field.bytes())?));
+    if mask & !field.full_mask() != 0 {
+        return Err(fail(Error::BadActionBadSetArgument));
+    }
+    if mask == 0 || value & !mask != 0 {
+        return Err(fail(Error::BadActionBadSetMask));
+    }
+    Ok((field, value, mask))
+}
+
+/// Writes the field, value and mask of a set-field; no mask where it is the whole field.
+pub(crate) fn write_masked(
+    w: &mut Writer<'_>,
+    field: Field,
+    value: u128,
+    mask: u128,
+) -> writer::WriteResult<()> {
+    check_version(w, field)?;
+    let has_mask = mask != field.full_mask();
+    w.u32(OxmHeader::of(field, has_mask).0);
+    write_value(w, field, value)?;
+    if has_mask {
+        write_value(w, field, mask)?;
+    }
+    Ok(())
 }
 
 /// Writes the OXM header by which an action names a field.

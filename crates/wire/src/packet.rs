@@ -2,11 +2,12 @@
 //!
 //! 1.0's packet-in carries the ingress port alone: table, cookie and the other fields of the match
 //! are not carried, which is 1.0's meaning and not an error. Its packet-out with ingress port 0 is
-//! read as one without a port.
+//! read as one without a port. That of 1.5 has a match in place of the port, which is all
+//! that it may have: tables see no other field of the pipeline of such a packet.
 
 use openflow::message::{PacketIn, PacketInReason, PacketOut};
 use openflow::translate::Context;
-use openflow::{Cookie, Error, Field, Match, PortNo, TableId};
+use openflow::{Action, Cookie, Error, Field, Match, PortNo, TableId};
 
 use crate::action;
 use crate::matching::{self, Purpose};
@@ -56,7 +57,7 @@ pub(crate) fn write_in_v1_3(w: &mut Writer<'_>, packet: &PacketIn) -> writer::Wr
     Ok(())
 }
 
-pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::ReadResult<PacketOut> {
+pub(crate) fn read_out_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<PacketOut> {
     let start = r.clone();
     let buffer_id = r.buffer_id()?;
     let in_port = match r.port()? {
@@ -66,14 +67,53 @@ pub(crate) fn read_out(r: &mut Reader<'_>) -> reader::ReadResult<PacketOut> {
     };
     let actions_len = usize::from(r.u16()?);
     r.skip_padding(&start, 8)?;
-    if actions_len > r.remaining() {
-        return Err(r.fault_in(Error::BadRequestBadLen, "length of the actions"));
-    }
-    let actions = action::read_list(r.part(actions_len)?)?;
+    let actions = read_actions(r, actions_len)?;
     Ok(PacketOut { buffer_id, in_port, actions, data: r.rest().to_vec() })
 }
 
-pub(crate) fn write_out(w: &mut Writer<'_>, packet: &PacketOut) -> writer::WriteResult<()> {
+fn read_actions(r: &mut Reader<'_>, len: usize) -> reader::ReadResult<Vec<Action>> {
+    if len > r.remaining() {
+        return Err(r.fault_in(Error::BadRequestBadLen, "length of the actions"));
+    }
+    action::read_list(r.part(len)?)
+}
+
+pub(crate) fn read_out_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<PacketOut> {
+    let buffer_id = r.buffer_id()?;
+    let actions_len = usize::from(r.u16()?);
+    r.skip(2)?;
+    let start = r.clone();
+    let matching = matching::read(r, Purpose::Select)?;
+    let other = matching.fields().iter().find(|held| held.field != Field::InPort);
+    if let Some(held) = other {
+        let row = held.field.row();
+        return Err(start.fault_in(
+            match row.place.is_beside_packet() {
+                true => Error::BadMatchBadField,
+                false => Error::BadRequestPipelineFieldsOnly,
+            },
+            row.name,
+        ));
+    }
+    let in_port = matching.exact(Field::InPort).and_then(|value| u32::try_from(value).ok());
+    let in_port = in_port.ok_or_else(|| start.fault_in(Error::BadRequestBadPort, "in_port"))?;
+    let (in_port, actions) = (PortNo(in_port), read_actions(r, actions_len)?);
+    Ok(PacketOut { buffer_id, in_port, actions, data: r.rest().to_vec() })
+}
+
+pub(crate) fn write_out_v1_5(w: &mut Writer<'_>, packet: &PacketOut) -> writer::WriteResult<()> {
+    w.buffer_id(packet.buffer_id)?;
+    let len_at = w.place();
+    w.zeros(4);
+    matching::write(w, &Match::any().with(Field::InPort, packet.in_port.0.into()))?;
+    let start = w.place();
+    action::write_list(w, &packet.actions, Context::default())?;
+    w.fill_len(len_at, start, "actions of a packet-out")?;
+    w.bytes(&packet.data);
+    Ok(())
+}
+
+pub(crate) fn write_out_v1_0(w: &mut Writer<'_>, packet: &PacketOut) -> writer::WriteResult<()> {
     let header = w.place();
     w.buffer_id(packet.buffer_id)?;
     w.port(packet.in_port)?;

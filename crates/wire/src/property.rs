@@ -19,6 +19,14 @@ pub(crate) const VACANCY: u16 = 3;
 pub(crate) const MIN_RATE: u16 = 1;
 /// `OFPQDPT_MAX_RATE`.
 pub(crate) const MAX_RATE: u16 = 2;
+/// `OFPGBPT_WEIGHT`.
+pub(crate) const WEIGHT: u16 = 0;
+/// `OFPGBPT_WATCH_PORT`.
+pub(crate) const WATCH_PORT: u16 = 1;
+/// `OFPGBPT_WATCH_GROUP`.
+pub(crate) const WATCH_GROUP: u16 = 2;
+/// `OFPBPT_TIME`.
+pub(crate) const BUNDLE_TIME: u16 = 1;
 /// Somebody's own, of every structure.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 

@@ -1,6 +1,8 @@
 //! Controller roles and the choice of asynchronous messages (clauses 7.3.9 and 7.3.10), since 1.3.
 
-use openflow::message::{AsyncConfig, AsyncEvent, ControllerRole, Role, RoleReason, RoleStatus};
+use openflow::message::{
+    AsyncConfig, AsyncEvent, ControllerRole, ControllerStatus, Role, RoleReason, RoleStatus,
+};
 
 use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
@@ -8,7 +10,10 @@ use crate::writer::{self, Writer};
 
 /// `OFPACPT_EXPERIMENTER_SLAVE`: masks have two properties of experimenters.
 const EXPERIMENTER_SLAVE: u16 = 0xfffe;
+/// `OFPACPT_FLOW_STATS_*` and `OFPACPT_CONT_STATUS_*` of 1.5: messages that Weir does not send.
+const UNSENT: std::ops::RangeInclusive<u16> = 12..=15;
 
+/// The number that a controller of 1.5 asks for stands in what is padding before; none is given.
 pub(crate) fn read_role(r: &mut Reader<'_>) -> reader::ReadResult<Role> {
     let role = ControllerRole::from_number(r.u32()?);
     r.skip(4)?;
@@ -36,6 +41,34 @@ pub(crate) fn write_status(w: &mut Writer<'_>, status: &RoleStatus) {
     w.u8(status.reason.number());
     w.zeros(3);
     w.u64(status.role.generation_id);
+}
+
+/// Properties, which have the controller's address, are left out.
+pub(crate) fn read_controller(r: &mut Reader<'_>) -> reader::ReadResult<ControllerStatus> {
+    let mut r = r.sized("controller status")?;
+    let status = ControllerStatus {
+        short_id: r.u16()?,
+        role: ControllerRole::from_number(r.u32()?),
+        reason: r.u8()?,
+        channel: r.u8()?,
+    };
+    r.skip(6)?;
+    property::read_all(&mut r, Unknown::LeftOut, |_, _| Ok(false))?;
+    Ok(status)
+}
+
+pub(crate) fn write_controller(
+    w: &mut Writer<'_>,
+    status: &ControllerStatus,
+) -> writer::WriteResult<()> {
+    let start = w.place();
+    w.u16(0);
+    w.u16(status.short_id);
+    w.u32(status.role.number());
+    w.u8(status.reason);
+    w.u8(status.channel);
+    w.zeros(6);
+    w.fill_len(start, start, "controller status")
 }
 
 pub(crate) fn read_async_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<AsyncConfig> {
@@ -68,6 +101,10 @@ fn read_masks(r: &mut Reader<'_>, unknown: Unknown) -> reader::ReadResult<AsyncC
     property::read_all(r, unknown, |number, body| {
         if number == EXPERIMENTER_SLAVE && unknown == Unknown::Refused {
             return Err(body.fault(openflow::Error::BadPropertyBadExperimenter));
+        }
+        let is_unsent = body.version.has_stat_triggers() && UNSENT.contains(&number);
+        if is_unsent && unknown == Unknown::Refused {
+            return Err(body.fault(openflow::Error::AsyncConfigUnsupported));
         }
         let pair = config.masks.get_mut(usize::from(number / 2));
         let Some([full, slave]) = pair else { return Ok(false) };

@@ -22,7 +22,16 @@ const WRITE_SETFIELD: u16 = 12;
 const APPLY_SETFIELD: u16 = 14;
 /// `OFPTFPT_TABLE_SYNC_FROM`, from 1.4 on.
 const SYNCHRONISED_FROM: u16 = 16;
+/// `OFPTFPT_WRITE_COPYFIELD` and `OFPTFPT_APPLY_COPYFIELD`, from 1.5 on.
+const WRITE_COPYFIELD: u16 = 18;
+const APPLY_COPYFIELD: u16 = 20;
+/// `OFPTFPT_PACKET_TYPES`, from 1.5 on.
+const PACKET_TYPES: u16 = 22;
 const EXPERIMENTER: u16 = 0xfffe;
+/// `OFPTFC_REPLACE`.
+const REPLACE: u8 = 0;
+/// `OFPTFF_INGRESS_TABLE`.
+const INGRESS_TABLE: u32 = 1;
 /// Type number of an experimenter's instruction or action.
 const TYPE_EXPERIMENTER: u16 = 0xffff;
 
@@ -45,6 +54,23 @@ pub(crate) fn read(r: &mut Reader<'_>) -> reader::ReadResult<TableFeatures> {
     Ok(features)
 }
 
+/// Reads features that a controller asks for. Those of all tables are replaced, and none is for
+/// packets that leave.
+pub(crate) fn read_asked(r: &mut Reader<'_>) -> reader::ReadResult<TableFeatures> {
+    if r.version.has_egress_tables() {
+        let mut head = r.clone().reading("table features", Error::TableFeaturesBadLen);
+        head.skip(3)?;
+        let start = head.clone();
+        if head.u8()? != REPLACE {
+            return Err(start.fault(Error::TableFeaturesBadCommand));
+        }
+        if head.u32()? & !INGRESS_TABLE != 0 {
+            return Err(start.fault(Error::TableFeaturesBadFeatures));
+        }
+    }
+    read(r)
+}
+
 fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
     let start = r.clone();
     let (number, len, mut body) = r.element()?;
@@ -57,7 +83,16 @@ fn read_property(r: &mut Reader<'_>) -> reader::ReadResult<TableProperty> {
         SYNCHRONISED_FROM if r.version.has_table_synchronisation() => {
             TableProperty::SynchronisedFrom(read_all(r, |r| r.u8().map(TableId))?)
         }
+        PACKET_TYPES if r.version.has_packet_types() => {
+            TableProperty::PacketTypes(oxm::read_packet_types(r)?)
+        }
         _ => match number & !1 {
+            WRITE_COPYFIELD if r.version.has_packet_types() => {
+                TableProperty::WriteCopyField(on, read_all(r, oxm::read_id)?)
+            }
+            APPLY_COPYFIELD if r.version.has_packet_types() => {
+                TableProperty::ApplyCopyField(on, read_all(r, oxm::read_id)?)
+            }
             INSTRUCTIONS => TableProperty::Instructions(on, read_all(r, read_instruction)?),
             NEXT_TABLES => TableProperty::NextTables(on, read_all(r, |r| r.u8().map(TableId))?),
             WRITE_ACTIONS => TableProperty::WriteActions(on, read_all(r, read_action)?),
@@ -115,7 +150,8 @@ pub(crate) fn write(w: &mut Writer<'_>, features: &TableFeatures) -> writer::Wri
     let start = w.place();
     w.u16(0);
     w.u8(features.table_id.0);
-    w.zeros(5);
+    w.u8(REPLACE);
+    w.u32(if w.version.has_egress_tables() { INGRESS_TABLE } else { 0 });
     w.text(&features.name, NAME_LEN);
     w.u64(features.metadata_match);
     w.u64(features.metadata_write);
@@ -138,6 +174,13 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
     let (start, version) = (w.place(), w.version);
     let is_later = matches!(property, TableProperty::SynchronisedFrom(_));
     w.require(version.has_table_synchronisation() || !is_later, "synchronised tables")?;
+    let is_later = matches!(
+        property,
+        TableProperty::WriteCopyField(..)
+            | TableProperty::ApplyCopyField(..)
+            | TableProperty::PacketTypes(_)
+    );
+    w.require(version.has_packet_types() || !is_later, "copy-field and packet types of a table")?;
     w.u16(match property {
         TableProperty::Instructions(on, _) => numbered(INSTRUCTIONS, *on),
         TableProperty::NextTables(on, _) => numbered(NEXT_TABLES, *on),
@@ -148,6 +191,9 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
         TableProperty::WriteSetField(on, _) => numbered(WRITE_SETFIELD, *on),
         TableProperty::ApplySetField(on, _) => numbered(APPLY_SETFIELD, *on),
         TableProperty::SynchronisedFrom(_) => SYNCHRONISED_FROM,
+        TableProperty::WriteCopyField(on, _) => numbered(WRITE_COPYFIELD, *on),
+        TableProperty::ApplyCopyField(on, _) => numbered(APPLY_COPYFIELD, *on),
+        TableProperty::PacketTypes(_) => PACKET_TYPES,
         TableProperty::Experimenter { on, .. } => numbered(EXPERIMENTER, *on),
     });
     w.u16(0);
@@ -164,8 +210,13 @@ fn write_property(w: &mut Writer<'_>, property: &TableProperty) -> writer::Write
         TableProperty::Match(ids)
         | TableProperty::Wildcards(ids)
         | TableProperty::WriteSetField(_, ids)
-        | TableProperty::ApplySetField(_, ids) => {
+        | TableProperty::ApplySetField(_, ids)
+        | TableProperty::WriteCopyField(_, ids)
+        | TableProperty::ApplyCopyField(_, ids) => {
             ids.iter().for_each(|id: &OxmId| oxm::write_id(w, *id));
+        }
+        TableProperty::PacketTypes(types) => {
+            types.iter().for_each(|packet_type| oxm::write_packet_type(w, *packet_type));
         }
         TableProperty::Experimenter { experimenter, exp_type, data, .. } => {
             w.u32(*experimenter);

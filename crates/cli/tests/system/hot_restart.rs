@@ -68,6 +68,7 @@ fn entries(client: &mut Client) -> Result<(Vec<Option<u64>>, [u64; 2]), ClientEr
 /// All that comes in at port 1 leaves by port 2, by way of a group.
 fn forward(client: &mut Client) -> Result<(), ClientError> {
     let bucket = |port| Bucket {
+        bucket_id: None,
         weight: 0,
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
@@ -83,6 +84,7 @@ fn forward(client: &mut Client) -> Result<(), ClientError> {
         command: GroupModCommand::Add,
         group_type: GroupType::Indirect,
         group_id: GroupId(1),
+        command_bucket_id: None,
         buckets: vec![bucket(PortNo(2))],
     }))?;
     client.send(&Message::FlowMod(entry))?;

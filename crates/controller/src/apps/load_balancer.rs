@@ -146,6 +146,7 @@ impl LoadBalancerConfig {
 
     fn group(&self, command: GroupModCommand) -> GroupMod {
         let bucket = |server: &BalancedServer| Bucket {
+            bucket_id: None,
             weight: server.weight,
             watch_port: PortNo(server.port),
             watch_group: GroupId::ANY,
@@ -157,7 +158,13 @@ impl LoadBalancerConfig {
         };
         let is_delete = command == GroupModCommand::Delete;
         let buckets = if is_delete { Vec::new() } else { self.servers().map(bucket).collect() };
-        GroupMod { command, group_type: GroupType::Select, group_id: SERVERS, buckets }
+        GroupMod {
+            command,
+            group_type: GroupType::Select,
+            group_id: SERVERS,
+            command_bucket_id: None,
+            buckets,
+        }
     }
 
     /// The entries of table 0.

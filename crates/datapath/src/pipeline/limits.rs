@@ -41,16 +41,28 @@ impl EntryLimits {
     /// As properties for a controller of the version, in the order of their numbers.
     fn properties(&self, on: OnPacket, version: Version) -> [TableProperty; 6] {
         let actions = |kinds| known(kinds, |kind: ActionKind| kind.number(version));
+        let mut apply_actions = actions(&self.apply_actions);
+        if self.instructions.contains(&InstructionKind::Meter) {
+            apply_actions.extend(meter_action(version));
+        }
         let instructions = |kind: InstructionKind| kind.number(version);
         [
             TableProperty::Instructions(on, known(&self.instructions, instructions)),
             TableProperty::NextTables(on, self.next.iter().copied().collect()),
             TableProperty::WriteActions(on, actions(&self.write_actions)),
-            TableProperty::ApplyActions(on, actions(&self.apply_actions)),
+            TableProperty::ApplyActions(on, apply_actions),
             TableProperty::WriteSetField(on, whole(&self.write_set, version)),
             TableProperty::ApplySetField(on, whole(&self.apply_set, version)),
         ]
     }
+}
+
+/// The packet type of Ethernet frames: that of all packets.
+const ETHERNET: u32 = 0;
+
+/// A meter among the actions, in versions that have it there (`OFPAT_METER`).
+fn meter_action(version: Version) -> Option<TypeId<ActionKind>> {
+    version.has_meter_action().then_some(TypeId::Unknown(29))
 }
 
 /// Limits of a table.
@@ -112,7 +124,7 @@ impl ParsedProperties {
         }
     }
 
-    fn take(&mut self, property: &TableProperty) -> Result<(), Error> {
+    fn take(&mut self, property: &TableProperty, version: Version) -> Result<(), Error> {
         match property {
             TableProperty::Instructions(on, ids) => {
                 once(&mut self.outcome(*on).instructions, types(ids)?)
@@ -124,7 +136,10 @@ impl ParsedProperties {
                 once(&mut self.outcome(*on).write_actions, types(ids)?)
             }
             TableProperty::ApplyActions(on, ids) => {
-                once(&mut self.outcome(*on).apply_actions, types(ids)?)
+                // A meter is an instruction here, which is not limited over such a version.
+                let ids: Vec<_> =
+                    ids.iter().filter(|id| Some(**id) != meter_action(version)).copied().collect();
+                once(&mut self.outcome(*on).apply_actions, types(&ids)?)
             }
             TableProperty::Match(ids) => once(&mut self.matches, fields(ids)?),
             TableProperty::Wildcards(ids) => {
@@ -139,6 +154,12 @@ impl ParsedProperties {
             // No table copies another.
             TableProperty::SynchronisedFrom(ids) if ids.is_empty() => Ok(()),
             TableProperty::SynchronisedFrom(_) => Err(Error::TableFeaturesBadArgument),
+            // What copy-field writes is what set-field may, and all packets are Ethernet frames.
+            TableProperty::WriteCopyField(_, ids) | TableProperty::ApplyCopyField(_, ids) => {
+                settable(ids).map(drop)
+            }
+            TableProperty::PacketTypes(types) if types.iter().all(|number| *number == 0) => Ok(()),
+            TableProperty::PacketTypes(_) => Err(Error::TableFeaturesBadArgument),
             TableProperty::Experimenter { .. } => Err(Error::TableFeaturesBadType),
         }
     }
@@ -195,7 +216,9 @@ impl Limits {
         let instructions = instructions.filter(|kind| runs(*kind, !next.is_empty())).collect();
         // Those that ended run by their successors.
         let actions = ACTIONS.iter().filter(|row| row.successor.is_none()).map(|row| row.kind);
-        let actions = actions.filter(|kind| kind.number(Version::NEWEST).is_some());
+        let has_number = |version: &Version, kind: &ActionKind| kind.number(*version).is_some();
+        let actions =
+            actions.filter(|kind| Version::ALL.iter().any(|version| has_number(version, kind)));
         let actions: BTreeSet<_> = actions.filter(|k| *k != ActionKind::Experimenter).collect();
         let set = FIELDS.iter().filter(|row| row.settable).map(|row| row.field);
         let set: BTreeSet<Field> = set.collect();
@@ -222,9 +245,9 @@ impl Limits {
     ///
     /// # Errors
     /// `OFPTFFC_BAD_TYPE`, `OFPTFFC_BAD_ARGUMENT`, `OFPTFFC_BAD_METADATA`.
-    pub(super) fn of(features: &TableFeatures) -> Result<Self, Error> {
+    pub(super) fn of(features: &TableFeatures, version: Version) -> Result<Self, Error> {
         let mut parsed = ParsedProperties::default();
-        features.properties.iter().try_for_each(|property| parsed.take(property))?;
+        features.properties.iter().try_for_each(|property| parsed.take(property, version))?;
         let hit = parsed.hit.complete(None)?;
         let limits = Self {
             max_entries: features.max_entries,
@@ -250,7 +273,8 @@ impl Limits {
         Ok(limits)
     }
 
-    /// These, without limits for the fields that a controller of the version has no number for.
+    /// These, without limits for the fields, actions and instructions that a controller of the
+    /// version has no number for.
     pub(super) fn with_fields_after(mut self, version: Version, full: &Self) -> Self {
         let later = |field: &Field| !field.is_in(version);
         self.matches.extend(full.matches.iter().filter(|(field, _)| later(field)));
@@ -258,6 +282,11 @@ impl Limits {
         for (own, full) in [(&mut self.hit, &full.hit), (&mut self.miss, &full.miss)] {
             own.write_set.extend(full.write_set.iter().filter(|field| later(field)));
             own.apply_set.extend(full.apply_set.iter().filter(|field| later(field)));
+            let later = |kind: &&ActionKind| kind.number(version).is_none();
+            own.write_actions.extend(full.write_actions.iter().filter(later));
+            own.apply_actions.extend(full.apply_actions.iter().filter(later));
+            let later = |kind: &&InstructionKind| kind.number(version).is_none();
+            own.instructions.extend(full.instructions.iter().filter(later));
         }
         self
     }
@@ -303,6 +332,17 @@ impl Limits {
             }
             properties.push(hit);
             properties.extend((miss != same).then_some(miss));
+        }
+        if version.has_packet_types() {
+            properties.push(TableProperty::WriteCopyField(
+                OnPacket::Hit,
+                whole(&self.hit.write_set, version),
+            ));
+            properties.push(TableProperty::ApplyCopyField(
+                OnPacket::Hit,
+                whole(&self.hit.apply_set, version),
+            ));
+            properties.push(TableProperty::PacketTypes(vec![ETHERNET]));
         }
         TableFeatures {
             table_id,

@@ -143,6 +143,7 @@ fn datapath(caches: Caches) -> Fast {
     }
     for (id, kind) in [(1, GroupType::All), (2, GroupType::Select)] {
         let bucket = |port, actions: &[Action]| Bucket {
+            bucket_id: None,
             weight: u16::from(kind == GroupType::Select),
             watch_port: PortNo::ANY,
             watch_group: GroupId::ANY,
@@ -152,6 +153,7 @@ fn datapath(caches: Caches) -> Fast {
             command: GroupModCommand::Add,
             group_type: kind,
             group_id: GroupId(id),
+            command_bucket_id: None,
             buckets: vec![bucket(2, &[]), bucket(3, &[Action::PushVlan(0x8100), Action::DecNwTtl])],
         };
         dp.group_mod(&group_mod, Nanos(0)).unwrap();

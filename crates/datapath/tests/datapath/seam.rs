@@ -281,6 +281,7 @@ fn group_mods_that_no_text_can_say_are_refused() {
             command: GroupModCommand::Add,
             group_type: GroupType::All,
             group_id: GroupId(1),
+            command_bucket_id: None,
             buckets: Vec::new(),
         };
         change(&mut group_mod);
@@ -295,6 +296,7 @@ fn group_mods_that_no_text_can_say_are_refused() {
         assert_eq!(run(&|g| g.group_id = id), Err(Error::GroupModInvalidGroup));
     }
     let bucket = |watch_port| Bucket {
+        bucket_id: None,
         weight: 0,
         watch_port,
         watch_group: GroupId::ANY,

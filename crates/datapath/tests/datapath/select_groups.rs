@@ -21,6 +21,7 @@ type Buckets = BTreeMap<u32, u16>;
 
 fn group_mod(command: GroupModCommand, buckets: &Buckets) -> GroupMod {
     let bucket = |(port, weight): (&u32, &u16)| Bucket {
+        bucket_id: None,
         weight: *weight,
         watch_port: PortNo(*port),
         watch_group: GroupId::ANY,
@@ -30,6 +31,7 @@ fn group_mod(command: GroupModCommand, buckets: &Buckets) -> GroupMod {
         command,
         group_type: GroupType::Select,
         group_id: GroupId(1),
+        command_bucket_id: None,
         buckets: buckets.iter().map(bucket).collect(),
     }
 }

@@ -273,7 +273,7 @@ pub(crate) fn buckets(group_type: GroupType, key: &FlowKey, rng: &mut Random) ->
         } else {
             actions.push(output(rng));
         }
-        Bucket { weight, watch_port, watch_group, actions }
+        Bucket { bucket_id: None, weight, watch_port, watch_group, actions }
     };
     (0..count).map(bucket).collect()
 }

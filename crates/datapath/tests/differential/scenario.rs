@@ -481,7 +481,13 @@ impl Maker {
         let all = command == GroupModCommand::Delete && rng.percent(20);
         let group_id = if all { GroupId::ALL } else { GroupId(1 + rng.below(6) as u32) };
         let buckets = actions::buckets(group_type, &key, rng);
-        self.steps.push(Step::GroupMod(GroupMod { command, group_type, group_id, buckets }));
+        self.steps.push(Step::GroupMod(GroupMod {
+            command,
+            group_type,
+            group_id,
+            command_bucket_id: None,
+            buckets,
+        }));
     }
 
     fn meter_mod(&mut self) {
@@ -597,6 +603,9 @@ fn narrow(property: &mut TableProperty, stay: &[TableId], without: Option<usize>
         | TableProperty::ApplyActions(..)
         | TableProperty::WriteSetField(..)
         | TableProperty::SynchronisedFrom(_)
+        | TableProperty::WriteCopyField(..)
+        | TableProperty::ApplyCopyField(..)
+        | TableProperty::PacketTypes(_)
         | TableProperty::Experimenter { .. } => {}
     }
 }

@@ -39,6 +39,11 @@ macro_rules! arguments {
             fn pad(&mut self, _bytes: usize) -> Result<(), Self::Error> {
                 Ok(())
             }
+
+            /// The same, in the version's own action; Nicira's of the same arguments has none.
+            fn pad_own(&mut self, _bytes: usize) -> Result<(), Self::Error> {
+                Ok(())
+            }
         }
 
         /// Takes arguments, one after the other. All methods fail when it cannot be written.
@@ -61,6 +66,11 @@ macro_rules! arguments {
 
             /// This number of bytes of padding.
             fn pad(&mut self, _bytes: usize) -> Result<(), Self::Error> {
+                Ok(())
+            }
+
+            /// The same, in the version's own action; Nicira's of the same arguments has none.
+            fn pad_own(&mut self, _bytes: usize) -> Result<(), Self::Error> {
                 Ok(())
             }
         }
@@ -171,12 +181,14 @@ macro_rules! bind {
 pub(crate) use bind;
 
 /// An enum of elements with arguments, and its key: each variant with the bytes of padding before
-/// its arguments (`[n]`) and after one of them (`=> n`).
+/// its arguments (`[n]`) and after one of them (`=> n`, or `[n]` where
+/// Nicira's action has none).
 macro_rules! elements {
     ($(#[doc = $about:literal])+ $name:ident $(#[doc = $kind_about:literal])+ $kind:ident
         $($(#[doc = $doc:literal])* $variant:ident $([ $before:literal ])?
         $( ( $arg:ty $(=> $end:literal)? ) )?
-        $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?),+ } )?;)+)
+        $( { $($(#[doc = $fdoc:literal])* $fname:ident : $fty:ty $(=> $pad:literal)?
+            $([ $own:literal ])?),+ } )?;)+)
     => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -223,6 +235,7 @@ macro_rules! elements {
                             $( { $($fname: {
                                 let argument = <$fty as Argument>::read(r)?;
                                 $(r.pad($pad)?;)?
+                                $(r.pad_own($own)?;)?
                                 argument
                             }),+ } )?
                     })+
@@ -248,6 +261,7 @@ macro_rules! elements {
                         $($(
                             $fname.write(w)?;
                             $(w.pad($pad)?;)?
+                            $(w.pad_own($own)?;)?
                         )+)?
                     })+
                 }

@@ -6,7 +6,7 @@ use super::value::{port, unsigned};
 use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::group::{Bucket, GroupDesc, GroupMod, GroupModCommand, GroupType};
-use crate::id::{GroupId, PortNo};
+use crate::id::{BucketId, GroupId, PortNo};
 
 /// Reads a group: `group_id=1,type=select,bucket=weight:5,actions=output:1,bucket=output:2`. A
 /// bucket of a select group without a weight has weight 1 (clause 5.6.1), others have none.
@@ -21,6 +21,8 @@ pub fn parse_group_mod(text: &str, command: GroupModCommand) -> Result<GroupMod,
 
 pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<GroupMod, TextError> {
     let deletes = command == GroupModCommand::Delete;
+    let changes_buckets =
+        matches!(command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
     let no_effect = |key: Piece<'_>| {
         Err(key.error(format!("`{}` has no effect here: group_id chooses the groups", key.text)))
     };
@@ -28,19 +30,27 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
         Some((head, rest)) => (head, Some(rest)),
         None => (whole, None),
     };
-    let (mut group_id, mut group_type) = (None, None);
+    let (mut group_id, mut group_type, mut command_bucket_id) = (None, None, None);
     for pair in pairs(head) {
         let pair = pair?;
         match pair.key.text {
             "group_id" => pair.once(&mut group_id, parse_id)?,
-            "type" if deletes => return no_effect(pair.key),
+            "type" if deletes || changes_buckets => return no_effect(pair.key),
+            "command_bucket_id" if changes_buckets => {
+                pair.once(&mut command_bucket_id, parse_command_bucket)?;
+            }
             "type" => pair.once(&mut group_type, parse_type)?,
             _ => return Err(unknown("word", pair.key, ["group_id", "type", "bucket"])),
         }
     }
-    if let (true, Some(_)) = (deletes, rest) {
+    let has_none = deletes || command == GroupModCommand::RemoveBucket;
+    if let (true, Some(_)) = (has_none, rest) {
         return no_effect(whole.part("bucket", head.at + head.text.len()));
     }
+    if changes_buckets && command_bucket_id.is_none() {
+        return Err(whole.error("command_bucket_id is missing: first, last, all or a number"));
+    }
+    let command_bucket_id = command_bucket_id.filter(|id| *id != BucketId::ALL);
     let mut buckets = Vec::new();
     while let Some(piece) = rest {
         let (one, next) = match split_bucket(piece) {
@@ -57,10 +67,10 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
     };
     let group_type = match group_type {
         Some(group_type) => group_type,
-        None if deletes => GroupType::All,
+        None if deletes || changes_buckets => GroupType::All,
         None => return Err(whole.error("type is missing: all, select, indirect or ff")),
     };
-    Ok(GroupMod { command, group_type, group_id, buckets })
+    Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets })
 }
 
 fn split_bucket(piece: Piece<'_>) -> Option<(Piece<'_>, Piece<'_>)> {
@@ -72,6 +82,24 @@ fn parse_id(piece: Piece<'_>) -> Result<GroupId, TextError> {
         return Ok(GroupId::ALL);
     }
     Ok(GroupId(unsigned(piece)?))
+}
+
+/// `first`, `last`, `all`, or a number.
+fn parse_command_bucket(piece: Piece<'_>) -> Result<BucketId, TextError> {
+    Ok(match piece.text {
+        "first" => BucketId::FIRST,
+        "last" => BucketId::LAST,
+        "all" => BucketId::ALL,
+        _ => bucket_id(piece)?,
+    })
+}
+
+fn bucket_id(piece: Piece<'_>) -> Result<BucketId, TextError> {
+    let id = BucketId(unsigned(piece)?);
+    if id > BucketId::MAX {
+        return Err(piece.error(format!("a bucket has a number from 0 to {}", BucketId::MAX.0)));
+    }
+    Ok(id)
 }
 
 fn parse_type(piece: Piece<'_>) -> Result<GroupType, TextError> {
@@ -88,11 +116,12 @@ fn parse_type(piece: Piece<'_>) -> Result<GroupType, TextError> {
 
 /// A bucket: its actions, with its other words before, behind or among them.
 fn parse_bucket(piece: Piece<'_>, group_type: Option<GroupType>) -> Result<Bucket, TextError> {
-    let (mut weight, mut watch_port, mut watch_group) = (None, None, None);
+    let (mut id, mut weight, mut watch_port, mut watch_group) = (None, None, None, None);
     let mut list: Option<Vec<Pair<'_>>> = None;
     for pair in pairs(piece) {
         let pair = pair?;
         match pair.key.text {
+            "bucket_id" => pair.once(&mut id, bucket_id)?,
             "weight" => pair.once(&mut weight, unsigned)?,
             "watch_port" => pair.once(&mut watch_port, port)?,
             "watch_group" => pair.once(&mut watch_group, |id| Ok(GroupId(unsigned(id)?)))?,
@@ -105,6 +134,7 @@ fn parse_bucket(piece: Piece<'_>, group_type: Option<GroupType>) -> Result<Bucke
     }
     let missing = || piece.error("a bucket has actions: actions=output:2, or actions=drop");
     Ok(Bucket {
+        bucket_id: id,
         weight: weight.unwrap_or_else(|| group_type.map_or(0, GroupType::default_weight)),
         watch_port: watch_port.unwrap_or(PortNo::ANY),
         watch_group: watch_group.unwrap_or(GroupId::ANY),

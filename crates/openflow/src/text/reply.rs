@@ -481,6 +481,16 @@ pub fn format_property(property: &TableProperty) -> String {
         TableProperty::WriteSetField(on, list) => {
             format!("write set-field ({}): {}", on_text(*on), field_words(list))
         }
+        TableProperty::WriteCopyField(on, list) => {
+            format!("write copy-field ({}): {}", on_text(*on), field_words(list))
+        }
+        TableProperty::ApplyCopyField(on, list) => {
+            format!("apply copy-field ({}): {}", on_text(*on), field_words(list))
+        }
+        TableProperty::PacketTypes(list) => {
+            let word = |number: &u32| format!("({},{:#x})", number >> 16, number & 0xffff);
+            format!("packet types: {}", list.iter().map(word).collect::<Vec<_>>().join(" "))
+        }
         TableProperty::ApplySetField(on, list) => {
             format!("apply set-field ({}): {}", on_text(*on), field_words(list))
         }

@@ -63,6 +63,18 @@ fn property(version: Version, property: &TableProperty) -> Value {
             "table_ids",
             list.iter().map(|it| it.0.into()).collect(),
         ),
+        TableProperty::WriteCopyField(on, list) => {
+            ("WRITE_COPYFIELD", *on, "oxm_ids", list.iter().map(oxm_id).collect())
+        }
+        TableProperty::ApplyCopyField(on, list) => {
+            ("APPLY_COPYFIELD", *on, "oxm_ids", list.iter().map(oxm_id).collect())
+        }
+        TableProperty::PacketTypes(list) => (
+            "PACKET_TYPES",
+            OnPacket::Hit,
+            "oxm_values",
+            list.iter().copied().map(Value::from).collect(),
+        ),
         TableProperty::Experimenter { on, .. } => {
             return json!({"type": named("EXPERIMENTER", *on)});
         }

@@ -306,7 +306,7 @@ pub(crate) async fn group(call: Call) -> Answer {
         let one =
             |(place, value): &(String, &Value)| bucket(value, place, target.version(), group_type);
         let buckets = buckets.iter().map(one).collect::<Result<_, _>>()?;
-        (target, GroupMod { command, group_type, group_id, buckets })
+        (target, GroupMod { command, group_type, group_id, command_bucket_id: None, buckets })
     };
     done(&target, Message::GroupMod(group_mod)).await
 }
@@ -320,6 +320,7 @@ fn bucket(
     let fields = Fields::of(value, &BUCKET, place)?;
     let watch_group = fields.named("watch_group", &words::GROUPS)?;
     Ok(Bucket {
+        bucket_id: None,
         weight: fields.number("weight")?.unwrap_or(group_type.default_weight()),
         watch_port: words::port_of(&fields, "watch_port", version)?.unwrap_or(PortNo::ANY),
         watch_group: watch_group.map_or(GroupId::ANY, GroupId),

@@ -146,6 +146,9 @@ impl Bundles {
         if self.bundles.len() == BUNDLES_MAX {
             return Err(Error::BundleOutOfBundles);
         }
+        if flags.contains(BundleFlags::TIME) && by.version.has_scheduled_bundles() {
+            return Err(Error::BundleSchedNotSupported);
+        }
         if !(BundleFlags::ATOMIC | BundleFlags::ORDERED).contains(flags) {
             return Err(Error::BundleBadFlags);
         }

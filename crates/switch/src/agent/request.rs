@@ -89,6 +89,7 @@ pub(super) fn dispatch(
         | Message::RoleStatus(_)
         | Message::TableStatus(_)
         | Message::RequestForward(_)
+        | Message::ControllerStatus(_)
         | Message::GetAsyncReply(_) => Handling::Refused(Error::BadRequestBadType),
     }
 }

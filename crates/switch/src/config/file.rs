@@ -357,7 +357,7 @@ mod tests {
             ("max-backoff = nan\n", &["1:15: max-backoff: ", "not a time in seconds"]),
             ("max-backoff = \"8\"\n", &["1:15: max-backoff: ", "expected a number of seconds"]),
             ("max-backoff = 8\n", &[]),
-            ("protocols = [\"OpenFlow15\"]\n", &["1:14: protocols: ", "OpenFlow13, OpenFlow14"]),
+            ("protocols = [\"OpenFlow16\"]\n", &["1:14: protocols: ", "OpenFlow14, OpenFlow15"]),
             ("port = [\n \"null:a\",\n \"nul:b\"\n]\n", &["3:2: port: ", "nul"]),
             ("controller = [\"10.0.0.1\"]\n", &["1:15: controller: ", "tcp:HOST"]),
             ("controller = [\"ptcp:6653\"]\n", &["1:15: controller: ", "listen"]),

@@ -161,16 +161,11 @@ impl Batch {
     ) -> bool {
         let (matching, instructions) = (matching.clone(), list.to_vec());
         let add = FlowMod { matching, instructions, ..FlowMod::new(FlowModCommand::Add) };
-        let message = Message::FlowMod(add);
-        let mut versions = Version::ALL.iter().rev();
-        let frame = versions.find_map(|version| {
-            let frame = wire::encode(*version, Xid(0), &message).ok()?;
-            // What another version says may be nearly the same.
-            let (.., decoded) = wire::decode(&frame).ok()?;
-            let Message::FlowMod(FlowMod { instructions, .. }) = decoded else { return None };
-            (instructions == list).then_some(frame)
-        });
-        let Some(frame) = frame else { return false };
+        let is_same = |decoded: &Message| {
+            let Message::FlowMod(FlowMod { instructions, .. }) = decoded else { return false };
+            instructions == list
+        };
+        let Some(frame) = encode_exactly(&Message::FlowMod(add), is_same) else { return false };
         self.item(Tag::Instructions, |out| {
             out.extend(number.to_le_bytes());
             out.extend(frame);
@@ -195,6 +190,7 @@ impl Batch {
             command: GroupModCommand::Add,
             group_type: desc.group_type,
             group_id: desc.group_id,
+            command_bucket_id: None,
             buckets: desc.buckets.clone(),
         });
         let count = |it: &BucketCounter| [it.packet_count, it.byte_count];
@@ -202,7 +198,11 @@ impl Batch {
             out.extend(desc.group_id.0.to_le_bytes());
             put_u64(out, [created.0]);
             put_counts(out, count(counts), buckets.iter().map(count));
-            wire::encode_into(out, Version::NEWEST, Xid(0), &message)
+            match encode_exactly(&message, |decoded| *decoded == message) {
+                Some(frame) => out.extend(frame),
+                None => wire::encode_into(out, Version::NEWEST, Xid(0), &message)?,
+            }
+            Ok(())
         })
     }
 
@@ -264,6 +264,16 @@ pub(super) fn sums(len: u32, payload: &[u8]) -> [u32; 2] {
 /// The checksum of a head.
 pub(super) fn head_sum(len: u32, sum: u32) -> u32 {
     crc32c(&[&len.to_le_bytes(), &sum.to_le_bytes()])
+}
+
+/// The message in the newest version that says exactly it; what another says may be nearly the
+/// same.
+fn encode_exactly(message: &Message, is_same: impl Fn(&Message) -> bool) -> Option<Vec<u8>> {
+    Version::ALL.iter().rev().find_map(|version| {
+        let frame = wire::encode(*version, Xid(0), message).ok()?;
+        let (.., decoded) = wire::decode(&frame).ok()?;
+        is_same(&decoded).then_some(frame)
+    })
 }
 
 fn put_u64<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {

@@ -61,7 +61,9 @@ fn group(command: GroupModCommand, id: u32, to: u32) -> Message {
         command,
         group_type: GroupType::Indirect,
         group_id: GroupId(id),
+        command_bucket_id: None,
         buckets: vec![Bucket {
+            bucket_id: None,
             weight: 0,
             watch_port: PortNo::ANY,
             watch_group: GroupId::ANY,

@@ -104,6 +104,7 @@ fn clean(switch: &Switch, facts: &Facts) {
         command: GroupModCommand::Delete,
         group_type: GroupType::All,
         group_id: GroupId::ALL,
+        command_bucket_id: None,
         buckets: Vec::new(),
     }));
     controller.send(&Message::MeterMod(MeterMod {

@@ -61,6 +61,9 @@ pub(crate) struct Switch {
 /// The line by which a switch speaks 1.4 too.
 pub(crate) const WITH_1_4: &str = "protocols = [\"OpenFlow13\", \"OpenFlow14\"]\n";
 
+/// The line by which a switch speaks 1.4 and 1.5 too.
+pub(crate) const WITH_1_5: &str = "protocols = [\"OpenFlow13\", \"OpenFlow14\", \"OpenFlow15\"]\n";
+
 impl Switch {
     /// A switch with that many memory ports, that listens, of these further lines of TOML.
     pub(crate) fn start(ports: usize, toml: &str) -> Self {

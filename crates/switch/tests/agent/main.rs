@@ -46,6 +46,7 @@ mod statistics;
 mod sweeps;
 mod tier_rig;
 mod version_1_4;
+mod version_1_5;
 mod veth;
 mod veth_changes;
 mod wire;

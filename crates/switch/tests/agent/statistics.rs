@@ -24,7 +24,13 @@ const GROUP: GroupId = GroupId(9);
 const METER: MeterId = MeterId(4);
 
 fn bucket(actions: Vec<Action>) -> Bucket {
-    Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GroupId::ANY, actions }
+    Bucket {
+        bucket_id: None,
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions,
+    }
 }
 
 /// Of [`GROUP`]: a copy by a queue of port 2, and one by port 3.
@@ -54,6 +60,7 @@ fn loaded() -> (Switch, Controller) {
         command: GroupModCommand::Add,
         group_type: GroupType::All,
         group_id: GROUP,
+        command_bucket_id: None,
         buckets: buckets(),
     }));
     controller.send(&Message::FlowMod(FlowMod {

@@ -65,7 +65,13 @@ fn a_delete_of_many_is_over_before_what_comes_behind_it() {
 
 fn group_mod(command: GroupModCommand, group_id: GroupId) -> Message {
     let group_type = GroupType::All;
-    Message::GroupMod(GroupMod { command, group_type, group_id, buckets: Vec::new() })
+    Message::GroupMod(GroupMod {
+        command,
+        group_type,
+        group_id,
+        command_bucket_id: None,
+        buckets: Vec::new(),
+    })
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub(crate) fn message(version: Version, message: &Message) -> Value {
         Message::RoleStatus(_)
         | Message::TableStatus(_)
         | Message::RequestForward(_)
+        | Message::ControllerStatus(_)
         | Message::BundleControl(_)
         | Message::BundleAdd(_) => panic!("only bytes of 1.4 are compared: {message:?}"),
         Message::MeterMod(meter) => (

@@ -25,6 +25,8 @@ impl Control {
     /// # Errors
     /// Those of clause 6.5, found before anything is changed.
     pub fn group_mod(&mut self, group_mod: &GroupMod, now: Nanos) -> Result<CommandCounts, Error> {
+        let whole = self.groups.whole(group_mod)?.into_owned();
+        let group_mod = &whole;
         self.check_group_memory(group_mod)?;
         self.note_groups();
         let gone = self.groups.apply(group_mod, &self.config, now)?;
@@ -103,6 +105,8 @@ impl Control {
             GroupModCommand::Add
             | GroupModCommand::Modify
             | GroupModCommand::AddOrModify
+            | GroupModCommand::InsertBucket
+            | GroupModCommand::RemoveBucket
             | GroupModCommand::Delete
             | GroupModCommand::Unknown(_) => Ok(()),
         }

@@ -326,7 +326,10 @@ impl Control {
     fn restore_group(&mut self, saved: &SavedGroup, now: Nanos) -> Result<(), Error> {
         let GroupDesc { group_type, group_id, ref buckets } = saved.desc;
         let (command, buckets) = (GroupModCommand::Modify, buckets.clone());
-        self.group_mod(&GroupMod { command, group_type, group_id, buckets }, now)?;
+        self.group_mod(
+            &GroupMod { command, group_type, group_id, command_bucket_id: None, buckets },
+            now,
+        )?;
         let Some(counters) = self.group_counters.get(&group_id) else { return Ok(()) };
         let buckets = saved.buckets.iter().enumerate();
         let buckets = buckets.map(|(index, counts)| (counters.bucket(0, index), counts));
@@ -364,5 +367,11 @@ impl Control {
 
 /// A command about a group without buckets, as any type but indirect may be.
 fn empty_group(command: GroupModCommand, group_id: GroupId) -> GroupMod {
-    GroupMod { command, group_type: GroupType::All, group_id, buckets: Vec::new() }
+    GroupMod {
+        command,
+        group_type: GroupType::All,
+        group_id,
+        command_bucket_id: None,
+        buckets: Vec::new(),
+    }
 }

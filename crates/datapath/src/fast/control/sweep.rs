@@ -625,6 +625,7 @@ mod tests {
             command,
             group_type: GroupType::All,
             group_id: GroupId(9),
+            command_bucket_id: None,
             buckets: Vec::new(),
         };
         control.group_mod(&to_group(GroupModCommand::Add), Nanos(1)).unwrap();

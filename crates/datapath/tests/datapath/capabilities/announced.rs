@@ -54,6 +54,34 @@ const OF_1_4: [(&str, &str); 7] = [
     ("queue desc", "statistics.rs:every_request_has_its_reply"),
 ];
 
+/// Messages and actions of 1.5 with their tests.
+const OF_1_5: [(&str, &str); 6] = [
+    (
+        "numbers of buckets, insert and remove",
+        "version_1_5.rs:buckets_are_inserted_and_removed_by_their_numbers",
+    ),
+    (
+        "meter as the first action",
+        "version_1_5.rs:a_meter_is_the_first_action_and_one_instruction_for_others",
+    ),
+    (
+        "packet-out with a match",
+        "version_1_5.rs:a_packet_out_has_its_port_and_parts_of_fields_are_set",
+    ),
+    (
+        "copy-field, set-field with a mask",
+        "version_1_5.rs:a_packet_out_has_its_port_and_parts_of_fields_are_set",
+    ),
+    (
+        "description of one port or group",
+        "version_1_5.rs:one_port_is_described_and_table_features_are_set_again",
+    ),
+    (
+        "copy-field and packet types in table features",
+        "version_1_5.rs:one_port_is_described_and_table_features_are_set_again",
+    ),
+];
+
 /// Adds to a list.
 struct List {
     part: &'static str,
@@ -122,6 +150,9 @@ impl List {
             // The same as those above, which is asserted, or given by numbers.
             TableProperty::NextTables(..)
             | TableProperty::SynchronisedFrom(_)
+            | TableProperty::WriteCopyField(..)
+            | TableProperty::ApplyCopyField(..)
+            | TableProperty::PacketTypes(_)
             | TableProperty::WriteActions(..)
             | TableProperty::Wildcards(_)
             | TableProperty::WriteSetField(..)
@@ -150,13 +181,13 @@ pub(crate) fn announced() -> Vec<Announced> {
     }
     list.part("Actions of Nicira's, in every version", "action");
     for row in ACTIONS.iter().filter(|row| row.nicira.is_some()) {
-        if row.kind.number(Version::NEWEST).is_none() {
+        if row.kind.number(Version::V1_4).is_none() {
             // No text has it; the wire does.
             let test = "resubmits.rs:without_a_table_the_present_one_is_searched";
             list.add(row.text, (row.kind == ActionKind::Resubmit).then_some(test));
         }
     }
-    let tables = dp.table_features(Version::NEWEST);
+    let tables = dp.table_features(Version::V1_4);
     check_tables(&dp);
     for property in &tables[0].properties {
         list.property(property);
@@ -178,12 +209,17 @@ pub(crate) fn announced() -> Vec<Announced> {
     for (name, test) in OF_1_4 {
         list.add(name, Some(test));
     }
+    list.part("OpenFlow 1.5, beside 1.4", "message");
+    assert_eq!(capabilities(Version::V1_5), capabilities(Version::V1_4));
+    for (name, test) in OF_1_5 {
+        list.add(name, Some(test));
+    }
     list.all
 }
 
 /// Written and applied actions are the same, and so are the fields that may be left out.
 fn check_tables(dp: &dyn Datapath) {
-    for table in dp.table_features(Version::NEWEST) {
+    for table in dp.table_features(Version::V1_4) {
         let (mut written, mut applied) = (None, None);
         let (mut set_written, mut set_applied) = (None, None);
         for property in &table.properties {

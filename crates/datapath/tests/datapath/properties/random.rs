@@ -221,13 +221,14 @@ fn group_mod() -> impl Strategy<Value = GroupMod> {
     (command, group_type, id, buckets).prop_map(|(command, group_type, id, buckets)| {
         let is_select = group_type == GroupType::Select;
         let bucket = |(weight, watch, actions): (u16, Option<PortNo>, Vec<Action>)| Bucket {
+            bucket_id: None,
             weight: if is_select { weight } else { 0 },
             watch_port: watch.unwrap_or(PortNo::ANY),
             watch_group: GroupId::ANY,
             actions,
         };
         let buckets = buckets.into_iter().map(bucket).collect();
-        GroupMod { command, group_type, group_id: GroupId(id), buckets }
+        GroupMod { command, group_type, group_id: GroupId(id), command_bucket_id: None, buckets }
     })
 }
 

@@ -201,6 +201,7 @@ impl Maker {
                 [e.below(4)];
         let count = if group_type == GroupType::Indirect { 1 } else { e.below(4) };
         let bucket = |e: &mut Entropy| Bucket {
+            bucket_id: None,
             weight: if group_type == GroupType::Select { 1 + u16::from(e.byte()) } else { 0 },
             watch_port: if e.once_in(2) { PortNo(1) } else { PortNo::ANY },
             watch_group: if e.once_in(8) { group(e) } else { GroupId::ANY },
@@ -210,6 +211,7 @@ impl Maker {
             command: GroupModCommand::ALL[e.below(GroupModCommand::ALL.len())],
             group_type,
             group_id: group(e),
+            command_bucket_id: None,
             buckets: (0..count).map(|_| bucket(e)).collect(),
         }
     }

@@ -176,6 +176,7 @@ impl Connection {
             command: GroupModCommand::Delete,
             group_type: GroupType::All,
             group_id: GroupId::ALL,
+            command_bucket_id: None,
             buckets: Vec::new(),
         };
         let meters = MeterMod {

@@ -37,6 +37,14 @@ pub(super) async fn request(
         }
         MultipartRequestBody::Desc => MultipartReplyBody::Desc(bridge.desc().clone()),
         MultipartRequestBody::PortDesc => MultipartReplyBody::PortDesc(bridge.port_descs()),
+        MultipartRequestBody::OnePortDesc(port) => {
+            let mut ports = bridge.port_descs();
+            ports.retain(|desc| desc.port_no == port);
+            if ports.is_empty() {
+                return Err(Error::BadRequestBadPort);
+            }
+            MultipartReplyBody::PortDesc(ports)
+        }
         MultipartRequestBody::TableFeatures(asked) => table::features(bridge, version, &asked)?,
         MultipartRequestBody::QueueDesc { port, queue } => {
             MultipartReplyBody::QueueDesc(queue::descriptions(bridge, port, queue)?)
@@ -47,6 +55,7 @@ pub(super) async fn request(
         | MultipartRequestBody::Queue { .. }
         | MultipartRequestBody::Group(_)
         | MultipartRequestBody::GroupDesc
+        | MultipartRequestBody::OneGroupDesc(_)
         | MultipartRequestBody::GroupFeatures
         | MultipartRequestBody::Meter(_)
         | MultipartRequestBody::MeterConfig(_)
@@ -90,6 +99,11 @@ fn of_control(
             MultipartReplyBody::Group(control.group_stats(asked, now))
         }
         MultipartRequestBody::GroupDesc => MultipartReplyBody::GroupDesc(control.group_desc()),
+        MultipartRequestBody::OneGroupDesc(group) => {
+            let mut groups = control.group_desc();
+            groups.retain(|desc| desc.group_id == group);
+            MultipartReplyBody::GroupDesc(groups)
+        }
         MultipartRequestBody::GroupFeatures => {
             MultipartReplyBody::GroupFeatures(control.group_features(version))
         }
@@ -107,6 +121,7 @@ fn of_control(
         | MultipartRequestBody::Aggregate(_)
         | MultipartRequestBody::PortStats(_)
         | MultipartRequestBody::PortDesc
+        | MultipartRequestBody::OnePortDesc(_)
         | MultipartRequestBody::QueueDesc { .. }
         | MultipartRequestBody::TableFeatures(_)
         | MultipartRequestBody::Experimenter(_) => return Err(Error::BadRequestBadMultipart),

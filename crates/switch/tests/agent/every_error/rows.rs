@@ -201,7 +201,13 @@ fn flow_mods() -> Vec<Row> {
 }
 
 fn bucket(actions: Vec<Action>) -> Bucket {
-    Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GroupId::ANY, actions }
+    Bucket {
+        bucket_id: None,
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions,
+    }
 }
 
 fn group_of(group_id: u32, buckets: Vec<Bucket>) -> GroupMod {
@@ -209,6 +215,7 @@ fn group_of(group_id: u32, buckets: Vec<Bucket>) -> GroupMod {
         command: GroupModCommand::Add,
         group_type: GroupType::All,
         group_id: GroupId(group_id),
+        command_bucket_id: None,
         buckets,
     }
 }

@@ -65,6 +65,9 @@ pub(crate) fn request(version: Version, request: &MultipartRequest) -> Value {
             json!({ "port_no": port_no(version, *port), "queue_id": queue.0 }),
         ),
         Body::Group(group) => ("Group", MultipartType::Group, json!({ "group_id": group.0 })),
+        Body::OneGroupDesc(_) | Body::OnePortDesc(_) => {
+            panic!("only bytes of 1.5 are compared")
+        }
         Body::GroupDesc => ("GroupDesc", MultipartType::GroupDesc, json!({})),
         Body::GroupFeatures => ("GroupFeatures", MultipartType::GroupFeatures, json!({})),
         Body::Meter(meter) => ("Meter", MultipartType::Meter, json!({ "meter_id": meter.0 })),
@@ -350,7 +353,10 @@ fn property(property: &TableProperty) -> Value {
         TableProperty::ApplySetField(when, ids) => {
             ("Oxm", on(14, when), json!({ "oxm_ids": list(ids, oxm_id) }))
         }
-        TableProperty::SynchronisedFrom(_) => panic!("only bytes of 1.4 are compared"),
+        TableProperty::SynchronisedFrom(_)
+        | TableProperty::WriteCopyField(..)
+        | TableProperty::ApplyCopyField(..)
+        | TableProperty::PacketTypes(_) => panic!("only bytes of 1.4 and 1.5 are compared"),
         TableProperty::Experimenter { on: when, experimenter, exp_type, data } => {
             let words: Vec<u32> = data
                 .chunks(4)

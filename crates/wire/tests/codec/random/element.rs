@@ -12,7 +12,9 @@ use openflow::port::{
 use openflow::table::{
     OnPacket, OxmId, TableFeatures, TableMod, TableProperty, TableStats, TypeId, Vacancy,
 };
-use openflow::{ActionKind, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version};
+use openflow::{
+    ActionKind, BucketId, GroupId, InstructionKind, MacAddr, PortNo, QueueId, TableId, Version,
+};
 
 use super::entropy::Entropy;
 use super::flow;
@@ -102,8 +104,20 @@ pub(crate) fn queue(e: &mut Entropy<'_>, version: Version, asked: PortNo) -> Pac
     PacketQueue { queue_id: QueueId(e.u32()), port, properties }
 }
 
-pub(crate) fn bucket(e: &mut Entropy<'_>) -> Bucket {
+/// Buckets, each with a number of its own where the version has one.
+pub(crate) fn buckets(e: &mut Entropy<'_>, version: Version) -> Vec<Bucket> {
+    let mut buckets = e.list(bucket);
+    if version.has_bucket_ids() {
+        for (place, bucket) in (0..).zip(&mut buckets) {
+            bucket.bucket_id = Some(BucketId(3 * place + u32::from(e.u8()) % 3));
+        }
+    }
+    buckets
+}
+
+fn bucket(e: &mut Entropy<'_>) -> Bucket {
     Bucket {
+        bucket_id: None,
         weight: e.u16(),
         watch_port: PortNo(e.u32()),
         watch_group: GroupId(e.u32()),
@@ -154,11 +168,11 @@ fn type_id<Kind>(e: &mut Entropy<'_>, known: impl Fn(&mut Entropy<'_>) -> Kind) 
     }
 }
 
-fn instruction_id(e: &mut Entropy<'_>) -> TypeId<InstructionKind> {
+fn instruction_id(e: &mut Entropy<'_>, version: Version) -> TypeId<InstructionKind> {
     let kinds: Vec<InstructionKind> = INSTRUCTIONS
         .iter()
         .map(|row| row.kind)
-        .filter(|kind| *kind != InstructionKind::Experimenter)
+        .filter(|kind| *kind != InstructionKind::Experimenter && kind.number(version).is_some())
         .collect();
     type_id(e, |e| e.pick(&kinds))
 }
@@ -191,7 +205,12 @@ fn property(e: &mut Entropy<'_>, version: Version) -> TableProperty {
         1 if version.has_table_synchronisation() && e.bool() => {
             TableProperty::SynchronisedFrom(e.list(|e| TableId(e.u8())))
         }
-        0 => TableProperty::Instructions(on, e.list(instruction_id)),
+        1 if version.has_packet_types() => match e.below(3) {
+            0 => TableProperty::WriteCopyField(on, e.list(|e| oxm_id(e, version))),
+            1 => TableProperty::ApplyCopyField(on, e.list(|e| oxm_id(e, version))),
+            _ => TableProperty::PacketTypes(e.list(Entropy::u32)),
+        },
+        0 => TableProperty::Instructions(on, e.list(|e| instruction_id(e, version))),
         1 => TableProperty::NextTables(on, e.list(|e| TableId(e.u8()))),
         2 => TableProperty::WriteActions(on, e.list(action_id)),
         3 => TableProperty::ApplyActions(on, e.list(action_id)),

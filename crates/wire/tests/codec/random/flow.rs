@@ -165,11 +165,23 @@ fn instructions(e: &mut Entropy<'_>, version: Version) -> Vec<Instruction> {
             let actions = actions(e, version);
             if actions.is_empty() { Vec::new() } else { vec![Instruction::ApplyActions(actions)] }
         }
-        true => e.list(|e| {
-            let known = INSTRUCTIONS.len() - 1;
-            let kind = INSTRUCTIONS[e.below_or(known, 1)].kind;
-            instruction(e, kind)
-        }),
+        true => {
+            let mut list = e.list(|e| {
+                let known = INSTRUCTIONS.len() - 1;
+                let kind = INSTRUCTIONS[e.below_or(known, 1)].kind;
+                instruction(e, kind)
+            });
+            let is_meter = |one: &Instruction| one.meter().is_some();
+            if version.has_meter_action() && list.iter().any(is_meter) {
+                // It is read as the first of what is applied, which is one list.
+                let applied = |one: &Instruction| one.kind() == InstructionKind::ApplyActions;
+                list.retain(|one| !is_meter(one) && !applied(one));
+                let applied = vec![Action::output(PortNo(1))];
+                list.insert(0, Instruction::ApplyActions(applied));
+                list.insert(0, instruction(e, InstructionKind::Meter));
+            }
+            list
+        }
     }
 }
 

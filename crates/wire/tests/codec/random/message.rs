@@ -7,10 +7,10 @@ use openflow::group::{
     GroupStats, GroupType,
 };
 use openflow::message::{
-    AsyncConfig, Capabilities, ControllerRole, ErrorMessage, Experimenter, Features, Hello,
-    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody, MultipartType,
-    PacketIn, PacketInReason, PacketOut, QueueConfig, Role, RoleReason, RoleStatus, SwitchConfig,
-    SwitchDesc,
+    AsyncConfig, Capabilities, ControllerRole, ControllerStatus, ErrorMessage, Experimenter,
+    Features, Hello, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    MultipartType, PacketIn, PacketInReason, PacketOut, QueueConfig, Role, RoleReason, RoleStatus,
+    SwitchConfig, SwitchDesc,
 };
 use openflow::meter::{
     BandCounter, MeterConfig, MeterFeatures, MeterFlags, MeterMod, MeterModCommand, MeterStats,
@@ -18,8 +18,8 @@ use openflow::meter::{
 use openflow::port::{PortConfig, PortMod, PortReason, PortStatus};
 use openflow::table::{TableReason, TableStatus};
 use openflow::{
-    Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId, PortNo,
-    QueueId, TableId, Version, VersionBitmap, Xid,
+    BucketId, Cookie, DatapathId, Field, GroupId, MacAddr, Match, Message, MessageKind, MeterId,
+    PortNo, QueueId, TableId, Version, VersionBitmap, Xid,
 };
 
 use super::entropy::Entropy;
@@ -50,12 +50,7 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
         }),
         MessageKind::PacketOut => Message::PacketOut(packet_out(e, version)),
         MessageKind::FlowMod => Message::FlowMod(flow::flow_mod(e, version)),
-        MessageKind::GroupMod => Message::GroupMod(GroupMod {
-            command: GroupModCommand::from_number(e.u16()),
-            group_type: GroupType::from_number(e.u8()),
-            group_id: GroupId(e.u32()),
-            buckets: e.list(element::bucket),
-        }),
+        MessageKind::GroupMod => Message::GroupMod(group_mod(e, version)),
         MessageKind::PortMod => Message::PortMod(PortMod {
             port_no: flow::port(e, version),
             hw_addr: MacAddr::from_u64(e.u64()),
@@ -87,6 +82,7 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
         MessageKind::TableStatus => Message::TableStatus(table_status(e, version)),
         MessageKind::RequestForward => Message::RequestForward(e.data(1)),
         MessageKind::BundleControl => Message::BundleControl(bundle_control(e)),
+        MessageKind::ControllerStatus => Message::ControllerStatus(controller_status(e)),
         MessageKind::BundleAdd => Message::BundleAdd(bundle_add(e, version)),
         MessageKind::MeterMod => Message::MeterMod(MeterMod {
             command: MeterModCommand::from_number(e.u16()),
@@ -95,6 +91,20 @@ pub(crate) fn message(e: &mut Entropy<'_>, version: Version, kind: MessageKind) 
             bands: e.list(element::band),
         }),
     }
+}
+
+fn group_mod(e: &mut Entropy<'_>, version: Version) -> GroupMod {
+    GroupMod {
+        command: GroupModCommand::from_number_in(version, e.u16() % 8),
+        group_type: GroupType::from_number(e.u8()),
+        group_id: GroupId(e.u32()),
+        command_bucket_id: (version.has_bucket_ids() && e.bool()).then(|| BucketId(e.u32() >> 1)),
+        buckets: element::buckets(e, version),
+    }
+}
+
+fn controller_status(e: &mut Entropy<'_>) -> ControllerStatus {
+    ControllerStatus { short_id: e.u16(), role: role(e).role, reason: e.u8(), channel: e.u8() }
 }
 
 fn error(e: &mut Entropy<'_>, version: Version) -> ErrorMessage {
@@ -228,6 +238,9 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
             Body::Queue { port: flow::port(e, version), queue: QueueId(e.u32()) }
         }
         MultipartType::Group => Body::Group(GroupId(e.u32())),
+        MultipartType::GroupDesc if version.has_desc_of_one() && e.bool() => {
+            Body::OneGroupDesc(GroupId(e.u32() >> 1))
+        }
         MultipartType::GroupDesc => Body::GroupDesc,
         MultipartType::GroupFeatures => Body::GroupFeatures,
         MultipartType::Meter => Body::Meter(MeterId(e.u32())),
@@ -235,6 +248,9 @@ fn request(e: &mut Entropy<'_>, version: Version) -> MultipartRequest {
         MultipartType::MeterFeatures => Body::MeterFeatures,
         MultipartType::TableFeatures => {
             Body::TableFeatures(e.list(|e| element::table_features(e, version)))
+        }
+        MultipartType::PortDesc if version.has_desc_of_one() && e.bool() => {
+            Body::OnePortDesc(PortNo(e.u32() >> 1))
         }
         MultipartType::PortDesc => Body::PortDesc,
         MultipartType::TableDesc => Body::TableDesc,
@@ -271,7 +287,7 @@ pub(crate) fn reply_body(e: &mut Entropy<'_>, version: Version) -> MultipartRepl
         MultipartType::GroupDesc => Body::GroupDesc(e.list(|e| GroupDesc {
             group_type: GroupType::from_number(e.u8()),
             group_id: GroupId(e.u32()),
-            buckets: e.list(element::bucket),
+            buckets: element::buckets(e, version),
         })),
         MultipartType::GroupFeatures => Body::GroupFeatures(GroupFeatures {
             types: e.u32(),

@@ -25,7 +25,13 @@ const NEW: u32 = MANY + 5;
 const NOW: Nanos = Nanos(5);
 
 fn bucket(actions: Vec<Action>) -> Bucket {
-    Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GroupId::ANY, actions }
+    Bucket {
+        bucket_id: None,
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions,
+    }
 }
 
 /// Each tenth group leads to its successor, which must be there before.
@@ -33,7 +39,13 @@ fn group_mod(command: GroupModCommand, id: u32) -> GroupMod {
     let next = Action::Group(GroupId(id + 1));
     let leads_on = id % 10 == 1 && command == GroupModCommand::Add;
     let buckets = if leads_on { vec![bucket(vec![next])] } else { Vec::new() };
-    GroupMod { command, group_type: GroupType::All, group_id: GroupId(id), buckets }
+    GroupMod {
+        command,
+        group_type: GroupType::All,
+        group_id: GroupId(id),
+        command_bucket_id: None,
+        buckets,
+    }
 }
 
 fn meter_mod(command: MeterModCommand, id: u32) -> MeterMod {
