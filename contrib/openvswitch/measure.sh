@@ -4,8 +4,9 @@
 # and iperf3; all of it goes with the script.
 #
 #   contrib/openvswitch/measure.sh add-port [PORTS]    add-port of a veth, in turns
-#   contrib/openvswitch/measure.sh bridges [BRIDGES]   bridges with two internal ports, one command;
-#                                                      CPU of the daemon at rest afterwards
+#   contrib/openvswitch/measure.sh bridges [BRIDGES]   bridges with two internal ports, one command,
+#                                                      without a daemon and with each; CPU of the
+#                                                      daemon at rest afterwards
 #   contrib/openvswitch/measure.sh patch [ROUNDS]      TCP through two bridges with a patch port,
 #                                                      and through one: Weir alone
 #   contrib/openvswitch/measure.sh database [KPPS]     frames lost while the database is stopped,
@@ -25,7 +26,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 mount -t tmpfs none /run
 ip link set lo up
 
-start() { # weir or ovs
+start() { # weir, ovs, or none for a database without a daemon
     export OVS_RUNDIR=/run/$1 OVS_LOGDIR=/run/$1 OVS_DBDIR=/run/$1 OVS_SYSCONFDIR=/run/$1
     mkdir "/run/$1"
     ovsdb-tool create "/run/$1/conf.db" $schema
@@ -39,7 +40,7 @@ start() { # weir or ovs
     esac
 }
 
-of() { # weir or ovs, words of ovs-vsctl
+of() { # weir, ovs or none, words of ovs-vsctl
     local whose=$1; shift
     ovs-vsctl --timeout=120 "--db=unix:/run/$whose/db.sock" "$@"
 }
@@ -186,6 +187,9 @@ add_bridges() { # how many
             words+=(-- add-port "b$nth" "$port$nth" -- set Interface "$port$nth" type=internal)
         done
     done
+    start none
+    timed of none --no-wait "${words[@]}"
+    echo "no daemon, ovs-vsctl and its database alone: $took ms"
     for whose in weir ovs; do
         start $whose
         timed of $whose "${words[@]}"
@@ -208,5 +212,5 @@ case ${1-} in
     bridges) add_bridges "${2:-1000}" ;;
     patch) through_patch "${2:-5}" ;;
     database) without_database "${2:-200}" ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
