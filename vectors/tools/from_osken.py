@@ -136,7 +136,6 @@ REFUSED = {
     "libofproto-OFP15-flow_stats_request": ("OFPBRC_BAD_MULTIPART", COUNTS),
     "libofproto-OFP15-flow_mod": ("OFPBMC_BAD_FIELD", NICIRA),
     "libofproto-OFP15-flow_mod_conjunction": ("OFPBMC_BAD_FIELD", NICIRA),
-    "libofproto-OFP15-flow_mod_match_conj": ("OFPBMC_BAD_FIELD", NICIRA),
     "libofproto-OFP15-flow_desc_reply":
         ("OFPBIC_BAD_LEN", "an instruction of 8 bytes that says it has 2056"),
     "libofproto-OFP15-port_mod": ("OFPBPC_BAD_TYPE", "configures an optical port"),

@@ -63,13 +63,14 @@ pub(crate) fn expected(version: Version, frame: &[u8]) -> Expected {
     }
 }
 
-/// The numbers of the error types that may refuse a message of a kind, beside bad request.
+/// The numbers of the error types that may refuse a message of a kind, beside bad request. 0xffff
+/// is an experimenter's.
 fn types(version: Version, kind: MessageKind) -> &'static [u16] {
     match (version, kind) {
         (Version::V1_0, MessageKind::FlowMod) => &[2, 3],
         (Version::V1_0, MessageKind::PortMod) => &[4],
         (Version::V1_0, MessageKind::QueueGetConfigRequest | MessageKind::MultipartRequest) => &[5],
-        (Version::V1_3, MessageKind::FlowMod) => &[2, 3, 4, 5, 12],
+        (Version::V1_3, MessageKind::FlowMod) => &[2, 3, 4, 5, 12, 0xffff],
         (Version::V1_3, MessageKind::GroupMod) => &[2, 6],
         (Version::V1_3, MessageKind::PortMod) => &[7],
         (Version::V1_3, MessageKind::TableMod) => &[8],
