@@ -107,7 +107,6 @@ class MessagesTest(unittest.TestCase):
                 made.serialize()
                 self.assertEqual(made.buf[8:].hex(), data[8:].hex())
         left_out = ["flow_monitor_request", "flow_monitor_reply"]
-        left_out += ["bundle_add_msg", "requestforward"]
         self.assertEqual([name.partition("-ofp_")[2] for name in names], left_out)
 
     @unittest.skipIf(HAS_OS_KEN, "os-ken is there")

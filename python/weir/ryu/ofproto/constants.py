@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import re
 import sys
+from types import ModuleType
 from typing import Any, Dict, Tuple
 
 from weir.ryu.missing import missing
+
+
+def define_after(modname: str, before: ModuleType, gone: Tuple[str, ...], text: str) -> None:
+    """The same, and those of the version before whose names do not begin with ``gone``."""
+    kept = {
+        name: value
+        for name, value in vars(before).items()
+        if name.isupper() and isinstance(value, int) and not name.startswith(gone)
+    }
+    vars(sys.modules[modname]).update(kept)
+    define(modname, text)
 
 
 def define(modname: str, text: str) -> None:

@@ -14,8 +14,8 @@ when they are asked for. Fields are ``name:type=default`` or ``Nx`` for padding;
     a list of N numbers
 ``type`` ``len`` ``alen``
     the number of the class, the length of the whole, and that of the actions
-``bytes`` ``match`` ``[Class]``
-    the rest, a match, and instances of a class or family up to the end
+``bytes`` ``text`` ``match`` ``[Class]`` ``one_Class``
+    the rest, the same as text, a match, instances of a class or family up to the end, and one
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import socket
 import struct
 import sys
 from types import ModuleType
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from weir.ryu.exception import OFPTruncatedMessage  # noqa: F401
 from weir.ryu.lib import stringify
@@ -145,6 +145,10 @@ class MsgBase(Record):
     def __init__(self, datapath: Any) -> None:
         self.datapath = datapath
 
+    def set_datapath(self, datapath: Any) -> None:
+        """Takes the switch from which it came."""
+        self.datapath = datapath
+
     def set_headers(self, version: int, msg_type: int, msg_len: int, xid: int) -> None:
         """Takes what the header has."""
         self.version, self.msg_type, self.msg_len, self.xid = version, msg_type, msg_len, xid
@@ -255,7 +259,9 @@ class _Code:
         #: Whether a match that is not given is one of all packets.
         self.makes_match = kind in ("msg", "request")
         self.length: Optional[str] = None
+        #: The field with the length of the first list, and the list's name.
         self.actions_length: Optional[str] = None
+        self.measured: Optional[str] = None
         self.names: List[str] = []
         self.types: Dict[str, List[str]] = {}
         for word in words:
@@ -351,9 +357,11 @@ class _Code:
 
     def variable(self, name: str, kind: str, value: str) -> None:
         """A field of any length."""
-        if kind == "bytes":
+        if kind in ("bytes", "text"):
             self.tails.append(f"packet_bytes({value})")
             self.tail_reads.append(f"{value} = buf[offset:end]; offset = end")
+            if kind == "text":
+                self.types.setdefault("ascii", []).append(name)
         elif kind == "match":
             self.tails.append(f"{value}._pack()")
             self.tail_reads.append(f"{value}, offset = M._take(buf, offset, end)")
@@ -373,16 +381,17 @@ class _Code:
             self.tail_reads.append(f"{value} = {{i.port_no: i for i in {taken}}}; offset = end")
         elif kind.startswith("one_"):
             self.tails.append(f"{value}._pack()")
-            self.tail_reads.append(f"{value} = takers['{kind[4:]}'](buf, offset, end)[0]")
-            self.tail_reads.append("offset = end")
+            self.tail_reads.append(f"{value}, offset = classes.{kind[4:]}._take(buf, offset, end)")
         else:
             words = f"b''.join([i._pack() for i in {value}])"
             self.tails.append(f"({words} if {value} else b'')")
             limit = "end"
-            if self.actions_length and kind == "[OFPAction]":
+            if self.actions_length and self.measured is None:
+                self.measured = name
                 limit = "offset + alen"
-            self.tail_reads.append(f"{value} = takers['{kind[1:-1]}'](buf, offset, {limit})")
-            self.tail_reads.append(f"offset = {limit}")
+            self.tail_reads.append(f"limit = {limit}")
+            self.tail_reads.append(f"{value} = takers['{kind[1:-1]}'](buf, offset, limit)")
+            self.tail_reads.append("offset = limit")
 
     def source(self) -> str:
         """The functions of the class."""
@@ -428,7 +437,7 @@ class _Code:
             if self.length:
                 lines.append(f"    self.{self.length} = {self.size} + len(tail)")
             if self.kind == "prop":
-                lines.append("    tail += bytes(-(len(tail) + 4) % 8)")
+                lines.append(f"    tail += bytes(-(len(tail) + {self.size}) % 8)")
             lines.append(f"    return pack({', '.join(self.puts)}) + tail")
         else:
             padding = f" + bytes({-self.size % 8})" if self.kind == "prop" else ""
@@ -455,15 +464,55 @@ class _Code:
         return lines
 
 
+def lines_of(rows: str) -> List[str]:
+    """The rows of a text, one line each."""
+    return rows.replace("\\\n", " ").splitlines()
+
+
+def rows_after(before: str, gone: Tuple[str, ...], rows: str) -> str:
+    """The rows of a version: those of the one before without ``gone``, and its own."""
+    kept = [row for row in lines_of(before) if not row.startswith(gone)]
+    return "\n".join([*kept, rows])
+
+
+def inherit(modname: str, before: ModuleType, gone: Tuple[str, ...]) -> None:
+    """Gives the parser of a version the classes of the one before that no row makes.
+
+    They are subclasses, so that families and versions are those of their module. A class that the
+    module has already, and names that begin with ``gone``, are left alone.
+    """
+    names = vars(sys.modules[modname])
+    made: Dict[type, type] = {}
+    for name, old in vars(before).items():
+        if not isinstance(old, type) or old.__module__ != before.__name__:
+            continue
+        is_made = before.TABLE.rows.get(old.__name__, ["", "by_hand"])[1:] != ["by_hand"]
+        if is_made or name.startswith(("_", *gone)):
+            continue
+        if name not in names:
+            if old not in made:
+                bases = (old, *(made[base] for base in old.__bases__ if base in made))
+                members: Dict[str, Any] = {"__module__": modname, "__doc__": old.__doc__}
+                if hasattr(old, "cls_version"):
+                    members["cls_version"] = names["ofproto"].OFP_VERSION
+                made[old] = type(name, bases, members)
+            names[name] = made[old]
+        made.setdefault(old, names[name])
+
+
 class Table:
     """The rows of a version's parser, and the classes that were made of them."""
 
-    def __init__(self, module: ModuleType, ofproto: ModuleType, rows: str) -> None:
+    def __init__(
+        self, module: ModuleType, ofproto: ModuleType, rows: str, absent: Mapping[str, str]
+    ) -> None:
         self.module, self.ofproto = module, ofproto
+        #: Sentences for names that are not there, by the beginnings of the names.
+        self.absent = absent
         self.rows: Dict[str, List[str]] = {}
-        for row in rows.replace("\\\n", " ").splitlines():
+        for row in lines_of(rows):
             words = row.split()
-            if words and not words[0].startswith("#"):
+            if words:
                 self.rows[words[0]] = words[1:]
         self.takers: Dict[str, Callable[..., List[Any]]] = _Takers(self)
         self.by_type: Dict[Tuple[str, int], str] = {}
@@ -474,6 +523,44 @@ class Table:
 
     def __contains__(self, name: str) -> bool:
         return name in self.rows
+
+    def parse(self, datapath: Any, data: bytes) -> Optional[MsgBase]:
+        """The message of these bytes; ``None`` where its type has no class."""
+        version, msg_type, length, xid = HEADER.unpack_from(data)
+        family, number = "msg", msg_type
+        for name in ("request", "reply"):
+            # Of these the number behind the header decides.
+            if msg_type == getattr(self.module, self.module.BASES[name]).cls_msg_type:
+                family, number = name, int.from_bytes(data[8:10], "big")
+        name = self.by_type.get((family, number), "")
+        if not name:
+            return None
+        made: MsgBase = getattr(self.module, name)._take(data, 8, length)[0]
+        made.set_datapath(datapath)
+        made.set_headers(version, msg_type, length, xid)
+        made.buf = data
+        return made
+
+    def attribute(self, name: str) -> Any:
+        """The ``__getattr__`` of the module: classes are made when they are asked for."""
+        from weir.ryu.ofproto import nicira
+
+        module = self.module
+        if name == "PacketInOf":
+            made = lazy_packet_in(
+                module.OFPPacketIn, lambda data: module.OFPMatch._take(data, 0, len(data))[0]
+            )
+        elif name in self.rows:
+            made = self.make(name)
+        elif name.startswith(nicira.PREFIXES):
+            return nicira.class_of(module, name)
+        else:
+            instead = next((self.absent[key] for key in self.absent if name.startswith(key)), "")
+            owner = module.__name__.rpartition(".")[2]
+            known = [] if instead else [*self.rows, *vars(module)]
+            raise missing(owner, name, known, instead)
+        setattr(module, name, made)
+        return made
 
     def make(self, name: str) -> Any:
         """The class of a row."""
@@ -494,6 +581,7 @@ class Table:
             "pack": record.pack,
             "unpack": record.unpack_from,
             "takers": self.takers,
+            "classes": self.module,
             "mac_bin": mac_bin,
             "ip_number": ip_number,
             "text_bytes": text_bytes,
@@ -514,6 +602,9 @@ class Table:
             members["_TYPE"] = code.types
         if code.shown:
             members["_shown"] = code.shown
+        if family == "msg":
+            members["cls_msg_type"] = int(number, 0)
+            members["cls_version"] = self.ofproto.OFP_VERSION
         members.update(self.module.members_of(family, number, code))
         return type(name, (base,), members)
 
@@ -700,21 +791,3 @@ def lazy_packet_in(base: Any, match_of: Any) -> Any:
     OFPPacketIn.__module__ = base.__module__
     OFPPacketIn.__qualname__ = "OFPPacketIn"
     return OFPPacketIn
-
-
-def parse_with(table: Table, data: bytes, stats: Dict[int, str]) -> Optional[MsgBase]:
-    """The message of these bytes; ``None`` where its type has no class.
-
-    ``stats`` are the types of messages whose class the number behind the header decides.
-    """
-    version, msg_type, length, xid = HEADER.unpack_from(data)
-    family, number = stats.get(msg_type, "msg"), msg_type
-    if family != "msg":
-        number = int.from_bytes(data[8:10], "big")
-    name = table.by_type.get((family, number))
-    if name is None:
-        return None
-    made: MsgBase = getattr(table.module, name)._take(data, 8, length)[0]
-    made.set_headers(version, msg_type, length, xid)
-    made.buf = data
-    return made

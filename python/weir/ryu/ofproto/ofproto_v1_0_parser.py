@@ -12,7 +12,6 @@ import sys
 from typing import Any, Dict, Optional, Tuple
 
 from weir.ryu.lib.mac import DONTCARE, haddr_to_bin
-from weir.ryu.missing import missing
 from weir.ryu.ofproto import nicira, ofproto_v1_0
 from weir.ryu.ofproto.ofproto_parser import (
     Family,
@@ -22,9 +21,7 @@ from weir.ryu.ofproto.ofproto_parser import (
     StringifyMixin,
     Table,
     ip_number,
-    lazy_packet_in,
     packet_bytes,
-    parse_with,
 )
 
 ofproto: Any = ofproto_v1_0
@@ -121,8 +118,6 @@ REQUEST_HEAD = "type:type flags:H=0"
 
 def members_of(family: str, number: str, code: Any) -> Dict[str, Any]:
     """Further members of a class."""
-    if family == "msg":
-        return {"cls_msg_type": int(number, 0), "cls_version": ofproto.OFP_VERSION}
     if family == "request":
         return {"cls_stats_type": int(number, 0)}
     if family == "action":
@@ -325,25 +320,8 @@ def _address(value: Any) -> bytes:
     return value or DONTCARE
 
 
-TABLE = Table(sys.modules[__name__], ofproto, CLASSES)
-
-
-def parse(datapath: Any, data: bytes) -> Optional[MsgBase]:
-    """The message of these bytes; ``None`` where its type has no class."""
-    made = parse_with(TABLE, data, {16: "request", 17: "reply"})
-    if made is not None:
-        made.datapath = datapath
-    return made
-
-
-def __getattr__(name: str) -> Any:
-    if name == "PacketInOf":
-        made = globals()[name] = lazy_packet_in(__getattr__("OFPPacketIn"), OFPMatch)
-        return made
-    if name in TABLE:
-        made = globals()[name] = TABLE.make(name)
-        return made
-    if name.startswith(nicira.PREFIXES):
-        return nicira.class_of(sys.modules[__name__], name)
-    instead = "Nicira's messages are not there" if name.startswith("NX") else ""
-    raise missing("ofproto_v1_0_parser", name, [*TABLE.rows, *globals()], instead)
+TABLE = Table(
+    sys.modules[__name__], ofproto, CLASSES, {"NX": "Nicira's messages are not there"}
+)
+parse = TABLE.parse
+__getattr__ = TABLE.attribute

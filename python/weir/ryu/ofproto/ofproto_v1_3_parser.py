@@ -10,7 +10,6 @@ import struct
 import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from weir.ryu.missing import missing
 from weir.ryu.ofproto import nicira, ofproto_v1_3, oxm_fields
 from weir.ryu.ofproto.ofproto_parser import (
     Family,
@@ -19,9 +18,7 @@ from weir.ryu.ofproto.ofproto_parser import (
     StatsReply,
     StringifyMixin,
     Table,
-    lazy_packet_in,
     packet_bytes,
-    parse_with,
 )
 
 ofproto: Any = ofproto_v1_3
@@ -195,8 +192,6 @@ REQUEST_HEAD = "type:type flags:H=0 4x"
 
 def members_of(family: str, number: str, code: Any) -> Dict[str, Any]:
     """Further members of a class."""
-    if family == "msg":
-        return {"cls_msg_type": int(number, 0), "cls_version": ofproto.OFP_VERSION}
     if family == "request":
         return {"cls_stats_type": int(number, 0)}
     if family == "action":
@@ -488,14 +483,15 @@ class OFPActionSetField(OFPAction):
     cls_action_type = 25
     cls_action_len = 8
     _encode = staticmethod(oxm_fields.encode)
+    _takes_mask = False
 
     def __init__(self, field: Any = None, **kwargs: Any) -> None:
         if len(kwargs) != 1:
             raise AssertionError(f"OFPActionSetField takes one field, not {len(kwargs)}")
         self.type, self.len = 25, 8
         ((self.key, self.value),) = kwargs.items()
-        if isinstance(self.value, tuple):
-            raise AssertionError("OFPActionSetField takes no mask in OpenFlow 1.3")
+        if isinstance(self.value, tuple) and not self._takes_mask:
+            raise AssertionError("OFPActionSetField takes a mask since OpenFlow 1.5")
         self._encode(self.key, self.value)
 
     def _pack(self) -> bytes:
@@ -559,6 +555,7 @@ class OFPOxmId(Record):
     """The id of a match field."""
 
     _TYPE = {"ascii": ["type"]}
+    _name = staticmethod(oxm_fields.oxm_to_user_header)
 
     def __init__(self, type_: str, hasmask: Any = False, length: Any = None) -> None:
         self.type, self.hasmask, self.length = type_, hasmask, length
@@ -577,10 +574,10 @@ class OFPOxmId(Record):
         (oxm,) = struct.unpack_from("!I", buf, offset)
         hasmask, length = oxm >> 8 & 1, oxm & 0xFF
         if oxm >> 16 != 0xFFFF:
-            return cls(oxm_fields.oxm_to_user_header(oxm >> 9), hasmask, length), offset + 4
+            return cls(cls._name(oxm >> 9), hasmask, length), offset + 4
         (exp_id,) = struct.unpack_from("!I", buf, offset + 4)
-        name = oxm_fields.oxm_to_user_header(oxm >> 9)
-        return OFPExperimenterOxmId(name, exp_id, hasmask, length), offset + 8
+        made = sys.modules[cls.__module__].OFPExperimenterOxmId
+        return made(cls._name(oxm >> 9), exp_id, hasmask, length), offset + 8
 
 
 class OFPExperimenterOxmId(OFPOxmId):
@@ -604,29 +601,9 @@ OTHER_TYPES = (
     | {("prop", number): "OFPTableFeaturePropOxm" for number in (10, 12, 13, 14, 15)}
     | {("prop", 0xFFFF): "OFPTableFeaturePropExperimenter"}
 )
-TABLE = Table(sys.modules[__name__], ofproto, CLASSES)
+TABLE = Table(
+    sys.modules[__name__], ofproto, CLASSES, {"NX": "Nicira's messages are not there"}
+)
 TABLE.by_type.update(OTHER_TYPES)
-
-
-def parse(datapath: Any, data: bytes) -> Optional[MsgBase]:
-    """The message of these bytes; ``None`` where its type has no class."""
-    made = parse_with(TABLE, data, {18: "request", 19: "reply"})
-    if made is not None:
-        made.datapath = datapath
-    return made
-
-
-def __getattr__(name: str) -> Any:
-    if name == "PacketInOf":
-        packet_in = __getattr__("OFPPacketIn")
-        made = globals()[name] = lazy_packet_in(
-            packet_in, lambda data: OFPMatch._take(data, 0, len(data))[0]
-        )
-        return made
-    if name in TABLE:
-        made = globals()[name] = TABLE.make(name)
-        return made
-    if name.startswith(nicira.PREFIXES):
-        return nicira.class_of(sys.modules[__name__], name)
-    instead = "Nicira's messages are not there" if name.startswith("NX") else ""
-    raise missing("ofproto_v1_3_parser", name, [*TABLE.rows, *globals()], instead)
+parse = TABLE.parse
+__getattr__ = TABLE.attribute

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weir.ryu.ofproto import ofproto_v1_3
-from weir.ryu.ofproto.constants import define
+from weir.ryu.ofproto.constants import define_after
 from weir.ryu.ofproto.oxm_fields import define_fields
 
 #: Beginnings of the names that 1.4 has no more.
@@ -62,10 +62,7 @@ OFPXMT OFB_PBB_UCA=0x29
 OXM OF_PBB_UCA=0x80005201 OF_PBB_UCA_W=0x80005302
 """
 
-define(__name__, ofproto_v1_3.CONSTANTS)
-for _name in [name for name in globals() if name.startswith(GONE)]:
-    del globals()[_name]
-define(__name__, NEW)
+define_after(__name__, ofproto_v1_3, GONE, NEW)
 
 OFP_HEADER_PACK_STR = "!BBHI"
 OFP_HEADER_SIZE = 8

@@ -1,24 +1,26 @@
 """``ryu.ofproto.ofproto_v1_4_parser``: the messages and structures of OpenFlow 1.4.
 
-Most are those of 1.3; the rows below take the place of some of its rows, and add others. Messages
-inside of messages (``OFPBundleAddMsg``, ``OFPRequestForward``) and flow monitors are not there.
+Most are those of 1.3; the rows below take the place of some of its rows, and add others. Flow
+monitors are not there.
 """
 
 from __future__ import annotations
 
+import base64
+import struct
 import sys
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Tuple
 
-from weir.ryu.missing import missing
-from weir.ryu.ofproto import nicira, ofproto_v1_4, oxm_fields
+from weir.ryu.ofproto import ofproto_v1_4, oxm_fields
 from weir.ryu.ofproto import ofproto_v1_3_parser as before
 from weir.ryu.ofproto.ofproto_parser import (
+    HEADER,
     Family,
     MsgBase,
     Record,  # noqa: F401 - of BASES
     Table,
-    lazy_packet_in,
-    parse_with,
+    inherit,
+    rows_after,
 )
 
 ofproto: Any = ofproto_v1_4
@@ -41,7 +43,9 @@ OFPGetAsyncReply msg=27 properties:[OFPAsyncConfigProp]=None
 OFPSetAsync msg=28 properties:[OFPAsyncConfigProp]=None
 OFPRoleStatus msg=30 role:I=None reason:B=None 3x generation_id:Q=None properties:[OFPRoleProp]=None
 OFPTableStatus msg=31 reason:B=None 7x table:one_OFPTableDesc=None
+OFPRequestForward msg=32 by_hand
 OFPBundleCtrlMsg msg=33 bundle_id:I=None type:H=None flags:H=None properties:[OFPBundleProp]=None
+OFPBundleAddMsg msg=34 by_hand
 
 OFPTableDescStatsRequest request=14
 OFPQueueDescStatsRequest request=15 port_no:I=0xffffffff queue_id:I=0xffffffff
@@ -102,32 +106,7 @@ EXPERIMENTER = " type:H=0xffff length:len experimenter:I=None exp_type:I=None da
 BASES = {**before.BASES, **PROPERTIES}
 FAMILIES = {**before.FAMILIES, **dict.fromkeys(PROPERTIES, "prop")}
 REQUEST_HEAD = before.REQUEST_HEAD
-
-
-def members_of(family: str, number: str, code: Any) -> Dict[str, Any]:
-    """Further members of a class."""
-    members = before.members_of(family, number, code)
-    if "cls_version" in members:
-        members["cls_version"] = ofproto.OFP_VERSION
-    return members
-
-
-class OFPMultipartRequest(before.OFPMultipartRequest):
-    """A request for statistics or a description."""
-
-    cls_version = ofproto.OFP_VERSION
-
-
-class OFPMultipartReply(before.OFPMultipartReply):
-    """The answer to one."""
-
-    cls_version = ofproto.OFP_VERSION
-
-
-class OFPErrorMsg(before.OFPErrorMsg):
-    """The switch refuses a message."""
-
-    cls_version = ofproto.OFP_VERSION
+members_of = before.members_of
 
 
 class OFPMatch(before.OFPMatch):
@@ -140,75 +119,113 @@ class OFPAction(before.OFPAction):
     """An action."""
 
 
-OFPActionHeader = OFPAction
-
-
-class OFPActionSetField(OFPAction, before.OFPActionSetField):
+class OFPActionSetField(before.OFPActionSetField, OFPAction):
     """Sets one field."""
 
     _encode = staticmethod(oxm_fields.encode_1_4)
 
 
-class OFPActionExperimenter(OFPAction, before.OFPActionExperimenter):
-    """An action of an experimenter."""
+class MsgInMsg(MsgBase):
+    """A message with another one inside, the attribute ``_inner``."""
+
+    cls_version = ofproto.OFP_VERSION
+    _inner = ""
+
+    def set_datapath(self, datapath: Any) -> None:
+        super().set_datapath(datapath)
+        getattr(self, self._inner).set_datapath(datapath)
+
+    @classmethod
+    def _decode_value(
+        cls, k: str, json_value: Any, decode_string: Any = base64.b64decode, **others: Any
+    ) -> Any:
+        return cls._get_decoder(k, decode_string)(json_value, **others)
+
+    @classmethod
+    def _take_inner(cls, buf: bytes, offset: int, end: int) -> Any:
+        """The message at a place, which must end before ``end``."""
+        _, kind, length, _ = HEADER.unpack_from(buf, offset)
+        if length < HEADER.size or offset + length > end:
+            raise struct.error(f"a message of {length} bytes at byte {offset}")
+        if kind in (OFPRequestForward.cls_msg_type, OFPBundleAddMsg.cls_msg_type):
+            raise struct.error(f"a message of the type {kind} inside of another at byte {offset}")
+        made = sys.modules[cls.__module__].parse(None, buf[offset : offset + length])
+        if made is None:
+            raise struct.error(f"a message of the unknown type {kind} at byte {offset}")
+        return made
 
 
-class OFPActionExperimenterUnknown(OFPActionExperimenter, before.OFPActionExperimenterUnknown):
-    """One that is bytes here."""
+class OFPRequestForward(MsgInMsg):
+    """A request of another controller: ``OFPGroupMod`` or ``OFPMeterMod``."""
+
+    cls_msg_type = 32
+    _inner = "request"
+
+    def __init__(self, datapath: Any, request: Any = None) -> None:
+        super().__init__(datapath)
+        self.request = request
+
+    def _pack(self) -> bytes:
+        self.request.serialize()
+        return bytes(self.request.buf)
+
+    @classmethod
+    def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
+        return cls(None, cls._take_inner(buf, offset, end)), end
 
 
-class OFPInstruction(before.OFPInstruction):
-    """An instruction."""
+class OFPBundleAddMsg(MsgInMsg):
+    """A message of a bundle, which gets the transaction number of this one."""
 
+    cls_msg_type = 34
+    _inner = "message"
+    _head = struct.Struct("!I2xH")
 
-class OFPMeterBandHeader(before.OFPMeterBandHeader):
-    """A band of a meter."""
+    def __init__(
+        self, datapath: Any, bundle_id: int, flags: int, message: Any, properties: Any = None
+    ) -> None:
+        super().__init__(datapath)
+        self.bundle_id, self.flags, self.message = bundle_id, flags, message
+        self.properties = properties if properties else []
 
+    def _pack(self) -> bytes:
+        self.message.xid = self.xid
+        self.message.serialize()
+        data = bytes(self.message.buf)
+        if self.properties:
+            data += bytes(-len(data) % 8)
+        data += b"".join([one._pack() for one in self.properties])
+        return self._head.pack(self.bundle_id, self.flags) + data
 
-OFPMeterBand = OFPMeterBandHeader
-
-
-class OFPTableFeatureProp(before.OFPTableFeatureProp):
-    """A property of a table's features."""
+    @classmethod
+    def _take(cls, buf: bytes, offset: int, end: int) -> "Tuple[Any, int]":
+        bundle_id, flags = cls._head.unpack_from(buf, offset)
+        offset += cls._head.size
+        message = cls._take_inner(buf, offset, end)
+        offset += (message.msg_len + 7) // 8 * 8
+        taken = sys.modules[cls.__module__].TABLE.takers["OFPBundleProp"](buf, offset, end)
+        return cls(None, bundle_id, flags, message, taken), end
 
 
 for _family, _base in PROPERTIES.items():
     globals()[_base] = type(_base, (Family,), {"__module__": __name__, "_family": _family})
     CLASSES += f"{_base}Experimenter {_family}=0xffff{EXPERIMENTER}\n"
+inherit(__name__, before, GONE)
 
-OFPHelloElemVersionBitmap = before.OFPHelloElemVersionBitmap
-OFPOxmId = before.OFPOxmId
-OFPExperimenterOxmId = before.OFPExperimenterOxmId
-
-_OLD = before.CLASSES.replace("\\\n", " ").splitlines()
-_ROWS = "\n".join(row for row in _OLD if not row.startswith(GONE))
-TABLE = Table(sys.modules[__name__], ofproto, _ROWS + "\n" + CLASSES)
-TABLE.by_type.update(before.OTHER_TYPES)
-TABLE.by_type[("prop", 16)] = "OFPTableFeaturePropNextTables"
-TABLE.by_type.update({("async", number): "OFPAsyncConfigPropReasons" for number in range(12)})
-TABLE.by_type[("async", 0xFFFE)] = "OFPAsyncConfigPropExperimenter"
-
-
-def parse(datapath: Any, data: bytes) -> Optional[MsgBase]:
-    """The message of these bytes; ``None`` where its type has no class."""
-    made = parse_with(TABLE, data, {18: "request", 19: "reply"})
-    if made is not None:
-        made.datapath = datapath
-    return made
-
-
-def __getattr__(name: str) -> Any:
-    if name == "PacketInOf":
-        packet_in = __getattr__("OFPPacketIn")
-        made = globals()[name] = lazy_packet_in(
-            packet_in, lambda data: OFPMatch._take(data, 0, len(data))[0]
-        )
-        return made
-    if name in TABLE:
-        made = globals()[name] = TABLE.make(name)
-        return made
-    if name.startswith(nicira.PREFIXES):
-        return nicira.class_of(sys.modules[__name__], name)
-    instead = "messages inside of messages and flow monitors are not there"
-    raise missing("ofproto_v1_4_parser", name, [*TABLE.rows, *globals()], instead)
-
+#: Types whose class has a row with another number.
+OTHER_TYPES = {
+    **before.OTHER_TYPES,
+    ("prop", 16): "OFPTableFeaturePropNextTables",
+    **{("async", number): "OFPAsyncConfigPropReasons" for number in range(12)},
+    ("async", 0xFFFE): "OFPAsyncConfigPropExperimenter",
+}
+ABSENT = {
+    "OFPFlowMonitor": "Weir has no flow monitors; OFPFF_SEND_FLOW_REM reports removed entries",
+    "OFPFlowUpdate": "Weir has no flow monitors; OFPFF_SEND_FLOW_REM reports removed entries",
+    "NX": "Nicira's messages are not there",
+}
+ROWS = rows_after(before.CLASSES, GONE, CLASSES)
+TABLE = Table(sys.modules[__name__], ofproto, ROWS, ABSENT)
+TABLE.by_type.update(OTHER_TYPES)
+parse = TABLE.parse
+__getattr__ = TABLE.attribute

@@ -166,9 +166,17 @@ BY_HEAD = {field.head[:4] + field.extra: field for field in FIELDS}
 BY_HEAD.update({field.head_masked[:4] + field.extra: field for field in FIELDS})
 BY_NUM = {field.num: field for field in FIELDS}
 
-#: Fields that have a number of their own since 1.4, by their names.
+#: Fields that have a number of their own since 1.4 and since 1.5, by their names.
 SINCE_1_4 = {"pbb_uca": Field("pbb_uca", "of", 41, "1")}
-BY_HEAD.update({field.head: field for field in SINCE_1_4.values()})
+SINCE_1_5 = {
+    **SINCE_1_4,
+    "tcp_flags": Field("tcp_flags", "of", 42, "2"),
+    "actset_output": Field("actset_output", "of", 43, "4"),
+    "packet_type": Field("packet_type", "of", 44, "4"),
+}
+BY_NAME_1_5 = {**BY_NAME, **SINCE_1_5}
+BY_HEAD.update({field.head: field for field in SINCE_1_5.values()})
+BY_HEAD.update({field.head_masked: field for field in SINCE_1_5.values()})
 
 
 def unknown(name: str) -> KeyError:
@@ -176,25 +184,24 @@ def unknown(name: str) -> KeyError:
     return KeyError(f"unknown OXM field: {name}")
 
 
-def encode(name: str, value: Any) -> Tuple[int, bytes]:
-    """A field's order in a match, and its bytes with the header."""
-    try:
-        return _encode_again(name, value)
-    except TypeError:
-        # A list, or another value without a hash.
-        return _encode(name, value)
+def encoder(fields: Dict[str, Field]) -> Callable[[str, Any], Tuple[int, bytes]]:
+    """The function that gives a field's order in a match, and its bytes with the header."""
+    plain = functools.partial(_encode, fields)
+    # A controller writes the same addresses and ports again and again: a hit costs a tenth.
+    again = functools.lru_cache(maxsize=16_384)(plain)
+
+    def encode(name: str, value: Any) -> Tuple[int, bytes]:
+        try:
+            return again(name, value)
+        except TypeError:
+            # A list, or another value without a hash.
+            return plain(name, value)
+
+    return encode
 
 
-def encode_1_4(name: str, value: Any) -> Tuple[int, bytes]:
-    """The same for OpenFlow 1.4."""
-    field = SINCE_1_4.get(name)
-    if field is None:
-        return encode(name, value)
-    return field.order, field.head + field.from_user(value)
-
-
-def _encode(name: str, value: Any) -> Tuple[int, bytes]:
-    field = BY_NAME.get(name)
+def _encode(fields: Dict[str, Field], name: str, value: Any) -> Tuple[int, bytes]:
+    field = fields.get(name)
     if field is None:
         return _encode_unnamed(name, value)
     try:
@@ -210,8 +217,9 @@ def _encode(name: str, value: Any) -> Tuple[int, bytes]:
     return field.order, field.head + data
 
 
-#: A controller writes the same addresses and ports again and again: a hit costs a tenth.
-_encode_again = functools.lru_cache(maxsize=16_384)(_encode)
+encode = encoder(BY_NAME)
+encode_1_4 = encoder({**BY_NAME, **SINCE_1_4})
+encode_1_5 = encoder(BY_NAME_1_5)
 
 
 def _masked(field: Field, value: Any, mask: Any) -> bytes:
