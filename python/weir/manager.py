@@ -216,7 +216,7 @@ def serve(names: Sequence[str], parsed: argparse.Namespace, own: Sequence[str] =
     spoken = [name for _, name in ofproto_protocol.NAMES.values()]
     for word in filter(None, (parsed.protocols or "").split(",")):
         if word.strip() not in spoken:
-            raise WeirError(f"--protocols {word}: apps of Ryu run over {' and '.join(spoken)}")
+            raise WeirError(f"--protocols {word}: apps of Ryu run over {', '.join(spoken)}")
     apps = load(names, own)
     parsed.protocols = parsed.protocols or ofproto_protocol.protocols()
     _start_web_server()

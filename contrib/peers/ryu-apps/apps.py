@@ -86,7 +86,7 @@ APPS = [
     App("simple_switch_12", refused="OpenFlow 1.2", version="12", libraries=False),
     App("simple_switch_13", MISS + LEARNING, libraries=False),
     App("simple_switch_14", MISS + LEARNING, version="14", libraries=False),
-    App("simple_switch_15", refused="OpenFlow 1.5", version="15", libraries=False),
+    App("simple_switch_15", MISS + LEARNING, version="15", libraries=False),
     App("example_switch_13", MISS + LEARNING, libraries=False),
     App("simple_monitor_13", [*MISS, *LEARNING[:3], ("wait", {"rx-bytes": 1, "out-port": 1}, "")],
         limit_s=30, libraries=False, clock=r"-{16} |datapath  |[0-9a-f]{16} "),

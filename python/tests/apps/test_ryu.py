@@ -117,8 +117,12 @@ REFUSED = [
         "ofproto_v1_3_parser has no OFPActionOuput: did you mean OFPActionOutput?",
     ),
     (
-        "from ryu.ofproto.ofproto_v1_5_parser import OFPFlowMod",
-        "ofproto_v1_5_parser has no OFPFlowMod: apps of Ryu run over OpenFlow 1.0, 1.3 and 1.4",
+        "from ryu.ofproto.ofproto_v1_2_parser import OFPFlowMod",
+        "has no OFPFlowMod: apps of Ryu run over OpenFlow 1.0, 1.3, 1.4 and 1.5, not 1.2",
+    ),
+    (
+        "from ryu.ofproto.ofproto_v1_5_parser import OFPInstructionMeter",
+        "has no OFPInstructionMeter: a meter is an action of OpenFlow 1.5, OFPActionMeter",
     ),
     (
         "from ryu.lib import nothing_of_the_kind",
@@ -128,15 +132,18 @@ REFUSED = [
         "from os_ken.services import protocols",
         "No module named 'os_ken.services': Weir does not have it (Weir speaks no BGP",
     ),
-    ("ofp_event.EventOFPNonsense", "no message of OpenFlow 1.0, 1.3 or 1.4 is called OFPNonsense"),
     (
-        "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [6]",
-        "App needs OpenFlow 1.5 (0x6); apps of Ryu run over 1.0 (0x1), 1.3 (0x4) and 1.4 (0x5)",
+        "ofp_event.EventOFPNonsense",
+        "no message of OpenFlow 1.0, 1.3, 1.4 and 1.5 is called OFPNonsense",
+    ),
+    (
+        "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [2]",
+        "App needs OpenFlow 1.1 (0x2); apps of Ryu run over 1.0 (0x1), 1.3 (0x4), 1.4 (0x5) and",
     ),
     (
         "from ryu.ofproto import ofproto_v1_2\n"
         "class App(app_manager.RyuApp):\n    OFP_VERSIONS = [ofproto_v1_2.OFP_VERSION]",
-        "App needs OpenFlow 1.2 (0x3); apps of Ryu run over 1.0 (0x1), 1.3 (0x4) and 1.4 (0x5)",
+        "App needs OpenFlow 1.2 (0x3); apps of Ryu run over 1.0 (0x1), 1.3 (0x4), 1.4 (0x5) and",
     ),
     ("import os; os._exit(3)", "SystemExit: 3"),
     (
@@ -480,8 +487,8 @@ class RyuTest(unittest.TestCase):
         for words, line in [
             (["--reload"], "--reload: apps of Ryu are not taken again"),
             (
-                ["--protocols", "OpenFlow13,OpenFlow15"],
-                "--protocols OpenFlow15: apps of Ryu run over OpenFlow10 and OpenFlow13 and",
+                ["--protocols", "OpenFlow13,OpenFlow12"],
+                "--protocols OpenFlow12: apps of Ryu run over OpenFlow10, OpenFlow13, OpenFlow14,",
             ),
         ]:
             with controller(self.file(HUB.format(base="RyuApp")), *words) as running:

@@ -172,8 +172,10 @@ class Datapath(ofproto_protocol.ProtocolDesc):
         """A packet-out."""
         port = getattr(self.ofproto, "OFPP_NONE", None) if in_port is None else in_port
         port = self.ofproto.OFPP_CONTROLLER if port is None else port
-        out = self.ofproto_parser.OFPPacketOut
-        self.send_msg(out(self, buffer_id, port, actions or [], data))
+        parser = self.ofproto_parser
+        # Since 1.5 the port is in a match.
+        place = parser.OFPMatch(in_port=port) if self._version > 5 else port
+        self.send_msg(parser.OFPPacketOut(self, buffer_id, place, actions or [], data))
 
     def send_delete_all_flows(self) -> None:
         """Deletes every flow entry."""

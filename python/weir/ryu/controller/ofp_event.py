@@ -10,17 +10,14 @@ from typing import Any, Dict
 
 from weir.ryu.controller import event, handler
 from weir.ryu.missing import missing
-from weir.ryu.ofproto import get_ofp_modules
+from weir.ryu.ofproto import get_ofp_modules, ofproto_protocol
 
 NAME = "ofp_event"
 
-#: Messages of versions that are not here: apps for several versions name them.
+#: Messages that are not here: apps for several versions name them.
 LATER = frozenset(
-    "OFPBundleAddMsg OFPBundleCtrlMsg OFPBundleFeaturesStatsReply OFPControllerStatus"
-    " OFPControllerStatusStatsReply OFPFlowDescStatsReply OFPFlowMonitorReply"
-    " OFPFlowMonitorRequest OFPPortStatsReply OFPQueueDescStatsReply OFPRequestForward"
-    " OFPRoleStatus OFPStatsReply OFPTableDescStatsReply OFPTableStatus"
-    " OFPMeterDescStatsReply".split()
+    "OFPBundleFeaturesStatsReply OFPControllerStatusStatsReply OFPFlowMonitorReply"
+    " OFPFlowMonitorRequest OFPStatsReply".split()
 )
 
 
@@ -75,7 +72,7 @@ def __getattr__(name: str) -> Any:
     if name != message and (message in LATER or any(message in table for table in tables)):
         return _event(name)
     known = [f"Event{message}" for table in tables for message in table.rows]
-    instead = f"no message of OpenFlow 1.0, 1.3 or 1.4 is called {message}"
+    instead = f"no message of OpenFlow {ofproto_protocol.spoken()} is called {message}"
     raise missing("ryu.controller.ofp_event", name, known, instead)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from weir.ryu.missing import missing
+from weir.ryu.ofproto.ofproto_protocol import spoken
 
 
 def absent(module: str, version: str) -> Callable[[str], Any]:
@@ -16,7 +17,7 @@ def absent(module: str, version: str) -> Callable[[str], Any]:
     def getattribute(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        instead = f"apps of Ryu run over OpenFlow 1.0, 1.3 and 1.4, not {version}"
+        instead = f"apps of Ryu run over OpenFlow {spoken()}, not {version}"
         raise missing(f"ryu.ofproto.{module}", name, (), instead)
 
     return getattribute

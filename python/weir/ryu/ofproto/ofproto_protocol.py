@@ -11,7 +11,15 @@ NAMES = {
     0x01: ("v1_0", "OpenFlow10"),
     0x04: ("v1_3", "OpenFlow13"),
     0x05: ("v1_4", "OpenFlow14"),
+    0x06: ("v1_5", "OpenFlow15"),
 }
+
+
+def spoken(form: str = "") -> str:
+    """The versions over which apps run, for an error; ``form`` takes the number on the wire."""
+    names = [f"1.{version - 1}{form % version if form else ''}" for version in NAMES]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
 
 #: Those of apps that name none.
 USUAL = {0x01, 0x04}
@@ -47,8 +55,7 @@ def set_app_supported_versions(vers: Iterable[int], app: str = "an app") -> None
     if not wanted & set(NAMES):
         # 1.0 is the first, and 1.5 the sixth.
         names = ", ".join(f"OpenFlow 1.{version - 1} ({version:#x})" for version in sorted(wanted))
-        spoken = "1.0 (0x1), 1.3 (0x4) and 1.4 (0x5)"
-        raise ValueError(f"{app} needs {names}; apps of Ryu run over {spoken}")
+        raise ValueError(f"{app} needs {names}; apps of Ryu run over {spoken(' (%#x)')}")
     left = (_supported_versions if _is_named else set(NAMES)) & wanted
     if not left:
         raise ValueError(f"{app}: no version is in the OFP_VERSIONS of all apps")
