@@ -152,6 +152,7 @@ pub(super) fn record(
 ) -> Option<Recorded> {
     let mut program_key = ProgramKey::default();
     program_key.begin(in_port, shape);
+    program_key.recorded();
     let lookups = Lookups::Recorded(Recording {
         now,
         in_len: frame.len(),

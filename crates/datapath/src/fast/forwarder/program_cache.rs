@@ -12,7 +12,8 @@ use super::program::ProgramId;
 use crate::fast::mix_hasher::BuildMixHasher;
 
 /// The key of a program: the summaries of matched entries that do anything, which of them
-/// is a table-miss entry, the port, the shape, and the table where nothing was matched.
+/// is a table-miss entry, the port, the shape, and the table where nothing was matched. That of a
+/// walk that was recorded has all entries, those that resubmits and buckets led to among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProgramKey {
     words: Vec<u32>,
@@ -23,6 +24,11 @@ impl ProgramKey {
         self.words.clear();
         self.words.push(in_port.0);
         self.words.push(shape.index() as u32);
+    }
+
+    /// The key is that of a recorded walk.
+    pub(super) fn recorded(&mut self) {
+        self.words.push(RECORDED);
     }
 
     pub(super) fn push(&mut self, summary: u32) {
@@ -45,6 +51,9 @@ impl ProgramKey {
 /// The word before the summary of a table-miss entry, and its mark in [`one`].
 const TABLE_MISS: u32 = u32::MAX;
 const IS_MISS: u32 = 1 << 31;
+
+/// The word before all that a recorded walk has matched.
+const RECORDED: u32 = u32::MAX - 1;
 
 /// Keys at most.
 const KEYS_MAX: usize = 1 << 20;
