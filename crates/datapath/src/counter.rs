@@ -74,7 +74,11 @@ rows! {
         TooManyCopies "too_many_copies" "Its groups asked for more copies than are allowed.";
         ChainTooLong "chain_too_long" "Its groups lead from one to the next too many times.";
         TooManyResubmits "too_many_resubmits"
-            "Its entries resubmitted it 4096 times, or 64 deep; nothing of it is sent.";
+            "Its entries resubmitted it 4096 times, gotos included, or 64 deep; \
+             nothing of it is sent.";
+        TooManyActions "too_many_actions"
+            "Its entries asked for more than 65536 actions, each port of a flood being one; \
+             nothing of it is sent.";
         Reserved "reserved" "`NORMAL` does not forward link-local addresses (01:80:c2:00:00:0x).";
         NotInVlan "not_in_vlan" "`NORMAL` does not carry its VLAN on the port.";
         Protected "protected" "`NORMAL` does not forward between two protected ports.";

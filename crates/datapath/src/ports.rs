@@ -161,6 +161,11 @@ impl Ports {
         self.ports.get(&port)
     }
 
+    /// Number of ports.
+    pub(crate) fn len(&self) -> usize {
+        self.ports.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PortNo, &Port)> {
         self.ports.iter().map(|(number, port)| (*number, port))
     }

@@ -41,10 +41,15 @@ use crate::ports::{Port, Ports};
 /// many buckets each asks for more copies than anyone can make.
 pub(super) const MAX_COPIES: usize = 4_096;
 
-/// The most resubmits of one packet, and the most that lie inside each other and lead to the same
-/// or an earlier table (`MAX_RESUBMITS`, `MAX_DEPTH` of Open vSwitch).
+/// The most resubmits of one packet, gotos and outputs to `TABLE` included, and the most that lie
+/// inside each other and lead to the same or an earlier table (`MAX_RESUBMITS`, `MAX_DEPTH` of Open
+/// vSwitch).
 const MAX_RESUBMITS: usize = 4_096;
 const MAX_RESUBMIT_DEPTH: usize = 64;
+
+/// The most actions of one packet. Where one sends to all ports, each port is one more. Lists that
+/// are resubmitted to thousands of times ask for more than a thread can do between two packets.
+const MAX_ACTIONS: usize = 65_536;
 
 /// Extent of an early end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +193,9 @@ pub(super) struct Interpreter<'a, T> {
     active: Vec<Activation<'a>>,
     /// The action set of the packet.
     set: ActionSet,
-    /// Resubmits so far.
+    /// Resubmits so far, and actions.
     resubmits: usize,
+    actions: usize,
     /// Whether the present list of actions is a bucket's.
     in_bucket: bool,
     /// Copies that groups have made so far.
@@ -216,6 +222,11 @@ impl<'a> Activation<'a> {
             was_in_bucket: false,
         }
     }
+
+    /// The present table: the first one while the list of a packet-out is carried out.
+    fn table(&self) -> TableId {
+        if self.origin == Origin::NONE { TableId(0) } else { self.origin.table_id }
+    }
 }
 
 impl<'a, T: Target<'a>> Interpreter<'a, T> {
@@ -228,6 +239,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             active: Vec::new(),
             set: ActionSet::default(),
             resubmits: 0,
+            actions: 0,
             in_bucket: false,
             copies: 0,
             chained: 0,
@@ -287,7 +299,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         };
         let before = std::mem::take(&mut self.set);
         let base = self.active.len();
-        self.active.push(Activation::of(matched));
+        self.active.push(Activation { depth: self.depth(), ..Activation::of(matched) });
         let mut end = self.run(packet, base);
         if end == WalkFlow::Continue(true) {
             end = self.action_set(packet).map_continue(|()| true);
@@ -351,6 +363,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             self.leave();
             return WalkFlow::Continue(true);
         };
+        self.count_search()?;
         let found = self.target.lookup(next, packet);
         if let (Some(matched), Some(top)) = (found, self.active.last_mut()) {
             (top.instructions, top.origin, top.row) = (matched.instructions, matched.origin, 0);
@@ -403,31 +416,46 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         }
     }
 
-    /// The packet has been resubmitted too often: it is dropped, and nothing of it is sent.
-    fn withdraw(&mut self) -> WalkFlow {
+    /// The packet asks for too much: it is dropped, and nothing of it is sent.
+    fn withdraw(&mut self, reason: DropReason) -> WalkFlow {
         self.target.withdraw()?;
-        self.drop(DropReason::TooManyResubmits);
+        self.drop(reason);
         WalkFlow::Break(Stop::Walk)
+    }
+
+    /// Resubmits to the same or an earlier table that the packet is in.
+    fn depth(&self) -> usize {
+        self.active.last().map_or(0, |top| top.depth)
+    }
+
+    /// Counts a search of a further table.
+    fn count_search(&mut self) -> WalkFlow {
+        if self.depth() >= MAX_RESUBMIT_DEPTH || self.resubmits >= MAX_RESUBMITS {
+            return self.withdraw(DropReason::TooManyResubmits);
+        }
+        self.resubmits += 1;
+        WalkFlow::Continue(())
+    }
+
+    /// Counts so many actions.
+    fn count_actions(&mut self, count: usize) -> WalkFlow {
+        self.actions += count;
+        if self.actions > MAX_ACTIONS {
+            return self.withdraw(DropReason::TooManyActions);
+        }
+        WalkFlow::Continue(())
     }
 
     /// Searches a table as if the packet had come by `port`; what is found there is carried out
     /// before anything else (Open vSwitch, ovs-actions(7)). A table without a match changes
     /// nothing.
-    fn resubmit(
-        &mut self,
-        packet: &mut Packet,
-        port: PortNo,
-        table: TableId,
-        origin: Origin,
-    ) -> WalkFlow {
+    fn resubmit(&mut self, packet: &mut Packet, port: PortNo, table: TableId) -> WalkFlow {
         self.target.resubmit()?;
-        let here = if origin == Origin::NONE { TableId(0) } else { origin.table_id };
+        self.count_search()?;
+        // The action set is carried out in the first table.
+        let here = self.active.last().map_or(TableId(0), Activation::table);
         let table = if table == TableId::ALL { here } else { table };
-        let depth = self.active.last().map_or(0, |top| top.depth);
-        if depth >= MAX_RESUBMIT_DEPTH || self.resubmits >= MAX_RESUBMITS {
-            return self.withdraw();
-        }
-        self.resubmits += 1;
+        let depth = self.depth();
         let in_port = packet.meta.in_port;
         if port != PortNo::IN_PORT {
             packet.meta.in_port = port;
@@ -503,6 +531,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     /// Executes one action on a packet.
     fn action(&mut self, packet: &mut Packet, action: &Action, origin: Origin) -> WalkFlow {
         self.target.note(|| format_actions(std::slice::from_ref(action)));
+        self.count_actions(1)?;
         match self.target.execute(packet, action)? {
             Executed::Rewritten(true) => {}
             Executed::Rewritten(false) => {
@@ -514,7 +543,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             }
             Executed::Group(id) => return self.group(packet, id, origin),
             Executed::SetQueue(queue) => packet.queue = Some(queue),
-            Executed::Resubmit(port, table) => return self.resubmit(packet, port, table, origin),
+            Executed::Resubmit(port, table) => return self.resubmit(packet, port, table),
             // What came before it holds.
             Executed::Exit => return WalkFlow::Break(Stop::Packet),
         }
@@ -554,6 +583,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
         origin: Origin,
     ) -> WalkFlow {
         let in_port = packet.meta.in_port;
+        if matches!(port, PortNo::ALL | PortNo::FLOOD | PortNo::NORMAL) {
+            self.count_actions(self.around.ports.len())?;
+        }
         match port {
             PortNo::IN_PORT => self.send(packet, in_port, queue),
             PortNo::ALL => self.flood(packet, queue, |_| true),
@@ -604,6 +636,7 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             self.drop(DropReason::ReentrantTable);
             return WalkFlow::Continue(());
         }
+        self.count_search()?;
         let fresh = self.target.fresh(packet);
         self.table_allowed = false;
         let end = self.deeper(|walk| walk.pipeline(fresh));
@@ -620,8 +653,8 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             return WalkFlow::Continue(());
         };
         if self.chained >= usize::from(MAX_CHAIN) {
-            if self.active.last().is_some_and(|top| top.depth > 0) {
-                return self.withdraw();
+            if self.depth() > 0 {
+                return self.withdraw(DropReason::TooManyResubmits);
             }
             self.drop(DropReason::ChainTooLong);
             return WalkFlow::Continue(());

@@ -28,6 +28,10 @@ impl Run<'_> {
         origin: Origin,
     ) -> Option<PacketState> {
         self.step(|| format_actions(std::slice::from_ref(action)));
+        self.count_actions(1);
+        if self.is_withdrawn {
+            return None;
+        }
         match self.carry_out(&mut packet, action, origin) {
             Ok(true) if self.is_withdrawn || *action == Action::Exit => None,
             Ok(true) => Some(packet),
@@ -108,10 +112,8 @@ impl Run<'_> {
                 self.group(packet, id, by);
                 Ok(true)
             }
-            Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL, by)),
-            Action::ResubmitTable { port, table } => {
-                Ok(self.resubmit(packet, port.port(), table, by))
-            }
+            Action::Resubmit(port) => Ok(self.resubmit(packet, port.port(), TableId::ALL)),
+            Action::ResubmitTable { port, table } => Ok(self.resubmit(packet, port.port(), table)),
             // Nothing goes on behind an exit: see `action`. No lookup ends with a conjunction.
             Action::Exit | Action::Conjunction { .. } => Ok(true),
             // Refused when the entry, bucket or packet-out came.

@@ -20,8 +20,8 @@ impl Run<'_> {
     pub(super) fn group(&mut self, packet: &PacketState, id: GroupId, by: Origin) {
         let dp = self.dp;
         let Some(group) = dp.groups.get(id) else { return self.drop(DropReason::NoBucket) };
-        if self.groups_deep == usize::from(MAX_CHAIN) && self.resubmits_deep > 0 {
-            return self.withdraw();
+        if self.groups_deep == usize::from(MAX_CHAIN) && self.place.resubmits_deep > 0 {
+            return self.withdraw(DropReason::TooManyResubmits);
         }
         if self.groups_deep == usize::from(MAX_CHAIN) {
             return self.drop(DropReason::ChainTooLong);

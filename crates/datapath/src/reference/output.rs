@@ -19,12 +19,18 @@ impl Run<'_> {
     /// A copy of the packet goes to a port, reserved or not.
     pub(super) fn send_to(&mut self, packet: &PacketState, to: PortNo, max_len: u16, by: Origin) {
         let in_port = packet.meta.in_port;
+        if [PortNo::ALL, PortNo::FLOOD, PortNo::NORMAL].contains(&to) {
+            self.count_actions(self.dp.ports.len());
+        }
+        if self.is_withdrawn {
+            return;
+        }
         if to == PortNo::TABLE {
             self.start_pipeline(packet);
         } else if to == PortNo::CONTROLLER {
             let reason = match by.is_miss {
                 true => PacketInReason::NoMatch,
-                false if self.is_in_bucket => PacketInReason::Group,
+                false if self.place.is_in_bucket => PacketInReason::Group,
                 false if self.is_behind_tables => PacketInReason::ActionSet,
                 false if self.may_start_pipeline => PacketInReason::PacketOut,
                 false => PacketInReason::Action,

@@ -78,18 +78,32 @@ enum Todo<'a> {
     Table(TableId),
     /// A list of actions has been carried out.
     ListEnds,
-    /// All that a resubmit has found has been carried out; the depth before, and whether the list
-    /// was a bucket's.
-    Return {
-        resubmits_deep: usize,
-        is_in_bucket: bool,
-    },
+    /// All that a resubmit has found has been carried out.
+    Return(Place),
 }
 
-/// The most resubmits of one packet, and the most that lie inside each other and lead to the same
-/// or an earlier table (`MAX_RESUBMITS`, `MAX_DEPTH` of Open vSwitch).
-const RESUBMITS_MAX: usize = 4_096;
+/// A packet's place among lists and tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    /// The table of the entry that is carried out; the first one for a packet-out and for the
+    /// action set.
+    table: TableId,
+    /// Resubmits to the same or an earlier table that it is in.
+    pub(super) resubmits_deep: usize,
+    /// Whether the present list of actions is a bucket's.
+    pub(super) is_in_bucket: bool,
+    /// Depth of the steps of a trace.
+    steps_deep: usize,
+}
+
+/// The most searches of further tables for one packet (resubmits, gotos, outputs to `TABLE`), and
+/// the most resubmits that lie inside each other and lead to the same or an earlier table
+/// (`MAX_RESUBMITS`, `MAX_DEPTH` of Open vSwitch).
+const SEARCHES_MAX: usize = 4_096;
 const RESUBMITS_DEEP_MAX: usize = 64;
+
+/// The most actions of one packet, where each port of a flood is one more.
+const ACTIONS_MAX: usize = 65_536;
 
 /// One packet's run.
 pub(super) struct Run<'a> {
@@ -98,7 +112,7 @@ pub(super) struct Run<'a> {
     out: &'a mut Out,
     effects: Effects,
     steps: Option<Vec<TraceStep>>,
-    depth: usize,
+    pub(super) place: Place,
     has_verdict: bool,
     /// The mirrors that the packet has been sent to.
     pub(super) mirrored: u32,
@@ -110,15 +124,13 @@ pub(super) struct Run<'a> {
     pub(super) may_start_pipeline: bool,
     /// Whether the action set is carried out.
     pub(super) is_behind_tables: bool,
-    /// Whether the present list of actions is a bucket's.
-    pub(super) is_in_bucket: bool,
     /// The things that are still to be done, the next one last.
     todo: Vec<Todo<'a>>,
     /// The action set of the packet.
     set: ActionSet,
-    /// Resubmits so far, and those to the same or an earlier table that the packet is in.
-    resubmits: usize,
-    pub(super) resubmits_deep: usize,
+    /// Searches of further tables so far, and actions.
+    searches: usize,
+    actions: usize,
     /// Verdicts on the list before those of this packet.
     verdicts_before: usize,
     /// Whether all that was done with the packet is withdrawn.
@@ -134,18 +146,17 @@ impl<'a> Run<'a> {
             out,
             effects: Effects::default(),
             steps: None,
-            depth: 0,
+            place: Place::default(),
             has_verdict: false,
             mirrored: 0,
             copies: 0,
             groups_deep: 0,
             may_start_pipeline: false,
             is_behind_tables: false,
-            is_in_bucket: false,
             todo: Vec::new(),
             set: ActionSet::default(),
-            resubmits: 0,
-            resubmits_deep: 0,
+            searches: 0,
+            actions: 0,
             is_withdrawn: false,
         }
     }
@@ -169,8 +180,9 @@ impl<'a> Run<'a> {
 
     /// Lists a step, if steps are wanted.
     pub(super) fn step(&mut self, text: impl FnOnce() -> String) {
+        let depth = self.place.steps_deep;
         if let Some(steps) = &mut self.steps {
-            steps.push(TraceStep { depth: self.depth, text: text(), is_drop_entry: None });
+            steps.push(TraceStep { depth, text: text(), is_drop_entry: None });
         }
     }
 
@@ -240,11 +252,15 @@ impl<'a> Run<'a> {
     /// The pipeline, from the first table on (clause 5.1).
     pub(super) fn tables(&mut self, packet: PacketState) {
         let before = std::mem::take(&mut self.set);
-        let deep = (self.depth, self.resubmits_deep, self.is_in_bucket);
-        let until = self.todo.len();
-        self.todo.push(Todo::Table(TableId(0)));
-        let left = self.work(packet, until);
-        (self.depth, self.resubmits_deep, self.is_in_bucket) = deep;
+        let (place, until) = (self.place, self.todo.len());
+        let in_port = packet.meta.in_port;
+        let left = if self.search(&packet, TableId(0), in_port) {
+            self.work(packet, until)
+        } else {
+            self.no_match(&packet, TableId(0));
+            None
+        };
+        self.place = place;
         if let Some(packet) = left {
             self.action_set(packet);
         }
@@ -296,7 +312,7 @@ impl<'a> Run<'a> {
             Todo::Instruction(instruction, by) => match instruction {
                 Instruction::Meter(id) => return self.meter(packet, *id),
                 Instruction::ApplyActions(actions) => {
-                    self.depth += 1;
+                    self.place.steps_deep += 1;
                     self.todo.push(Todo::ListEnds);
                     self.todo.extend(actions.iter().rev().map(|action| Todo::Action(action, by)));
                 }
@@ -313,20 +329,21 @@ impl<'a> Run<'a> {
                 Instruction::Experimenter { .. } => {}
             },
             Todo::Table(table) => {
+                self.count_search();
+                if self.is_withdrawn {
+                    return None;
+                }
                 let in_port = packet.meta.in_port;
                 if !self.search(&packet, table, in_port) {
                     self.no_match(&packet, table);
-                    let is_return = |todo: &Todo<'_>| matches!(todo, Todo::Return { .. });
+                    let is_return = |todo: &Todo<'_>| matches!(todo, Todo::Return(_));
                     if !self.todo[until..].iter().any(is_return) {
                         return None;
                     }
                 }
             }
-            Todo::ListEnds => self.depth -= 1,
-            Todo::Return { resubmits_deep, is_in_bucket } => {
-                self.depth -= 1;
-                (self.resubmits_deep, self.is_in_bucket) = (resubmits_deep, is_in_bucket);
-            }
+            Todo::ListEnds => self.place.steps_deep -= 1,
+            Todo::Return(place) => self.place = place,
         }
         Some(packet)
     }
@@ -343,8 +360,9 @@ impl<'a> Run<'a> {
         };
         if let Some(steps) = &mut self.steps {
             let text = describe(table_id, entry);
-            steps.push(TraceStep::entry(self.depth, text, &entry.instructions));
+            steps.push(TraceStep::entry(self.place.steps_deep, text, &entry.instructions));
         }
+        self.place.table = table_id;
         self.effect(Effect::Hit { table: table_id, index, bytes: packet.bytes() });
         let origin = entry.origin(table_id);
         let mut in_order: Vec<&Instruction> = entry.instructions.iter().collect();
@@ -357,25 +375,17 @@ impl<'a> Run<'a> {
     /// Has a table searched as if the packet had come by `port`, and what is found there done
     /// before anything else (Open vSwitch, ovs-actions(7)). An entry that is not found changes
     /// nothing. It fits every packet.
-    pub(super) fn resubmit(
-        &mut self,
-        packet: &PacketState,
-        port: PortNo,
-        table: TableId,
-        by: Origin,
-    ) -> bool {
-        let here = if by == Origin::NONE { TableId(0) } else { by.table_id };
-        let table = if table == TableId::ALL { here } else { table };
-        if self.resubmits_deep == RESUBMITS_DEEP_MAX || self.resubmits == RESUBMITS_MAX {
-            self.withdraw();
+    pub(super) fn resubmit(&mut self, packet: &PacketState, port: PortNo, table: TableId) -> bool {
+        self.count_search();
+        if self.is_withdrawn {
             return true;
         }
-        self.resubmits += 1;
-        let (resubmits_deep, is_in_bucket) = (self.resubmits_deep, self.is_in_bucket);
-        self.todo.push(Todo::Return { resubmits_deep, is_in_bucket });
-        self.is_in_bucket = false;
-        self.depth += 1;
-        self.resubmits_deep += usize::from(table <= here);
+        let here = self.place.table;
+        let table = if table == TableId::ALL { here } else { table };
+        self.todo.push(Todo::Return(self.place));
+        self.place.is_in_bucket = false;
+        self.place.steps_deep += 1;
+        self.place.resubmits_deep += usize::from(table <= here);
         let in_port = if port == PortNo::IN_PORT { packet.meta.in_port } else { port };
         if !self.search(packet, table, in_port) {
             self.step(|| format!("table {}: no match", table.0));
@@ -383,12 +393,28 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// The packet has been resubmitted too often: it is dropped, and nothing of it is sent.
-    pub(super) fn withdraw(&mut self) {
+    /// Counts a search of a further table.
+    fn count_search(&mut self) {
+        if self.place.resubmits_deep == RESUBMITS_DEEP_MAX || self.searches == SEARCHES_MAX {
+            return self.withdraw(DropReason::TooManyResubmits);
+        }
+        self.searches += 1;
+    }
+
+    /// Counts so many actions.
+    pub(super) fn count_actions(&mut self, count: usize) {
+        self.actions += count;
+        if self.actions > ACTIONS_MAX {
+            self.withdraw(DropReason::TooManyActions);
+        }
+    }
+
+    /// The packet asks for too much: it is dropped, and nothing of it is sent.
+    pub(super) fn withdraw(&mut self, reason: DropReason) {
         self.out.truncate(self.verdicts_before);
         self.effects.withdraw();
         self.is_withdrawn = true;
-        self.drop(DropReason::TooManyResubmits);
+        self.drop(reason);
     }
 
     /// A list of actions, one after the other, each with the entry that asked for it.
@@ -397,15 +423,15 @@ impl<'a> Run<'a> {
         packet: PacketState,
         mut list: impl Iterator<Item = (&'b Action, Origin)>,
     ) -> Option<PacketState> {
-        let before = (self.depth, self.resubmits_deep, self.is_in_bucket);
-        self.depth += 1;
+        let before = self.place;
+        self.place.steps_deep += 1;
         let until = self.todo.len();
         let left = list.try_fold(packet, |packet, (action, by)| {
             let packet = self.action(packet, action, by)?;
             self.work(packet, until)
         });
         self.todo.truncate(until);
-        (self.depth, self.resubmits_deep, self.is_in_bucket) = before;
+        self.place = before;
         left
     }
 
@@ -415,9 +441,9 @@ impl<'a> Run<'a> {
         packet: &PacketState,
         list: impl Iterator<Item = (&'b Action, Origin)>,
     ) {
-        let was_in_bucket = std::mem::replace(&mut self.is_in_bucket, true);
+        let was_in_bucket = std::mem::replace(&mut self.place.is_in_bucket, true);
         self.actions(packet.clone(), list);
-        self.is_in_bucket = was_in_bucket;
+        self.place.is_in_bucket = was_in_bucket;
     }
 
     /// A new run of the pipeline that a packet-out asks for.
@@ -425,10 +451,14 @@ impl<'a> Run<'a> {
         if !self.may_start_pipeline {
             return self.drop(DropReason::ReentrantTable);
         }
+        self.count_search();
+        if self.is_withdrawn {
+            return;
+        }
         self.may_start_pipeline = false;
-        self.depth += 1;
+        self.place.steps_deep += 1;
         self.tables(PacketState::arriving(packet.frame.clone(), packet.meta.in_port));
-        self.depth -= 1;
+        self.place.steps_deep -= 1;
         self.may_start_pipeline = true;
     }
 

@@ -2,7 +2,7 @@
 //! a way through many tables.
 
 use datapath::fast::Fast;
-use datapath::{Datapath, DatapathConfig, Nanos, Out, Reference, Verdict};
+use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, Reference, Verdict};
 use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::port::{PortDesc, PortState};
 use openflow::text::parse_flow_mod;
@@ -30,15 +30,37 @@ fn frame(number: u32) -> PacketBuf {
     PacketBuf::from_slice(&built.udp(1, 2).fill_to(60).build())
 }
 
-/// The ports that a frame from port 1 leaves by.
-fn ports(datapath: &mut dyn Datapath, frame: PacketBuf) -> Vec<u32> {
+/// The verdicts about a frame from port 1: the ports that it leaves by, or why it is dropped.
+fn verdicts(datapath: &mut dyn Datapath, frame: PacketBuf) -> Vec<Result<u32, DropReason>> {
     let mut out = Out::new();
     datapath.process(frame, PortNo(1), Nanos(1), &mut out);
-    let port = |verdict: &Verdict| match verdict {
-        Verdict::Output { port, .. } => port.0,
-        Verdict::PacketIn { .. } | Verdict::Held | Verdict::Drop { .. } => panic!("{verdict:?}"),
+    let verdict = |verdict: &Verdict| match verdict {
+        Verdict::Output { port, .. } => Ok(port.0),
+        Verdict::Drop { reason } => Err(*reason),
+        Verdict::PacketIn { .. } | Verdict::Held => panic!("{verdict:?}"),
     };
-    out.verdicts().iter().map(port).collect()
+    out.verdicts().iter().map(verdict).collect()
+}
+
+/// The ports that a frame from port 1 leaves by.
+fn ports(datapath: &mut dyn Datapath, frame: PacketBuf) -> Vec<u32> {
+    verdicts(datapath, frame).into_iter().map(Result::unwrap).collect()
+}
+
+/// The verdicts of both datapaths about a frame from port 1, which are the same, cached or not.
+fn both(entries: &[String]) -> Vec<Result<u32, DropReason>> {
+    let mut reference = with(Reference::new(DatapathConfig::default()), entries);
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), entries);
+    let expected = verdicts(&mut reference, frame(0));
+    for _ in 0..3 {
+        assert_eq!(verdicts(&mut fast, frame(0)), expected);
+    }
+    expected
+}
+
+/// An action so many times.
+fn times(action: &str, count: usize) -> String {
+    vec![action; count].join(",")
 }
 
 #[test]
@@ -81,4 +103,50 @@ fn a_way_through_twenty_tables_is_cached() {
     assert_eq!(figures.programs, 2);
     let tables = fast.table_stats();
     assert!(tables[..20].iter().all(|table| table.matched_count == 500));
+}
+
+#[test]
+fn a_goto_leads_on_64_deep_no_more_than_a_resubmit() {
+    let again = |at: u32| format!("table=1,reg0={at},actions=load:{}->reg0[],resubmit(,1)", at + 1);
+    let ending_with = |last: &str| -> Vec<String> {
+        let ends = ["actions=output:2,resubmit(,1)", "table=2,actions=output:3"];
+        let last = format!("table=1,reg0=64,actions={last}");
+        (0..64).map(again).chain(ends.map(str::to_owned)).chain([last]).collect()
+    };
+    assert_eq!(both(&ending_with("output:4")), [Ok(2), Ok(4)]);
+    assert_eq!(both(&ending_with("goto_table:2")), [Err(DropReason::TooManyResubmits)]);
+}
+
+#[test]
+fn a_packet_of_more_than_65536_actions_is_dropped_whole() {
+    let entries = |resubmits: usize, action: &str, count: usize| {
+        let first = format!("actions=output:2,{}", times("resubmit(,1)", resubmits));
+        [first, format!("table=1,actions={}", times(action, count))]
+    };
+    assert_eq!(both(&entries(32, "load:1->reg0[]", 2_046)), [Ok(2)]);
+    assert_eq!(both(&entries(32, "load:1->reg0[]", 2_047)), [Err(DropReason::TooManyActions)]);
+    // A flood by four ports is five.
+    assert_eq!(both(&entries(8, "output:ALL", 1_638)).len(), 1 + 8 * 1_638 * 3);
+    assert_eq!(both(&entries(8, "output:ALL", 1_639)), [Err(DropReason::TooManyActions)]);
+    // Without resubmits too.
+    let list = |table: u32| {
+        format!("table={table},actions={},goto_table:{}", times("output:3", 3_900), table + 1)
+    };
+    let end = "table=17,actions=output:4".to_owned();
+    let entries: Vec<String> = (0..17).map(list).chain([end]).collect();
+    assert_eq!(both(&entries), [Err(DropReason::TooManyActions)]);
+}
+
+#[test]
+fn a_way_through_more_tables_than_there_are_is_not_cached() {
+    let entries = [
+        format!("actions={},output:2", times("resubmit(,1)", 256)),
+        "table=1,ip,actions=load:1->reg0[]".to_owned(),
+    ];
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), &entries);
+    for _ in 0..10 {
+        assert_eq!(ports(&mut fast, frame(0)), [2]);
+    }
+    assert_eq!(fast.forwarder().figures().walked, 10);
+    assert_eq!(fast.table_stats()[1].matched_count, 2_560);
 }

@@ -40,6 +40,10 @@ const MAX_COPIES: usize = 64;
 /// Most micro-ops of a program.
 const MAX_MICRO_OPS: usize = 512;
 
+/// Most steps of a path that is recorded: some more than there are tables, as every flow may have a
+/// path of its own.
+const MAX_STEPS: usize = 256;
+
 /// Knowledge of the TTL that is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ttl {
@@ -236,9 +240,10 @@ impl Recording {
         let length = |len: usize| i32::try_from(len).unwrap_or(i32::MAX);
         let len_delta = length(len).saturating_sub(length(self.in_len));
         self.steps.push(PathStep { table, entry: found.map(|(id, _)| id), len_delta });
+        let fits = self.steps.len() <= MAX_STEPS;
         let Some((_, entry)) = found else {
             self.program_key.missed(table);
-            return true;
+            return fits;
         };
         if entry.origin.is_miss {
             self.program_key.table_miss();
@@ -249,7 +254,7 @@ impl Recording {
         self.until = self.until.min(entry.ends_at(self.now));
         // A meter may drop the packet before it reaches this entry. A cached decision would already
         // have marked the entry as used, which cannot be undone.
-        !(self.is_metered && is_timed)
+        fits && !(self.is_metered && is_timed)
     }
 }
 
@@ -501,8 +506,9 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn end_copy(&mut self, _copy: Packet) {
-        self.micro_ops.push(MicroOp::EndCopy);
+        // All copies end when a packet is withdrawn.
         if let Some(tracked) = self.outer.pop() {
+            self.micro_ops.push(MicroOp::EndCopy);
             self.tracked = tracked;
         }
     }
@@ -513,17 +519,21 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn resubmit(&mut self) -> WalkFlow {
-        match self.lookups {
-            Lookups::Chain(_) => WalkFlow::Break(Stop::Unsupported),
-            Lookups::Path(_) | Lookups::Recorded(_) => WalkFlow::Continue(()),
+        // What is no program in the end is not gone on with.
+        let is_chain = matches!(self.lookups, Lookups::Chain(_));
+        if is_chain || self.is_unsupported || self.micro_ops.len() > MAX_MICRO_OPS {
+            return WalkFlow::Break(Stop::Unsupported);
         }
+        WalkFlow::Continue(())
     }
 
     fn withdraw(&mut self) -> WalkFlow {
         // What NORMAL learns is not taken back, and a meter may end the packet's way before this.
+        // The entries behind this one, which a chain has, are not matched.
         let is_meter = |micro_op: &MicroOp| matches!(micro_op, MicroOp::Meter(..));
         let is_metered = self.micro_ops.iter().any(is_meter);
-        if is_metered || self.has_passed_normal || self.switched.is_some() {
+        let is_recorded = matches!(self.lookups, Lookups::Recorded(_));
+        if is_metered || self.has_passed_normal || !is_recorded {
             return WalkFlow::Break(Stop::Unsupported);
         }
         self.micro_ops.retain(|micro_op| match micro_op {

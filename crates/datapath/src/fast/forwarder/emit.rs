@@ -52,10 +52,9 @@ impl<'a, S: Sink> Emit<'a, S> {
         Self { replica, sink, now, stands_for: 1, learnt: Vec::new(), mirrored: 0, held: None }
     }
 
-    /// The same for a packet that goes step by step, and may be resubmitted.
+    /// The same for a packet that goes step by step, whose verdicts may be taken back.
     pub(super) fn step_by_step(replica: &'a Replica, sink: &'a mut S, now: Nanos) -> Self {
-        let held = replica.has_resubmits().then(Vec::new);
-        Self { held, ..Self::new(replica, sink, now) }
+        Self { held: Some(Vec::new()), ..Self::new(replica, sink, now) }
     }
 
     /// Ends the packet: it gets its verdicts, and what `NORMAL` saw of it holds from here on.
