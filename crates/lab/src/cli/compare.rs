@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use serde_json::{Value, json};
 use terminal::Table;
 
 use super::results::load;
@@ -33,6 +34,9 @@ pub(super) struct CompareArgs {
     /// Print every row, not only those that changed.
     #[arg(long)]
     all: bool,
+    /// Print every row as JSON.
+    #[arg(long)]
+    json: bool,
     /// End with exit code 1 when something is worse.
     #[arg(long)]
     fail_on_worse: bool,
@@ -40,10 +44,10 @@ pub(super) struct CompareArgs {
 
 impl CompareArgs {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        let (text, is_worse) =
-            compared(&load(&self.first)?, &load(&self.second)?, self.all, terminal::width());
-        files::print(&text)?;
-        Ok(if self.fail_on_worse && is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let (first, second) = (load(&self.first)?, load(&self.second)?);
+        let found = compared(&first, &second, self.all, terminal::width());
+        files::print(&if self.json { format!("{:#}\n", found.json) } else { found.text })?;
+        Ok(if self.fail_on_worse && found.is_worse { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
@@ -72,6 +76,19 @@ fn verdict(of: Option<&Comparison>, better: Better) -> (&'static str, Option<boo
     }
 }
 
+/// The same as an object.
+fn object(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> Value {
+    let [first, second] = rows.map(|row| median(&row.samples));
+    let change = rows[1].beside(rows[0]).map(|of| {
+        let of_what = if of.scale == Scale::Ratio { "ratio" } else { "difference" };
+        json!({ "of": of_what, "value": of.estimate, "low": of.low, "high": of.high })
+    });
+    json!({
+        "scenario": key.0, "at": key.2, "metric": key.3, "unit": info.unit, "dut": key.1,
+        "first": first, "second": second, "change": change,
+    })
+}
+
 /// The cells of a row: place, metric, both medians, and the second by the first, or less it.
 fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 7] {
     let of = rows[1].beside(rows[0]);
@@ -91,10 +108,19 @@ fn line(key: &RowKey<'_>, info: &MetricInfo, rows: [&ResultRow; 2]) -> [String; 
     [scenario, at, dut, metric, first, second, change.unwrap_or_default()]
 }
 
-/// Differences for a terminal of that width, and whether something is worse with all comparisons
-/// counted.
-fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> (String, bool) {
-    let mut out = String::new();
+/// Two runs beside each other.
+struct Compared {
+    /// For a terminal.
+    text: String,
+    /// For programs.
+    json: Value,
+    /// Whether something is worse with all comparisons counted.
+    is_worse: bool,
+}
+
+/// Compares two runs, for a terminal of that width.
+fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> Compared {
+    let (mut out, mut objects) = (String::new(), Vec::new());
     for (name, one, other) in [
         ("processor", &first.machine.cpu, &second.machine.cpu),
         ("kernel", &first.machine.kernel, &second.machine.kernel),
@@ -116,10 +142,14 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> (S
     let (mut table, mut counts, mut is_empty) = (Table::new(heads).keys(4), [[0; 2]; 2], true);
     for (((key, was, is), of), adjusted) in pairs.iter().zip(&found).zip(holm(&p_values)) {
         let (word, is_better) = verdict(of.as_ref(), was.0.better);
+        let holds = adjusted <= 1.0 - CONFIDENCE;
+        let mut object = object(key, was.0, [was.1, is.1]);
+        (object["is"], object["holds"]) = (word.into(), holds.into());
+        objects.push(object);
         if let Some(is_better) = is_better {
             let [all, hold] = &mut counts[usize::from(is_better)];
             *all += 1;
-            *hold += usize::from(adjusted <= 1.0 - CONFIDENCE);
+            *hold += usize::from(holds);
         }
         if is_all || is_better.is_some() {
             is_empty = false;
@@ -138,12 +168,13 @@ fn compared(first: &Results, second: &Results, is_all: bool, width: usize) -> (S
          all rows counted {hold_worse} worse and {hold_better} better hold. Only in the first run: \
          {gone}; only in the second: {new}.\n"
     );
-    (out, hold_worse > 0)
+    let json = json!({ "rows": objects, "only_first": gone, "only_second": new });
+    Compared { text: out, json, is_worse: hold_worse > 0 }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::compared;
+    use super::{Compared, compared};
     use crate::present::sample;
 
     #[test]
@@ -156,7 +187,12 @@ mod tests {
         second.scenarios[0].cells.pop();
         second.scenarios[0].cells.pop();
         for width in [80, 140] {
-            let (text, is_worse) = compared(&first, &second, true, width);
+            let Compared { text, json, is_worse } = compared(&first, &second, true, width);
+            let rows = json["rows"].as_array().unwrap();
+            let worse = rows.iter().find(|row| row["is"] == "worse").unwrap();
+            assert_eq!((&worse["change"]["of"], &json["only_first"]), (&"ratio".into(), &3.into()));
+            assert!(worse["change"]["high"].as_f64() < Some(1.0), "{worse}");
+            assert!(rows.iter().any(|row| row["holds"] == true), "{json}");
             assert!(is_worse && text.starts_with("The runs differ in their kernel: "), "{text}");
             assert!(
                 text.contains(" worse") && text.contains("Only in the first run: 3;"),
@@ -165,7 +201,7 @@ mod tests {
             let boxed = text.lines().filter(|line| line.starts_with(['│', '┌']));
             assert!(boxed.map(|line| line.chars().count()).all(|length| length <= width));
         }
-        let (text, is_worse) = compared(&first, &first, false, 80);
+        let Compared { text, is_worse, .. } = compared(&first, &first, false, 80);
         assert!(!is_worse && text.contains("0 worse, 0 better"), "{text}");
     }
 }

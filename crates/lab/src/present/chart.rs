@@ -98,7 +98,7 @@ fn chart(section: &Section<'_>, plot: &Plot, duts: &[&str]) -> Markup {
     let legend = has_lines.then(|| legend(table, &curves));
     let name = capital(&table.name());
     let caption = match (plot.kind, x) {
-        (PlotKind::Cdf, _) => format!("{name}: distribution"),
+        (PlotKind::Cdf, _) => format!("{}: distribution", capital(&table.values_name())),
         (PlotKind::Bars | PlotKind::Sweep, None) => name,
         (PlotKind::Bars | PlotKind::Sweep, Some(axis)) => format!("{name}, by {}", axis.label),
     };

@@ -229,7 +229,8 @@ fn matrix(lines: &[Line<'_, '_>], duts: &[&str], results: &Results) -> Markup {
 /// The value stands out from its range.
 fn value_with_range(text: &str) -> Markup {
     let (value, range) = text.split_at(text.find(" [").unwrap_or(text.len()));
-    markup!("<span class=\"value\">{}</span><span class=\"pm\">{}</span>", value, range)
+    let range = (!range.is_empty()).then(|| markup!("<span class=\"pm\">{}</span>", range));
+    markup!("<span class=\"value\">{}</span>{}", value, range)
 }
 
 /// The mark of a switch's colour; there are eight, and each has its shape.

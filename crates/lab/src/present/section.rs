@@ -408,9 +408,23 @@ impl MetricTable<'_> {
 
     /// `Rate, packets/s`.
     pub(crate) fn name(&self) -> String {
+        self.with_unit(&self.metric.label)
+    }
+
+    /// The values whose median the metric is, `delay`; of another metric its own label.
+    pub(crate) fn values_label(&self) -> &str {
         let label = &self.metric.label;
+        label.strip_suffix(", median").unwrap_or(label)
+    }
+
+    /// The same with the unit: `delay, µs`.
+    pub(crate) fn values_name(&self) -> String {
+        self.with_unit(self.values_label())
+    }
+
+    fn with_unit(&self, label: &str) -> String {
         let unit = &self.metric.unit;
-        if unit.is_empty() { label.clone() } else { format!("{label}, {unit}") }
+        if unit.is_empty() { label.to_owned() } else { format!("{label}, {unit}") }
     }
 
     /// Whether a row has a published figure.

@@ -78,7 +78,7 @@ pub(super) fn draw(
     let x = Scale::new(&values, wants_log, (LEFT, WIDTH - LEFT - 14.0));
     let y = Scale::between(0.0, 1.0, (BOTTOM, TOP - BOTTOM));
     let labels = x.ticks().into_iter().map(|value| (x.place(value), tick(value)));
-    let mut inside = frame(&y, labels, &table.name());
+    let mut inside = frame(&y, labels, &table.values_name());
     for one in &row.published {
         let (from, to) = (x.place(one.value), x.place(one.to.unwrap_or(one.value)));
         let text = format!("published: {} {}", one.switch, published(one, table.metric.decimals));
@@ -110,5 +110,5 @@ pub(super) fn draw(
             path(&middle.collect::<Vec<_>>())
         );
     }
-    Some(drawing(&format!("Distribution of {}", table.metric.label), HEIGHT, inside))
+    Some(drawing(&format!("Distribution of {}", table.values_label()), HEIGHT, inside))
 }

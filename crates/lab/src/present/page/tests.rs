@@ -64,7 +64,7 @@ fn the_charts_hold_what_was_measured_and_what_was_published() {
     for piece in [
         "Rate, packets/s, by frame size</figcaption>",
         "published: Open vSwitch, Xeon L5640",
-        "Delay, median, µs: distribution</figcaption>",
+        "Delay, µs: distribution</figcaption>",
         "<title>weir, 5 starts</title>",
         "<title>published: HP 2920 1,049.0–1,120.0</title>",
         "class=\"bound\"",
