@@ -2,7 +2,7 @@
 //!
 //! Every request has an answer, so that no controller waits: a reply, or the protocol's error for
 //! what such a switch does not have. It keeps the role and the settings that it is given, and no
-//! flow entry: a bench of a controller must not be one of a switch.
+//! flow entry: a measurement of a controller must not be one of a switch.
 
 use openflow::flow::AggregateStats;
 use openflow::group::GroupFeatures;
@@ -166,7 +166,7 @@ impl Identity {
             MultipartRequestBody::Desc => MultipartReplyBody::Desc(SwitchDesc {
                 mfr_desc: "Weir".to_owned(),
                 hw_desc: "none".to_owned(),
-                sw_desc: "weir bench controller".to_owned(),
+                sw_desc: "weir lab".to_owned(),
                 serial_num: self.dpid.to_string(),
                 dp_desc: format!("emulated switch {}", self.dpid),
             }),

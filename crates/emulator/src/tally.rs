@@ -68,7 +68,7 @@ pub struct Tally {
     pub served: Times,
     /// Further counts, from the beginning to the end.
     pub oddities: Oddities,
-    /// Why connections ended, or could not be made, before the bench ended them.
+    /// Why connections ended, or could not be made, before the fleet was stopped.
     pub ended: BTreeMap<String, u64>,
 }
 
@@ -163,7 +163,7 @@ impl Tally {
 }
 
 /// Progress of the switches: for each step the number of switches that have taken it. Threads write
-/// it, at most once for each switch and turn; the bench reads it.
+/// it, at most once for each switch and turn; the fleet reads it.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Connections that were made.

@@ -129,7 +129,7 @@ pub fn run(plan: ThreadPlan, common: EmulationPlan) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Whether the phase is this one; a bench that is gone has told everyone to go.
+/// Whether the phase is this one; a fleet that is gone stops all.
 fn is_stopped(phase: &mut watch::Receiver<Phase>) -> bool {
     *phase.borrow_and_update() == Phase::Stop || phase.has_changed().is_err()
 }

@@ -6,12 +6,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::cli::LabArgs;
 use crate::names;
 
 const HELP: &str = "\
+Nothing is kept of a run unless --out names a folder. What each measures: docs/bench.md.
+
 Questions about a switch: `weir bench ports OPTIONS` is `weir lab run ports-tcp ports-ping .. \
 --format lines OPTIONS`, and so are datapath, new-flows, cold-start, updates, dump, growth, idle, \
 victim and tiers.
@@ -59,31 +61,29 @@ const SCENARIOS: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// The scenario of each mode of `weir bench controller`.
-const MODES: [(&str, &str); 7] = [
-    ("throughput", "controller-throughput"),
-    ("latency", "controller-latency"),
-    ("open-loop", "controller-latency"),
-    ("storm", "controller-storm"),
-    ("topology", "controller-topology"),
-    ("discovery-size", "controller-discovery"),
-    ("proactive", "controller-proactive"),
+/// The scenario of each mode of `weir bench controller`, and the number of its switches.
+const MODES: [(&str, &str, u32); 7] = [
+    ("throughput", "controller-throughput", 16),
+    ("latency", "controller-latency", 1),
+    (OPEN_LOOP, "controller-latency", 16),
+    ("storm", "controller-storm", 16),
+    ("topology", "controller-topology", 16),
+    ("discovery-size", "controller-discovery", 16),
+    ("proactive", "controller-proactive", 16),
 ];
+const OPEN_LOOP: &str = "open-loop";
 
-/// Options of `weir bench controller`, and the words of `weir lab run` for them: the value follows
-/// those that end in `=`.
-const OPTIONS: [(&str, &str); 30] = [
+/// Options of `weir bench controller` that `weir lab run` has by another name, and that name: the
+/// value follows those that end in `=`.
+const OPTIONS: [(&str, &str); 26] = [
     ("--json", "--format=lines"),
-    ("--quiet", "--quiet"),
     ("--seconds", "--set=duration_s="),
     ("--repeats", "--starts="),
     ("--core", "--set=core="),
-    ("--weir", "--weir="),
-    ("--os-ken", "--os-ken="),
     ("--of", "--set=version="),
     ("--app", "--set=app="),
     ("--tls", "--set=transport=tls"),
-    ("--rate", "--set=rate_pps="),
+    ("--rate", RATE),
     ("--switches", "--set=fleet.switches="),
     ("--hosts", "--set=fleet.hosts="),
     ("--ports", "--set=fleet.ports="),
@@ -100,21 +100,10 @@ const OPTIONS: [(&str, &str); 30] = [
     ("--private-key", "--set=fleet.private_key="),
     ("--certificate", "--set=fleet.certificate="),
     ("--ca-cert", "--set=fleet.ca_cert="),
-    ("--out", "--out="),
     ("--help", "--help"),
     ("-h", "--help"),
 ];
-
-/// Words that are gone, and what to use in their place.
-const GONE: [(&str, &str); 7] = [
-    ("generator", "python3 contrib/generator/speed.py WEIR, or weir gen flood --port null:"),
-    ("--rows", "weir lab run controller-throughput controller-latency controller-storm"),
-    ("--bars", "weir lab run controller-throughput controller-latency controller-storm"),
-    ("--entries", "weir lab run flow-mods, or `weir ctl add-flows` with a file"),
-    ("--frame-bytes", "--set frame_size=BYTES, with FCS"),
-    ("reprovisioning", "weir net with weir controller shortest-path, and a link set down"),
-    ("flow-load", "weir ctl add-flows"),
-];
+const RATE: &str = "--set=rate_pps=";
 
 /// The command line of `weir lab`.
 #[derive(Parser)]
@@ -136,10 +125,10 @@ impl BenchArgs {
     }
 }
 
-/// The line of `weir lab run` that words of `weir bench` stand for.
+/// The line of `weir lab run` that words of `weir bench` stand for. It keeps no file unless the
+/// words name a folder.
 fn lab_line(words: &[String]) -> Result<Vec<String>> {
     let (name, options) = words.split_first().context("a word is missing")?;
-    refuse_gone(name)?;
     let found = SCENARIOS.iter().find(|(known, _)| known == name);
     let (scenarios, options) = match found {
         Some((_, scenarios)) => (scenarios.to_vec(), options.to_vec()),
@@ -152,35 +141,34 @@ fn lab_line(words: &[String]) -> Result<Vec<String>> {
             bail!(names::unknown("bench", name, known));
         }
     };
-    let line = ["weir lab", "run"].into_iter().chain(scenarios).chain(["--format", "lines"]);
+    let line = ["weir lab", "run"].into_iter().chain(scenarios);
+    let line = line.chain(["--format", "lines", "--scratch"]);
     Ok(line.map(str::to_owned).chain(options).collect())
 }
 
-fn refuse_gone(word: &str) -> Result<()> {
-    match GONE.iter().find(|(gone, _)| *gone == word) {
-        Some((_, instead)) => bail!("{word} is gone: use {instead}"),
-        None => Ok(()),
-    }
+/// An option of `weir lab run`, with `=` behind one that takes a value.
+fn option_of_run(word: &str) -> Option<String> {
+    let (line, name) = (LabLine::command(), word.strip_prefix("--")?);
+    let mut arguments = line.find_subcommand("run")?.get_arguments();
+    let found = arguments.find(|argument| argument.get_long() == Some(name))?;
+    Some(format!("{word}{}", if found.get_action().takes_values() { "=" } else { "" }))
 }
 
 /// The scenario of a line of `weir bench controller`, and its options.
 fn of_controller(words: &[String]) -> Result<(&'static str, Vec<String>)> {
-    let (mut scenario, mut subjects) = (MODES[0].1, Vec::new());
+    let (mut mode, mut subjects) = (&MODES[0], Vec::new());
     let (mut commands, mut options) = (Vec::new(), Vec::new());
     let mut words = words.iter().flat_map(|word| match word.split_once('=') {
         Some((option, value)) if option.starts_with("--") => vec![option, value],
         _ => vec![word.as_str()],
     });
     while let Some(word) = words.next() {
-        refuse_gone(word)?;
         let mut value = || words.next().with_context(|| format!("{word} needs a value"));
         match word {
             "--mode" => {
-                let mode = value()?;
-                refuse_gone(mode)?;
-                let found = MODES.iter().find(|(known, _)| *known == mode);
-                let unknown = || names::unknown("mode", mode, MODES.map(|(known, _)| known));
-                scenario = found.with_context(unknown)?.1;
+                let name = value()?;
+                let unknown = || names::unknown("mode", name, MODES.map(|(known, ..)| known));
+                mode = MODES.iter().find(|(known, ..)| *known == name).with_context(unknown)?;
             }
             "--vs" => subjects.extend(value()?.split(',').map(str::to_owned)),
             "--target" => {
@@ -190,10 +178,11 @@ fn of_controller(words: &[String]) -> Result<(&'static str, Vec<String>)> {
             }
             "--command" => commands.push(value()?),
             _ => {
-                let known = OPTIONS.map(|(option, _)| option);
                 let found = OPTIONS.iter().find(|(option, _)| *option == word);
+                let new = found.map(|(_, new)| (*new).to_owned()).or_else(|| option_of_run(word));
+                let known = OPTIONS.map(|(option, _)| option);
                 let unknown = || names::unknown("option of bench controller", word, known);
-                let new = found.with_context(unknown)?.1;
+                let new = new.with_context(unknown)?;
                 let value = if new.ends_with('=') { value()? } else { "" };
                 // A number with a point is a text here.
                 let quote = if word == "--of" { "\"" } else { "" };
@@ -201,15 +190,21 @@ fn of_controller(words: &[String]) -> Result<(&'static str, Vec<String>)> {
             }
         }
     }
-    let is_help = options.iter().any(|option| option == "--help");
-    if subjects.is_empty() && !is_help {
+    let has = |start: &str| options.iter().any(|option| option.starts_with(start));
+    if subjects.is_empty() && !has("--help") && !has("--dut=") {
         bail!("name a controller: --vs weir,ovs-testcontroller, or --target HOST:PORT");
+    }
+    let (name, scenario, switches) = *mode;
+    if name == OPEN_LOOP && !has(RATE) {
+        bail!("--mode {name} needs --rate");
     }
     let command = |name: &String| {
         let of = |line: &&&str| line.split_once('=').is_some_and(|(known, _)| known == name);
         commands.iter().find(of).map_or_else(|| name.clone(), |line| (*line).to_owned())
     };
     options.extend(subjects.iter().map(|name| format!("--dut={}", command(name))));
+    // What the words say comes later, and takes precedence.
+    options.insert(0, format!("--set=fleet.switches={switches}"));
     Ok((scenario, options))
 }
 
@@ -217,8 +212,9 @@ fn of_controller(words: &[String]) -> Result<(&'static str, Vec<String>)> {
 mod tests {
     use clap::Parser as _;
 
-    use super::{GONE, LabLine, MODES, OPTIONS, SCENARIOS, lab_line};
+    use super::{LabLine, MODES, OPTIONS, SCENARIOS, lab_line};
     use crate::campaign::catalogue;
+    use crate::names::GONE;
 
     fn of(line: &str) -> Result<Vec<String>, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
@@ -232,22 +228,29 @@ mod tests {
             assert!(LabLine::try_parse_from(line).is_ok(), "{name}");
             assert!(scenarios.iter().all(|id| catalogue::find(id).is_ok()), "{name}");
         }
-        assert!(MODES.iter().all(|(_, id)| catalogue::find(id).is_ok()));
+        assert!(MODES.iter().all(|(_, id, _)| catalogue::find(id).is_ok()));
         let error = of("port").unwrap_err();
         assert!(error.contains("did you mean ports?") && error.contains("controller"), "{error}");
     }
 
     #[test]
     fn options_of_controllers_are_those_of_a_run() {
-        for (option, new) in OPTIONS.iter().filter(|(_, new)| *new != "--help") {
-            let value = if new.ends_with('=') { " 1" } else { "" };
+        let of_run = [("--set", "=core="), ("--dut", "="), ("--quick", ""), ("--out", "=")];
+        let options = OPTIONS.iter().filter(|(_, new)| *new != "--help").chain(&of_run);
+        for (option, new) in options {
+            let value = match new.strip_suffix('=') {
+                Some("=core") => " core=1",
+                Some(_) => " 1",
+                None => "",
+            };
             let line = of(&format!("controller --vs weir {option}{value}")).unwrap();
             assert!(LabLine::try_parse_from(line).is_ok(), "{option}");
         }
         let line = of("controller --vs=weir,mine --mode latency --of 1.0 --command mine=m-{port}");
-        let words = ["weir lab", "run", "controller-latency", "--format", "lines"];
-        let more = ["--set=version=\"1.0\"", "--dut=weir", "--dut=mine=m-{port}"];
-        assert_eq!(line.unwrap(), [&words[..], &more[..]].concat());
+        let words = ["weir lab", "run", "controller-latency", "--format", "lines", "--scratch"];
+        let more = ["--set=fleet.switches=1", "--set=version=\"1.0\""];
+        let duts = ["--dut=weir", "--dut=mine=m-{port}"];
+        assert_eq!(line.unwrap(), [&words[..], &more[..], &duts[..]].concat());
         assert!(
             of("controller --target 127.0.0.1:1")
                 .unwrap()
@@ -258,6 +261,7 @@ mod tests {
             ("controller --vs", "--vs needs a value"),
             ("controller --vs weir --mode strom", "did you mean storm?"),
             ("controller --vs weir --switch 4", "did you mean --switches?"),
+            ("controller --vs weir --mode open-loop", "needs --rate"),
         ] {
             assert!(of(line).unwrap_err().contains(why), "{line}: {:?}", of(line));
         }

@@ -92,6 +92,9 @@ struct OutputArgs {
     /// Show no progress
     #[arg(long)]
     quiet: bool,
+    /// Whether its folder goes with the run.
+    #[arg(skip)]
+    is_scratch: bool,
 }
 
 /// The terminal that there is.
@@ -211,6 +214,12 @@ pub fn list() -> String {
     text += "controllers:\n";
     for controller in controller::ALL {
         text += &format!("  {:20} {}\n", controller.name, controller.about);
+    }
+    text += "controllers under test, loaded by a fleet, as are weir, weir-busy and weir=PATH:\n";
+    let forms = [("NAME=COMMAND", dut::COMMAND_ABOUT), ("tcp:HOST:PORT", dut::RUNNING_ABOUT)];
+    let known = dut::CONTROLLERS.iter().map(|dut| (dut.name(), dut.about()));
+    for (name, about) in known.chain(forms) {
+        text += &format!("  {name:20} {about}\n");
     }
     text += "methods:\n";
     for method in method::ALL {

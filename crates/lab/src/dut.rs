@@ -35,6 +35,7 @@ use crate::settings::{CacheSet, Forwarding, Replay, Settings};
 use crate::testbed::agents::Wiring;
 use crate::testbed::netns::{Joined, Offloads};
 use crate::testbed::{PortName, Testbed};
+pub(crate) use controllers::{ALL as CONTROLLERS, COMMAND_ABOUT, RUNNING_ABOUT};
 pub use counters::DutCounters;
 
 /// The settings of a switch under test.
@@ -303,7 +304,7 @@ use crate::campaign::fake::DUTS as FAKES;
 /// program runs.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static dyn Dut> {
-    let all = ALL.iter().chain(controllers::ALL).chain(FAKES);
+    let all = ALL.iter().chain(CONTROLLERS).chain(FAKES);
     let known = all.copied().find(|dut| dut.name() == name);
     let known = known.or_else(|| controllers::of_word(name).ok().flatten());
     known.or_else(|| weir::other_build(name)).or_else(|| command::of_word(name).ok())
@@ -314,7 +315,7 @@ pub fn find(name: &str) -> Option<&'static dyn Dut> {
 /// # Errors
 /// Names those that there are.
 pub fn named(name: &str) -> anyhow::Result<&'static dyn Dut> {
-    let known = ALL.iter().chain(controllers::ALL).map(|dut| dut.name());
+    let known = ALL.iter().chain(CONTROLLERS).map(|dut| dut.name());
     let known = known.chain(["NAME=PROGRAM (a switch of yours: docs/lab.md)"]);
     let unknown = || match (controllers::of_word(name), command::of_word(name)) {
         (Err(why), _) => why,
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn names_are_found_and_differ() {
-        let all: Vec<_> = ALL.iter().chain(super::controllers::ALL).collect();
+        let all: Vec<_> = ALL.iter().chain(super::CONTROLLERS).collect();
         for (index, dut) in all.iter().enumerate() {
             assert_eq!(find(dut.name()).unwrap().about(), dut.about());
             assert!(!dut.about().is_empty());

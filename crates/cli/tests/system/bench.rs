@@ -10,15 +10,18 @@ use serde_json::Value;
 
 use crate::process::{Running, free_port, weir};
 
-/// Runs `weir bench WORDS` into a folder of its own; its exit code and its figures by metric.
+/// Runs `weir bench WORDS`, which leaves nothing where it runs; its exit code and its figures by
+/// metric.
 fn run(words: &[&str]) -> (Option<i32>, BTreeMap<String, f64>) {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_weir"))
         .arg("bench")
         .args(words)
-        .args(["--quiet", "--out", folder.path().to_str().unwrap()])
+        .arg("--quiet")
+        .current_dir(&folder)
         .output()
         .expect("the weir binary starts");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{words:?}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -129,6 +132,8 @@ fn a_controller_that_cannot_be_measured_says_why_in_its_row() {
     let python = absent("weir-python", &["controller-throughput"]);
     assert!(python.contains("pip install"), "{python}");
     assert!(absent("weir-user", &["controller-storm"]).contains("is no controller"));
+    let loads = absent("weir", &["controller-storm", "--set", "fleet.invalid_pct=1"]);
+    assert!(loads.contains("go with a load"), "{loads}");
     let many = ["controller-throughput", "--set", "fleet.switches=17"];
     assert!(absent("ovs-testcontroller", &many).contains("at most 16"));
     assert!(absent("tcp:127.0.0.1:1", &["controller-topology"]).contains("fleet.rest"));
@@ -156,4 +161,8 @@ fn slips_are_reported() {
     assert!(error(&core).contains("no core 4000"));
     let nobody = ["controller", "--target", "127.0.0.1:1", "--repeats", "1", "--out", "nobody"];
     assert!(error(&nobody).contains("cannot connect"));
+    let pid = ["controller", "--target", "127.0.0.1:1", "--pid", "4194304", "--repeats", "1"];
+    assert!(error(&pid).contains("no process 4194304"));
+    let left = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<Vec<_>>(), ["nobody"], "the folder of --out, and nothing else");
 }

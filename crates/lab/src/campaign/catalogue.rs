@@ -78,6 +78,9 @@ pub fn find(name: &str) -> Result<Vec<Scenario>, ScenarioError> {
         scenario.id == name || of.eq_ignore_ascii_case(name)
     });
     if all.is_empty() {
+        if let Some(gone) = names::gone(name) {
+            return Err(ScenarioError(gone));
+        }
         let unknown = names::unknown("scenario", name, known.iter().map(String::as_str));
         return Err(ScenarioError(format!(
             "{unknown}, and E1 to E5 for all of an evaluation; or give the path of a scenario file"
@@ -102,5 +105,7 @@ mod tests {
         assert!(find("E9").unwrap_err().to_string().contains("cached-forwarding"));
         let slip = find("cachd-forwarding").unwrap_err().to_string();
         assert!(slip.contains("did you mean cached-forwarding?"), "{slip}");
+        let gone = find("ports-short-flows").unwrap_err().to_string();
+        assert_eq!(gone, "ports-short-flows is gone: use new-flows, or datapath-new-flows");
     }
 }

@@ -105,7 +105,8 @@ pub struct Scenario {
 }
 
 /// The settings that are tables, whose keys `--set` reaches.
-const TABLES: [&str; 2] = ["replay", "fleet"];
+const TABLES: [&str; 2] = ["replay", FLEET];
+const FLEET: &str = "fleet";
 
 /// The key of a `without` that names a switch.
 const DUT: &str = "dut";
@@ -330,9 +331,9 @@ impl Scenario {
         };
         let find = |name: &String| {
             method::find(name).ok_or_else(|| {
-                let known: Vec<&str> = method::ALL.iter().map(|method| method.id).collect();
-                let known = known.join(", ");
-                ScenarioError(format!("{}: no method {name:?}: there is {known}", self.id))
+                let known = method::ALL.iter().map(|method| method.id);
+                let unknown = names::unknown("method", name, known);
+                ScenarioError(format!("{}: {unknown}", self.id))
             })
         };
         self.methods.iter().filter(left).map(find).collect()
@@ -412,6 +413,9 @@ impl Scenario {
         let Some(set) = self.set_tables.get(name) else { return Ok(of) };
         let wrong =
             |error: &dyn std::fmt::Display| ScenarioError(format!("--set {name}.: {error}"));
+        if name == FLEET && of.is_none() {
+            return Err(wrong(&format!("{} loads no controller", self.id)));
+        }
         let mut table =
             toml::Table::try_from(of.unwrap_or_default()).map_err(|error| wrong(&error))?;
         if set.contains_key("folder") || set.contains_key("name") {
@@ -489,7 +493,7 @@ impl Scenario {
             cell.settings.overlay(&self.set);
             let settings = &mut cell.settings;
             settings.replay = self.laid_over("replay", settings.replay.take())?;
-            settings.fleet = self.laid_over("fleet", settings.fleet.take())?;
+            settings.fleet = self.laid_over(FLEET, settings.fleet.take())?;
         }
         Ok(cells)
     }
@@ -624,6 +628,7 @@ value = 120.0
             ("duration_s=-1", "duration_s"),
             ("frame_size=64", "no longer differ"),
             ("replay.folders=x", "unknown field `folders`"),
+            ("fleet.switches=4", "loads no controller"),
         ] {
             let error = set(&mut scenario.clone(), &[text]).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

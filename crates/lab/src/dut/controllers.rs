@@ -56,8 +56,16 @@ const fn known(program: &'static ControllerProgram) -> Controller {
     Controller { word: name, name, about, kind: Kind::Known(program) }
 }
 
+/// A sentence about `NAME=COMMAND`.
+pub(crate) const COMMAND_ABOUT: &str =
+    "Any that COMMAND starts, with {port} where its port is, and {rest} where its REST is asked";
+
+/// A sentence about an address.
+pub(crate) const RUNNING_ABOUT: &str =
+    "One that runs already, as does that of ssl:HOST:PORT (docs/bench.md)";
+
 /// Every controller but Weir's own and those of words.
-pub(super) const ALL: &[&dyn Dut] = &[
+pub(crate) const ALL: &[&dyn Dut] = &[
     &Controller {
         word: "weir-python",
         name: "weir-python",
@@ -237,11 +245,16 @@ impl Dut for Controller {
         };
         let has_tls = match &self.kind {
             Kind::Known(program) => program.has_tls,
-            Kind::Running(_) => true,
+            Kind::Running(endpoint) => endpoint.is_tls(),
             Kind::WeirPython | Kind::Command(_) => false,
         };
         if settings.transport() == ChannelTransport::Tls && !has_tls {
-            return Err("is started without TLS only".to_owned());
+            return Err(match &self.kind {
+                Kind::Running(_) => "its channel is plain: name it ssl:HOST:PORT".to_owned(),
+                Kind::WeirPython | Kind::Known(_) | Kind::Command(_) => {
+                    "is started without TLS only".to_owned()
+                }
+            });
         }
         if self.name == OVS_TESTCONTROLLER && fleet.switches() > OVS_SWITCHES_MAX {
             return Err(format!("serves at most {OVS_SWITCHES_MAX} switches"));
@@ -304,6 +317,10 @@ impl Dut for Controller {
             return Err(ServiceError::Unfit("is a controller".to_owned()));
         };
         if let Kind::Running(endpoint) = &self.kind {
+            if let Some(pid) = fleet.pid.filter(|pid| ProcFolder::of(*pid).threads().is_err()) {
+                let why = format!("fleet.pid: no process {pid} runs on this machine");
+                return Err(ServiceError::Unfit(why));
+            }
             let (bridges, tls) = (vec![endpoint.clone()], Self::own_tls(fleet)?);
             let (rest, service) = (fleet.rest.clone(), Service::new());
             return Ok(StartedDut { bridges, tls, rest, ..StartedDut::without_channel(service) });
@@ -324,7 +341,7 @@ mod tests {
     use super::{ALL, of_word};
     use crate::dut::{self, Dut};
     use crate::service::ProgramPaths;
-    use crate::settings::{FleetSettings, Settings};
+    use crate::settings::{ChannelTransport, FleetSettings, Settings};
 
     fn refusal(dut: &dyn Dut, fleet: Option<FleetSettings>) -> String {
         let paths = ProgramPaths::new("weir".into(), "none".into());
@@ -357,6 +374,11 @@ mod tests {
         assert!(refusal(ovs, rest()).contains("fleet.rest"));
         assert_eq!(refusal(find("mine=./mine {port} {rest}"), rest()), "");
         assert!(refusal(find("tcp:127.0.0.1"), rest()).contains("fleet.rest"));
+        let (paths, fleet) =
+            (ProgramPaths::new("weir".into(), "none".into()), Some(<_>::default()));
+        let tls = Settings { fleet, transport: Some(ChannelTransport::Tls), ..Settings::default() };
+        let plain = find("tcp:127.0.0.1").check(&tls, &paths).unwrap_err();
+        assert!(plain.contains("ssl:HOST:PORT"), "{plain}");
         assert!(
             refusal(find("ssl:127.0.0.1"), Some(FleetSettings::default())).contains("weir pki")
         );

@@ -73,6 +73,11 @@ impl Mock {
         Self { port, is_over, streams, listener: Some(accepting) }
     }
 
+    /// Number of connections that it has taken.
+    pub(crate) fn connections(&self) -> usize {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::Tcp { host: Ipv4Addr::LOCALHOST.to_string(), port: self.port }
     }

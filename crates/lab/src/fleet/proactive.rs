@@ -15,10 +15,12 @@ use serde_json::json;
 
 use super::http::HttpClient;
 use super::ring::RingTopology;
-use super::topology::rest_of;
+use super::topology::{rest_of, until_empty};
 use super::{FleetPlan, Values};
 use emulator::{THREAD_NAME, Times};
 
+/// The path of the switches that the controller knows.
+const SWITCHES: &str = "/stats/switches";
 /// Clients that ask at the same time for the rate.
 const CLIENTS: usize = 8;
 /// A flow-mod that has not come by then never will.
@@ -30,6 +32,7 @@ const ENTRY_LIMIT: Duration = Duration::from_secs(10);
 /// The controller refuses a path, an entry does not come, or the run is interrupted.
 pub(crate) fn measure(fleet: &FleetPlan, cancel: &Cancel) -> Result<(Values, Times)> {
     let mut rest = rest_of(fleet)?;
+    until_empty(&mut rest, SWITCHES, fleet.ready_limit, cancel)?;
     let ring = RingTopology::start(fleet)?;
     until_served(&ring, &mut rest, fleet, cancel)?;
     let cookies = AtomicU64::new(1);
@@ -127,9 +130,10 @@ fn until_served(
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let (status, answer) = rest.ask("GET", "/stats/switches", "")?;
-        ensure!(status == 200, "GET /stats/switches: {status}");
-        let known: Vec<u64> = serde_json::from_slice(&answer).context("GET /stats/switches")?;
+        let (status, answer) = rest.ask("GET", SWITCHES, "")?;
+        ensure!(status == 200, "GET {SWITCHES}: {status}");
+        let known: Vec<u64> =
+            serde_json::from_slice(&answer).with_context(|| format!("GET {SWITCHES}"))?;
         if known.len() as u64 == u64::from(plan.switches) {
             return Ok(());
         }

@@ -230,9 +230,18 @@ impl RingSwitch {
         mut orders: watch::Receiver<Order>,
         at_once: &Semaphore,
     ) -> Result<()> {
-        // Nobody closes the semaphore.
-        let mut permit = at_once.acquire().await.ok();
-        let stream = Stream::connect(target, tls).await?;
+        let opening = async {
+            // Nobody closes the semaphore.
+            let permit = at_once.acquire().await.ok();
+            (permit, Stream::connect(target, tls).await)
+        };
+        let mut stop = orders.clone();
+        let (mut permit, stream) = tokio::select! {
+            biased;
+            _ = stop.wait_for(|order| *order == Order::Stop) => return Ok(()),
+            opened = opening => opened,
+        };
+        let stream = stream?;
         let mut settings = ConnectionSettings::new(Side::Switch).with_versions(&[self.version]);
         settings.probe_after = None;
         let mut link = Link::new(stream, settings);

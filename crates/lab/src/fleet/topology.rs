@@ -19,6 +19,8 @@ use super::{FleetPlan, Values};
 
 /// Between two questions, besides what the answer takes.
 const ASK_EVERY: Duration = Duration::from_millis(2);
+/// The path of the links that the controller shows.
+const LINKS: &str = "/v1.0/topology/links";
 /// The first size of a search for the largest one, which grows four times as large with each step.
 const SIZE_FIRST: u32 = 16;
 
@@ -28,6 +30,7 @@ const SIZE_FIRST: u32 = 16;
 /// The controller does not show all links in time, has no such REST, or the run is interrupted.
 pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
+    until_empty(&mut rest, LINKS, plan.ready_limit, cancel)?;
     let ring = RingTopology::start(plan)?;
     let all = ring.links();
     let known = until_shown(&mut rest, &ring, &all, plan, cancel)?;
@@ -56,6 +59,7 @@ pub(crate) fn measure(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
 pub(crate) fn measure_size(plan: &FleetPlan, cancel: &Cancel) -> Result<Values> {
     let mut rest = rest_of(plan)?;
     let mut found: Option<(u32, f64)> = None;
+    until_empty(&mut rest, LINKS, plan.ready_limit, cancel)?;
     for size in sizes(plan.switches) {
         let plan = FleetPlan { switches: size, ..plan.clone() };
         let ring = RingTopology::start(&plan)?;
@@ -95,6 +99,32 @@ pub(super) fn rest_of(plan: &FleetPlan) -> Result<HttpClient> {
     HttpClient::new(address)
 }
 
+/// Waits until the list of that path is empty: a controller that ran before still shows an earlier
+/// fleet for a moment, whose rings and switches look like those of the next.
+pub(super) fn until_empty(
+    rest: &mut HttpClient,
+    path: &str,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let (status, body) = rest.ask("GET", path, "")?;
+        let text = String::from_utf8_lossy(&body);
+        ensure!(status == 200, "GET {path}: {status}: {text}");
+        let list: Vec<Value> =
+            serde_json::from_slice(&body).with_context(|| format!("GET {path}: {text:.200}"))?;
+        if list.is_empty() {
+            return Ok(());
+        }
+        if begun.elapsed() > limit {
+            let (count, limit) = (list.len(), limit.as_secs());
+            bail!("before any switch connects, GET {path} still has {count} rows after {limit} s");
+        }
+        cancel.sleep(ASK_EVERY)?;
+    }
+}
+
 /// Waits until the controller shows these links and no others; when it did.
 fn until_shown(
     rest: &mut HttpClient,
@@ -130,10 +160,10 @@ fn until_shown(
 
 /// The links that the controller shows.
 fn links(rest: &mut HttpClient) -> Result<BTreeSet<RingLink>> {
-    let (status, body) = rest.ask("GET", "/v1.0/topology/links", "")?;
+    let (status, body) = rest.ask("GET", LINKS, "")?;
     let text = String::from_utf8_lossy(&body);
-    ensure!(status == 200, "GET /v1.0/topology/links: {status}: {text}");
-    links_of(&body).with_context(|| format!("GET /v1.0/topology/links: {:.200}", text))
+    ensure!(status == 200, "GET {LINKS}: {status}: {text}");
+    links_of(&body).with_context(|| format!("GET {LINKS}: {text:.200}"))
 }
 
 fn links_of(body: &[u8]) -> Result<BTreeSet<RingLink>> {
@@ -154,8 +184,34 @@ fn links_of(body: &[u8]) -> Result<BTreeSet<RingLink>> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::time::Duration;
 
-    use super::{links_of, sizes};
+    use programs::cancel::Cancel;
+
+    use super::super::http::HttpClient;
+    use super::{links_of, sizes, until_empty};
+
+    #[test]
+    fn an_earlier_fleet_is_gone_before_the_next_one_connects() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut rest = HttpClient::new(&listener.local_addr().unwrap().to_string()).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for list in ["[1,2]", "[1]", "[]", "[1]"] {
+                assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "it asks again");
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", list.len());
+                stream.write_all(format!("{head}{list}").as_bytes()).unwrap();
+            }
+        });
+        let cancel = Cancel::default();
+        until_empty(&mut rest, "/stats/switches", Duration::from_secs(60), &cancel).unwrap();
+        let error = until_empty(&mut rest, "/stats/switches", Duration::ZERO, &cancel);
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("/stats/switches still has 1 rows"), "{error}");
+        server.join().unwrap();
+    }
 
     #[test]
     fn links_are_read_as_ryu_writes_them() {

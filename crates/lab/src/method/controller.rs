@@ -93,7 +93,7 @@ pub(super) const STORM: Method = Method {
     ],
     // A controller's memory is no longer what it was.
     spends_setup: true,
-    run: |context| run(context, false, storm),
+    run: |context| run_without_load(context, storm),
     ..OF_FLEET
 };
 
@@ -110,7 +110,7 @@ pub(super) const TOPOLOGY: Method = Method {
     ],
     spends_setup: true,
     run: |context| {
-        run(context, false, |plan, _, cancel| of_values(topology::measure(&plan, cancel)))
+        run_without_load(context, |plan, _, cancel| of_values(topology::measure(&plan, cancel)))
     },
     ..OF_FLEET
 };
@@ -126,7 +126,9 @@ pub(super) const DISCOVERY: Method = Method {
     ],
     spends_setup: true,
     run: |context| {
-        run(context, false, |plan, _, cancel| of_values(topology::measure_size(&plan, cancel)))
+        run_without_load(context, |plan, _, cancel| {
+            of_values(topology::measure_size(&plan, cancel))
+        })
     },
     ..OF_FLEET
 };
@@ -143,8 +145,9 @@ pub(super) const PROACTIVE: Method = Method {
         Metric::higher("proactive_entries_ps", "flow-mods", "flow-mods/s", 0),
     ],
     run: |context| {
-        run(context, false, |plan, _, cancel| {
-            let (values, times) = proactive::measure(&plan, cancel)?;
+        run_without_load(context, |plan, _, cancel| {
+            let (mut values, times) = proactive::measure(&plan, cancel)?;
+            leave_out_quantile(&mut values, "proactive_p99_us", (0.99, times.count()));
             let distributions = vec![distribution("proactive_p50_us", &times)];
             Ok(Trial { values, distributions, ..Trial::default() })
         })
@@ -156,11 +159,26 @@ fn of_values(values: Result<Values>) -> Result<Trial> {
     Ok(Trial { values: values?, ..Trial::default() })
 }
 
+/// One measurement of a method.
+type Measure = fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>;
+
+/// Measures by a method that sends no packet-ins as a load, and so nothing beside them.
+fn run_without_load(context: &MethodContext<'_>, measure: Measure) -> Result<Trial, TrialError> {
+    let fleet = context.settings.fleet.as_ref();
+    if fleet.is_some_and(|fleet| fleet.invalid_pct.is_some() || fleet.hostile_ps.is_some()) {
+        return Err(TrialError::Unfit(
+            "fleet.invalid_pct and fleet.hostile_ps go with a load: controller-throughput or \
+             controller-latency",
+        ));
+    }
+    run(context, false, measure)
+}
+
 /// Measures with the process of the controller, where it is known.
 fn run(
     context: &MethodContext<'_>,
     keeps_times: bool,
-    measure: fn(FleetPlan, Option<u32>, &Cancel) -> Result<Trial>,
+    measure: Measure,
 ) -> Result<Trial, TrialError> {
     let (Some(setup), Testbed::Fleet(bed)) = (context.setup, context.bed) else {
         return Err(TrialError::Unfit("there is no controller"));
@@ -170,14 +188,16 @@ fn run(
     let settings = context.settings;
     let fleet = settings.fleet.clone().unwrap_or_default();
     let mut watched = context.watched.to_vec();
-    watched.extend(fleet.pid.map(|pid| Watched {
+    let started = |one: &&Watched| one.role == ProcessRole::Controller;
+    let started = watched.iter().find(started).map(|one| one.pid);
+    let pid = started.or(fleet.pid);
+    // Another controller of the run may be started here, and that process is not its own.
+    watched.extend(fleet.pid.filter(|_| started.is_none()).map(|pid| Watched {
         role: ProcessRole::Controller,
         name: target.to_string(),
         pid,
         cores_max: None,
     }));
-    let mut controller = watched.iter().filter(|one| one.role == ProcessRole::Controller);
-    let pid = controller.next().map(|one| one.pid);
     let cores = bed.emulator_cores().to_vec();
     let plan = FleetPlan {
         target: target.clone(),
@@ -255,7 +275,7 @@ fn load(plan: FleetPlan, cancel: &Cancel) -> Result<Trial> {
             ("answer_late_us", tally.lateness.at_us(0.99)),
             ("latency_faults", faults(odd)),
         ];
-        leave_out_quantile(&mut values, "answer_p99_us", (0.99, tally.answered));
+        leave_out_quantile(&mut values, "answer_p99_us", (0.99, tally.times.count()));
         values
     } else {
         let mut values = vec![

@@ -27,9 +27,12 @@ impl FleetTestbed {
             return Ok(Self { controller: Vec::new(), emulator: all });
         }
         let count = usize::from(settings.workers.unwrap_or(1));
-        let first = all.len().checked_sub(count).and_then(|at| all.get(at)).copied();
-        let first = settings.core.or(first).unwrap_or(0);
-        let controller: Vec<usize> = (first..first + count).collect();
+        ensure!(count <= all.len(), "{count} workers need as many cores, there are {}", all.len());
+        let controller = match settings.core {
+            Some(first) => (first..first + count).collect(),
+            // Not each number between two cores is one of ours.
+            None => all[all.len() - count..].to_vec(),
+        };
         let list = all.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         if let Some(missing) = controller.iter().find(|core| !all.contains(core)) {
             anyhow::bail!("no core {missing} for the controller, there is {list}: set core");
@@ -73,6 +76,9 @@ mod tests {
     fn both_sides_have_cores_of_their_own() {
         let bed = FleetTestbed::new(&Settings::default(), false).unwrap();
         assert!(bed.controller_cores().is_empty() && !bed.emulator_cores().is_empty());
+        let settings = Settings { workers: Some(u16::MAX), ..Settings::default() };
+        let error = FleetTestbed::new(&settings, true).unwrap_err().to_string();
+        assert!(error.contains("as many cores"), "{error}");
         let settings = Settings { core: Some(4_000), ..Settings::default() };
         let error = FleetTestbed::new(&settings, true).unwrap_err().to_string();
         assert!(error.contains("no core 4000") && error.contains("set core"), "{error}");

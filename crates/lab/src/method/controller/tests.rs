@@ -3,14 +3,17 @@
 //! A busy machine makes everything slower, so that nothing here asks for a figure to be small: a
 //! controller of known delay is never measured as faster, and one that stops is seen to stop.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use channel::Endpoint;
 use openflow::Version;
 use programs::cancel::Cancel;
 
 use super::{Trial, load, storm};
 use crate::fleet::mock::{Behaviour, Mock};
-use crate::fleet::{Fleet, FleetPlan};
+use crate::fleet::{Fleet, FleetPlan, topology};
 use emulator::{Buffering, FRAME_MIN, Pace};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -167,6 +170,44 @@ fn a_fleet_that_is_dropped_leaves_nobody() {
     let cancel = Cancel::default();
     cancel.stop();
     assert!(load(fleet(&mock, Version::V1_0, 5), &cancel).is_err());
+}
+
+/// Polls until the mock has taken that number of connections.
+fn await_connections(mock: &Mock, count: usize) {
+    for _ in 0..30_000 {
+        if mock.connections() >= count {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("{} connections, not {count}", mock.connections());
+}
+
+#[test]
+fn a_ring_that_is_stopped_connects_no_further_switch() {
+    let (mock, cancel) = (Mock::start(Behaviour::Silent), Cancel::default());
+    let rest = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    // The first waits for a hello, and the others until it has one.
+    let address = Some(rest.local_addr().unwrap().to_string());
+    let plan = FleetPlan { rest: address, at_once: 1, ..fleet(&mock, Version::V1_3, 4) };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = rest.accept().unwrap();
+            let no_links = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]";
+            while stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0)
+                && stream.write_all(no_links).is_ok()
+            {}
+        });
+        scope.spawn(|| {
+            await_connections(&mock, 1);
+            cancel.stop();
+        });
+        topology::measure(&plan, &cancel).unwrap_err();
+    });
+    let Endpoint::Tcp { host, port } = mock.endpoint() else { panic!("TCP") };
+    let _last = TcpStream::connect((host.as_str(), port)).unwrap();
+    await_connections(&mock, 2);
+    assert_eq!(mock.connections(), 2, "the first of the ring, and the last one here");
 }
 
 #[test]
