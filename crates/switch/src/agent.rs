@@ -28,7 +28,7 @@ mod storm;
 pub(crate) use bridges::Bridges;
 pub(crate) use connection::serve_tool;
 pub(crate) use delivery::deliver;
-pub(crate) use expiry::{run_expiry, run_journal};
+pub(crate) use expiry::{expire_restored, run_expiry, run_journal};
 pub(crate) use fail_standalone::{flush_tables, note_restored, run_fail_standalone};
 pub(crate) use peer::Peer;
 pub(crate) use state::Agent;

@@ -348,7 +348,7 @@ impl Assembly {
             note_restored(agent);
         }
         if let Some(kept) = &self.kept {
-            kept.note_restored(&agent.config().name, restored.numbers);
+            kept.note_restored(&agent.config().name, &agent.bridge, restored.numbers);
         }
     }
 

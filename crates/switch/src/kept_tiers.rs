@@ -3,7 +3,8 @@
 //! A process that is killed, or ended by SIGUSR2, leaves its programs to the next one of the same
 //! folder. That one restores the tables, puts its own programs in their place as soon as its
 //! workers run, and credits what the earlier ones have counted to the same entries and groups. It
-//! must be done before a controller is served: an entry's number could be another's then.
+//! must be done before a controller is served: an entry's number could be another's then. Entries
+//! that only the kernel has used are known to be in use before anything looks at their timeouts.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -57,13 +58,22 @@ impl KeptTiers {
     }
 
     /// The entries of a bridge have these numbers now, in its journal too: this process may end
-    /// before it has taken over, and the next one knows no others.
-    pub(crate) fn note_restored(&self, bridge: &str, mut numbers: Numbers) {
+    /// before it has taken over, and the next one knows no others. Nothing forwards yet.
+    pub(crate) fn note_restored(&self, name: &str, bridge: &Bridge, mut numbers: Numbers) {
         numbers.sort_unstable();
-        let now = |owner: u64| now_of(&numbers, owner);
-        if let Err(error) = self.keeper.renumber_owners(&file_name(bridge), now) {
-            tracing::warn!(bridge, %error, "the last counts of an earlier tier are lost");
+        let epoch_ns = epoch_ns(bridge);
+        let mut used = Vec::new();
+        let renumbered = self.keeper.renumber_owners(&file_name(name), |owner, last_used_ns| {
+            let now = now_of(&numbers, owner);
+            if let Some(TierOwner::Entry(id)) = TierOwner::of_number(now) {
+                used.push((id, Nanos(last_used_ns.saturating_sub(epoch_ns))));
+            }
+            now
+        });
+        if let Err(error) = renumbered {
+            tracing::warn!(bridge = name, %error, "the last counts of an earlier tier are lost");
         }
+        bridge.with_control(|control| control.note_used(&used));
     }
 
     /// Nothing forwards yet: ends what no port goes on with.
@@ -78,7 +88,7 @@ impl KeptTiers {
         for agent in bridges.all() {
             let name = file_name(&agent.config().name);
             let Some(earlier) = counts.get(&name) else { continue };
-            let epoch_ns = KernelTier::now_ns().saturating_sub(agent.bridge.clock.now().0);
+            let epoch_ns = epoch_ns(&agent.bridge);
             let kept = earlier.iter().map(|it| kept_counts(it, epoch_ns));
             let kept: Arc<[KeptCounts]> = kept.collect();
             credited += kept.iter().map(|it| it.packets).sum::<u64>();
@@ -117,6 +127,11 @@ impl KeptTiers {
 async fn credit(bridge: &Bridge, kept: Arc<[KeptCounts]>) {
     // Where a worker has ended the switch ends.
     let _ = bridge.ask(move |shard| shard.credit_kept(&kept)).await;
+}
+
+/// The difference between the kernel's time and the switch's.
+fn epoch_ns(bridge: &Bridge) -> u64 {
+    KernelTier::now_ns().saturating_sub(bridge.clock.now().0)
 }
 
 /// The number that an owner of before has now.

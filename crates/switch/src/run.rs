@@ -29,7 +29,7 @@ use crate::error::{SwitchError, failed};
 use crate::metrics::serve_metrics;
 use crate::reconcile::RunningSwitch;
 use crate::rights::Rights;
-use crate::serve::{listen, serve_bridge, serve_controllers};
+use crate::serve::{listen, serve_controllers, serve_shards, serve_time};
 use crate::worker::Worker;
 
 /// Files of a kernel port: the sockets that send, send super-frames, and ask for its state, its
@@ -165,7 +165,7 @@ async fn serve<D: Future<Output = ()> + 'static>(
     let control_listener = control_listener.map_err(failed("listening on the control socket"))?;
     let threads = start_workers(&config.worker_cores, workers)?;
     let _metrics = config.metrics.map(|at| serve_metrics(at, &bridges)).transpose()?;
-    bridges.all().iter().for_each(serve_bridge);
+    bridges.all().iter().for_each(serve_shards);
     for agent in bridges.all() {
         agent.bridge.barrier().await;
     }
@@ -173,6 +173,9 @@ async fn serve<D: Future<Output = ()> + 'static>(
     if let Some(kept) = &kept {
         kept.take_over(&bridges).await;
         tokio::task::spawn_local(kept.put_off());
+    }
+    for agent in bridges.all() {
+        serve_time(&agent).await;
     }
     // Before the control socket answers.
     let bound = add_listeners(&bridges, listeners);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use channel::{Endpoint, Listener, Tls, TransportError};
 
-use crate::agent::{Agent, deliver, run_expiry, run_fail_standalone, run_journal};
+use crate::agent::{Agent, deliver, expire_restored, run_expiry, run_fail_standalone, run_journal};
 use crate::config::BridgeConfig;
 
 /// Listens at the endpoints of a bridge, each as it was asked for.
@@ -24,9 +24,17 @@ pub(crate) async fn listen(
     Ok(listeners)
 }
 
-/// Begins the tasks that a bridge needs for as long as it is there.
-pub(crate) fn serve_bridge(agent: &Rc<Agent>) {
+/// Has the agent get what a bridge's shards answer.
+pub(crate) fn serve_shards(agent: &Rc<Agent>) {
     agent.spawn(deliver(Rc::clone(agent)));
+}
+
+/// Begins the timed work of a bridge, for as long as it is there. What was restored has its counts
+/// and the times at which it was used; what is over has gone when this returns.
+pub(crate) async fn serve_time(agent: &Rc<Agent>) {
+    if agent.bridge.keeps_state() {
+        expire_restored(agent).await;
+    }
     agent.spawn(run_expiry(Rc::clone(agent)));
     if agent.bridge.keeps_state() {
         agent.spawn(run_journal(Rc::clone(agent)));

@@ -525,6 +525,50 @@ fn kept_counts_find_their_entries_after_a_failed_start() {
     ));
 }
 
+/// For half of an idle timeout the kernel uses an entry by itself. At the start another bridge has
+/// much to do, before which nothing may expire.
+#[test]
+#[ignore = "needs root"]
+fn an_entry_that_only_the_kept_tier_has_used_is_not_idle() {
+    super::controller_apps::run(&format!(
+        r#"{KEPT}
+        ends TERM
+        cat >/run/two.toml <<'END'
+[[bridge]]
+name = "br0"
+dpid = "a1"
+port = ["1=af_packet:va", "2=af_packet:vb"]
+[[bridge]]
+name = "br1"
+dpid = "a2"
+port = ["null:a"]
+END
+        command="weir switch --config /run/two.toml --state /run/state --control /run/a"
+        ctl() {{ weir ctl --control /run/a --bridge "${{bridge:-br0}}" "$@"; }}
+        begin
+        printf 'dl_dst=02:00:00:00:%02x:%02x,actions=drop\n' \
+            $(for of in $(seq 10000); do echo $((of / 256)) $((of % 256)); done) >/run/flows
+        bridge=br1 ctl add-flows /run/flows
+        used() {{ ctl dump-flows in_port=1 | sed -n 's/.*=0x77,.*n_packets=\([0-9]*\).*/\1/p'; }}
+        ip netns exec a ping -q -i 0.01 -w 60 10.0.1.3 >/dev/null & ping=$!
+        ctl add-flow cookie=0x88,idle_timeout=20,dl_type=0x88b5,in_port=1,actions=drop
+        ctl add-flow cookie=0x77,idle_timeout=20,priority=40000,ip,in_port=1,actions=output:2
+        within 30 in_kernel
+        before=$(used)
+        ends KILL
+        # The kernel uses it for ten seconds, and twenty after that it is idle.
+        sleep 21
+        begin
+        grep "the kernel tier goes on devices=2" /run/log
+        [ "$(used)" -ge $((before + 100)) ]
+        # One that nobody has used is over.
+        ctl dump-flows >/run/flows
+        fails grep cookie=0x88 /run/flows
+        kill $ping
+        "#
+    ));
+}
+
 #[test]
 #[ignore = "needs root"]
 fn kept_tiers_of_others_are_left_alone() {

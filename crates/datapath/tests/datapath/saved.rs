@@ -216,7 +216,16 @@ fn an_entry_of_before_expires_when_its_time_has_come() {
     assert!(saved.entries.iter().any(|entry| entry.add.flags == flags));
     // Twenty seconds after its last use.
     let late = Nanos::from_s(124);
-    after.control.restore(saved, late);
+    after.control.restore(saved.clone(), late);
+    assert_eq!(after.control.expire(Nanos(late.0 - 1), 9).removed, 0);
+    assert_eq!(after.control.expire(late, 9).removed, 1);
+    // What the kernel has used after it was saved lives on.
+    let mut after = Rig::new(4);
+    let restored = after.control.restore(saved, late);
+    let used = |at| restored.numbers.iter().map(|(_, now)| (*now, at)).collect::<Vec<_>>();
+    after.control.note_used(&used(LATER));
+    after.control.note_used(&used(BEGUN));
+    let late = Nanos(late.0 + LATER.0 - USED.0);
     assert_eq!(after.control.expire(Nanos(late.0 - 1), 9).removed, 0);
     assert_eq!(after.control.expire(late, 9).removed, 1);
 }

@@ -237,14 +237,23 @@ impl TierKeeper {
     }
 
     /// Gives the owners of a bridge's counts for earlier processes the numbers that they have now.
+    /// `now` gets a number of before, and when the last packet that counts for it came, by
+    /// [`KernelTier::now_ns`]; zero where nobody asked for it.
     ///
     /// # Errors
     /// The tier of one of these processes cannot be read.
-    pub fn renumber_owners(&self, bridge: &str, now: impl Fn(u64) -> u64) -> io::Result<()> {
+    pub fn renumber_owners(
+        &self,
+        bridge: &str,
+        mut now: impl FnMut(u64, u64) -> u64,
+    ) -> io::Result<()> {
         for folder in &self.held().earlier {
             for (_, tier) in tiers_in(folder)?.iter().filter(|(of, _)| of == bridge) {
-                for owner in (0..tier.slots).flat_map(|slot| tier.owners(slot)) {
-                    owner.store(now(owner.load(Ordering::Relaxed)), Ordering::Relaxed);
+                for slot in 0..tier.slots {
+                    for owner in tier.owners(slot) {
+                        let number = now(owner.load(Ordering::Relaxed), tier.last_used_ns(slot));
+                        owner.store(number, Ordering::Relaxed);
+                    }
                 }
             }
         }
@@ -480,24 +489,28 @@ impl EarlierTier {
         (0..count).map(move |nth| self.owned(slot, OWNERS_LIST + 8 * nth))
     }
 
+    /// A number of a slot's counts, by processor.
+    fn counted(&self, slot: usize, at: usize) -> impl Iterator<Item = u64> {
+        let cell = move |cpu| CELL_LEN * (self.slots * cpu + slot) + at;
+        (0..self.cpus).map(move |cpu| self.cells.number(cell(cpu)).load(Ordering::Relaxed))
+    }
+
+    /// When the last packet of a slot came.
+    fn last_used_ns(&self, slot: usize) -> u64 {
+        self.counted(slot, CELL_USED).max().unwrap_or_default()
+    }
+
     /// The counts of a slot that its owners have not got, where there are any.
     fn counts(&self, slot: usize) -> Option<EarlierCounts> {
         let owned = |at| self.owned(slot, at).load(Ordering::Relaxed);
-        let of_cpu = |cpu: usize, at| {
-            let number = self.cells.number(CELL_LEN * (self.slots * cpu + slot) + at);
-            number.load(Ordering::Relaxed)
-        };
-        let sum = |at| (0..self.cpus).fold(0_u64, |sum, cpu| sum.wrapping_add(of_cpu(cpu, at)));
+        let sum = |at| self.counted(slot, at).fold(0, u64::wrapping_add);
         let owners: Vec<_> = self.owners(slot).map(|it| it.load(Ordering::Relaxed)).collect();
         let packets = sum(CELL_PACKETS).wrapping_sub(owned(OWNERS_PACKETS));
         (!owners.is_empty() && packets > 0).then(|| EarlierCounts {
             owners,
             packets,
             bytes: sum(CELL_BYTES).wrapping_sub(owned(OWNERS_BYTES)),
-            last_used_ns: (0..self.cpus)
-                .map(|cpu| of_cpu(cpu, CELL_USED))
-                .max()
-                .unwrap_or_default(),
+            last_used_ns: self.last_used_ns(slot),
         })
     }
 }

@@ -25,6 +25,15 @@ pub(crate) async fn run_journal(agent: Rc<Agent>) {
     }
 }
 
+/// Expires the entries whose time is over at the start. Nobody is connected yet who would get a
+/// flow-removed.
+pub(crate) async fn expire_restored(agent: &Agent) {
+    agent.bridge.expire().await;
+    agent.send_ops();
+    // They are reaped when the flush before this one is done.
+    agent.bridge.flush_counters().await;
+}
+
 /// Expires and reaps the entries of the bridge, for ever.
 pub(crate) async fn run_expiry(agent: Rc<Agent>) {
     loop {

@@ -16,7 +16,7 @@ use super::ports::close;
 use crate::agent::{Agent, Bridges};
 use crate::bridge::WorkerGone;
 use crate::config::BridgeConfig;
-use crate::serve::serve_bridge;
+use crate::serve::{serve_shards, serve_time};
 
 /// Bridges that come or go at one time: each mostly waits for the workers.
 pub(super) const AT_ONCE: usize = 32;
@@ -34,7 +34,7 @@ pub(super) async fn begin(all: &Bridges, new: &mut NewBridge) -> Result<Rc<Agent
     let begun = all.assembly().begin_bridge(&new.config, new.dpid, new.tls.take());
     let (agent, begun) = begun.map_err(|error| error.to_string())?;
     let agent = Rc::new(agent);
-    serve_bridge(&agent);
+    serve_shards(&agent);
     for is_begun in begun {
         if is_begun.await.is_err() {
             take_apart(all, &[agent]).await?;
@@ -42,6 +42,7 @@ pub(super) async fn begin(all: &Bridges, new: &mut NewBridge) -> Result<Rc<Agent
         }
     }
     agent.bridge.barrier().await;
+    serve_time(&agent).await;
     tracing::info!(bridge = agent.name, dpid = %new.dpid, "bridge added");
     Ok(agent)
 }

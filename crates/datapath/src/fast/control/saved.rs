@@ -272,6 +272,13 @@ impl Control {
         restored
     }
 
+    /// Notes when packets have used entries that were restored. No forwarder may have begun.
+    pub fn note_used(&mut self, used: &[(EntryId, Nanos)]) {
+        for (id, last_used) in used {
+            self.shared.of_forwarder(0).entries.touch(*id, *last_used);
+        }
+    }
+
     fn restore_meter(&mut self, saved: &SavedMeter, now: Nanos) -> Result<(), Error> {
         let MeterConfig { flags, meter_id, ref bands } = saved.config;
         let (command, bands) = (MeterModCommand::Add, bands.clone());
