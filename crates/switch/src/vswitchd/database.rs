@@ -46,8 +46,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Changes of the state that come within this time are written together.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// Ports enter the kernel tier when none has come for this time, and after the longest one at any
-/// rate: what the kernel does for it would hold up the next port of a script.
+/// Ports enter the kernel tier when no command has come for this time, and after the longest one at
+/// any rate: what the kernel does for it would hold up the next port of a script.
 const ENTER_AFTER: Duration = Duration::from_millis(100);
 const ENTER_AFTER_MOST: Duration = Duration::from_secs(1);
 
@@ -65,8 +65,30 @@ pub(super) struct Database {
     /// Remarks that are in the log.
     remarked: BTreeSet<String>,
     is_locked_out: bool,
-    /// The time at which ports enter the kernel tier, and the latest one if further ones come.
-    enter_at: Option<(Instant, Instant)>,
+    /// When ports enter the kernel tier, if any do.
+    entering: Option<EnteringTime>,
+}
+
+/// The time at which ports enter the kernel tier.
+#[derive(Clone, Copy)]
+struct EnteringTime {
+    /// If no command comes before.
+    in_pause: Instant,
+    /// At any rate.
+    latest: Instant,
+}
+
+impl EnteringTime {
+    /// A command is carried out, perhaps after others since which ports wait.
+    fn after(earlier: Option<Self>, now: Instant) -> Self {
+        let latest = earlier.map_or(now + ENTER_AFTER_MOST, |earlier| earlier.latest);
+        Self { in_pause: latest.min(now + ENTER_AFTER), latest }
+    }
+
+    /// The time as it is while a command is carried out, or none is.
+    fn get(self, is_configuring: bool) -> Instant {
+        if is_configuring { self.latest } else { self.in_pause }
+    }
 }
 
 /// The state of one connection.
@@ -86,8 +108,8 @@ struct Connected {
 
 impl Database {
     pub(super) fn new(daemon: Rc<Daemon>, endpoint: Endpoint, tls: Option<Tls>) -> Self {
-        let (remarked, is_locked_out, enter_at) = (BTreeSet::new(), false, None);
-        Self { daemon, endpoint, tls, remarked, is_locked_out, enter_at }
+        let (remarked, is_locked_out, entering) = (BTreeSet::new(), false, None);
+        Self { daemon, endpoint, tls, remarked, is_locked_out, entering }
     }
 
     /// Connects and serves again and again, for ever.
@@ -151,7 +173,7 @@ impl Database {
     /// Waits for one thing and deals with it.
     async fn turn(&mut self, on: &mut Connected, bytes: &mut [u8]) -> Result<(), String> {
         let tick_at = on.session.next_tick().map(Instant::from_std);
-        let enter_at = self.enter_at.map(|(then, _)| then);
+        let enter_at = self.entering.map(|time| time.get(on.configuring.is_some()));
         let may_write = on.session.is_locked() && on.configuring.is_none();
         tokio::select! {
             read = on.stream.read(bytes) => self.received(on, read, bytes),
@@ -184,7 +206,7 @@ impl Database {
                 self.configure(on);
                 Ok(())
             }
-            () = at(enter_at), if on.configuring.is_none() => {
+            () = at(enter_at) => {
                 self.enter_tier();
                 Ok(())
             }
@@ -303,10 +325,7 @@ impl Database {
     /// Prepares what nobody has to wait for: `ovs-vsctl` returns before ports enter the kernel
     /// tier, and the next port finds a ring.
     fn follow_up(&mut self) {
-        let now = Instant::now();
-        let (then, latest) = (now + ENTER_AFTER, now + ENTER_AFTER_MOST);
-        let latest = self.enter_at.map_or(latest, |(_, latest)| latest);
-        self.enter_at = Some((then.min(latest), latest));
+        self.entering = Some(EnteringTime::after(self.entering, Instant::now()));
         tokio::task::spawn_blocking(|| {
             // Without it the next port waits for the kernel.
             if let Err(error) = netdev::keep_spare_ring() {
@@ -317,7 +336,7 @@ impl Database {
 
     /// Has ports enter the kernel tier that forward already.
     fn enter_tier(&mut self) {
-        self.enter_at = None;
+        self.entering = None;
         let mut agents = self.daemon.bridges.all();
         agents.retain(|agent| agent.bridge.has_ports_outside_tier());
         for agent in agents {
@@ -441,5 +460,31 @@ fn set_devices(ports: &[WantedPort]) {
         if let Err(error) = set_mac.and(set_mtu) {
             tracing::warn!(device = port.name, %error, "address or MTU are not set");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::{ENTER_AFTER, ENTER_AFTER_MOST, EnteringTime};
+
+    #[test]
+    fn ports_enter_the_kernel_tier_in_a_pause_or_after_a_second() {
+        let first = Instant::now();
+        let time = EnteringTime::after(None, first);
+        assert_eq!(time.get(false), first + ENTER_AFTER);
+        // A command that is carried out puts it off, but not for longer than that.
+        let latest = first + ENTER_AFTER_MOST;
+        assert_eq!(time.get(true), latest);
+        let last = latest - ENTER_AFTER / 2;
+        let mut time = Some(time);
+        for command in 1..=9 {
+            time = Some(EnteringTime::after(time, first + ENTER_AFTER * command));
+        }
+        let time = EnteringTime::after(time, last);
+        assert_eq!((time.get(false), time.get(true)), (latest, latest));
+        // Those that come after that wait anew.
+        assert_eq!(EnteringTime::after(None, latest).get(false), latest + ENTER_AFTER);
     }
 }
