@@ -16,6 +16,9 @@ use crate::config::{BridgeConfig, Config, PortConfig};
 /// Ports of the system below this are for processes with a right to them.
 const FREE_PORTS: u16 = 1024;
 
+/// Makes TAP devices.
+const TUN_DEVICE: &str = "/dev/net/tun";
+
 /// Reasons that a line names.
 const REASONS_MAX: usize = 4;
 
@@ -61,11 +64,12 @@ impl Rights {
         let name = &bridge.name;
         bridge.ports.iter().for_each(|port| self.add_port(name, port));
         if may_have_tier(bridge) {
+            let why = format!("the kernel tier of {name}; without it frames pass in user space");
             for capability in ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_NICE"] {
-                let why =
-                    format!("the kernel tier of {name}; without it frames pass in user space");
-                add(&mut self.capabilities, capability, why);
+                add(&mut self.capabilities, capability, why.clone());
             }
+            // Frames come to the worker by a TAP device.
+            add(&mut self.devices, TUN_DEVICE, why);
         }
         for listener in &bridge.listeners {
             match listener {
@@ -92,7 +96,7 @@ impl Rights {
             let (names, name) = match right {
                 PortRight::PacketSocket => (&mut self.capabilities, "CAP_NET_RAW"),
                 PortRight::DeviceSettings => (&mut self.capabilities, "CAP_NET_ADMIN"),
-                PortRight::TunDevice => (&mut self.devices, "/dev/net/tun"),
+                PortRight::TunDevice => (&mut self.devices, TUN_DEVICE),
                 PortRight::LockedMemory => (&mut self.capabilities, "CAP_IPC_LOCK"),
                 PortRight::DeviceRegisters => (&mut self.capabilities, "CAP_SYS_RAWIO"),
             };
@@ -197,7 +201,7 @@ mod tests {
             (
                 "port = [\"af_packet:eth1\"]",
                 &["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_PERFMON", "CAP_SYS_NICE"],
-                &[],
+                &["/dev/net/tun"],
                 &[],
             ),
             ("port = [\"tap:a\"]", &["CAP_NET_ADMIN"], &["/dev/net/tun"], &[]),
@@ -212,7 +216,7 @@ mod tests {
             (
                 "state = \"/x\"\nport = [\"af_packet:eth1\"]",
                 &["CAP_BPF", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_PERFMON", "CAP_SYS_NICE"],
-                &[],
+                &["/dev/net/tun"],
                 &["/sys/fs/bpf/weir", "/x"],
             ),
         ] {

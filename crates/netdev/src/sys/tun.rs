@@ -13,6 +13,9 @@ use super::ifreq::{byte, named};
 use super::netns::Namespace;
 use crate::offload::VNET_LEN;
 
+/// Makes TAP devices.
+const DEVICE: &str = "/dev/net/tun";
+
 /// The descriptor of a TAP device, by which its frames are read and written.
 #[derive(Debug)]
 pub(crate) struct Tun {
@@ -35,7 +38,10 @@ impl Tun {
 
     fn attach(name: &str, vnet: bool, queues_flag: libc::c_int) -> io::Result<(Self, String)> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+        let fd = rustix::fs::open(DEVICE, flags, Mode::empty()).map_err(|error| {
+            let error = io::Error::from(error);
+            io::Error::new(error.kind(), format!("{DEVICE}: {error}"))
+        })?;
         let mut request = named(name)?;
         let vnet_flag = if vnet { libc::IFF_VNET_HDR } else { 0 };
         let flags = libc::IFF_TAP | libc::IFF_NO_PI | vnet_flag | queues_flag;
