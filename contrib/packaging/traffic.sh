@@ -4,11 +4,21 @@
 # and goes with them. WEIR is the program (target/release/weir), RATE the frames a second.
 set -eu
 
-if [ "${1:-}" != inside ]; then
-    WEIR=$(realpath "${WEIR:-target/release/weir}")
+case ${1:-} in
+inside) ;;
+'')
+    WEIR=$(realpath -m "${WEIR:-target/release/weir}")
     export WEIR
+    [ -x "$WEIR" ] || { echo "$0: $WEIR is missing: cargo build --release" >&2; exit 2; }
+    [ "$(id -u)" = 0 ] || { echo "$0: needs root" >&2; exit 2; }
     exec unshare --net --mount --pid --fork --kill-child "$(realpath "$0")" inside
-fi
+    ;;
+*)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    [ "$1" = --help ] || exit 2
+    exit
+    ;;
+esac
 
 mount -t tmpfs none /run
 mount -t proc none /proc
