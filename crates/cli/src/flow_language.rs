@@ -80,7 +80,7 @@ fn tables() -> [Table; 5] {
             rows: INSTRUCTIONS
                 .iter()
                 .filter_map(|row| {
-                    let has = |version| row.numbers.of(version).is_some();
+                    let has = |version| row.kind.is_in(version);
                     let form = code(&instruction_form(row.kind)?);
                     Some(vec![form, code(row.ryu), versions(has), sentence(row.doc)])
                 })

@@ -71,6 +71,8 @@ commands! {
     groups::AddGroup,
     groups::AddGroups,
     groups::ModGroup,
+    groups::InsertBuckets,
+    groups::RemoveBuckets,
     groups::DelGroups;
 
     "Meters":

@@ -131,6 +131,48 @@ impl Execute for ModGroup {
     }
 }
 
+/// Insert buckets into a group, by OpenFlow15
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "insert-bucket",
+    after_help = "Example:
+  weir ctl -O OpenFlow15 insert-buckets group_id=1,command_bucket_id=0,bucket=bucket_id:7,output:3
+
+command_bucket_id is first, last, or the number of the bucket before them. A bucket without a weight
+has weight 0, as in ovs-ofctl: in a select group it gets no packet."
+)]
+pub(super) struct InsertBuckets {
+    /// The group, the place and the buckets, or - for lines of the standard input
+    group: String,
+}
+
+impl Execute for InsertBuckets {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let lines = lines_or_stdin("group", &self.group)?;
+        send(context, &lines, GroupModCommand::InsertBucket).await
+    }
+}
+
+/// Remove buckets from a group, one or all, by OpenFlow15
+#[derive(Args, Clone, Debug)]
+#[command(
+    alias = "remove-bucket",
+    after_help = "Examples:
+  weir ctl -O OpenFlow15 remove-buckets group_id=2,command_bucket_id=7
+  weir ctl -O OpenFlow15 remove-buckets group_id=2"
+)]
+pub(super) struct RemoveBuckets {
+    /// Group and bucket (first, last, all or its number), or - for lines of the standard input
+    group: String,
+}
+
+impl Execute for RemoveBuckets {
+    async fn execute(self, context: &mut CommandContext<'_>) -> Result<(), Failure> {
+        let lines = lines_or_stdin("group", &self.group)?;
+        send(context, &lines, GroupModCommand::RemoveBucket).await
+    }
+}
+
 /// Reads all lines, then has the switch carry them out, each by the command that fits. OpenFlow
 /// 1.3 has no command that does both, so each is tried.
 async fn add_or_modify(context: &mut CommandContext<'_>, lines: &[Line]) -> Result<(), Failure> {

@@ -17,10 +17,6 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// Words of `ovs-ofctl` and `dpctl` that `weir ctl` does not have, and why.
 const ABSENT: &[(&str, &str)] = &[
     ("snoop", "`weir ctl monitor` shows what the switch sends"),
-    ("insert-buckets", "it is of OpenFlow 1.5; `weir ctl mod-group` sets all buckets"),
-    ("insert-bucket", "it is of OpenFlow 1.5; `weir ctl mod-group` sets all buckets"),
-    ("remove-buckets", "it is of OpenFlow 1.5; `weir ctl mod-group` sets all buckets"),
-    ("remove-bucket", "it is of OpenFlow 1.5; `weir ctl mod-group` sets all buckets"),
     ("set-async", "the masks end with the connection; `weir ctl monitor` sets its own"),
     ("dump-tlv-map", NICIRA),
     ("add-tlv-map", NICIRA),

@@ -8,7 +8,7 @@ use openflow::action::ACTIONS;
 use openflow::group::{GroupCapabilities, GroupFeatures};
 use openflow::message::Capabilities;
 use openflow::meter::{MeterFeatures, MeterFlags};
-use openflow::{InstructionKind, Version};
+use openflow::{InstructionKind, MessageKind, Version};
 
 use crate::config::DatapathConfig;
 
@@ -23,11 +23,12 @@ pub fn capabilities(version: Version) -> Capabilities {
         | Capabilities::PORT_STATS
         | Capabilities::IP_REASM
         | Capabilities::QUEUE_STATS;
-    if version.has_groups() {
-        common | Capabilities::GROUP_STATS
-    } else {
-        common | Capabilities::ARP_MATCH_IP
+    if !version.has_groups() {
+        return common | Capabilities::ARP_MATCH_IP;
     }
+    let has_bundles = MessageKind::BundleControl.number(version).is_some();
+    let bundles = if has_bundles { Capabilities::BUNDLES } else { Capabilities::empty() };
+    common | Capabilities::GROUP_STATS | bundles
 }
 
 /// The actions that run, by a version's numbers: bit n for type n. Experimenter actions, whose

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use openflow::group::{
-    Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType,
+    Bucket, BucketCounter, GroupDesc, GroupMod, GroupModCommand, GroupStats, GroupType, bucket_ids,
 };
 use openflow::text::format_actions;
 use openflow::{Action, BucketId, Error, GroupId, PortNo};
@@ -104,13 +104,11 @@ impl Group {
     }
 }
 
-/// The buckets, each with its number: its place where it has none of its own.
+/// The buckets, each with its number.
 fn numbered(buckets: &[Bucket]) -> Vec<Bucket> {
-    let numbered = |(place, bucket): (u32, &Bucket)| Bucket {
-        bucket_id: bucket.bucket_id.or(Some(BucketId(place))),
-        ..bucket.clone()
-    };
-    (0..).zip(buckets).map(numbered).collect()
+    let numbered =
+        |(id, bucket): (BucketId, &Bucket)| Bucket { bucket_id: Some(id), ..bucket.clone() };
+    bucket_ids(buckets).zip(buckets).map(numbered).collect()
 }
 
 /// The place of the bucket that a command names; none for the first or last of none.

@@ -137,7 +137,11 @@ fn check_new_entry(
     if !version.has_instructions() && !flow_mod.instructions.iter().all(is_list) {
         return Err(Error::BadInstructionUnsupInst);
     }
-    check_instructions(table, &flow_mod.matching, &flow_mod.instructions, existing)?;
+    let checked = check_instructions(table, &flow_mod.matching, &flow_mod.instructions, existing);
+    if version.has_meter_action() && checked == Err(Error::MeterModUnknownMeter) {
+        return Err(Error::BadActionBadMeter);
+    }
+    checked?;
     pipeline.check(flow_mod, version)
 }
 

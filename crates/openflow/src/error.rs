@@ -274,6 +274,8 @@ errors! {
         "the meter cannot have this number: use 1 to 0xffff0000";
     MeterModUnknownMeter "OFPMMFC_UNKNOWN_METER" [V1_0: (1, 1), V1_3: (12, 3)]
         "there is no such meter: add it before what uses it";
+    BadActionBadMeter "OFPBAC_BAD_METER" [V1_0: (1, 1), V1_3: (12, 3), V1_5: (2, 17)]
+        "there is no such meter: add it before what names it";
     MeterModBadCommand "OFPMMFC_BAD_COMMAND" [V1_0: (1, 1), V1_3: (12, 4)]
         "the switch does not know the command: add, modify or delete";
     MeterModBadFlags "OFPMMFC_BAD_FLAGS" [V1_0: (1, 1), V1_3: (12, 5)]
@@ -432,6 +434,7 @@ mod tests {
         let newest = [
             "OFPBRC_PIPELINE_FIELDS_ONLY",
             "OFPBAC_BAD_SET_MASK",
+            "OFPBAC_BAD_METER",
             "OFPGMFC_UNKNOWN_BUCKET",
             "OFPGMFC_BUCKET_EXISTS",
             "OFPTFFC_BAD_FEATURES",

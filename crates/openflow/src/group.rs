@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::id::{BucketId, GroupId, PortNo};
 use crate::numbered::numbered;
+use std::collections::BTreeSet;
 
 numbered! {
     /// Command of a group-mod.
@@ -64,7 +65,7 @@ bitflags::bitflags! {
 /// A bucket: actions that run as an action set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Number in its group, since 1.5; without one, its place in the list.
+    /// Number in its group, since 1.5; one without has that of [`bucket_ids`].
     pub bucket_id: Option<BucketId>,
     /// Share in a select group.
     pub weight: u16,
@@ -74,6 +75,14 @@ pub struct Bucket {
     pub watch_group: GroupId,
     /// The actions.
     pub actions: Vec<Action>,
+}
+
+/// The numbers of a group's buckets: that of one without is the lowest that no other has, which is
+/// its place where none has one.
+pub fn bucket_ids(buckets: &[Bucket]) -> impl Iterator<Item = BucketId> {
+    let taken: BTreeSet<BucketId> = buckets.iter().filter_map(|bucket| bucket.bucket_id).collect();
+    let mut free = (0..).map(BucketId).filter(move |id| !taken.contains(id));
+    buckets.iter().map_while(move |bucket| bucket.bucket_id.or_else(|| free.next()))
 }
 
 /// A command on a group.

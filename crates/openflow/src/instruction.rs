@@ -155,6 +155,12 @@ impl InstructionKind {
         self.row().numbers.of(version)
     }
 
+    /// Whether the version has it, a meter also as an action.
+    #[must_use]
+    pub fn is_in(self, version: Version) -> bool {
+        self.number(version).is_some() || self == Self::Meter && version.has_meter_action()
+    }
+
     /// The instruction of a type number, if the version has it.
     #[must_use]
     pub fn from_number(version: Version, number: u16) -> Option<Self> {

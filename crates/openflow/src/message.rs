@@ -349,6 +349,8 @@ bitflags::bitflags! {
         const ARP_MATCH_IP = 1 << 7;
         /// Blocks ports to prevent loops.
         const PORT_BLOCKED = 1 << 8;
+        /// Carries bundles out; since 1.4.
+        const BUNDLES = 1 << 9;
         const _ = !0;
     }
 }

@@ -10,7 +10,7 @@ use openflow::text::{
     parse_flow_filter, parse_flow_mod, parse_group_mod, parse_match, parse_meter_mod, parse_number,
     parse_value,
 };
-use openflow::{Cookie, Field, GroupId, Match, MeterId, PortNo, TableId};
+use openflow::{BucketId, Cookie, Field, GroupId, Match, MeterId, PortNo, TableId};
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
 
 const FLOWS: &str = include_str!("data/ovs-ofctl-flows.txt");
@@ -118,6 +118,8 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=mod_nw_tos:253", 19, "a multiple of 4"),
     ("actions=set_field:6->eth_bogus", 21, "unknown field `eth_bogus`"),
     ("actions=set_field:1->in_port", 21, "no action sets in_port"),
+    ("actions=set_field:5/0x105->reg0", 18, "that stand together"),
+    ("actions=set_field:0/0->reg0", 18, "1 to 64 bits"),
     ("actions=set_field:5->metadata", 21, "write_metadata:VALUE writes it"),
     ("actions=goto_table:2,output:1", 21, "must stand before it"),
     ("actions=write_metadata:1,clear_actions", 25, "before `write_metadata`"),
@@ -430,6 +432,49 @@ fn a_bucket_of_a_select_group_has_weight_1_unless_it_names_one() {
 }
 
 #[test]
+fn buckets_are_inserted_at_a_place_and_removed_by_their_numbers() {
+    use GroupModCommand::{InsertBucket, RemoveBucket};
+    for (command, text, place) in [
+        (InsertBucket, "group_id=1,command_bucket_id=last,bucket=output:3", Some(BucketId::LAST)),
+        (InsertBucket, "group_id=1,command_bucket_id=first", Some(BucketId::FIRST)),
+        (RemoveBucket, "group_id=1,command_bucket_id=7", Some(BucketId(7))),
+        (RemoveBucket, "group_id=1,command_bucket_id=all", None),
+        (RemoveBucket, "group_id=1", None),
+    ] {
+        assert_eq!(parse_group_mod(text, command).unwrap().command_bucket_id, place, "{text}");
+    }
+    for (command, text, what) in [
+        (InsertBucket, "group_id=1,bucket=output:3", "at a command_bucket_id"),
+        (
+            InsertBucket,
+            "group_id=1,command_bucket_id=all,bucket=output:3",
+            "at a command_bucket_id",
+        ),
+        (InsertBucket, "group_id=1,command_bucket_id=last,type=all", "has no effect here"),
+        (InsertBucket, "group_id=1,comand_bucket_id=7", "did you mean `command_bucket_id`"),
+        (RemoveBucket, "group_id=1,command_bucket_id=4294967041", "from 0 to 4294967040"),
+        (RemoveBucket, "group_id=1,bucket=output:3", "has no effect here"),
+        (GroupModCommand::Add, "group_id=1,type=all,command_bucket_id=7", "unknown word"),
+    ] {
+        let error = parse_group_mod(text, command).unwrap_err();
+        assert!(error.what.contains(what), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_set_field_with_a_mask_is_a_load_of_the_bits() {
+    for (text, load) in [
+        ("set_field:0x5/0xff->reg0", "load:0x5->NXM_NX_REG0[0..7]"),
+        ("set_field:10.0.0.0/8->ip_dst", "load:0xa->NXM_OF_IP_DST[24..31]"),
+        ("set_field:01:00:00:00:00:00/01:00:00:00:00:00->eth_dst", "load:0x1->NXM_OF_ETH_DST[40]"),
+    ] {
+        assert_eq!(format_actions(&parse_actions(text).unwrap()), load, "{text}");
+    }
+    let whole = parse_actions("set_field:0x5/0xffffffff->reg0").unwrap();
+    assert_eq!(whole, parse_actions("set_field:5->reg0").unwrap());
+}
+
+#[test]
 fn groups_print_as_ovs_ofctl_prints_them() {
     let cases = [
         "group_id=1,type=all,bucket=actions=output:1,bucket=actions=output:2",
@@ -440,6 +485,7 @@ fn groups_print_as_ovs_ofctl_prints_them() {
         "group_id=6,type=all",
         "group_id=7,type=select,bucket=actions=output:1,bucket=weight:0,actions=drop",
         "group_id=8,type=all,bucket=weight:1,actions=output:1",
+        "group_id=9,type=select,bucket=bucket_id:5,weight:2,actions=output:1,bucket=actions=drop",
     ];
     for text in cases {
         assert_eq!(printed(text), text);

@@ -48,6 +48,11 @@ fn read_masked(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> reader::ReadRes
     }
     let body = body.reading(ActionKind::SetField.row().text, Error::BadActionBadLen);
     let (dst, value, mask) = oxm::read_masked(body)?;
+    *r = ahead;
+    if mask == dst.full_mask() {
+        actions.push(Action::set_field(dst, value));
+        return Ok(true);
+    }
     let mut left = mask;
     while left != 0 {
         let offset = left.trailing_zeros();
@@ -56,7 +61,6 @@ fn read_masked(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> reader::ReadRes
         actions.push(Action::Load { bits, dst, value: bits.of(value) as u64 });
         left &= !bits.mask();
     }
-    *r = ahead;
     Ok(true)
 }
 

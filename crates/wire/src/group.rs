@@ -2,7 +2,7 @@
 
 use openflow::group::{
     Bucket, BucketCounter, GroupCapabilities, GroupDesc, GroupFeatures, GroupMod, GroupModCommand,
-    GroupStats, GroupType,
+    GroupStats, GroupType, bucket_ids,
 };
 use openflow::translate::Context;
 use openflow::{BucketId, Error, GroupId, PortNo};
@@ -30,18 +30,23 @@ pub(crate) fn read_mod_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupMod> 
     let len = usize::from(r.u16()?);
     r.skip(2)?;
     let command_bucket_id = Some(BucketId(r.u32()?)).filter(|id| *id != BucketId::ALL);
-    let buckets = read_numbered(r, len)?;
+    let buckets = read_numbered(r, len, group_type)?;
     property::read_all(r, Unknown::Refused, |_, _| Ok(false))?;
     Ok(GroupMod { command, group_type, group_id, command_bucket_id, buckets })
 }
 
 /// Reads buckets of this length in all, each with a number of its own.
-fn read_numbered(r: &mut Reader<'_>, len: usize) -> reader::ReadResult<Vec<Bucket>> {
+fn read_numbered(
+    r: &mut Reader<'_>,
+    len: usize,
+    group_type: GroupType,
+) -> reader::ReadResult<Vec<Bucket>> {
     let start = r.clone();
     if len > r.remaining() {
         return Err(r.fault_in(Error::GroupModBadBucket, "length of the buckets"));
     }
-    let buckets = read_buckets(&mut r.part(len)?, read_bucket_v1_5)?;
+    let read = |r: &mut Reader<'_>| read_bucket_v1_5(r, group_type);
+    let buckets = read_buckets(&mut r.part(len)?, read)?;
     let mut ids: Vec<_> = buckets.iter().map(|bucket| bucket.bucket_id).collect();
     ids.sort_unstable();
     if ids.windows(2).any(|pair| pair[0] == pair[1]) {
@@ -55,6 +60,8 @@ fn read_numbered(r: &mut Reader<'_>, len: usize) -> reader::ReadResult<Vec<Bucke
 
 pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
     w.require(group.command_bucket_id.is_none(), "a bucket in a command")?;
+    let is_numbered = group.buckets.iter().any(|bucket| bucket.bucket_id.is_some());
+    w.require(!is_numbered, "numbers of buckets")?;
     write_head(w, group)?;
     write_buckets_v1_3(w, &group.buckets)
 }
@@ -106,7 +113,8 @@ fn read_bucket_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     Ok(Bucket { bucket_id: None, weight, watch_port, watch_group, actions })
 }
 
-fn read_bucket_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
+/// Reads a bucket of a group of this type, which says the weight of one without the property.
+fn read_bucket_v1_5(r: &mut Reader<'_>, group_type: GroupType) -> reader::ReadResult<Bucket> {
     let mut r = r.sized("bucket")?;
     if r.remaining() % 8 != 6 {
         return Err(r.bad_len());
@@ -114,7 +122,7 @@ fn read_bucket_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<Bucket> {
     let actions_len = usize::from(r.u16()?);
     let mut bucket = Bucket {
         bucket_id: Some(BucketId(r.u32()?)),
-        weight: 0,
+        weight: group_type.default_weight(),
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
         actions: action::read_list(r.part(actions_len)?)?,
@@ -155,10 +163,10 @@ fn write_buckets_v1_5(
     group_type: GroupType,
     buckets: &[Bucket],
 ) -> writer::WriteResult<()> {
-    for (place, bucket) in (0..).zip(buckets) {
+    for (id, bucket) in bucket_ids(buckets).zip(buckets) {
         let start = w.place();
         w.zeros(4);
-        w.u32(bucket.bucket_id.unwrap_or(BucketId(place)).0);
+        w.u32(id.0);
         let actions = w.place();
         action::write_list(w, &bucket.actions, Context::default())?;
         w.fill_len(start + 2, actions, "actions of a bucket")?;
@@ -206,7 +214,7 @@ pub(crate) fn read_desc_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<GroupDesc
     let group_id = GroupId(r.u32()?);
     let len = usize::from(r.u16()?);
     r.skip(6)?;
-    let buckets = read_numbered(&mut r, len)?;
+    let buckets = read_numbered(&mut r, len, group_type)?;
     property::read_all(&mut r, Unknown::LeftOut, |_, _| Ok(false))?;
     Ok(GroupDesc { group_type, group_id, buckets })
 }

@@ -38,7 +38,7 @@ pub(crate) fn read_all(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instructi
 /// Reads instructions of a version in which a meter is an action. One that is the first of those
 /// that are applied is the instruction; there is no other place for it.
 pub(crate) fn read_metered(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
-    let mut instructions = Vec::new();
+    let (mut instructions, mut meters_alone) = (Vec::new(), false);
     while !list.is_empty() {
         let start = list.clone();
         let mut element = list.clone();
@@ -58,9 +58,15 @@ pub(crate) fn read_metered(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instr
         list = element;
         instructions.push(Instruction::Meter(meter));
         let rest = action::read_list(body)?;
-        if !rest.is_empty() {
+        if rest.is_empty() {
+            meters_alone = true;
+        } else {
             instructions.push(Instruction::ApplyActions(rest));
         }
+    }
+    let applies = |one: &Instruction| one.kind() == InstructionKind::ApplyActions;
+    if meters_alone && instructions.iter().any(applies) {
+        return Err(list.fault(Error::BadInstructionDupInst));
     }
     Ok(instructions)
 }

@@ -22,7 +22,8 @@ impl Limits {
             self.check_match(&flow_mod.matching)?;
         }
         let limits = if is_miss { &self.miss } else { &self.hit };
-        flow_mod.instructions.iter().try_for_each(|asked| self.check_instruction(asked, limits))
+        let check = |asked| self.check_instruction(asked, limits, version);
+        flow_mod.instructions.iter().try_for_each(check)
     }
 
     fn check_match(&self, matching: &Match) -> Result<(), Error> {
@@ -43,8 +44,20 @@ impl Limits {
         require(!missing, Error::BadMatchBadWildcards)
     }
 
-    fn check_instruction(&self, asked: &Instruction, limits: &EntryLimits) -> Result<(), Error> {
-        require(limits.instructions.contains(&asked.kind()), Error::BadInstructionUnsupInst)?;
+    fn check_instruction(
+        &self,
+        asked: &Instruction,
+        limits: &EntryLimits,
+        version: Version,
+    ) -> Result<(), Error> {
+        let is_action = asked.meter().is_some() && version.has_meter_action();
+        require(
+            limits.instructions.contains(&asked.kind()),
+            match is_action {
+                true => Error::BadActionBadType,
+                false => Error::BadInstructionUnsupInst,
+            },
+        )?;
         let next = asked.goto_table();
         require(next.is_none_or(|it| limits.next.contains(&it)), Error::BadInstructionBadTableId)?;
         if let Some((metadata, mask)) = asked.metadata() {

@@ -88,22 +88,37 @@ struct OutcomeProperties {
     apply_actions: Option<BTreeSet<ActionKind>>,
     write_set: Option<BTreeSet<Field>>,
     apply_set: Option<BTreeSet<Field>>,
+    /// Fields that copy-field writes, where a message says it.
+    write_copy: Option<BTreeSet<Field>>,
+    apply_copy: Option<BTreeSet<Field>>,
+    /// Whether a meter is among the actions that are applied, in versions that have it there.
+    meters: Option<bool>,
 }
 
 impl OutcomeProperties {
     /// Takes what is missing from `other`; an error when it is missing there as well.
+    /// Copy-field writes what set-field may, and nothing else can be asked for.
     fn complete(self, other: Option<&EntryLimits>) -> Result<EntryLimits, Error> {
         fn or<T: Clone>(own: Option<T>, other: Option<&T>) -> Result<T, Error> {
             own.or_else(|| other.cloned()).ok_or(Error::TableFeaturesBadArgument)
         }
-        Ok(EntryLimits {
+        let mut limits = EntryLimits {
             instructions: or(self.instructions, other.map(|o| &o.instructions))?,
             next: or(self.next, other.map(|o| &o.next))?,
             write_actions: or(self.write_actions, other.map(|o| &o.write_actions))?,
             apply_actions: or(self.apply_actions, other.map(|o| &o.apply_actions))?,
             write_set: or(self.write_set, other.map(|o| &o.write_set))?,
             apply_set: or(self.apply_set, other.map(|o| &o.apply_set))?,
-        })
+        };
+        if let Some(meters) = self.meters {
+            limits.instructions.retain(|kind| *kind != InstructionKind::Meter);
+            limits.instructions.extend(meters.then_some(InstructionKind::Meter));
+        }
+        let copies = [(self.write_copy, &limits.write_set), (self.apply_copy, &limits.apply_set)];
+        if copies.iter().any(|(copy, set)| copy.as_ref().is_some_and(|copy| copy != *set)) {
+            return Err(Error::TableFeaturesBadArgument);
+        }
+        Ok(limits)
     }
 }
 
@@ -135,11 +150,12 @@ impl ParsedProperties {
             TableProperty::WriteActions(on, ids) => {
                 once(&mut self.outcome(*on).write_actions, types(ids)?)
             }
-            TableProperty::ApplyActions(on, ids) => {
-                // A meter is an instruction here, which is not limited over such a version.
-                let ids: Vec<_> =
-                    ids.iter().filter(|id| Some(**id) != meter_action(version)).copied().collect();
-                once(&mut self.outcome(*on).apply_actions, types(&ids)?)
+            TableProperty::ApplyActions(on, listed) => {
+                let (mut ids, meter) = (listed.clone(), meter_action(version));
+                ids.retain(|id| Some(*id) != meter);
+                let outcome = self.outcome(*on);
+                outcome.meters = meter.map(|_| ids.len() < listed.len());
+                once(&mut outcome.apply_actions, types(&ids)?)
             }
             TableProperty::Match(ids) => once(&mut self.matches, fields(ids)?),
             TableProperty::Wildcards(ids) => {
@@ -154,10 +170,13 @@ impl ParsedProperties {
             // No table copies another.
             TableProperty::SynchronisedFrom(ids) if ids.is_empty() => Ok(()),
             TableProperty::SynchronisedFrom(_) => Err(Error::TableFeaturesBadArgument),
-            // What copy-field writes is what set-field may, and all packets are Ethernet frames.
-            TableProperty::WriteCopyField(_, ids) | TableProperty::ApplyCopyField(_, ids) => {
-                settable(ids).map(drop)
+            TableProperty::WriteCopyField(on, ids) => {
+                once(&mut self.outcome(*on).write_copy, settable(ids)?)
             }
+            TableProperty::ApplyCopyField(on, ids) => {
+                once(&mut self.outcome(*on).apply_copy, settable(ids)?)
+            }
+            // All packets are Ethernet frames.
             TableProperty::PacketTypes(types) if types.iter().all(|number| *number == 0) => Ok(()),
             TableProperty::PacketTypes(_) => Err(Error::TableFeaturesBadArgument),
             TableProperty::Experimenter { .. } => Err(Error::TableFeaturesBadType),
@@ -248,6 +267,7 @@ impl Limits {
     pub(super) fn of(features: &TableFeatures, version: Version) -> Result<Self, Error> {
         let mut parsed = ParsedProperties::default();
         features.properties.iter().try_for_each(|property| parsed.take(property, version))?;
+        parsed.miss.meters = parsed.miss.meters.or(parsed.hit.meters);
         let hit = parsed.hit.complete(None)?;
         let limits = Self {
             max_entries: features.max_entries,
@@ -273,8 +293,8 @@ impl Limits {
         Ok(limits)
     }
 
-    /// These, without limits for the fields, actions and instructions that a controller of the
-    /// version has no number for.
+    /// These, without limits for the fields and actions that a controller of the version has no
+    /// number for.
     pub(super) fn with_fields_after(mut self, version: Version, full: &Self) -> Self {
         let later = |field: &Field| !field.is_in(version);
         self.matches.extend(full.matches.iter().filter(|(field, _)| later(field)));
@@ -285,8 +305,6 @@ impl Limits {
             let later = |kind: &&ActionKind| kind.number(version).is_none();
             own.write_actions.extend(full.write_actions.iter().filter(later));
             own.apply_actions.extend(full.apply_actions.iter().filter(later));
-            let later = |kind: &&InstructionKind| kind.number(version).is_none();
-            own.instructions.extend(full.instructions.iter().filter(later));
         }
         self
     }

@@ -283,3 +283,39 @@ fn a_table_with_limits_announces_them_and_holds_nothing_else() {
     }
     assert_eq!(check("table=1,dl_vlan=5,actions=pop_vlan,output:2"), Ok(()));
 }
+
+#[test]
+fn a_meter_of_1_5_is_an_action_and_copies_are_sets() {
+    use TableProperty as P;
+    let (hit, version) = (OnPacket::Hit, Version::V1_5);
+    let mut pipeline = pipeline();
+    let all = pipeline.features(version);
+    let output = vec![TypeId::Known(ActionKind::Output)];
+    let mut limited = all.clone();
+    put(&mut limited[0], P::ApplyActions(hit, output.clone()));
+    assert_eq!(pipeline.set(&limited, version), Ok(vec![TableId(0)]));
+    let announces = |pipeline: &Pipeline, version| {
+        let properties = pipeline.features(version).remove(0).properties;
+        let P::Instructions(OnPacket::Hit, instructions) = &properties[0] else { panic!() };
+        let meter = TypeId::Known(InstructionKind::Meter);
+        let is_alone = properties.contains(&P::ApplyActions(hit, output.clone()));
+        (is_alone, instructions.contains(&meter))
+    };
+    assert_eq!(announces(&pipeline, version), (true, false));
+    assert_eq!(announces(&pipeline, Version::V1_3), (true, false));
+    let metered =
+        parse_flow_mod("in_port=1,actions=meter:1,output:2", FlowModCommand::Add).unwrap();
+    for (version, error) in
+        [(version, Error::BadActionBadType), (Version::V1_3, Error::BadInstructionUnsupInst)]
+    {
+        assert_eq!(pipeline.check(&metered, version), Err(error));
+    }
+    assert_eq!(pipeline.set(&all, version), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.check(&metered, version), Ok(()));
+    let mut copies = all;
+    put(&mut copies[0], P::ApplyCopyField(hit, vec![field(Field::EthSrc, false)]));
+    assert_eq!(pipeline.set(&copies, version), Err(Error::TableFeaturesBadArgument));
+    put(&mut copies[0], P::ApplySetField(hit, vec![field(Field::EthSrc, false)]));
+    assert_eq!(pipeline.set(&copies, version), Ok(vec![TableId(0)]));
+    assert_eq!(pipeline.features(version)[0].properties.len(), copies[0].properties.len());
+}

@@ -14,6 +14,7 @@ use crate::field::{FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use crate::matching::Match;
+use crate::subfield::BitRange;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 
@@ -413,6 +414,7 @@ pub(crate) fn experimenter<T>(piece: Piece<'_>) -> Result<T, TextError> {
     Err(piece.error("experimenter actions cannot be written as text"))
 }
 
+/// With a mask it is a load of the bits.
 pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
     let (left, right) =
         piece.split_once("->").ok_or_else(|| piece.error("set_field takes VALUE->FIELD"))?;
@@ -421,10 +423,16 @@ pub(crate) fn set_field(piece: Piece<'_>) -> Result<Action, TextError> {
     settable(right, field)?;
     let (value, mask) = value(field, left)?;
     check_vlan_vid(left, field, value, mask)?;
-    if mask != field.full_mask() {
-        return Err(left.error("set_field takes no mask in OpenFlow 1.3"));
+    if mask == field.full_mask() {
+        return Ok(Action::SetField { field, value });
     }
-    Ok(Action::SetField { field, value })
+    let offset = mask.trailing_zeros();
+    let n_bits = mask.checked_shr(offset).unwrap_or_default().trailing_ones();
+    let bits = BitRange { offset: offset as u16, n_bits: n_bits as u16 };
+    if mask != bits.mask() || !(1..=u64::BITS).contains(&n_bits) {
+        return Err(left.error("set_field takes a mask of 1 to 64 bits that stand together"));
+    }
+    Ok(Action::Load { bits, dst: field, value: bits.of(value) as u64 })
 }
 
 /// The field of a name. A name that several fields share is the one that the packets have.

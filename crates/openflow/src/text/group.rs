@@ -10,7 +10,9 @@ use crate::id::{BucketId, GroupId, PortNo};
 
 /// Reads a group: `group_id=1,type=select,bucket=weight:5,actions=output:1,bucket=output:2`. A
 /// bucket of a select group without a weight has weight 1 (clause 5.6.1), others have none.
-/// A delete takes `group_id=1`, or nothing for all groups.
+/// A delete takes `group_id=1`, or nothing for all groups. An insert of buckets takes
+/// `group_id=1,command_bucket_id=last,bucket=output:3`, a remove the same without buckets, where no
+/// `command_bucket_id` means all.
 ///
 /// # Errors
 /// On an unknown word or a bad value, when a word is given twice, when the type or a bucket's
@@ -40,6 +42,10 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
                 pair.once(&mut command_bucket_id, parse_command_bucket)?;
             }
             "type" => pair.once(&mut group_type, parse_type)?,
+            _ if changes_buckets => {
+                let words = ["group_id", "command_bucket_id", "bucket"];
+                return Err(unknown("word", pair.key, words));
+            }
             _ => return Err(unknown("word", pair.key, ["group_id", "type", "bucket"])),
         }
     }
@@ -47,10 +53,11 @@ pub(super) fn group_mod(whole: Piece<'_>, command: GroupModCommand) -> Result<Gr
     if let (true, Some(_)) = (has_none, rest) {
         return no_effect(whole.part("bucket", head.at + head.text.len()));
     }
-    if changes_buckets && command_bucket_id.is_none() {
-        return Err(whole.error("command_bucket_id is missing: first, last, all or a number"));
-    }
     let command_bucket_id = command_bucket_id.filter(|id| *id != BucketId::ALL);
+    if command == GroupModCommand::InsertBucket && command_bucket_id.is_none() {
+        let places = "first, last, or the number of the bucket before them";
+        return Err(whole.error(format!("buckets are inserted at a command_bucket_id: {places}")));
+    }
     let mut buckets = Vec::new();
     while let Some(piece) = rest {
         let (one, next) = match split_bucket(piece) {
@@ -155,6 +162,9 @@ pub(super) fn group_text(group: &GroupDesc, names: &PortNames) -> String {
     let mut out = format!("group_id={},type={group_type}", group.group_id.0);
     for bucket in &group.buckets {
         out += ",bucket=";
+        if let Some(id) = bucket.bucket_id {
+            out += &format!("bucket_id:{},", id.0);
+        }
         if bucket.weight != group.group_type.default_weight() {
             out += &format!("weight:{},", bucket.weight);
         }

@@ -160,6 +160,8 @@ fn format_features(version: Version, features: &Features) -> String {
             (1 << 5, "IP_REASM"),
             (1 << 6, "QUEUE_STATS"),
             last,
+            (1 << 9, "BUNDLES"),
+            (1 << 10, "FLOW_MONITORING"),
         ],
     );
     let mut out = format!(

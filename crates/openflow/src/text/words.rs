@@ -26,7 +26,7 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["nw_frag", "ip_frag"], OVS, "no field of fragments; set-frags says what happens to them"),
     (&["tun_src", "tun_dst", "tun_flags", "tun_ttl", "tun_tos"], OVS, "tun_id of tunnels only"),
     (&["pkt_mark", "skb_priority", "dp_hash", "recirc_id", "actset_output"], OVS, NOTHING),
-    (&["bucket_id", "command_bucket_id", "selection_method"], "of OpenFlow 1.5", NOTHING),
+    (&["selection_method"], "of OpenFlow 1.5", NOTHING),
 ];
 
 const OVS: &str = "Open vSwitch's own";

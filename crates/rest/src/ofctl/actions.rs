@@ -110,7 +110,7 @@ fn instruction_kind(name: &str) -> Option<InstructionKind> {
 /// Whether a version has an action or instruction of this type.
 fn is_in(version: Version, name: &str) -> bool {
     action_kind(name).is_some_and(|kind| kind.is_in(version))
-        || instruction_kind(name).is_some_and(|kind| kind.number(version).is_some())
+        || instruction_kind(name).is_some_and(|kind| kind.is_in(version))
 }
 
 /// The instructions of the keys `actions` and `instructions` of a flow entry's body.
@@ -486,6 +486,11 @@ mod tests {
             "DEC_NW_TTL", "EXPERIMENTER: {experimenter:9, data:YWI=}",
         ]);
         assert_eq!(Value::from(printed(Version::V1_3, &body).unwrap()), expected);
+        let metered = json!({"actions": [
+            {"type": "METER", "meter_id": 3}, {"type": "OUTPUT", "port": 2},
+        ]});
+        let expected = json!(["METER:3", "OUTPUT:2"]);
+        assert_eq!(Value::from(printed(Version::V1_5, &metered).unwrap()), expected);
     }
 
     #[test]

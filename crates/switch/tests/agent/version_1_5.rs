@@ -85,6 +85,29 @@ fn buckets_are_inserted_and_removed_by_their_numbers() {
 }
 
 #[test]
+fn a_bucket_of_a_select_group_without_a_weight_has_one() {
+    let switch = Switch::start(1, WITH_1_5);
+    let mut newest = switch.controller(Version::V1_5);
+    let five = "00 18 00 10 00 00 00 05 00 00 00 10 00 00 00 01 ff ff 00 00 00 00 00 00";
+    let head = "06 0f 00 30 00 00 00 07 00 00 01 00 00 00 00 01 00 18 00 00 ff ff ff ff";
+    newest.raw(&testkit::hex::parse(&format!("{head} {five}")).unwrap());
+    newest.barrier();
+    let body = newest.multipart(MultipartRequestBody::GroupDesc);
+    let MultipartReplyBody::GroupDesc(groups) = body else { panic!("{body:?}") };
+    assert_eq!(groups[0].buckets, [Bucket { weight: 1, ..bucket(Some(5), 1) }]);
+    let shown = switch.ctl(&["-O", "OpenFlow15", "dump-groups"]);
+    let line = "group_id=1,type=select,bucket=bucket_id:5,actions=output:1";
+    assert!(shown.contains(line), "{shown}");
+    let insert = "group_id=1,command_bucket_id=first,bucket=bucket_id:9,weight:3,actions=output:1";
+    switch.ctl(&["-O", "OpenFlow15", "insert-buckets", insert]);
+    assert_eq!(buckets(&mut newest), [9, 5]);
+    switch.ctl(&["-O", "OpenFlow15", "remove-buckets", "group_id=1,command_bucket_id=5"]);
+    assert_eq!(buckets(&mut newest), [9]);
+    let (_, why) = switch.ctl_fails(&["insert-buckets", insert]);
+    assert!(why.contains("OpenFlow13"), "{why}");
+}
+
+#[test]
 fn a_meter_is_the_first_action_and_one_instruction_for_others() {
     let switch = Switch::start(2, WITH_1_5);
     let mut newest = switch.controller(Version::V1_5);
@@ -95,7 +118,12 @@ fn a_meter_is_the_first_action_and_one_instruction_for_others() {
         meter_id: MeterId(1),
         bands: vec![Band { kind: BandKind::Drop, rate: 1_000, burst_size: 0 }],
     }));
-    let instructions = vec![Instruction::Meter(MeterId(1)), Instruction::ApplyActions(vec![to(2)])];
+    let metered =
+        |id| vec![Instruction::Meter(MeterId(id)), Instruction::ApplyActions(vec![to(2)])];
+    let unknown = FlowMod { instructions: metered(2), ..FlowMod::new(FlowModCommand::Add) };
+    newest.refused(&Message::FlowMod(unknown.clone()), Error::BadActionBadMeter);
+    older.refused(&Message::FlowMod(unknown), Error::MeterModUnknownMeter);
+    let instructions = metered(1);
     newest.send(&Message::FlowMod(FlowMod {
         instructions: instructions.clone(),
         flags: FlowModFlags::SEND_FLOW_REM,

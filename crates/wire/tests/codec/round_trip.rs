@@ -4,9 +4,11 @@
 use openflow::action::ACTIONS;
 use openflow::field::FIELDS;
 use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::group::GroupModCommand;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::message::{MESSAGES, MultipartReply, MultipartReplyBody};
-use openflow::{Action, Instruction, Match, Message, Version, Xid};
+use openflow::text::parse_group_mod;
+use openflow::{Action, BucketId, Instruction, Match, Message, Version, Xid};
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
 use crate::random::{self, Entropy, bytes};
@@ -113,6 +115,18 @@ fn every_message_round_trips_in_every_version_that_has_it() {
             }
         }
     }
+}
+
+#[test]
+fn buckets_without_a_number_get_the_lowest_that_is_free() {
+    let text =
+        "group_id=1,type=all,bucket=bucket_id:1,actions=output:1,bucket=output:2,bucket=output:3";
+    let asked = parse_group_mod(text, GroupModCommand::Add).unwrap();
+    let frame = wire::encode(Version::V1_5, Xid(0), &Message::GroupMod(asked.clone())).unwrap();
+    let Message::GroupMod(read) = wire::decode(&frame).unwrap().2 else { panic!("{frame:02x?}") };
+    let ids: Vec<_> = read.buckets.iter().map(|bucket| bucket.bucket_id).collect();
+    assert_eq!(ids, [1, 0, 2].map(|id| Some(BucketId(id))));
+    assert!(wire::encode(Version::V1_4, Xid(0), &Message::GroupMod(asked)).is_err());
 }
 
 /// Concatenates the parts of a reply, checking their length and flags.

@@ -205,7 +205,8 @@ pub(crate) fn announced() -> Vec<Announced> {
     groups(&dp, &mut list);
     meters(&dp, &mut list);
     list.part("OpenFlow 1.4, beside 1.3", "message");
-    assert_eq!(capabilities(Version::V1_4), capabilities(Version::V1_3));
+    let with_bundles = capabilities(Version::V1_3) | Capabilities::BUNDLES;
+    assert_eq!(capabilities(Version::V1_4), with_bundles);
     for (name, test) in OF_1_4 {
         list.add(name, Some(test));
     }
