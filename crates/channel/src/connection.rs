@@ -54,6 +54,8 @@ pub struct Connection {
     is_held: bool,
     /// Set by [`Connection::copy_messages`].
     copies: Option<Vec<u8>>,
+    /// Set by [`Connection::take_table_ids`].
+    has_table_ids: bool,
     down: Option<DownReason>,
     counters: ConnectionCounters,
 }
@@ -88,6 +90,7 @@ impl Connection {
             last_frame: 0..0,
             is_held: false,
             copies: None,
+            has_table_ids: false,
             down: None,
             counters: ConnectionCounters::default(),
         };
@@ -292,7 +295,8 @@ impl Connection {
         if take(header, self.input.frame(at.clone())) {
             return None;
         }
-        let (xid, message) = match wire::decode(self.input.frame(at)) {
+        let decode = if self.has_table_ids { wire::decode_with_table_id } else { wire::decode };
+        let (xid, message) = match decode(self.input.frame(at)) {
             Ok((_, xid, message)) => (xid, message),
             Err(wrong) => {
                 tracing::debug!(%wrong, "message refused");
@@ -351,6 +355,12 @@ impl Connection {
     pub fn quote(&self) -> &[u8] {
         let frame = self.input.frame(self.last_frame.clone());
         frame.get(..QUOTE_LEN).unwrap_or(frame)
+    }
+
+    /// Flow-mods of OpenFlow 1.0 name their table from now on, or do not:
+    /// [`wire::decode_with_table_id`].
+    pub fn take_table_ids(&mut self, are_there: bool) {
+        self.has_table_ids = are_there;
     }
 
     /// A new xid for a message of the owner. The numbers repeat after two thousand million.

@@ -80,18 +80,15 @@ impl Pipeline {
         }
     }
 
-    /// The tables in which a modify or delete looks. A message of 1.0 names none: it selects an
-    /// entry wherever it resides (its clause 4.6).
+    /// The tables in which a modify or delete looks.
     ///
     /// # Errors
     /// `OFPFMFC_BAD_TABLE_ID` when there is no such table.
     pub(crate) fn tables_selected_by(
         &self,
         flow_mod: &FlowMod,
-        version: Version,
     ) -> Result<std::ops::Range<u8>, Error> {
-        let named = if version.has_pipeline() { flow_mod.table_id } else { TableId::ALL };
-        self.selected(named).ok_or(Error::FlowModBadTableId)
+        self.selected(flow_mod.table_id).ok_or(Error::FlowModBadTableId)
     }
 
     /// Most entries of a table.
@@ -251,12 +248,20 @@ impl Pipeline {
     /// or `_BAD_WILDCARDS`, `OFPBIC_UNSUP_INST`, `_BAD_TABLE_ID` or `_UNSUP_METADATA_MASK`,
     /// `OFPBAC_BAD_TYPE` or `_BAD_SET_TYPE`.
     pub(crate) fn check(&self, flow_mod: &FlowMod, version: Version) -> Result<(), Error> {
-        let table = self.get(flow_mod.table_id).ok_or(Error::FlowModBadTableId)?;
+        let table =
+            self.get(table_of_new_entry(flow_mod, version)).ok_or(Error::FlowModBadTableId)?;
         match &table.limits {
             Some(limits) => limits.check(flow_mod, version),
             None => Ok(()),
         }
     }
+}
+
+/// The table of the entry that a flow-mod adds: the first for one of 1.0 that means all, as a
+/// modify that selects entries wherever they reside (its clause 4.6) and finds none.
+pub(crate) fn table_of_new_entry(flow_mod: &FlowMod, version: Version) -> TableId {
+    let is_of_all = flow_mod.table_id == TableId::ALL && !version.has_pipeline();
+    if is_of_all { TableId(0) } else { flow_mod.table_id }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use openflow::{
 
 use crate::action_set::in_set_order;
 use crate::known_fields::KnownFields;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, table_of_new_entry};
 use crate::precedence::Strict;
 
 /// The flags of 1.3.
@@ -107,9 +107,9 @@ pub(crate) fn check_flow_mod(
     };
     if !is_delete {
         check_new_entry(flow_mod, version, pipeline, existing)?;
-        return Ok(CheckedFlowMod::Modify(pipeline.tables_selected_by(flow_mod, version)?, strict));
+        return Ok(CheckedFlowMod::Modify(pipeline.tables_selected_by(flow_mod)?, strict));
     }
-    let tables = pipeline.tables_selected_by(flow_mod, version)?;
+    let tables = pipeline.tables_selected_by(flow_mod)?;
     check_match(&flow_mod.matching, version)?;
     Ok(CheckedFlowMod::Delete(tables, strict))
 }
@@ -122,7 +122,7 @@ fn check_new_entry(
     existing: &Existing<'_>,
 ) -> Result<(), Error> {
     check_flow_mod_flags(flow_mod, version)?;
-    let table = flow_mod.table_id;
+    let table = table_of_new_entry(flow_mod, version);
     if !pipeline.has(table) {
         return Err(Error::FlowModBadTableId);
     }
@@ -131,7 +131,7 @@ fn check_new_entry(
         return Err(Error::BadRequestBufferUnknown);
     }
     check_match(&flow_mod.matching, version)?;
-    // 1.0 has lists of actions and nothing else, and its modify reaches every table: a goto could
+    // 1.0 has lists of actions and nothing else, and its modify may reach every table: a goto could
     // lead backwards there.
     let is_list = |i: &Instruction| i.kind() == InstructionKind::ApplyActions;
     if !version.has_instructions() && !flow_mod.instructions.iter().all(is_list) {

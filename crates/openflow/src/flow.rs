@@ -81,12 +81,13 @@ bitflags::bitflags! {
 }
 
 /// A command on flow entries. In 1.0 the action list is one `ApplyActions` instruction (none when
-/// the list is empty) and the table is 0.
+/// the list is empty), an add is one to table 0, and modifies and deletes are of all tables, unless
+/// Nicira's extension names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
     /// The command.
     pub command: FlowModCommand,
-    /// In which table; [`TableId::ALL`] for deletes only.
+    /// In which table; [`TableId::ALL`] for deletes, and modifies of 1.0.
     pub table_id: TableId,
     /// Kept with the entry; a filter together with the mask.
     pub cookie: Cookie,

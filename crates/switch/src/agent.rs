@@ -15,6 +15,7 @@ mod delivery;
 mod ending;
 mod expiry;
 mod fail_standalone;
+mod nicira;
 mod peer;
 mod reassembly;
 mod replies;

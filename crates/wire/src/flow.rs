@@ -24,12 +24,10 @@ const COMMON_FLAGS: FlowModFlags = FlowModFlags::SEND_FLOW_REM.union(FlowModFlag
 pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
     let matching = matching::read(r, Purpose::Select)?;
     let cookie = Cookie(r.u64()?);
-    let at_command = r.clone();
-    let command = u8::try_from(r.u16()?)
-        .map_err(|_| at_command.fault_in(Error::FlowModBadCommand, "command"))?;
+    let (command, table_id) = read_command_v1_0(r)?;
     Ok(FlowMod {
-        command: FlowModCommand::from_number(command),
-        table_id: TableId(0),
+        command,
+        table_id,
         cookie,
         cookie_mask: 0,
         idle_timeout_s: r.u16()?,
@@ -43,6 +41,21 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
         matching,
         instructions: instruction::read_list(r)?,
     })
+}
+
+/// The command and the table, which only Nicira's extension has room for: where none is named, a
+/// modify or delete looks in all tables and an add is one to the first.
+fn read_command_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<(FlowModCommand, TableId)> {
+    let at_command = r.clone();
+    let [upper, command] = r.array()?;
+    let named = match (r.has_table_ids, upper) {
+        (true, number) => TableId(number),
+        (false, 0) => TableId::ALL,
+        (false, _) => return Err(at_command.fault_in(Error::FlowModBadCommand, "command")),
+    };
+    let command = FlowModCommand::from_number(command);
+    let is_of_all = named == TableId::ALL && !may_mean_all(command);
+    Ok((command, if is_of_all { TableId(0) } else { named }))
 }
 
 fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModFlags> {
@@ -133,16 +146,26 @@ fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.port(flow.out_port)
 }
 
-/// Refuses what 1.0's flow-mod has no room for. Its delete always means all tables.
+/// Refuses what 1.0's flow-mod has no room for. Its modify and delete always mean all tables.
 fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
-    let delete = matches!(flow.command, FlowModCommand::Delete | FlowModCommand::DeleteStrict);
-    let table = flow.table_id == TableId(0) || delete && flow.table_id == TableId::ALL;
+    let is_all = flow.table_id == TableId::ALL && may_mean_all(flow.command);
     require_importance(w, flow)?;
-    w.require(table, "table of a flow-mod")?;
+    w.require(is_all || flow.table_id == TableId(0), "table of a flow-mod")?;
     w.require(flow.cookie_mask == 0, "cookie mask of a flow-mod")?;
     w.require(flow.out_group == GroupId::ANY, "out_group of a flow-mod")?;
     let flags = COMMON_FLAGS | FlowModFlags::EMERG;
     w.require(flags.contains(flow.flags), "flags of a flow-mod")
+}
+
+/// Whether a command may look in all tables.
+fn may_mean_all(command: FlowModCommand) -> bool {
+    match command {
+        FlowModCommand::Modify
+        | FlowModCommand::ModifyStrict
+        | FlowModCommand::Delete
+        | FlowModCommand::DeleteStrict => true,
+        FlowModCommand::Add | FlowModCommand::Unknown(_) => false,
+    }
 }
 
 fn require_importance(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {

@@ -60,6 +60,6 @@ mod writer;
 pub use error::{DecodeError, EncodeError};
 pub use header::{Frame, HEADER_LEN, MAX_FRAME_LEN, MessageHeader, frame_len};
 pub use hello::decode_hello;
-pub use message::{decode, encode, encode_into};
+pub use message::{decode, decode_with_table_id, encode, encode_into};
 pub use multipart_frame::MultipartReplyFrame;
 pub use split::ReplyFrames;

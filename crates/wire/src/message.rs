@@ -22,6 +22,20 @@ use crate::{
 /// does not speak, `OFPBRC_BAD_TYPE` for unknown messages, and those of actions, matches and so on.
 /// The first message of a connection may have any version: see [`crate::decode_hello`].
 pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
+    decode_by(frame, false)
+}
+
+/// As [`decode`], on a connection whose controller has chosen by Nicira's `NXT_FLOW_MOD_TABLE_ID`
+/// that the upper byte of a command of flow-mods of OpenFlow 1.0 is the table, which has no place
+/// of its own there; [`TableId::ALL`](openflow::TableId::ALL) names none.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_with_table_id(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
+    decode_by(frame, true)
+}
+
+fn decode_by(frame: &[u8], has_table_ids: bool) -> Result<(Version, Xid, Message), DecodeError> {
     let frame = Frame::parse(frame)?;
     let header = frame.header();
     let fail = |fault| DecodeError::new(Some(header), fault);
@@ -36,6 +50,7 @@ pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
         false => (kind, frame.body(), HEADER_LEN),
     };
     let mut body = Reader::new(version, body, offset, kind.row().name);
+    body.has_table_ids = has_table_ids;
     let message = read_body(kind, &mut body).map_err(fail)?;
     body.finish().map_err(fail)?;
     Ok((version, header.xid, message))

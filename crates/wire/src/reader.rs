@@ -15,6 +15,8 @@ pub(crate) type ReadResult<T> = std::result::Result<T, Fault>;
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) version: Version,
+    /// Whether flow-mods of 1.0 name their table: [`crate::decode_with_table_id`].
+    pub(crate) has_table_ids: bool,
     bytes: &'a [u8],
     offset: usize,
     short: Error,
@@ -29,7 +31,8 @@ impl<'a> Reader<'a> {
         offset: usize,
         what: &'static str,
     ) -> Self {
-        Self { version, bytes, offset, short: Error::BadRequestBadLen, what }
+        let short = Error::BadRequestBadLen;
+        Self { version, has_table_ids: false, bytes, offset, short, what }
     }
 
     /// The same bytes under another name and with another meaning of their lack.

@@ -621,6 +621,52 @@ fn rows_of_others_harm_nothing_else() {
 
 #[test]
 #[ignore = "needs root"]
+fn ovs_ofctl_names_tables_over_openflow_1_0() {
+    daemon(
+        r#"
+        begin
+        vsctl add-br br0 -- set-fail-mode br0 secure
+        entries() {
+            ovs-ofctl dump-flows br0 "$@" |
+                sed -n 's/.*table=\([0-9]*\),.*n_bytes=0, /\1 /p' | sort | paste -sd '|'
+        }
+        ovs-ofctl add-flow br0 'table=1,priority=5,ip,actions=output:2'
+        ovs-ofctl add-flow br0 'priority=5,ip,actions=resubmit(,1)'
+        is '0 priority=5,ip actions=resubmit(,1)|1 priority=5,ip actions=output:2' entries
+        is '1 priority=5,ip actions=output:2' entries table=1
+        ovs-ofctl dump-aggregate br0 table=1 | grep -q 'flow_count=1$'
+        ovs-ofctl mod-flows br0 'table=1,ip,actions=output:1'
+        ovs-ofctl --strict mod-flows br0 'table=1,priority=6,ip,actions=output:3'
+        is '1 priority=5,ip actions=output:1|1 priority=6,ip actions=output:3' entries table=1
+        is '0 priority=5,ip actions=resubmit(,1)' entries table=0
+        ovs-ofctl --strict del-flows br0 'table=1,priority=6,ip'
+        # Without a table all are meant, or the first where nothing is found.
+        ovs-ofctl mod-flows br0 'ip,actions=drop'
+        ovs-ofctl mod-flows br0 'arp,actions=drop'
+        is '0 arp actions=drop|0 priority=5,ip actions=drop|1 priority=5,ip actions=drop' entries
+        ovs-ofctl -F OpenFlow10+table_id del-flows br0 table=1
+        is '' entries table=1
+        ovs-ofctl -F OpenFlow10 del-flows br0 ip
+        is '0 arp actions=drop' entries
+        printf 'table=2,ip,actions=drop\nactions=output:1\n' >/run/flows
+        ovs-ofctl add-flows br0 /run/flows
+        ovs-ofctl del-flows br0
+        is '' entries
+        # A table where the command of 1.0 has none, from a tool that has not asked for it.
+        ovs-ofctl -P standard monitor br0 --detach --pidfile=/run/monitor.pid \
+            --unixctl=/run/monitor.ctl 2>/run/monitored
+        frame=010e004800000001003fffff$(printf '%072d' 0)
+        ovs-appctl --target=/run/monitor.ctl ofctl/send \
+            "${frame}00000000000000000100000000000000ffffffffffff0000"
+        within 30 grep -q 'OFPFMFC_BAD_COMMAND' /run/monitored
+        is '' entries
+        kill "$(cat /run/monitor.pid)"
+        "#,
+    );
+}
+
+#[test]
+#[ignore = "needs root"]
 fn a_lock_that_is_stolen_takes_the_bridges_with_it() {
     daemon(
         r#"

@@ -11,6 +11,7 @@ use openflow::{Error, GroupId, PortNo, TableId, Version};
 use super::Reference;
 use super::entry::Entry;
 use crate::counter::Counter;
+use crate::pipeline::table_of_new_entry;
 use crate::precedence::{Precedence, Strict};
 use crate::seam::{CommandOutcome, Removed};
 use crate::time::Nanos;
@@ -89,7 +90,8 @@ impl Reference {
         version: Version,
         now: Nanos,
     ) -> Result<CommandOutcome, Error> {
-        let number = flow_mod.table_id.0;
+        let table_id = table_of_new_entry(flow_mod, version);
+        let number = table_id.0;
         let precedence = Precedence::of_flow_mod(flow_mod, version);
         let Some(table) = self.tables.get_mut(usize::from(number)) else {
             return Err(Error::FlowModBadTableId);
@@ -101,7 +103,7 @@ impl Reference {
         }
         let mut entry = Entry::new(flow_mod, version, now);
         let mut removed = Vec::new();
-        let max_entries = self.pipeline.max_entries(flow_mod.table_id) as usize;
+        let max_entries = self.pipeline.max_entries(table_id) as usize;
         let is_room = table.live(now) < max_entries;
         let old = table.find_strict(&flow_mod.matching, precedence);
         if let Some(old) = old.and_then(|i| table.get_mut(i)).filter(|old| !old.is_expired(now)) {

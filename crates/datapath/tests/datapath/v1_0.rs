@@ -7,8 +7,8 @@ use openflow::flow::{FlowMod, FlowModCommand, FlowModFlags, FlowStats, FlowStats
 use openflow::message::PacketInReason;
 use openflow::port::{PortDesc, PortState};
 use openflow::{
-    Action, Cookie, Error, Field, Instruction, MacAddr, Match, PortNo, TupleForm, TwelveTuple,
-    Version,
+    Action, Cookie, Error, Field, Instruction, MacAddr, Match, PortNo, TableId, TupleForm,
+    TwelveTuple, Version,
 };
 use packet::PacketBuf;
 use packet::build::{FrameBuilder, Ipv4};
@@ -182,6 +182,46 @@ fn a_controller_of_1_0_names_entries_of_1_3_by_twelve_fields() {
         assert_eq!(shown(dp), [(10, 2), (7, 3)]);
         run(dp, &command(DeleteStrict, 0, 0, twelve_fields(0)), Version::V1_0);
         assert_eq!(shown(dp), [(7, 3)]);
+    }
+}
+
+#[test]
+fn a_table_that_is_named_is_the_only_one() {
+    for mut dp in datapaths() {
+        let dp = dp.as_mut();
+        let of = |table_id, command, priority, cookie| FlowMod {
+            table_id,
+            ..self::command(command, priority, cookie, Match::any())
+        };
+        let (first, second) = (TableId(0), TableId(1));
+        let shown = |dp: &dyn Datapath| -> Vec<(u8, u16, u64)> {
+            let one = |flow: &FlowStats| (flow.table_id.0, flow.priority, flow.cookie.0);
+            flows(dp).iter().map(one).collect()
+        };
+        run(dp, &of(TableId::ALL, ModifyStrict, 1, 1), Version::V1_0);
+        run(dp, &of(second, ModifyStrict, 2, 1), Version::V1_0);
+        run(dp, &of(second, ModifyStrict, 1, 1), Version::V1_0);
+        assert_eq!(shown(dp), [(0, 1, 1), (1, 2, 1), (1, 1, 1)]);
+        run(dp, &of(second, Modify, 0, 2), Version::V1_0);
+        run(dp, &of(first, ModifyStrict, 1, 3), Version::V1_0);
+        assert_eq!(shown(dp), [(0, 1, 3), (1, 2, 2), (1, 1, 2)]);
+        run(dp, &of(TableId::ALL, ModifyStrict, 1, 4), Version::V1_0);
+        assert_eq!(shown(dp), [(0, 1, 4), (1, 2, 2), (1, 1, 4)]);
+        run(dp, &of(second, DeleteStrict, 1, 0), Version::V1_0);
+        run(dp, &of(TableId(2), Delete, 0, 0), Version::V1_0);
+        assert_eq!(shown(dp), [(0, 1, 4), (1, 2, 2)]);
+        run(dp, &of(first, Delete, 0, 0), Version::V1_0);
+        assert_eq!(shown(dp), [(1, 2, 2)]);
+        run(dp, &of(TableId::ALL, Modify, 0, 5), Version::V1_0);
+        assert_eq!(shown(dp), [(1, 2, 5)]);
+        run(dp, &of(TableId::ALL, Delete, 0, 0), Version::V1_0);
+        assert_eq!(shown(dp), []);
+        // In 1.3 deletes only may mean all.
+        for command in [Add, Modify, ModifyStrict] {
+            let all = of(TableId::ALL, command, 1, 1);
+            let refused = dp.flow_mod(&all, Version::V1_3, Nanos(0));
+            assert_eq!(refused.err(), Some(Error::FlowModBadTableId));
+        }
     }
 }
 

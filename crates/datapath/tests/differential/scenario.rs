@@ -452,6 +452,9 @@ impl Maker {
         if version != Version::V1_0 && flow_mod.matching.form().is_none() && rng.percent(20) {
             flow_mod.importance = rng.below(3) as u16;
         }
+        if !version.has_pipeline() && !is_add && rng.percent(50) {
+            flow_mod.table_id = TableId::ALL;
+        }
         let table = flow_mod.table_id.0.min(self.config.n_tables - 1);
         flow_mod.instructions = if version.has_instructions() {
             let tables = self.config.n_tables;

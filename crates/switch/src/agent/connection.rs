@@ -338,6 +338,7 @@ impl ConnectionTask {
             Handling::Bridge(command) => self.carry_out(xid, None, command),
             Handling::Reply(message) => self.reply(xid, None, Ok(message)),
             Handling::Refused(error) => self.reply(xid, None, Err(error)),
+            Handling::TableIds(are_there) => self.link.connection().take_table_ids(are_there),
             Handling::Nothing => {}
         }
     }

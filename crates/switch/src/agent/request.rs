@@ -6,7 +6,7 @@ use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage};
 use openflow::{Error, Message};
 
 use super::bundles::{BundleMessage, Bundles};
-use super::{Agent, Peer, asynchronous};
+use super::{Agent, Peer, asynchronous, nicira};
 use crate::bridge::BridgeCommand;
 
 /// The outcome of the dispatch.
@@ -18,6 +18,8 @@ pub(super) enum Handling {
     Reply(Message),
     /// No reply.
     Nothing,
+    /// Flow-mods name their table from now on, or do not.
+    TableIds(bool),
     /// An error.
     Refused(Error),
 }
@@ -55,7 +57,7 @@ pub(super) fn dispatch(
                 Err(error) => Handling::Refused(error),
             }
         }
-        Message::Experimenter(_) => Handling::Refused(Error::BadRequestBadExperimenter),
+        Message::Experimenter(body) => nicira::handle(peer.version, &body),
         Message::Error(error) => {
             log_complaint(agent, peer, &error);
             Handling::Nothing

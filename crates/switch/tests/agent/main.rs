@@ -35,6 +35,7 @@ mod kernel_tier_same;
 mod kernel_tier_sockets;
 mod live_settings;
 mod metrics;
+mod named_tables;
 mod patch_ports;
 mod port_changes;
 mod port_queues;

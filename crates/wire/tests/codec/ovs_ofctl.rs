@@ -9,7 +9,7 @@ use openflow::flow::{FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
 use openflow::meter::MeterModCommand;
 use openflow::text::{self, TextError};
-use openflow::{Action, BucketId, Instruction, Message, PortNo, TableId, Version};
+use openflow::{Action, BucketId, Error, Instruction, Message, PortNo, TableId, Version, Xid};
 use testkit::vectors::Vector;
 
 fn vectors() -> Vec<Vector> {
@@ -84,7 +84,7 @@ fn parse(name: &str, text: &str) -> Option<Result<Message, TextError>> {
 }
 
 /// The message without what the text does not say: how much of a packet goes to a port that is not
-/// the controller, the numbers of buckets, and, in 1.0, the table of a delete.
+/// the controller, the numbers of buckets, and, in 1.0, the table of a modify or delete.
 fn comparable(version: Version, mut message: Message) -> Message {
     match &mut message {
         Message::FlowMod(flow) => {
@@ -122,6 +122,41 @@ fn action_without_max_len(action: &mut Action) {
     {
         *max_len = MAX_LEN_NO_BUFFER;
     }
+}
+
+#[test]
+fn a_command_of_1_0_holds_a_table_where_that_was_chosen() {
+    /// The place of the command: after header, match and cookie.
+    const COMMAND_AT: usize = 8 + 40 + 8;
+    use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict, Unknown};
+    for (command, unnamed) in [
+        (Add, TableId(0)),
+        (Modify, TableId::ALL),
+        (ModifyStrict, TableId::ALL),
+        (Delete, TableId::ALL),
+        (DeleteStrict, TableId::ALL),
+        (Unknown(9), TableId(0)),
+    ] {
+        let message = Message::FlowMod(FlowMod::new(command));
+        let mut frame = wire::encode(Version::V1_0, Xid(1), &message).unwrap();
+        let of = |table_id| Message::FlowMod(FlowMod { table_id, ..FlowMod::new(command) });
+        assert_eq!(wire::decode(&frame).unwrap().2, of(unnamed));
+        for (number, table) in [(0, TableId(0)), (7, TableId(7)), (255, unnamed)] {
+            frame[COMMAND_AT] = number;
+            assert_eq!(wire::decode_with_table_id(&frame).unwrap().2, of(table));
+        }
+        let refused = wire::decode(&frame).unwrap_err();
+        assert_eq!(refused.error, Error::FlowModBadCommand);
+        for len in 8..frame.len() {
+            let mut short = frame[..len].to_vec();
+            short[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+            assert!(wire::decode_with_table_id(&short).is_err(), "{len}");
+        }
+    }
+    // Later versions have a place of its own for it.
+    let later = Message::FlowMod(FlowMod { table_id: TableId(3), ..FlowMod::new(Delete) });
+    let frame = wire::encode(Version::V1_3, Xid(1), &later).unwrap();
+    assert_eq!(wire::decode_with_table_id(&frame).unwrap().2, later);
 }
 
 /// A transport port without a transport protocol in the match: 1.3 has no field for it.

@@ -15,6 +15,7 @@ use crate::fast::ids::EntryId;
 use crate::fast::op::{Change, Insert};
 use crate::fast::shared::MAX_ENTRIES;
 use crate::memory::{MemoryNeed, instructions_size};
+use crate::pipeline::table_of_new_entry;
 use crate::precedence::{Precedence, Strict};
 use crate::time::Nanos;
 use crate::validate::{CheckedFlowMod, Existing, check_flow_mod};
@@ -81,7 +82,7 @@ impl Control {
         version: Version,
         now: Nanos,
     ) -> Result<CommandCounts, Error> {
-        let table = flow_mod.table_id;
+        let table = table_of_new_entry(flow_mod, version);
         let compiled = CompiledMatch::of(&flow_mod.matching, &mut self.masks);
         let precedence = Precedence::of_flow_mod(flow_mod, version);
         if flow_mod.flags.contains(FlowModFlags::CHECK_OVERLAP)
@@ -104,7 +105,7 @@ impl Control {
                 self.rewrite(old, head, flow_mod);
             }
         } else {
-            done.removed = self.make_room(flow_mod, now)?;
+            done.removed = self.make_room(table, flow_mod, now)?;
             if let Some(over) = over.filter(|_| done.removed == 0) {
                 self.remove(over, FlowRemovedReason::Delete, now);
                 done.removed = 1;
@@ -184,8 +185,12 @@ impl Control {
 
     /// Sees to it that one more entry has room in a table: how many were taken away for that, all
     /// of the table whose timeout has passed, or those that are evicted.
-    fn make_room(&mut self, flow_mod: &FlowMod, now: Nanos) -> Result<usize, Error> {
-        let table = flow_mod.table_id;
+    fn make_room(
+        &mut self,
+        table: TableId,
+        flow_mod: &FlowMod,
+        now: Nanos,
+    ) -> Result<usize, Error> {
         if !self.store.slab.has_room(MAX_ENTRIES) {
             return Err(Error::FlowModTableFull);
         }

@@ -154,7 +154,7 @@ impl Control {
         version: Version,
         now: Nanos,
     ) -> Result<CommandProgress, Error> {
-        if !self.may_mean_many(flow_mod, version, AT_ONCE) {
+        if !self.may_mean_many(flow_mod, AT_ONCE) {
             return self.flow_mod(flow_mod, version, now).map(CommandProgress::Done);
         }
         let begun = self.begin_sweep(flow_mod, version, now);
@@ -164,11 +164,11 @@ impl Control {
         begun
     }
 
-    fn may_mean_many(&mut self, flow_mod: &FlowMod, version: Version, at_once: usize) -> bool {
+    fn may_mean_many(&mut self, flow_mod: &FlowMod, at_once: usize) -> bool {
         if !matches!(flow_mod.command, FlowModCommand::Modify | FlowModCommand::Delete) {
             return false;
         }
-        let Ok(tables) = self.pipeline.tables_selected_by(flow_mod, version) else { return false };
+        let Ok(tables) = self.pipeline.tables_selected_by(flow_mod) else { return false };
         let compiled = CompiledMatch::of(&flow_mod.matching, &mut self.masks);
         let tuples = tables.flat_map(|table| self.store.tuples.of_table(TableId(table)));
         let tuples = tuples.filter_map(|number| self.store.tuples.get(*number));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     fn begin(control: &mut Control, flow_mod: &FlowMod) -> Box<Sweep> {
-        assert!(control.may_mean_many(flow_mod, Version::V1_3, 1_000));
+        assert!(control.may_mean_many(flow_mod, 1_000));
         let begun = control.begin_sweep(flow_mod, Version::V1_3, Nanos(0)).unwrap();
         let CommandProgress::Sweep(sweep) = begun else { panic!("{begun:?}") };
         sweep

@@ -11,7 +11,7 @@ use openflow::message::{PacketIn, PacketOut};
 use openflow::meter::MeterModCommand;
 use openflow::port::{PortConfig, PortDesc, PortState};
 use openflow::text::{parse_actions, parse_flow_mod, parse_group_mod, parse_meter_mod, parse_port};
-use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, Version};
+use openflow::{Error, GroupId, MacAddr, MeterId, PortNo, TableId, Version};
 use packet::PacketBuf;
 use testkit::cases::{Case, Step};
 use testkit::hex;
@@ -208,7 +208,12 @@ impl Run<'_> {
             "del_meters" => return self.meter(text, MeterModCommand::Delete),
             other => return Err(format!("`{other}` is not run here")),
         };
-        self.flow_mod(&flow_mod(text, command)?);
+        let mut flow_mod = flow_mod(text, command)?;
+        // Messages of 1.0 name no table.
+        if !self.version.has_pipeline() {
+            flow_mod.table_id = TableId::ALL;
+        }
+        self.flow_mod(&flow_mod);
         Ok(())
     }
 

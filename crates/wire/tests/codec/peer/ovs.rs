@@ -371,7 +371,7 @@ fn usual_command(sample: &Sample) -> Option<(Message, Vec<&'static str>, String)
 }
 
 /// The same message, with what the text does not say: how much of a packet goes to a port that is
-/// not the controller, the table of a delete in 1.0, and that a tag is meant when it is absent.
+/// not the controller, the table in 1.0, and that a tag is meant when it is absent.
 fn comparable(version: Version, mut flow: FlowMod) -> FlowMod {
     for instruction in &mut flow.instructions {
         if let Instruction::ApplyActions(list) | Instruction::WriteActions(list) = instruction {

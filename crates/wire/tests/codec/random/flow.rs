@@ -202,6 +202,9 @@ pub(crate) fn flow_mod(e: &mut Entropy<'_>, version: Version) -> FlowMod {
             let known =
                 FlowModFlags::SEND_FLOW_REM | FlowModFlags::CHECK_OVERLAP | FlowModFlags::EMERG;
             flow.flags = FlowModFlags::from_bits_retain(e.u16()) & known;
+            if !matches!(flow.command, FlowModCommand::Add | FlowModCommand::Unknown(_)) {
+                flow.table_id = TableId::ALL;
+            }
         }
         true => {
             flow.flags = FlowModFlags::from_bits_retain(e.u16());
