@@ -416,15 +416,7 @@ impl Maker {
         let rng = &mut self.rng;
         flow_mod.table_id = rng_table;
         flow_mod.matching = matching;
-        flow_mod.priority = match self.style {
-            Style::Prefixes(field) if rng.percent(95) => {
-                let mask = flow_mod.matching.get(field).map_or(0, |held| held.mask);
-                mask.count_ones() as u16
-            }
-            Style::Mixed | Style::OneShape | Style::Prefixes(_) => {
-                *rng.pick(&[0, 1, 1, 2, 3, 100, 0x8000, 0xffff])
-            }
-        };
+        flow_mod.priority = priority(self.style, &flow_mod.matching, rng);
         flow_mod.cookie = Cookie(rng.below(4));
         flow_mod.cookie_mask = if rng.percent(15) { rng.below(4) } else { 0 };
         if rng.percent(20) {
@@ -659,6 +651,17 @@ fn form(rng: &mut Random) -> TupleForm {
     let (nw_tos, wildcards) = (rng.below(3) as u8, rng.below(2) as u32);
     let difference = TwelveTuple { nw_tos, wildcards, ..TwelveTuple::default() };
     TupleForm { is_exact: rng.percent(60), difference }
+}
+
+fn priority(style: Style, matching: &Match, rng: &mut Random) -> u16 {
+    match style {
+        Style::Prefixes(field) if rng.percent(95) => {
+            matching.get(field).map_or(0, |held| held.mask).count_ones() as u16
+        }
+        Style::Mixed | Style::OneShape | Style::Prefixes(_) => {
+            *rng.pick(&[0, 1, 1, 2, 3, 100, 0x8000, 0xffff])
+        }
+    }
 }
 
 fn flags(rng: &mut Random) -> FlowModFlags {
