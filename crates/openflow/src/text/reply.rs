@@ -8,7 +8,7 @@ use super::table::{format_table_desc, format_tables};
 use crate::action::ActionKind;
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, TableId, Xid};
-use crate::message::{Features, Message, MultipartReplyBody, SwitchConfig};
+use crate::message::{Features, Message, MessageKind, MultipartReplyBody, SwitchConfig};
 use crate::meter::{MeterFeatures, MeterFlags, MeterStats};
 use crate::port::{PortConfig, PortDesc, PortFeatures, PortState, PortStats, QueueStats};
 use crate::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
@@ -150,20 +150,19 @@ fn format_features(version: Version, features: &Features) -> String {
     } else {
         ("STP", (1 << 7, "ARP_MATCH_IP"))
     };
-    let capabilities = words(
-        features.capabilities.bits(),
-        &[
-            (1, "FLOW_STATS"),
-            (1 << 1, "TABLE_STATS"),
-            (1 << 2, "PORT_STATS"),
-            (1 << 3, group),
-            (1 << 5, "IP_REASM"),
-            (1 << 6, "QUEUE_STATS"),
-            last,
-            (1 << 9, "BUNDLES"),
-            (1 << 10, "FLOW_MONITORING"),
-        ],
-    );
+    let mut names = vec![
+        (1, "FLOW_STATS"),
+        (1 << 1, "TABLE_STATS"),
+        (1 << 2, "PORT_STATS"),
+        (1 << 3, group),
+        (1 << 5, "IP_REASM"),
+        (1 << 6, "QUEUE_STATS"),
+        last,
+    ];
+    if MessageKind::BundleControl.number(version).is_some() {
+        names.extend([(1 << 9, "BUNDLES"), (1 << 10, "FLOW_MONITORING")]);
+    }
+    let capabilities = words(features.capabilities.bits(), &names);
     let mut out = format!(
         "dpid:{}\nn_tables:{}, n_buffers:{}",
         features.datapath_id, features.n_tables, features.n_buffers
