@@ -22,7 +22,7 @@ const METER_LEN: u16 = 8;
 /// Reads all that is left in `r` as actions.
 pub(crate) fn read_list(r: Reader<'_>) -> reader::ReadResult<Vec<Action>> {
     let mut r = r.reading("action", Error::BadActionBadLen);
-    let mut actions = Vec::new();
+    let mut actions = r.list();
     let may_be_masked = r.version.has_masked_set_field();
     while !r.is_empty() {
         if may_be_masked && read_masked(&mut r, &mut actions)? {
@@ -222,8 +222,8 @@ fn write(w: &mut Writer<'_>, action: &Action) -> writer::WriteResult<()> {
         None => nicira_number(w, kind)?,
     };
     let start = w.place();
-    w.u16(number);
-    w.u16(0);
+    // The length comes after the number.
+    w.u32(u32::from(number) << 16);
     if let Some(subtype) = subtype {
         w.u32(NICIRA);
         w.u16(subtype);

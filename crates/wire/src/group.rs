@@ -59,26 +59,24 @@ fn read_numbered(
 }
 
 pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
+    let is_later =
+        matches!(group.command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
+    w.require(!is_later, "insert and remove of buckets")?;
     w.require(group.command_bucket_id.is_none(), "a bucket in a command")?;
     let is_numbered = group.buckets.iter().any(|bucket| bucket.bucket_id.is_some());
     w.require(!is_numbered, "numbers of buckets")?;
-    write_head(w, group)?;
+    write_head(w, group);
     write_buckets_v1_3(w, &group.buckets)
 }
 
-fn write_head(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
-    let is_later =
-        matches!(group.command, GroupModCommand::InsertBucket | GroupModCommand::RemoveBucket);
-    w.require(!is_later || group.command.is_in(w.version), "insert and remove of buckets")?;
-    w.u16(group.command.number());
-    w.u8(group.group_type.number());
-    w.zeros(1);
-    w.u32(group.group_id.0);
-    Ok(())
+fn write_head(w: &mut Writer<'_>, group: &GroupMod) {
+    let ([a, b], [c, d, e, f]) =
+        (group.command.number().to_be_bytes(), group.group_id.0.to_be_bytes());
+    w.bytes(&[a, b, group.group_type.number(), 0, c, d, e, f]);
 }
 
 pub(crate) fn write_mod_v1_5(w: &mut Writer<'_>, group: &GroupMod) -> writer::WriteResult<()> {
-    write_head(w, group)?;
+    write_head(w, group);
     let len_at = w.place();
     w.zeros(4);
     w.u32(group.command_bucket_id.unwrap_or(BucketId::ALL).0);
@@ -93,7 +91,7 @@ fn read_buckets(
     read: impl Fn(&mut Reader<'_>) -> reader::ReadResult<Bucket>,
 ) -> reader::ReadResult<Vec<Bucket>> {
     let mut r = r.part(r.remaining())?.reading("bucket", Error::GroupModBadBucket);
-    let mut buckets = Vec::new();
+    let mut buckets = r.list();
     while !r.is_empty() {
         buckets.push(read(&mut r)?);
     }
@@ -145,8 +143,8 @@ fn read_bucket_v1_5(r: &mut Reader<'_>, group_type: GroupType) -> reader::ReadRe
 fn write_buckets_v1_3(w: &mut Writer<'_>, buckets: &[Bucket]) -> writer::WriteResult<()> {
     for bucket in buckets {
         let start = w.place();
-        w.u16(0);
-        w.u16(bucket.weight);
+        // The length comes before the weight.
+        w.u32(bucket.weight.into());
         w.port(bucket.watch_port)?;
         w.u32(bucket.watch_group.0);
         w.zeros(4);

@@ -28,7 +28,7 @@ pub(crate) fn read_bare(list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>
 
 /// Reads instructions.
 pub(crate) fn read_all(mut list: Reader<'_>) -> reader::ReadResult<Vec<Instruction>> {
-    let mut instructions = Vec::new();
+    let mut instructions = list.list();
     while !list.is_empty() {
         instructions.push(read(&mut list)?);
     }

@@ -153,10 +153,9 @@ pub(crate) fn write_header(
     kind: MessageKind,
 ) -> writer::WriteResult<()> {
     let Some(number) = kind.number(w.version) else { return write_onf_header(w, xid, kind) };
-    w.u8(w.version.number());
-    w.u8(number);
-    w.u16(0);
-    w.u32(xid.0);
+    // In one piece: each asks whether there is room.
+    let [a, b, c, d] = xid.0.to_be_bytes();
+    w.bytes(&[w.version.number(), number, 0, 0, a, b, c, d]);
     Ok(())
 }
 

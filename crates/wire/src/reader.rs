@@ -71,6 +71,13 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
+    /// An empty list of what is read here, with room for its first elements if there are any: what
+    /// a first push would allocate, without the calls that find that out.
+    #[inline]
+    pub(crate) fn list<T>(&self) -> Vec<T> {
+        Vec::with_capacity(if self.is_empty() { 0 } else { 4 })
+    }
+
     /// Refuses bytes that are left over.
     pub(crate) fn finish(&self) -> ReadResult<()> {
         if self.is_empty() { Ok(()) } else { Err(self.bad_len()) }

@@ -69,7 +69,11 @@ impl<'a> Writer<'a> {
 
     #[inline]
     pub(crate) fn zeros(&mut self, count: usize) {
-        self.out.resize(self.out.len() + count, 0);
+        // Of a known number this is one store, and a resize is a call.
+        match [0; 8].get(..count) {
+            Some(zeros) => self.bytes(zeros),
+            None => self.out.resize(self.out.len() + count, 0),
+        }
     }
 
     /// Zeros until the bytes since `start` are a multiple of eight.
@@ -82,7 +86,9 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn pad_to(&mut self, start: usize, unit: usize) {
         let len = self.place() - start;
-        self.zeros(len.next_multiple_of(unit) - len);
+        if !len.is_multiple_of(unit) {
+            self.zeros(len.next_multiple_of(unit) - len);
+        }
     }
 
     /// A port number: 32 bits, or 16 in 1.0.
