@@ -110,9 +110,8 @@ pub fn upper_limits(settings: &Settings) -> Vec<UpperLimit> {
     let mbps = |bps: Option<f64>| bps.map(|bps| bps / 1e6);
     let line_bytes = line_bytes(u64::from(settings.frame_size()) - 4, 1);
     let frames = ports.map(|bps| bps as f64 / (8 * line_bytes) as f64);
-    let rows: [(&str, Option<f64>, Option<f64>); 6] = [
+    let rows: [(&str, Option<f64>, Option<f64>); 5] = [
         ("tcp_mbps", mbps(all.port_tcp_bps), mbps(all.control_tcp_bps)),
-        ("udp_mbps", mbps(all.port_udp_bps), mbps(all.control_udp_bps)),
         ("udp2_mbps", mbps(all.port_udp_bps), mbps(all.control_udp_bps)),
         ("pps_saturated", all.port_small_pps, all.control_small_pps),
         ("pps_carried", all.port_small_pps, all.control_small_pps),

@@ -1,17 +1,14 @@
 //! Methods of measurement: what one is, and the list of them.
 //!
 //! A new method is one file under `method/` and one line in [`ALL`]. A method measures once; the
-//! run measures several starts. It must say which program produced its figures, and must never call
-//! its own equivalent by the name of the program that it stands in for.
+//! run measures several starts. It must say which program produced its figures; where one is missing
+//! there is no figure, since that of another program would be of something else.
 
-mod blast;
 pub(crate) mod busy;
 mod channel;
 mod cold_start;
 mod controller;
-mod datagrams;
 mod delay;
-mod echo;
 mod failover;
 mod fair_share;
 mod flood;
@@ -29,7 +26,6 @@ mod meter;
 mod mock;
 mod packet_in;
 pub(crate) mod ping;
-mod pps;
 mod probe;
 mod rate;
 pub(crate) mod replay;
@@ -37,11 +33,9 @@ mod rfc2544;
 mod search;
 mod series;
 mod table_size;
-mod tcp;
 mod traffic;
 #[cfg(test)]
 mod truth;
-mod udp;
 mod unpaced;
 mod victim;
 mod wake_up;
@@ -224,7 +218,7 @@ pub struct Method {
     pub metrics: &'static [Metric],
     /// Whether it loads the path, so that its rows have a limiting part.
     pub saturates: bool,
-    /// The programs of others that it measures with, where they are installed.
+    /// The programs of others that it measures with.
     pub tools: &'static [Tool],
     /// The metrics that have a floor of the lab's own: what is measured where hosts are joined
     /// without a switch.
@@ -263,11 +257,10 @@ impl Method {
 pub const ALL: &[&Method] = &[
     &ping::PING,
     &probe::PROBE,
-    &tcp::TCP,
-    &udp::UDP,
-    &udp::UDP2,
-    &datagrams::DATAGRAMS,
-    &pps::PPS,
+    &iperf3::TCP,
+    &iperf2::UDP2,
+    &iperf3::DATAGRAMS,
+    &rate::PPS,
     &delay::DELAY,
     &rate::RATE,
     &unpaced::UNPACED,

@@ -11,7 +11,8 @@ const NEW_FLOWS: &str = "new-flows, or datapath-new-flows";
 
 /// Scenarios, methods and words of `weir bench` that earlier versions had, and what to use in
 /// their place.
-pub(crate) const GONE: [(&str, &str); 11] = [
+pub(crate) const GONE: [(&str, &str); 12] = [
+    ("udp", "udp2"),
     ("soak", LONG_RUN),
     ("controller-death", DEATH),
     ("controller-loss", DEATH),

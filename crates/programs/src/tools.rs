@@ -1,7 +1,7 @@
 //! The programs of others that a run needs: where they are, which version, how to get them.
 //!
-//! A missing program is a fact with a remedy, not an error: rows say "not installed: ..." and the
-//! lab's own equivalents step in where it has them. It must never install anything by itself
+//! A missing program is a fact with a remedy, not an error: rows say "not installed: ...". It must
+//! never install anything by itself
 //! except the virtual environment that [`install_os_ken`] is asked for.
 
 use std::path::{Path, PathBuf};

@@ -98,9 +98,9 @@ fn steps(folder: &Path, steps: &str) -> Output {
     write("lab.toml", &format!("{HOSTS}{inventory}"));
     write("hosts.inventory", &inventory);
     let usual = "rate_pps = 500.0\nduration_s = 0.3";
-    write("one.toml", &scenario("\"delay\", \"rate\", \"probe\", \"udp\"", usual));
+    write("one.toml", &scenario("\"delay\", \"rate\", \"probe\"", usual));
     write("other.toml", &scenario("\"tcp\", \"ping\"", usual));
-    let methods = "\"ping\", \"tcp\", \"udp\", \"udp2\"";
+    let methods = "\"ping\", \"tcp\", \"udp2\"";
     let short = "count = 10\nduration_s = 1.0\nload_bps = 1e6";
     write("hosts.toml", &scenario(methods, short));
     let both = "rate_pps = 500.0\nduration_s = 0.3\nis_bidirectional = true";
@@ -186,7 +186,7 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
         assert!(sample > -error, "{delay}");
         assert!(both[0].as_f64() < Some(sample) && both[1].as_f64() > Some(sample), "{delay}");
     }
-    for metric in ["rate_pps", "probe_p50_us", "udp_mbps"] {
+    for metric in ["rate_pps", "probe_p50_us"] {
         let row = row(metric);
         assert!(row["clock_error"].is_null(), "{row}");
         assert!(row["samples"][0].as_f64().is_some_and(|value| value > 0.0), "{row}");
@@ -218,12 +218,11 @@ fn agents_make_hosts_that_ping_and_send_tcp_where_they_may() {
     let found = cell(folder, "made", &output);
     assert_eq!(found["state"], "measured", "{found}: {}", read(folder, "made.err"));
     let rows = found["rows"].as_array().expect("rows");
-    for metric in ["ping_avg_ms", "tcp_mbps", "udp_mbps", "udp2_mbps"] {
+    for metric in ["ping_avg_ms", "tcp_mbps", "udp2_mbps"] {
         let row = rows.iter().find(|row| row["metric"] == metric);
         let row = row.unwrap_or_else(|| panic!("{metric}: {found}"));
         assert!(row["samples"][0].as_f64().is_some_and(|value| value > 0.0), "{row}");
     }
-    // The programs themselves, and not what stands in for them.
     let tools: BTreeSet<&str> = (found["trials"].as_array().expect("trials").iter())
         .filter_map(|trial| trial["tool"].as_str().filter(|tool| !tool.is_empty()))
         .collect();

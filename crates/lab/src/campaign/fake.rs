@@ -64,6 +64,8 @@ pub(crate) enum Act {
     Yields(f64),
     /// Fails with these words.
     Fails(&'static str),
+    /// Has no program to measure with.
+    Misses,
     /// Kills the switch, and yields this.
     Kills(f64),
     /// Kills the switches that are held still meanwhile, and yields this.
@@ -185,6 +187,9 @@ fn run(
     let value = match act {
         Act::Yields(value) => value,
         Act::Fails(what) => return Err(fails(what)),
+        Act::Misses => {
+            return Err(Missing("fakes not installed: apt-get install fakes".into()).into());
+        }
         Act::Kills(value) => {
             kill(switch.ok_or_else(|| fails("no switch"))?.pid);
             value

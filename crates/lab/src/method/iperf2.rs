@@ -1,54 +1,70 @@
-//! Running `iperf` (version 2) between the hosts and reading what its server prints.
+//! UDP from host 1 to host 2 at a fixed offered load by `iperf` 2, as E1 did it: datagrams of 1,470
+//! bytes; what arrives, loss, and RFC 3550 jitter at the receiver.
 //!
 //! The server's own report is read, not the copy that it sends to the client: that copy has to
 //! cross a jammed path.
 
 use std::time::Duration;
 
-use super::{MethodContext, TrialError};
+use programs::tools::Tool;
+
+use super::iperf3::{SLACK, served};
+use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::host_program::HostProgram;
 use crate::hosts::HOSTS;
-use crate::load::Load;
 
-const SLACK: Duration = Duration::from_secs(30);
+pub(super) const UDP2: Method = Method {
+    id: "udp2",
+    label: "UDP (iperf 2)",
+    about: "UDP by iperf 2 as in E1: -u -b 100M (M is 2^20), 1,470-byte datagrams",
+    metrics: &[
+        Metric::higher("udp2_mbps", "UDP (iperf 2)", "Mb/s", 2),
+        Metric::lower("udp2_loss_pct", "UDP loss (iperf 2)", "%", 2),
+        Metric::lower("udp2_jitter_ms", "UDP jitter (iperf 2)", "ms", 3),
+    ],
+    saturates: true,
+    tools: &[Tool::Iperf2],
+    cost: |settings| Duration::from_secs_f64(f64::from(settings.whole_seconds()) + 1.0),
+    fits: |bed| bed.check_hosts("in-memory ports have no kernel UDP"),
+    run,
+    ..Method::USUAL
+};
 
-/// A line of the server's report.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ServerReport {
-    /// Payload that arrived, bit/s.
-    pub(super) bps: f64,
-    /// RFC 3550 jitter, ms.
-    pub(super) jitter_ms: f64,
-    /// Datagrams that did not arrive.
-    pub(super) lost: f64,
-    /// Datagrams in all.
-    pub(super) total: f64,
-}
-
-/// A finished run.
-#[derive(Debug)]
-pub(super) struct Iperf2Result {
-    pub(super) report: ServerReport,
-    pub(super) load: Option<Load>,
-}
-
-/// Runs a UDP server at host 2 and a client at host 1 as E1 does: `-u -b RATE`, 1,470 bytes.
-pub(super) fn run(context: &MethodContext<'_>, bps: u64) -> Result<Iperf2Result, TrialError> {
-    let (server, seconds) = (HostProgram::IperfServer {}, context.settings.whole_seconds());
+fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let (bps, seconds) = (context.settings.load_bps(), context.settings.whole_seconds());
     let client = HostProgram::IperfClient { target: HOSTS[1].ip, seconds, bps };
-    context.bed.with_hosts((context.dir, context.cancel), |hosts| {
-        let mut server = hosts.start(1, &server)?;
-        let is_ready = |text: &str| text.contains("Server listening");
-        server.wait_until("say \"Server listening\"", SLACK, is_ready)?;
-        let limit = Duration::from_secs(u64::from(seconds)) + SLACK;
-        let (output, load) = context.observe(|| hosts.run(0, &client, limit));
-        output?;
+    let (report, load) = served(context, &HostProgram::IperfServer {}, &client, |_, server| {
         let text = server.wait_until("report", SLACK, |text| parse(text).is_some())?;
         // Its report is here, and SIGTERM takes it up to half a second to obey.
         server.kill()?;
-        let report = parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })?;
-        Ok(Iperf2Result { report, load })
+        parse(&text).ok_or(TrialError::Output { program: "iperf", what: text })
+    })?;
+    Ok(Trial {
+        values: vec![
+            ("udp2_mbps", report.bps / 1e6),
+            ("udp2_loss_pct", 100.0 * report.lost / report.total.max(1.0)),
+            ("udp2_jitter_ms", report.jitter_ms),
+        ],
+        tool: "iperf 2".into(),
+        load,
+        // The rate, not the count: behind a full link everything arrives, only later.
+        carried: Some(report.bps / bps as f64),
+        raw: serde_json::json!({ "lost": report.lost, "datagrams": report.total }),
+        ..Trial::default()
     })
+}
+
+/// A line of the server's report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ServerReport {
+    /// Payload that arrived, bit/s.
+    bps: f64,
+    /// RFC 3550 jitter, ms.
+    jitter_ms: f64,
+    /// Datagrams that did not arrive.
+    lost: f64,
+    /// Datagrams in all.
+    total: f64,
 }
 
 /// Reads the last report line: `[ 1] 0.00-1.00 sec 9.3 MBytes 77.9 Mbits/sec 0.5 ms 0/6677 (0%)`.

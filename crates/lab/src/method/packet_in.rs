@@ -20,9 +20,8 @@ use openflow::action::{Action, MAX_LEN_NO_BUFFER};
 use openflow::message::PacketOut;
 use programs::cancel::Stopped;
 
-use super::pps::{json, received_pps};
-use super::rate::{beyond_cost_s, measure};
-use super::search::{Attempt, Found, Range, received_resolution};
+use super::rate::{self, measure};
+use super::search::{Attempt, Found, Range, received_pps};
 use super::{
     Method, MethodContext, Metric, Resolution, Trial, TrialDistribution, TrialError, Values,
     channel_error, delay, leave_out_quantile, traffic,
@@ -52,10 +51,6 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Between two looks at whether a trial is over.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Trials of a search, about, and what each takes beside its duration, seconds.
-const TRIALS: f64 = 10.0;
-const TRIAL_EXTRA_S: f64 = 0.1;
-
 pub(super) const PACKET_IN: Method = Method {
     id: "packet-in",
     label: "Packet-ins and packet-outs",
@@ -72,9 +67,7 @@ pub(super) const PACKET_IN: Method = Method {
     ],
     saturates: true,
     cost: |settings| {
-        let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
-        let delay_s = settings.duration_s().max(DELAY_S) + TRIAL_EXTRA_S;
-        Duration::from_secs_f64(search_s + delay_s + beyond_cost_s(settings))
+        rate::cost(settings) + Duration::from_secs_f64(settings.duration_s().max(DELAY_S) + 0.1)
     },
     run,
     ..Method::USUAL
@@ -92,29 +85,24 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     };
     let searched = context.bed.with_session(Waiting::Sleeping, |session| {
         let mut exchange = Exchange { session, client: &mut client, context, answers: false };
-        measure("packet-in", context, range, |offered_pps, duration_s| {
+        measure("packet-in", context, (range, Found::rate_pps), |offered_pps, duration_s| {
             exchange.up(offered_pps, duration_s)
         })
     });
-    let (found, saturating, load) = searched?;
-    let (values, resolutions) = figures(&found, &delays);
+    let searched = searched?;
+    let (values, resolutions) = figures(&searched.found, &delays);
+    let mut trial = searched.trial(context.settings);
+    trial.raw["packet_ins_at_low_load"] = delays.up.count.into();
+    trial.raw["packet_outs_that_arrived"] = delays.down.count.into();
     Ok(Trial {
         values,
         tool: TOOL.into(),
-        load,
         distributions: vec![
             TrialDistribution::in_us("packet_in_us", &delays.up),
             TrialDistribution::in_us("packet_out_us", &delays.down),
         ],
         resolutions,
-        raw: serde_json::json!({
-            "frame_bytes": context.settings.frame_size(),
-            "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-            "saturation": json(&saturating),
-            "packet_ins_at_low_load": delays.up.count,
-            "packet_outs_that_arrived": delays.down.count,
-        }),
-        ..Trial::default()
+        ..trial
     })
 }
 
@@ -129,12 +117,7 @@ pub(super) struct Delays {
 
 /// The figures, and what search and histograms leave open.
 pub(super) fn figures(found: &Found, delays: &Delays) -> (Values, Vec<Resolution>) {
-    let mut values =
-        vec![("packet_in_pps", found.carried_pps), ("packet_in_most_pps", found.most_received_pps)];
-    let (low, high) = received_resolution(found.most_received_pps);
-    let mut resolutions = vec![Resolution::new("packet_in_most_pps", low, high)];
-    let carried = found.carried_resolution();
-    resolutions.extend(carried.map(|(low, high)| Resolution::new("packet_in_pps", low, high)));
+    let (mut values, mut resolutions) = found.figures("packet_in_pps", "packet_in_most_pps");
     for (metric, of, share) in [
         ("packet_in_us", &delays.up, 0.5),
         ("packet_in_p99_us", &delays.up, 0.99),

@@ -1,17 +1,18 @@
-//! Round-trip time by the real `ping`, or by ICMP echo of our own where it is not installed.
+//! Round-trip time by `ping`.
 
 use std::time::Duration;
 
 use programs::tools::Tool;
 
-use super::echo::{self, EchoReplies, requests};
 use super::{Method, MethodContext, Metric, Trial, TrialError};
 use crate::host_program::{ECHO_INTERVAL, HostProgram};
 use crate::hosts::HOSTS;
 use crate::load::Load;
 use crate::settings::Settings;
-use crate::testbed::Testbed;
 use stats::{Summary, summarise};
+
+/// Echo requests, where the cell does not count them.
+const REQUESTS: u32 = 100;
 
 pub(super) const PING: Method = Method {
     id: "ping",
@@ -39,14 +40,14 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
         let settings = Settings { count: Some(count), ..context.settings.clone() };
         measure(&MethodContext { settings: &settings, ..*context })?;
     }
-    let Measured { tool, echoes, load } = measure(context)?;
+    let (echoes, load) = measure(context)?;
     let summary = summarise(steady(&echoes.rtt_ms)).ok_or_else(|| TrialError::Output {
         program: "ping",
         what: format!("none of {} echo requests was answered", echoes.sent),
     })?;
     Ok(Trial {
         values: values(&echoes, &summary),
-        tool,
+        tool: "ping".into(),
         load,
         raw: serde_json::json!({ "sent": echoes.sent, "rtt_ms": echoes.rtt_ms }),
         ..Trial::default()
@@ -59,27 +60,27 @@ fn steady(rtt_ms: &[f64]) -> &[f64] {
     &rtt_ms[rtt_ms.len().saturating_sub(1).min(rtt_ms.len().div_ceil(10))..]
 }
 
-/// Outcome of the echo requests, and their sender.
-struct Measured {
-    tool: String,
-    echoes: EchoReplies,
-    load: Option<Load>,
+/// Outcome of the echo requests.
+#[derive(Clone, Debug, PartialEq)]
+struct EchoReplies {
+    /// Requests sent.
+    sent: u32,
+    /// Round-trip times of those that were answered, milliseconds.
+    rtt_ms: Vec<f64>,
 }
 
-fn measure(context: &MethodContext<'_>) -> Result<Measured, TrialError> {
-    let target = HOSTS[1].ip;
-    if let (Testbed::Kernel(_), Err(missing)) = (context.bed, Tool::Ping.find()) {
-        let (echoes, load) = context.observe(|| echo::run(context, target));
-        let tool = format!("Weir's own ICMP echo ({missing})");
-        return Ok(Measured { tool, echoes: echoes?, load });
-    }
-    let program = HostProgram::Ping { target, requests: requests(context.settings) };
+/// Number of echo requests.
+fn requests(settings: &Settings) -> u32 {
+    settings.count.and_then(|count| u32::try_from(count).ok()).unwrap_or(REQUESTS).max(1)
+}
+
+fn measure(context: &MethodContext<'_>) -> Result<(EchoReplies, Option<Load>), TrialError> {
+    let program = HostProgram::Ping { target: HOSTS[1].ip, requests: requests(context.settings) };
     let limit = (PING.cost)(context.settings) * 3 + Duration::from_secs(10);
     context.bed.with_hosts((context.dir, context.cancel), |hosts| {
         // The exit code is 1 when an answer is missing, which is a result.
         let (output, load) = context.observe(|| hosts.run(0, &program, limit));
-        let echoes = parse(&output?.text)?;
-        Ok(Measured { tool: "ping".to_owned(), echoes, load })
+        Ok((parse(&output?.text)?, load))
     })
 }
 

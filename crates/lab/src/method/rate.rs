@@ -1,5 +1,6 @@
-//! The forwarding rate of the cell's own frames: the highest rate at which next to nothing is
-//! lost, and the most that came through at any rate; one way, or both ways at once.
+//! Rates found by one search: of the cell's own frames at the ports, one way or both ways at once,
+//! and of small datagrams from host to host. Each has the highest rate at which next to nothing is
+//! lost, and the most that came through at any rate.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -7,10 +8,7 @@ use std::time::Duration;
 use generator::method::{Measurer as _, TrialInput};
 use generator::session::Waiting;
 
-use super::pps::{attempt, json};
-use super::search::{
-    Attempt, Found, LOSS_MAX, Path, Range, TimedPath, beyond_pps, received_resolution, search,
-};
+use super::search::{Attempt, Found, LOSS_MAX, Path, Range, TimedPath, beyond_pps, search};
 use super::traffic::Exchanger;
 use super::{Method, MethodContext, Metric, Resolution, Trial, TrialError, Values, traffic};
 use crate::ceilings::frame_line_bits;
@@ -18,23 +16,26 @@ use crate::load::Load;
 use crate::settings::Settings;
 use crate::testbed::{LabMeasurer, method_error};
 
-/// Start of the search, frames a second.
+/// Start of the search, frames a second: of frames, and of datagrams.
 const START_PPS: f64 = 20_000.0;
+const DATAGRAMS_START_PPS: f64 = 2_000.0;
 
 /// The most that is offered, frames a second: more than the sender can make, so that what it can
 /// make shows as its own CPU and not as a round number.
 const MAX_PPS: f64 = 4_000_000.0;
+const DATAGRAMS_MAX_PPS: f64 = 1_000_000.0;
 
 /// Frames that arrive this long after the end of the schedule are in time, as a share of it: a
 /// sender or a switch that stood still for a moment catches up, and one that is too slow does not.
 const GRACE: f64 = 0.1;
+const DATAGRAMS_GRACE_S: f64 = 0.05;
 
 /// A share of frames that is due to the schedule being a whole number of frames.
 const ROUNDING: f64 = 0.001;
 
 /// Trials of a search, about, and what each takes beside its duration, seconds.
-const TRIALS: f64 = 8.5;
-const TRIAL_EXTRA_S: f64 = 0.08;
+const TRIALS: f64 = 9.0;
+const TRIAL_EXTRA_S: f64 = 0.1;
 
 pub(super) const RATE: Method = Method {
     id: "rate",
@@ -48,17 +49,53 @@ pub(super) const RATE: Method = Method {
         Metric::higher("rate_mbps", "rate carried, at layer 1", "Mbit/s", 1),
     ],
     saturates: true,
-    cost: |settings| {
-        let search_s = TRIALS * (settings.duration_s() + TRIAL_EXTRA_S);
-        Duration::from_secs_f64(search_s + beyond_cost_s(settings))
-    },
+    cost,
     run,
     ..Method::USUAL
 };
 
+pub(super) const PPS: Method = Method {
+    id: "pps",
+    label: "Packet rate",
+    about: "Small UDP frames from host 1 to host 2: the highest offered load that passes with at \
+            most 0.1 % loss, and the most that arrived in any trial (saturation)",
+    metrics: &[
+        Metric::higher("pps_saturated", "rate at saturation", "packets/s", 0),
+        Metric::higher("pps_carried", "rate carried, loss up to 0.1 %", "packets/s", 0),
+    ],
+    saturates: true,
+    cost,
+    run: datagrams,
+    ..Method::USUAL
+};
+
+/// About how long a search takes, with the trial after it.
+pub(super) fn cost(settings: &Settings) -> Duration {
+    let each_s = settings.duration_s() + TRIAL_EXTRA_S;
+    let overload_s = overload_s(settings.duration_s()) + TRIAL_EXTRA_S;
+    Duration::from_secs_f64(TRIALS * each_s + overload_s)
+}
+
+fn datagrams(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
+    let range = Range {
+        start_pps: DATAGRAMS_START_PPS,
+        max_pps: DATAGRAMS_MAX_PPS.min(traffic::line_pps(context).unwrap_or(f64::MAX)),
+        known_pps: context.before,
+        loss_max: LOSS_MAX,
+    };
+    let most = |found: &Found| found.most_received_pps;
+    let searched = measure("pps", context, (range, most), |offered_pps, duration_s| {
+        let input = trial(context.settings, offered_pps, duration_s, DATAGRAMS_GRACE_S);
+        context.bed.one_way(&input, context.cancel).map(|outcome| Attempt::of(&outcome))
+    })?;
+    let (mut values, resolutions) = searched.found.figures("pps_carried", "pps_saturated");
+    // The headline is what saturates.
+    values.reverse();
+    Ok(Trial { values, resolutions, ..searched.trial(context.settings) })
+}
+
 fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
     let settings = context.settings;
-    let size = settings.frame_size();
     let line_pps = traffic::line_pps(context).unwrap_or(f64::MAX);
     let range = Range {
         start_pps: START_PPS.min(line_pps),
@@ -72,78 +109,76 @@ fn run(context: &MethodContext<'_>) -> Result<Trial, TrialError> {
             // Half the sum leaves by each port.
             let (start_pps, max_pps) = (2.0 * range.start_pps, 2.0 * range.max_pps);
             let range = Range { start_pps, max_pps, ..range };
-            measure("rate", context, range, |offered_pps, duration_s| {
+            measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
                 both_ways(exchanger, context, offered_pps, duration_s)
             })
         })
     } else {
         let plan = traffic::plan(context, Waiting::Sleeping, traffic::QUIET);
         context.bed.with_measurer(plan, |measurer| {
-            measure("rate", context, range, |offered_pps, duration_s| {
+            measure("rate", context, (range, Found::rate_pps), |offered_pps, duration_s| {
                 one_way(measurer, settings, offered_pps, duration_s)
             })
         })
     };
-    let (found, saturating, load) = found?;
-    let (values, resolutions) = figures(&found, frame_line_bits(size));
-    Ok(Trial {
-        values,
-        tool: traffic::TOOL.into(),
-        load,
-        resolutions,
-        raw: serde_json::json!({
-            "frame_bytes": size,
-            "search": found.attempts.iter().map(json).collect::<Vec<_>>(),
-            "saturation": json(&saturating),
-        }),
-        ..Trial::default()
-    })
+    let searched = found?;
+    let (values, resolutions) = figures(&searched.found, frame_line_bits(settings.frame_size()));
+    Ok(Trial { values, resolutions, ..searched.trial(settings) })
 }
 
 /// The figures of a search with their bounds, for frames of that size in bits on the line.
 pub(super) fn figures(found: &Found, line_bits: f64) -> (Values, Vec<Resolution>) {
     let mbps = |pps: f64| pps * line_bits / 1e6;
-    let values = vec![
-        ("rate_pps", found.carried_pps),
-        ("rate_most_pps", found.most_received_pps),
-        ("rate_mbps", mbps(found.carried_pps)),
-    ];
-    let (low, high) = received_resolution(found.most_received_pps);
-    let mut resolutions = vec![Resolution::new("rate_most_pps", low, high)];
-    if let Some((low, high)) = found.carried_resolution() {
-        resolutions.push(Resolution::new("rate_pps", low, high));
-        resolutions.push(Resolution::new("rate_mbps", mbps(low), mbps(high)));
-    }
+    let (mut values, mut resolutions) = found.figures("rate_pps", "rate_most_pps");
+    values.push(("rate_mbps", mbps(found.carried_pps)));
+    let carried = resolutions.iter().find(|of| of.metric == "rate_pps").copied();
+    resolutions.extend(carried.map(|of| Resolution::new("rate_mbps", mbps(of.low), mbps(of.high))));
     (values, resolutions)
 }
 
-/// The search, then one longer trial beyond what was carried, and the load of every part in it:
+/// A search, the trial beyond what it found, and the load of every part in that.
+pub(super) struct Searched {
+    pub(super) found: Found,
+    beyond: Attempt,
+    load: Option<Load>,
+}
+
+impl Searched {
+    /// All but the figures, with the raw data.
+    pub(super) fn trial(self, settings: &Settings) -> Trial {
+        let raw = serde_json::json!({
+            "frame_bytes": settings.frame_size(),
+            "search": self.found.attempts,
+            "saturation": self.beyond,
+        });
+        Trial { tool: traffic::TOOL.into(), load: self.load, raw, ..Trial::default() }
+    }
+}
+
+/// The search, then one longer trial beyond a rate that it found, and the load of every part in it:
 /// between the short trials of a search nothing is sent, so that no part is busy all the while.
 ///
 /// `trial` offers a rate in frames a second for a time in seconds.
 pub(super) fn measure(
     program: &'static str,
     context: &MethodContext<'_>,
-    range: Range,
+    (range, rate_pps): (Range, fn(&Found) -> f64),
     trial: impl FnMut(f64, f64) -> Result<Attempt, TrialError>,
-) -> Result<(Found, Attempt, Option<Load>), TrialError> {
+) -> Result<Searched, TrialError> {
     let duration_s = context.settings.duration_s();
     let mut path = TimedPath { trial, duration_s };
     let mut found = search(&mut path, range)?.if_any_arrived(program)?;
-    // Where no load passed, beyond what came through.
-    let passed = found.carried_pps > 0.0;
-    let rate_pps = if passed { found.carried_pps } else { found.most_received_pps };
-    let offered_pps = beyond_pps(rate_pps, range.max_pps);
+    let offered_pps = beyond_pps(rate_pps(&found), range.max_pps);
     path.duration_s = overload_s(duration_s);
-    let (saturating, load) = context.observe(|| path.trial(offered_pps));
-    let saturating = saturating?;
-    found.most_received_pps = found.most_received_pps.max(saturating.received_pps);
-    Ok((found, saturating, load))
+    let (beyond, load) = context.observe(|| path.trial(offered_pps));
+    let beyond = beyond?;
+    found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
+    Ok(Searched { found, beyond, load })
 }
 
-/// Duration of the trial after a search, seconds.
-pub(super) fn beyond_cost_s(settings: &Settings) -> f64 {
-    overload_s(settings.duration_s()) + TRIAL_EXTRA_S
+/// Trial of frames of the cell's size.
+fn trial(settings: &Settings, rate_pps: f64, duration_s: f64, grace_s: f64) -> TrialInput {
+    TrialInput { frame_size: settings.frame_size() as usize, rate_pps, duration_s, grace_s }
 }
 
 /// The duration of the trial whose load is looked at, from that of the others, seconds.
@@ -182,14 +217,8 @@ fn one_way(
     offered_pps: f64,
     duration_s: f64,
 ) -> Result<Attempt, TrialError> {
-    let input = TrialInput {
-        frame_size: settings.frame_size() as usize,
-        rate_pps: offered_pps,
-        duration_s,
-        grace_s: GRACE * duration_s,
-    };
-    let outcome = measurer.trial(input).map_err(method_error)?;
-    Ok(attempt(&outcome))
+    let input = trial(settings, offered_pps, duration_s, GRACE * duration_s);
+    measurer.trial(input).map(|outcome| Attempt::of(&outcome)).map_err(method_error)
 }
 
 /// A trial with half the frames each way.

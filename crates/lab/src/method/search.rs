@@ -8,7 +8,11 @@
 //! long it is. A trial that failed by a little is repeated before it counts, since a shared machine
 //! stalls at times; the narrowing repeats one. Pure: the path is an argument.
 
-use super::TrialError;
+use generator::method::{TrialInput, TrialOutput};
+use generator::receiver::StreamReport;
+use serde::Serialize;
+
+use super::{Resolution, TrialError, Values};
 
 /// The share of frames that a passing trial may lose: one in a thousand.
 pub(super) const LOSS_MAX: f64 = 0.001;
@@ -70,7 +74,7 @@ impl<F: FnMut(f64, f64) -> Result<Attempt, TrialError>> Path for TimedPath<F> {
 }
 
 /// Outcome of one trial.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Attempt {
     /// Frames a second that were offered.
     pub(super) offered_pps: f64,
@@ -78,6 +82,22 @@ pub(super) struct Attempt {
     pub(super) received_pps: f64,
     /// Share of the offered frames that did not arrive in time, 0 to 1.
     pub(super) loss: f64,
+}
+
+impl Attempt {
+    /// Of a trial of the generator's.
+    pub(super) fn of(trial: &TrialOutput) -> Self {
+        let TrialInput { rate_pps: offered_pps, duration_s, .. } = trial.input;
+        let received_pps = received_pps(&trial.report, trial.start_ns, duration_s);
+        Self { offered_pps, received_pps, loss: trial.report.loss_ratio() }
+    }
+}
+
+/// Frames a second that arrived in time, over the trial or up to the last of them, whichever is
+/// longer: what a queue delivers after the end of the schedule is no faster for it.
+pub(super) fn received_pps(report: &StreamReport, start_ns: u64, duration_s: f64) -> f64 {
+    let until_last_s = report.last_ns.unwrap_or(0).saturating_sub(start_ns) as f64 / 1e9;
+    report.in_time() as f64 / duration_s.max(until_last_s)
 }
 
 /// The bounds of the search, frames a second.
@@ -108,10 +128,26 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Bounds of the rate carried: from the arrivals at a rate that passed to the rate that failed.
-    /// Nothing is known above the most that is offered.
-    pub(super) fn carried_resolution(&self) -> Option<(f64, f64)> {
-        Some((self.carried_pps * (1.0 - ROUNDING), self.failed_pps?))
+    /// The rate carried and the most that arrived as these metrics, and their bounds: that of the
+    /// most by the length of a trial, and of the rate carried from the arrivals at a rate that
+    /// passed to the rate that failed. Nothing is known above the most that is offered.
+    pub(super) fn figures(
+        &self,
+        carried: &'static str,
+        most: &'static str,
+    ) -> (Values, Vec<Resolution>) {
+        let (carried_pps, most_pps) = (self.carried_pps, self.most_received_pps);
+        let around =
+            Resolution::new(most, most_pps * (1.0 - ROUNDING), most_pps * (1.0 + ROUNDING));
+        let low = carried_pps * (1.0 - ROUNDING);
+        let up_to_failed = self.failed_pps.map(|high| Resolution::new(carried, low, high));
+        let resolutions = [around].into_iter().chain(up_to_failed).collect();
+        (vec![(carried, carried_pps), (most, most_pps)], resolutions)
+    }
+
+    /// The rate carried, or, where no load passed, the most that came through.
+    pub(super) fn rate_pps(&self) -> f64 {
+        if self.carried_pps > 0.0 { self.carried_pps } else { self.most_received_pps }
     }
 
     /// The result, if anything came through at all.
@@ -125,11 +161,6 @@ impl Found {
         let what = format!("no frame arrived in any of {} trials", self.attempts.len());
         Err(TrialError::Output { program, what })
     }
-}
-
-/// Bounds of a rate of arrivals by the length of a trial.
-pub(super) fn received_resolution(received_pps: f64) -> (f64, f64) {
-    (received_pps * (1.0 - ROUNDING), received_pps * (1.0 + ROUNDING))
 }
 
 /// A load beyond that rate. With the port rate as the most, 2 % more than the line carries still

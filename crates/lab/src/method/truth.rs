@@ -11,14 +11,11 @@ use testkit::Random;
 
 use super::flow_mods::Change;
 use super::meter::Metered;
-use super::pps::attempt;
 use super::rfc2544::Asked;
 use super::search::{Attempt, LOSS_MAX, Path, Range, search};
 use super::table_size::tests::KnownTable;
 use super::table_size::{Learner, Station, fill};
-use super::{
-    Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, pps, rate, rfc2544,
-};
+use super::{Resolution, TrialError, Values, delay, failover, flow_mods, packet_in, rate, rfc2544};
 use stats::{Comparison, Observed};
 
 const CAMPAIGNS: u64 = 100;
@@ -149,7 +146,7 @@ impl Path for Simulated {
     fn trial(&mut self, offered_pps: f64) -> Result<Attempt, TrialError> {
         let (duration_s, grace_s) = (TRIAL_S, 0.1 * TRIAL_S);
         let input = TrialInput { frame_size: 128, rate_pps: offered_pps, duration_s, grace_s };
-        Ok(attempt(&Measurer::trial(&mut self.0, input).unwrap()))
+        Ok(Attempt::of(&Measurer::trial(&mut self.0, input).unwrap()))
     }
 }
 
@@ -178,11 +175,12 @@ fn rates() {
             let mut path = Simulated(SimulatedMeasurer::new(model, random.u64()));
             let (start_pps, max_pps, loss_max) = (500.0, 200_000.0, LOSS_MAX);
             let range = Range { start_pps, max_pps, known_pps, loss_max };
-            let found = search(&mut path, range).unwrap();
+            let mut found = search(&mut path, range).unwrap();
             known_pps = Some(found.carried_pps);
             let beyond = path.trial(1.1 * found.most_received_pps).unwrap();
+            found.most_received_pps = found.most_received_pps.max(beyond.received_pps);
             let (mut values, mut resolutions) = rate::figures(&found, 1_184.0);
-            let others = pps::figures(&found, &beyond);
+            let others = found.figures("pps_carried", "pps_saturated");
             values.extend(others.0);
             resolutions.extend(others.1);
             (values, resolutions)

@@ -21,6 +21,7 @@ use generator::profile::StreamSpec;
 use generator::receiver::{Distribution, StreamReport};
 
 pub(crate) use exchange::ExchangePlan;
+pub(crate) use hosts::HostRun;
 
 use super::{QUIET, next_stream};
 use crate::agent::client::{AgentError, AgentLink, BoxFacts, TrafficBox};

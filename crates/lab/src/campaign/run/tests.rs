@@ -125,6 +125,17 @@ fn what_an_attempt_has_spent_is_started_anew_for_the_next() {
 }
 
 #[test]
+fn a_missing_program_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    play(&[Act::Misses, Act::Yields(1.0), Act::Misses]);
+    let results = run(&campaign(TWO_POINTS, folder.path())).unwrap();
+    let why = "fakes not installed: apt-get install fakes";
+    assert_eq!(cells(&results)[0].trials[0].error.as_deref(), Some(why));
+    let note = format!("No figures of Fake: {why}");
+    assert_eq!(results.notes.iter().filter(|one| **one == note).count(), 1, "{:?}", results.notes);
+}
+
+#[test]
 fn a_switch_that_dies_in_a_trial_is_started_anew() {
     let folder = tempfile::tempdir().unwrap();
     play(&[Act::Kills(9.0), Act::Yields(1.0), Act::Fails("no answer")]);

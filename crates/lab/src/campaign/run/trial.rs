@@ -11,10 +11,13 @@ pub(in crate::campaign) type TrialNumber = (usize, usize);
 
 /// Why there is no trial.
 #[derive(Debug)]
-pub(super) struct NoTrial {
-    pub(super) why: String,
+pub(super) enum NoTrial {
+    /// It failed.
+    Failed(String),
     /// The switch or the testbed cannot do it, whatever is tried.
-    pub(super) is_unfit: bool,
+    Unfit(String),
+    /// A program that would have measured is not installed.
+    Missing(String),
 }
 
 /// The commands that a reader would type, with the first of the flow entries.
@@ -67,7 +70,9 @@ pub(super) fn record(
 ) -> TrialRecord {
     let trial = match outcome {
         Ok(trial) => trial,
-        Err(error) => return failed(method.id, number, error.why),
+        Err(NoTrial::Failed(why) | NoTrial::Unfit(why) | NoTrial::Missing(why)) => {
+            return failed(method.id, number, why);
+        }
     };
     let saturating = trial.load.as_ref().filter(|_| method.saturates);
     let limit = saturating.map(|load| limiting(load, trial.carried));

@@ -183,10 +183,16 @@ impl Run<'_> {
                         );
                     }
                 },
-                Err(why) => (Err(NoTrial { why, is_unfit: false }), Stall::default()),
+                Err(why) => (Err(NoTrial::Failed(why)), Stall::default()),
             };
-            if let Err(NoTrial { why, is_unfit: true }) = &outcome {
-                self.set_state(job, cell, CellState::NotSupported(why.clone()))?;
+            match &outcome {
+                Ok(_) | Err(NoTrial::Failed(_)) => {}
+                Err(NoTrial::Unfit(why)) => {
+                    self.set_state(job, cell, CellState::NotSupported(why.clone()))?;
+                }
+                Err(NoTrial::Missing(why)) => {
+                    self.note(format!("No figures of {}: {why}", method.label))?;
+                }
             }
             let is_spent = method.spends_setup;
             if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
@@ -327,7 +333,6 @@ impl Run<'_> {
         before: Option<f64>,
     ) -> Result<(Result<Trial, NoTrial>, Stall), Stopped> {
         let setup = &mut started.setup;
-        let unfit = |why: &str| NoTrial { why: why.to_owned(), is_unfit: true };
         let watched = setup.watched();
         let context = MethodContext {
             bed: setup.bed(),
@@ -347,7 +352,7 @@ impl Run<'_> {
             Ok(off) => off,
             Err(error) => {
                 let why = format!("choosing cores: {error}");
-                return Ok((Err(NoTrial { why, is_unfit: false }), Stall::default()));
+                return Ok((Err(NoTrial::Failed(why)), Stall::default()));
             }
         };
         let stall_ms = (self.outside.watch)(&mut || outcome = Some((method.run)(&context)));
@@ -358,13 +363,12 @@ impl Run<'_> {
             // What a switch that has ended meanwhile let through is no figure.
             Ok(trial) => match setup.check_switch() {
                 Ok(()) => Ok((Ok(trial), stall)),
-                Err(ended) => Ok((Err(NoTrial { why: ended.to_string(), is_unfit: false }), stall)),
+                Err(ended) => Ok((Err(NoTrial::Failed(ended.to_string())), stall)),
             },
             Err(error) if error.is_stop() => Err(Stopped),
-            Err(TrialError::Unfit(reason)) => Ok((Err(unfit(reason)), stall)),
-            Err(error) => {
-                Ok((Err(NoTrial { why: explain(setup, &error), is_unfit: false }), stall))
-            }
+            Err(TrialError::Unfit(reason)) => Ok((Err(NoTrial::Unfit(reason.to_owned())), stall)),
+            Err(TrialError::Missing(tool)) => Ok((Err(NoTrial::Missing(tool.0)), stall)),
+            Err(error) => Ok((Err(NoTrial::Failed(explain(setup, &error))), stall)),
         }
     }
 
