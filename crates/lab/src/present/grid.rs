@@ -5,7 +5,6 @@
 use super::entry::TableEntry;
 use super::number::{axis_value, number};
 use super::section::{MetricTable, Section, TableRow};
-use crate::results::NOT_SUPPORTED;
 
 /// A table of texts; a line end in a text is a line end in its cell.
 #[derive(Debug, PartialEq)]
@@ -163,9 +162,9 @@ fn values(
 /// An entry in words.
 fn entry_text(entry: &TableEntry<'_>, decimals: usize, says_limit: bool) -> String {
     if let Some((word, reason)) = entry.absence() {
-        let first = reason.lines().next().unwrap_or_default();
-        let says_why = word != NOT_SUPPORTED && !first.is_empty();
-        return if says_why { format!("{word}: {first}") } else { word.to_owned() };
+        // One method may fail alone; the reasons of whole cells stand in a list of their own.
+        let why = reason.lines().next().filter(|_| word == "failed");
+        return why.map_or_else(|| word.to_owned(), |why| format!("{word}: {why}"));
     }
     let Some(figure) = entry.figure() else { return String::new() };
     let mut lines = vec![figure.text(decimals)];

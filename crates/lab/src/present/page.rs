@@ -228,9 +228,15 @@ fn matrix(lines: &[Line<'_, '_>], duts: &[&str], results: &Results) -> Markup {
 
 /// The value stands out from its range.
 fn value_with_range(text: &str) -> Markup {
-    let (value, range) = text.split_at(text.find(" [").unwrap_or(text.len()));
-    let range = (!range.is_empty()).then(|| markup!("<span class=\"pm\">{}</span>", range));
+    let (value, range) = split(text);
+    let range = range.map(|range| markup!("<span class=\"pm\">{}</span>", range));
     markup!("<span class=\"value\">{}</span>{}", value, range)
+}
+
+/// A value and its range.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let (value, range) = text.split_at(text.find(" [").unwrap_or(text.len()));
+    (value, Some(range).filter(|range| !range.is_empty()))
 }
 
 /// The mark of a switch's colour; there are eight, and each has its shape.
@@ -274,33 +280,34 @@ fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
     )
 }
 
-/// A table, folded.
+/// A table, folded. There are thousands of cells: they are without the ends that HTML knows by itself.
 fn table(grid: &TextGrid) -> Markup {
-    let head = |text: &String| markup!("<th scope=\"col\">{}</th>", broken(text));
+    let head = |text: &String| markup!("<th scope=col>{}", broken(text));
     let row = |row: &TextRow| {
         // A row of one figure is itself the end of a link; of several each has a mark of its own.
         let marks = row.anchors.iter().skip(1).map(|anchor| markup!("<i id=\"{}\"></i>", anchor));
         let mut marks: Markup = marks.collect();
         let cell = |(at, text): (usize, &String)| match at < grid.names {
             true => {
-                markup!("<th scope=\"row\">{}{}</th>", std::mem::take(&mut marks), broken(text))
+                markup!("<th scope=row>{}{}", std::mem::take(&mut marks), broken(text))
             }
             false => {
                 let (first, more) = text.split_once('\n').unwrap_or((text, ""));
-                let more = more.lines().map(|line| markup!("<div class=\"sub\">{}</div>", line));
-                markup!("<td>{}{}</td>", value_with_range(first), more.collect::<Markup>())
+                let (value, range) = split(first);
+                let range = range.map(|range| markup!("<i>{}</i>", range));
+                let more = more.lines().map(|line| markup!("<div class=sub>{}</div>", line));
+                markup!("<td>{}{}{}", value, range, more.collect::<Markup>())
             }
         };
         let cells: Markup = row.texts.iter().enumerate().map(cell).collect();
-        markup!("<tr id=\"{}\">{}</tr>", row.anchors.first().map_or("", String::as_str), cells)
+        markup!("<tr id=\"{}\">{}", row.anchors.first().map_or("", String::as_str), cells)
     };
     let title = if grid.title.is_empty() { "All figures" } else { grid.title.as_str() };
     markup!(
         "<details class=\"figures\"><summary>{}</summary><div class=\"scroll card\" \
          role=\"region\" \
          tabindex=\"0\" aria-label=\"{0}\"><table \
-         class=\"rows\"><thead><tr>{}</tr></thead><tbody>{}\
-         </tbody></table></div></details>",
+         class=\"rows\"><thead><tr>{}<tbody>{}</table></div></details>",
         title,
         grid.header.iter().map(head).collect::<Markup>(),
         grid.rows.iter().map(row).collect::<Markup>()

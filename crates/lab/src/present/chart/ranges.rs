@@ -98,7 +98,7 @@ fn old_lines(old: &[&Published], scale: &Scale, decimals: usize, y: &mut f64) ->
         let top = *y + NAME;
         *y += NAME + TRACK + GAP;
         markup!(
-            "<g>{}<rect class=\"track\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\"/>\
+            "<g>{}<rect class=\"track\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\"/>\
              <rect class=\"old\" x=\"{}\" y=\"{1}\" width=\"{}\" height=\"{3}\"/></g>",
             head,
             top,
@@ -134,7 +134,7 @@ pub(crate) fn track(
     let bar = (!scale.is_log).then(|| {
         let (from, to) = (place(0.0).min(place(figure.value)), place(0.0).max(place(figure.value)));
         markup!(
-            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"3\"/>",
+            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
             from,
             top,
             (to - from).max(1.0),
@@ -154,8 +154,7 @@ pub(crate) fn track(
     let starts: Markup = figure.row.samples.iter().map(dot).collect();
     markup!(
         "<title>{}</title><rect class=\"track\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
-         rx=\"3\"/>\
-         {}{}<path class=\"spread\" d=\"M{} {}H{}\"/><path class=\"start\" d=\"{}\"/><path \
+         />{}{}<path class=\"spread\" d=\"M{} {}H{}\"/><path class=\"start\" d=\"{}\"/><path \
          class=\"middle\" d=\"M{} {2}v{4}\"/>",
         section.starts_of(figure),
         zero,

@@ -89,12 +89,19 @@ pub(super) fn draw(
     Some(drawing(&table.heading(), HEIGHT, inside))
 }
 
-/// A line through places.
+/// A line through places, each by its distance from the one before, to a tenth.
 pub(super) fn path(places: &[(f64, f64)]) -> Markup {
-    let step = |(n, (x, y)): (usize, &(f64, f64))| {
-        markup!("{}{} {}", if n == 0 { "M" } else { "L" }, *x, *y)
-    };
-    places.iter().enumerate().map(step).collect()
+    let (mut line, mut last) = (markup!("m"), [0; 2]);
+    for (n, (x, y)) in places.iter().enumerate() {
+        let at = [*x, *y].map(|place| (10.0 * place).round() as i64);
+        for (axis, step) in [at[0] - last[0], at[1] - last[1]].into_iter().enumerate() {
+            // A sign parts two numbers as a blank does.
+            let gap = if step < 0 || (n, axis) == (0, 0) { "" } else { " " };
+            line += markup!("{}{}", gap, step as f64 / 10.0);
+        }
+        last = at;
+    }
+    line
 }
 
 /// The published figures, a line for each switch.
@@ -126,44 +133,31 @@ fn published(points: &[(f64, &TableRow<'_>)], x: &Scale, y: &Scale) -> Markup {
 /// Both axes with their marks; labels that would run into each other are left out.
 pub(super) fn frame(y: &Scale, labels: impl Iterator<Item = (f64, String)>, title: &str) -> Markup {
     let right = WIDTH - 8.0;
-    let mut inside = Markup::default();
+    let (mut grid, mut texts) = (markup!("M{} {}H{}", LEFT, BOTTOM, right), Markup::default());
+    let mut write = |class: &str, (x, y): (f64, f64), text: &str| {
+        texts += markup!(
+            "<text{} x=\"{}\" y=\"{}\">{}</text>",
+            Markup::made(class.to_owned()),
+            x,
+            y,
+            text
+        );
+    };
     for value in y.ticks() {
         let at = y.place(value);
-        inside += markup!(
-            "<path class=\"grid\" d=\"M{} {}H{}\"/><text class=\"soft small end\" x=\"{}\" \
-             y=\"{}\">{}\
-             </text>",
-            LEFT,
-            at,
-            right,
-            LEFT - 5.0,
-            at + 4.0,
-            tick(value)
-        );
+        grid += markup!("M{} {}H{}", LEFT, at, right);
+        write(" class=\"end\"", (LEFT - 5.0, at + 4.0), &tick(value));
     }
     let mut free = 0.0;
     for (at, label) in labels {
         let label = clipped(&label, 14);
         let half = 3.4 * label.chars().count() as f64;
-        inside += markup!("<path class=\"grid\" d=\"M{} {}v4\"/>", at, BOTTOM);
+        grid += markup!("M{} {}v4", at, BOTTOM);
         if at - half >= free {
             free = at + half + 4.0;
-            inside += markup!(
-                "<text class=\"soft small mid\" x=\"{}\" y=\"{}\">{}</text>",
-                at.min(WIDTH - half),
-                BOTTOM + 17.0,
-                label
-            );
+            write("", (at.min(WIDTH - half), BOTTOM + 17.0), &label);
         }
     }
-    inside += markup!("<path class=\"grid\" d=\"M{} {}H{}\"/>", LEFT, BOTTOM, right);
-    let middle = (LEFT + right) / 2.0;
-    let title = clipped(title, 60);
-    inside += markup!(
-        "<text class=\"soft small mid\" x=\"{}\" y=\"{}\">{}</text>",
-        middle,
-        BOTTOM + 33.0,
-        title
-    );
-    inside
+    write("", ((LEFT + right) / 2.0, BOTTOM + 33.0), &clipped(title, 60));
+    markup!("<path class=\"grid\" d=\"{}\"/><g class=\"axis\">{}</g>", grid, texts)
 }
