@@ -8,12 +8,10 @@ mod command;
 mod controllers;
 pub(crate) mod counters;
 mod external;
+mod in_kernel;
 pub mod inventory;
-mod linux_bridge;
-mod linux_router;
 pub(crate) mod ovs;
 mod ovs_dpdk;
-mod peer_redirect;
 pub(crate) mod telemetry;
 pub(crate) mod testpmd;
 mod weir;
@@ -24,8 +22,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use channel::{Endpoint, Tls};
-use netdev::sys::link::Rtnl;
-use netdev::sys::netns::Namespace;
 use programs::tools::{Missing, Program};
 
 use crate::keys::ChannelKeys;
@@ -79,23 +75,6 @@ impl<'a> DutPlan<'a> {
     pub fn dpid(&self, bridge: usize) -> String {
         format!("{:016x}", (self.place << 16) + bridge + 1)
     }
-
-    /// The way to give orders to the kernel where the switch is.
-    ///
-    /// # Errors
-    /// It is not in a namespace of its own; a part of the kernel is started nowhere else.
-    fn kernel(&self, dut: &str) -> Result<(&'a Namespace, Rtnl), ServiceError> {
-        let Some(namespace) = self.context.namespace else {
-            let what = format!("{dut} is made in a network namespace of its own: run as root");
-            return Err(ServiceError::Unfit(what));
-        };
-        Ok((namespace, Rtnl::open_in(namespace).map_err(refused)?))
-    }
-}
-
-/// An order that the kernel refuses.
-fn refused(error: impl std::fmt::Display) -> ServiceError {
-    ServiceError::Unfit(error.to_string())
 }
 
 /// A switch that runs.
@@ -147,18 +126,46 @@ pub fn bridge_socket(index: usize) -> String {
     format!("{}.mgmt", bridge_name(index))
 }
 
+/// Names of a switch under test.
+#[derive(Clone, Copy, Debug)]
+pub struct DutId {
+    name: &'static str,
+    word: &'static str,
+    about: &'static str,
+}
+
+impl DutId {
+    /// One that is known by its name.
+    pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
+        Self { name, word: name, about }
+    }
+
+    /// One of a user's word, which stays for as long as the lab runs.
+    fn of_word(word: &str, name: &str, about: String) -> Self {
+        let [word, name] = [word, name].map(|text| &*String::leak(text.to_owned()));
+        Self { name, word, about: String::leak(about) }
+    }
+}
+
 /// A switch under test.
 pub trait Dut: Sync {
+    /// Its names.
+    fn id(&self) -> DutId;
+
     /// Its name on the command line and in reports.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.id().name
+    }
 
     /// Its word for [`find`], where more than the name belongs to it.
     fn word(&self) -> &'static str {
-        self.name()
+        self.id().word
     }
 
     /// One sentence about it.
-    fn about(&self) -> &'static str;
+    fn about(&self) -> &'static str {
+        self.id().about
+    }
 
     /// Why it cannot run with these settings; reports say "not supported" with these words.
     ///
@@ -242,9 +249,9 @@ pub const ALL: &[&dyn Dut] = &[
     &ovs::OVS_TSO,
     &ovs_dpdk::DpdkOvs,
     &testpmd::Testpmd,
-    &linux_bridge::LinuxBridge,
-    &linux_router::LinuxRouter,
-    &peer_redirect::PeerRedirect,
+    &in_kernel::LINUX_BRIDGE,
+    &in_kernel::LINUX_ROUTER,
+    &in_kernel::PEER_REDIRECT,
     &external::External,
     WIRE,
 ];

@@ -55,31 +55,6 @@ pub enum Forwarding {
     Io,
 }
 
-/// Change of every packet where no table decides: the words are testpmd's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IoMode {
-    /// Nothing.
-    #[default]
-    Io,
-    /// Both Ethernet addresses are set.
-    Mac,
-    /// The Ethernet addresses are exchanged.
-    Macswap,
-}
-
-impl IoMode {
-    /// Its name, testpmd's and `weir switch`'s.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Io => "io",
-            Self::Mac => "mac",
-            Self::Macswap => "macswap",
-        }
-    }
-}
-
 /// Caches of a switch that are at work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -164,10 +139,8 @@ macro_rules! settings {
         #[serde(default, deny_unknown_fields)]
         pub struct Settings {
             $($(#[doc = $setup_doc])*
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub $setup: Option<$setup_type>,)*
             $($(#[doc = $doc])*
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub $key: Option<$type>,)*
         }
 
@@ -210,8 +183,6 @@ settings! {
         replay: Replay,
         /// Emulated switches that load a controller, in place of a switch and hosts.
         fleet: FleetSettings,
-        /// Change of packets where no table decides: `io`, `mac`, `macswap`. Default: io.
-        io_mode: IoMode,
         /// The core of the first forwarding thread, those of the others follow, where the switch
         /// replays; that of a controller which a fleet loads. Default: the last ones.
         core: usize,

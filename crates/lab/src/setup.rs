@@ -237,8 +237,8 @@ impl SetupParts<'_> {
             let path = |index| dut_dir.join(bridge_socket(index));
             return Ok((0..count).map(|index| Endpoint::PassiveUnix(path(index))).collect());
         }
-        let (host, ports) = match bed {
-            Testbed::Kernel(_) => {
+        let (host, ports) = match bed.kernel() {
+            Some(_) => {
                 let port = |index| u16::try_from(usize::from(CHANNEL_PORT) + index);
                 let ports = (0..count).map(port).collect::<Result<Vec<u16>, _>>();
                 let most = u16::MAX - CHANNEL_PORT;
@@ -246,11 +246,7 @@ impl SetupParts<'_> {
                     ports.map_err(|_| SetupError::Channel(format!("bridges: {most} at most")))?;
                 (SWITCH_CONTROL_IP, ports)
             }
-            Testbed::Memory(_)
-            | Testbed::Wired(_)
-            | Testbed::Agents(_)
-            | Testbed::Replay(_)
-            | Testbed::Fleet(_) => (Ipv4Addr::LOCALHOST, free_ports(count)?),
+            None => (Ipv4Addr::LOCALHOST, free_ports(count)?),
         };
         let host = host.to_string();
         let endpoint = |port| {

@@ -169,14 +169,17 @@ impl Testbed {
     /// The kernel hosts, where there are some.
     #[must_use]
     pub fn kernel(&self) -> Option<&NetnsTestbed> {
-        match self {
-            Self::Kernel(bed) => Some(bed),
-            Self::Memory(_)
-            | Self::Wired(_)
-            | Self::Agents(_)
-            | Self::Replay(_)
-            | Self::Fleet(_) => None,
-        }
+        if let Self::Kernel(bed) = self { Some(bed) } else { None }
+    }
+
+    /// The ends on other boxes, where there are some.
+    pub(crate) fn agents(&self) -> Option<&AgentsTestbed> {
+        if let Self::Agents(bed) = self { Some(bed) } else { None }
+    }
+
+    /// The replay, where the switch replays a trace by itself.
+    pub(crate) fn replay(&self) -> Option<&ReplayTestbed> {
+        if let Self::Replay(bed) = self { Some(bed) } else { None }
     }
 
     /// The kernel hosts, or why there are none: `in_memory` where the ports are in memory.
@@ -207,14 +210,7 @@ impl Testbed {
     /// Counters of all links; none where the lab has not made them.
     #[must_use]
     pub fn links(&self) -> Vec<LinkSample> {
-        match self {
-            Self::Kernel(bed) => bed.links(),
-            Self::Memory(_)
-            | Self::Wired(_)
-            | Self::Agents(_)
-            | Self::Replay(_)
-            | Self::Fleet(_) => Vec::new(),
-        }
+        self.kernel().map(NetnsTestbed::links).unwrap_or_default()
     }
 
     /// Notes on the testbed for the reader of a report.
@@ -255,14 +251,7 @@ impl Testbed {
 
     /// The boxes of agents that take part.
     pub(crate) fn boxes(&self) -> Vec<BoxFacts> {
-        match self {
-            Self::Kernel(_)
-            | Self::Memory(_)
-            | Self::Wired(_)
-            | Self::Replay(_)
-            | Self::Fleet(_) => Vec::new(),
-            Self::Agents(bed) => bed.boxes().to_vec(),
-        }
+        self.agents().map(|bed| bed.boxes().to_vec()).unwrap_or_default()
     }
 
     /// The ports of both hosts, for one trial.
@@ -301,13 +290,8 @@ impl Testbed {
 
     /// Gives them back; sockets end here.
     pub fn give_back(&self, ports: Vec<Port>) {
-        match self {
-            Self::Kernel(_)
-            | Self::Wired(_)
-            | Self::Agents(_)
-            | Self::Replay(_)
-            | Self::Fleet(_) => drop(ports),
-            Self::Memory(bed) => bed.give_back(ports),
+        if let Self::Memory(bed) = self {
+            bed.give_back(ports);
         }
     }
 
@@ -340,26 +324,15 @@ impl Testbed {
         plan: MeasurerPlan<'_>,
         work: impl FnOnce(&mut LabMeasurer<'_>) -> Result<T, TrialError>,
     ) -> Result<T, TrialError> {
-        match self {
-            Self::Kernel(_)
-            | Self::Memory(_)
-            | Self::Wired(_)
-            | Self::Replay(_)
-            | Self::Fleet(_) => self.with_session(plan.waiting, |session| {
-                let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
-                let (from, to) = (0, 1);
-                work(&mut LabMeasurer::Session(SessionMeasurer {
-                    session,
-                    from,
-                    to,
-                    stream,
-                    is_learning,
-                    quiet,
-                    stop,
-                }))
-            }),
-            Self::Agents(bed) => work(&mut LabMeasurer::Agents(bed.measurer(plan))),
+        if let Self::Agents(bed) = self {
+            return work(&mut LabMeasurer::Agents(bed.measurer(plan)));
         }
+        self.with_session(plan.waiting, |session| {
+            let MeasurerPlan { stream, is_learning, quiet, stop, .. } = plan;
+            let (from, to) = (0, 1);
+            let of = SessionMeasurer { session, from, to, stream, is_learning, quiet, stop };
+            work(&mut LabMeasurer::Session(of))
+        })
     }
 
     /// Sends from host 1 to host 2.

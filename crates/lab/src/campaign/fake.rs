@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::campaign::job::Campaign;
 use crate::campaign::scenario::Scenario;
-use crate::dut::{self, Dut, DutPlan, StartedDut};
+use crate::dut::{self, Dut, DutId, DutPlan, StartedDut};
 use crate::load::ProcessRole;
 use crate::method::{Method, MethodContext, Metric, Trial};
 use crate::service::{ProgramPaths, Service, ServiceError};
@@ -218,12 +218,8 @@ fn run(
 struct FakeSwitch(&'static str);
 
 impl Dut for FakeSwitch {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn about(&self) -> &'static str {
-        "A program that waits"
+    fn id(&self) -> DutId {
+        DutId::new(self.0, "A program that waits")
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {

@@ -20,7 +20,7 @@ use programs::scratch;
 use programs::tools::{self, Missing, Program};
 use rustix::process::Signal;
 
-use super::{ALL, Dut, DutPlan, StartedDut};
+use super::{ALL, Dut, DutId, DutPlan, StartedDut};
 use crate::controller;
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceError};
@@ -43,9 +43,7 @@ const NAME_MAX: usize = 24;
 
 /// `NAME=PROGRAM`.
 pub(super) struct CommandSwitch {
-    word: &'static str,
-    name: &'static str,
-    about: &'static str,
+    id: DutId,
     program: PathBuf,
 }
 
@@ -72,9 +70,7 @@ pub(super) fn of_word(word: &str) -> Result<&'static dyn Dut, String> {
         return Err(format!("{word:?}: no program: {name}=./start-my-switch.sh"));
     }
     Ok(Box::leak(Box::new(CommandSwitch {
-        word: String::leak(word.to_owned()),
-        name: String::leak(name.to_owned()),
-        about: String::leak(format!("A switch that {program} runs")),
+        id: DutId::of_word(word, name, format!("A switch that {program} runs")),
         program: PathBuf::from(program),
     })))
 }
@@ -115,7 +111,7 @@ impl CommandSwitch {
         let text = self.program.display();
         if self.program.components().count() == 1 && self.program.parent() == Some(Path::new("")) {
             return tools::which(&self.program.to_string_lossy()).ok_or_else(|| {
-                Missing(format!("no program {text} in PATH: {}=./{text}", self.name))
+                Missing(format!("no program {text} in PATH: {}=./{text}", self.id.name))
             });
         }
         if !self.program.is_file() {
@@ -137,7 +133,7 @@ impl CommandSwitch {
         };
         let mut command = Command::new(self.path()?);
         command
-            .env("DUT_PORTS", plan.devices(self.name)?.join(" "))
+            .env("DUT_PORTS", plan.devices(self.id.name)?.join(" "))
             .env("DUT_CONTROLLER", controller)
             .env("DUT_FAIL_MODE", fail_mode)
             .env("DUT_DPID", plan.dpid(0))
@@ -150,16 +146,8 @@ impl CommandSwitch {
 }
 
 impl Dut for CommandSwitch {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn word(&self) -> &'static str {
-        self.word
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
+    fn id(&self) -> DutId {
+        self.id
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
@@ -185,7 +173,7 @@ impl Dut for CommandSwitch {
     fn programs(&self, _paths: &ProgramPaths) -> Result<Vec<Program>, Missing> {
         let path = self.path()?.display().to_string();
         // A program that is asked for its version could as well start a switch.
-        Ok(vec![Program { name: self.name.to_owned(), version: "not asked".to_owned(), path }])
+        Ok(vec![Program { name: self.id.name.to_owned(), version: "not asked".to_owned(), path }])
     }
 
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
@@ -199,7 +187,7 @@ impl Dut for CommandSwitch {
         };
         let command = self.command(plan)?;
         let mut service = Service::new().with_children(context.dir);
-        let mut process = Process::start(self.name, command, context.namespace, context.dir)?;
+        let mut process = Process::start(self.id.name, command, context.namespace, context.dir)?;
         let (log, folder) = (process.log().to_owned(), context.dir.to_owned());
         std::thread::spawn(move || limit_output(&log, &folder));
         let mut connection = None;

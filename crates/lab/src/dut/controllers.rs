@@ -15,7 +15,7 @@ use netdev::sys::affinity;
 use programs::listening::free_port;
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutPlan, StartedDut};
+use super::{Dut, DutId, DutPlan, StartedDut};
 use crate::controller::{self, ControllerPlan, ControllerProgram, start_listening};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{AppKind, ChannelTransport, FleetSettings, Settings};
@@ -32,11 +32,12 @@ const PYTHON_VARIABLE: &str = "WEIR_PYTHON";
 const PYTHON_HUB: &str = include_str!("../../../../python/examples/hub.py");
 const PYTHON_LEARNING_SWITCH: &str = include_str!("../../../../python/examples/learning_switch.py");
 
+const PYTHON_ABOUT: &str =
+    "Weir's hub and learning switch in Python, with the interpreter of WEIR_PYTHON";
+
 /// A controller; Weir's own, `weir`, is a row of the switches.
 pub(super) struct Controller {
-    word: &'static str,
-    name: &'static str,
-    about: &'static str,
+    id: DutId,
     kind: Kind,
 }
 
@@ -53,7 +54,7 @@ enum Kind {
 
 const fn known(program: &'static ControllerProgram) -> Controller {
     let ControllerProgram { name, about, .. } = program;
-    Controller { word: name, name, about, kind: Kind::Known(program) }
+    Controller { id: DutId::new(name, about), kind: Kind::Known(program) }
 }
 
 /// A sentence about `NAME=COMMAND`.
@@ -66,12 +67,7 @@ pub(crate) const RUNNING_ABOUT: &str =
 
 /// Every controller but Weir's own and those of words.
 pub(crate) const ALL: &[&dyn Dut] = &[
-    &Controller {
-        word: "weir-python",
-        name: "weir-python",
-        about: "Weir's hub and learning switch in Python, with the interpreter of WEIR_PYTHON",
-        kind: Kind::WeirPython,
-    },
+    &Controller { id: DutId::new("weir-python", PYTHON_ABOUT), kind: Kind::WeirPython },
     &known(&controller::ALL[1]),
     &known(&controller::ALL[2]),
 ];
@@ -83,12 +79,7 @@ pub(crate) const ALL: &[&dyn Dut] = &[
 /// An address that is none; `Ok(None)` where the word has another form.
 pub(super) fn of_word(word: &str) -> Result<Option<&'static dyn Dut>, String> {
     let made = |name: &str, about: String, kind| -> &'static dyn Dut {
-        Box::leak(Box::new(Controller {
-            word: String::leak(word.to_owned()),
-            name: String::leak(name.to_owned()),
-            about: String::leak(about),
-            kind,
-        }))
+        Box::leak(Box::new(Controller { id: DutId::of_word(word, name, about), kind }))
     };
     if ["tcp:", "ssl:"].iter().any(|kind| word.starts_with(kind)) {
         let endpoint = word.parse::<Endpoint>().map_err(|error| {
@@ -205,7 +196,7 @@ impl Controller {
             words.iter().map(|word| word.replace("{port}", &port).replace("{rest}", rest));
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
-        start_listening(self.name, command, plan, 0)
+        start_listening(self.id.name, command, plan, 0)
     }
 
     /// The keys of a controller that runs already, of the settings.
@@ -223,16 +214,8 @@ impl Controller {
 }
 
 impl Dut for Controller {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn word(&self) -> &'static str {
-        self.word
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
+    fn id(&self) -> DutId {
+        self.id
     }
 
     fn is_controller(&self) -> bool {
@@ -256,7 +239,7 @@ impl Dut for Controller {
                 }
             });
         }
-        if self.name == OVS_TESTCONTROLLER && fleet.switches() > OVS_SWITCHES_MAX {
+        if self.id.name == OVS_TESTCONTROLLER && fleet.switches() > OVS_SWITCHES_MAX {
             return Err(format!("serves at most {OVS_SWITCHES_MAX} switches"));
         }
         let has_rest = match &self.kind {

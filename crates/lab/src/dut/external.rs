@@ -8,10 +8,13 @@ use channel::Endpoint;
 use programs::tools::{Missing, Program};
 
 use super::inventory::{BoxMode, Inventory};
-use super::{Dut, DutPlan, StartedDut};
+use super::{Dut, DutId, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{ChannelTransport, Forwarding, Settings};
 use crate::testbed::agents::Wiring;
+
+const ABOUT: &str = "A switch that runs already, as its --inventory says: an OpenFlow channel and \
+                     network interfaces of this machine, or of boxes with an agent";
 
 /// The switch of `--inventory`.
 pub(super) struct External;
@@ -64,13 +67,8 @@ fn fits(inventory: &Inventory, settings: &Settings) -> Result<(), String> {
 }
 
 impl Dut for External {
-    fn name(&self) -> &'static str {
-        "external"
-    }
-
-    fn about(&self) -> &'static str {
-        "A switch that runs already, as its --inventory says: an OpenFlow channel and network \
-         interfaces of this machine, or of boxes with an agent"
+    fn id(&self) -> DutId {
+        DutId::new("external", ABOUT)
     }
 
     fn check(&self, settings: &Settings, paths: &ProgramPaths) -> Result<(), String> {

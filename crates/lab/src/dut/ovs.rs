@@ -13,7 +13,7 @@ use programs::listening::is_listened_on;
 use programs::process::{self, Process, command_line};
 use programs::tools::{Missing, Program, Tool};
 
-use super::{Dut, DutPlan, PortName, StartedDut, bridge_name};
+use super::{Dut, DutId, DutPlan, PortName, StartedDut, bridge_name};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Settings};
@@ -39,25 +39,28 @@ const SCHEMAS: [&str; 2] =
 
 /// `ovs-vswitchd` with `datapath_type=netdev`.
 pub(super) struct Ovs {
-    name: &'static str,
-    about: &'static str,
+    id: DutId,
     /// Whether it takes and sends super-frames.
     has_tso: bool,
 }
 
 /// As it comes.
 pub(super) const OVS: Ovs = Ovs {
-    name: "ovs",
-    about: "Open vSwitch, user-space datapath, private daemon; caches \"key\" is without its \
+    id: DutId::new(
+        "ovs",
+        "Open vSwitch, user-space datapath, private daemon; caches \"key\" is without its \
             exact-match cache, \"none\" looks each packet up in the flow tables (flow-limit=0)",
+    ),
     has_tso: false,
 };
 
 /// With `userspace-tso-enable`, and hosts that leave checksums and segmentation to others.
 pub(super) const OVS_TSO: Ovs = Ovs {
-    name: "ovs-tso",
-    about: "Open vSwitch, user-space datapath with userspace-tso-enable; its hosts' offloads are \
+    id: DutId::new(
+        "ovs-tso",
+        "Open vSwitch, user-space datapath with userspace-tso-enable; its hosts' offloads are \
             left as the kernel has them",
+    ),
     has_tso: true,
 };
 
@@ -94,12 +97,8 @@ pub(super) fn check(settings: &Settings) -> Result<(), String> {
 }
 
 impl Dut for Ovs {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
+    fn id(&self) -> DutId {
+        self.id
     }
 
     fn offloads(&self) -> Offloads {

@@ -10,34 +10,29 @@ use programs::huge_pages::{self, HUGE_MB};
 use programs::tools::{Missing, Program, Tool};
 
 use super::ovs::{self, PortWords, add_bridges, cache_settings, start_program};
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
+use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut};
 use crate::facts::cores;
 use crate::service::{ProgramPaths, ServiceError};
 use crate::settings::{Replay, ReplayDevices, Settings};
-use crate::testbed::Testbed;
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
+const ABOUT: &str = "Open vSwitch with DPDK, forwarding threads that never sleep, ports by net_af_packet; needs huge \
+     pages";
 
 /// `ovs-vswitchd-dpdk`.
 pub(super) struct DpdkOvs;
 
 /// The CPUs of the daemon's own thread and of the forwarding threads, as masks.
 fn masks(plan: &DutPlan<'_>) -> Result<(String, String), ServiceError> {
-    match plan.bed {
-        Testbed::Replay(bed) => {
-            Ok((mask(&[bed.control_core()?]), mask(&bed.forwarding_cores().collect::<Vec<_>>())))
-        }
-        Testbed::Kernel(_)
-        | Testbed::Memory(_)
-        | Testbed::Wired(_)
-        | Testbed::Agents(_)
-        | Testbed::Fleet(_) => {
-            let workers = usize::from(plan.settings.workers.unwrap_or(1));
-            // From the last one down: the daemon's own thread, on the first, is disturbed last.
-            let forwarding: Vec<usize> = (0..cores()).rev().take(workers).collect();
-            Ok((mask(&[0]), mask(&forwarding)))
-        }
+    if let Some(bed) = plan.bed.replay() {
+        let forwarding: Vec<usize> = bed.forwarding_cores().collect();
+        return Ok((mask(&[bed.control_core()?]), mask(&forwarding)));
     }
+    let workers = usize::from(plan.settings.workers.unwrap_or(1));
+    // From the last one down: the daemon's own thread, on the first, is disturbed last.
+    let forwarding: Vec<usize> = (0..cores()).rev().take(workers).collect();
+    Ok((mask(&[0]), mask(&forwarding)))
 }
 
 /// CPUs as a mask in hexadecimal digits, of as many as there are.
@@ -52,13 +47,8 @@ fn mask(cpus: &[usize]) -> String {
 }
 
 impl Dut for DpdkOvs {
-    fn name(&self) -> &'static str {
-        "ovs-dpdk"
-    }
-
-    fn about(&self) -> &'static str {
-        "Open vSwitch with DPDK, forwarding threads that never sleep, ports by net_af_packet; \
-         needs huge pages"
+    fn id(&self) -> DutId {
+        DutId::new("ovs-dpdk", ABOUT)
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {

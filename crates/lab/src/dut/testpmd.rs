@@ -12,7 +12,7 @@ use programs::process::Process;
 use programs::tools::{Missing, Program, Tool};
 
 use super::telemetry::{PortTelemetry, open_telemetry};
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut};
+use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceContext, ServiceError};
 use crate::settings::{Forwarding, Replay, ReplayDevices, Settings};
@@ -20,17 +20,15 @@ use crate::testbed::Testbed;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 
+const ABOUT: &str = "DPDK's testpmd, which forwards without tables: the bound of what a switch can do \
+                     with the devices of a replay; needs huge pages";
+
 /// `dpdk-testpmd` between the devices of a replay.
 pub(super) struct Testpmd;
 
 impl Dut for Testpmd {
-    fn name(&self) -> &'static str {
-        "testpmd"
-    }
-
-    fn about(&self) -> &'static str {
-        "DPDK's testpmd, which forwards without tables: the bound of what a switch can do with \
-         the devices of a replay; needs huge pages"
+    fn id(&self) -> DutId {
+        DutId::new("testpmd", ABOUT)
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
@@ -62,7 +60,7 @@ impl Dut for Testpmd {
         let Testbed::Replay(bed) = plan.bed else {
             return Err(ServiceError::Unfit("testpmd replays a trace only".to_owned()));
         };
-        let (context, mode) = (&plan.context, plan.settings.io_mode.unwrap_or_default());
+        let context = &plan.context;
         // Others may have started since the programs were looked for.
         huge_pages::check(1)?;
         let cores = format!("{},{}", bed.control_core()?, bed.forwarding_cores().start);
@@ -76,7 +74,7 @@ impl Dut for Testpmd {
         }
         command.args(["--", "--auto-start", "--tx-first"]);
         command.args(["--total-num-mbufs=131072", "--rxd=512", "--txd=512", "--burst=32"]);
-        command.arg(format!("--forward-mode={}", mode.name()));
+        command.arg("--forward-mode=io");
         let (process, telemetry) = launch(command, context)?;
         let mut service = Service::new();
         service.add(process, Some(ProcessRole::Switch), 0);

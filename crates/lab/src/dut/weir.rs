@@ -14,7 +14,7 @@ use control::{ControlCommand, ControlRequest};
 use programs::process::Process;
 use programs::tools::{Missing, Program};
 
-use super::{Dut, DutCounters, DutPlan, PortName, StartedDut, bridge_name, controllers};
+use super::{Dut, DutCounters, DutId, DutPlan, PortName, StartedDut, bridge_name, controllers};
 use crate::load::ProcessRole;
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{CacheSet, Forwarding, Replay, Settings};
@@ -44,8 +44,7 @@ const USER_CACHES: &str = "frame,key";
 
 /// `weir switch`.
 pub(super) struct WeirSwitch {
-    name: &'static str,
-    about: &'static str,
+    id: DutId,
     /// The way forwarding threads wait, in the words of `--poll`.
     poll: &'static str,
     tier: Tier,
@@ -66,9 +65,11 @@ enum Tier {
 
 /// As it is shipped.
 pub(super) const WEIR: WeirSwitch = WeirSwitch {
-    name: "weir",
-    about: "Weir's switch as it is shipped: AF_PACKET ports, its kernel tier where that is \
+    id: DutId::new(
+        "weir",
+        "Weir's switch as it is shipped: AF_PACKET ports, its kernel tier where that is \
             possible, asleep while nothing comes",
+    ),
     poll: "adaptive",
     tier: Tier::AsShipped,
     program: None,
@@ -76,8 +77,10 @@ pub(super) const WEIR: WeirSwitch = WeirSwitch {
 
 /// In user space, asleep while nothing comes.
 pub(super) const WEIR_USER: WeirSwitch = WeirSwitch {
-    name: "weir-user",
-    about: "Weir's switch without its kernel tier: all is forwarded in user space",
+    id: DutId::new(
+        "weir-user",
+        "Weir's switch without its kernel tier: all is forwarded in user space",
+    ),
     poll: "adaptive",
     tier: Tier::Off,
     program: None,
@@ -85,8 +88,10 @@ pub(super) const WEIR_USER: WeirSwitch = WeirSwitch {
 
 /// In user space, never asleep.
 pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
-    name: "weir-busy",
-    about: "Weir's switch without its kernel tier, never asleep: a whole core a worker",
+    id: DutId::new(
+        "weir-busy",
+        "Weir's switch without its kernel tier, never asleep: a whole core a worker",
+    ),
     poll: "busy",
     tier: Tier::Off,
     program: None,
@@ -94,21 +99,24 @@ pub(super) const WEIR_BUSY: WeirSwitch = WeirSwitch {
 
 /// With the tier inside the kernel.
 pub(super) const WEIR_KERNEL: WeirSwitch = WeirSwitch {
-    name: "weir-kernel",
-    about: "Weir's switch, which must have its kernel tier: decisions of the frame cache are \
+    id: DutId::new(
+        "weir-kernel",
+        "Weir's switch, which must have its kernel tier: decisions of the frame cache are \
             carried out by a program at the devices' TCX hooks",
+    ),
     poll: "adaptive",
     tier: Tier::Needed,
     program: None,
 };
+
+const ANOTHER: &str = "Another build of Weir's switch, in user space, never asleep";
 
 /// The switch `weir=PATH`: that build, in user space and never asleep. The user of one has a
 /// value of its own, which stays for as long as the program runs.
 pub(super) fn other_build(name: &str) -> Option<&'static dyn Dut> {
     let path = name.strip_prefix("weir=").filter(|path| !path.is_empty())?;
     Some(Box::leak(Box::new(WeirSwitch {
-        name: String::leak(name.to_owned()),
-        about: "Another build of Weir's switch, in user space, never asleep",
+        id: DutId::of_word(name, name, ANOTHER.to_owned()),
         poll: "busy",
         tier: Tier::Off,
         program: Some(PathBuf::from(path)),
@@ -143,27 +151,18 @@ impl WeirSwitch {
     /// `weir switch`, on the cores of a replay.
     fn plain_command(&self, plan: &DutPlan<'_>) -> Command {
         let program = self.program(plan.context.paths);
-        match plan.bed {
-            Testbed::Replay(bed) => {
-                // Below zero other programs keep off the cores that are measured; who may not set
-                // it measures with what there is.
-                let mut nice = Command::new("nice");
-                nice.args(["-n", "-20"]).arg(program).arg("switch");
-                let cores: Vec<String> =
-                    bed.forwarding_cores().map(|core| core.to_string()).collect();
-                nice.args(["--worker-cores", &cores.join(",")]);
-                nice
-            }
-            Testbed::Kernel(_)
-            | Testbed::Memory(_)
-            | Testbed::Wired(_)
-            | Testbed::Agents(_)
-            | Testbed::Fleet(_) => {
-                let mut plain = Command::new(program);
-                plain.arg("switch");
-                plain
-            }
-        }
+        let Some(bed) = plan.bed.replay() else {
+            let mut plain = Command::new(program);
+            plain.arg("switch");
+            return plain;
+        };
+        // Below zero other programs keep off the cores that are measured; who may not set it
+        // measures with what there is.
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "-20"]).arg(program).arg("switch");
+        let cores: Vec<String> = bed.forwarding_cores().map(|core| core.to_string()).collect();
+        nice.args(["--worker-cores", &cores.join(",")]);
+        nice
     }
 
     /// The command that starts it; writes the file of the bridges where there are several.
@@ -176,8 +175,7 @@ impl WeirSwitch {
                 command.args(["--fail-mode", "standalone"]);
             }
             (Forwarding::Io, _) => {
-                let mode = settings.io_mode.unwrap_or_default();
-                command.args(["--forward", mode.name()]);
+                command.args(["--forward", "io"]);
             }
             (Forwarding::Controller, Some(controller)) => {
                 command.args(["--controller", controller, "--fail-mode", "secure"]);
@@ -295,12 +293,8 @@ fn file(shared: &[(&str, String)], bridges: &[BridgeKeys]) -> String {
 }
 
 impl Dut for WeirSwitch {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
+    fn id(&self) -> DutId {
+        self.id
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {
@@ -349,7 +343,7 @@ impl Dut for WeirSwitch {
     fn start(&self, plan: &DutPlan<'_>) -> Result<StartedDut, ServiceError> {
         if let Testbed::Fleet(bed) = plan.bed {
             let words: &[&str] =
-                if self.name == WEIR_BUSY.name { &["--busy-poll", "50"] } else { &[] };
+                if self.id.name == WEIR_BUSY.id.name { &["--busy-poll", "50"] } else { &[] };
             return controllers::start_weir(plan, bed, self.program(plan.context.paths), words);
         }
         let context = &plan.context;

@@ -1,21 +1,20 @@
 //! No switch at all: the hosts are joined by one link. What is measured here is the limit of every
 //! switch on this machine, and the floor of the lab's own delays.
 
-use super::{Dut, DutPlan, StartedDut};
+use super::{Dut, DutId, DutPlan, StartedDut};
 use crate::service::{ProgramPaths, Service, ServiceError};
 use crate::settings::{Forwarding, Settings};
 use crate::testbed::netns::Joined;
+
+const ABOUT: &str =
+    "No switch: one link between the hosts, which is the limit and the lab's own floor";
 
 /// A link, by its name: as a switch under test, or as the lab's own floor.
 pub(super) struct DirectLink(pub(super) &'static str);
 
 impl Dut for DirectLink {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn about(&self) -> &'static str {
-        "No switch: one link between the hosts, which is the limit and the lab's own floor"
+    fn id(&self) -> DutId {
+        DutId::new(self.0, ABOUT)
     }
 
     fn check(&self, settings: &Settings, _paths: &ProgramPaths) -> Result<(), String> {

@@ -33,13 +33,9 @@ const OUTSTANDING: u32 = 32_768;
 const OF_FLEET: Method = Method {
     finds_stalls: true,
     cost: |settings| Duration::from_secs_f64(settings.duration_s() + 2.0),
-    fits: |bed| match bed {
-        Testbed::Fleet(_) => Ok(()),
-        Testbed::Kernel(_)
-        | Testbed::Memory(_)
-        | Testbed::Wired(_)
-        | Testbed::Agents(_)
-        | Testbed::Replay(_) => Err("needs emulated switches: settings.fleet has them"),
+    fits: |bed| {
+        let is_fleet = matches!(bed, Testbed::Fleet(_));
+        is_fleet.then_some(()).ok_or("needs emulated switches: settings.fleet has them")
     },
     ..Method::USUAL
 };

@@ -67,14 +67,7 @@ pub(super) fn run(
 
 /// The testbed on which a switch replays.
 pub(super) fn bed_of(bed: &Testbed) -> Result<&ReplayTestbed, &'static str> {
-    match bed {
-        Testbed::Replay(bed) => Ok(bed),
-        Testbed::Kernel(_)
-        | Testbed::Memory(_)
-        | Testbed::Wired(_)
-        | Testbed::Agents(_)
-        | Testbed::Fleet(_) => Err("the switch has no trace to replay: settings.replay names one"),
-    }
+    bed.replay().ok_or("the switch has no trace to replay: settings.replay names one")
 }
 
 /// Whether packets come by themselves, and at once.

@@ -114,16 +114,12 @@ pub(super) fn with_exchanger<T>(
     bed: &Testbed,
     work: impl FnOnce(&mut Exchanger<'_>) -> Result<T, TrialError>,
 ) -> Result<T, TrialError> {
-    match bed {
-        Testbed::Kernel(_)
-        | Testbed::Memory(_)
-        | Testbed::Wired(_)
-        | Testbed::Replay(_)
-        | Testbed::Fleet(_) => {
+    match bed.agents() {
+        Some(bed) => work(&mut Exchanger::Agents(bed)),
+        None => {
             let work = |session: &mut Session| work(&mut Exchanger::Session(session));
             bed.with_session(Waiting::Sleeping, work)
         }
-        Testbed::Agents(bed) => work(&mut Exchanger::Agents(bed)),
     }
 }
 

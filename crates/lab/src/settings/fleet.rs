@@ -15,58 +15,40 @@ use super::SettingsError;
 #[serde(default, deny_unknown_fields)]
 pub struct FleetSettings {
     /// Number of switches. Default: 16.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<u32>,
     /// Hosts behind each, an even number. Default: 1,000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
     /// Ports of each, an even number. Default: 4.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<u32>,
     /// Packet-ins carry the whole packet. Default: they name a buffer, as those of `cbench` do.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_whole: bool,
     /// Packet-ins that may wait for an answer at each switch. Default: its share of 32,768.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
     /// Messages that no controller can read, for a hundred packet-ins (RFC 8456, 5.3.1).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid_pct: Option<u32>,
     /// Connections a second of peers that are no switches, meanwhile (RFC 8456, 5.3.2).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hostile_ps: Option<f64>,
     /// Seconds of load before those that are measured. Default: 0.5.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up_s: Option<f64>,
     /// Seconds that a controller may take to serve all switches. Default: 60.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_limit_s: Option<u16>,
     /// Connections that may be in the making at the same time. Default: 512.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
     /// Threads of the emulator. Default: one for each core that it may use.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
     /// The app of Weir's own that is run in place of `app`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub own_app: Option<String>,
     /// A controller that is started serves REST, with Ryu's endpoints.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_rest: bool,
     /// `HOST:PORT` of the REST of a controller that runs already.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<String>,
     /// The process of a controller that runs already, if it is on this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The switches' private key, for a controller that runs already and speaks TLS.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub private_key: Option<PathBuf>,
     /// The switches' certificate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<PathBuf>,
     /// The certificate of the authority that signed the controller's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ca_cert: Option<PathBuf>,
 }
 

@@ -18,56 +18,43 @@ const SLOTS_MAX: u64 = 1 << 30;
 
 /// A replay; either `folder` and `name` or `flows` and `entries`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Replay {
     /// Kind of the ports.
-    #[serde(default)]
     pub devices: ReplayDevices,
     /// The folder of the workload `name`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// `NAME.pcap` enters, `NAME.flows` has the flow entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Flows of a trace that is made, a frame of 64 bytes each: 1 to 1,000,000.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<u32>,
     /// Flow entries that are made: one behind all others takes every flow, the others are those of
     /// a flow each. 1 to 2^24, which differ in their addresses.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<u32>,
     /// Offset in each frame of a number of four bytes, so that no two frames are alike.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub number_at: Option<u16>,
     /// Traffic that enters by port 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<ReplayBeside>,
     /// Packets a second that come by the clock, whether or not the switch has time for them.
     /// Default: as many as it takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_pps: Option<u64>,
     /// Packets for which port 1 has room then, as a network card has. Default: 4,096.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
     /// Whether port 1 is set down before the flow entries are loaded, so that no packet has met
     /// them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_down: bool,
 }
 
 /// Another trace, which enters the same forwarding thread by port 3 and meets the same tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReplayBeside {
     /// Source of the packets.
-    #[serde(default)]
     pub packets: BesidePackets,
     /// A workload of the same folder, whose flow entries are loaded before the others whichever
     /// packets come.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Offset in each frame of a number of four bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub number_at: Option<u16>,
 }
 
@@ -142,96 +129,68 @@ impl Replay {
     /// # Errors
     /// Refuses settings that cannot be, or do nothing.
     pub(super) fn check(&self) -> Result<(), SettingsError> {
-        let source = self.source()?;
-        match self.devices {
-            ReplayDevices::Memory => {}
-            ReplayDevices::Dpdk => self.check_other_devices()?,
-            ReplayDevices::Wires => {
-                self.check_other_devices()?;
-                self.check_wires(source)?;
+        let is_made = matches!(self.source()?, ReplaySource::Made { .. });
+        self.rate_pps.map_or(Ok(()), |rate| check_count("replay.rate_pps", rate, CLOCK_MAX_PPS))?;
+        let nothing = ReplayBeside::default();
+        let beside = self.beside.as_ref().unwrap_or(&nothing);
+        let is_wires = self.devices == ReplayDevices::Wires;
+        let is_foreign = self.devices != ReplayDevices::Memory;
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        let number_at = |at: Option<u16>| text(at.map(u64::from));
+        let (rate, slots) = (text(self.rate_pps), text(self.slots.map(u64::from)));
+        let is_down = self.is_down.then(|| "true".to_owned());
+        let (is_other, is_none) =
+            (beside.packets == BesidePackets::Other, beside.packets == BesidePackets::None);
+        let unnamed = (is_other && beside.name.is_none()).then(|| "other".to_owned());
+        let no_clock = "other devices have no clock: use devices = \"memory\"";
+        let no_numbers = "other devices number no frames: use devices = \"memory\"";
+        let by_clock = "only packets that come by the clock need room: say rate_pps too";
+        let refused = [
+            ("replay.number_at", is_foreign, number_at(self.number_at), no_numbers),
+            ("replay.number_at", is_foreign, number_at(beside.number_at), no_numbers),
+            ("replay.rate_pps", is_foreign, rate, no_clock),
+            ("replay.slots", is_foreign, slots.clone(), no_clock),
+            (
+                "replay.name",
+                is_wires,
+                self.name.clone(),
+                "wires replay no trace: use flows and entries",
+            ),
+            (
+                "replay.beside",
+                is_wires,
+                self.beside.as_ref().map(|beside| format!("{beside:?}")),
+                "there are two wires and no port 3",
+            ),
+            (
+                "replay.is_down",
+                is_wires,
+                is_down.clone(),
+                "wires replay nothing: no packet comes by itself",
+            ),
+            ("replay.slots", self.rate_pps.is_none(), slots, by_clock),
+            ("replay.beside", true, unnamed, "name the workload"),
+            (
+                "replay.beside",
+                is_made,
+                beside.name.clone(),
+                "a workload stands beside one of the same folder",
+            ),
+            (
+                "replay.beside",
+                is_none,
+                number_at(beside.number_at),
+                "number_at: no packet comes by port 3",
+            ),
+            ("replay.is_down", !is_none, is_down, "packets would come by port 3: leave beside out"),
+        ];
+        for (key, is_wrong, text, why) in refused {
+            if let Some(text) = text.filter(|_| is_wrong) {
+                return Err(SettingsError::new(key, &text, why));
             }
         }
-        self.check_clock()?;
-        self.check_beside(source)
+        self.slots.map_or(Ok(()), |slots| check_count("replay.slots", slots.into(), SLOTS_MAX))
     }
-
-    /// Whether nothing is asked for that only Weir's own devices do.
-    fn check_other_devices(&self) -> Result<(), SettingsError> {
-        let beside = self.beside.as_ref().and_then(|beside| beside.number_at);
-        if let Some(at) = self.number_at.or(beside) {
-            let why = "other devices number no frames: use devices = \"memory\"";
-            return refuse("replay.number_at", &at, why);
-        }
-        let rate = self.rate_pps.map(|rate| ("replay.rate_pps", rate));
-        let slots = self.slots.map(|slots| ("replay.slots", u64::from(slots)));
-        match rate.or(slots) {
-            Some((key, number)) => {
-                refuse(key, &number, "other devices have no clock: use devices = \"memory\"")
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Whether single frames are all that is asked for.
-    fn check_wires(&self, source: ReplaySource<'_>) -> Result<(), SettingsError> {
-        if let ReplaySource::Files { name, .. } = source {
-            return refuse("replay.name", &name, "wires replay no trace: use flows and entries");
-        }
-        if let Some(beside) = &self.beside {
-            let text = format!("{beside:?}");
-            return refuse("replay.beside", &text, "there are two wires and no port 3");
-        }
-        if self.is_down {
-            let why = "wires replay nothing: no packet comes by itself";
-            return refuse("replay.is_down", &true, why);
-        }
-        Ok(())
-    }
-
-    /// Whether packets come by the clock where there is to be room for them.
-    fn check_clock(&self) -> Result<(), SettingsError> {
-        if let Some(rate) = self.rate_pps {
-            check_count("replay.rate_pps", rate, CLOCK_MAX_PPS)?;
-        }
-        match (self.slots, self.rate_pps) {
-            (Some(slots), Some(_)) => check_count("replay.slots", slots.into(), SLOTS_MAX),
-            (Some(slots), None) => {
-                let why = "only packets that come by the clock need room: say rate_pps too";
-                refuse("replay.slots", &slots, why)
-            }
-            (None, _) => Ok(()),
-        }
-    }
-
-    /// Whether what stands beside is there and may be.
-    fn check_beside(&self, source: ReplaySource<'_>) -> Result<(), SettingsError> {
-        let Some(beside) = &self.beside else { return Ok(()) };
-        let is_made = matches!(source, ReplaySource::Made { .. });
-        match (beside.packets, &beside.name) {
-            (BesidePackets::Other, None) => {
-                return refuse("replay.beside", &"other", "name the workload");
-            }
-            (_, Some(name)) if is_made => {
-                let why = "a workload stands beside one of the same folder";
-                return refuse("replay.beside", name, why);
-            }
-            (_, Some(_)) | (BesidePackets::None | BesidePackets::Same, None) => {}
-        }
-        match (beside.packets, beside.number_at) {
-            (BesidePackets::None, Some(at)) => {
-                refuse("replay.beside", &at, "number_at: no packet comes by port 3")
-            }
-            (BesidePackets::Same | BesidePackets::Other, _) if self.is_down => {
-                refuse("replay.is_down", &true, "packets would come by port 3: leave beside out")
-            }
-            (BesidePackets::None, None) | (BesidePackets::Same | BesidePackets::Other, _) => Ok(()),
-        }
-    }
-}
-
-/// Says why a text of a key is refused.
-fn refuse(key: &'static str, text: &dyn ToString, why: &str) -> Result<(), SettingsError> {
-    Err(SettingsError::new(key, &text.to_string(), why))
 }
 
 /// Whether that number can be made.
