@@ -55,7 +55,7 @@ pub(super) fn draw(
             let head = names(y, curve.name, &text);
             let track = track(section, figure, scale, y + NAME, TRACK);
             inside += markup!(
-                "<a href=\"#{}\"><g class=\"c{}\">{}{}</g></a>",
+                "<a href=\"#{}\" class=\"c{}\">{}{}</a>",
                 row.anchor,
                 curve.colour,
                 head,
@@ -81,12 +81,24 @@ fn text(figure: &ShownFigure<'_>, decimals: usize) -> String {
 
 fn names(y: f64, name: &str, text: &str) -> Markup {
     markup!(
-        "<text class=\"name\" x=\"0\" y=\"{}\">{}</text><text class=\"end\" x=\"{}\" \
-         y=\"{0}\">{}</text>",
+        "<text class=\"name\" y=\"{}\">{}</text><text class=\"end\" x=\"{}\" y=\"{0}\">{}</text>",
         y + 12.0,
         clipped(name, LETTERS),
         WIDTH,
         text
+    )
+}
+
+/// A rectangle; that it begins at 0 is not said.
+fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> Markup {
+    let left = (x.abs() > 0.0).then(|| markup!(" x=\"{}\"", x));
+    markup!(
+        "<rect class=\"{}\"{} y=\"{}\" width=\"{}\" height=\"{}\"/>",
+        class,
+        left,
+        y,
+        width,
+        height
     )
 }
 
@@ -97,16 +109,9 @@ fn old_lines(old: &[&Published], scale: &Scale, decimals: usize, y: &mut f64) ->
         let head = names(*y, &format!("published: {}", one.switch), &published(one, decimals));
         let top = *y + NAME;
         *y += NAME + TRACK + GAP;
-        markup!(
-            "<g>{}<rect class=\"track\" x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\"/>\
-             <rect class=\"old\" x=\"{}\" y=\"{1}\" width=\"{}\" height=\"{3}\"/></g>",
-            head,
-            top,
-            WIDTH,
-            TRACK,
-            from - 2.0,
-            to - from + 4.0
-        )
+        let track = rect("track", (0.0, top), (WIDTH, TRACK));
+        let old = rect("old", (from - 2.0, top), (to - from + 4.0, TRACK));
+        markup!("<g>{}{}{}</g>", head, track, old)
     };
     old.iter().map(line).collect()
 }
@@ -133,13 +138,7 @@ pub(crate) fn track(
     let middle = top + height / 2.0;
     let bar = (!scale.is_log).then(|| {
         let (from, to) = (place(0.0).min(place(figure.value)), place(0.0).max(place(figure.value)));
-        markup!(
-            "<rect class=\"bar\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            from,
-            top,
-            (to - from).max(1.0),
-            height
-        )
+        rect("bar", (from, top), ((to - from).max(1.0), height))
     });
     let bound = figure.bound.filter(|bound| scale.holds(bound.value));
     let bound = bound.map(|bound| {
@@ -153,20 +152,18 @@ pub(crate) fn track(
     let dot = |value: &f64| markup!("M{} {}h.1", place(*value), middle);
     let starts: Markup = figure.row.samples.iter().map(dot).collect();
     markup!(
-        "<title>{}</title><rect class=\"track\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
-         />{}{}<path class=\"spread\" d=\"M{} {}H{}\"/><path class=\"start\" d=\"{}\"/><path \
-         class=\"middle\" d=\"M{} {2}v{4}\"/>",
+        "<title>{}</title>{}{}{}<path class=\"spread\" d=\"M{} {}H{}\"/><path class=\"start\" \
+         d=\"{}\"/><path class=\"middle\" d=\"M{} {}v{}\"/>",
         section.starts_of(figure),
-        zero,
-        top,
-        end - zero,
-        height,
+        rect("track", (zero, top), (end - zero, height)),
         bar,
         bound,
         place(figure.range.0),
         middle,
         place(figure.range.1),
         starts,
-        place(figure.value)
+        place(figure.value),
+        top,
+        height
     )
 }
