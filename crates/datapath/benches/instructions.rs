@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "the macros make public items that nobody sees")]
 
 use std::hint::black_box;
+use std::net::Ipv4Addr;
 
 use datapath::fast::testing::{BURST, Classifier, CompiledMatch, EntryId, Masks};
 use datapath::fast::{Caches, Fast, Sink};
@@ -180,22 +181,93 @@ const ROUTE: &str = "ip,nw_dst=100.0.0.NUMBER,\
     actions=dec_ttl,set_field:02:00:00:00:00:09->eth_dst,output:2";
 /// All packets of a port alike.
 const BY_PORT: &str = "in_port=1,actions=output:2";
+/// Tables of [`resubmitting`].
+const TABLES: u32 = 20;
+/// Policies of [`conjunctive`].
+const POLICIES: u32 = 13;
 
 const FRAME: Caches = Caches { frame: true, key: true, kernel: false };
 const KEY: Caches = Caches { frame: false, key: true, kernel: false };
 const NONE: Caches = Caches { frame: false, key: false, kernel: false };
 
+/// An entry for each of 256 addresses where the line says so.
+fn entries_of(line: &str) -> Vec<String> {
+    let lines = if line.contains("NUMBER") { 256 } else { 1 };
+    (0..lines).map(|number| line.replace("NUMBER", &number.to_string())).collect()
+}
+
+/// The decisions of [`BY_ADDRESS`] in the last of many tables, each of which writes a register and
+/// resubmits to the next one.
+fn resubmitting(caches: Caches) -> Forwarding {
+    let last = TABLES - 1;
+    let lead = |table: u32| {
+        let next = table + 1;
+        format!("table={table},reg0={table},actions=load:{next}->reg0[],resubmit(,{next})")
+    };
+    let ends = entries_of(&format!("table={last},reg0={last},{BY_ADDRESS}"));
+    forwarding_by(&(0..last).map(lead).chain(ends).collect::<Vec<_>>(), frame, caches)
+}
+
+/// Addresses and port of a packet, each one of 100 that its policy has.
+fn addresses(number: u32) -> [u32; 3] {
+    let policy = number % POLICIES;
+    let src = number / POLICIES % 100;
+    let (dst, port) = ((number / (POLICIES * 100) + number * 7) % 100, number * 31 % 100);
+    let net = policy << 16;
+    [0x0a00_0000 | net | src, 0x6400_0000 | net | dst, 1_000 + policy * 100 + port]
+}
+
+fn dotted(address: u32) -> Ipv4Addr {
+    address.into()
+}
+
+/// Policies of 100 sources, 100 destinations and 100 ports each, as conjunctive matches.
+fn conjunctive(caches: Caches) -> Forwarding {
+    let policy = |policy: u32| {
+        let (id, net, port) = (policy + 1, policy << 16, 1_000 + policy * 100);
+        let part = move |at: u32| {
+            let (src, dst) = (dotted(0x0a00_0000 | net | at), dotted(0x6400_0000 | net | at));
+            [
+                format!("udp,nw_src={src},actions=conjunction({id},1/3)"),
+                format!("udp,nw_dst={dst},actions=conjunction({id},2/3)"),
+                format!("udp,tp_dst={},actions=conjunction({id},3/3)", port + at),
+            ]
+        };
+        (0..100).flat_map(part).chain([format!("udp,conj_id={id},actions=output:2")])
+    };
+    forwarding_by(&(0..POLICIES).flat_map(policy).collect::<Vec<_>>(), policy_frame, caches)
+}
+
+/// As many entries as [`conjunctive`] has, each for one source, destination and port.
+fn triples(caches: Caches) -> Forwarding {
+    let entry = |number: u32| {
+        let [src, dst, port] = addresses(number);
+        let (src, dst) = (dotted(src), dotted(dst));
+        format!("udp,nw_src={src},nw_dst={dst},tp_dst={port},actions=output:2")
+    };
+    let entries: Vec<_> = (0..POLICIES * 301).map(entry).collect();
+    forwarding_by(&entries, policy_frame, caches)
+}
+
+fn policy_frame(number: u32) -> Vec<u8> {
+    let [src, dst, port] = addresses(number);
+    let start = FrameBuilder::ethernet(MacAddr::from_u64(2), MacAddr::from_u64(1));
+    start.ipv4(Ipv4::new(dotted(src), dotted(dst))).udp(1000, port as u16).fill_to(60).build()
+}
+
 fn forwarding(line: &str, caches: Caches) -> Forwarding {
+    forwarding_by(&entries_of(line), frame, caches)
+}
+
+fn forwarding_by(entries: &[String], frame: fn(u32) -> Vec<u8>, caches: Caches) -> Forwarding {
     let mut datapath = Fast::new(DatapathConfig::default(), 1);
     for number in 1..=2 {
         let state = PortState::LIVE;
         let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
         datapath.port_set(desc, Nanos(0));
     }
-    let lines = if line.contains("NUMBER") { 256 } else { 1 };
-    for number in 0..lines {
-        let line = line.replace("NUMBER", &number.to_string());
-        let flow_mod = parse_flow_mod(&line, FlowModCommand::Add).expect("an entry");
+    for entry in entries {
+        let flow_mod = parse_flow_mod(entry, FlowModCommand::Add).expect("an entry");
         datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).expect("the entry is taken");
     }
     datapath.forwarder().set_caches(caches, Nanos(0));
@@ -240,6 +312,10 @@ fn pass(forwarding: &mut Forwarding) {
 #[bench::no_cache(BY_ADDRESS, NONE)]
 #[bench::per_port(BY_PORT, FRAME)]
 #[bench::rewrite(ROUTE, FRAME)]
+#[bench::resubmits(args = (FRAME), setup = resubmitting)]
+#[bench::resubmits_no_cache(args = (NONE), setup = resubmitting)]
+#[bench::conjunctive_no_cache(args = (NONE), setup = conjunctive)]
+#[bench::triples_no_cache(args = (NONE), setup = triples)]
 fn forward(mut forwarding: Forwarding) -> Forwarding {
     pass(&mut forwarding);
     forwarding

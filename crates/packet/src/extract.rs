@@ -55,17 +55,24 @@ impl Meta {
 #[must_use]
 pub fn extract(frame: &[u8], meta: &Meta) -> FlowKey {
     let mut key = FlowKey::default();
-    key.set(Field::InPort, meta.in_port.0.into());
-    key.set(Field::InPhyPort, meta.in_phy_port.0.into());
-    key.set(Field::Metadata, meta.metadata.into());
-    key.set(Field::TunnelId, meta.tunnel_id.into());
-    key.set_registers(&meta.registers);
+    set_meta(&mut key, meta);
     if let Some(layout) = Layout::of_inlined(frame) {
         ethernet(&mut key, frame, &layout);
         network(&mut key, frame, &layout);
         transport(&mut key, frame, &layout);
     }
     key
+}
+
+/// Writes the fields that are not in the packet's bytes, those of the key of the same bytes with
+/// another `meta`.
+#[inline]
+pub fn set_meta(key: &mut FlowKey, meta: &Meta) {
+    key.set(Field::InPort, meta.in_port.0.into());
+    key.set(Field::InPhyPort, meta.in_phy_port.0.into());
+    key.set(Field::Metadata, meta.metadata.into());
+    key.set(Field::TunnelId, meta.tunnel_id.into());
+    key.set_registers(&meta.registers);
 }
 
 fn ethernet(key: &mut FlowKey, frame: &[u8], layout: &Layout) {

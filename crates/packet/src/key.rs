@@ -117,6 +117,15 @@ impl Registers {
         values.filter(|(_, value)| *value != 0)
     }
 
+    /// Writes the bits of a mask; `values` has no others.
+    #[inline]
+    pub fn write(&mut self, values: &Self, mask: &Self) {
+        let bits = values.0.iter().zip(&mask.0);
+        for (word, (value, mask)) in self.0.iter_mut().zip(bits) {
+            *word = *word & !mask | value;
+        }
+    }
+
     /// Writes a register.
     pub fn set(&mut self, number: u8, value: u32) {
         let (word, shift) = register_slot(number);

@@ -15,7 +15,6 @@ use std::ops::ControlFlow;
 use std::slice::Iter;
 
 use openflow::group::GroupType;
-use openflow::instruction::INSTRUCTIONS;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::text::format_actions;
@@ -24,7 +23,7 @@ use packet::rewrite::set_field;
 use packet::{Meta, PacketBuf, extract};
 
 pub(super) use self::action::{
-    Executed, execute, header_effect, reveals_hidden, shape_after, writes_a_type,
+    Executed, execute, header_effect, register_write, reveals_hidden, shape_after, writes_a_type,
 };
 use self::mirror::mirror;
 pub(super) use self::normal::{Stations, forward_as_switch};
@@ -125,8 +124,9 @@ pub(super) trait Target<'a> {
     /// A copy of the packet goes to the controller.
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16);
 
-    /// An entry has a table searched while its list runs. `Break` when that is not for this target.
-    fn resubmit(&mut self) -> WalkFlow {
+    /// An entry has a table searched while its list runs; whether that is the last thing that the
+    /// entry does. `Break` when it is not for this target.
+    fn resubmit(&mut self, _is_last: bool) -> WalkFlow {
         WalkFlow::Continue(())
     }
 
@@ -171,7 +171,7 @@ pub(super) trait Target<'a> {
 /// what was found stands above it: on a list and not on the thread's stack, because thousands may.
 struct Activation<'a> {
     instructions: &'a [Instruction],
-    /// Number of the rows of [`INSTRUCTIONS`] that are done.
+    /// Number of the rows of [`INSTRUCTIONS`](openflow::instruction::INSTRUCTIONS) that are done.
     row: usize,
     /// The rest of the list of actions, while one is carried out.
     actions: Option<Iter<'a, Action>>,
@@ -221,6 +221,18 @@ impl<'a> Activation<'a> {
             is_resubmitted: false,
             was_in_bucket: false,
         }
+    }
+
+    /// The next instruction in the order of the rows, which is that of clause 5.9.
+    fn next_instruction(&self) -> Option<&'a Instruction> {
+        let row = |one: &&Instruction| one.kind() as usize;
+        self.instructions.iter().filter(|one| row(one) >= self.row).min_by_key(row)
+    }
+
+    /// Whether nothing comes after the present action.
+    fn is_at_its_end(&self) -> bool {
+        let is_last = self.actions.as_ref().is_some_and(|rest| rest.len() == 0);
+        is_last && self.next.is_none() && self.next_instruction().is_none()
     }
 
     /// The present table: the first one while the list of a packet-out is carried out.
@@ -351,12 +363,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
             self.target.indent(false);
             return WalkFlow::Continue(true);
         }
-        if let Some(row) = INSTRUCTIONS.get(top.row) {
-            top.row += 1;
-            let instructions = top.instructions;
-            if let Some(instruction) = instructions.iter().find(|one| one.kind() == row.kind) {
-                self.instruction(packet, instruction, origin)?;
-            }
+        if let Some(instruction) = top.next_instruction() {
+            top.row = instruction.kind() as usize + 1;
+            self.instruction(packet, instruction, origin)?;
             return WalkFlow::Continue(true);
         }
         let Some(next) = top.next.take() else {
@@ -450,7 +459,9 @@ impl<'a, T: Target<'a>> Interpreter<'a, T> {
     /// before anything else (Open vSwitch, ovs-actions(7)). A table without a match changes
     /// nothing.
     fn resubmit(&mut self, packet: &mut Packet, port: PortNo, table: TableId) -> WalkFlow {
-        self.target.resubmit()?;
+        let is_entry = self.chained == 0 && !self.in_action_set;
+        let is_at_its_end = self.active.last().is_some_and(Activation::is_at_its_end);
+        self.target.resubmit(is_entry && is_at_its_end)?;
         self.count_search()?;
         // The action set is carried out in the first table.
         let here = self.active.last().map_or(TableId(0), Activation::table);

@@ -158,7 +158,7 @@ pub(crate) fn list_of(
 ) -> Vec<Action> {
     let mut list = list(matching, key, rng);
     while rng.percent(18) {
-        let at = rng.index(list.len() + 1);
+        let at = if rng.percent(40) { list.len() } else { rng.index(list.len() + 1) };
         list.insert(at, resubmit((table, tables), rng));
     }
     if rng.percent(2) {

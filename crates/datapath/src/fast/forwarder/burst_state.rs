@@ -4,6 +4,7 @@
 
 use packet::{FlowKey, Meta, PacketBuf, Shape};
 
+use super::compile::Recording;
 use super::matched::MatchedRows;
 use super::path::PathStep;
 use super::program_cache::ProgramKey;
@@ -54,6 +55,8 @@ pub(super) struct Scratch {
     pub(super) lens: [u32; BURST],
     /// The entries that one of them matched.
     pub(super) steps: Vec<PathStep>,
+    /// The walk that finds out what one of them matches.
+    pub(super) recording: Recording,
 }
 
 impl Scratch {
@@ -69,6 +72,7 @@ impl Scratch {
             matched: MatchedRows::default(),
             lens: [0; BURST],
             steps: Vec::new(),
+            recording: Recording::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
 use openflow::{Action, Field, GroupId, MeterId, PortNo, QueueId, TableId};
-use packet::{Network, PacketBuf, Shape};
+use packet::{FlowKey, Network, PacketBuf, Shape, set_meta};
 
 use super::path::PathStep;
 use super::program::{CompiledProgram, Guard, Message, MicroOp, ttl_at};
@@ -27,7 +27,7 @@ use crate::counter::DropReason;
 use crate::fast::ids::EntryId;
 use crate::fast::interpreter::{
     Executed, Interpreter, MatchedEntry, Packet, Stations, Stop, Surroundings, Target, WalkFlow,
-    execute, forward_as_switch, header_effect, reveals_hidden,
+    execute, forward_as_switch, header_effect, register_write, reveals_hidden,
 };
 use crate::groups::Group;
 use crate::macs::Station;
@@ -76,34 +76,31 @@ struct Tracked {
 
 /// The entries that a packet matches, table by table; none where it matched none.
 enum Lookups<'a> {
-    /// Those that lead from one table to the next, but not those that are found by a resubmit.
+    /// Those that lead from one table to the next, but not those that are found by a resubmit after
+    /// which an entry goes on.
     Chain(&'a [Option<&'a ReplicaEntry>]),
     /// All of them.
     Path(&'a [Option<&'a ReplicaEntry>]),
     /// They are looked up for the packet at hand, and recorded.
-    Recorded(Recording),
+    Recorded(&'a mut Recording),
 }
 
 /// The entries that a packet has matched so far, and all that their program and its path hang on.
-struct Recording {
-    now: Nanos,
-    in_len: usize,
-    steps: Vec<PathStep>,
-    program_key: ProgramKey,
-    is_timed: bool,
-    until: u64,
-    is_metered: bool,
-}
-
-/// A program with the path of the packet that it was made for.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    pub(super) compiled: Compiled,
+#[derive(Debug, Default)]
+pub(super) struct Recording {
     pub(super) steps: Vec<PathStep>,
     pub(super) program_key: ProgramKey,
     /// Whether some entry has an idle timeout, and when the first of them is over.
     pub(super) is_timed: bool,
     pub(super) until: u64,
+    is_metered: bool,
+    now: Nanos,
+    in_len: usize,
+    /// The copy that is rewritten on the way.
+    frame: PacketBuf,
+    /// The packet's flow key at the last lookup, and whether its bytes may be others since then.
+    key: FlowKey,
+    is_key_stale: bool,
 }
 
 /// A compilation that is under way.
@@ -118,6 +115,9 @@ struct Compiler<'a> {
     /// The condition on frames for their TTL to be right.
     guard: Guard,
     micro_ops: Vec<MicroOp>,
+    /// Whether micro-ops are made: not where only the path is asked for.
+    makes_micro_ops: bool,
+    has_meter: bool,
     is_entry_specific: bool,
     is_flow_specific: bool,
     /// The mirrors that the packet has been sent to.
@@ -141,38 +141,38 @@ pub(super) fn compile(
     entries: &[Option<&ReplicaEntry>],
 ) -> Option<Compiled> {
     let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, .. } =
-        walk(replica, shape, frame, in_port, Lookups::Chain(entries), None)?;
+        walk(replica, shape, frame, in_port, Lookups::Chain(entries), None, true)?;
     let program = CompiledProgram::of(micro_ops, guard, shape);
     Some(Compiled { program, is_entry_specific, is_flow_specific })
 }
 
-/// The same of a packet whose entries are looked up on the way, with its path.
+/// The same of a packet whose entries are looked up on the way, and recorded with it.
 pub(super) fn record(
     replica: &Replica,
     shape: Shape,
-    frame: PacketBuf,
-    in_port: PortNo,
-    now: Nanos,
-) -> Option<Recorded> {
-    let mut program_key = ProgramKey::default();
-    program_key.begin(in_port, shape);
-    program_key.recorded();
-    let lookups = Lookups::Recorded(Recording {
-        now,
-        in_len: frame.len(),
-        steps: Vec::new(),
-        program_key,
-        is_timed: false,
-        until: u64::MAX,
-        is_metered: false,
-    });
-    let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, lookups, .. } =
-        walk(replica, shape, frame, in_port, lookups, None)?;
-    let Lookups::Recorded(recording) = lookups else { return None };
-    let Recording { steps, program_key, is_timed, until, .. } = recording;
+    frame: &PacketBuf,
+    (in_port, now): (PortNo, Nanos),
+    recording: &mut Recording,
+) -> Option<Compiled> {
+    let copy = recording.begin(shape, frame, (in_port, now));
+    let Compiler { micro_ops, guard, is_entry_specific, is_flow_specific, .. } =
+        walk(replica, shape, copy, in_port, Lookups::Recorded(recording), None, true)?;
     let program = CompiledProgram::of(micro_ops, guard, shape);
-    let compiled = Compiled { program, is_entry_specific, is_flow_specific };
-    Some(Recorded { compiled, steps, program_key, is_timed, until })
+    Some(Compiled { program, is_entry_specific, is_flow_specific })
+}
+
+/// Records the entries of such a packet without making its program, which most often is known by
+/// its key; whether that is the program of all packets with the key.
+pub(super) fn record_path(
+    replica: &Replica,
+    shape: Shape,
+    frame: &PacketBuf,
+    (in_port, now): (PortNo, Nanos),
+    recording: &mut Recording,
+) -> bool {
+    let copy = recording.begin(shape, frame, (in_port, now));
+    walk(replica, shape, copy, in_port, Lookups::Recorded(recording), None, false)
+        .is_some_and(|compiler| !compiler.is_specific())
 }
 
 /// The same of packets between the stations of this one, which match these entries, with what
@@ -188,7 +188,7 @@ pub(super) fn compile_switched(
 ) -> Option<(CompiledProgram, Vec<UsedStation>)> {
     let switched = Some((now, Vec::new()));
     let Compiler { micro_ops, guard, switched, .. } =
-        walk(replica, shape, frame, in_port, Lookups::Path(entries), switched)?;
+        walk(replica, shape, frame, in_port, Lookups::Path(entries), switched, true)?;
     Some((CompiledProgram::of(micro_ops, guard, shape), switched?.1))
 }
 
@@ -199,6 +199,7 @@ fn walk<'a>(
     in_port: PortNo,
     lookups: Lookups<'a>,
     switched: Option<(Nanos, Vec<UsedStation>)>,
+    makes_micro_ops: bool,
 ) -> Option<Compiler<'a>> {
     let ttl = match ttl_at(shape) {
         Some(at) => Ttl::Of(at, 0),
@@ -214,6 +215,8 @@ fn walk<'a>(
         outer: Vec::new(),
         guard: Guard::default(),
         micro_ops: Vec::new(),
+        makes_micro_ops,
+        has_meter: false,
         is_entry_specific: false,
         is_flow_specific: false,
         mirrored: 0,
@@ -229,6 +232,33 @@ fn walk<'a>(
 }
 
 impl Recording {
+    /// Nothing is recorded of the packet; a copy of it.
+    fn begin(
+        &mut self,
+        shape: Shape,
+        frame: &PacketBuf,
+        (in_port, now): (PortNo, Nanos),
+    ) -> PacketBuf {
+        self.steps.clear();
+        self.program_key.begin(in_port, shape);
+        self.program_key.recorded();
+        (self.is_timed, self.until, self.is_metered) = (false, u64::MAX, false);
+        (self.now, self.in_len, self.is_key_stale) = (now, frame.len(), true);
+        let mut copy = std::mem::take(&mut self.frame);
+        copy.assign(frame.bytes());
+        copy
+    }
+
+    /// The flow key of the packet now. Most lookups come after writes of registers alone.
+    fn key(&mut self, packet: &Packet) -> &FlowKey {
+        if std::mem::replace(&mut self.is_key_stale, false) {
+            self.key = packet.key();
+        } else {
+            set_meta(&mut self.key, &packet.meta);
+        }
+        &self.key
+    }
+
     /// Records a lookup in a table by a packet that has this length there, in bytes. Whether the
     /// path may be cached.
     fn note(
@@ -259,6 +289,25 @@ impl Recording {
 }
 
 impl Compiler<'_> {
+    /// Whether the program is not that of all packets with its key.
+    fn is_specific(&self) -> bool {
+        self.is_entry_specific || self.is_flow_specific
+    }
+
+    #[inline]
+    fn push(&mut self, micro_op: impl FnOnce() -> MicroOp) {
+        if self.makes_micro_ops {
+            self.micro_ops.push(micro_op());
+        }
+    }
+
+    /// The packet that is walked with shows other bytes from here on.
+    fn changes_bytes(&mut self) {
+        if let Lookups::Recorded(recording) = &mut self.lookups {
+            recording.is_key_stale = true;
+        }
+    }
+
     /// Follows the visible TTL through an action; `reveals` says what [`reveals_hidden`] does.
     fn track_ttl(&mut self, action: &Action, reveals: bool) -> WalkFlow {
         let ttl = &mut self.tracked.ttl;
@@ -281,9 +330,12 @@ impl Compiler<'_> {
 
     /// The action by which every packet is rewritten: what is beside a packet is known here, and is
     /// asked for by no micro-op.
-    fn applied(&mut self, packet: &Packet, action: &Action) -> WalkFlow<Option<Action>> {
-        let is_beside = |field: &Field| field.row().place.is_beside_packet();
-        let stays_beside = action.names_fields() && action.writes().iter().all(is_beside);
+    fn applied(
+        &mut self,
+        packet: &Packet,
+        action: &Action,
+        stays_beside: bool,
+    ) -> WalkFlow<Option<Action>> {
         if stays_beside {
             action.reads().iter().try_for_each(|field| self.depend_on(*field))?;
             // One that does not fit is counted.
@@ -293,7 +345,7 @@ impl Compiler<'_> {
         let fields = (action.reads(), action.writes());
         if let (([src], [dst]), Some(from), Some(bits)) =
             (fields, action.read_bits(), action.written_bits())
-            && is_beside(src)
+            && src.row().place.is_beside_packet()
         {
             self.depend_on(*src)?;
             let value = from.of(packet.key().get(*src)) as u64;
@@ -309,9 +361,8 @@ impl Compiler<'_> {
             self.is_flow_specific |= field == Field::Metadata;
             return WalkFlow::Continue(());
         }
-        let is_meter = |micro_op: &MicroOp| matches!(micro_op, MicroOp::Meter(..));
         // A meter may have lowered it.
-        let is_metered = field == Field::IpDscp && self.micro_ops.iter().any(is_meter);
+        let is_metered = field == Field::IpDscp && self.has_meter;
         if self.tracked.is_opaque || is_metered || !self.replica.has_in_keys(field) {
             return WalkFlow::Break(Stop::Unsupported);
         }
@@ -373,7 +424,8 @@ impl<'a> Target<'a> for Compiler<'a> {
                 // What the packet shows here must follow from its key.
                 self.is_unsupported |=
                     self.tracked.is_opaque || recording.is_metered && self.replica.is_dscp_matched;
-                let found = self.replica.lookup(table, &packet.key(), recording.now);
+                let now = recording.now;
+                let found = self.replica.lookup(table, recording.key(packet), now);
                 self.is_unsupported |= found.as_ref().is_some_and(|found| !found.is_lasting);
                 let found = found.map(|found| (found.id, found.entry));
                 self.is_unsupported |= !recording.note(table, found, packet.frame.len());
@@ -390,17 +442,30 @@ impl<'a> Target<'a> for Compiler<'a> {
         }
         // It ends the copy only, and with it not what comes after the group.
         self.is_unsupported |= !self.outer.is_empty();
-        self.micro_ops.push(MicroOp::Meter(id, matched));
+        self.has_meter = true;
+        self.push(|| MicroOp::Meter(id, matched));
         None
     }
 
     fn execute(&mut self, packet: &mut Packet, action: &Action) -> WalkFlow<Executed> {
+        // Most actions of long ways are these, which are no part of a program.
+        if let Some((number, mask, value)) = register_write(action) {
+            let registers = &mut packet.meta.registers;
+            registers.set(number, registers.get(number) & !mask | value);
+            return WalkFlow::Continue(Executed::Rewritten(true));
+        }
         if header_effect(action).rewrites() {
             let reveals = reveals_hidden(action, self.shape);
             self.track_ttl(action, reveals)?;
             self.tracked.is_opaque |= reveals;
-            let applied = self.applied(packet, action)?;
-            self.micro_ops.extend(applied.map(MicroOp::Apply));
+            let is_beside = |field: &Field| field.row().place.is_beside_packet();
+            let stays_beside = action.names_fields() && action.writes().iter().all(is_beside);
+            if !stays_beside {
+                self.changes_bytes();
+            }
+            if let Some(applied) = self.applied(packet, action, stays_beside)? {
+                self.push(|| MicroOp::Apply(applied));
+            }
         }
         let len = packet.frame.len();
         let executed = execute(&mut packet.frame, &mut packet.meta, action);
@@ -427,7 +492,7 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn enter_group(&mut self, id: GroupId, group: &Group, _packet: &Packet) -> WalkFlow {
-        self.micro_ops.push(MicroOp::Group(id));
+        self.push(|| MicroOp::Group(id));
         if group.group_type() == GroupType::Select && group.buckets().len() > 1 {
             // The choice depends on fields; the key must have them.
             if self.tracked.is_opaque || !self.replica.keys_have_select_fields {
@@ -449,7 +514,7 @@ impl<'a> Target<'a> for Compiler<'a> {
             return WalkFlow::Break(Stop::Unsupported);
         }
         let copy = self.begin_copy(packet);
-        self.micro_ops.push(MicroOp::Bucket(id, index));
+        self.push(|| MicroOp::Bucket(id, index));
         WalkFlow::Continue(copy)
     }
 
@@ -458,13 +523,19 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn fresh(&mut self, packet: &Packet) -> Packet {
+        self.changes_bytes();
         Packet::new(packet.frame.clone(), packet.meta.in_port)
     }
 
-    fn discard(&mut self, _packet: Packet) {}
+    fn discard(&mut self, packet: Packet) {
+        if let Lookups::Recorded(recording) = &mut self.lookups {
+            recording.frame = packet.frame;
+            recording.is_key_stale = true;
+        }
+    }
 
     fn output(&mut self, _packet: &Packet, port: PortNo, queue: Option<QueueId>) {
-        self.micro_ops.push(MicroOp::Output(port, queue));
+        self.push(|| MicroOp::Output(port, queue));
     }
 
     fn normal(&mut self, packet: &Packet, queue: Option<QueueId>) -> WalkFlow {
@@ -478,15 +549,17 @@ impl<'a> Target<'a> for Compiler<'a> {
         // A super-frame is not cut by its own micro-op.
         self.is_unsupported |= self.replica.ports.mirrors().cut_packets();
         self.has_passed_normal = true;
-        self.micro_ops.push(MicroOp::Normal(queue, self.mirrored));
+        let mirrored = self.mirrored;
+        self.push(|| MicroOp::Normal(queue, mirrored));
         WalkFlow::Continue(())
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: PacketInReason, origin: Origin, max_len: u16) {
         self.is_entry_specific = true;
-        let matching = packet_in_context(&packet.meta);
-        let message = Message { matching, reason, origin, max_len };
-        self.micro_ops.push(MicroOp::ToController(Box::new(message)));
+        self.push(|| {
+            let matching = packet_in_context(&packet.meta);
+            MicroOp::ToController(Box::new(Message { matching, reason, origin, max_len }))
+        });
     }
 
     fn mirrored(&mut self) -> &mut u32 {
@@ -500,28 +573,33 @@ impl<'a> Target<'a> for Compiler<'a> {
     }
 
     fn begin_copy(&mut self, packet: &Packet) -> Packet {
-        self.micro_ops.push(MicroOp::BeginCopy);
+        self.push(|| MicroOp::BeginCopy);
+        self.changes_bytes();
         self.outer.push(self.tracked);
         packet.clone()
     }
 
     fn end_copy(&mut self, _copy: Packet) {
         // All copies end when a packet is withdrawn.
+        self.changes_bytes();
         if let Some(tracked) = self.outer.pop() {
-            self.micro_ops.push(MicroOp::EndCopy);
+            self.push(|| MicroOp::EndCopy);
             self.tracked = tracked;
         }
     }
 
     fn truncate(&mut self, copy: &mut Packet, len: usize) {
         copy.frame.truncate(len);
-        self.micro_ops.push(MicroOp::Truncate(len));
+        self.changes_bytes();
+        self.push(|| MicroOp::Truncate(len));
     }
 
-    fn resubmit(&mut self) -> WalkFlow {
-        // What is no program in the end is not gone on with.
-        let is_chain = matches!(self.lookups, Lookups::Chain(_));
-        if is_chain || self.is_unsupported || self.micro_ops.len() > MAX_MICRO_OPS {
+    fn resubmit(&mut self, is_last: bool) -> WalkFlow {
+        // What is no program in the end is not gone on with. A chain leads on at the end of its
+        // entries only, be it by a goto or a resubmit.
+        let is_elsewhere = matches!(self.lookups, Lookups::Chain(_)) && !is_last;
+        let is_made = self.makes_micro_ops || !self.is_specific();
+        if is_elsewhere || !is_made || self.is_unsupported || self.micro_ops.len() > MAX_MICRO_OPS {
             return WalkFlow::Break(Stop::Unsupported);
         }
         WalkFlow::Continue(())
@@ -530,10 +608,8 @@ impl<'a> Target<'a> for Compiler<'a> {
     fn withdraw(&mut self) -> WalkFlow {
         // What NORMAL learns is not taken back, and a meter may end the packet's way before this.
         // The entries behind this one, which a chain has, are not matched.
-        let is_meter = |micro_op: &MicroOp| matches!(micro_op, MicroOp::Meter(..));
-        let is_metered = self.micro_ops.iter().any(is_meter);
         let is_recorded = matches!(self.lookups, Lookups::Recorded(_));
-        if is_metered || self.has_passed_normal || !is_recorded {
+        if self.has_meter || self.has_passed_normal || !is_recorded {
             return WalkFlow::Break(Stop::Unsupported);
         }
         self.micro_ops.retain(|micro_op| match micro_op {
@@ -554,19 +630,20 @@ impl<'a> Target<'a> for Compiler<'a> {
             | MicroOp::BeginCopy
             | MicroOp::EndCopy => true,
         });
+        self.changes_bytes();
         while let Some(tracked) = self.outer.pop() {
-            self.micro_ops.push(MicroOp::EndCopy);
+            self.push(|| MicroOp::EndCopy);
             self.tracked = tracked;
         }
         WalkFlow::Continue(())
     }
 
     fn drop(&mut self, reason: DropReason) {
-        self.micro_ops.push(MicroOp::Drop(reason));
+        self.push(|| MicroOp::Drop(reason));
     }
 
     fn refuse(&mut self, port: PortNo, reason: DropReason) {
-        self.micro_ops.push(MicroOp::RefusedTx(port, reason));
+        self.push(|| MicroOp::RefusedTx(port, reason));
     }
 }
 

@@ -306,14 +306,20 @@ impl Core {
 
     /// A decision that no line counts. What was recorded of it is counted here; what was matched
     /// with others of the burst is counted with them.
-    fn uncounted(&mut self, index: usize, decided: Decided) -> (Decided, bool) {
-        let packet = &self.scratch.missed[index];
-        if packet.is_recorded {
-            for step in &packet.steps {
-                count_step(&self.replica, *step, 1, self.scratch.lens[index].into());
-            }
+    #[inline]
+    fn uncounted(&self, index: usize, decided: Decided) -> (Decided, bool) {
+        let is_recorded = self.scratch.missed[index].is_recorded;
+        if is_recorded {
+            self.count_recorded(index);
         }
-        (decided, packet.is_recorded)
+        (decided, is_recorded)
+    }
+
+    #[inline(never)]
+    fn count_recorded(&self, index: usize) {
+        for step in &self.scratch.missed[index].steps {
+            count_step(&self.replica, *step, 1, self.scratch.lens[index].into());
+        }
     }
 
     fn take_path(&mut self, index: usize, is_timed: bool) -> Option<PathId> {

@@ -9,7 +9,7 @@ use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
 
 use super::Core;
 use super::burst_state::{MissedPacket, Scratch};
-use super::compile::{Compiled, Recorded, compile, record};
+use super::compile::{compile, record, record_path};
 use super::matched::{MatchedRows, NONE, bits};
 use super::program::{Decided, ProgramId};
 use super::replica::{Found, InstructionSummary, PackedSummary, Replica, ReplicaEntry};
@@ -138,6 +138,7 @@ impl Core {
     }
 
     /// The program of a missed packet; none when it goes step by step.
+    #[inline]
     pub(super) fn program(
         &mut self,
         index: usize,
@@ -145,12 +146,23 @@ impl Core {
         shape: Shape,
         (in_port, now): (PortNo, Nanos),
     ) -> Option<ProgramId> {
-        if self.scratch.missed[index].is_recorded {
+        let packet = &self.scratch.missed[index];
+        if packet.is_recorded {
             return self.record(index, frame, shape, (in_port, now));
         }
-        if let Some(program) = self.program_cache.get(&self.scratch.missed[index].program_key) {
-            return Some(program);
-        }
+        let known = self.program_cache.get(&packet.program_key);
+        known.or_else(|| self.compile(index, frame, shape, (in_port, now)))
+    }
+
+    /// Compiles the program of a missed packet.
+    #[cold]
+    fn compile(
+        &mut self,
+        index: usize,
+        frame: &PacketBuf,
+        shape: Shape,
+        (in_port, now): (PortNo, Nanos),
+    ) -> Option<ProgramId> {
         self.scratch.take_steps(index);
         let steps = &self.scratch.steps;
         let entries: Vec<Option<&ReplicaEntry>> =
@@ -171,6 +183,7 @@ impl Core {
 
     /// The program of a missed packet whose entries are found while their actions run; none when it
     /// goes step by step. Its path is kept with it.
+    #[inline(never)]
     fn record(
         &mut self,
         index: usize,
@@ -178,23 +191,25 @@ impl Core {
         shape: Shape,
         (in_port, now): (PortNo, Nanos),
     ) -> Option<ProgramId> {
-        let copy = PacketBuf::from_slice(frame.bytes());
-        let Recorded { compiled, steps, program_key, is_timed, until } =
-            record(&self.replica, shape, copy, in_port, now)?;
+        let (way, from) = (&mut self.scratch.recording, (in_port, now));
+        let mut program = None;
+        if record_path(&self.replica, shape, frame, from, way) {
+            program = self.program_cache.get(&way.program_key);
+        }
+        if program.is_none() {
+            let compiled = record(&self.replica, shape, frame, from, way)?;
+            self.figures.compiled += 1;
+            let is_shared = !compiled.is_entry_specific && !compiled.is_flow_specific;
+            let made = self.programs.put(compiled.program);
+            if is_shared {
+                self.program_cache.put(&way.program_key, made);
+            }
+            program = Some(made);
+        }
         let packet = &mut self.scratch.missed[index];
-        (packet.is_recorded, packet.is_timed, packet.until) = (true, is_timed, until);
-        packet.steps = steps;
-        self.figures.compiled += 1;
-        let Compiled { program, is_entry_specific, is_flow_specific } = compiled;
-        let is_shared = !is_entry_specific && !is_flow_specific;
-        if let Some(known) = self.program_cache.get(&program_key).filter(|_| is_shared) {
-            return Some(known);
-        }
-        let program = self.programs.put(program);
-        if is_shared {
-            self.program_cache.put(&program_key, program);
-        }
-        Some(program)
+        (packet.is_recorded, packet.is_timed, packet.until) = (true, way.is_timed, way.until);
+        std::mem::swap(&mut packet.steps, &mut way.steps);
+        program
     }
 }
 
@@ -213,7 +228,7 @@ struct Pass<'a> {
     resized: u64,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
     /// Takes packets on from one table, where each has found its entry.
     fn table(
         &mut self,
@@ -263,6 +278,24 @@ impl Pass<'_> {
         self.last = self.last.max(table);
     }
 
+    /// The summary of an entry that must be looked at, and whether it is a table-miss entry.
+    #[inline(never)]
+    fn look(
+        &mut self,
+        matched: &mut MatchedRows,
+        table: TableId,
+        index: usize,
+    ) -> Option<(&'a InstructionSummary, bool)> {
+        let (replica, id) = (self.replica, matched.last(index));
+        let found = replica.alive(table, &self.keys[index], EntryId(*id), self.now);
+        *id = found.as_ref().map_or(NONE, |found| found.id.0);
+        let Found { entry, is_lasting, .. } = found?;
+        let packet = &mut self.missed[index];
+        packet.note_lifetime(entry, self.now);
+        packet.is_uncacheable |= !is_lasting;
+        Some((&entry.summary, entry.origin.is_miss))
+    }
+
     /// Does with one packet what an entry asks for that does more than lead on; the next table.
     fn note_match(
         &mut self,
@@ -270,20 +303,11 @@ impl Pass<'_> {
         table: TableId,
         index: usize,
     ) -> Option<TableId> {
-        let tables = matched.tables(index);
-        let id = matched.last(index);
-        let packet = &mut self.missed[index];
-        let known = if let PackedSummary::Summary(summary, is_miss) = self.replica.packed(*id) {
-            Some((summary, is_miss))
-        } else {
-            let alive = self.replica.alive(table, &self.keys[index], EntryId(*id), self.now);
-            *id = alive.as_ref().map_or(NONE, |found| found.id.0);
-            alive.map(|Found { entry, is_lasting, .. }| {
-                packet.note_lifetime(entry, self.now);
-                packet.is_uncacheable |= !is_lasting;
-                (&*entry.summary, entry.origin.is_miss)
-            })
+        let known = match self.replica.packed(*matched.last(index)) {
+            PackedSummary::Summary(summary, is_miss) => Some((summary, is_miss)),
+            PackedSummary::Goto(_) | PackedSummary::Look => self.look(matched, table, index),
         };
+        let packet = &mut self.missed[index];
         let Some((summary, is_miss)) = known else {
             packet.program_key.missed(table);
             return None;
@@ -291,11 +315,11 @@ impl Pass<'_> {
         if is_miss && !summary.is_plain {
             packet.program_key.table_miss();
         }
-        if summary.resubmits {
+        if summary.is_recorded_in(table) {
             packet.is_recorded = true;
             return None;
         }
-        packet.note_summary(summary, tables);
+        packet.note_summary(summary, || matched.tables(index));
         let next = summary.next?;
         let (frame, shape) = (&self.frames[packet.at], self.shapes[packet.at]);
         packet.pass(summary, &mut self.keys[index], frame, shape, self.replica);
@@ -307,15 +331,14 @@ impl Pass<'_> {
 }
 
 impl MissedPacket {
-    /// Notes what an entry means for the packet's program; `tables` is the number of entries so
-    /// far.
+    /// Notes what an entry means for the packet's program; `tables` counts the entries so far.
     #[inline]
-    fn note_summary(&mut self, summary: &InstructionSummary, tables: usize) {
+    fn note_summary(&mut self, summary: &InstructionSummary, tables: impl FnOnce() -> usize) {
         if !summary.is_plain {
             self.program_key.push(summary.id);
             // A meter's micro-op says how many entries were matched before it.
             if summary.meter.is_some() {
-                self.program_key.push(u32::try_from(tables).unwrap_or(u32::MAX));
+                self.program_key.push(u32::try_from(tables()).unwrap_or(u32::MAX));
                 self.is_metered = true;
             }
         }
@@ -352,6 +375,22 @@ impl MissedPacket {
         if summary.changes.is_empty() {
             return;
         }
+        if let Some((values, mask)) = &summary.register_writes {
+            self.meta.registers.write(values, mask);
+            return key.set_registers(&self.meta.registers);
+        }
+        self.rewrite(summary, key, frame, shape);
+    }
+
+    /// Carries out the entry's changes on a copy of the frame.
+    #[inline(never)]
+    fn rewrite(
+        &mut self,
+        summary: &InstructionSummary,
+        key: &mut FlowKey,
+        frame: &PacketBuf,
+        shape: Shape,
+    ) {
         let mut copy = self.changed.take().unwrap_or_else(|| PacketBuf::from_slice(frame.bytes()));
         for action in &summary.changes {
             self.is_uncacheable |= reveals_hidden(action, shape);

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 
 use openflow::field::FIELDS;
 use openflow::instruction::ActionsRun;
-use openflow::{Action, Field, GroupId, Instruction, MeterId, PortNo, QueueId, TableId};
-use packet::FlowKey;
+use openflow::{
+    Action, Field, GroupId, Instruction, InstructionKind, MeterId, PortNo, QueueId, TableId,
+};
+use packet::{FlowKey, Registers};
 
 use super::super::classifier::{Classifier, Template, UnwildcardedBits};
 use super::super::compiled_match::CompiledMatch;
@@ -26,7 +28,7 @@ use super::versions::{VersionIndex, Versions};
 use crate::action_set::Origin;
 use crate::config::{DatapathConfig, Settings};
 use crate::counter::{Counter, DropReason};
-use crate::fast::interpreter::{Surroundings, header_effect};
+use crate::fast::interpreter::{Surroundings, header_effect, register_write};
 use crate::fast::mix_hasher::BuildMixHasher;
 use crate::fast::sys::prefetch;
 use crate::groups::Groups;
@@ -88,7 +90,7 @@ pub(super) struct InstructionSummary {
     /// Never given twice, unlike the instruction list's number.
     pub(super) id: u32,
     instruction_list: Arc<InstructionList>,
-    /// The table to go on in.
+    /// The table to go on in, by a goto or by a resubmit after which the entry does nothing.
     pub(super) next: Option<TableId>,
     /// Metadata bits that are written, and which.
     pub(super) metadata: Option<(u64, u64)>,
@@ -96,10 +98,13 @@ pub(super) struct InstructionSummary {
     pub(super) is_plain: bool,
     /// Applied actions that change what later tables see, in their order.
     pub(super) changes: Box<[Action]>,
+    /// What they write, by value and mask, where all of them write registers.
+    pub(super) register_writes: Option<(Registers, Registers)>,
     /// The meter, which comes before everything else.
     pub(super) meter: Option<MeterId>,
-    /// Whether one of its actions has a table searched, so that a walk finds out what follows.
-    pub(super) resubmits: bool,
+    /// Whether one of its actions has a table searched, and whether that is `next`.
+    resubmits: bool,
+    resubmits_to_next: bool,
     /// Its parts in conjunctive matches; a lookup ends with no entry that has any.
     parts: Box<[Part]>,
 }
@@ -121,8 +126,10 @@ impl InstructionSummary {
             metadata: None,
             is_plain: true,
             changes: Box::default(),
+            register_writes: None,
             meter: None,
             resubmits: false,
+            resubmits_to_next: false,
             parts: conjunction::parts(&instruction_list.instructions).collect(),
         };
         for instruction in &instruction_list.instructions {
@@ -140,13 +147,45 @@ impl InstructionSummary {
         let mut actions = instruction_list.instructions.iter().flat_map(Instruction::actions);
         if actions.any(|action| *action == Action::Exit) {
             summary.next = None;
+        } else if let Some(next) = last_resubmit(&instruction_list.instructions) {
+            (summary.next, summary.resubmits_to_next) = (Some(next), true);
         }
+        summary.register_writes = register_writes(&summary.changes);
         summary
+    }
+
+    /// Whether a walk has to find out what follows its entries in this table: they have others
+    /// searched than a later one at their end.
+    #[inline]
+    pub(super) fn is_recorded_in(&self, table: TableId) -> bool {
+        self.resubmits && !(self.resubmits_to_next && self.next > Some(table))
     }
 
     pub(super) fn instructions(&self) -> &[Instruction] {
         &self.instruction_list.instructions
     }
+}
+
+/// The table that an entry resubmits to, from the packet's own port, if it does so once and nothing
+/// after that. But for a packet that matches nothing there this is a goto.
+fn last_resubmit(instructions: &[Instruction]) -> Option<TableId> {
+    let is_early = |one: &Instruction| one.kind() as u8 <= InstructionKind::ApplyActions as u8;
+    let actions = instructions.iter().flat_map(Instruction::actions);
+    let number = actions.clone().filter(|action| action.resubmits()).count();
+    let Some(Action::ResubmitTable { port, table }) = actions.last() else { return None };
+    let is_it = number == 1 && port.port() == PortNo::IN_PORT && *table != TableId::ALL;
+    (is_it && instructions.iter().all(is_early)).then_some(*table)
+}
+
+/// The values and the mask that actions write to registers; none where one does anything else.
+fn register_writes(actions: &[Action]) -> Option<(Registers, Registers)> {
+    let (mut values, mut all) = (Registers::ZERO, Registers::ZERO);
+    for action in actions {
+        let (number, mask, value) = register_write(action)?;
+        values.set(number, values.get(number) & !mask | value);
+        all.set(number, all.get(number) | mask);
+    }
+    Some((values, all))
 }
 
 /// The counters of a port, and those of its queues that this forwarder has used.

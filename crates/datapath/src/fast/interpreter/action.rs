@@ -6,7 +6,7 @@
 //! packet (a pop without a tag, a field of a header that is not there) changes nothing.
 
 use openflow::action::{HeaderEffect, MAX_LEN_NO_BUFFER};
-use openflow::field::Header;
+use openflow::field::{Header, Place};
 use openflow::{Action, BitRange, Field, GroupId, PortNo, QueueId, TableId};
 use packet::rewrite::{self, TtlInvalid, set_field};
 use packet::{Meta, PacketBuf, Shape, extract};
@@ -101,6 +101,20 @@ pub(in crate::fast) fn execute(
         Action::Experimenter { .. } => false,
     };
     Executed::Rewritten(fits)
+}
+
+/// The number of a register, the mask of its bits that an action writes, and their values, if it
+/// does nothing else, and the same to every packet.
+pub(in crate::fast) fn register_write(action: &Action) -> Option<(u8, u32, u32)> {
+    let (field, mask, value) = if let Action::SetField { field, value } = action {
+        (field, u128::MAX, *value)
+    } else if let Action::Load { bits, dst, value } = action {
+        (dst, bits.mask(), bits.place((*value).into()))
+    } else {
+        return None;
+    };
+    let Place::Register(number) = field.row().place else { return None };
+    Some((number, mask as u32, value as u32))
 }
 
 /// Effect of an action on headers, by its row.
