@@ -22,4 +22,5 @@ mod saved;
 mod seam;
 mod select_groups;
 mod shared_programs;
+mod support;
 mod v1_0;

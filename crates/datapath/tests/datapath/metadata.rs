@@ -4,12 +4,11 @@
 
 use datapath::fast::{Caches, Fast};
 use datapath::{Datapath, DatapathConfig, Nanos, Out, Verdict};
-use openflow::flow::FlowModCommand;
-use openflow::port::{PortDesc, PortState};
-use openflow::text::parse_flow_mod;
-use openflow::{MacAddr, PortNo, Version};
+use openflow::{MacAddr, PortNo};
 use packet::build::{FrameBuilder, Ipv4};
 use packet::{Meta, Offload, PacketBuf};
+
+use crate::support::with;
 
 fn frame(src_port: u16) -> PacketBuf {
     let ip = Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
@@ -18,16 +17,7 @@ fn frame(src_port: u16) -> PacketBuf {
 }
 
 fn datapath(caches: Caches, entries: &[&str]) -> Fast {
-    let mut datapath = Fast::new(DatapathConfig::default(), 1);
-    for number in 1..=6 {
-        let state = PortState::LIVE;
-        let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
-        datapath.port_set(desc, Nanos(0));
-    }
-    for entry in entries {
-        let flow_mod = parse_flow_mod(entry, FlowModCommand::Add).unwrap();
-        datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
-    }
+    let mut datapath = with(Fast::new(DatapathConfig::default(), 1), 6, entries);
     datapath.forwarder().set_caches(caches, Nanos(0));
     datapath
 }

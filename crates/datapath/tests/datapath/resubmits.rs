@@ -4,25 +4,12 @@
 use datapath::fast::Fast;
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, Reference, Verdict};
 use openflow::flow::{FlowMod, FlowModCommand};
-use openflow::port::{PortDesc, PortState};
 use openflow::text::parse_flow_mod;
 use openflow::{Action, Instruction, MacAddr, PortNo, ShortPort, Version};
 use packet::PacketBuf;
 use packet::build::{FrameBuilder, Ipv4};
 
-/// With ports 1 to 4 and these entries.
-fn with<D: Datapath>(mut datapath: D, entries: &[String]) -> D {
-    for number in 1..=4 {
-        let state = PortState::LIVE;
-        let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
-        datapath.port_set(desc, Nanos(0));
-    }
-    for entry in entries {
-        let flow_mod = parse_flow_mod(entry, FlowModCommand::Add).unwrap();
-        datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
-    }
-    datapath
-}
+use crate::support::with;
 
 fn frame(number: u32) -> PacketBuf {
     let ip = Ipv4::new([10, 0, 0, 1].into(), (0x0a00_0100 + number).to_be_bytes().into());
@@ -49,8 +36,8 @@ fn ports(datapath: &mut dyn Datapath, frame: PacketBuf) -> Vec<u32> {
 
 /// The verdicts of both datapaths about a frame from port 1, which are the same, cached or not.
 fn both(entries: &[String]) -> Vec<Result<u32, DropReason>> {
-    let mut reference = with(Reference::new(DatapathConfig::default()), entries);
-    let mut fast = with(Fast::new(DatapathConfig::default(), 1), entries);
+    let mut reference = with(Reference::new(DatapathConfig::default()), 4, entries);
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), 4, entries);
     let expected = verdicts(&mut reference, frame(0));
     for _ in 0..3 {
         assert_eq!(verdicts(&mut fast, frame(0)), expected);
@@ -73,8 +60,8 @@ fn without_a_table_the_present_one_is_searched() {
     let mut again = FlowMod { table_id: openflow::TableId(1), ..begin.clone() };
     again.instructions = vec![Instruction::ApplyActions(list)];
     begin.priority = 1;
-    let mut reference = with(Reference::new(DatapathConfig::default()), &entries);
-    let mut fast = with(Fast::new(DatapathConfig::default(), 1), &entries);
+    let mut reference = with(Reference::new(DatapathConfig::default()), 4, &entries);
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), 4, &entries);
     let datapaths: [&mut dyn Datapath; 2] = [&mut reference, &mut fast];
     for datapath in datapaths {
         for flow_mod in [&begin, &again] {
@@ -87,20 +74,27 @@ fn without_a_table_the_present_one_is_searched() {
 
 #[test]
 fn a_way_through_twenty_tables_is_cached() {
+    // At the end of a list, and where something comes after it.
+    for then in ["", ",load:7->reg1[]"] {
+        is_cached_with(then);
+    }
+}
+
+fn is_cached_with(then: &str) {
     let lead = |table: u32| {
         let next = table + 1;
-        format!("table={table},reg0={table},actions=load:{next}->reg0[],resubmit(,{next})")
+        format!("table={table},reg0={table},actions=load:{next}->reg0[],resubmit(,{next}){then}")
     };
     let end = |number: u32| format!("table=19,reg0=19,ip,nw_dst=10.0.1.{number},actions=output:2");
     let entries: Vec<String> = (0..19).map(lead).chain((0..50).map(end)).collect();
-    let mut fast = with(Fast::new(DatapathConfig::default(), 1), &entries);
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), 4, &entries);
     for number in (0..50).cycle().take(500) {
         assert_eq!(ports(&mut fast, frame(number)), [2]);
     }
     let figures = fast.forwarder().figures();
     assert_eq!((figures.frame_hits, figures.frame_misses, figures.walked), (450, 50, 0));
     // All of them have one, beside that of packets that go step by step.
-    assert_eq!(figures.programs, 2);
+    assert_eq!((figures.programs, figures.compiled), (2, 1), "{then}");
     let tables = fast.table_stats();
     assert!(tables[..20].iter().all(|table| table.matched_count == 500));
 }
@@ -143,7 +137,7 @@ fn a_way_through_more_tables_than_there_are_is_not_cached() {
         format!("actions={},output:2", times("resubmit(,1)", 256)),
         "table=1,ip,actions=load:1->reg0[]".to_owned(),
     ];
-    let mut fast = with(Fast::new(DatapathConfig::default(), 1), &entries);
+    let mut fast = with(Fast::new(DatapathConfig::default(), 1), 4, &entries);
     for _ in 0..10 {
         assert_eq!(ports(&mut fast, frame(0)), [2]);
     }

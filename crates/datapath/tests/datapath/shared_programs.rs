@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use datapath::fast::{Fast, Sink};
 use datapath::{Datapath, DatapathConfig, DropReason, Nanos, Out, Reference, Verdict};
-use openflow::flow::FlowModCommand;
 use openflow::message::PacketIn;
-use openflow::port::{PortDesc, PortState};
-use openflow::text::parse_flow_mod;
-use openflow::{MacAddr, PortNo, QueueId, Version};
+use openflow::{MacAddr, PortNo, QueueId};
 use packet::PacketBuf;
 use packet::build::{FrameBuilder, Ipv4, Ipv6, Tcp};
+
+use crate::support::with;
 
 /// Flows; more than a batch has frames.
 const FLOWS: u32 = 300;
@@ -128,19 +127,6 @@ fn two_copies(number: u32) -> (String, Vec<u8>) {
     (entry, start().ipv4(v4(number)).echo_request(1, 1).fill_to(60).build())
 }
 
-fn prepared<D: Datapath>(mut datapath: D, entries: &[String]) -> D {
-    for number in 1..=4 {
-        let state = PortState::LIVE;
-        let desc = PortDesc { port_no: PortNo(number), state, ..PortDesc::default() };
-        datapath.port_set(desc, Nanos(0));
-    }
-    for entry in entries {
-        let flow_mod = parse_flow_mod(entry, FlowModCommand::Add).unwrap();
-        datapath.flow_mod(&flow_mod, Version::V1_3, Nanos(0)).unwrap();
-    }
-    datapath
-}
-
 #[test]
 fn every_packet_gets_the_values_of_its_own_entry() {
     let cases: [&[Flow]; 5] =
@@ -149,7 +135,7 @@ fn every_packet_gets_the_values_of_its_own_entry() {
         let flows = (0..FLOWS).map(|number| kinds[number as usize % kinds.len()](number));
         let (entries, frames): (Vec<_>, Vec<_>) = flows.unzip();
         let mut expected = Left::default();
-        let mut reference = prepared(Reference::new(DatapathConfig::default()), &entries);
+        let mut reference = with(Reference::new(DatapathConfig::default()), 4, &entries);
         for frame in &frames {
             let mut out = Out::new();
             reference.process(PacketBuf::from_slice(frame), PortNo(1), Nanos(0), &mut out);
@@ -158,7 +144,7 @@ fn every_packet_gets_the_values_of_its_own_entry() {
                 expected.add(port, queue, &frame);
             }
         }
-        let mut datapath = prepared(Fast::new(DatapathConfig::default(), 1), &entries);
+        let mut datapath = with(Fast::new(DatapathConfig::default(), 1), 4, &entries);
         // The first pass compiles, the others find programs of many flows in each batch.
         for pass in 0..3 {
             let mut left = Left::default();
