@@ -407,6 +407,8 @@ mount -t bpf bpf /sys/fs/bpf
 pins=/sys/fs/bpf/weir/%2frun%2fstate
 host a 10.0.1.2/24
 host b 10.0.1.3/24
+# IPv6 sends by itself, and decisions about its frames would be taken for those about pings.
+for of in a b; do ip netns exec $of sysctl -qw net.ipv6.conf.all.disable_ipv6=1; done
 address() { ip netns exec "$1" cat /sys/class/net/eth0/address; }
 know() {
     ip -n a neigh replace 10.0.1.3 lladdr "$(address b)" dev eth0
