@@ -172,7 +172,7 @@ class World:
             self.dpids.pop()
         elif kind == "listen":
             self.listening.append(self._listen(arguments[0]))
-        # A wait also sees the lines of the step before it, the same for a fast and a slow controller.
+        # A wait also sees the lines of the step before it, however fast the controller is.
         self.app_since = since
         began = changed = time.monotonic()
         last = None
