@@ -51,10 +51,10 @@ def cap_counts(offset):
 
 def sort_match(offset):
     """An edit that orders the match at `offset` by field and keeps the fields of the version, and
-    after them the 16 registers of Nicira's and conj_id."""
+    after them ONF's tcp_flags, the 16 registers of Nicira's and its other fields."""
     def edit(data):
-        last = 39 if data[0] < 5 else 41
-        nicira = (*range(16), 37)
+        last = {5: 41, 6: 42}.get(data[0], 39)
+        nicira = (*range(16), 26, 29, 33, 37)
         length = int.from_bytes(data[offset + 2:offset + 4], "big")
         end = offset + (length + 7) // 8 * 8
         fields, at = [], offset + 4
@@ -63,6 +63,7 @@ def sort_match(offset):
             fields.append(data[at:at + size])
             at += size
         known = sorted(f for f in fields if f[:2] == b"\x80\0" and f[2] >> 1 <= last)
+        known += [f for f in fields if f[:2] == b"\xff\xff" and f[2] >> 1 == 42]
         known += sorted(f for f in fields if f[:2] == b"\0\1" and f[2] >> 1 in nicira)
         match = b"".join(known)
         match = b"\0\1" + (4 + len(match)).to_bytes(2, "big") + match
@@ -116,8 +117,6 @@ REFUSED = {
     "ovs-ofctl-of13-action_ct_exec": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_learn": ("OFPBMC_BAD_FIELD", NICIRA),
     "ovs-ofctl-of13-action_resubmit": ("OFPBMC_BAD_FIELD", NICIRA),
-    "ovs-ofctl-of13-match_pkt_mark": ("OFPBMC_BAD_FIELD", NICIRA),
-    "ovs-ofctl-of13-match_pkt_mark_masked": ("OFPBMC_BAD_FIELD", NICIRA),
     "5-58-ofp_flow_mod": ("OFPBMC_BAD_PREREQ", "matches fields of several EtherTypes at once"),
     "5-22-ofp_port_mod": ("OFPBPC_BAD_TYPE", "configures an optical port"),
     "5-23-ofp_table_mod": ("OFPBPC_BAD_EXPERIMENTER", "has properties of an experimenter"),

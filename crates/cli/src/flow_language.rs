@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use openflow::action::ACTIONS;
-use openflow::field::{FIELDS, FieldRow, Format, Prereq, RyuName};
+use openflow::field::{ALL_FIELDS, FIELDS, FieldRow, Format, Prereq, RyuName};
 use openflow::instruction::INSTRUCTIONS;
 use openflow::text::{
     action_form, format_match, instruction_form, other_names, parse_match, protocol_words,
@@ -40,7 +40,7 @@ fn tables() -> [Table; 5] {
                    With `set` a field may be written by `set_field`; with `mask` it takes \
                    VALUE/MASK.",
             columns: &["specification", "in text", "Ryu", "value", "needs", "since", "is"],
-            rows: FIELDS.iter().map(field).collect(),
+            rows: ALL_FIELDS.iter().map(field).collect(),
         },
         Table {
             title: "Words of several fields",
@@ -123,6 +123,8 @@ fn field(row: &FieldRow) -> Vec<String> {
         Format::Mac => "Ethernet address".to_owned(),
         Format::Ipv4 => "IPv4 address".to_owned(),
         Format::Ipv6 => "IPv6 address".to_owned(),
+        Format::TcpFlags => "flags: `syn|ack`, or `+syn-ack` of those that matter".to_owned(),
+        Format::Fragment => "`no`, `yes`, `first`, `later`, `not_later`".to_owned(),
     };
     let mask = if row.maskable { ", mask" } else { "" };
     let set = if row.settable { ", set" } else { "" };
@@ -149,9 +151,13 @@ fn needed(row: &FieldRow, value: u128) -> String {
 fn pair(row: &FieldRow, value: u128) -> String {
     match row.format {
         Format::Hex => format!("{}={value:#06x}", row.name),
-        Format::Dec | Format::Port | Format::Mac | Format::Ipv4 | Format::Ipv6 => {
-            format!("{}={value}", row.name)
-        }
+        Format::Dec
+        | Format::Port
+        | Format::Mac
+        | Format::Ipv4
+        | Format::Ipv6
+        | Format::TcpFlags
+        | Format::Fragment => format!("{}={value}", row.name),
     }
 }
 
@@ -212,7 +218,7 @@ fn roff(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use openflow::action::ACTIONS;
-    use openflow::field::FIELDS;
+    use openflow::field::ALL_FIELDS;
     use openflow::instruction::INSTRUCTIONS;
 
     use super::{manual, markdown};
@@ -220,7 +226,7 @@ mod tests {
     #[test]
     fn both_pages_have_every_row() {
         let (page, man) = (markdown(), manual().replace("\\-", "-"));
-        let fields = FIELDS.iter().flat_map(|row| [row.name, row.text, row.set_text]);
+        let fields = ALL_FIELDS.iter().flat_map(|row| [row.name, row.text, row.set_text]);
         let actions = ACTIONS.iter().map(|row| row.ryu);
         let instructions = INSTRUCTIONS.iter().map(|row| row.ryu);
         for word in fields.chain(actions).chain(instructions).filter(|word| *word != "EXPERIMENTER")

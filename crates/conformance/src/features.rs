@@ -75,6 +75,11 @@ const MATCHES_OXM: &[Row] = &[
     ("mpls_label", "mpls,mpls_label=16"),
     ("mpls_tc", "mpls,mpls_tc=2"),
     ("mpls_bos", "mpls,mpls_bos=1"),
+    ("tcp_src, masked", "tcp,tp_src=0x400/0xfc00"),
+    ("tcp_flags, masked", "tcp,tcp_flags=+syn-ack"),
+    ("nw_ttl", "ip,nw_ttl=64"),
+    ("ip_frag", "ip,ip_frag=no"),
+    ("pkt_mark", "pkt_mark=1"),
 ];
 
 /// Actions of all versions.

@@ -50,8 +50,8 @@ pub(crate) fn packet_in_data(frame: &PacketBuf, arrived_len: usize) -> Vec<u8> {
     data
 }
 
-/// The fields that a packet-in carries beside the packet: its ports, and metadata, tunnel and
-/// registers where there are any.
+/// The fields that a packet-in carries beside the packet: its ports, and metadata, tunnel,
+/// mark and registers where there are any.
 pub(crate) fn packet_in_context(meta: &Meta) -> Match {
     let mut context = Match::any().with(Field::InPort, meta.in_port.0.into());
     if meta.in_phy_port != meta.in_port {
@@ -62,6 +62,9 @@ pub(crate) fn packet_in_context(meta: &Meta) -> Match {
     }
     if meta.tunnel_id != 0 {
         context = context.with(Field::TunnelId, meta.tunnel_id.into());
+    }
+    if meta.pkt_mark != 0 {
+        context = context.with(Field::PktMark, meta.pkt_mark.into());
     }
     for (field, value) in meta.registers.written() {
         context = context.with(field, value.into());

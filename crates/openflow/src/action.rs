@@ -97,6 +97,9 @@ const SERVICE: Fields =
     Fields::These(&[Field::EthType, Field::VlanVid, Field::VlanPcp, Field::PbbIsid, Field::PbbUca]);
 const SRC_PORTS: Fields = Fields::These(&[Field::TcpSrc, Field::UdpSrc, Field::SctpSrc]);
 const DST_PORTS: Fields = Fields::These(&[Field::TcpDst, Field::UdpDst, Field::SctpDst]);
+/// `OFPAT_METER` of 1.5: a meter among the actions, which is an instruction here.
+pub const METER: u16 = 29;
+
 const SET_FIELD: Option<ActionKind> = Some(ActionKind::SetField);
 
 const fn set_at(index: u8) -> InSet {

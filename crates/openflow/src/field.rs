@@ -13,6 +13,12 @@ pub const OXM_CLASS_BASIC: u16 = 0x8000;
 /// The class of Nicira's extensible match (`OFPXMC_NXM_1`), of which Open vSwitch's registers are.
 pub const OXM_CLASS_NXM_1: u16 = 0x0001;
 
+/// The class of experimenters' fields, `OFPXMC_EXPERIMENTER`; the owner stands before the value.
+pub const OXM_CLASS_EXPERIMENTER: u16 = 0xffff;
+
+/// The class of packet registers, `OFPXMC_PACKET_REGS`: registers of 64 bits.
+pub const OXM_CLASS_PACKET_REGS: u16 = 0x8001;
+
 /// In `VLAN_VID`: a tag is present (`OFPVID_PRESENT`). A value of zero means that there is none.
 pub const VID_PRESENT: u128 = 0x1000;
 
@@ -52,6 +58,8 @@ pub enum Place {
     Meta,
     /// A register of this number: not in the packet, zero when it comes in.
     Register(u8),
+    /// Several registers as one: the first of them, which has the highest bits, and their number.
+    Registers(u8, u8),
     /// At a fixed bit offset in one of these headers, whichever the packet has.
     At(&'static [(Header, u16)]),
     /// Found by parsing: behind a chain of headers or options, or computed from several bits.
@@ -62,7 +70,7 @@ impl Place {
     /// Whether no byte of the packet shows the value.
     #[must_use]
     pub const fn is_beside_packet(self) -> bool {
-        matches!(self, Self::Meta | Self::Register(_))
+        matches!(self, Self::Meta | Self::Register(_) | Self::Registers(..))
     }
 }
 
@@ -81,6 +89,10 @@ pub enum Format {
     Ipv4,
     /// An IPv6 address; a mask as prefix length or as an address.
     Ipv6,
+    /// Flags of TCP: their names, or `+` and `-` with the names of those that are looked at.
+    TcpFlags,
+    /// Whether a packet is a fragment: `no`, `yes`, `first`, `later`, `not_later`.
+    Fragment,
 }
 
 /// Field that a match must also hold for this one to be allowed (clause 7.2.3.6).
@@ -150,6 +162,7 @@ macro_rules! fields {
     (@ryu $ryu:ident $old:literal) => { RyuName::$ryu($old) };
     (@class oxm) => { OXM_CLASS_BASIC };
     (@class nxm) => { OXM_CLASS_NXM_1 };
+    (@class packet_regs) => { OXM_CLASS_PACKET_REGS };
     ($($(#[doc = $doc:literal])* $field:ident $name:literal $text:literal $set_text:literal
         [$($alias:literal)*] $format:ident $class:ident $oxm:literal, $bits:literal bits,
         mask $mask:literal,
@@ -163,8 +176,8 @@ macro_rules! fields {
             $($(#[doc = $doc])* $field,)+
         }
 
-        /// Every row, in the order of [`Field`].
-        pub const FIELDS: &[FieldRow] = &[$(FieldRow {
+        /// Every row, in the order of [`Field`]: those of [`FIELDS`], then registers as one.
+        pub const ALL_FIELDS: &[FieldRow] = &[$(FieldRow {
             field: Field::$field,
             name: $name,
             text: $text,
@@ -243,22 +256,22 @@ fields! {
     Ipv4Dst "ipv4_dst" "nw_dst" "ip_dst" [] Ipv4 oxm 12, 32 bits, mask true, needs IPV4,
         set true, since V1_0, Place::At(&[(Header::Ipv4, 128)]), ryu Old "nw_dst";
     /// TCP source port.
-    TcpSrc "tcp_src" "tp_src" "tcp_src" [] Dec oxm 13, 16 bits, mask false, needs TCP,
+    TcpSrc "tcp_src" "tp_src" "tcp_src" [] Dec oxm 13, 16 bits, mask true, needs TCP,
         set true, since V1_0, Place::At(&[(Header::Tcp, 0)]), ryu Old "tp_src";
     /// TCP destination port.
-    TcpDst "tcp_dst" "tp_dst" "tcp_dst" [] Dec oxm 14, 16 bits, mask false, needs TCP,
+    TcpDst "tcp_dst" "tp_dst" "tcp_dst" [] Dec oxm 14, 16 bits, mask true, needs TCP,
         set true, since V1_0, Place::At(&[(Header::Tcp, 16)]), ryu Old "tp_dst";
     /// UDP source port.
-    UdpSrc "udp_src" "tp_src" "udp_src" [] Dec oxm 15, 16 bits, mask false, needs UDP,
+    UdpSrc "udp_src" "tp_src" "udp_src" [] Dec oxm 15, 16 bits, mask true, needs UDP,
         set true, since V1_0, Place::At(&[(Header::Udp, 0)]), ryu Old "tp_src";
     /// UDP destination port.
-    UdpDst "udp_dst" "tp_dst" "udp_dst" [] Dec oxm 16, 16 bits, mask false, needs UDP,
+    UdpDst "udp_dst" "tp_dst" "udp_dst" [] Dec oxm 16, 16 bits, mask true, needs UDP,
         set true, since V1_0, Place::At(&[(Header::Udp, 16)]), ryu Old "tp_dst";
     /// SCTP source port.
-    SctpSrc "sctp_src" "tp_src" "sctp_src" [] Dec oxm 17, 16 bits, mask false, needs SCTP,
+    SctpSrc "sctp_src" "tp_src" "sctp_src" [] Dec oxm 17, 16 bits, mask true, needs SCTP,
         set true, since V1_0, Place::At(&[(Header::Sctp, 0)]), ryu OldIn1_0 "tp_src";
     /// SCTP destination port.
-    SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask false, needs SCTP,
+    SctpDst "sctp_dst" "tp_dst" "sctp_dst" [] Dec oxm 18, 16 bits, mask true, needs SCTP,
         set true, since V1_0, Place::At(&[(Header::Sctp, 16)]), ryu OldIn1_0 "tp_dst";
     /// ICMP type.
     Icmpv4Type "icmpv4_type" "icmp_type" "icmp_type" [] Dec oxm 19, 8 bits, mask false,
@@ -328,6 +341,9 @@ fields! {
     /// Use of customer addresses, a flag of PBB.
     PbbUca "pbb_uca" "pbb_uca" "pbb_uca" [] Dec oxm 41, 1 bits, mask false, needs PBB,
         set true, since V1_4, Place::At(&[(Header::Pbb, 4)]);
+    /// Flags of TCP, and the reserved bits before them.
+    TcpFlags "tcp_flags" "tcp_flags" "tcp_flags" [] TcpFlags oxm 42, 12 bits, mask true, needs TCP,
+        set false, since V1_3, Place::At(&[(Header::Tcp, 100)]);
     /// Register 0 of the pipeline (Open vSwitch's).
     Reg0 "reg0" "reg0" "reg0" [] Hex nxm 0, 32 bits, mask true, needs Prereq::None,
         set true, since V1_3, Place::Register(0);
@@ -376,19 +392,69 @@ fields! {
     /// Register 15 of the pipeline (Open vSwitch's).
     Reg15 "reg15" "reg15" "reg15" [] Hex nxm 15, 32 bits, mask true, needs Prereq::None,
         set true, since V1_3, Place::Register(15);
+    /// Whether the packet is a fragment (bit 0), and one that is not the first (bit 1); Open
+    /// vSwitch's.
+    IpFrag "ip_frag" "nw_frag" "ip_frag" [] Fragment nxm 26, 2 bits, mask true, needs IP,
+        set false, since V1_3, Place::Parsed;
+    /// TTL of IPv4, or hop limit of IPv6 (Open vSwitch's).
+    NwTtl "nw_ttl" "nw_ttl" "nw_ttl" ["ip_ttl"] Dec nxm 29, 8 bits, mask false, needs IP,
+        set true, since V1_3, Place::At(&[(Header::Ipv4, 64), (Header::Ipv6, 56)]);
+    /// Mark of a packet for the host: zero when it comes in (Open vSwitch's).
+    PktMark "pkt_mark" "pkt_mark" "pkt_mark" [] Hex nxm 33, 32 bits, mask true, needs Prereq::None,
+        set true, since V1_3, Place::Meta;
     /// Conjunction of which every dimension has an entry that the packet matches; zero but in the
     /// search that follows then (Open vSwitch's).
     ConjId "conj_id" "conj_id" "conj_id" [] Dec nxm 37, 32 bits, mask false, needs Prereq::None,
         set false, since V1_3, Place::Meta;
+    /// Registers 0 and 1 as one (Open vSwitch's).
+    Xreg0 "xreg0" "xreg0" "xreg0" [] Hex packet_regs 0, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(0, 2);
+    /// Registers 2 and 3 as one (Open vSwitch's).
+    Xreg1 "xreg1" "xreg1" "xreg1" [] Hex packet_regs 1, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(2, 2);
+    /// Registers 4 and 5 as one (Open vSwitch's).
+    Xreg2 "xreg2" "xreg2" "xreg2" [] Hex packet_regs 2, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(4, 2);
+    /// Registers 6 and 7 as one (Open vSwitch's).
+    Xreg3 "xreg3" "xreg3" "xreg3" [] Hex packet_regs 3, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(6, 2);
+    /// Registers 8 and 9 as one (Open vSwitch's).
+    Xreg4 "xreg4" "xreg4" "xreg4" [] Hex packet_regs 4, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(8, 2);
+    /// Registers 10 and 11 as one (Open vSwitch's).
+    Xreg5 "xreg5" "xreg5" "xreg5" [] Hex packet_regs 5, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(10, 2);
+    /// Registers 12 and 13 as one (Open vSwitch's).
+    Xreg6 "xreg6" "xreg6" "xreg6" [] Hex packet_regs 6, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(12, 2);
+    /// Registers 14 and 15 as one (Open vSwitch's).
+    Xreg7 "xreg7" "xreg7" "xreg7" [] Hex packet_regs 7, 64 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(14, 2);
+    /// Registers 0 to 3 as one (Open vSwitch's).
+    Xxreg0 "xxreg0" "xxreg0" "xxreg0" [] Hex nxm 111, 128 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(0, 4);
+    /// Registers 4 to 7 as one (Open vSwitch's).
+    Xxreg1 "xxreg1" "xxreg1" "xxreg1" [] Hex nxm 112, 128 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(4, 4);
+    /// Registers 8 to 11 as one (Open vSwitch's).
+    Xxreg2 "xxreg2" "xxreg2" "xxreg2" [] Hex nxm 113, 128 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(8, 4);
+    /// Registers 12 to 15 as one (Open vSwitch's).
+    Xxreg3 "xxreg3" "xxreg3" "xxreg3" [] Hex nxm 114, 128 bits, mask true,
+        needs Prereq::None, set true, since V1_3, Place::Registers(12, 4);
 }
+
+/// The fields of a packet's key, in the order of [`Field`]: a match has no others. Several
+/// registers as one are matched as each of them.
+pub const FIELDS: &[FieldRow] = ALL_FIELDS.split_at(Field::Xreg0 as usize).0;
 
 /// The field of each number of the basic class, so that a decoder need not search the rows.
 static OF_OXM: [Option<Field>; 128] = {
     let mut of_oxm = [None; 128];
     let mut index = 0;
-    while index < FIELDS.len() {
-        if FIELDS[index].class == OXM_CLASS_BASIC {
-            of_oxm[FIELDS[index].oxm as usize] = Some(FIELDS[index].field);
+    while index < ALL_FIELDS.len() {
+        if ALL_FIELDS[index].class == OXM_CLASS_BASIC {
+            of_oxm[ALL_FIELDS[index].oxm as usize] = Some(ALL_FIELDS[index].field);
         }
         index += 1;
     }
@@ -425,6 +491,8 @@ const NXM: &[(Field, &str, u16, u8)] = &[
     (Field::Ipv6NdTll, "NXM_NX_ND_TLL", 1, 25),
     (Field::Ipv6Flabel, "NXM_NX_IPV6_LABEL", 1, 27),
     (Field::IpEcn, "NXM_NX_IP_ECN", 1, 28),
+    (Field::NwTtl, "NXM_NX_IP_TTL", 1, 29),
+    (Field::TcpFlags, "NXM_NX_TCP_FLAGS", 1, 34),
 ];
 
 impl Field {
@@ -452,6 +520,7 @@ impl Field {
         match NXM.iter().find(|older| older.0 == self) {
             Some((_, name, ..)) => (*name).to_owned(),
             None if row.class == OXM_CLASS_NXM_1 => format!("NXM_NX_{}", row.name.to_uppercase()),
+            None if row.class == OXM_CLASS_PACKET_REGS => format!("OXM_OF_PKT_REG{}", row.oxm),
             None => format!("OXM_OF_{}", row.name.to_uppercase()),
         }
     }
@@ -460,7 +529,21 @@ impl Field {
     #[must_use]
     #[inline]
     pub const fn row(self) -> &'static FieldRow {
-        &FIELDS[self as usize]
+        &ALL_FIELDS[self as usize]
+    }
+
+    /// The registers that the field is, the one with the highest bits first; none where it is no
+    /// more than one.
+    #[must_use]
+    #[inline]
+    pub fn registers(self) -> Option<impl DoubleEndedIterator<Item = Self> + ExactSizeIterator> {
+        // Every part of a match is asked.
+        if (self as usize) < FIELDS.len() {
+            return None;
+        }
+        let Place::Registers(first, count) = self.row().place else { return None };
+        let first = Self::Reg0 as usize + usize::from(first);
+        Some((first..first + usize::from(count)).map(|register| FIELDS[register].field))
     }
 
     /// The field of an OXM number in the basic class.
@@ -484,7 +567,7 @@ impl Field {
     fn from_other_class(class: u16, number: u8) -> Option<Self> {
         let is_it = |row: &&FieldRow| row.class == class && row.oxm == number;
         let older = || NXM.iter().find(|older| (older.2, older.3) == (class, number));
-        let own = FIELDS.iter().find(is_it).map(|row| row.field);
+        let own = ALL_FIELDS.iter().find(is_it).map(|row| row.field);
         own.or_else(|| older().map(|(field, ..)| *field))
     }
 
@@ -496,7 +579,7 @@ impl Field {
         let own = |row: &&FieldRow| {
             row.name == name || row.set_text == name || row.aliases.contains(&name)
         };
-        if let Some(row) = FIELDS.iter().find(own) {
+        if let Some(row) = ALL_FIELDS.iter().find(own) {
             return Some(row.field);
         }
         let mut shared = FIELDS.iter().filter(|row| row.text == name);
@@ -524,7 +607,7 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIELDS, Field, OXM_CLASS_BASIC, Place};
+    use super::{ALL_FIELDS, FIELDS, Field, OXM_CLASS_BASIC, Place};
     use std::collections::HashSet;
 
     #[test]
@@ -534,10 +617,12 @@ mod tests {
         assert!(of_1_3.eq(0..40), "OpenFlow 1.3 has the fields 0 to 39");
         let registers = FIELDS.iter().filter_map(|row| match row.place {
             Place::Register(number) => Some((number, row.oxm)),
-            Place::Meta | Place::At(_) | Place::Parsed => None,
+            Place::Meta | Place::Registers(..) | Place::At(_) | Place::Parsed => None,
         });
         assert!(registers.eq((0..16).map(|number| (number, number))));
-        for (index, row) in FIELDS.iter().enumerate() {
+        // A key says in 64 bits which of them a packet has.
+        assert!(FIELDS.len() <= 64);
+        for (index, row) in ALL_FIELDS.iter().enumerate() {
             assert_eq!(row.field as usize, index);
             assert_eq!(Field::from_class(row.class, row.oxm), Some(row.field));
             let (class, number) = row.field.nxm();
@@ -548,7 +633,7 @@ mod tests {
     #[test]
     fn every_name_leads_to_one_field() {
         let mut seen = HashSet::new();
-        for row in FIELDS {
+        for row in ALL_FIELDS {
             let names: HashSet<&str> =
                 [row.name, row.set_text].into_iter().chain(row.aliases.iter().copied()).collect();
             for name in names {

@@ -108,7 +108,15 @@ impl Match {
 
     /// Adds or replaces a field; value and mask are cut to the field's width and the value to the
     /// mask. A mask of zero removes the field, since it asks for nothing.
+    ///
+    /// Several registers as one are set one by one.
     pub fn set(&mut self, field: Field, value: u128, mask: u128) {
+        if let Some(registers) = field.registers() {
+            for (place, register) in registers.rev().enumerate() {
+                self.set(register, value >> (32 * place), mask >> (32 * place));
+            }
+            return;
+        }
         let mask = mask & field.full_mask();
         let held = MatchField { field, value: value & mask, mask };
         match (self.place(field), mask) {
@@ -138,6 +146,9 @@ impl Match {
     /// `OFPBMC_BAD_WILDCARDS` when a value bit is set outside of the mask, `OFPBMC_BAD_VALUE` when
     /// a bit is set outside of the field's width.
     pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Error> {
+        if let Some(registers) = field.registers() {
+            return self.add_registers(registers, value, mask);
+        }
         let Err(index) = self.place(field) else { return Err(Error::BadMatchDupField) };
         let full_mask = field.full_mask();
         if mask != full_mask && !field.row().maskable {
@@ -154,6 +165,26 @@ impl Match {
             self.fields.insert(index, MatchField { field, value, mask });
         }
         self.form = None;
+        Ok(())
+    }
+
+    /// Adds several registers that came as one, each where some bit of it is matched.
+    #[cold]
+    fn add_registers(
+        &mut self,
+        registers: impl DoubleEndedIterator<Item = Field> + ExactSizeIterator,
+        value: u128,
+        mask: u128,
+    ) -> Result<(), Error> {
+        if value & !mask != 0 {
+            return Err(Error::BadMatchBadWildcards);
+        }
+        for (place, register) in registers.rev().enumerate() {
+            let part = |bits: u128| bits >> (32 * place) & register.full_mask();
+            if part(mask) != 0 {
+                self.add(register, part(value), part(mask))?;
+            }
+        }
         Ok(())
     }
 

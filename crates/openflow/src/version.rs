@@ -184,6 +184,8 @@ capabilities! {
     has_scheduled_bundles since V1_5;
     /// Whether entries may report their counts when these pass thresholds.
     has_stat_triggers since V1_5;
+    /// Whether the flags of TCP are a field of OpenFlow's own; they are of ONF's before.
+    has_tcp_flags since V1_5;
     /// Whether matches say of which type packets are; all are Ethernet frames before.
     has_packet_types since V1_5;
     /// Whether modify adds the entry where none is to be modified.

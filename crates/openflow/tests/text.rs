@@ -165,7 +165,11 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("actions=set_tunnel64:5", 8, "set_field:VALUE->tun_id"),
     ("actions=set_mpls_label(5)", 8, "set_field:VALUE->mpls_label"),
     ("actions=pop_queue", 8, "come before set_queue"),
-    ("xreg0=1,actions=drop", 0, "reg0 and reg1"),
+    ("xreg0=1,reg1=2,actions=drop", 8, "given twice"),
+    ("tcp,tcp_flags=+syn-sin,actions=drop", 14, "no flag of TCP"),
+    ("tcp,tcp_flags=+syn-syn,actions=drop", 14, "given twice"),
+    ("ip,ip_frag=maybe,actions=drop", 11, "not_later"),
+    ("tcp_flags=syn,actions=drop", 0, "add tcp"),
     ("reg1=0x100000000,actions=drop", 5, "too large"),
     ("actions=load:1->reg0[0..32]", 21, "bits 0 to 31"),
     ("actions=load:1->reg0[3..2]", 21, "FIRST..LAST"),
@@ -182,8 +186,8 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("conj_id=7/0xff,actions=drop", 10, "takes no mask"),
     ("actions=set_field:7->conj_id", 21, "no action sets conj_id"),
     ("ct_state=+trk,actions=drop", 0, "no tracking of connections"),
-    ("ip,nw_ttl=64,actions=drop", 3, "mod_nw_ttl"),
-    ("ip,actions=set_field:64->nw_ttl", 25, "mod_nw_ttl"),
+    ("nw_ttl=64,actions=drop", 0, "add ip"),
+    ("tcp,actions=set_field:2->tcp_flags", 25, "no action sets"),
 ];
 
 #[test]

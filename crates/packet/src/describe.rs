@@ -35,7 +35,15 @@ fn fields(frame: &[u8]) -> String {
     let key = extract(frame, &Meta::port(PortNo(0)));
     let mut matching = Match::default();
     for row in FIELDS {
-        let is_left_out = matches!(row.field, Field::VlanVid | Field::VlanPcp | Field::Ipv6Exthdr);
+        let is_left_out = matches!(
+            row.field,
+            Field::VlanVid
+                | Field::VlanPcp
+                | Field::Ipv6Exthdr
+                | Field::NwTtl
+                | Field::IpFrag
+                | Field::TcpFlags
+        );
         if key.has(row.field) && !row.place.is_beside_packet() && !is_left_out {
             matching.set(row.field, key.get(row.field), row.field.full_mask());
         }

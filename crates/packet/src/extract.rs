@@ -22,6 +22,8 @@ pub struct Meta {
     pub metadata: u64,
     /// Metadata of a logical port's tunnel; zero without one.
     pub tunnel_id: u64,
+    /// Mark for the host.
+    pub pkt_mark: u32,
     /// The registers.
     pub registers: Registers,
 }
@@ -31,7 +33,8 @@ impl Meta {
     #[must_use]
     pub const fn port(in_port: PortNo) -> Self {
         let registers = Registers::ZERO;
-        Self { in_port, in_phy_port: in_port, metadata: 0, tunnel_id: 0, registers }
+        let in_phy_port = in_port;
+        Self { in_port, in_phy_port, metadata: 0, tunnel_id: 0, pkt_mark: 0, registers }
     }
 
     /// Writes a field that is no part of the packet; whether the pipeline may write it.
@@ -39,7 +42,13 @@ impl Meta {
         let value = value & field.full_mask();
         match field.row().place {
             Place::Register(number) => self.registers.set(number, value as u32),
+            Place::Registers(first, count) => {
+                for (place, number) in (first..first + count).rev().enumerate() {
+                    self.registers.set(number, (value >> (32 * place)) as u32);
+                }
+            }
             Place::Meta if matches!(field, Field::TunnelId) => self.tunnel_id = value as u64,
+            Place::Meta if matches!(field, Field::PktMark) => self.pkt_mark = value as u32,
             Place::Meta | Place::At(_) | Place::Parsed => return false,
         }
         true
@@ -72,6 +81,7 @@ pub fn set_meta(key: &mut FlowKey, meta: &Meta) {
     key.set(Field::InPhyPort, meta.in_phy_port.0.into());
     key.set(Field::Metadata, meta.metadata.into());
     key.set(Field::TunnelId, meta.tunnel_id.into());
+    key.set(Field::PktMark, meta.pkt_mark.into());
     key.set_registers(&meta.registers);
 }
 
@@ -112,6 +122,7 @@ fn network(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
         Network::Ipv4 => read(frame, layout.l3, |header: &[u8; ipv4::HEADER_LEN]| {
             key.set(Field::IpDscp, (header[ipv4::TOS] >> 2).into());
             key.set(Field::IpEcn, (header[ipv4::TOS] & 3).into());
+            key.set(Field::NwTtl, header[ipv4::TTL].into());
             key.set(Field::Ipv4Src, number(&header[ipv4::SRC]));
             key.set(Field::Ipv4Dst, number(&header[ipv4::DST]));
         }),
@@ -120,10 +131,15 @@ fn network(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
             key.set(Field::IpDscp, word >> 22);
             key.set(Field::IpEcn, word >> 20);
             key.set(Field::Ipv6Flabel, word);
+            key.set(Field::NwTtl, header[ipv6::HOP_LIMIT].into());
             key.set(Field::Ipv6Src, number(&header[ipv6::SRC]));
             key.set(Field::Ipv6Dst, number(&header[ipv6::DST]));
             key.set(Field::Ipv6Exthdr, layout.exthdr.into());
         }),
+    }
+    if matches!(layout.network, Network::Ipv4 | Network::Ipv6) {
+        let later = u128::from(layout.later_fragment);
+        key.set(Field::IpFrag, later << 1 | u128::from(layout.fragment));
     }
     if let Some(proto) = layout.ip_proto {
         key.set(Field::IpProto, proto.into());
@@ -136,6 +152,7 @@ fn transport(key: &mut FlowKey, frame: &[u8], layout: &Layout) {
         Transport::Tcp => read(frame, layout.l4, |header: &[u8; tcp::HEADER_LEN]| {
             key.set(Field::TcpSrc, number(&header[tcp::SRC]));
             key.set(Field::TcpDst, number(&header[tcp::DST]));
+            key.set(Field::TcpFlags, number(&header[tcp::FLAGS]));
         }),
         Transport::Udp => read(frame, layout.l4, |header: &[u8; udp::HEADER_LEN]| {
             key.set(Field::UdpSrc, number(&header[udp::SRC]));

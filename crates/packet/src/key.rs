@@ -5,10 +5,10 @@
 
 use openflow::Field;
 use openflow::Match;
-use openflow::field::{FIELDS, Place};
+use openflow::field::{ALL_FIELDS, FIELDS, Place};
 use std::fmt;
 
-const COUNT: usize = FIELDS.len();
+const COUNT: usize = ALL_FIELDS.len();
 
 /// Place of a field in [`FlowKey::words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +31,19 @@ pub const WORDS: usize = PLAN.1;
 pub(crate) const REGISTER_WORDS: usize = 8;
 
 /// First fit in the order of the rows: no field of up to 64 bits lies across two words, wider ones
-/// have two words of their own, and the registers have the last words, two in each.
+/// have two words of their own, and the registers have the last words, two in each, so that two or
+/// four of them are one number.
 const fn plan() -> ([KeySlot; COUNT], usize) {
     let mut slots = [KeySlot { word: 0, shift: 0, bits: 0 }; COUNT];
     let mut used = [0; 2 * COUNT];
     let mut words = 0;
     let mut index = 0;
     while index < COUNT {
-        if let Place::Register(_) = FIELDS[index].place {
+        if let Place::Register(_) | Place::Registers(..) = ALL_FIELDS[index].place {
             index += 1;
             continue;
         }
-        let bits = FIELDS[index].bits as u32;
+        let bits = ALL_FIELDS[index].bits as u32;
         let mut word = 0;
         if bits > 64 {
             word = words;
@@ -64,9 +65,16 @@ const fn plan() -> ([KeySlot; COUNT], usize) {
     }
     index = 0;
     while index < COUNT {
-        if let Place::Register(number) = FIELDS[index].place {
+        let bits = ALL_FIELDS[index].bits as u32;
+        // Of several as one, the last has the lowest bits.
+        let lowest = match ALL_FIELDS[index].place {
+            Place::Register(number) => Some(number),
+            Place::Registers(first, count) => Some(first + count - 1),
+            Place::Meta | Place::At(_) | Place::Parsed => None,
+        };
+        if let Some(number) = lowest {
             let (word, shift) = register_slot(number);
-            slots[index] = KeySlot { word: words + word, shift, bits: FIELDS[index].bits as u32 };
+            slots[index] = KeySlot { word: words + word, shift, bits };
         }
         index += 1;
     }
@@ -74,17 +82,32 @@ const fn plan() -> ([KeySlot; COUNT], usize) {
 }
 
 /// Place of a register among the words of registers: its word, and the position of its lowest bit.
+/// Of four registers the first has the highest bits.
 const fn register_slot(number: u8) -> (usize, u32) {
-    (number as usize / 2, 32 * (number as u32 % 2))
+    ((number as usize / 2) ^ 1, 32 * (1 - number as u32 % 2))
 }
+
+/// The bits of [`FlowKey::present`]; several registers as one are there when the first is.
+const BITS: [u64; COUNT] = {
+    let mut bits = [0; COUNT];
+    let mut index = 0;
+    while index < COUNT {
+        bits[index] = match ALL_FIELDS[index].place {
+            Place::Registers(first, _) => 1 << (Field::Reg0 as u32 + first as u32),
+            Place::Register(_) | Place::Meta | Place::At(_) | Place::Parsed => 1 << index,
+        };
+        index += 1;
+    }
+    bits
+};
 
 /// The presence of all registers, and of `conj_id`, which is zero with them.
 const REGISTERS_PRESENT: u64 = {
     let mut present = 1 << Field::ConjId as u32;
     let mut index = 0;
     while index < COUNT {
-        if let Place::Register(_) = FIELDS[index].place {
-            present |= 1 << index;
+        if let Place::Register(_) = ALL_FIELDS[index].place {
+            present |= BITS[index];
         }
         index += 1;
     }
@@ -112,7 +135,7 @@ impl Registers {
         let rows = FIELDS.iter().filter(move |_| !is_zero);
         let values = rows.filter_map(|row| match row.place {
             Place::Register(number) => Some((row.field, self.get(number))),
-            Place::Meta | Place::At(_) | Place::Parsed => None,
+            Place::Meta | Place::Registers(..) | Place::At(_) | Place::Parsed => None,
         });
         values.filter(|(_, value)| *value != 0)
     }
@@ -176,7 +199,7 @@ impl FlowKey {
             let word = &mut self.words[slot.word];
             *word = *word & !(mask << slot.shift) | (value as u64) << slot.shift;
         }
-        let bit = 1 << field as u32;
+        let bit = BITS[field as usize];
         if matches!(field, Field::VlanVid) && value == 0 {
             self.present &= !bit;
         } else {
@@ -196,14 +219,14 @@ impl FlowKey {
     /// Takes a field away.
     pub fn unset(&mut self, field: Field) {
         self.set(field, 0);
-        self.present &= !(1 << field as u32);
+        self.present &= !BITS[field as usize];
     }
 
     /// Whether the packet has the field.
     #[inline]
     #[must_use]
     pub fn has(&self, field: Field) -> bool {
-        self.present >> field as u32 & 1 != 0
+        self.present & BITS[field as usize] != 0
     }
 
     /// Whether the packet matches. A field that the packet does not have never matches,

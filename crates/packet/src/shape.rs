@@ -5,8 +5,8 @@
 //! at the one place that the shape gives it, so that work which depends on places only (masking,
 //! rewriting) can be prepared once for each shape. Whatever is unusual (three tags, IP options,
 //! extension headers, fragments, cut off headers, neighbour discovery, PBB, 802.2) is rare and left
-//! to the layout, and so is a frame with match fields behind its first 64 bytes, which are all that
-//! a cache looks at. Nothing here may name a shape that the layout contradicts.
+//! to the layout, and so is a frame with ports behind its first 64 bytes, which a cache looks at;
+//! flags of TCP may lie behind them. Nothing here may name a shape that the layout contradicts.
 
 use openflow::Field;
 use openflow::field::{Header, Place};
@@ -322,7 +322,7 @@ impl Shape {
             }
             Field::IpProto | Field::Ipv6NdTarget => None,
             _ => match field.row().place {
-                Place::Meta | Place::Register(_) | Place::Parsed => None,
+                Place::Meta | Place::Register(_) | Place::Registers(..) | Place::Parsed => None,
                 Place::At(places) => places.iter().find_map(|(header, offset)| {
                     let start = self.at(*header)?;
                     Some((8 * start + usize::from(*offset), usize::from(field.row().bits)))
@@ -452,7 +452,9 @@ mod tests {
                     row.name
                 );
                 assert!(
-                    is_meta || !key.has(field) || field == Field::Ipv6Exthdr,
+                    is_meta
+                        || !key.has(field)
+                        || matches!(field, Field::Ipv6Exthdr | Field::IpFrag),
                     "{} of {frame:02x?}",
                     row.name
                 );

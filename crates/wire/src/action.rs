@@ -4,7 +4,7 @@
 //! of each type is laid out, so that a new action needs nothing here. Actions that the version does
 //! not have are translated by [`openflow::translate`] before they are written.
 
-use openflow::action::{ReadArguments, WriteArguments};
+use openflow::action::{METER, ReadArguments, WriteArguments};
 use openflow::error::NICIRA;
 use openflow::translate::{self, Context};
 use openflow::{Action, ActionKind, BitRange, Error, Field, MeterId, PortNo, Version};
@@ -14,9 +14,7 @@ use crate::oxm;
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 
-/// `OFPAT_METER` of 1.5.
-pub(crate) const METER: u16 = 29;
-/// Length of it.
+/// Length of the meter among the actions of 1.5.
 const METER_LEN: u16 = 8;
 
 /// Reads all that is left in `r` as actions.

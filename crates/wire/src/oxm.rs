@@ -2,16 +2,13 @@
 //!
 //! Everything comes from the fields' rows; no field has code of its own here.
 
-use openflow::field::{FIELDS, OXM_CLASS_NXM_1};
+use openflow::field::{ALL_FIELDS, OXM_CLASS_EXPERIMENTER};
 use openflow::table::OxmId;
 use openflow::{Error, Field, Match, MatchField, Version};
 
 use crate::error::{EncodeError, Fault};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-
-/// `OFPXMC_EXPERIMENTER`.
-const CLASS_EXPERIMENTER: u16 = 0xffff;
 
 /// The 32 bits before a value: class, field, has-mask bit, length of value and mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +18,11 @@ struct OxmHeader(u32);
 const LEN: u32 = 0xff;
 
 /// The headers of all fields without a mask.
-static HEADERS: [u32; FIELDS.len()] = {
-    let mut headers = [0; FIELDS.len()];
+static HEADERS: [u32; ALL_FIELDS.len()] = {
+    let mut headers = [0; ALL_FIELDS.len()];
     let mut index = 0;
     while index < headers.len() {
-        let row = &FIELDS[index];
+        let row = &ALL_FIELDS[index];
         let named = (row.class as u32) << 16 | (row.oxm as u32) << 9;
         headers[index] = named | row.field.bytes() as u32;
         index += 1;
@@ -82,9 +79,10 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
     let Some(field) = header.field(r.version) else {
-        if let Some(registers) = packet_register(header) {
-            let add = |error| Fault { error, what: "match", offset };
-            return add_registers(matching, registers, header, bytes).map_err(add);
+        if let Some((owner, bytes)) = bytes.split_first_chunk()
+            && let Some(field) = onf_field(header, u32::from_be_bytes(*owner))
+        {
+            return add(matching, field, header.has_mask(), bytes, offset);
         }
         if is_packet_type(header, r.version) {
             return match bytes {
@@ -94,58 +92,59 @@ pub(crate) fn read_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::Rea
         }
         return Err(Fault { error: Error::BadMatchBadField, what: "match", offset });
     };
+    add(matching, field, header.has_mask(), bytes, offset)
+}
+
+/// Adds the field whose value and mask these bytes are.
+#[inline]
+fn add(
+    matching: &mut Match,
+    field: Field,
+    has_mask: bool,
+    bytes: &[u8],
+    offset: usize,
+) -> reader::ReadResult<()> {
     let row = field.row();
     let fail = |error| Fault { error, what: row.name, offset };
-    if header.has_mask() && !row.maskable {
+    if has_mask && !row.maskable {
         return Err(fail(Error::BadMatchBadMask));
     }
-    if header.len() != field.bytes() << u32::from(header.has_mask()) {
+    if bytes.len() != field.bytes() << u32::from(has_mask) {
         return Err(fail(Error::BadMatchBadLen));
     }
     let (value, mask) = bytes.split_at_checked(field.bytes()).unwrap_or_default();
     let value = number(value);
-    let mask = if header.has_mask() { number(mask) } else { field.full_mask() };
+    let mask = if has_mask { number(mask) } else { field.full_mask() };
     if mask & !field.full_mask() != 0 {
         return Err(fail(Error::BadMatchBadMask));
     }
     matching.add(field, value, mask).map_err(fail)
 }
 
-/// `OFPXMC_PACKET_REGS`: registers of 64 bits, each of which is two of 32 bits (`ovs-ofctl` matches
-/// those so in 1.5).
-const CLASS_PACKET_REGS: u16 = 0x8001;
+/// The Open Networking Foundation, as the owner of fields.
+const ONF: u32 = 0x4f4e_4600;
 
-/// The registers that a packet register is, the higher half first.
-#[cold]
-fn packet_register(header: OxmHeader) -> Option<[Field; 2]> {
-    let number = u8::try_from(header.0 >> 9 & 0x7f).ok()?.checked_mul(2)?;
-    let named = |number| Field::from_class(OXM_CLASS_NXM_1, number);
-    (header.class() == CLASS_PACKET_REGS).then_some([named(number)?, named(number + 1)?])
+/// Bytes of the owner before the value of its field.
+const OWNER_LEN: usize = 4;
+
+/// Whether a version has the field as one of ONF's only.
+#[inline]
+fn is_onf(field: Field, version: Version) -> bool {
+    field == Field::TcpFlags && !version.has_tcp_flags()
 }
 
-/// Adds both halves of a packet register, each where some bit of it is matched.
+/// The header of a field of ONF's.
 #[cold]
-fn add_registers(
-    matching: &mut Match,
-    registers: [Field; 2],
-    header: OxmHeader,
-    bytes: &[u8],
-) -> Result<(), Error> {
-    let mut words = bytes.chunks(4).map(number);
-    let (value, mask) = match (bytes.len(), header.has_mask()) {
-        (8, false) => ([words.next(), words.next()], [Some(u32::MAX.into()); 2]),
-        (16, true) => ([words.next(), words.next()], [words.next(), words.next()]),
-        (_, _) => return Err(Error::BadMatchBadLen),
-    };
-    for (field, (value, mask)) in registers.into_iter().zip(value.into_iter().zip(mask)) {
-        let (value, mask) = (value.unwrap_or_default(), mask.unwrap_or_default());
-        if mask != 0 {
-            matching.add(field, value, mask)?;
-        } else if value != 0 {
-            return Err(Error::BadMatchBadWildcards);
-        }
-    }
-    Ok(())
+fn onf_header(field: Field, has_mask: bool) -> u32 {
+    let owned = OxmHeader::of(field, has_mask).0 + OWNER_LEN as u32;
+    u32::from(OXM_CLASS_EXPERIMENTER) << 16 | owned & 0xffff
+}
+
+/// The field of ONF's that a header names, with the owner behind it.
+#[cold]
+fn onf_field(header: OxmHeader, owner: u32) -> Option<Field> {
+    let is_it = |field: &Field| onf_header(*field, header.has_mask()) == header.0;
+    Some(Field::TcpFlags).filter(|field| owner == ONF && is_it(field))
 }
 
 /// `OXM_OF_PACKET_TYPE` of 1.5, which is no field here: all packets are Ethernet frames, of type
@@ -180,7 +179,12 @@ pub(crate) fn write_packet_type(w: &mut Writer<'_>, packet_type: u32) {
 pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) -> writer::WriteResult<()> {
     check_version(w, held.field)?;
     let has_mask = !held.is_exact();
-    w.u32(OxmHeader::of(held.field, has_mask).0);
+    if is_onf(held.field, w.version) {
+        w.u32(onf_header(held.field, has_mask));
+        w.u32(ONF);
+    } else {
+        w.u32(OxmHeader::of(held.field, has_mask).0);
+    }
     write_number(w, held.field, held.value);
     if has_mask {
         write_number(w, held.field, held.mask);
@@ -316,8 +320,12 @@ pub(crate) fn write_value(
 /// field stays as it came.
 pub(crate) fn read_id(r: &mut Reader<'_>) -> Result<OxmId, Fault> {
     let header = OxmHeader(r.u32()?);
-    if header.class() == CLASS_EXPERIMENTER {
-        return Ok(OxmId::Experimenter { header: header.0, experimenter: r.u32()? });
+    if header.class() == OXM_CLASS_EXPERIMENTER {
+        let experimenter = r.u32()?;
+        return Ok(match onf_field(header, experimenter) {
+            Some(field) => OxmId::Basic { field, maskable: header.has_mask() },
+            None => OxmId::Experimenter { header: header.0, experimenter },
+        });
     }
     let known =
         header.field(r.version).filter(|field| header == OxmHeader::of(*field, header.has_mask()));
@@ -330,6 +338,10 @@ pub(crate) fn read_id(r: &mut Reader<'_>) -> Result<OxmId, Fault> {
 /// Writes the name of a field in a table's features.
 pub(crate) fn write_id(w: &mut Writer<'_>, id: OxmId) {
     match id {
+        OxmId::Basic { field, maskable } if is_onf(field, w.version) => {
+            w.u32(onf_header(field, maskable));
+            w.u32(ONF);
+        }
         OxmId::Basic { field, maskable } => w.u32(OxmHeader::of(field, maskable).0),
         OxmId::Unknown(header) => w.u32(header),
         OxmId::Experimenter { header, experimenter } => {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use openflow::action::ACTIONS;
+use openflow::action::{ACTIONS, METER};
 use openflow::field::FIELDS;
 use openflow::instruction::INSTRUCTIONS;
 use openflow::table::{OnPacket, OxmId, TableFeatures, TableProperty, TypeId};
@@ -62,7 +62,7 @@ const ETHERNET: u32 = 0;
 
 /// A meter among the actions, in versions that have it there (`OFPAT_METER`).
 fn meter_action(version: Version) -> Option<TypeId<ActionKind>> {
-    version.has_meter_action().then_some(TypeId::Unknown(29))
+    version.has_meter_action().then_some(TypeId::Unknown(METER))
 }
 
 /// Limits of a table.

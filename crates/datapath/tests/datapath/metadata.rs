@@ -42,9 +42,11 @@ fn all_caches() -> impl Iterator<Item = Caches> {
 /// into both digests (`decide.rs`) if it varies between packets of a port.
 #[test]
 fn a_packet_comes_with_its_port_alone() {
-    let Meta { in_port, in_phy_port, metadata, tunnel_id, registers } = Meta::port(PortNo(7));
+    let Meta { in_port, in_phy_port, metadata, tunnel_id, pkt_mark, registers } =
+        Meta::port(PortNo(7));
     assert_eq!((in_port, in_phy_port), (PortNo(7), PortNo(7)));
-    assert_eq!((metadata, tunnel_id, registers), (0, 0, packet::Registers::ZERO));
+    assert_eq!((metadata, tunnel_id, pkt_mark), (0, 0, 0));
+    assert_eq!(registers, packet::Registers::ZERO);
     let Offload { segment_len: _, payload_len: _ } = Offload::CHECKSUM;
 }
 

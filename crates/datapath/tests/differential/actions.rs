@@ -1,6 +1,6 @@
 //! Actions and instructions: every kind, and mostly such that a match allows them.
 
-use openflow::field::{FIELDS, FieldRow, Place};
+use openflow::field::{ALL_FIELDS, FieldRow, Place};
 use openflow::group::{Bucket, GroupType};
 use openflow::{
     Action, BitRange, Field, GroupId, Instruction, MacAddr, Match, MeterId, PortNo, QueueId,
@@ -34,13 +34,13 @@ fn output(rng: &mut Random) -> Action {
 
 fn set_field(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
     let can = |row: &&FieldRow| row.settable && matching.matches(row.prereq) && is_drawn(row);
-    let mut fields: Vec<Field> = FIELDS.iter().filter(can).map(|row| row.field).collect();
+    let mut fields: Vec<Field> = ALL_FIELDS.iter().filter(can).map(|row| row.field).collect();
     if rng.percent(3) {
-        fields = FIELDS.iter().map(|row| row.field).collect();
+        fields = ALL_FIELDS.iter().map(|row| row.field).collect();
     }
     let field = *rng.pick(&fields);
     let value = match rng.weighted(&[40, 40, 20]) {
-        _ if is_register(field.row()) => rng.below(4).into(),
+        _ if is_register(field.row()) => u128::from(rng.below(4)) << (32 * rng.below(4)),
         0 => key.get(field),
         1 => rng.below(4).into(),
         _ => rng.u128(),
@@ -52,12 +52,12 @@ fn set_field(matching: &Match, key: &FlowKey, rng: &mut Random) -> Action {
 }
 
 fn is_register(row: &FieldRow) -> bool {
-    matches!(row.place, Place::Register(_))
+    matches!(row.place, Place::Register(_) | Place::Registers(..))
 }
 
 /// Few of the registers, so that some entry looks at what another has written.
 pub(crate) fn is_drawn(row: &FieldRow) -> bool {
-    !matches!(row.place, Place::Register(3..))
+    !matches!(row.place, Place::Register(3..) | Place::Registers(4.., _))
 }
 
 /// A field with some of its bits.
@@ -75,7 +75,7 @@ fn with_parts(matching: &Match, rng: &mut Random) -> Action {
     let mut fields = |is: &dyn Fn(&FieldRow) -> bool| -> Vec<&FieldRow> {
         let registers = rng.percent(60);
         let can = |row: &&FieldRow| matching.matches(row.prereq) && is_drawn(row) && is(row);
-        FIELDS.iter().filter(can).filter(|row| !registers || is_register(row)).collect()
+        ALL_FIELDS.iter().filter(can).filter(|row| !registers || is_register(row)).collect()
     };
     let (sources, targets) = (fields(&|_| true), fields(&|row| row.settable));
     match rng.weighted(&[40, 40, 20]) {

@@ -42,7 +42,7 @@ fn set(matching: &mut Match, key: &FlowKey, field: Field, rng: &mut Random) {
     match field {
         Field::InPort => matching.set(field, 1 + u128::from(rng.below(4)), u128::MAX),
         Field::InPhyPort if rng.percent(80) => {}
-        Field::Metadata | Field::Reg0 | Field::Reg1 | Field::Reg2 => {
+        Field::Metadata | Field::PktMark | Field::Reg0 | Field::Reg1 | Field::Reg2 => {
             let mask = *rng.pick(&[u128::MAX, 1, 2, 3, 0xff]);
             matching.set(field, u128::from(rng.below(4)), mask);
         }

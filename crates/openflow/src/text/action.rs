@@ -10,7 +10,7 @@ use crate::action::{
     ACTIONS, Action, ActionKind, DIMENSIONS, MAX_LEN_NO_BUFFER, ReadArguments, Syntax,
     WriteArguments,
 };
-use crate::field::{FIELDS, Field};
+use crate::field::{ALL_FIELDS, Field};
 use crate::id::{MacAddr, PortNo, QueueId, ShortPort, TableId};
 use crate::instruction::{ActionsRun, INSTRUCTIONS, Instruction, InstructionKind};
 use crate::matching::Match;
@@ -440,13 +440,13 @@ fn field_to_set(name: Piece<'_>) -> Result<Field, TextError> {
     if let Some(field) = Field::from_name(name.text) {
         return Ok(field);
     }
-    let shared = FIELDS.iter().filter(|row| row.text == name.text);
+    let shared = ALL_FIELDS.iter().filter(|row| row.text == name.text);
     if let Some(row) = shared.clone().find(|row| name.packets_have(row.field)) {
         return Ok(row.field);
     }
     let names: Vec<&str> = shared.map(|row| row.name).collect();
     if names.is_empty() {
-        let settable = FIELDS.iter().filter(|row| row.settable);
+        let settable = ALL_FIELDS.iter().filter(|row| row.settable);
         return Err(unknown("field", name, settable.flat_map(|row| [row.set_text, row.name])));
     }
     let (name_text, names) = (name.text, names.join(", "));

@@ -4,7 +4,7 @@ use super::lex::{Pair, Piece, pairs};
 use super::value::{field_text, number, value};
 use super::words::unknown;
 use super::{PortNames, TextError};
-use crate::field::{FIELDS, Field, FieldRow, Prereq, VID_PRESENT};
+use crate::field::{ALL_FIELDS, FIELDS, Field, FieldRow, Prereq, VID_PRESENT};
 use crate::matching::Match;
 use std::fmt::Write;
 
@@ -67,6 +67,7 @@ const PROTOCOLS: &[Protocol] = &[
 
 /// The order in which `ovs-ofctl` prints fields; a field that is not listed comes last.
 const ORDER: &[Field] = &[
+    Field::PktMark,
     Field::ConjId,
     Field::Reg0,
     Field::Reg1,
@@ -109,9 +110,11 @@ const ORDER: &[Field] = &[
     Field::ArpTha,
     Field::IpDscp,
     Field::IpEcn,
+    Field::NwTtl,
     Field::MplsLabel,
     Field::MplsTc,
     Field::MplsBos,
+    Field::IpFrag,
     Field::Icmpv4Type,
     Field::Icmpv4Code,
     Field::Icmpv6Type,
@@ -119,6 +122,13 @@ const ORDER: &[Field] = &[
     Field::Ipv6NdTarget,
     Field::Ipv6NdSll,
     Field::Ipv6NdTll,
+    Field::TcpSrc,
+    Field::TcpDst,
+    Field::UdpSrc,
+    Field::UdpDst,
+    Field::SctpSrc,
+    Field::SctpDst,
+    Field::TcpFlags,
 ];
 
 /// Reads a match such as `tcp,nw_dst=10.0.0.0/8,tp_dst=80`.
@@ -158,7 +168,7 @@ pub fn protocol_words() -> impl Iterator<Item = &'static str> {
 /// All words of a match.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     let names = |row: &'static FieldRow| [row.name, row.text, row.set_text];
-    FIELDS.iter().flat_map(names).chain(match_words()).chain(protocol_words())
+    ALL_FIELDS.iter().flat_map(names).chain(match_words()).chain(protocol_words())
 }
 
 /// Collects the words of a match; those that need context wait for the end.
@@ -239,6 +249,15 @@ impl<'a> MatchBuilder<'a> {
     }
 
     fn add(&mut self, key: Piece<'a>, f: Field, value: u128, mask: u128) -> Result<(), TextError> {
+        if let Some(registers) = f.registers() {
+            for (place, register) in registers.rev().enumerate() {
+                let part = |bits: u128| bits >> (32 * place) & register.full_mask();
+                if part(mask) != 0 {
+                    self.add(key, register, part(value), part(mask))?;
+                }
+            }
+            return Ok(());
+        }
         if let Some(held) = self.matching.get(f) {
             if held.value == value && held.mask == mask {
                 return Ok(());

@@ -5,7 +5,7 @@ use super::group::format_group;
 use super::meter::format_meter;
 use super::notice::{format_async, format_port_status, format_queues, format_role_status};
 use super::table::{format_table_desc, format_tables};
-use crate::action::ActionKind;
+use crate::action::{ActionKind, METER};
 use crate::group::{GroupFeatures, GroupStats};
 use crate::id::{PortNo, TableId, Xid};
 use crate::message::{Features, Message, MessageKind, MultipartReplyBody, SwitchConfig};
@@ -459,7 +459,16 @@ fn format_table_features(table: &TableFeatures) -> String {
 /// A property of a table as `ovs-ofctl dump-table-features` prints it: its name, and a list.
 #[must_use]
 pub fn format_property(property: &TableProperty) -> String {
-    let actions = |list: &[TypeId<ActionKind>]| type_words(list, |kind| kind.row().text);
+    let actions = |list: &[TypeId<ActionKind>]| {
+        // The meter of 1.5, which has no row among the actions.
+        let named = list.iter().map(|id| match id {
+            TypeId::Unknown(METER) => TypeId::Known("meter"),
+            TypeId::Unknown(number) => TypeId::Unknown(*number),
+            TypeId::Known(kind) => TypeId::Known(kind.row().text),
+            TypeId::Experimenter(experimenter) => TypeId::Experimenter(*experimenter),
+        });
+        type_words(&named.collect::<Vec<_>>(), |name| name)
+    };
     match property {
         TableProperty::Instructions(on, list) => {
             let list = type_words(list, |kind| kind.row().text);

@@ -8,7 +8,7 @@ use super::lex::Piece;
 use super::value::number;
 use super::words::unknown;
 use crate::action::{Action, MAX_LEN_NO_BUFFER};
-use crate::field::{FIELDS, Field};
+use crate::field::{ALL_FIELDS, Field};
 use crate::subfield::BitRange;
 
 /// `reg0[0..15]`, `reg0[3]`, `reg0[]` or `reg0`, by any name of the field.
@@ -43,10 +43,10 @@ pub(super) fn subfield(piece: Piece<'_>) -> Result<(Field, BitRange), TextError>
 fn named(name: Piece<'_>) -> Result<Field, TextError> {
     let own = Field::from_name(name.text);
     let oxm = |field: Field| format!("OXM_OF_{}", field.row().name.to_uppercase());
-    let mut fields = FIELDS.iter().map(|row| row.field);
+    let mut fields = ALL_FIELDS.iter().map(|row| row.field);
     let found = own
         .or_else(|| fields.find(|field| field.nxm_name() == name.text || oxm(*field) == name.text));
-    let names = || FIELDS.iter().flat_map(|row| [row.name, row.set_text]);
+    let names = || ALL_FIELDS.iter().flat_map(|row| [row.name, row.set_text]);
     found.ok_or_else(|| unknown("field", name, names()))
 }
 

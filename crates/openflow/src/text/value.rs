@@ -133,6 +133,10 @@ pub fn parse_value(field: Field, text: &str) -> Result<(u128, u128), TextError> 
 }
 
 pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<(u128, u128), TextError> {
+    let is_named = !piece.text.starts_with(|first: char| first.is_ascii_digit());
+    if is_named && let Some(words) = words_of(field.row().format) {
+        return words(piece);
+    }
     let Some((left, right)) = piece.split_once("/") else {
         return Ok((single(field, piece)?, field.full_mask()));
     };
@@ -146,14 +150,21 @@ pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<(u128, u128), Text
             Ok(prefix) => return Err(right.error(format!("a prefix of {prefix} is too long"))),
             Err(_) => single(field, right)?,
         },
-        Format::Dec | Format::Hex | Format::Mac | Format::Port => single(field, right)?,
+        Format::Dec
+        | Format::Hex
+        | Format::Mac
+        | Format::Port
+        | Format::TcpFlags
+        | Format::Fragment => single(field, right)?,
     };
     Ok((single(field, left)? & mask, mask))
 }
 
 fn single(field: Field, piece: Piece<'_>) -> Result<u128, TextError> {
     match field.row().format {
-        Format::Dec | Format::Hex => number(piece, field.row().bits),
+        Format::Dec | Format::Hex | Format::TcpFlags | Format::Fragment => {
+            number(piece, field.row().bits)
+        }
         Format::Port => Ok(u128::from(port(piece)?.0)),
         Format::Mac => {
             let mac: MacAddr = piece
@@ -191,13 +202,101 @@ pub fn format_value(field: Field, value: u128) -> String {
         Format::Dec => value.to_string(),
         Format::Hex if field == Field::EthType => format!("0x{value:04x}"),
         Format::Hex if field == Field::Ipv6Flabel => format!("0x{value:05x}"),
-        Format::Hex => format!("{value:#x}"),
+        Format::Hex => hex(value),
+        Format::TcpFlags => tcp_flags_text(value, field.full_mask()),
+        Format::Fragment => fragment_text(value, field.full_mask()),
         Format::Port => PortNo(low(value)).to_string(),
         Format::Mac => {
             MacAddr::from_u64(u64::try_from(value & field.full_mask()).unwrap_or(0)).to_string()
         }
         Format::Ipv4 => Ipv4Addr::from(low(value)).to_string(),
         Format::Ipv6 => Ipv6Addr::from(value).to_string(),
+    }
+}
+
+/// Zero has no `0x`.
+fn hex(number: u128) -> String {
+    if number == 0 { "0".to_owned() } else { format!("{number:#x}") }
+}
+
+/// Reads a value in words, with its mask.
+type Words = fn(Piece<'_>) -> Result<(u128, u128), TextError>;
+
+/// The reader of values that are words.
+fn words_of(format: Format) -> Option<Words> {
+    match format {
+        Format::TcpFlags => Some(tcp_flags),
+        Format::Fragment => Some(fragment),
+        Format::Dec | Format::Hex | Format::Port | Format::Mac | Format::Ipv4 | Format::Ipv6 => {
+            None
+        }
+    }
+}
+
+/// The flags of TCP by bit, from the lowest; the last three have no names.
+const TCP_FLAGS: [&str; 12] =
+    ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"];
+
+/// `syn|ack` for exactly these flags, `+syn-ack` for some that are set and some that are not.
+fn tcp_flags(piece: Piece<'_>) -> Result<(u128, u128), TextError> {
+    let bit = |name: &str| {
+        let known = TCP_FLAGS.iter().position(|flag| *flag == name);
+        known.map(|bit| 1 << bit).ok_or_else(|| {
+            let names = TCP_FLAGS.join(", ");
+            piece.error(format!("`{name}` is no flag of TCP: write some of {names}"))
+        })
+    };
+    if !piece.text.starts_with(['+', '-']) {
+        let mut flags = piece.text.split('|').map(bit);
+        let value = flags.try_fold(0, |value, flag| flag.map(|flag: u128| value | flag))?;
+        return Ok((value, Field::TcpFlags.full_mask()));
+    }
+    let (mut value, mut mask, mut rest) = (0, 0, piece.text);
+    while let Some(sign) = rest.chars().next() {
+        let end = rest[1..].find(['+', '-']).map_or(rest.len(), |end| end + 1);
+        let flag = bit(&rest[1..end])?;
+        if mask & flag != 0 {
+            return Err(piece.error(format!("{} is given twice", &rest[1..end])));
+        }
+        mask |= flag;
+        value |= if sign == '+' { flag } else { 0 };
+        rest = &rest[end..];
+    }
+    Ok((value, mask))
+}
+
+fn tcp_flags_text(value: u128, mask: u128) -> String {
+    let flags = TCP_FLAGS.iter().enumerate();
+    if mask == Field::TcpFlags.full_mask() {
+        let set: Vec<&str> =
+            flags.filter(|(bit, _)| value >> bit & 1 != 0).map(|(_, name)| *name).collect();
+        return if set.is_empty() { "0".to_owned() } else { set.join("|") };
+    }
+    let signed = flags.filter(|(bit, _)| mask >> bit & 1 != 0);
+    signed
+        .map(|(bit, name)| format!("{}{name}", if value >> bit & 1 != 0 { '+' } else { '-' }))
+        .collect()
+}
+
+/// A word for fragments, with value and mask.
+type FragmentWord = (&'static str, u128, u128);
+
+const FRAGMENTS: [FragmentWord; 5] =
+    [("no", 0, 3), ("yes", 1, 1), ("first", 1, 3), ("later", 3, 3), ("not_later", 0, 2)];
+
+fn fragment(piece: Piece<'_>) -> Result<(u128, u128), TextError> {
+    let found = FRAGMENTS.iter().find(|(word, ..)| *word == piece.text);
+    found.map(|(_, value, mask)| (*value, *mask)).ok_or_else(|| {
+        let words: Vec<&str> = FRAGMENTS.iter().map(|(word, ..)| *word).collect();
+        piece.error(format!("`{}` is none of {}", piece.text, words.join(", ")))
+    })
+}
+
+fn fragment_text(value: u128, mask: u128) -> String {
+    let is_it = |word: &&FragmentWord| (word.1, word.2) == (value, mask);
+    match FRAGMENTS.iter().find(is_it) {
+        Some((word, ..)) => (*word).to_owned(),
+        None => format!("{}/{}", hex(value), hex(mask)),
     }
 }
 
@@ -232,7 +331,9 @@ pub(super) fn field_text(held: &MatchField, names: &PortNames) -> String {
         return value;
     }
     match held.field.row().format {
-        Format::Dec => format!("{:#x}/{:#x}", held.value, held.mask),
+        Format::Dec => format!("{}/{:#x}", hex(held.value), held.mask),
+        Format::TcpFlags => tcp_flags_text(held.value, held.mask),
+        Format::Fragment => fragment_text(held.value, held.mask),
         Format::Hex | Format::Port => format!("{value}/{}", format_mask(held)),
         Format::Mac => format!("{value}/{}", format_value(held.field, held.mask)),
         Format::Ipv4 | Format::Ipv6 => {

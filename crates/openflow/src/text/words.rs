@@ -12,7 +12,6 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["set_tunnel"], OVS, "set_field:VALUE->tun_id"),
     (&["set_mpls_label"], "of OpenFlow 1.1", "set_field:VALUE->mpls_label"),
     (&["set_mpls_tc"], "of OpenFlow 1.1", "set_field:VALUE->mpls_tc"),
-    (&["xreg", "xxreg"], OVS, "the registers in them: reg0 and reg1 for xreg0"),
     (&["push", "pop"], OVS, "move:FIELD->FIELD, which copies a field"),
     (&["learn", "fin_timeout"], OVS, "flow entries of a controller only, or NORMAL, which learns"),
     (&["note"], OVS, "the cookie: cookie=N"),
@@ -22,10 +21,8 @@ const FOREIGN: &[(&[&str], &str, &str)] = &[
     (&["sample", "check_pkt_larger"], OVS, NOTHING),
     (&["ct", "nat", "ct_clear", "ct_state", "ct_zone", "ct_mark", "ct_label"], OVS, NO_TRACKING),
     (&["ct_nw_src", "ct_nw_dst", "ct_nw_proto", "ct_tp_src", "ct_tp_dst"], OVS, NO_TRACKING),
-    (&["nw_ttl"], OVS, "no field of the TTL; the action mod_nw_ttl:N writes it"),
-    (&["nw_frag", "ip_frag"], OVS, "no field of fragments; set-frags says what happens to them"),
     (&["tun_src", "tun_dst", "tun_flags", "tun_ttl", "tun_tos"], OVS, "tun_id of tunnels only"),
-    (&["pkt_mark", "skb_priority", "dp_hash", "recirc_id", "actset_output"], OVS, NOTHING),
+    (&["skb_priority", "dp_hash", "recirc_id", "actset_output"], OVS, NOTHING),
     (&["selection_method"], "of OpenFlow 1.5", NOTHING),
 ];
 

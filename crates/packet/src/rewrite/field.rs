@@ -106,7 +106,7 @@ fn locate(frame: &[u8], layout: &Layout, field: Field) -> Option<Bits> {
         return find(layout, frame);
     }
     match row.place {
-        Place::Meta | Place::Register(_) | Place::Parsed => None,
+        Place::Meta | Place::Register(_) | Place::Registers(..) | Place::Parsed => None,
         Place::At(places) => places.iter().find_map(|(header, offset)| {
             let (start, offset) = (layout.at(*header)?, usize::from(*offset));
             Some(Bits { at: start + offset / 8, skip: offset % 8, width: usize::from(row.bits) })

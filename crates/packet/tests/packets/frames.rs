@@ -60,6 +60,9 @@ pub(crate) fn samples() -> Vec<(&'static str, Vec<u8>)> {
     let mut flagged = base().pbb(3, 0xab_cdef, mac(1), mac(2)).ipv4(ip4()).udp(1, 2).build();
     flagged[ethernet::HEADER_LEN] |= 1 << 3;
     built.push(("pbb_uca", flagged));
+    let mut later = base().ipv4(ip4()).udp(1, 2).build();
+    later[ethernet::HEADER_LEN + 7] = 3;
+    built.push(("later fragment", later));
     built
 }
 

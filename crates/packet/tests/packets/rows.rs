@@ -16,6 +16,7 @@ fn meta() -> Meta {
         tunnel_id: 42,
         ..Meta::default()
     };
+    meta.pkt_mark = 43;
     for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Register(_))) {
         assert!(meta.write(row.field, 100 + row.oxm as u128));
     }
@@ -75,11 +76,15 @@ fn what_is_not_in_the_frame_comes_from_meta() {
     assert_eq!(key.get(Field::InPhyPort), 8);
     assert_eq!(key.get(Field::Metadata), 0x0123_4567_89ab_cdef);
     assert_eq!(key.get(Field::TunnelId), 42);
+    assert_eq!(key.get(Field::PktMark), 43);
     for row in FIELDS.iter().filter(|row| matches!(row.place, Place::Register(_))) {
         assert_eq!(key.get(row.field), 100 + row.oxm as u128);
     }
+    assert_eq!(key.get(Field::Xreg1), 102 << 32 | 103);
+    assert_eq!(key.get(Field::Xxreg3), 112 << 96 | 113 << 64 | 114 << 32 | 115);
+    assert!(key.has(Field::Xreg7) && key.has(Field::Xxreg0));
     assert!(key.has(Field::ConjId) && key.get(Field::ConjId) == 0);
-    assert_eq!(key.present().count_ones(), 4 + 16 + 1);
+    assert_eq!(key.present().count_ones(), 5 + 16 + 1);
 }
 
 proptest! {

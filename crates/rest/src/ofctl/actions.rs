@@ -13,7 +13,7 @@ use crate::words;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use openflow::action::{ACTIONS, ArgumentKey, ArgumentType, ReadArguments, WriteArguments};
-use openflow::field::{FIELDS, FieldRow};
+use openflow::field::{ALL_FIELDS, FieldRow};
 use openflow::instruction::{ActionsRun, INSTRUCTIONS};
 use openflow::text::unpresent_vid;
 use openflow::{Action, ActionKind, Field, Instruction, InstructionKind, MacAddr, PortNo, Version};
@@ -251,9 +251,9 @@ impl ReadArguments for Reading<'_> {
     fn field(&mut self) -> Result<Field, Problem> {
         let (key, name) = self.text()?;
         let settable = |row: &&FieldRow| row.settable;
-        let row = FIELDS.iter().filter(settable).find(|row| row.name == name);
+        let row = ALL_FIELDS.iter().filter(settable).find(|row| row.name == name);
         let row = row.ok_or_else(|| {
-            let all = || FIELDS.iter().filter(settable);
+            let all = || ALL_FIELDS.iter().filter(settable);
             let meant = all().filter(|row| old_name(row.field) == Some(name));
             let mut names: Vec<_> = meant.map(|row| row.name).collect();
             let mut words = format!("no field `{name}` can be set");

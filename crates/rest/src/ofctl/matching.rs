@@ -167,7 +167,7 @@ pub(crate) fn field_value(
             let port = words::port(version, value)?;
             Ok((port.0.into(), field.full_mask()))
         }
-        Format::Dec | Format::Hex => numbers(field, value),
+        Format::Dec | Format::Hex | Format::TcpFlags | Format::Fragment => numbers(field, value),
         Format::Mac | Format::Ipv4 | Format::Ipv6 => {
             let text = value.as_str().ok_or_else(|| {
                 Problem::bad(format!("an address must stand here, not {}", shape::kind(value)))
@@ -352,7 +352,7 @@ fn oxm_value(version: Version, held: &MatchField) -> Value {
 /// A value as Ryu has it: numbers as numbers, addresses as text.
 pub(crate) fn single(field: Field, value: u128) -> Value {
     match field.row().format {
-        Format::Dec | Format::Hex | Format::Port => {
+        Format::Dec | Format::Hex | Format::Port | Format::TcpFlags | Format::Fragment => {
             u64::try_from(value).map_or_else(|_| value.to_string().into(), Value::from)
         }
         Format::Mac | Format::Ipv4 | Format::Ipv6 => format_value(field, value).into(),

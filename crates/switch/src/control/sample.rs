@@ -10,7 +10,7 @@ use openflow::{Field, MacAddr, Match};
 use packet::PacketBuf;
 use packet::build::{Arp, FrameBuilder, Ipv4, Ipv6, Tcp};
 use packet::header::ethernet::FRAME_MIN_LEN;
-use packet::rewrite::{set_field, set_nw_ttl};
+use packet::rewrite::set_field;
 
 /// Addresses where the match names none.
 const DST: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -38,18 +38,6 @@ pub(super) fn frame_of(matching: &Match) -> Result<Vec<u8>, String> {
         }
     }
     Ok(frame.bytes().to_vec())
-}
-
-/// The same with a TTL or hop limit.
-pub(super) fn frame_with_ttl(matching: &Match, ttl: Option<u8>) -> Result<Vec<u8>, String> {
-    let frame = frame_of(matching)?;
-    let Some(ttl) = ttl else { return Ok(frame) };
-    let mut frame = PacketBuf::from_slice(&frame);
-    if set_nw_ttl(&mut frame, ttl) {
-        Ok(frame.bytes().to_vec())
-    } else {
-        Err("nw_ttl: the packet has none".to_owned())
-    }
 }
 
 fn value(matching: &Match, field: Field) -> Option<u128> {

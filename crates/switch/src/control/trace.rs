@@ -4,7 +4,7 @@
 
 use control::{hex, unhex};
 use datapath::{DropReason, Trace, TraceStep, Verdict};
-use openflow::text::{PortNames, parse_number};
+use openflow::text::PortNames;
 use openflow::{Field, Match, PortNo};
 use packet::{Meta, PacketBuf, describe};
 use serde_json::{Value, json};
@@ -76,32 +76,25 @@ pub(crate) fn assumed(
         names.parse_port(port).map_err(|error| format!("in_port: {error}"))
     };
     let Some(frame) = frame else {
-        let (matching, ttl) = fields_of(&names, packet)?;
+        let matching = fields_of(&names, packet)?;
         let port = matching.get(Field::InPort).map(|held| PortNo(held.value as u32));
         let port = port.ok_or("the packet has no port: write in_port=PORT in front of it")?;
-        return Ok((port, sample::frame_with_ttl(&matching, ttl)?));
+        return Ok((port, sample::frame_of(&matching)?));
     };
     let is_hex = |letter: char| letter.is_ascii_hexdigit() || letter.is_whitespace();
     let bytes = if frame.chars().all(is_hex) {
         unhex(frame, packet::FRAME_CAPACITY)?
     } else {
-        let (matching, ttl) = fields_of(&names, frame)?;
-        sample::frame_with_ttl(&matching, ttl)?
+        sample::frame_of(&fields_of(&names, frame)?)?
     };
     Ok((named(packet)?, bytes))
 }
 
-/// The fields of a packet and its TTL, which no match has; a whole packet is no fragment.
-fn fields_of(names: &PortNames, text: &str) -> Result<(Match, Option<u8>), String> {
-    let (mut ttl, mut words) = (None, Vec::new());
-    for word in text.split(',').filter(|word| word.trim() != "nw_frag=no") {
-        match word.trim().strip_prefix("nw_ttl=") {
-            Some(value) => ttl = Some(parse_number(value).map_err(|error| error.to_string())?),
-            None => words.push(word),
-        }
-    }
+/// The fields of a packet; a whole packet is no fragment.
+fn fields_of(names: &PortNames, text: &str) -> Result<Match, String> {
+    let words = text.split(',').filter(|word| word.trim() != "nw_frag=no").collect::<Vec<_>>();
     let matching = names.parse_match(&words.join(","));
-    Ok((matching.map_err(|error| format!("frame: {error}"))?, ttl))
+    matching.map_err(|error| format!("frame: {error}"))
 }
 
 /// A line for each verdict, with the frame as `show` has it.

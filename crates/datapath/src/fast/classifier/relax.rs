@@ -44,7 +44,7 @@ fn grids(field: Field) -> Option<(&'static [u32], &'static [u32])> {
         Format::Ipv4 => Some((COARSE_32, FINE_32)),
         Format::Mac => Some((COARSE_48, FINE_48)),
         Format::Ipv6 => Some((COARSE_128, FINE_128)),
-        Format::Dec | Format::Hex | Format::Port => None,
+        Format::Dec | Format::Hex | Format::Port | Format::TcpFlags | Format::Fragment => None,
     }
 }
 

@@ -14,7 +14,7 @@ use openflow::field::Header;
 use openflow::group::GroupType;
 use openflow::message::PacketInReason;
 use openflow::meter::BandKind;
-use openflow::{Action, Field, GroupId, MeterId, PortNo, QueueId, TableId};
+use openflow::{Action, BitRange, Field, GroupId, MeterId, PortNo, QueueId, TableId};
 use packet::{FlowKey, Network, PacketBuf, Shape, set_meta};
 
 use super::path::PathStep;
@@ -314,6 +314,12 @@ impl Compiler<'_> {
         match header_effect(action) {
             HeaderEffect::DecTtl(layer) => return self.decrement(layer),
             HeaderEffect::SetTtl(_) if *ttl == Ttl::None => {}
+            HeaderEffect::Write if action.writes().contains(&Field::NwTtl) => {
+                // A move may write what is not known.
+                if *ttl != Ttl::None {
+                    *ttl = Ttl::Unknown;
+                }
+            }
             HeaderEffect::Write if !reveals || !action.writes().contains(&Field::EthType) => {}
             HeaderEffect::None
             | HeaderEffect::WriteTag
@@ -348,8 +354,21 @@ impl Compiler<'_> {
             && src.row().place.is_beside_packet()
         {
             self.depend_on(*src)?;
-            let value = from.of(packet.key().get(*src)) as u64;
-            return WalkFlow::Continue(Some(Action::Load { bits, dst: *dst, value }.as_whole()));
+            let value = from.of(packet.key().get(*src));
+            if bits == BitRange::all(*dst) {
+                return WalkFlow::Continue(Some(Action::set_field(*dst, value)));
+            }
+            // A load has room for 64 bits.
+            let Ok(value) = u64::try_from(value) else {
+                return WalkFlow::Break(Stop::Unsupported);
+            };
+            let is_narrow = u32::from(bits.n_bits) <= u64::BITS;
+            let load = Action::Load { bits, dst: *dst, value };
+            return if is_narrow {
+                WalkFlow::Continue(Some(load))
+            } else {
+                WalkFlow::Break(Stop::Unsupported)
+            };
         }
         WalkFlow::Continue(Some(action.as_whole()))
     }

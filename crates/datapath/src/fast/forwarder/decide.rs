@@ -55,6 +55,7 @@ impl Core {
             out.resize(base + frames.len(), Decided::WALK);
         }
         if missed != 0 {
+            self.pipeline_mask.hide_long(&mut self.scratch.shapes[..frames.len()]);
             self.decide_missed(frames, missed, in_port, now, &mut out[base..]);
         }
         let kept = if self.programs.has_meters() { frames.len() } else { 1.min(frames.len()) };

@@ -17,6 +17,9 @@ pub(super) struct PipelineMask {
     unwildcarded: UnwildcardedBits,
     /// For each shape, the bytes that can make a difference.
     pub(super) masks: ShapeMasks,
+    /// The shapes of frames of which bytes beyond those of the masks make a difference: bit
+    /// `shape.index()`.
+    long: u64,
     /// Whether no byte of a frame makes a difference.
     pub(super) in_port_only: bool,
     /// The words of a key that make a difference, with their bits.
@@ -31,6 +34,7 @@ impl PipelineMask {
         Self {
             unwildcarded: UnwildcardedBits::default(),
             masks: ShapeMasks::default(),
+            long: 0,
             in_port_only: true,
             words: Vec::new(),
             present: 0,
@@ -59,15 +63,20 @@ impl PipelineMask {
     }
 
     fn rebuild(&mut self) {
+        const { assert!(Shape::COUNT <= 64) };
         let mut masks = [[0_u8; 64]; Shape::COUNT];
+        self.long = 0;
         for (index, mask) in masks.iter_mut().enumerate() {
             let Some(shape) = Shape::from_index(index) else { continue };
             for row in FIELDS {
-                shape.mask_of(row.field, bits(&self.unwildcarded, row.field), |at, bits| {
-                    if let Some(byte) = mask.get_mut(at) {
-                        *byte |= bits;
-                    }
-                });
+                shape.mask_of(
+                    row.field,
+                    bits(&self.unwildcarded, row.field),
+                    |at, bits| match mask.get_mut(at) {
+                        Some(byte) => *byte |= bits,
+                        None => self.long |= 1 << index,
+                    },
+                );
             }
         }
         self.masks = ShapeMasks(masks);
@@ -79,6 +88,19 @@ impl PipelineMask {
             .filter(|row| bits(&self.unwildcarded, row.field) != 0)
             .fold(self.unwildcarded.present, |present, row| present | 1 << row.field as u32);
         self.in_port_only = self.words.is_empty() && self.present == 0;
+    }
+
+    /// Makes rare of the shapes of frames those whose mask has no room for all that makes a
+    /// difference: their packets are known by their keys.
+    pub(super) fn hide_long(&self, shapes: &mut [Shape]) {
+        if self.long == 0 {
+            return;
+        }
+        for shape in shapes {
+            if self.long >> shape.index() & 1 != 0 {
+                *shape = Shape::RARE;
+            }
+        }
     }
 
     /// Whether a field makes a difference.

@@ -780,9 +780,10 @@ fn packed_of(entry: &ReplicaEntry) -> u32 {
     }
 }
 
-/// Records the fields that actions write before another table is looked up.
+/// Records the fields of the packet that actions write before another table is looked up.
 fn note_writes<'a>(actions: impl Iterator<Item = &'a Action>, versions: &mut Versions) {
-    for field in actions.flat_map(Action::writes) {
+    let fields = actions.flat_map(Action::writes);
+    for field in fields.filter(|field| !field.row().place.is_beside_packet()) {
         versions.write(*field);
     }
 }

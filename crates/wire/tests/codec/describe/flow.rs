@@ -15,7 +15,9 @@ fn value(field: Field, number: u128) -> Value {
         Format::Mac => MacAddr::from_u64(u64::try_from(number).unwrap()).to_string().into(),
         Format::Ipv4 => Ipv4Addr::from(u32::try_from(number).unwrap()).to_string().into(),
         Format::Ipv6 => Ipv6Addr::from(number).to_string().into(),
-        Format::Dec | Format::Hex | Format::Port => u64::try_from(number).unwrap().into(),
+        Format::Dec | Format::Hex | Format::Port | Format::TcpFlags | Format::Fragment => {
+            u64::try_from(number).unwrap().into()
+        }
     }
 }
 
