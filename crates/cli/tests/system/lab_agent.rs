@@ -164,7 +164,7 @@ fn a_switch_between_two_boxes_is_measured_by_their_agents() {
             Some(error) => assert!(error.starts_with("the machine stalled"), "{trial}"),
         }
     }
-    assert_eq!(good.len(), 4 * 3, "four methods, three starts: {found}");
+    assert_eq!(good.len(), 3 * 3, "three methods, three starts: {found}");
     let row = |metric: &str| {
         let rows = found["rows"].as_array().expect("rows");
         rows.iter()
