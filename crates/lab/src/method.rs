@@ -1,8 +1,8 @@
 //! Methods of measurement: what one is, and the list of them.
 //!
 //! A new method is one file under `method/` and one line in [`ALL`]. A method measures once; the
-//! run measures several starts. It must say which program produced its figures; where one is missing
-//! there is no figure, since that of another program would be of something else.
+//! run measures several starts. It must say which program produced its figures; where one is
+//! missing there is no figure, since that of another program would be of something else.
 
 pub(crate) mod busy;
 mod channel;

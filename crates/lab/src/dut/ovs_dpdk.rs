@@ -17,8 +17,8 @@ use crate::settings::{Replay, ReplayDevices, Settings};
 
 const DAEMON: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
-const ABOUT: &str = "Open vSwitch with DPDK, forwarding threads that never sleep, ports by net_af_packet; needs huge \
-     pages";
+const ABOUT: &str = "Open vSwitch with DPDK, forwarding threads that never sleep, ports by \
+                     net_af_packet; needs huge pages";
 
 /// `ovs-vswitchd-dpdk`.
 pub(super) struct DpdkOvs;

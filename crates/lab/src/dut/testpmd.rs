@@ -20,8 +20,8 @@ use crate::testbed::Testbed;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-const ABOUT: &str = "DPDK's testpmd, which forwards without tables: the bound of what a switch can do \
-                     with the devices of a replay; needs huge pages";
+const ABOUT: &str = "DPDK's testpmd, which forwards without tables: the bound of what a switch can \
+                     do with the devices of a replay; needs huge pages";
 
 /// `dpdk-testpmd` between the devices of a replay.
 pub(super) struct Testpmd;

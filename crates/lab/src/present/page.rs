@@ -280,7 +280,8 @@ fn scenario(section: &Section<'_>, duts: &[&str]) -> Markup {
     )
 }
 
-/// A table, folded. There are thousands of cells: they are without the ends that HTML knows by itself.
+/// A table, folded. There are thousands of cells: they are without the ends that HTML knows by
+/// itself.
 fn table(grid: &TextGrid) -> Markup {
     let head = |text: &String| markup!("<th scope=col>{}", broken(text));
     let row = |row: &TextRow| {

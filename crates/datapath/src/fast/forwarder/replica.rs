@@ -98,7 +98,7 @@ pub(super) struct InstructionSummary {
     pub(super) is_plain: bool,
     /// Applied actions that change what later tables see, in their order.
     pub(super) changes: Box<[Action]>,
-    /// What they write, by value and mask, where all of them write registers.
+    /// Values and masks that they write, where all of them write registers.
     pub(super) register_writes: Option<(Registers, Registers)>,
     /// The meter, which comes before everything else.
     pub(super) meter: Option<MeterId>,

@@ -185,14 +185,8 @@ impl Run<'_> {
                 },
                 Err(why) => (Err(NoTrial::Failed(why)), Stall::default()),
             };
-            match &outcome {
-                Ok(_) | Err(NoTrial::Failed(_)) => {}
-                Err(NoTrial::Unfit(why)) => {
-                    self.set_state(job, cell, CellState::NotSupported(why.clone()))?;
-                }
-                Err(NoTrial::Missing(why)) => {
-                    self.note(format!("No figures of {}: {why}", method.label))?;
-                }
+            if let Err(absence) = &outcome {
+                self.note_absence(job, cell, method, absence)?;
             }
             let is_spent = method.spends_setup;
             if is_spent || started.as_mut().is_some_and(|one| one.setup.check().is_err()) {
@@ -224,6 +218,21 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says why a trial has no figures, where that is no failure of the trial.
+    fn note_absence(
+        &mut self,
+        job: &Job<'_>,
+        cell: &ScenarioCell,
+        method: &Method,
+        absence: &NoTrial,
+    ) -> Result<(), CampaignError> {
+        match absence {
+            NoTrial::Failed(_) => Ok(()),
+            NoTrial::Unfit(why) => self.set_state(job, cell, CellState::NotSupported(why.clone())),
+            NoTrial::Missing(why) => self.note(format!("No figures of {}: {why}", method.label)),
+        }
     }
 
     /// The switch of a turn, started anew where a trial has spent it; or why it did not start.
