@@ -237,9 +237,6 @@ impl HeaderChanges {
             HeaderEffect::DecTtl(layer) => self.dec_ttl(self.ttl_at(layer)?),
             HeaderEffect::SetTtl(layer) => {
                 let at = self.ttl_at(layer)?;
-                if self.rewrite.ttl.is_some() {
-                    return None;
-                }
                 self.cover(at, at + 1)?;
                 self.write(8 * at, 8, action.number()?.into())
             }
@@ -331,6 +328,11 @@ impl HeaderChanges {
 
     /// Writes `width` bits from the bit `first` on.
     fn write(&mut self, first: usize, width: usize, value: u128) -> Option<()> {
+        // A TTL goes down when all is written.
+        let written = first / 8..(first + width).div_ceil(8);
+        if self.rewrite.ttl.is_some_and(|(at, _)| written.contains(&usize::from(at))) {
+            return None;
+        }
         for bit in 0..width {
             let set = value >> (width - 1 - bit) & 1 != 0;
             self.write_bit(first + bit, set)?;
