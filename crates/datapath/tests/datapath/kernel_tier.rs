@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use datapath::fast::{
@@ -15,7 +16,7 @@ use openflow::group::GroupModCommand;
 use openflow::port::{PortDesc, PortState};
 use openflow::text::{parse_flow_mod, parse_group_mod};
 use openflow::{MacAddr, PortNo, Version};
-use packet::build::FrameBuilder;
+use packet::build::{FrameBuilder, Ipv4, Ipv6, Tcp};
 use packet::{PacketBuf, Shape};
 
 use crate::control::Nowhere;
@@ -204,6 +205,28 @@ fn entries_are_made_when_the_frames_of_a_batch_have_left() {
     }
     rig.forwarder.make_entries(rig.now);
     assert_eq!(rig.forwarder.figures().kernel_entries, FLOWS + 1);
+}
+
+/// The flags of TCP over IPv6 stand behind the bytes that the kernel looks at.
+#[test]
+fn flows_whose_flags_the_kernel_does_not_see_have_no_entries() {
+    let mut rig = Rig::of(&[
+        "in_port=1,actions=output:2",
+        "priority=40000,tcp6,tcp_flags=+syn-ack,actions=drop",
+    ]);
+    let ethernet = || FrameBuilder::ethernet(MacAddr::from_u64(1), MacAddr::from_u64(2));
+    let v4 = Ipv4::new(Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+    let v6 = Ipv6::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
+    for (frame, entries) in [(ethernet().ipv6(v6), FLOWS), (ethernet().ipv4(v4), FLOWS + 1)] {
+        let frame = frame.tcp(Tcp::new(1, 2)).build();
+        for _ in 0..24 {
+            rig.now.0 += 10_000_000;
+            let mut frames = vec![PacketBuf::from_slice(&frame); 2];
+            rig.forwarder.process_batch(&mut frames, PortNo(1), rig.now, &mut Nowhere);
+            rig.forwarder.make_entries(rig.now);
+        }
+        assert_eq!(rig.forwarder.figures().kernel_entries, entries);
+    }
 }
 
 #[test]

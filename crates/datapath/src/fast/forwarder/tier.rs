@@ -461,6 +461,7 @@ impl Core {
             let results = (&mut self.scratch.shapes[..], &mut self.scratch.digests[..]);
             let with = (&self.tier.masks, &self.keys.lines[0]);
             digest_frames(self.level, frames, with, in_port.0.into(), results, |_| {});
+            self.pipeline_mask.hide_long(&mut self.scratch.shapes[..frames.len()]);
             for (at, (frame, decided)) in frames.iter().zip(decided).enumerate() {
                 let (shape, digest) = (self.scratch.shapes[at], self.scratch.digests[at]);
                 if !shape.is_rare() && self.tier.is_wanted(digest, decided.path, now) {
