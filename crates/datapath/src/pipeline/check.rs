@@ -85,5 +85,10 @@ fn check_action(
     require(is_allowed, Error::BadActionBadType)?;
     let sets = action.names_fields() || row.successor == Some(ActionKind::SetField);
     let set = action.writes().first().filter(|_| sets);
-    require(set.is_none_or(|field| fields.contains(field)), Error::BadActionBadSetType)
+    // Features name the registers that are several as one.
+    let may_set = |field: &Field| match field.registers() {
+        Some(mut registers) => registers.all(|register| fields.contains(&register)),
+        None => fields.contains(field),
+    };
+    require(set.is_none_or(may_set), Error::BadActionBadSetType)
 }

@@ -285,6 +285,25 @@ fn a_table_with_limits_announces_them_and_holds_nothing_else() {
 }
 
 #[test]
+fn several_registers_as_one_are_written_where_each_of_them_is() {
+    use TableProperty as P;
+    let (hit, version) = (OnPacket::Hit, Version::V1_3);
+    let mut pipeline = pipeline();
+    let mut limited = pipeline.features(version);
+    let registers = [Field::Reg0, Field::Reg1, Field::Reg2].map(|register| field(register, false));
+    put(&mut limited[0], P::ApplySetField(hit, registers.to_vec()));
+    assert_eq!(pipeline.set(&limited, version), Ok(vec![TableId(0)]));
+    let refused = Err(Error::BadActionBadSetType);
+    for (register, expected) in
+        [("reg1", Ok(())), ("xreg0", Ok(())), ("xreg1", refused), ("xxreg0", refused)]
+    {
+        let text = format!("in_port=1,actions=set_field:7->{register},output:2");
+        let flow_mod = parse_flow_mod(&text, FlowModCommand::Add).unwrap();
+        assert_eq!(pipeline.check(&flow_mod, version), expected, "{register}");
+    }
+}
+
+#[test]
 fn a_meter_of_1_5_is_an_action_and_copies_are_sets() {
     use TableProperty as P;
     let (hit, version) = (OnPacket::Hit, Version::V1_5);
