@@ -64,13 +64,25 @@ impl Meta {
 #[must_use]
 pub fn extract(frame: &[u8], meta: &Meta) -> FlowKey {
     let mut key = FlowKey::default();
-    set_meta(&mut key, meta);
-    if let Some(layout) = Layout::of_inlined(frame) {
-        ethernet(&mut key, frame, &layout);
-        network(&mut key, frame, &layout);
-        transport(&mut key, frame, &layout);
-    }
+    fill(&mut key, frame, meta);
     key
+}
+
+/// The same, written over a key: one that is returned is copied to its place, which takes as long
+/// as to read the frame.
+pub fn extract_into(key: &mut FlowKey, frame: &[u8], meta: &Meta) {
+    *key = FlowKey::default();
+    fill(key, frame, meta);
+}
+
+#[inline]
+fn fill(key: &mut FlowKey, frame: &[u8], meta: &Meta) {
+    set_meta(key, meta);
+    if let Some(layout) = Layout::of_inlined(frame) {
+        ethernet(key, frame, &layout);
+        network(key, frame, &layout);
+        transport(key, frame, &layout);
+    }
 }
 
 /// Writes the fields that are not in the packet's bytes, those of the key of the same bytes with

@@ -50,7 +50,7 @@ pub use buf::{
     Batch, Block, ExternalBuf, ExternalOwner, FRAME_CAPACITY, HEADROOM, PacketBuf, Pool,
 };
 pub use describe::describe;
-pub use extract::{Meta, extract, set_meta};
+pub use extract::{Meta, extract, extract_into, set_meta};
 pub use frame_checksums::{ChecksumKind, WrongChecksum, fill_checksums, verify};
 pub use key::{FlowKey, KeySlot, Registers, WORDS};
 pub use layout::{Layout, Network, Transport};

@@ -5,7 +5,7 @@
 //! the program that follows from it; nothing is counted and nothing is cached here.
 
 use openflow::{Field, PortNo, TableId};
-use packet::{FlowKey, Meta, PacketBuf, Shape, extract};
+use packet::{FlowKey, Meta, PacketBuf, Shape, extract, extract_into};
 
 use super::Core;
 use super::burst_state::{MissedPacket, Scratch};
@@ -70,6 +70,7 @@ impl Core {
     /// may know; the number of keys. Packets that the settings refuse go step by step.
     fn ask_by_key(&mut self, frames: &[PacketBuf], missed: u64, in_port: PortNo) -> usize {
         let fragments = self.replica.settings.fragments;
+        let meta = Meta::port(in_port);
         let mut asked = 0;
         for at in bits(missed) {
             let Some(frame) = frames.get(at) else { break };
@@ -79,7 +80,7 @@ impl Core {
             if self.scratch.keys.len() <= asked {
                 self.scratch.keys.push(FlowKey::default());
             }
-            self.scratch.keys[asked] = extract(frame.bytes(), &Meta::port(in_port));
+            extract_into(&mut self.scratch.keys[asked], frame.bytes(), &meta);
             if self.goes_by_key(at) {
                 self.digest_key(at, frame, asked, in_port);
             }
