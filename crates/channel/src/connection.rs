@@ -20,7 +20,7 @@ use openflow::{Error, Message, MessageKind, Version, Xid};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::time::{Duration, Instant};
-use wire::{EncodeError, HEADER_LEN, MessageHeader};
+use wire::{EncodeError, Forms, HEADER_LEN, MessageHeader};
 
 /// `OFPET_HELLO_FAILED` in both versions.
 const HELLO_FAILED: u16 = 0;
@@ -54,8 +54,8 @@ pub struct Connection {
     is_held: bool,
     /// Set by [`Connection::copy_messages`].
     copies: Option<Vec<u8>>,
-    /// Set by [`Connection::take_table_ids`].
-    has_table_ids: bool,
+    /// Set by [`Connection::set_forms`].
+    forms: Forms,
     down: Option<DownReason>,
     counters: ConnectionCounters,
 }
@@ -90,7 +90,7 @@ impl Connection {
             last_frame: 0..0,
             is_held: false,
             copies: None,
-            has_table_ids: false,
+            forms: Forms::default(),
             down: None,
             counters: ConnectionCounters::default(),
         };
@@ -295,8 +295,7 @@ impl Connection {
         if take(header, self.input.frame(at.clone())) {
             return None;
         }
-        let decode = if self.has_table_ids { wire::decode_with_table_id } else { wire::decode };
-        let (xid, message) = match decode(self.input.frame(at)) {
+        let (xid, message) = match wire::decode_in(self.input.frame(at), self.forms) {
             Ok((_, xid, message)) => (xid, message),
             Err(wrong) => {
                 tracing::debug!(%wrong, "message refused");
@@ -357,10 +356,16 @@ impl Connection {
         frame.get(..QUOTE_LEN).unwrap_or(frame)
     }
 
-    /// Flow-mods of OpenFlow 1.0 name their table from now on, or do not:
-    /// [`wire::decode_with_table_id`].
-    pub fn take_table_ids(&mut self, are_there: bool) {
-        self.has_table_ids = are_there;
+    /// The forms of messages from now on, as the controller has chosen them by requests of
+    /// Nicira's; they are kept until the next call.
+    pub fn set_forms(&mut self, forms: Forms) {
+        self.forms = forms;
+    }
+
+    /// The forms of messages.
+    #[must_use]
+    pub fn forms(&self) -> Forms {
+        self.forms
     }
 
     /// A new xid for a message of the owner. The numbers repeat after two thousand million.
@@ -630,7 +635,9 @@ impl Connection {
         xid: Xid,
         message: &Message,
     ) -> Result<(), EncodeError> {
-        let written = self.output.push(class, |out| wire::encode_into(out, version, xid, message));
+        let forms = self.forms;
+        let write = |out: &mut Vec<u8>| wire::encode_in(out, forms, version, xid, message);
+        let written = self.output.push(class, write);
         self.pushed(written?);
         Ok(())
     }

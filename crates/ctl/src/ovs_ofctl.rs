@@ -31,8 +31,8 @@ const ABSENT: &[(&str, &str)] = &[
     ("queue-mod", QUEUES),
     ("queue-del", QUEUES),
     ("set-desc", "an extension; `weir switch --dp-desc` and its like set texts"),
-    ("--flow-format", "leave it out: -O chooses the version, which has one format"),
-    ("-F", "leave it out: -O chooses the version, which has one format"),
+    ("--flow-format", "leave it out: -O OpenFlow13 and later have all fields in their one form"),
+    ("-F", "leave it out: -O OpenFlow13 and later have all fields in their one form"),
 ];
 
 const NICIRA: &str = "it is Nicira's, and in no version of OpenFlow";

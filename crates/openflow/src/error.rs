@@ -121,6 +121,8 @@ errors! {
     BadActionBadSetArgument "OFPBAC_BAD_SET_ARGUMENT" [V1_0: (2, 5), V1_3: (2, 15)]
         "the field cannot have this value: keep to its width; a `vlan_vid` needs the bit 0x1000, \
          for VLAN 100 write 4196";
+    BadRequestNxmInvalid "NXBRC_NXM_INVALID" [V1_0: (1, 6), V1_3: (0xffff, 2)]
+        "cookies of a flow-mod contradict each other: give the one to look for, or the new one";
     BadConjunction "NXBAC_BAD_CONJUNCTION" [V1_0: (2, 5), V1_3: (0xffff, 15)]
         "a conjunction stands beside other actions or instructions, or its dimension is none of 2 \
          to 64: let it be all that an entry does";

@@ -93,6 +93,9 @@ pub struct FlowMod {
     pub cookie: Cookie,
     /// Cookie bits that filter a modify or delete.
     pub cookie_mask: u64,
+    /// Modify only: the cookie that entries get which the mask has filtered; `None` leaves theirs.
+    /// Nicira's form of 1.0 carries it.
+    pub new_cookie: Option<Cookie>,
     /// Seconds without a packet until the entry expires; 0 for never.
     pub idle_timeout_s: u16,
     /// Seconds until the entry expires; 0 for never.
@@ -124,6 +127,7 @@ impl FlowMod {
             table_id: TableId(0),
             cookie: Cookie(0),
             cookie_mask: 0,
+            new_cookie: None,
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             priority: 0x8000,
@@ -135,6 +139,24 @@ impl FlowMod {
             matching: Match::any(),
             instructions: Vec::new(),
         }
+    }
+}
+
+impl FlowMod {
+    /// The cookie that a modify gives to the entries.
+    #[must_use]
+    pub fn given_cookie(&self, version: Version) -> Option<Cookie> {
+        if self.cookie_mask != 0 {
+            return self.new_cookie;
+        }
+        let is_given = version.modify_sets_cookie() && self.cookie != Cookie::NONE;
+        is_given.then_some(self.cookie)
+    }
+
+    /// Whether a modify that finds no entry adds one: in 1.0, unless it looks for a cookie.
+    #[must_use]
+    pub fn adds_where_none(&self, version: Version) -> bool {
+        version.has_modify_or_add() && self.cookie_mask == 0
     }
 }
 
@@ -180,6 +202,18 @@ pub struct FlowStatsRequest {
     pub cookie_mask: u64,
     /// Only those that the match covers.
     pub matching: Match,
+    /// Form of the request and of its reply.
+    pub form: FlowForm,
+}
+
+/// Layout of flow entries in messages of OpenFlow 1.0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowForm {
+    /// The specification's, with the twelve-tuple.
+    #[default]
+    Standard,
+    /// Nicira's, whose match has all fields (`NXFF_NXM`).
+    Nicira,
 }
 
 impl FlowStatsRequest {
@@ -193,6 +227,7 @@ impl FlowStatsRequest {
             cookie: Cookie(0),
             cookie_mask: 0,
             matching: Match::any(),
+            form: FlowForm::Standard,
         }
     }
 }

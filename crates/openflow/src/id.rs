@@ -57,6 +57,11 @@ impl fmt::Display for DatapathId {
     }
 }
 
+impl Cookie {
+    /// No cookie: of no entry's packet-in, and of a modify that leaves cookies as they are.
+    pub const NONE: Self = Self(u64::MAX);
+}
+
 impl PortNo {
     /// Highest number of a physical or logical port (`OFPP_MAX`).
     pub const MAX: Self = Self(0xffff_ff00);

@@ -194,6 +194,8 @@ capabilities! {
     modify_sets_cookie until V1_0;
     /// Whether an entry without wildcards ranks above all others, whatever its priority.
     ranks_exact_first until V1_0;
+    /// Whether flow entries have Nicira's form beside the standard's, for what that cannot say.
+    has_nicira_flows until V1_0;
     /// Whether there are emergency entries, for the time without a controller.
     has_emergency_entries until V1_0;
     /// Whether ports and capabilities know the spanning tree protocol.

@@ -68,7 +68,7 @@ impl FlowWords<'_, '_> {
             filter = parsed.map_err(|error| word(words::bad("flow", text, &error)))?;
         }
         // A delete chooses its entries by the same words.
-        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching } =
+        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, form } =
             filter;
         let flow = FlowMod {
             table_id,
@@ -81,7 +81,7 @@ impl FlowWords<'_, '_> {
         };
         let FlowMod { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
             self.fill(flow)?;
-        Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+        Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, form })
     }
 
     /// The entry of the text, with the keywords.

@@ -4,6 +4,7 @@
 //! The agent, the bridge and the workers pass it on; only the agent, which owns the connections,
 //! interprets it.
 
+use openflow::flow::FlowForm;
 use openflow::{Version, Xid};
 
 /// The number of a connection, never used twice.
@@ -21,6 +22,8 @@ pub(crate) struct RequestContext {
     pub(crate) xid: Xid,
     /// The position of its reply among the replies of the connection.
     pub(crate) position: ReplyPosition,
+    /// Form of the flow entries in its reply.
+    pub(crate) form: FlowForm,
     /// Its first bytes, for an error message.
     pub(crate) error_data: ErrorData,
 }

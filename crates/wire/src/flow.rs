@@ -5,8 +5,8 @@
 //! flags) are left out there; a command that 1.0 cannot give is an error.
 
 use openflow::flow::{
-    AggregateStats, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason,
-    FlowStats, FlowStatsRequest,
+    AggregateStats, FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved,
+    FlowRemovedReason, FlowStats, FlowStatsRequest,
 };
 use openflow::{Cookie, Error, GroupId, TableId};
 
@@ -30,6 +30,7 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
         table_id,
         cookie,
         cookie_mask: 0,
+        new_cookie: None,
         idle_timeout_s: r.u16()?,
         hard_timeout_s: r.u16()?,
         priority: r.u16()?,
@@ -45,10 +46,12 @@ pub(crate) fn read_mod_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
 
 /// The command and the table, which only Nicira's extension has room for: where none is named, a
 /// modify or delete looks in all tables and an add is one to the first.
-fn read_command_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<(FlowModCommand, TableId)> {
+pub(crate) fn read_command_v1_0(
+    r: &mut Reader<'_>,
+) -> reader::ReadResult<(FlowModCommand, TableId)> {
     let at_command = r.clone();
     let [upper, command] = r.array()?;
-    let named = match (r.has_table_ids, upper) {
+    let named = match (r.forms.has_table_ids, upper) {
         (true, number) => TableId(number),
         (false, 0) => TableId::ALL,
         (false, _) => return Err(at_command.fault_in(Error::FlowModBadCommand, "command")),
@@ -58,7 +61,17 @@ fn read_command_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<(FlowModCommand, 
     Ok((command, if is_of_all { TableId(0) } else { named }))
 }
 
-fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModFlags> {
+/// Writes the command, and the table above it where flow-mods name theirs.
+pub(crate) fn write_command_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+    let is_all = flow.table_id == TableId::ALL && may_mean_all(flow.command);
+    let names = w.forms.has_table_ids;
+    w.require(names || is_all || flow.table_id == TableId(0), "table of a flow-mod")?;
+    w.u8(if names { flow.table_id.0 } else { 0 });
+    w.u8(flow.command.number());
+    Ok(())
+}
+
+pub(crate) fn read_flags_v1_0(r: &mut Reader<'_>) -> reader::ReadResult<FlowModFlags> {
     let start = r.clone();
     let bits = r.u16()?;
     let common = FlowModFlags::from_bits_retain(bits) & COMMON_FLAGS;
@@ -88,6 +101,7 @@ pub(crate) fn read_mod_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<FlowMod> {
         table_id,
         cookie,
         cookie_mask,
+        new_cookie: None,
         idle_timeout_s,
         hard_timeout_s,
         priority,
@@ -115,12 +129,16 @@ pub(crate) fn write_mod_v1_0(w: &mut Writer<'_>, flow: &FlowMod) -> writer::Writ
     require_v1_0(w, flow)?;
     matching::write(w, &flow.matching)?;
     w.u64(flow.cookie.0);
-    w.u16(flow.command.number().into());
+    write_command_v1_0(w, flow)?;
     write_limits(w, flow)?;
-    let emerg = flow.flags.contains(FlowModFlags::EMERG);
-    let common = (flow.flags & COMMON_FLAGS).bits();
-    w.u16(if emerg { common | EMERG_V1_0 } else { common });
+    write_flags_v1_0(w, flow.flags);
     instruction::write_list(w, &flow.instructions, &flow.matching)
+}
+
+pub(crate) fn write_flags_v1_0(w: &mut Writer<'_>, flags: FlowModFlags) {
+    let emerg = flags.contains(FlowModFlags::EMERG);
+    let common = (flags & COMMON_FLAGS).bits();
+    w.u16(if emerg { common | EMERG_V1_0 } else { common });
 }
 
 pub(crate) fn write_mod_v1_3(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
@@ -146,12 +164,15 @@ fn write_limits(w: &mut Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
     w.port(flow.out_port)
 }
 
-/// Refuses what 1.0's flow-mod has no room for. Its modify and delete always mean all tables.
+/// Refuses what 1.0's flow-mod has no room for.
 fn require_v1_0(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
-    let is_all = flow.table_id == TableId::ALL && may_mean_all(flow.command);
-    require_importance(w, flow)?;
-    w.require(is_all || flow.table_id == TableId(0), "table of a flow-mod")?;
     w.require(flow.cookie_mask == 0, "cookie mask of a flow-mod")?;
+    require_v1_0_limits(w, flow)
+}
+
+/// The same of Nicira's form, which has cookies to look for.
+pub(crate) fn require_v1_0_limits(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+    require_importance(w, flow)?;
     w.require(flow.out_group == GroupId::ANY, "out_group of a flow-mod")?;
     let flags = COMMON_FLAGS | FlowModFlags::EMERG;
     w.require(flags.contains(flow.flags), "flags of a flow-mod")
@@ -169,6 +190,8 @@ fn may_mean_all(command: FlowModCommand) -> bool {
 }
 
 fn require_importance(w: &Writer<'_>, flow: &FlowMod) -> writer::WriteResult<()> {
+    let has_new_cookie = flow.new_cookie.is_some() && !w.has_nicira_flows();
+    w.require(!has_new_cookie, "new cookie of a modify that looks for one")?;
     w.require(flow.importance == 0 || w.version.has_importance(), "importance of a flow-mod")
 }
 
@@ -237,11 +260,11 @@ pub(crate) fn read_removed_v1_5(r: &mut Reader<'_>) -> reader::ReadResult<FlowRe
 }
 
 /// A reason; the number of one that the version has not means nothing.
-fn read_reason(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemovedReason> {
+pub(crate) fn read_reason(r: &mut Reader<'_>) -> reader::ReadResult<FlowRemovedReason> {
     Ok(FlowRemovedReason::from_number_in(r.version, r.u8()?))
 }
 
-fn write_reason(w: &mut Writer<'_>, reason: FlowRemovedReason) {
+pub(crate) fn write_reason(w: &mut Writer<'_>, reason: FlowRemovedReason) {
     w.u8(reason.nearest_in(w.version).number());
 }
 
@@ -318,7 +341,8 @@ pub(crate) fn read_stats_request_v1_3(r: &mut Reader<'_>) -> reader::ReadResult<
     r.skip(4)?;
     let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
     let matching = matching::read(r, Purpose::Select)?;
-    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+    let form = FlowForm::Standard;
+    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, form })
 }
 
 pub(crate) fn write_stats_request_v1_0(

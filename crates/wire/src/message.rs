@@ -2,16 +2,17 @@
 //!
 //! Only dispatch stands here; each body is read and written in the file of its concept.
 
-use openflow::error::ONF;
+use openflow::error::{NICIRA, ONF};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 
 use crate::error::{DecodeError, EncodeError, Fault};
+use crate::forms::Forms;
 use crate::header::{Frame, HEADER_LEN};
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
 use crate::{
-    bundle, error_message, experimenter, hello, layout, meter, multipart, port, queue, role,
-    switch, table,
+    bundle, error_message, experimenter, hello, layout, meter, multipart, nicira, port, queue,
+    role, switch, table,
 };
 
 /// The message that a whole frame holds.
@@ -22,20 +23,14 @@ use crate::{
 /// does not speak, `OFPBRC_BAD_TYPE` for unknown messages, and those of actions, matches and so on.
 /// The first message of a connection may have any version: see [`crate::decode_hello`].
 pub fn decode(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
-    decode_by(frame, false)
+    decode_in(frame, Forms::default())
 }
 
-/// As [`decode`], on a connection whose controller has chosen by Nicira's `NXT_FLOW_MOD_TABLE_ID`
-/// that the upper byte of a command of flow-mods of OpenFlow 1.0 is the table, which has no place
-/// of its own there; [`TableId::ALL`](openflow::TableId::ALL) names none.
+/// As [`decode`], on a connection whose controller has chosen these forms of messages.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn decode_with_table_id(frame: &[u8]) -> Result<(Version, Xid, Message), DecodeError> {
-    decode_by(frame, true)
-}
-
-fn decode_by(frame: &[u8], has_table_ids: bool) -> Result<(Version, Xid, Message), DecodeError> {
+pub fn decode_in(frame: &[u8], forms: Forms) -> Result<(Version, Xid, Message), DecodeError> {
     let frame = Frame::parse(frame)?;
     let header = frame.header();
     let fail = |fault| DecodeError::new(Some(header), fault);
@@ -45,29 +40,46 @@ fn decode_by(frame: &[u8], has_table_ids: bool) -> Result<(Version, Xid, Message
     let kind = MessageKind::from_number(version, header.message_type).ok_or_else(|| {
         fail(Fault { error: Error::BadRequestBadType, what: "header's type", offset: 1 })
     })?;
-    let (kind, body, offset) = match kind == MessageKind::Experimenter {
-        true => as_onf(version, frame.body()),
-        false => (kind, frame.body(), HEADER_LEN),
+    let known = match kind == MessageKind::Experimenter {
+        true => as_known(version, frame.body()),
+        false => None,
     };
-    let mut body = Reader::new(version, body, offset, kind.row().name);
-    body.has_table_ids = has_table_ids;
-    let message = read_body(kind, &mut body).map_err(fail)?;
+    let (known, body, offset) = known.unwrap_or((Known::Kind(kind), frame.body(), HEADER_LEN));
+    let name = if let Known::Kind(kind) = known { kind.row().name } else { "message of Nicira's" };
+    let mut body = Reader::new(version, body, offset, name);
+    body.forms = forms;
+    let message = match known {
+        Known::Kind(kind) => read_body(kind, &mut body),
+        Known::OfNicira(read) => read(&mut body),
+    };
+    let message = message.map_err(fail)?;
     body.finish().map_err(fail)?;
     Ok((version, header.xid, message))
 }
 
+/// The reader of a message that an experimenter message is.
+#[derive(Clone, Copy)]
+enum Known {
+    /// As the version lays it out.
+    Kind(MessageKind),
+    /// In Nicira's form.
+    OfNicira(nicira::Read),
+}
+
 /// The message that an experimenter message is: one of ONF may be one that later versions have by
-/// a number of their own. Its body, and the body's offset.
+/// a number of their own, one of Nicira a standard one in another form. Its body, and the body's
+/// offset.
 #[cold]
-fn as_onf(version: Version, body: &[u8]) -> (MessageKind, &[u8], usize) {
-    let itself = (MessageKind::Experimenter, body, HEADER_LEN);
-    let Some((head, body)) = body.split_first_chunk::<8>() else { return itself };
+fn as_known(version: Version, body: &[u8]) -> Option<(Known, &[u8], usize)> {
+    let (head, body) = body.split_first_chunk::<8>()?;
     let [a, b, c, d, exp_type @ ..] = *head;
-    if u32::from_be_bytes([a, b, c, d]) != ONF {
-        return itself;
-    }
-    let found = MessageKind::from_onf_type(version, u32::from_be_bytes(exp_type));
-    found.map_or(itself, |kind| (kind, body, HEADER_LEN + head.len()))
+    let exp_type = u32::from_be_bytes(exp_type);
+    let known = match u32::from_be_bytes([a, b, c, d]) {
+        ONF => Known::Kind(MessageKind::from_onf_type(version, exp_type)?),
+        NICIRA => Known::OfNicira(nicira::reader_of(version, exp_type)?),
+        _ => return None,
+    };
+    Some((known, body, HEADER_LEN + head.len()))
 }
 
 fn read_body(kind: MessageKind, r: &mut Reader<'_>) -> reader::ReadResult<Message> {
@@ -135,15 +147,40 @@ pub fn encode_into(
     xid: Xid,
     message: &Message,
 ) -> Result<(), EncodeError> {
+    encode_in(out, Forms::default(), version, xid, message)
+}
+
+/// As [`encode_into`], on a connection whose controller has chosen these forms of messages.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_in(
+    out: &mut Vec<u8>,
+    forms: Forms,
+    version: Version,
+    xid: Xid,
+    message: &Message,
+) -> Result<(), EncodeError> {
     let mut w = Writer::new(version, out);
+    w.forms = forms;
     let start = w.place();
-    let written = write_header(&mut w, xid, message.kind())
-        .and_then(|()| write_body(&mut w, message))
-        .and_then(|()| finish(&mut w, start));
+    let written = write_whole(&mut w, xid, message).and_then(|()| finish(&mut w, start));
     if written.is_err() {
         w.take_back(start);
     }
     written
+}
+
+fn write_whole(w: &mut Writer<'_>, xid: Xid, message: &Message) -> writer::WriteResult<()> {
+    let chosen = w.forms != Forms::default();
+    let Some(exp_type) = chosen.then(|| nicira::type_of(w, message)).flatten() else {
+        write_header(w, xid, message.kind())?;
+        return write_body(w, message);
+    };
+    write_header(w, xid, MessageKind::Experimenter)?;
+    w.u32(NICIRA);
+    w.u32(exp_type);
+    nicira::write(w, message)
 }
 
 /// Begins a frame; its length is filled in by [`finish`].

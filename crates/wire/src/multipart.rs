@@ -3,7 +3,7 @@
 //! A reply is a sequence of elements; [`crate::split`] writes the same elements to as many messages
 //! as they need.
 
-use openflow::flow::{AggregateStats, FlowStats};
+use openflow::flow::{AggregateStats, FlowForm, FlowStats};
 use openflow::group::{GroupDesc, GroupFeatures, GroupStats};
 use openflow::message::{
     Experimenter, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
@@ -16,7 +16,7 @@ use openflow::{Error, GroupId, PortNo};
 
 use crate::reader::{self, Reader};
 use crate::writer::{self, Writer};
-use crate::{experimenter, group, layout, meter, port, queue, table, table_features};
+use crate::{experimenter, group, layout, meter, nicira, port, queue, table, table_features};
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
 pub(crate) const MORE: u16 = 1;
@@ -59,7 +59,12 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
     use MultipartRequestBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
-    let body = match number {
+    let of_nicira = of_nicira(r, number);
+    let body = match of_nicira.unwrap_or(number) {
+        MultipartType::Flow if of_nicira.is_some() => Body::Flow(nicira::read_stats_request(r)?),
+        MultipartType::Aggregate if of_nicira.is_some() => {
+            Body::Aggregate(nicira::read_stats_request(r)?)
+        }
         MultipartType::Desc => Body::Desc,
         MultipartType::Flow => Body::Flow(layout::FLOW_STATS_REQUEST.read(r)?),
         MultipartType::Aggregate => Body::Aggregate(layout::FLOW_STATS_REQUEST.read(r)?),
@@ -94,6 +99,11 @@ pub(crate) fn read_request(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRe
         MultipartType::Unknown(_) => return Err(start.fault(Error::BadRequestBadMultipart)),
     };
     Ok(MultipartRequest { more: more && r.version.has_multipart(), body })
+}
+
+/// The statistics that are in Nicira's form, as an experimenter's.
+fn of_nicira(r: &mut Reader<'_>, number: MultipartType) -> Option<MultipartType> {
+    (number == MultipartType::Experimenter).then(|| nicira::read_stats_type(r)).flatten()
 }
 
 /// The one that a request for descriptions names, in versions where it may.
@@ -133,7 +143,16 @@ pub(crate) fn write_request(
 ) -> writer::WriteResult<()> {
     use MultipartRequestBody as Body;
     w.require(w.version.has_multipart() || !request.more, "a request of several parts")?;
-    write_header(w, request_type(&request.body), request.more)?;
+    let number = request_type(&request.body);
+    if let Body::Flow(body) | Body::Aggregate(body) = &request.body
+        && body.form == FlowForm::Nicira
+        && w.version.has_nicira_flows()
+    {
+        write_header(w, MultipartType::Experimenter, request.more)?;
+        nicira::write_stats_head(w, number);
+        return nicira::write_stats_request(w, body);
+    }
+    write_header(w, number, request.more)?;
     match &request.body {
         Body::Desc | Body::Table | Body::GroupFeatures | Body::MeterFeatures | Body::TableDesc => {}
         Body::GroupDesc if w.version.has_desc_of_one() => {
@@ -182,8 +201,10 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
     use MultipartReplyBody as Body;
     let start = r.clone();
     let (number, more) = read_header(r)?;
-    let body = match number {
+    let of_nicira = of_nicira(r, number);
+    let body = match of_nicira.unwrap_or(number) {
         MultipartType::Desc => Body::Desc(read_desc(r)?),
+        MultipartType::Flow if of_nicira.is_some() => Body::Flow(read_all(r, nicira::read_stats)?),
         MultipartType::Flow => Body::Flow(read_all(r, |r| layout::FLOW_STATS.read(r))?),
         MultipartType::Aggregate => Body::Aggregate(layout::AGGREGATE.read(r)?),
         MultipartType::Table => Body::Table(read_all(r, |r| layout::TABLE_STATS.read(r))?),
@@ -206,8 +227,22 @@ pub(crate) fn read_reply(r: &mut Reader<'_>) -> reader::ReadResult<MultipartRepl
 }
 
 pub(crate) fn write_reply(w: &mut Writer<'_>, reply: &MultipartReply) -> writer::WriteResult<()> {
-    write_header(w, reply.body.kind(), reply.more)?;
+    write_reply_header(w, &reply.body, reply.more)?;
     elements(&reply.body, 0).try_for_each(|element| write_element(w, &element))
+}
+
+/// Writes the head of a reply in the form of the writer.
+pub(crate) fn write_reply_header(
+    w: &mut Writer<'_>,
+    body: &MultipartReplyBody,
+    more: bool,
+) -> writer::WriteResult<()> {
+    if !nicira::has_reply(w, body) {
+        return write_header(w, body.kind(), more);
+    }
+    write_header(w, MultipartType::Experimenter, more)?;
+    nicira::write_stats_head(w, body.kind());
+    Ok(())
 }
 
 /// Part of a reply's body; never split between two messages.
@@ -291,6 +326,7 @@ pub(crate) fn elements<'a>(
 pub(crate) fn write_element(w: &mut Writer<'_>, element: &Element<'_>) -> writer::WriteResult<()> {
     match element {
         Element::Desc(desc) => write_desc(w, desc),
+        Element::Flow(stats) if w.has_nicira_flows() => nicira::write_stats(w, stats)?,
         Element::Flow(stats) => layout::FLOW_STATS.write(w, stats)?,
         Element::Aggregate(stats) => layout::AGGREGATE.write(w, stats)?,
         Element::Table(stats) => layout::TABLE_STATS.write(w, stats)?,

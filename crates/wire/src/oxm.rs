@@ -34,7 +34,7 @@ impl OxmHeader {
     #[inline]
     fn of(field: Field, has_mask: bool) -> Self {
         let bits = HEADERS[field as usize];
-        Self(if has_mask { (bits + (bits & LEN)) | 1 << 8 } else { bits })
+        Self(if has_mask { with_mask(bits) } else { bits })
     }
 
     fn class(self) -> u16 {
@@ -43,8 +43,13 @@ impl OxmHeader {
 
     /// The field, if it is one of the version.
     fn field(self, version: Version) -> Option<Field> {
+        self.field_of_any().filter(|field| field.is_in(version))
+    }
+
+    /// The field, if it is one of any version.
+    fn field_of_any(self) -> Option<Field> {
         let number = u8::try_from(self.0 >> 9 & 0x7f).ok()?;
-        Field::from_class(self.class(), number).filter(|field| field.is_in(version))
+        Field::from_class(self.class(), number)
     }
 
     fn has_mask(self) -> bool {
@@ -119,6 +124,43 @@ fn add(
         return Err(fail(Error::BadMatchBadMask));
     }
     matching.add(field, value, mask).map_err(fail)
+}
+
+/// Reads a field of Nicira's match, which has the fields of all versions. Bits of the value outside
+/// of the mask mean nothing there.
+///
+/// The faults are those of [`read_into`].
+#[cold]
+pub(crate) fn read_nxm_into(r: &mut Reader<'_>, matching: &mut Match) -> reader::ReadResult<()> {
+    let offset = r.offset();
+    let header = OxmHeader(r.u32()?);
+    let bytes = r.bytes(header.len())?;
+    let Some(field) = header.field_of_any() else {
+        return Err(Fault { error: Error::BadMatchBadField, what: "nx_match", offset });
+    };
+    let fail = |error| Fault { error, what: field.row().name, offset };
+    if header.len() != field.bytes() << u32::from(header.has_mask()) {
+        return Err(fail(Error::BadMatchBadLen));
+    }
+    let (value, mask) = bytes.split_at_checked(field.bytes()).unwrap_or_default();
+    let mask = if header.has_mask() { number(mask) } else { field.full_mask() };
+    if mask & !field.full_mask() != 0 {
+        return Err(fail(Error::BadMatchBadMask));
+    }
+    let outside = !mask & field.full_mask();
+    matching.add(field, number(value) & !outside, mask).map_err(fail)
+}
+
+/// The header of an entry without its mask, and whether it has one.
+pub(crate) fn split_mask(header: u32) -> (u32, bool) {
+    let has_mask = OxmHeader(header).has_mask();
+    let len = header & LEN;
+    (if has_mask { header & !(1 << 8 | LEN) | (len / 2) } else { header }, has_mask)
+}
+
+/// The header of an entry with a mask.
+pub(crate) fn with_mask(header: u32) -> u32 {
+    (header + (header & LEN)) | 1 << 8
 }
 
 /// The Open Networking Foundation, as the owner of fields.
@@ -295,9 +337,23 @@ pub(crate) fn write_field(w: &mut Writer<'_>, field: Field) -> writer::WriteResu
 
 /// Writes the header by which an action of Nicira's names a field.
 pub(crate) fn write_nxm_field(w: &mut Writer<'_>, field: Field) {
+    w.u32(nxm_header(field));
+}
+
+fn nxm_header(field: Field) -> u32 {
     let (class, number) = field.nxm();
     let named = u32::from(class) << 16 | u32::from(number) << 9;
-    w.u32(named | OxmHeader::of(field, false).0 & LEN);
+    named | OxmHeader::of(field, false).0 & LEN
+}
+
+/// Writes a field of Nicira's match.
+pub(crate) fn write_nxm(w: &mut Writer<'_>, held: &MatchField) {
+    let header = nxm_header(held.field);
+    w.u32(if held.is_exact() { header } else { with_mask(header) });
+    write_number(w, held.field, held.value);
+    if !held.is_exact() {
+        write_number(w, held.field, held.mask);
+    }
 }
 
 /// Writes the value of a set-field action.

@@ -8,6 +8,7 @@ use openflow::{BufferId, Error, MacAddr, PortNo, Version};
 
 use crate::compat;
 use crate::error::Fault;
+use crate::forms::Forms;
 
 pub(crate) type ReadResult<T> = std::result::Result<T, Fault>;
 
@@ -15,8 +16,8 @@ pub(crate) type ReadResult<T> = std::result::Result<T, Fault>;
 #[derive(Clone, Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) version: Version,
-    /// Whether flow-mods of 1.0 name their table: [`crate::decode_with_table_id`].
-    pub(crate) has_table_ids: bool,
+    /// The forms of messages that the controller has chosen.
+    pub(crate) forms: Forms,
     bytes: &'a [u8],
     offset: usize,
     short: Error,
@@ -32,7 +33,7 @@ impl<'a> Reader<'a> {
         what: &'static str,
     ) -> Self {
         let short = Error::BadRequestBadLen;
-        Self { version, has_table_ids: false, bytes, offset, short, what }
+        Self { version, forms: Forms::default(), bytes, offset, short, what }
     }
 
     /// The same bytes under another name and with another meaning of their lack.

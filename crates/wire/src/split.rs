@@ -4,6 +4,7 @@
 //! element is never split. Frames are made one at a time, so that who sends them can do other
 //! things in between and never holds the whole reply twice.
 
+use openflow::flow::FlowForm;
 use openflow::message::MultipartReplyBody;
 use openflow::{MessageKind, Version, Xid};
 
@@ -23,6 +24,7 @@ const FLAGS_AT: usize = HEADER_LEN + 2;
 #[derive(Debug)]
 pub struct ReplyFrames {
     version: Version,
+    form: FlowForm,
     xid: Xid,
     body: MultipartReplyBody,
     /// Elements that are written or left out.
@@ -37,7 +39,22 @@ impl ReplyFrames {
     /// The frames that say `body`.
     #[must_use]
     pub fn new(version: Version, xid: Xid, body: MultipartReplyBody) -> Self {
-        Self { version, xid, body, done: 0, ended: false, is_continued: false, left_out: 0 }
+        Self {
+            version,
+            form: FlowForm::Standard,
+            xid,
+            body,
+            done: 0,
+            ended: false,
+            is_continued: false,
+            left_out: 0,
+        }
+    }
+
+    /// The same in the form of the request, where OpenFlow 1.0 has several.
+    #[must_use]
+    pub fn in_form(self, form: FlowForm) -> Self {
+        Self { form, ..self }
     }
 
     /// The reply goes on behind these frames, with elements that are not there yet: the last one of
@@ -61,8 +78,9 @@ impl ReplyFrames {
     fn frame(&mut self) -> Result<Vec<u8>, EncodeError> {
         let mut frame = Vec::new();
         let mut w = Writer::new(self.version, &mut frame);
+        w.forms.flows = self.form;
         write_header(&mut w, self.xid, MessageKind::MultipartReply)?;
-        multipart::write_header(&mut w, self.body.kind(), false)?;
+        multipart::write_reply_header(&mut w, &self.body, false)?;
         let empty = w.place();
         let mut more = false;
         for element in multipart::elements(&self.body, self.done) {

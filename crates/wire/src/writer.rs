@@ -2,10 +2,12 @@
 //!
 //! A length that does not fit its 16 bits is an error, never a wrapped number.
 
+use openflow::flow::FlowForm;
 use openflow::{BufferId, MacAddr, PortNo, Version};
 
 use crate::compat;
 use crate::error::EncodeError;
+use crate::forms::Forms;
 
 pub(crate) type WriteResult<T> = std::result::Result<T, EncodeError>;
 
@@ -13,12 +15,14 @@ pub(crate) type WriteResult<T> = std::result::Result<T, EncodeError>;
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     pub(crate) version: Version,
+    /// The forms of messages that the controller has chosen.
+    pub(crate) forms: Forms,
     out: &'a mut Vec<u8>,
 }
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(version: Version, out: &'a mut Vec<u8>) -> Self {
-        Self { version, out }
+        Self { version, forms: Forms::default(), out }
     }
 
     pub(crate) fn unsupported(&self, what: &'static str) -> EncodeError {
@@ -29,6 +33,11 @@ impl<'a> Writer<'a> {
     #[inline]
     pub(crate) fn require(&self, sayable: bool, what: &'static str) -> WriteResult<()> {
         if sayable { Ok(()) } else { Err(self.unsupported(what)) }
+    }
+
+    /// Whether flow entries are written in Nicira's form.
+    pub(crate) fn has_nicira_flows(&self) -> bool {
+        self.forms.flows == FlowForm::Nicira && self.version.has_nicira_flows()
     }
 
     /// Bytes in the buffer so far: the place of what comes next.

@@ -53,6 +53,7 @@ fn request_of(flow_mod: &FlowMod, is_delete: bool) -> FlowStatsRequest {
         cookie: flow_mod.cookie,
         cookie_mask: flow_mod.cookie_mask,
         matching: flow_mod.matching.clone(),
+        ..FlowStatsRequest::all()
     }
 }
 
@@ -150,13 +151,11 @@ impl Reference {
                     entry.packets = 0;
                     entry.bytes = 0;
                 }
-                if version.modify_sets_cookie() {
-                    entry.cookie = flow_mod.cookie;
-                }
+                entry.cookie = flow_mod.given_cookie(version).unwrap_or(entry.cookie);
                 modified += 1;
             }
         }
-        if modified == 0 && version.has_modify_or_add() {
+        if modified == 0 && flow_mod.adds_where_none(version) {
             return self.add(flow_mod, version, now);
         }
         Ok(CommandOutcome { modified, ..CommandOutcome::default() })

@@ -7,7 +7,7 @@ use super::value::{port, unsigned};
 use super::words::unknown;
 use super::{PortNames, TextError};
 use crate::flow::{
-    FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
+    FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
 };
 use crate::id::{Cookie, GroupId, PortNo, TableId};
 use crate::matching::Match;
@@ -223,7 +223,8 @@ pub fn parse_flow_filter(text: &str) -> Result<FlowStatsRequest, TextError> {
 pub(super) fn flow_filter(whole: Piece<'_>) -> Result<FlowStatsRequest, TextError> {
     let FlowMod { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
         entry(whole, Filter)?;
-    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching })
+    let form = FlowForm::Standard;
+    Ok(FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, form })
 }
 
 /// Priority and match as they stand before ` actions=`.

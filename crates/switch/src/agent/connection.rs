@@ -21,9 +21,11 @@ use channel::{
     Stream,
 };
 use datapath::fast::Sweep;
+use openflow::flow::FlowForm;
 use openflow::message::{MultipartReply, Sender};
 use openflow::{Error, Message, MessageKind, Version, Xid};
 use tokio::net::UnixStream;
+use wire::Forms;
 
 use super::bundles::{BundleMessage, Bundles};
 use super::controllers::begin_auxiliaries;
@@ -338,9 +340,18 @@ impl ConnectionTask {
             Handling::Bridge(command) => self.carry_out(xid, None, command),
             Handling::Reply(message) => self.reply(xid, None, Ok(message)),
             Handling::Refused(error) => self.reply(xid, None, Err(error)),
-            Handling::TableIds(are_there) => self.link.connection().take_table_ids(are_there),
+            Handling::TableIds(has_table_ids) => {
+                self.change_forms(|forms| Forms { has_table_ids, ..forms });
+            }
+            Handling::FlowForm(flows) => self.change_forms(|forms| Forms { flows, ..forms }),
             Handling::Nothing => {}
         }
+    }
+
+    /// The forms of messages, of both sides, as the controller chooses them.
+    fn change_forms(&mut self, change: impl FnOnce(Forms) -> Forms) {
+        let connection = self.link.connection();
+        connection.set_forms(change(connection.forms()));
     }
 
     /// The context of the message that was received last.
@@ -356,7 +367,11 @@ impl ConnectionTask {
         let is_at_barrier = matches!(command, BridgeCommand::Barrier | BridgeCommand::Bundle(_));
         let position = if is_at_barrier { self.replies.reserve() } else { self.replies.next() };
         let connection = self.link.connection();
-        let context = |position| context(connection, peer, xid, position, held.as_ref());
+        let form = command.form();
+        let context = |position| {
+            let context = context(connection, peer, xid, position, held.as_ref());
+            RequestContext { form, ..context }
+        };
         match self.agent.bridge.apply(peer.version, command, || context(position)) {
             Ok(Applied::Reply(message)) => self.reply(xid, held, Ok(message)),
             Ok(Applied::PortStatus(status)) => self.agent.send_port_status(status),
@@ -390,8 +405,8 @@ impl ConnectionTask {
         for (xid, error_data) in self.bundles.expire(now()) {
             let Some(Registration { peer, .. }) = &self.peer else { return };
             let (from, version) = (peer.id, peer.version);
-            let request =
-                RequestContext { from, version, xid, position: self.replies.next(), error_data };
+            let (position, form) = (self.replies.next(), FlowForm::Standard);
+            let request = RequestContext { from, version, xid, position, form, error_data };
             self.replies.push(Reply::Refused(request, Error::BundleTimeout));
         }
     }
@@ -492,14 +507,23 @@ impl ConnectionTask {
     fn send_one(&mut self, reply: Reply) {
         let sent = match reply {
             Reply::Message(request, Message::MultipartReply(reply)) => {
-                self.reply_stream =
-                    Some(ReplyStream::whole(request.version, request.xid, reply.body));
+                self.reply_stream = Some(ReplyStream::whole(
+                    request.version,
+                    request.form,
+                    request.xid,
+                    reply.body,
+                ));
                 Ok(())
             }
             Reply::Flows(request, list) => {
                 let bridge = &self.agent.bridge;
-                self.reply_stream =
-                    Some(ReplyStream::of_flows(request.version, request.xid, list, bridge));
+                self.reply_stream = Some(ReplyStream::of_flows(
+                    request.version,
+                    request.form,
+                    request.xid,
+                    list,
+                    bridge,
+                ));
                 Ok(())
             }
             Reply::Done(_) => {
@@ -552,6 +576,7 @@ fn context(
         version: peer.version,
         xid,
         position,
+        form: FlowForm::Standard,
         error_data: held.map_or_else(error_data, |held| held.error_data),
     }
 }

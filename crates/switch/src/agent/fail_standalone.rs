@@ -13,7 +13,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use openflow::flow::{FlowMod, FlowModCommand, FlowStatsRequest};
+use openflow::flow::{FlowForm, FlowMod, FlowModCommand, FlowStatsRequest};
 use openflow::group::{GroupMod, GroupModCommand, GroupType};
 use openflow::meter::{MeterFlags, MeterMod, MeterModCommand};
 use openflow::{Action, Cookie, GroupId, Instruction, MeterId, PortNo, TableId, Version, Xid};
@@ -120,6 +120,7 @@ async fn send(agent: &Agent, command: BridgeCommand) {
         version: OWN_VERSION,
         xid: Xid(0),
         position: ReplyPosition::Before(0),
+        form: FlowForm::Standard,
         error_data: ErrorData::new(&[]),
     };
     let done = match agent.bridge.apply(OWN_VERSION, command, request) {

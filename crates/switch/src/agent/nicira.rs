@@ -1,8 +1,9 @@
 //! Requests of Nicira's by which Open vSwitch's tools choose the form of messages.
 //!
-//! A form that is not spoken is refused as an unknown request: the tools then try another one.
+//! A form that is not spoken is refused: the tools then try another one.
 
 use openflow::error::NICIRA;
+use openflow::flow::FlowForm;
 use openflow::message::Experimenter;
 use openflow::{Error, Version};
 
@@ -13,6 +14,7 @@ const SET_FLOW_FORMAT: u32 = 12;
 const FLOW_MOD_TABLE_ID: u32 = 15;
 const SET_PACKET_IN_FORMAT: u32 = 16;
 const STANDARD_FORM: u32 = 0;
+const NXM_FORM: u32 = 2;
 
 /// Carries a request out.
 pub(super) fn handle(version: Version, message: &Experimenter) -> Handling {
@@ -20,12 +22,15 @@ pub(super) fn handle(version: Version, message: &Experimenter) -> Handling {
     let Some((of_nicira, body)) = type_and_body(version, message) else { return unknown };
     match (of_nicira, body) {
         (FLOW_MOD_TABLE_ID, &[is_set, _, _, _, _, _, _, _]) => Handling::TableIds(is_set != 0),
-        (SET_FLOW_FORMAT | SET_PACKET_IN_FORMAT, &[a, b, c, d]) => {
-            match u32::from_be_bytes([a, b, c, d]) {
-                STANDARD_FORM => Handling::Nothing,
-                _ => unknown,
-            }
-        }
+        (SET_FLOW_FORMAT, &[a, b, c, d]) => match u32::from_be_bytes([a, b, c, d]) {
+            STANDARD_FORM => Handling::FlowForm(FlowForm::Standard),
+            NXM_FORM if version.has_nicira_flows() => Handling::FlowForm(FlowForm::Nicira),
+            _ => Handling::Refused(Error::BadRequestEperm),
+        },
+        (SET_PACKET_IN_FORMAT, &[a, b, c, d]) => match u32::from_be_bytes([a, b, c, d]) {
+            STANDARD_FORM => Handling::Nothing,
+            _ => unknown,
+        },
         (FLOW_MOD_TABLE_ID | SET_FLOW_FORMAT | SET_PACKET_IN_FORMAT, _) => {
             Handling::Refused(Error::BadRequestBadLen)
         }
@@ -67,9 +72,16 @@ mod tests {
             assert_eq!(handled(FLOW_MOD_TABLE_ID, &on), "TableIds(true)");
             assert_eq!(handled(FLOW_MOD_TABLE_ID, &[0; 8]), "TableIds(false)");
             assert_eq!(handled(FLOW_MOD_TABLE_ID, &[0; 7]), "Refused(BadRequestBadLen)");
-            for form in [SET_FLOW_FORMAT, SET_PACKET_IN_FORMAT] {
-                assert_eq!(handled(form, &[0; 4]), "Nothing");
-                assert_eq!(handled(form, &[0, 0, 0, 2]), refused);
+            let nxm = match version.has_nicira_flows() {
+                true => "FlowForm(Nicira)",
+                false => "Refused(BadRequestEperm)",
+            };
+            for (form, standard, other) in [
+                (SET_FLOW_FORMAT, "FlowForm(Standard)", nxm),
+                (SET_PACKET_IN_FORMAT, "Nothing", refused),
+            ] {
+                assert_eq!(handled(form, &[0; 4]), standard);
+                assert_eq!(handled(form, &[0, 0, 0, 2]), other);
                 assert_eq!(handled(form, &[]), "Refused(BadRequestBadLen)");
             }
             assert_eq!(handled(99, &on), refused);

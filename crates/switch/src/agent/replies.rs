@@ -84,6 +84,7 @@ impl Replies {
 
 #[cfg(test)]
 mod tests {
+    use openflow::flow::FlowForm;
     use openflow::{Error, Version, Xid};
 
     use super::Replies;
@@ -92,8 +93,8 @@ mod tests {
 
     fn reply(xid: u32, position: ReplyPosition) -> Reply {
         let (from, error_data) = (ConnectionId(1), ErrorData::new(&[]));
-        let request =
-            RequestContext { from, version: Version::V1_3, xid: Xid(xid), position, error_data };
+        let (version, xid, form) = (Version::V1_3, Xid(xid), FlowForm::Standard);
+        let request = RequestContext { from, version, xid, position, form, error_data };
         Reply::Refused(request, Error::BadRequestBadType)
     }
 

@@ -6,6 +6,7 @@
 //! piece as it is sent, so that it is never held whole.
 
 use channel::{Connection, SendError};
+use openflow::flow::FlowForm;
 use openflow::message::MultipartReplyBody;
 use openflow::{Version, Xid};
 use wire::ReplyFrames;
@@ -16,6 +17,7 @@ use crate::bridge::{Bridge, FlowDump};
 #[derive(Debug)]
 pub(super) struct ReplyStream {
     version: Version,
+    form: FlowForm,
     xid: Xid,
     frames: ReplyFrames,
     /// The source of further entries.
@@ -33,14 +35,26 @@ pub(super) enum Sent {
 
 impl ReplyStream {
     /// A complete reply body.
-    pub(super) fn whole(version: Version, xid: Xid, body: MultipartReplyBody) -> Self {
-        Self { version, xid, frames: ReplyFrames::new(version, xid, body), dump: None }
+    pub(super) fn whole(
+        version: Version,
+        form: FlowForm,
+        xid: Xid,
+        body: MultipartReplyBody,
+    ) -> Self {
+        let frames = ReplyFrames::new(version, xid, body).in_form(form);
+        Self { version, form, xid, frames, dump: None }
     }
 
     /// A dump of flow entries.
-    pub(super) fn of_flows(version: Version, xid: Xid, dump: FlowDump, bridge: &Bridge) -> Self {
+    pub(super) fn of_flows(
+        version: Version,
+        form: FlowForm,
+        xid: Xid,
+        dump: FlowDump,
+        bridge: &Bridge,
+    ) -> Self {
         let nothing = MultipartReplyBody::Flow(Vec::new());
-        let mut stream = Self::whole(version, xid, nothing);
+        let mut stream = Self::whole(version, form, xid, nothing);
         stream.dump = Some(dump);
         stream.refill(bridge);
         stream
@@ -51,7 +65,7 @@ impl ReplyStream {
             let (flows, is_last) = bridge.next_flows(dump);
             let is_empty = flows.is_empty();
             let body = MultipartReplyBody::Flow(flows);
-            self.frames = ReplyFrames::new(self.version, self.xid, body);
+            self.frames = ReplyFrames::new(self.version, self.xid, body).in_form(self.form);
             if is_last {
                 self.dump = None;
             } else {

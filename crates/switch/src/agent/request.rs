@@ -2,6 +2,7 @@
 //! agent answers roles, masks and experimenters itself; the others are commands of the bridge.
 
 use channel::{LogLine, Pass};
+use openflow::flow::FlowForm;
 use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage};
 use openflow::{Error, Message};
 
@@ -20,6 +21,8 @@ pub(super) enum Handling {
     Nothing,
     /// Flow-mods name their table from now on, or do not.
     TableIds(bool),
+    /// Flow entries are sent in this form from now on.
+    FlowForm(FlowForm),
     /// An error.
     Refused(Error),
 }

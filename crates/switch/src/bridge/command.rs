@@ -1,7 +1,7 @@
 //! The commands of a bridge: those messages of a controller that concern the datapath, as opposed
 //! to its connection (hello, echo, roles, masks).
 
-use openflow::flow::FlowMod;
+use openflow::flow::{FlowForm, FlowMod};
 use openflow::group::GroupMod;
 use openflow::message::{MultipartRequest, MultipartRequestBody, PacketOut, SwitchConfig};
 use openflow::meter::MeterMod;
@@ -43,6 +43,29 @@ pub(crate) enum BridgeCommand {
 }
 
 impl BridgeCommand {
+    /// Form of the flow entries in its reply.
+    pub(crate) fn form(&self) -> FlowForm {
+        match self {
+            Self::Multipart(MultipartRequest {
+                body: MultipartRequestBody::Flow(asked) | MultipartRequestBody::Aggregate(asked),
+                ..
+            }) => asked.form,
+            Self::PacketOut(_)
+            | Self::FlowMod(_)
+            | Self::GroupMod(_)
+            | Self::MeterMod(_)
+            | Self::PortMod(_)
+            | Self::TableMod(_)
+            | Self::Bundle(_)
+            | Self::SetConfig(_)
+            | Self::Barrier
+            | Self::Features
+            | Self::GetConfig
+            | Self::QueueGetConfig(_)
+            | Self::Multipart(_) => FlowForm::Standard,
+        }
+    }
+
     /// Whether a slave may send it: it sends no packet and changes nothing (clause 6.3.5).
     ///
     /// # Errors

@@ -36,6 +36,7 @@ mod kernel_tier_sockets;
 mod live_settings;
 mod metrics;
 mod named_tables;
+mod nicira_flows;
 mod patch_ports;
 mod port_changes;
 mod port_queues;

@@ -11,6 +11,7 @@
 mod compare;
 mod describe;
 mod malformed;
+mod nicira;
 mod os_ken;
 mod ovs_ofctl;
 mod peer;

@@ -5,12 +5,13 @@
 //! ovs-ofctl that its text was given to.
 
 use openflow::action::MAX_LEN_NO_BUFFER;
-use openflow::flow::{FlowMod, FlowModCommand};
+use openflow::flow::{FlowForm, FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
 use openflow::meter::MeterModCommand;
 use openflow::text::{self, TextError};
 use openflow::{Action, BucketId, Error, Instruction, Message, PortNo, TableId, Version, Xid};
 use testkit::vectors::Vector;
+use wire::Forms;
 
 fn vectors() -> Vec<Vector> {
     let all = testkit::vectors::load_dir(&testkit::vectors_dir("ovs-ofctl")).unwrap();
@@ -128,6 +129,7 @@ fn action_without_max_len(action: &mut Action) {
 fn a_command_of_1_0_holds_a_table_where_that_was_chosen() {
     /// The place of the command: after header, match and cookie.
     const COMMAND_AT: usize = 8 + 40 + 8;
+    const NAMED: Forms = Forms { has_table_ids: true, flows: FlowForm::Standard };
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict, Unknown};
     for (command, unnamed) in [
         (Add, TableId(0)),
@@ -143,20 +145,20 @@ fn a_command_of_1_0_holds_a_table_where_that_was_chosen() {
         assert_eq!(wire::decode(&frame).unwrap().2, of(unnamed));
         for (number, table) in [(0, TableId(0)), (7, TableId(7)), (255, unnamed)] {
             frame[COMMAND_AT] = number;
-            assert_eq!(wire::decode_with_table_id(&frame).unwrap().2, of(table));
+            assert_eq!(wire::decode_in(&frame, NAMED).unwrap().2, of(table));
         }
         let refused = wire::decode(&frame).unwrap_err();
         assert_eq!(refused.error, Error::FlowModBadCommand);
         for len in 8..frame.len() {
             let mut short = frame[..len].to_vec();
             short[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-            assert!(wire::decode_with_table_id(&short).is_err(), "{len}");
+            assert!(wire::decode_in(&short, NAMED).is_err(), "{len}");
         }
     }
     // Later versions have a place of its own for it.
     let later = Message::FlowMod(FlowMod { table_id: TableId(3), ..FlowMod::new(Delete) });
     let frame = wire::encode(Version::V1_3, Xid(1), &later).unwrap();
-    assert_eq!(wire::decode_with_table_id(&frame).unwrap().2, later);
+    assert_eq!(wire::decode_in(&frame, NAMED).unwrap().2, later);
 }
 
 /// A transport port without a transport protocol in the match: 1.3 has no field for it.

@@ -339,7 +339,7 @@ impl Control {
         for number in &selected {
             self.modify_one(*number, flow_mod, version);
         }
-        if selected.is_empty() && version.has_modify_or_add() {
+        if selected.is_empty() && flow_mod.adds_where_none(version) {
             return self.add(flow_mod, version, now);
         }
         Ok(CommandCounts { modified: selected.len(), ..CommandCounts::default() })
@@ -347,8 +347,7 @@ impl Control {
 
     pub(super) fn modify_one(&mut self, number: u32, flow_mod: &FlowMod, version: Version) {
         let entry = self.store.slab.get(number);
-        let takes_cookie = version.modify_sets_cookie();
-        let cookie = if takes_cookie { flow_mod.cookie } else { entry.cookie };
+        let cookie = flow_mod.given_cookie(version).unwrap_or(entry.cookie);
         if flow_mod.flags.contains(FlowModFlags::RESET_COUNTS) {
             let setup = entry.setup;
             let head = EntryHead {

@@ -304,7 +304,10 @@ impl Control {
         let is_over = match &mut sweep.command {
             SweptCommand::FlowMod(swept) => {
                 let has_done_nothing = sweep.done == CommandCounts::default();
-                if swept.is_modify() && swept.version.has_modify_or_add() && has_done_nothing {
+                if swept.is_modify()
+                    && swept.flow_mod.adds_where_none(swept.version)
+                    && has_done_nothing
+                {
                     let done = self.add(&swept.flow_mod, swept.version, now);
                     self.counters.add(Counter::FlowModErrors, done.is_err().into());
                     return Some(done);

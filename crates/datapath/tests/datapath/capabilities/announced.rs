@@ -54,6 +54,20 @@ const OF_1_4: [(&str, &str); 7] = [
     ("queue desc", "statistics.rs:every_request_has_its_reply"),
 ];
 
+/// Nicira's messages of 1.0 with their tests.
+const NICIRA: [(&str, &str); 4] = [
+    ("tables of flow-mods", "named_tables.rs:commands_of_1_0_are_of_the_table_that_they_name"),
+    ("flow-mods by nx_match", "nicira_flows.rs:entries_are_selected_by_what_only_nicira_says"),
+    (
+        "flow statistics and sums by nx_match",
+        "nicira_flows.rs:entries_are_selected_by_what_only_nicira_says",
+    ),
+    (
+        "flow-removed by nx_match",
+        "nicira_flows.rs:a_removed_entry_is_reported_in_the_form_that_was_chosen",
+    ),
+];
+
 /// Messages and actions of 1.5 with their tests.
 const OF_1_5: [(&str, &str); 6] = [
     (
@@ -213,6 +227,10 @@ pub(crate) fn announced() -> Vec<Announced> {
     list.part("OpenFlow 1.5, beside 1.4", "message");
     assert_eq!(capabilities(Version::V1_5), capabilities(Version::V1_4));
     for (name, test) in OF_1_5 {
+        list.add(name, Some(test));
+    }
+    list.part("Nicira's messages, beside those of 1.0", "message");
+    for (name, test) in NICIRA {
         list.add(name, Some(test));
     }
     list.all

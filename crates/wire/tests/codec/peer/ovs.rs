@@ -24,6 +24,7 @@ use openflow::{
 };
 
 use super::{Sample, samples};
+use crate::nicira;
 
 /// Longest run of `ovs-ofctl`.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -34,14 +35,25 @@ struct Sent {
     complaint: Option<String>,
 }
 
-/// Runs a command of `ovs-ofctl` against us.
+/// Runs a command of `ovs-ofctl` against us, with the form of flow entries that all have.
 fn ovs_ofctl(dir: &Path, version: Version, command: &[&str], text: &str) -> Sent {
+    let form = if version.has_oxm() { None } else { Some("OpenFlow10") };
+    ovs_ofctl_in(dir, version, form, command, text)
+}
+
+fn ovs_ofctl_in(
+    dir: &Path,
+    version: Version,
+    form: Option<&str>,
+    command: &[&str],
+    text: &str,
+) -> Sent {
     let path = dir.join("switch");
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let mut arguments = vec!["-O", version.name(), "--no-names"];
-    if !version.has_oxm() {
-        arguments.extend(["-F", "OpenFlow10"]);
+    if let Some(form) = form {
+        arguments.extend(["-F", form]);
     }
     arguments.extend(command);
     let target = format!("unix:{}", path.display());
@@ -581,4 +593,60 @@ fn open_vswitch_prints_replies_as_we_do() {
     }
     let shown = failures.iter().take(40).cloned().collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {compared}:\n{shown}", failures.len());
+}
+
+/// The fields' matches that Open vSwitch has, each once.
+fn usual_matches() -> Vec<Match> {
+    let mut usual: Vec<Match> = nicira::matches(6).iter().map(usual_match).collect();
+    // It has ICMP's fields, and those of neighbours, with the protocol of that IP version alone.
+    usual.retain(|matching| matching.check_prerequisites().is_ok());
+    usual.sort_unstable();
+    usual.dedup();
+    usual
+}
+
+#[test]
+#[ignore = "needs ovs-ofctl: cargo xtask test as root installs it"]
+fn open_vswitch_sends_nicira_flow_mods_as_we_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut failures, mut compared) = (Vec::new(), 0);
+    for matching in usual_matches() {
+        let wanted = FlowMod { matching, ..FlowMod::new(FlowModCommand::Add) };
+        let line = text::format_flow_mod(&wanted);
+        let sent = ovs_ofctl_in(dir.path(), Version::V1_0, Some("NXM"), &["add-flow"], &line);
+        let Some(theirs) = sent.frames.last() else {
+            failures.push(format!("{line}: {:?}", sent.complaint));
+            continue;
+        };
+        compared += 1;
+        let (_, xid, message) = wire::decode(theirs).unwrap();
+        let mut ours = Vec::new();
+        wire::encode_in(&mut ours, nicira::NXM, Version::V1_0, xid, &message).unwrap();
+        if message != Message::FlowMod(wanted) {
+            failures.push(format!("{line}: {message:?}"));
+        } else if !same_bytes(&ours, theirs) {
+            failures.push(format!("{line}: they {theirs:02x?}\nwe {ours:02x?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {compared}:\n{}", failures.len(), failures.join("\n"));
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
+#[ignore = "needs ovs-ofctl: cargo xtask test as root installs it"]
+fn open_vswitch_prints_nicira_statistics_as_we_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut failures = Vec::new();
+    for matching in usual_matches() {
+        let body = MultipartReplyBody::Flow(vec![nicira::entry(matching)]);
+        let message = Message::MultipartReply(MultipartReply { more: false, body });
+        let ours = text::format_reply(Version::V1_0, Xid(7), &message).unwrap();
+        let mut frame = Vec::new();
+        wire::encode_in(&mut frame, nicira::NXM, Version::V1_0, Xid(7), &message).unwrap();
+        let theirs = printed(dir.path(), &frame).replace("NXST_", "OFPST_");
+        if theirs != ours {
+            failures.push(difference(&ours, &theirs));
+        }
+    }
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
 }

@@ -1,0 +1,210 @@
+//! Flow entries in Nicira's form of OpenFlow 1.0: every field comes back, and no truncation is
+//! taken.
+
+use openflow::field::{FIELDS, VID_PRESENT};
+use openflow::flow::{
+    FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowRemovedReason, FlowStats,
+    FlowStatsRequest,
+};
+use openflow::message::{
+    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+};
+use openflow::{Cookie, Error, Field, Match, Message, PortNo, TableId, Version, Xid};
+use wire::Forms;
+
+use crate::random::{self, Entropy};
+
+pub(crate) const NXM: Forms = Forms { has_table_ids: false, flows: FlowForm::Nicira };
+
+/// Matches on each field that the form can say; a port has 16 bits, and the number of a VLAN tag is
+/// one with the bit of the tag.
+pub(crate) fn matches(per_field: usize) -> Vec<Match> {
+    let mut all = vec![Match::any()];
+    for (index, row) in FIELDS.iter().enumerate() {
+        for seed in 0..per_field {
+            let bytes = random::bytes(index * per_field + seed);
+            let mut entropy = Entropy::new(&bytes);
+            let made = random::match_on(&mut entropy, Version::NEWEST, row.field);
+            let mut matching = made.unwrap();
+            if let Some(port) = matching.get(Field::InPort) {
+                matching.set(Field::InPort, port.value % 0xfeff + 1, u128::MAX);
+            }
+            if let Some(vid) = matching.get(Field::VlanVid).copied()
+                && vid.mask & VID_PRESENT != 0
+                && vid.value & VID_PRESENT == 0
+            {
+                matching.set(Field::VlanVid, vid.value | VID_PRESENT, vid.mask);
+            }
+            if matching.check_prerequisites().is_ok() {
+                all.push(matching);
+            }
+        }
+    }
+    all
+}
+
+fn written(message: &Message) -> Vec<u8> {
+    let mut frame = Vec::new();
+    wire::encode_in(&mut frame, NXM, Version::V1_0, Xid(1), message)
+        .unwrap_or_else(|error| panic!("{error}: {message:?}"));
+    frame
+}
+
+/// Writes and reads; the same must come out, and no truncation may be accepted.
+fn round_trip(message: &Message) {
+    let frame = written(message);
+    assert_eq!(frame[..2], [1, frame[1]]);
+    let read = wire::decode(&frame).unwrap_or_else(|error| panic!("{error}: {message:?}"));
+    assert_eq!(read, (Version::V1_0, Xid(1), message.clone()));
+    for len in 8..frame.len() {
+        let mut short = frame[..len].to_vec();
+        short[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        let taken = wire::decode(&short);
+        let is_shorter_list = matches!(&taken, Ok((_, _, Message::MultipartReply(_))));
+        // Before its type, a message is anybody's.
+        let is_unnamed = match &taken {
+            Ok((_, _, Message::Experimenter(_))) => len < 16,
+            Ok((_, _, Message::MultipartRequest(request))) => {
+                matches!(request.body, MultipartRequestBody::Experimenter(_)) && len < 24
+            }
+            _ => false,
+        };
+        assert!(taken.is_err() || is_unnamed || is_shorter_list, "{len} bytes of {message:?}");
+    }
+}
+
+pub(crate) fn entry(matching: Match) -> FlowStats {
+    FlowStats {
+        table_id: TableId(3),
+        duration_s: 1,
+        duration_ns: 2,
+        priority: 5,
+        idle_timeout_s: 6,
+        hard_timeout_s: 7,
+        flags: FlowModFlags::empty(),
+        importance: 0,
+        cookie: Cookie(8),
+        packet_count: 9,
+        byte_count: 10,
+        matching,
+        instructions: Vec::new(),
+    }
+}
+
+#[test]
+fn every_field_comes_back_in_every_message() {
+    for matching in matches(8) {
+        round_trip(&Message::FlowMod(FlowMod {
+            matching: matching.clone(),
+            flags: FlowModFlags::SEND_FLOW_REM,
+            ..FlowMod::new(FlowModCommand::Add)
+        }));
+        let asked = FlowStatsRequest {
+            matching: matching.clone(),
+            form: FlowForm::Nicira,
+            cookie: Cookie(5),
+            cookie_mask: 0xff,
+            out_port: PortNo(3),
+            ..FlowStatsRequest::all()
+        };
+        for body in
+            [MultipartRequestBody::Flow(asked.clone()), MultipartRequestBody::Aggregate(asked)]
+        {
+            round_trip(&Message::MultipartRequest(MultipartRequest { more: false, body }));
+        }
+        round_trip(&Message::FlowRemoved(FlowRemoved {
+            cookie: Cookie(1),
+            priority: 2,
+            reason: FlowRemovedReason::Delete,
+            table_id: TableId(4),
+            duration_s: 5,
+            duration_ns: 6,
+            idle_timeout_s: 7,
+            hard_timeout_s: 0,
+            packet_count: 8,
+            byte_count: 9,
+            matching: matching.clone(),
+        }));
+        let body = MultipartReplyBody::Flow(vec![entry(matching.clone()), entry(matching)]);
+        round_trip(&Message::MultipartReply(MultipartReply { more: false, body }));
+    }
+}
+
+#[test]
+fn cookies_are_looked_for_and_given() {
+    use FlowModCommand::{Add, Delete, Modify, ModifyStrict};
+    for (command, cookie, cookie_mask, new_cookie) in [
+        (Modify, 5, u64::MAX, None),
+        (Modify, 5, 0xff, Some(Cookie(7))),
+        (ModifyStrict, 4, 0xfc, Some(Cookie(0))),
+        (Modify, 7, 0, None),
+        (Modify, u64::MAX, 0, None),
+        (Delete, 9, u64::MAX, None),
+        (Add, 9, 0, None),
+    ] {
+        let table_id = if command == Add { TableId(0) } else { TableId::ALL };
+        let cookie = Cookie(cookie);
+        let flow = FlowMod { table_id, cookie, cookie_mask, new_cookie, ..FlowMod::new(command) };
+        round_trip(&Message::FlowMod(flow));
+    }
+    // An add has none to look for.
+    let asks = FlowMod { table_id: TableId::ALL, cookie_mask: 1, ..FlowMod::new(Delete) };
+    let mut frame = written(&Message::FlowMod(asks));
+    frame[16 + 9] = Add.number();
+    assert_eq!(wire::decode(&frame).unwrap_err().error, Error::BadRequestNxmInvalid);
+}
+
+/// A flow-mod with these entries of a match.
+fn with_entries(entries: &[u8]) -> Result<Match, Error> {
+    let mut frame = written(&Message::FlowMod(FlowMod::new(FlowModCommand::Add)));
+    let len = entries.len() as u16;
+    frame[16 + 24..16 + 26].copy_from_slice(&len.to_be_bytes());
+    frame.extend(entries);
+    frame.resize(frame.len().next_multiple_of(8), 0);
+    let all = (frame.len() as u16).to_be_bytes();
+    frame[2..4].copy_from_slice(&all);
+    let Message::FlowMod(flow) = wire::decode(&frame).map_err(|error| error.error)?.2 else {
+        panic!("no flow-mod");
+    };
+    Ok(flow.matching)
+}
+
+#[test]
+fn a_vlan_tag_is_one_number() {
+    let tci = |value: u16, mask: u16| {
+        let [a, b] = value.to_be_bytes();
+        let [c, d] = mask.to_be_bytes();
+        with_entries(&[0, 0, 9, 4, a, b, c, d])
+    };
+    let vid = |value, mask| Match::any().with_masked(Field::VlanVid, value, mask);
+    assert_eq!(tci(0, 0xffff), Ok(vid(0, 0x1fff)));
+    assert_eq!(tci(0x1000, 0x1000), Ok(vid(VID_PRESENT, VID_PRESENT)));
+    assert_eq!(tci(0x1005, 0x1fff), Ok(vid(VID_PRESENT | 5, 0x1fff)));
+    assert_eq!(tci(0x7005, 0xffff), Ok(vid(VID_PRESENT | 5, 0x1fff).with(Field::VlanPcp, 3)));
+    assert_eq!(tci(0x7005, 0xf000), Ok(vid(VID_PRESENT, VID_PRESENT).with(Field::VlanPcp, 3)));
+    assert_eq!(tci(0, 0), Ok(Match::any()));
+    assert_eq!(tci(5, 0xffff), Err(Error::BadMatchBadValue), "an id without a tag");
+    assert_eq!(tci(0x1000, 0x3000), Err(Error::BadMatchBadMask), "a bit of the priority");
+    assert_eq!(tci(0x2000, 0xe000), Err(Error::BadMatchBadPrereq));
+}
+
+#[test]
+fn a_bad_match_is_refused_by_its_own_error() {
+    for (entries, error) in [
+        (&[0, 0, 0, 2, 0][..], Error::BadMatchBadLen),
+        (&[0, 0, 0, 3, 0, 1, 2], Error::BadMatchBadField),
+        (&[0, 7, 0, 2, 0, 1], Error::BadMatchBadField),
+        (&[0, 1, 0xfe, 4, 0, 0, 0, 1], Error::BadMatchBadField),
+        (&[0, 1, 0, 3, 0, 0, 1], Error::BadMatchBadLen),
+        (&[0, 1, 0, 4, 0, 0, 0, 1, 0, 1, 0, 4, 0, 0, 0, 1], Error::BadMatchDupField),
+        (&[0, 0, 0x0a, 1, 3], Error::BadMatchBadValue),
+        (&[0, 0, 0x0a, 1, 4], Error::BadMatchBadPrereq),
+        (&[0, 0, 0x0e, 4, 10, 0, 0, 1], Error::BadMatchBadPrereq),
+        (&[0, 0, 0x01, 4, 0, 1, 0, 1], Error::BadMatchBadMask),
+    ] {
+        assert_eq!(with_entries(entries), Err(error), "{entries:02x?}");
+    }
+    // Bits outside of a mask mean nothing, as in Open vSwitch.
+    let masked = with_entries(&[0, 1, 1, 8, 0, 0, 0x12, 0x34, 0, 0, 0, 0xff]);
+    assert_eq!(masked, Ok(Match::any().with_masked(Field::Reg0, 0x34, 0xff)));
+}
