@@ -418,6 +418,18 @@ pub struct PacketIn {
     pub data: Vec<u8>,
 }
 
+/// Layout of packet-ins on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketInForm {
+    /// The specification's.
+    #[default]
+    Standard,
+    /// `NXT_PACKET_IN`: in 1.0, too, with table, cookie and all fields of the match.
+    Nicira,
+    /// `NXT_PACKET_IN2`: the same as properties.
+    Properties,
+}
+
 impl PacketIn {
     /// The port that the packet came in by.
     #[must_use]

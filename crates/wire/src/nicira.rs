@@ -1,5 +1,6 @@
-//! Flow entries in Nicira's form of OpenFlow 1.0: `NXT_FLOW_MOD`, `NXT_FLOW_REMOVED`, `NXST_FLOW`
-//! and `NXST_AGGREGATE`, which say by `nx_match` what the twelve-tuple cannot.
+//! Standard messages in Nicira's form, which says more than OpenFlow 1.0 has room for: flow entries
+//! by `nx_match` (`NXT_FLOW_MOD`, `NXT_FLOW_REMOVED`, `NXST_FLOW`, `NXST_AGGREGATE`), packet-ins of
+//! every version (`NXT_PACKET_IN`, `NXT_PACKET_IN2`), and masks of asynchronous messages.
 //!
 //! They are the same messages in another layout. A reader takes both at any time; a writer uses the
 //! form that [`Forms`](crate::Forms) name.
@@ -8,8 +9,10 @@ use openflow::error::NICIRA;
 use openflow::flow::{
     FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowRemoved, FlowStats, FlowStatsRequest,
 };
-use openflow::message::{MultipartReplyBody, MultipartType};
-use openflow::{Cookie, Error, GroupId, Message, MessageKind, TableId, Version};
+use openflow::message::{
+    MultipartReplyBody, MultipartType, PacketIn, PacketInForm, PacketInReason,
+};
+use openflow::{Cookie, Error, GroupId, Match, Message, MessageKind, TableId, Version};
 
 use crate::flow::{
     read_command_v1_0, read_flags_v1_0, read_reason, require_v1_0_limits, write_command_v1_0,
@@ -18,14 +21,30 @@ use crate::flow::{
 use crate::instruction;
 use crate::matching::Purpose;
 use crate::nxm::{self, NxMatch};
+use crate::oxm;
+use crate::property::{self, Unknown};
 use crate::reader::{self, Reader};
+use crate::role;
 use crate::writer::{self, Writer};
 
 /// Types of messages and of statistics (`nicira-ext.h`).
 const FLOW_MOD: u32 = 13;
 const FLOW_REMOVED: u32 = 14;
+const PACKET_IN: u32 = 17;
+const SET_ASYNC: u32 = 19;
+const SET_ASYNC_PROPERTIES: u32 = 27;
+const PACKET_IN_PROPERTIES: u32 = 30;
 const STATS_FLOW: u32 = 0;
 const STATS_AGGREGATE: u32 = 1;
+
+/// Properties of `NXT_PACKET_IN2` (`NXPINT_*`).
+const PACKET: u16 = 0;
+const FULL_LEN: u16 = 1;
+const BUFFER_ID: u16 = 2;
+const TABLE_ID: u16 = 3;
+const COOKIE: u16 = 4;
+const REASON: u16 = 5;
+const METADATA: u16 = 6;
 
 /// Reads the body of a message after its type.
 pub(crate) type Read = fn(&mut Reader<'_>) -> reader::ReadResult<Message>;
@@ -37,12 +56,23 @@ pub(crate) fn reader_of(version: Version, exp_type: u32) -> Option<Read> {
         FLOW_REMOVED if version.has_nicira_flows() => {
             Some(|r| read_removed(r).map(Message::FlowRemoved))
         }
+        PACKET_IN => Some(|r| read_packet_in(r).map(Message::PacketIn)),
+        PACKET_IN_PROPERTIES => Some(|r| read_packet_in_properties(r).map(Message::PacketIn)),
+        SET_ASYNC => Some(|r| role::read_async_v1_3(r).map(Message::SetAsync)),
+        SET_ASYNC_PROPERTIES => Some(|r| role::read_async_change_v1_4(r).map(Message::SetAsync)),
         _ => None,
     }
 }
 
 /// The type of the message in Nicira's form, if that is chosen and it has one.
 pub(crate) fn type_of(w: &Writer<'_>, message: &Message) -> Option<u32> {
+    if message.kind() == MessageKind::PacketIn {
+        return match w.forms.packet_ins {
+            PacketInForm::Standard => None,
+            PacketInForm::Nicira => Some(PACKET_IN),
+            PacketInForm::Properties => Some(PACKET_IN_PROPERTIES),
+        };
+    }
     let of_flows = [(MessageKind::FlowMod, FLOW_MOD), (MessageKind::FlowRemoved, FLOW_REMOVED)];
     let known = of_flows.into_iter().filter(|_| w.has_nicira_flows());
     known.into_iter().find_map(|(kind, number)| (kind == message.kind()).then_some(number))
@@ -54,6 +84,11 @@ pub(crate) fn write(w: &mut Writer<'_>, message: &Message) -> writer::WriteResul
         write_mod(w, body)
     } else if let Message::FlowRemoved(body) = message {
         write_removed(w, body)
+    } else if let Message::PacketIn(body) = message {
+        match w.forms.packet_ins {
+            PacketInForm::Properties => write_packet_in_properties(w, body),
+            PacketInForm::Nicira | PacketInForm::Standard => write_packet_in(w, body),
+        }
     } else {
         Ok(())
     }
@@ -158,6 +193,91 @@ fn write_removed(w: &mut Writer<'_>, flow: &FlowRemoved) -> writer::WriteResult<
     let len = nxm::write(w, &NxMatch { matching: flow.matching.clone(), ..NxMatch::default() })?;
     w.fill(len_at, &len.to_be_bytes());
     Ok(())
+}
+
+fn read_packet_in(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
+    let (buffer_id, total_len) = (r.buffer_id()?, r.u16()?);
+    let reason = PacketInReason::from_number_in(r.version, r.u8()?);
+    let (table_id, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
+    let match_len = usize::from(r.u16()?);
+    r.skip(6)?;
+    let matching = nxm::read(r, match_len, Purpose::Context)?.matching;
+    r.skip(2)?;
+    let data = r.rest().to_vec();
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data })
+}
+
+fn write_packet_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    w.buffer_id(packet.buffer_id)?;
+    w.u16(packet.total_len);
+    w.u8(packet.reason.nearest_in(w.version).number());
+    w.u8(packet.table_id.0);
+    w.u64(packet.cookie.0);
+    write_match(w, 6, NxMatch { matching: packet.matching.clone(), ..NxMatch::default() })?;
+    w.zeros(2);
+    w.bytes(&packet.data);
+    Ok(())
+}
+
+/// What Weir does not send (the data of a controller's action, the state of a paused packet) is
+/// refused: the packet would be taken for another.
+fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
+    let mut packet = PacketIn {
+        buffer_id: None,
+        total_len: 0,
+        reason: PacketInReason::NoMatch,
+        table_id: TableId(0),
+        cookie: Cookie::NONE,
+        matching: Match::any(),
+        data: Vec::new(),
+    };
+    let mut full_len = None;
+    property::read_all(r, Unknown::Refused, |number, body| {
+        match number {
+            PACKET => packet.data = body.rest().to_vec(),
+            FULL_LEN => full_len = Some(body.u32()?),
+            BUFFER_ID => packet.buffer_id = body.buffer_id()?,
+            TABLE_ID => packet.table_id = TableId(body.u8()?),
+            COOKIE => {
+                body.skip(4)?;
+                packet.cookie = Cookie(body.u64()?);
+            }
+            REASON => packet.reason = PacketInReason::from_number_in(body.version, body.u8()?),
+            METADATA => {
+                while !body.is_empty() {
+                    oxm::read_nxm_into(body, &mut packet.matching)?;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let len = full_len.unwrap_or(u32::try_from(packet.data.len()).unwrap_or(u32::MAX));
+    packet.total_len = u16::try_from(len).unwrap_or(u16::MAX);
+    Ok(packet)
+}
+
+/// In the order of Open vSwitch.
+fn write_packet_in_properties(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult<()> {
+    property::write(w, PACKET, |w| w.bytes(&packet.data))?;
+    if usize::from(packet.total_len) != packet.data.len() {
+        property::write(w, FULL_LEN, |w| w.u32(packet.total_len.into()))?;
+    }
+    if let Some(buffer) = packet.buffer_id {
+        property::write(w, BUFFER_ID, |w| w.u32(buffer.0))?;
+    }
+    property::write(w, TABLE_ID, |w| w.u8(packet.table_id.0))?;
+    if packet.cookie != Cookie::NONE {
+        property::write(w, COOKIE, |w| {
+            w.zeros(4);
+            w.u64(packet.cookie.0);
+        })?;
+    }
+    let reason = packet.reason.nearest_in(w.version).number();
+    property::write(w, REASON, |w| w.u8(reason))?;
+    property::write(w, METADATA, |w| {
+        packet.matching.fields().iter().for_each(|held| oxm::write_held(w, held));
+    })
 }
 
 /// The statistics that a multipart message of Nicira's has, after its type and flags; reads on

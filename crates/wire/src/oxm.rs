@@ -220,6 +220,12 @@ pub(crate) fn write_packet_type(w: &mut Writer<'_>, packet_type: u32) {
 /// Writes a field of a match.
 pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) -> writer::WriteResult<()> {
     check_version(w, held.field)?;
+    write_held(w, held);
+    Ok(())
+}
+
+/// Writes a field of any version.
+pub(crate) fn write_held(w: &mut Writer<'_>, held: &MatchField) {
     let has_mask = !held.is_exact();
     if is_onf(held.field, w.version) {
         w.u32(onf_header(held.field, has_mask));
@@ -231,7 +237,6 @@ pub(crate) fn write(w: &mut Writer<'_>, held: &MatchField) -> writer::WriteResul
     if has_mask {
         write_number(w, held.field, held.mask);
     }
-    Ok(())
 }
 
 /// Refuses a field that the version does not have.

@@ -344,6 +344,9 @@ impl ConnectionTask {
                 self.change_forms(|forms| Forms { has_table_ids, ..forms });
             }
             Handling::FlowForm(flows) => self.change_forms(|forms| Forms { flows, ..forms }),
+            Handling::PacketInForm(packet_ins) => {
+                self.change_forms(|forms| Forms { packet_ins, ..forms });
+            }
             Handling::Nothing => {}
         }
     }

@@ -1,44 +1,106 @@
-//! Requests of Nicira's by which Open vSwitch's tools choose the form of messages.
+//! Requests of Nicira's: the forms of messages that Open vSwitch's tools choose, and the roles of
+//! controllers of OpenFlow 1.0.
 //!
 //! A form that is not spoken is refused: the tools then try another one.
 
 use openflow::error::NICIRA;
 use openflow::flow::FlowForm;
-use openflow::message::Experimenter;
-use openflow::{Error, Version};
+use openflow::message::{ControllerRole, Experimenter, PacketInForm};
+use openflow::{Error, Message, Version};
 
 use super::request::Handling;
+use super::role::RoleChange;
+use super::{Agent, Peer};
 
-/// Types of requests (`nicira-ext.h`), and the forms that the specification has too.
+/// Types of requests (`nicira-ext.h`), and of the reply to that for a role.
+const ROLE_REQUEST: u32 = 10;
+const ROLE_REPLY: u32 = 11;
 const SET_FLOW_FORMAT: u32 = 12;
 const FLOW_MOD_TABLE_ID: u32 = 15;
 const SET_PACKET_IN_FORMAT: u32 = 16;
-const STANDARD_FORM: u32 = 0;
-const NXM_FORM: u32 = 2;
+
+/// A request, by what it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    TableIds(bool),
+    FlowForm(FlowForm),
+    PacketInForm(PacketInForm),
+    Role(ControllerRole),
+}
 
 /// Carries a request out.
-pub(super) fn handle(version: Version, message: &Experimenter) -> Handling {
-    let unknown = Handling::Refused(Error::BadRequestBadExperimenter);
-    let Some((of_nicira, body)) = type_and_body(version, message) else { return unknown };
-    match (of_nicira, body) {
-        (FLOW_MOD_TABLE_ID, &[is_set, _, _, _, _, _, _, _]) => Handling::TableIds(is_set != 0),
-        (SET_FLOW_FORMAT, &[a, b, c, d]) => match u32::from_be_bytes([a, b, c, d]) {
-            STANDARD_FORM => Handling::FlowForm(FlowForm::Standard),
-            NXM_FORM if version.has_nicira_flows() => Handling::FlowForm(FlowForm::Nicira),
-            _ => Handling::Refused(Error::BadRequestEperm),
-        },
-        (SET_PACKET_IN_FORMAT, &[a, b, c, d]) => match u32::from_be_bytes([a, b, c, d]) {
-            STANDARD_FORM => Handling::Nothing,
-            _ => unknown,
-        },
-        (FLOW_MOD_TABLE_ID | SET_FLOW_FORMAT | SET_PACKET_IN_FORMAT, _) => {
-            Handling::Refused(Error::BadRequestBadLen)
+pub(super) fn handle(agent: &Agent, peer: &Peer, message: &Experimenter) -> Handling {
+    match asked(peer.version, message) {
+        Ok(Asked::TableIds(are_there)) => Handling::TableIds(are_there),
+        Ok(Asked::FlowForm(form)) => Handling::FlowForm(form),
+        Ok(Asked::PacketInForm(form)) => Handling::PacketInForm(form),
+        Ok(Asked::Role(role)) => {
+            // There is no number of the election, so that none is too late.
+            agent.change_role(
+                peer,
+                match role {
+                    ControllerRole::Master => RoleChange::Master,
+                    role => RoleChange::To(role),
+                },
+            );
+            let number = role_number(role).unwrap_or_default().to_be_bytes();
+            Handling::Reply(Message::Experimenter(message_of(peer.version, ROLE_REPLY, &number)))
         }
-        _ => unknown,
+        Err(error) => Handling::Refused(error),
     }
 }
 
-/// The type of a request of Nicira's, and its body; 1.0 has the type at the body's begin.
+/// Roles by Nicira's numbers.
+const ROLES: [(u32, ControllerRole); 3] =
+    [(0, ControllerRole::Equal), (1, ControllerRole::Master), (2, ControllerRole::Slave)];
+
+fn role_number(role: ControllerRole) -> Option<u32> {
+    ROLES.iter().find(|(_, known)| *known == role).map(|(number, _)| *number)
+}
+
+fn asked(version: Version, message: &Experimenter) -> Result<Asked, Error> {
+    let (exp_type, body) =
+        type_and_body(version, message).ok_or(Error::BadRequestBadExperimenter)?;
+    let number = |body: &[u8]| match body.try_into() {
+        Ok(bytes) => Ok(u32::from_be_bytes(bytes)),
+        Err(_) => Err(Error::BadRequestBadLen),
+    };
+    match exp_type {
+        FLOW_MOD_TABLE_ID => match body {
+            &[is_set, _, _, _, _, _, _, _] => Ok(Asked::TableIds(is_set != 0)),
+            _ => Err(Error::BadRequestBadLen),
+        },
+        SET_FLOW_FORMAT => match number(body)? {
+            0 => Ok(Asked::FlowForm(FlowForm::Standard)),
+            2 if version.has_nicira_flows() => Ok(Asked::FlowForm(FlowForm::Nicira)),
+            _ => Err(Error::BadRequestEperm),
+        },
+        SET_PACKET_IN_FORMAT => match number(body)? {
+            0 => Ok(Asked::PacketInForm(PacketInForm::Standard)),
+            1 => Ok(Asked::PacketInForm(PacketInForm::Nicira)),
+            2 => Ok(Asked::PacketInForm(PacketInForm::Properties)),
+            _ => Err(Error::BadRequestEperm),
+        },
+        ROLE_REQUEST => {
+            let number = number(body)?;
+            let known = ROLES.iter().find(|(known, _)| *known == number);
+            known.map(|(_, role)| Asked::Role(*role)).ok_or(Error::RoleRequestBadRole)
+        }
+        _ => Err(Error::BadRequestBadExpType),
+    }
+}
+
+/// A message of Nicira's; 1.0 has the type at the body's begin.
+fn message_of(version: Version, exp_type: u32, body: &[u8]) -> Experimenter {
+    let experimenter = NICIRA;
+    if version.has_experimenter_types() {
+        return Experimenter { experimenter, exp_type, data: body.to_vec() };
+    }
+    let data = [&exp_type.to_be_bytes()[..], body].concat();
+    Experimenter { experimenter, exp_type: 0, data }
+}
+
+/// The type of a request of Nicira's, and its body.
 fn type_and_body(version: Version, message: &Experimenter) -> Option<(u32, &[u8])> {
     let Experimenter { experimenter, exp_type, data } = message;
     if *experimenter != NICIRA {
@@ -55,39 +117,36 @@ fn type_and_body(version: Version, message: &Experimenter) -> Option<(u32, &[u8]
 mod tests {
     use super::*;
 
-    fn handled(version: Version, experimenter: u32, exp_type: u32, body: &[u8]) -> String {
-        let head = exp_type.to_be_bytes();
-        let is_numbered = version.has_experimenter_types();
-        let data = if is_numbered { body.to_vec() } else { [&head[..], body].concat() };
-        let exp_type = if is_numbered { exp_type } else { 0 };
-        format!("{:?}", handle(version, &Experimenter { experimenter, exp_type, data }))
-    }
-
     #[test]
-    fn forms_of_the_specification_are_taken_and_others_refused() {
-        let refused = "Refused(BadRequestBadExperimenter)";
+    fn forms_are_taken_and_others_refused() {
         let on = [1, 0, 0, 0, 0, 0, 0, 0];
         for version in Version::ALL {
-            let handled = |exp_type, body: &[u8]| handled(*version, NICIRA, exp_type, body);
-            assert_eq!(handled(FLOW_MOD_TABLE_ID, &on), "TableIds(true)");
-            assert_eq!(handled(FLOW_MOD_TABLE_ID, &[0; 8]), "TableIds(false)");
-            assert_eq!(handled(FLOW_MOD_TABLE_ID, &[0; 7]), "Refused(BadRequestBadLen)");
+            let asked =
+                |exp_type, body: &[u8]| asked(*version, &message_of(*version, exp_type, body));
+            assert_eq!(asked(FLOW_MOD_TABLE_ID, &on), Ok(Asked::TableIds(true)));
+            assert_eq!(asked(FLOW_MOD_TABLE_ID, &[0; 8]), Ok(Asked::TableIds(false)));
+            assert_eq!(asked(FLOW_MOD_TABLE_ID, &[0; 7]), Err(Error::BadRequestBadLen));
             let nxm = match version.has_nicira_flows() {
-                true => "FlowForm(Nicira)",
-                false => "Refused(BadRequestEperm)",
+                true => Ok(Asked::FlowForm(FlowForm::Nicira)),
+                false => Err(Error::BadRequestEperm),
             };
-            for (form, standard, other) in [
-                (SET_FLOW_FORMAT, "FlowForm(Standard)", nxm),
-                (SET_PACKET_IN_FORMAT, "Nothing", refused),
-            ] {
-                assert_eq!(handled(form, &[0; 4]), standard);
-                assert_eq!(handled(form, &[0, 0, 0, 2]), other);
-                assert_eq!(handled(form, &[]), "Refused(BadRequestBadLen)");
+            assert_eq!(asked(SET_FLOW_FORMAT, &[0; 4]), Ok(Asked::FlowForm(FlowForm::Standard)));
+            assert_eq!(asked(SET_FLOW_FORMAT, &[0, 0, 0, 2]), nxm);
+            let forms = [PacketInForm::Standard, PacketInForm::Nicira, PacketInForm::Properties];
+            for (number, form) in (0..).zip(forms) {
+                let body = [0, 0, 0, number];
+                assert_eq!(asked(SET_PACKET_IN_FORMAT, &body), Ok(Asked::PacketInForm(form)));
             }
-            assert_eq!(handled(99, &on), refused);
+            assert_eq!(asked(SET_PACKET_IN_FORMAT, &[0, 0, 0, 3]), Err(Error::BadRequestEperm));
+            assert_eq!(asked(ROLE_REQUEST, &[0, 0, 0, 3]), Err(Error::RoleRequestBadRole));
+            for exp_type in [SET_FLOW_FORMAT, SET_PACKET_IN_FORMAT, ROLE_REQUEST] {
+                assert_eq!(asked(exp_type, &[]), Err(Error::BadRequestBadLen));
+            }
+            assert_eq!(asked(99, &on), Err(Error::BadRequestBadExpType));
         }
-        assert_eq!(handled(Version::V1_3, NICIRA + 1, FLOW_MOD_TABLE_ID, &on), refused);
+        let other = Experimenter { experimenter: NICIRA + 1, exp_type: 15, data: on.to_vec() };
+        assert_eq!(asked(Version::V1_3, &other), Err(Error::BadRequestBadExperimenter));
         let short = Experimenter { experimenter: NICIRA, exp_type: 0, data: vec![0; 3] };
-        assert_eq!(format!("{:?}", handle(Version::V1_0, &short)), refused);
+        assert_eq!(asked(Version::V1_0, &short), Err(Error::BadRequestBadExperimenter));
     }
 }

@@ -3,7 +3,7 @@
 
 use channel::{LogLine, Pass};
 use openflow::flow::FlowForm;
-use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage};
+use openflow::message::{AsyncConfig, ControllerRole, ErrorMessage, PacketInForm};
 use openflow::{Error, Message};
 
 use super::bundles::{BundleMessage, Bundles};
@@ -23,6 +23,8 @@ pub(super) enum Handling {
     TableIds(bool),
     /// Flow entries are sent in this form from now on.
     FlowForm(FlowForm),
+    /// Packet-ins are sent in this form from now on.
+    PacketInForm(PacketInForm),
     /// An error.
     Refused(Error),
 }
@@ -60,7 +62,7 @@ pub(super) fn dispatch(
                 Err(error) => Handling::Refused(error),
             }
         }
-        Message::Experimenter(body) => nicira::handle(peer.version, &body),
+        Message::Experimenter(body) => nicira::handle(agent, peer, &body),
         Message::Error(error) => {
             log_complaint(agent, peer, &error);
             Handling::Nothing

@@ -432,11 +432,19 @@ impl Agent {
     /// # Errors
     /// Those of [`Election::request`].
     pub(crate) fn role_request(&self, peer: &Peer, request: Role) -> Result<Role, Error> {
-        match self.election.borrow_mut().request(request)? {
+        let change = self.election.borrow_mut().request(request)?;
+        self.change_role(peer, change);
+        let generation_id = self.election.borrow().generation_id();
+        Ok(Role { role: peer.role(), generation_id })
+    }
+
+    /// Changes the role of a controller, and that of a master that it replaces.
+    pub(super) fn change_role(&self, peer: &Peer, change: RoleChange) {
+        match change {
             RoleChange::None => {}
             RoleChange::To(role) => peer.controller.role.set(role),
             RoleChange::Master => {
-                let generation_id = request.generation_id;
+                let generation_id = self.election.borrow().generation_id();
                 let is_other = |other: &&Rc<Peer>| {
                     other.is_main() && !Rc::ptr_eq(&other.controller, &peer.controller)
                 };
@@ -451,8 +459,6 @@ impl Agent {
         }
         self.update_punt_policy();
         self.note_change();
-        let generation_id = self.election.borrow().generation_id();
-        Ok(Role { role: peer.role(), generation_id })
     }
 
     /// Updates the bridge's set of packets that go to controllers without an entry's action (misses

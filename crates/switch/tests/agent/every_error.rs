@@ -41,6 +41,10 @@ const ELSEWHERE: &[(Error, &str)] = &[
         "a hello of other versions: `handshake::versions_in_common`, and below",
     ),
     (
+        Error::BadRequestNxmInvalid,
+        "of OpenFlow 1.0 alone: `nicira_flows::entries_are_selected_by_what_only_nicira_says`",
+    ),
+    (
         Error::BundleMsgTooMany,
         "a bundle of 128 MiB: `agent::bundles::tests::bundles_and_their_bytes_are_bounded`",
     ),
@@ -57,8 +61,6 @@ const ELSEWHERE: &[(Error, &str)] = &[
 /// Errors that this switch never sends.
 const NEVER: &[(Error, &str)] = &[
     (Error::HelloEperm, "who may not connect is refused by TLS, before any hello"),
-    (Error::BadRequestBadExpType, "every experimenter is unknown, which comes first"),
-    (Error::BadRequestEperm, "a connected controller may do everything, unless it is a slave"),
     (Error::BadRequestBufferEmpty, "no packet is buffered, so that every buffer is unknown"),
     (Error::BadActionBadExpType, "every experimenter is unknown, which comes first"),
     (Error::BadActionEperm, "no action is forbidden to anybody"),

@@ -37,6 +37,7 @@ mod live_settings;
 mod metrics;
 mod named_tables;
 mod nicira_flows;
+mod nicira_requests;
 mod patch_ports;
 mod port_changes;
 mod port_queues;

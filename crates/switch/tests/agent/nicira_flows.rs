@@ -6,6 +6,7 @@ use std::process::Command;
 use openflow::flow::{FlowForm, FlowMod, FlowModCommand, FlowModFlags, FlowStatsRequest};
 use openflow::message::{
     Experimenter, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    PacketInForm,
 };
 use openflow::{Cookie, Error, Field, Match, Message, TableId, Version, Xid};
 use wire::Forms;
@@ -18,7 +19,8 @@ use FlowModCommand::{Add, Delete, Modify};
 const SET_FLOW_FORMAT: u32 = 12;
 const FLOW_MOD_TABLE_ID: u32 = 15;
 
-const NXM: Forms = Forms { has_table_ids: true, flows: FlowForm::Nicira };
+const NXM: Forms =
+    Forms { has_table_ids: true, flows: FlowForm::Nicira, packet_ins: PacketInForm::Standard };
 
 fn ask(exp_type: u32, body: &[u8]) -> Message {
     let data = [&exp_type.to_be_bytes()[..], body].concat();
@@ -116,6 +118,15 @@ fn entries_are_selected_by_what_only_nicira_says() {
     let keep = FlowMod { cookie: Cookie::NONE, ..every };
     send(&mut controller, keep);
     assert_eq!(entries(&mut controller, all.clone()), [(0, 5, register(1)), (3, 7, register(1))]);
+    // An add has no cookie to look for.
+    let asks = FlowMod { cookie_mask: 1, ..FlowMod::new(Delete) };
+    let mut bad = written(9, &Message::FlowMod(asks));
+    bad[16 + 9] = Add.number();
+    controller.raw(&bad);
+    let (xid, answer) = controller.next();
+    let Message::Error(error) = answer else { panic!("{answer:?}") };
+    let numbers = Error::BadRequestNxmInvalid.numbers(Version::V1_0);
+    assert_eq!((xid, error.error_type, error.code), (Xid(9), numbers.0, numbers.1));
     let delete = FlowMod { table_id: TableId::ALL, ..FlowMod::new(Delete) };
     send(&mut controller, FlowMod { cookie: Cookie(7), cookie_mask: u64::MAX, ..delete.clone() });
     assert_eq!(entries(&mut controller, all.clone()), [(0, 5, register(1))]);

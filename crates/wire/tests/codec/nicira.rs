@@ -7,14 +7,16 @@ use openflow::flow::{
     FlowStatsRequest,
 };
 use openflow::message::{
-    MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    AsyncEvent, MultipartReply, MultipartReplyBody, MultipartRequest, MultipartRequestBody,
+    PacketIn, PacketInForm, PacketInReason,
 };
 use openflow::{Cookie, Error, Field, Match, Message, PortNo, TableId, Version, Xid};
 use wire::Forms;
 
 use crate::random::{self, Entropy};
 
-pub(crate) const NXM: Forms = Forms { has_table_ids: false, flows: FlowForm::Nicira };
+pub(crate) const NXM: Forms =
+    Forms { has_table_ids: false, flows: FlowForm::Nicira, packet_ins: PacketInForm::Standard };
 
 /// Matches on each field that the form can say; a port has 16 bits, and the number of a VLAN tag is
 /// one with the bit of the tag.
@@ -207,4 +209,100 @@ fn a_bad_match_is_refused_by_its_own_error() {
     // Bits outside of a mask mean nothing, as in Open vSwitch.
     let masked = with_entries(&[0, 1, 1, 8, 0, 0, 0x12, 0x34, 0, 0, 0, 0xff]);
     assert_eq!(masked, Ok(Match::any().with_masked(Field::Reg0, 0x34, 0xff)));
+}
+
+/// Packet-ins of ovs-vswitchd 3.1 of one frame, in 1.0 and 1.3, in both of Nicira's forms.
+const PACKET_INS: &[(PacketInForm, &str)] = &[
+    (
+        PacketInForm::Nicira,
+        "0104005d000000000000232000000011ffffffff002301020000000000000006000e00000000000000000002\
+         000100010204000000070000000050540000000a505400000009080045000000000000000000000000000000\
+         0000000000",
+    ),
+    (
+        PacketInForm::Properties,
+        "0104007000000000000023200000001e0000002750540000000a505400000009080045000000000000000000\
+         0000000000000000000000000003000502000000000400100000000000000000000000060005000501000000\
+         000600148000000400000001000102040000000700000000",
+    ),
+    (
+        PacketInForm::Nicira,
+        "0404005d000000000000232000000011ffffffff002301020000000000000006000e00000000000000000002\
+         000100010204000000070000000050540000000a505400000009080045000000000000000000000000000000\
+         0000000000",
+    ),
+    (
+        PacketInForm::Properties,
+        "0404007000000000000023200000001e0000002750540000000a505400000009080045000000000000000000\
+         0000000000000000000000000003000502000000000400100000000000000000000000060005000501000000\
+         000600148000000400000001000102040000000700000000",
+    ),
+];
+
+/// The same with what an action of a controller gave to it.
+const WITH_USER_DATA: &str = "\
+    0104007800000000000023200000001e0000002750540000000a5054000000090800450000000000000000000000\
+    0000000000000000000000030005020000000004001000000000000000000000000600050005010000000006001480\
+    0000040000000100010204000000070000000000070007010203 00";
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    testkit::hex::parse(&hex.replace(' ', "")).unwrap()
+}
+
+#[test]
+fn packet_ins_are_those_of_open_vswitch() {
+    for (form, captured) in PACKET_INS {
+        let captured = bytes_of(captured);
+        let (version, xid, message) = wire::decode(&captured).unwrap();
+        let Message::PacketIn(packet) = &message else { panic!("{message:?}") };
+        let PacketIn { table_id, cookie, reason, matching, data, .. } = packet;
+        assert_eq!((*table_id, *cookie), (TableId(2), Cookie(6)));
+        assert_eq!((*reason, data.len()), (PacketInReason::Action, 35));
+        let expected = Match::any().with(Field::InPort, 1).with(Field::Reg1, 7);
+        assert_eq!(*matching, expected);
+        let mut ours = Vec::new();
+        let forms = Forms { packet_ins: *form, ..Forms::default() };
+        wire::encode_in(&mut ours, forms, version, xid, &message).unwrap();
+        assert_eq!(ours, captured, "{form:?}");
+    }
+    let refused = wire::decode(&bytes_of(WITH_USER_DATA)).unwrap_err();
+    assert_eq!(refused.error, Error::BadPropertyBadType);
+}
+
+#[test]
+fn a_cut_packet_in_has_its_whole_length() {
+    let packet = PacketIn {
+        buffer_id: None,
+        total_len: 1000,
+        reason: PacketInReason::NoMatch,
+        table_id: TableId(0),
+        cookie: Cookie::NONE,
+        matching: Match::any().with(Field::InPort, 3).with(Field::Metadata, 9),
+        data: vec![7; 20],
+    };
+    for form in [PacketInForm::Nicira, PacketInForm::Properties] {
+        for &version in Version::ALL {
+            let (mut frame, message) = (Vec::new(), Message::PacketIn(packet.clone()));
+            let forms = Forms { packet_ins: form, ..Forms::default() };
+            wire::encode_in(&mut frame, forms, version, Xid(1), &message).unwrap();
+            assert_eq!(wire::decode(&frame).unwrap(), (version, Xid(1), message));
+        }
+    }
+}
+
+#[test]
+fn masks_of_asynchronous_messages_are_taken_in_both_forms() {
+    let masks: Vec<u8> = [0, 0, 0].into_iter().flat_map(|_| [0, 0, 0, 7, 0, 0, 0, 1]).collect();
+    let properties = [[0, 1, 0, 8, 0, 0, 0, 3], [0, 4, 0, 8, 0, 0, 0, 1]].concat();
+    for (exp_type, body, packet_ins) in [(19, masks, [7, 1]), (27, properties, [3, 0])] {
+        let mut frame = vec![1, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, exp_type];
+        frame.extend(body);
+        frame[3] = frame.len() as u8;
+        let (_, _, message) = wire::decode(&frame).unwrap();
+        let Message::SetAsync(config) = message else { panic!("{message:?}") };
+        assert_eq!(config.of(AsyncEvent::PacketIn), packet_ins);
+        frame[3] -= 4;
+        frame.truncate(frame.len() - 4);
+        assert!(wire::decode(&frame).is_err());
+    }
 }

@@ -7,6 +7,7 @@
 use openflow::action::MAX_LEN_NO_BUFFER;
 use openflow::flow::{FlowForm, FlowMod, FlowModCommand};
 use openflow::group::GroupModCommand;
+use openflow::message::PacketInForm;
 use openflow::meter::MeterModCommand;
 use openflow::text::{self, TextError};
 use openflow::{Action, BucketId, Error, Instruction, Message, PortNo, TableId, Version, Xid};
@@ -129,7 +130,11 @@ fn action_without_max_len(action: &mut Action) {
 fn a_command_of_1_0_holds_a_table_where_that_was_chosen() {
     /// The place of the command: after header, match and cookie.
     const COMMAND_AT: usize = 8 + 40 + 8;
-    const NAMED: Forms = Forms { has_table_ids: true, flows: FlowForm::Standard };
+    const NAMED: Forms = Forms {
+        has_table_ids: true,
+        flows: FlowForm::Standard,
+        packet_ins: PacketInForm::Standard,
+    };
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict, Unknown};
     for (command, unnamed) in [
         (Add, TableId(0)),

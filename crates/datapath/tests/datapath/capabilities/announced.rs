@@ -55,7 +55,7 @@ const OF_1_4: [(&str, &str); 7] = [
 ];
 
 /// Nicira's messages of 1.0 with their tests.
-const NICIRA: [(&str, &str); 4] = [
+const NICIRA: [(&str, &str); 8] = [
     ("tables of flow-mods", "named_tables.rs:commands_of_1_0_are_of_the_table_that_they_name"),
     ("flow-mods by nx_match", "nicira_flows.rs:entries_are_selected_by_what_only_nicira_says"),
     (
@@ -66,6 +66,10 @@ const NICIRA: [(&str, &str); 4] = [
         "flow-removed by nx_match",
         "nicira_flows.rs:a_removed_entry_is_reported_in_the_form_that_was_chosen",
     ),
+    ("packet-ins", "nicira_requests.rs:packet_ins_have_the_form_that_was_chosen"),
+    ("packet-ins as properties", "nicira_requests.rs:packet_ins_have_the_form_that_was_chosen"),
+    ("roles", "nicira_requests.rs:controllers_of_1_0_have_roles"),
+    ("asynchronous messages", "nicira_requests.rs:controllers_of_1_0_choose_their_messages"),
 ];
 
 /// Messages and actions of 1.5 with their tests.

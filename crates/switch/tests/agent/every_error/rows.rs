@@ -89,6 +89,10 @@ fn multipart(body: MultipartRequestBody) -> Message {
     Message::MultipartRequest(MultipartRequest { more: false, body })
 }
 
+fn of_nicira(exp_type: u32, data: Vec<u8>) -> Message {
+    Message::Experimenter(Experimenter { experimenter: 0x2320, exp_type, data })
+}
+
 fn requests() -> Vec<Row> {
     let stranger = Experimenter { experimenter: 0x1234, exp_type: 0, data: Vec::new() };
     let other_version = wire::encode(Version::V1_0, Xid(3), &Message::BarrierRequest).unwrap();
@@ -105,6 +109,9 @@ fn requests() -> Vec<Row> {
         bytes(Error::BadRequestBadType, raw(200, &[])),
         bytes(Error::BadRequestBadMultipart, raw(18, &[0x77, 0x77, 0, 0, 0, 0, 0, 0])),
         row(Error::BadRequestBadExperimenter, &Message::Experimenter(stranger)),
+        // A type that Nicira has not, and a form of packet-ins.
+        row(Error::BadRequestBadExpType, &of_nicira(99, Vec::new())),
+        row(Error::BadRequestEperm, &of_nicira(16, vec![0, 0, 0, 9])),
         bytes(Error::BadRequestBadLen, raw(20, &[0; 8])),
         row(Error::BadRequestBufferUnknown, &Message::PacketOut(buffered)),
         row(Error::BadRequestBadTableId, &multipart(MultipartRequestBody::Flow(no_table))),
