@@ -107,16 +107,15 @@ fn read_entry(r: &mut Reader<'_>, found: &mut NxMatch) -> reader::ReadResult<()>
 fn add_tci(matching: &mut Match, tci: u16, mask: u16) -> Result<(), Error> {
     let low = |number: u16| u128::from(number) & Field::VlanVid.full_mask();
     let high = |number: u16| u128::from(number >> PCP_SHIFT);
-    if tci == 0 && mask == u16::MAX {
-        return matching.add(Field::VlanVid, 0, Field::VlanVid.full_mask());
-    }
-    if low(mask) & VID_PRESENT != 0 && low(tci) & VID_PRESENT == 0 && tci != 0 {
+    let has_no_tag = low(mask) & VID_PRESENT != 0 && low(tci) & VID_PRESENT == 0;
+    if has_no_tag && tci != 0 {
         return Err(Error::BadMatchBadValue);
     }
     if low(mask) != 0 {
         matching.add(Field::VlanVid, low(tci), low(mask))?;
     }
-    if high(mask) != 0 {
+    // Without a tag the priority is zero, and no field.
+    if high(mask) != 0 && !has_no_tag {
         matching.add(Field::VlanPcp, high(tci), high(mask))?;
     }
     Ok(())

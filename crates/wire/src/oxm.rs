@@ -151,9 +151,10 @@ pub(crate) fn read_nxm_into(r: &mut Reader<'_>, matching: &mut Match) -> reader:
     matching.add(field, number(value) & !outside, mask).map_err(fail)
 }
 
-/// The header of an entry without its mask, and whether it has one.
+/// The header of an entry without its mask, and whether it has one. An uneven length of both leaves
+/// it as it is, since no field has such a one.
 pub(crate) fn split_mask(header: u32) -> (u32, bool) {
-    let has_mask = OxmHeader(header).has_mask();
+    let has_mask = OxmHeader(header).has_mask() && header.is_multiple_of(2);
     let len = header & LEN;
     (if has_mask { header & !(1 << 8 | LEN) | (len / 2) } else { header }, has_mask)
 }

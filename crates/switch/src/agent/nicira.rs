@@ -36,13 +36,9 @@ pub(super) fn handle(agent: &Agent, peer: &Peer, message: &Experimenter) -> Hand
         Ok(Asked::PacketInForm(form)) => Handling::PacketInForm(form),
         Ok(Asked::Role(role)) => {
             // There is no number of the election, so that none is too late.
-            agent.change_role(
-                peer,
-                match role {
-                    ControllerRole::Master => RoleChange::Master,
-                    role => RoleChange::To(role),
-                },
-            );
+            let is_master = role == ControllerRole::Master;
+            let change = if is_master { RoleChange::Master } else { RoleChange::To(role) };
+            agent.change_role(peer, change);
             let number = role_number(role).unwrap_or_default().to_be_bytes();
             Handling::Reply(Message::Experimenter(message_of(peer.version, ROLE_REPLY, &number)))
         }

@@ -185,6 +185,7 @@ fn a_vlan_tag_is_one_number() {
     assert_eq!(tci(0x7005, 0xffff), Ok(vid(VID_PRESENT | 5, 0x1fff).with(Field::VlanPcp, 3)));
     assert_eq!(tci(0x7005, 0xf000), Ok(vid(VID_PRESENT, VID_PRESENT).with(Field::VlanPcp, 3)));
     assert_eq!(tci(0, 0), Ok(Match::any()));
+    assert_eq!(tci(0, 0xf000), Ok(vid(0, VID_PRESENT)), "no tag, so no priority");
     assert_eq!(tci(5, 0xffff), Err(Error::BadMatchBadValue), "an id without a tag");
     assert_eq!(tci(0x1000, 0x3000), Err(Error::BadMatchBadMask), "a bit of the priority");
     assert_eq!(tci(0x2000, 0xe000), Err(Error::BadMatchBadPrereq));
@@ -203,6 +204,8 @@ fn a_bad_match_is_refused_by_its_own_error() {
         (&[0, 0, 0x0a, 1, 4], Error::BadMatchBadPrereq),
         (&[0, 0, 0x0e, 4, 10, 0, 0, 1], Error::BadMatchBadPrereq),
         (&[0, 0, 0x01, 4, 0, 1, 0, 1], Error::BadMatchBadMask),
+        (&[0, 0, 0x09, 5, 0x10, 0, 0x10, 0, 0], Error::BadMatchBadField),
+        (&[0, 0, 0x08, 3, 0x10, 0, 0], Error::BadMatchBadField),
     ] {
         assert_eq!(with_entries(entries), Err(error), "{entries:02x?}");
     }
