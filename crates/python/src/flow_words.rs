@@ -68,7 +68,8 @@ impl FlowWords<'_, '_> {
             filter = parsed.map_err(|error| word(words::bad("flow", text, &error)))?;
         }
         // A delete chooses its entries by the same words.
-        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, form } =
+        let form = filter.form;
+        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
             filter;
         let flow = FlowMod {
             table_id,

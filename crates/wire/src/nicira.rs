@@ -219,7 +219,7 @@ fn write_packet_in(w: &mut Writer<'_>, packet: &PacketIn) -> writer::WriteResult
     Ok(())
 }
 
-/// What Weir does not send (the data of a controller's action, the state of a paused packet) is
+/// Properties that Weir does not send (data of a controller's action, state of a paused packet) are
 /// refused: the packet would be taken for another.
 fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn> {
     let mut packet = PacketIn {
