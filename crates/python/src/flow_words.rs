@@ -69,8 +69,9 @@ impl FlowWords<'_, '_> {
         }
         // A delete chooses its entries by the same words.
         let form = filter.form;
-        let FlowStatsRequest { table_id, out_port, out_group, cookie, cookie_mask, matching, .. } =
-            filter;
+        let FlowStatsRequest {
+            table_id, out_port, out_group, cookie, cookie_mask, matching, ..
+        } = filter;
         let flow = FlowMod {
             table_id,
             out_port,

@@ -244,9 +244,9 @@ fn read_packet_in_properties(r: &mut Reader<'_>) -> reader::ReadResult<PacketIn>
             }
             REASON => packet.reason = PacketInReason::from_number_in(body.version, body.u8()?),
             METADATA => {
-                while !body.is_empty() {
-                    oxm::read_nxm_into(body, &mut packet.matching)?;
-                }
+                let mut entries = body.clone().reading("nx_match", Error::BadMatchBadLen);
+                packet.matching = nxm::read_entries(&mut entries, Purpose::Context)?.matching;
+                body.rest();
             }
             _ => return Ok(false),
         }

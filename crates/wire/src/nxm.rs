@@ -43,11 +43,23 @@ pub(crate) fn read(
 ) -> reader::ReadResult<NxMatch> {
     let start = r.clone().reading("nx_match", Error::BadMatchBadLen);
     let mut inner = start.clone();
-    let mut entries = inner.part(len)?;
+    let found = read_entries(&mut inner.part(len)?, purpose)?;
+    if purpose == Purpose::Select {
+        found.matching.check_prerequisites().map_err(|error| start.fault(error))?;
+    }
+    r.skip(len.next_multiple_of(8))?;
+    Ok(found)
+}
+
+/// Reads all that is left as entries of a match. Those of OXM are taken, too.
+pub(crate) fn read_entries(
+    entries: &mut Reader<'_>,
+    purpose: Purpose,
+) -> reader::ReadResult<NxMatch> {
     let mut found = NxMatch::default();
     while !entries.is_empty() {
         let entry = entries.clone();
-        match (read_entry(&mut entries, &mut found), purpose) {
+        match (read_entry(entries, &mut found), purpose) {
             (Err(fault), Purpose::Context) if fault.error == Error::BadMatchBadField => {}
             (read, Purpose::Select | Purpose::Report | Purpose::Context) => read?,
         }
@@ -55,10 +67,6 @@ pub(crate) fn read(
             return Err(entry.fault(Error::BadMatchBadField));
         }
     }
-    if purpose == Purpose::Select {
-        found.matching.check_prerequisites().map_err(|error| start.fault(error))?;
-    }
-    r.skip(len.next_multiple_of(8))?;
     Ok(found)
 }
 

@@ -126,8 +126,8 @@ fn add(
     matching.add(field, value, mask).map_err(fail)
 }
 
-/// Reads a field of Nicira's match, which has the fields of all versions. Bits of the value outside
-/// of the mask mean nothing there.
+/// Reads a field of Nicira's match, which has the fields of all versions and ONF's. Bits of the
+/// value outside of the mask mean nothing there.
 ///
 /// The faults are those of [`read_into`].
 #[cold]
@@ -135,11 +135,16 @@ pub(crate) fn read_nxm_into(r: &mut Reader<'_>, matching: &mut Match) -> reader:
     let offset = r.offset();
     let header = OxmHeader(r.u32()?);
     let bytes = r.bytes(header.len())?;
-    let Some(field) = header.field_of_any() else {
+    let of_onf = || {
+        let (owner, bytes) = bytes.split_first_chunk()?;
+        Some((onf_field(header, u32::from_be_bytes(*owner))?, bytes))
+    };
+    let known = header.field_of_any().map(|field| (field, bytes)).or_else(of_onf);
+    let Some((field, bytes)) = known else {
         return Err(Fault { error: Error::BadMatchBadField, what: "nx_match", offset });
     };
     let fail = |error| Fault { error, what: field.row().name, offset };
-    if header.len() != field.bytes() << u32::from(header.has_mask()) {
+    if bytes.len() != field.bytes() << u32::from(header.has_mask()) {
         return Err(fail(Error::BadMatchBadLen));
     }
     let (value, mask) = bytes.split_at_checked(field.bytes()).unwrap_or_default();

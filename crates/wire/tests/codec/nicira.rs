@@ -132,6 +132,32 @@ fn every_field_comes_back_in_every_message() {
     }
 }
 
+/// A message with a changed byte is refused, or is one that comes back.
+#[test]
+fn no_changed_byte_makes_a_message_that_does_not_come_back() {
+    let mut taken = 0;
+    for matching in matches(1) {
+        let flow = FlowMod { matching: matching.clone(), ..FlowMod::new(FlowModCommand::Add) };
+        let body = MultipartReplyBody::Flow(vec![entry(matching)]);
+        let reply = Message::MultipartReply(MultipartReply { more: false, body });
+        for message in [Message::FlowMod(flow), reply] {
+            let frame = written(&message);
+            for (at, by) in (16..frame.len()).flat_map(|at| [1, 2, 0x40, 0xff].map(|by| (at, by))) {
+                let mut changed = frame.clone();
+                changed[at] ^= by;
+                let Ok((version, xid, read)) = wire::decode(&changed) else { continue };
+                let mut again = Vec::new();
+                if wire::encode_in(&mut again, NXM, version, xid, &read).is_ok() {
+                    taken += 1;
+                    let back = wire::decode(&again).map(|(_, _, message)| message);
+                    assert_eq!(back, Ok(read), "byte {at} of {message:?}");
+                }
+            }
+        }
+    }
+    assert!(taken > 1000, "{taken}");
+}
+
 #[test]
 fn cookies_are_looked_for_and_given() {
     use FlowModCommand::{Add, Delete, Modify, ModifyStrict};
@@ -212,6 +238,152 @@ fn a_bad_match_is_refused_by_its_own_error() {
     // Bits outside of a mask mean nothing, as in Open vSwitch.
     let masked = with_entries(&[0, 1, 1, 8, 0, 0, 0x12, 0x34, 0, 0, 0, 0xff]);
     assert_eq!(masked, Ok(Match::any().with_masked(Field::Reg0, 0x34, 0xff)));
+}
+
+/// An entry: its header, then value and mask.
+fn of(class: u16, number: u8, has_mask: bool, bytes: &[u8]) -> Vec<u8> {
+    let mut entry = class.to_be_bytes().to_vec();
+    entry.extend([number << 1 | u8::from(has_mask), bytes.len() as u8]);
+    entry.extend(bytes);
+    entry
+}
+
+#[test]
+fn registers_are_matched_as_one_by_their_numbers() {
+    let words = |of: &[u32]| of.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let first = || Match::any().with(Field::Reg0, 1).with(Field::Reg1, 2);
+    let xreg0 = of(0x8001, 0, false, &words(&[1, 2]));
+    assert_eq!(with_entries(&xreg0), Ok(first()));
+    let xxreg0 = of(1, 111, false, &words(&[1, 2, 3, 4]));
+    let four = first().with(Field::Reg2, 3).with(Field::Reg3, 4);
+    assert_eq!(with_entries(&xxreg0), Ok(four));
+    // Bits outside of the mask mean nothing, and words without a bit of it are not looked at.
+    let last = of(1, 114, true, &words(&[7, 0xffff, 7, 9, 0, 0xff, 0, u32::MAX]));
+    let two = Match::any().with_masked(Field::Reg13, 0xff, 0xff).with(Field::Reg15, 9);
+    assert_eq!(with_entries(&last), Ok(two));
+    assert_eq!(with_entries(&of(1, 111, true, &[0; 32])), Ok(Match::any()));
+    for (entries, error) in [
+        ([xreg0, of(1, 1, false, &words(&[5]))].concat(), Error::BadMatchDupField),
+        ([xxreg0.clone(), xxreg0.clone()].concat(), Error::BadMatchDupField),
+        ([xxreg0.clone(), of(0x8001, 1, false, &[0; 8])].concat(), Error::BadMatchDupField),
+        (of(1, 111, false, &[0; 8]), Error::BadMatchBadLen),
+        (of(1, 111, true, &[0; 16]), Error::BadMatchBadLen),
+        (of(1, 111, false, &[0; 32]), Error::BadMatchBadLen),
+        (of(0x8001, 7, true, &[0; 15]), Error::BadMatchBadLen),
+        (of(0x8001, 8, false, &[0; 8]), Error::BadMatchBadField),
+        (of(1, 115, false, &[0; 16]), Error::BadMatchBadField),
+        (xxreg0[..19].to_vec(), Error::BadMatchBadLen),
+        (xxreg0[..3].to_vec(), Error::BadMatchBadLen),
+    ] {
+        assert_eq!(with_entries(&entries), Err(error), "{entries:02x?}");
+    }
+}
+
+#[test]
+fn fields_of_later_versions_have_niciras_numbers() {
+    let ip = of(0, 3, false, &[8, 0]);
+    let tcp = [&ip[..], &of(0, 6, false, &[6])].concat();
+    let after = |before: &[u8], entry: Vec<u8>| with_entries(&[before, &entry].concat());
+    let of_ip = || Match::any().with(Field::EthType, 0x800);
+    let of_tcp = || of_ip().with(Field::IpProto, 6);
+    let syn = of_tcp().with_masked(Field::TcpFlags, 2, 0x12);
+    assert_eq!(after(&tcp, of(1, 34, true, &[0, 2, 0, 0x12])), Ok(syn.clone()));
+    assert_eq!(after(&tcp, of(0x8000, 42, true, &[0, 2, 0, 0x12])), Ok(syn.clone()));
+    let of_onf = of(0xffff, 42, true, &[0x4f, 0x4e, 0x46, 0, 0, 2, 0, 0x12]);
+    assert_eq!(after(&tcp, of_onf.clone()), Ok(syn.clone()));
+    let twice = [of_onf, of(1, 34, true, &[0, 2, 0, 0x12])].concat();
+    assert_eq!(after(&tcp, twice), Err(Error::BadMatchDupField));
+    let of_other = of(0xffff, 42, true, &[0x4f, 0x4e, 0x46, 1, 0, 2, 0, 0x12]);
+    assert_eq!(after(&tcp, of_other), Err(Error::BadMatchBadField));
+    let cut = of(0xffff, 42, false, &[0x4f, 0x4e, 0x46]);
+    assert_eq!(after(&tcp, cut), Err(Error::BadMatchBadField));
+    assert_eq!(after(&ip, of(1, 34, false, &[0, 2])), Err(Error::BadMatchBadPrereq));
+    assert_eq!(after(&tcp, of(1, 34, false, &[0x10, 2])), Err(Error::BadMatchBadValue));
+    assert_eq!(after(&tcp, of(1, 34, true, &[0, 2, 0x10, 0])), Err(Error::BadMatchBadMask));
+    assert_eq!(after(&ip, of(1, 29, false, &[64])), Ok(of_ip().with(Field::NwTtl, 64)));
+    let fragment = of_ip().with_masked(Field::IpFrag, 1, 3);
+    assert_eq!(after(&ip, of(1, 26, true, &[1, 3])), Ok(fragment));
+    let marked = Match::any().with(Field::PktMark, 5);
+    assert_eq!(after(&[], of(1, 33, false, &[0, 0, 0, 5])), Ok(marked));
+    // They are written so that they are read, by numbers of Nicira's.
+    let frame =
+        written(&Message::FlowMod(FlowMod { matching: syn, ..FlowMod::new(FlowModCommand::Add) }));
+    assert!(frame.windows(4).any(|header| header == [0, 1, 34 << 1 | 1, 4]), "{frame:02x?}");
+}
+
+#[test]
+fn a_cookie_limits_requests_and_describes_no_entry() {
+    let cookie = of(1, 30, false, &[0, 0, 0, 0, 0, 0, 0, 5]);
+    let twice = [&cookie[..], &cookie].concat();
+    let mut flow = FlowMod { table_id: TableId::ALL, ..FlowMod::new(FlowModCommand::Delete) };
+    flow.cookie = Cookie(9);
+    let with = |entries: &[u8]| {
+        let mut frame = written(&Message::FlowMod(flow.clone()));
+        frame[16 + 24..16 + 26].copy_from_slice(&(entries.len() as u16).to_be_bytes());
+        frame.extend(entries);
+        frame.resize(frame.len().next_multiple_of(8), 0);
+        let all = (frame.len() as u16).to_be_bytes();
+        frame[2..4].copy_from_slice(&all);
+        wire::decode(&frame).map_err(|error| error.error)
+    };
+    assert_eq!(with(&twice).unwrap_err(), Error::BadMatchDupField);
+    let bits = of(1, 30, true, &[0, 0, 0, 0, 0, 0, 0, 0xf5, 0, 0, 0, 0, 0, 0, 0, 0x0f]);
+    let Message::FlowMod(limited) = with(&bits).unwrap().2 else { panic!("no flow-mod") };
+    assert_eq!((limited.cookie_mask, limited.new_cookie), (0x0f, Some(Cookie(9))));
+    assert_eq!(limited.cookie.0 & limited.cookie_mask, 5);
+    assert_eq!(with(&of(1, 30, false, &[0; 4])).unwrap_err(), Error::BadMatchBadField);
+    // An entry that a switch reports has its cookie elsewhere.
+    let body = MultipartReplyBody::Flow(vec![entry(Match::any())]);
+    let mut frame = written(&Message::MultipartReply(MultipartReply { more: false, body }));
+    frame.extend([&cookie[..], &[0; 4]].concat());
+    frame[3] += 16;
+    frame[24 + 1] += 16;
+    frame[24 + 19] = 12;
+    assert_eq!(wire::decode(&frame).unwrap_err().error, Error::BadMatchBadField);
+}
+
+/// A packet-in as properties.
+fn with_properties(properties: &[(u16, Vec<u8>)]) -> Result<PacketIn, Error> {
+    let mut frame = vec![1, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 30];
+    for (number, body) in properties {
+        frame.extend(number.to_be_bytes());
+        frame.extend((4 + body.len() as u16).to_be_bytes());
+        frame.extend(body);
+        frame.resize(frame.len().next_multiple_of(8), 0);
+    }
+    let all = (frame.len() as u16).to_be_bytes();
+    frame[2..4].copy_from_slice(&all);
+    let Message::PacketIn(packet) = wire::decode(&frame).map_err(|error| error.error)?.2 else {
+        panic!("no packet-in");
+    };
+    Ok(packet)
+}
+
+#[test]
+fn properties_of_packet_ins_are_checked() {
+    let metadata = |entries: &[Vec<u8>]| vec![(6, entries.concat())];
+    let in_port = of(0, 0, false, &[0, 3]);
+    // A switch may say more of a packet than is known, and says the port in either width.
+    let unknown = of(1, 105, false, &[0, 0, 0, 0x21]);
+    let experimenters = of(0xffff, 7, false, &[0, 0, 0, 1, 2, 3]);
+    let found = with_properties(&metadata(&[unknown, in_port.clone(), experimenters])).unwrap();
+    assert_eq!(found.matching, Match::any().with(Field::InPort, 3));
+    let wide = of(0x8000, 0, false, &[0, 0, 0, 3]);
+    assert_eq!(
+        with_properties(&metadata(std::slice::from_ref(&wide))).unwrap().matching,
+        found.matching
+    );
+    let both = with_properties(&metadata(&[in_port.clone(), wide]));
+    assert_eq!(both, Err(Error::BadMatchDupField));
+    let cut = with_properties(&metadata(&[in_port[..5].to_vec()]));
+    assert_eq!(cut, Err(Error::BadMatchBadLen));
+    let twice = with_properties(&[(3, vec![1]), (3, vec![1])]);
+    assert_eq!(twice, Err(Error::BadPropertyDupType));
+    for (number, body) in [(1, vec![0; 3]), (2, vec![0; 5]), (3, vec![]), (4, vec![0; 8])] {
+        assert_eq!(with_properties(&[(number, body)]), Err(Error::BadPropertyBadLen), "{number}");
+    }
+    let nothing = with_properties(&[]).unwrap();
+    assert_eq!((nothing.total_len, nothing.data), (0, vec![]));
 }
 
 /// Packet-ins of ovs-vswitchd 3.1 of one frame, in 1.0 and 1.3, in both of Nicira's forms.

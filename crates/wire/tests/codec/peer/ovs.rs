@@ -143,6 +143,7 @@ fn usual_match(matching: &Match) -> Match {
         // Open vSwitch 3.1 takes a mask that begins with a decimal digit for a length.
         let mask = match held.field {
             Field::Ipv6Src | Field::Ipv6Dst => held.mask | 0xffff << 112,
+            Field::IpFrag => held.mask | held.value >> 1,
             _ => held.mask,
         };
         let value = match held.field {
@@ -152,6 +153,8 @@ fn usual_match(matching: &Match) -> Match {
             Field::EthType if held.value < 0x600 => 0x88b5,
             // An id without a tag is neither of the two forms.
             Field::VlanVid if held.value & VID_PRESENT == 0 => 0,
+            // What is later than the first fragment is one.
+            Field::IpFrag => held.value | held.value >> 1,
             _ => held.value,
         };
         if has_field(held.field) && of_version.is_none_or(|version| ip == Some(version)) {
