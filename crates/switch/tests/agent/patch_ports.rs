@@ -1,7 +1,7 @@
 //! Patch ports: frames that go on from bridge to bridge in one process, on one worker and between
 //! workers, in loops too.
 
-use openflow::{Action, Match, PortNo, Version};
+use openflow::{Action, Match, Message, PortNo, Version};
 use serde_json::Value;
 
 use crate::harness::{Host, Switch, add_flow, frame, until};
@@ -25,7 +25,9 @@ fn bridges(workers: usize, patches: &[&[&str]]) -> (Switch, Vec<Host>) {
     for bridge in 1..=patches.len() {
         let mut controller = switch.controller_at(&format!("of{bridge}"), Version::V1_3);
         controller.send(&add_flow(1, Match::any(), vec![Action::output(PortNo::NORMAL)]));
-        controller.barrier();
+        // Links come up meanwhile, which the controller hears of.
+        controller.send(&Message::BarrierRequest);
+        while controller.next().1 != Message::BarrierReply {}
     }
     (switch, hosts)
 }
