@@ -132,6 +132,18 @@ fn style(rng: &mut Random) -> Style {
     }
 }
 
+/// Lets a modify look for one cookie and give another, or leave that of entries as it is.
+fn cookies_of_nicira(flow_mod: &mut FlowMod) {
+    let is_modify =
+        matches!(flow_mod.command, FlowModCommand::Modify | FlowModCommand::ModifyStrict);
+    let Cookie(drawn) = flow_mod.cookie;
+    if is_modify && flow_mod.cookie_mask != 0 {
+        flow_mod.new_cookie = (drawn > 1).then_some(Cookie(drawn ^ 1));
+    } else if is_modify && drawn == 3 {
+        flow_mod.cookie = Cookie::NONE;
+    }
+}
+
 impl Scenario {
     pub(crate) fn new(seed: u64) -> Self {
         let mut maker = Maker::new(seed);
@@ -440,6 +452,9 @@ impl Maker {
         let version = if rng.percent(12) { Version::V1_0 } else { Version::V1_3 };
         if version == Version::V1_0 && rng.percent(50) {
             flow_mod.matching = flow_mod.matching.in_form(form(rng));
+        }
+        if version == Version::V1_0 {
+            cookies_of_nicira(&mut flow_mod);
         }
         if version != Version::V1_0 && flow_mod.matching.form().is_none() && rng.percent(20) {
             flow_mod.importance = rng.below(3) as u16;
