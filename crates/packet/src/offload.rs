@@ -139,6 +139,21 @@ pub fn leave_open(frame: &mut [u8], offload: Offload) -> Result<LeftOpen, Unsupp
     })
 }
 
+/// Flags of TCP that not all of the frames have that a super-frame stands for: the last alone has
+/// FIN and PSH, and the first CWR.
+pub const FLAGS_OF_ONE: u8 = TCP_FIN_PSH | TCP_CWR;
+
+/// Whether a frame stands for several that have not all its flags of TCP.
+#[must_use]
+pub fn differ_in_flags(frame: &PacketBuf) -> bool {
+    let has_flags = |ip: Ip| {
+        let flags = frame.bytes().get(ip.l4 + 13);
+        ip.protocol == IPPROTO_TCP && flags.is_some_and(|flags| flags & FLAGS_OF_ONE != 0)
+    };
+    frame.offload().is_some_and(|offload| offload.segment_len != 0)
+        && Ip::locate(frame.bytes()).is_some_and(has_flags)
+}
+
 /// Does the work that is left: hands the frame to `each`, or the frames that it stands for, in
 /// buffers from `spare`, and returns the buffer of a super-frame.
 ///

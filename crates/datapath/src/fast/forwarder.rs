@@ -291,8 +291,10 @@ impl Core {
         if !self.admit(frames, in_port, sink) || !self.reassemble(frames, in_port, now, sink) {
             return;
         }
-        let is_all =
-            frames.len() == count && self.replica.settings.fragments != Fragments::Reassemble;
+        let is_cut = came.has_offloads && self.cut_by_flags(frames, sink);
+        let is_all = !is_cut
+            && frames.len() == count
+            && self.replica.settings.fragments != Fragments::Reassemble;
         let sizes = if is_all { came } else { Sizes::of(frames) };
         let is_in_tier = self.is_in_tier(in_port);
         let by_port = !is_in_tier && self.goes_by_port(came.shortest);

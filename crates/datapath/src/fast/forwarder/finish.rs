@@ -3,12 +3,14 @@
 //! A program that only changes headers and sends a frame on takes it as it is. Micro-ops that need
 //! the frames that a wire would carry (meters, packet-ins, MPLS and PBB, packets without a program)
 //! get these: they go on one by one, each with the decision of the whole. The counts are the same
-//! either way.
+//! either way. Where an entry looks at a flag of TCP that only one of the frames has, there is no
+//! decision of the whole: it is cut before.
 
+use openflow::Field;
 use openflow::action::HeaderEffect;
 use openflow::field::Header;
 use packet::PacketBuf;
-use packet::offload::finish;
+use packet::offload::{FLAGS_OF_ONE, differ_in_flags, finish};
 
 use super::program::{Code, Decided, MicroOp, ProgramId};
 use super::{Core, Sink, Sizes};
@@ -39,16 +41,7 @@ impl Core {
             if !frame.has_offload() || self.takes_offloads(way.program) {
                 parts.push(frame);
             } else {
-                match finish(frame, || sink.spare(), |part| parts.push(part)) {
-                    Ok(None) => {}
-                    Ok(Some(whole)) => sink.done(whole),
-                    // Nothing has changed its headers since its port took it.
-                    Err(frame) => {
-                        self.replica.count_drops(DropReason::Malformed, 1);
-                        sink.dropped(DropReason::Malformed);
-                        sink.done(frame);
-                    }
-                }
+                self.finish_one(frame, &mut parts, sink);
             }
             for part in parts {
                 frames.push(part);
@@ -58,6 +51,37 @@ impl Core {
             }
         }
         Sizes::of(frames)
+    }
+
+    /// Cuts the super-frames of which entries look at flags that only one of their frames has, so
+    /// that each goes its own way; whether there were any.
+    #[cold]
+    pub(super) fn cut_by_flags(&self, frames: &mut Vec<PacketBuf>, sink: &mut impl Sink) -> bool {
+        let is_looked_at = self.pipeline_mask.has_some(Field::TcpFlags, FLAGS_OF_ONE.into());
+        if !is_looked_at || !frames.iter().any(differ_in_flags) {
+            return false;
+        }
+        for frame in std::mem::take(frames) {
+            if differ_in_flags(&frame) {
+                self.finish_one(frame, frames, sink);
+            } else {
+                frames.push(frame);
+            }
+        }
+        true
+    }
+
+    fn finish_one(&self, frame: PacketBuf, parts: &mut Vec<PacketBuf>, sink: &mut impl Sink) {
+        match finish(frame, || sink.spare(), |part| parts.push(part)) {
+            Ok(None) => {}
+            Ok(Some(whole)) => sink.done(whole),
+            // Nothing has changed its headers since its port took it.
+            Err(frame) => {
+                self.replica.count_drops(DropReason::Malformed, 1);
+                sink.dropped(DropReason::Malformed);
+                sink.done(frame);
+            }
+        }
     }
 
     fn takes_offloads(&self, program: ProgramId) -> bool {

@@ -108,6 +108,11 @@ impl PipelineMask {
         bits(&self.unwildcarded, field) != 0
     }
 
+    /// Whether some of these bits of a field make a difference.
+    pub(super) fn has_some(&self, field: Field, of: u128) -> bool {
+        bits(&self.unwildcarded, field) & of != 0
+    }
+
     /// Whether every one of these bits of a field makes a difference.
     pub(super) fn has_bits(&self, field: Field, wanted: u128) -> bool {
         bits(&self.unwildcarded, field) & wanted == wanted
