@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use ::metrics::{
-    Family, LabelValues, MetricRow, MetricsError, MetricsServer, count, of_process, serve, table,
+    Family, Labels, MetricRow, MetricsError, MetricsServer, count, of_process, serve, table,
 };
 use generator::session::counts::{CountsReader, SessionPortCounts};
 
@@ -45,12 +45,13 @@ pub fn declared() -> Vec<Family> {
 }
 
 fn families(ports: &[SessionPortCounts]) -> Vec<Family> {
-    let mut labelled: Vec<(LabelValues, &SessionPortCounts)> = Vec::new();
+    let names = &["port", "name"];
+    let mut labelled = Vec::new();
     for (index, port) in ports.iter().enumerate() {
-        labelled.push(([index.to_string(), port.name.clone()].into(), port));
+        labelled.push((Labels::new(names, &[&index, &port.name]), port));
     }
     let mut all = of_process("gen");
-    all.extend(table(PORTS, &["port", "name"], &labelled));
+    all.extend(table(PORTS, names, &labelled));
     all
 }
 

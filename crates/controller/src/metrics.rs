@@ -2,7 +2,7 @@
 
 use crate::handle::Handle;
 use crate::stats::Stats;
-use metrics::{Family, MetricRow, MetricsError, count, of_process, table};
+use metrics::{Family, Labels, MetricRow, MetricsError, count, of_process, table};
 use std::net::SocketAddr;
 
 #[rustfmt::skip]
@@ -51,7 +51,7 @@ pub fn declared() -> Vec<Family> {
 
 fn families(stats: &Stats) -> Vec<Family> {
     let mut all = of_process("controller");
-    all.extend(table(ROWS, &[], &[([].into(), stats)]));
+    all.extend(table(ROWS, &[], &[(Labels::default(), stats)]));
     all
 }
 

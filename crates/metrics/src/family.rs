@@ -2,18 +2,12 @@
 //!
 //! Names follow Prometheus' conventions: base units, and `_total` at the end of a counter's, which
 //! is added here.
+//!
+//! A large switch has 200,000 samples, and each costs a few copies: labels are text when samples
+//! are made of them, and so are the samples, whose lines are the same in both formats.
 
-use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::{encode_eof, encode_registry};
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabel as _, EncodeLabelSet, LabelSetEncoder, MetricEncoder, NoLabelSet,
-};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
+use std::borrow::{Borrow, Cow};
+use std::fmt::{self, Write as _};
 
 /// The behaviour of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +27,48 @@ pub enum Value {
     Real(f64),
 }
 
-/// The values of a sample's labels, in the order of their names.
-pub type LabelValues = Arc<[String]>;
+/// The labels of samples as they stand in the text, `bridge="br0",port="1"`: made once for a thing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(String);
+
+impl Labels {
+    /// Labels of these names, each with its value.
+    #[must_use]
+    pub fn new(names: &[&str], values: &[&dyn fmt::Display]) -> Self {
+        debug_assert_eq!(names.len(), values.len(), "{names:?}");
+        let mut text = String::new();
+        for (name, value) in names.iter().zip(values) {
+            let comma = if text.is_empty() { "" } else { "," };
+            write_to(&mut text, format_args!("{comma}{name}=\""));
+            let escaped = write!(Escaped(&mut text), "{value}");
+            debug_assert!(escaped.is_ok(), "writing to a string does not fail");
+            text.push('"');
+        }
+        Self(text)
+    }
+}
+
+/// The value of a label is written to this.
+struct Escaped<'a>(&'a mut String);
+
+impl fmt::Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            match character {
+                '\\' => self.0.push_str("\\\\"),
+                '"' => self.0.push_str("\\\""),
+                '\n' => self.0.push_str("\\n"),
+                other => self.0.push(other),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_to(text: &mut String, what: fmt::Arguments<'_>) {
+    let written = text.write_fmt(what);
+    debug_assert!(written.is_ok(), "writing to a string does not fail");
+}
 
 /// A metric of each thing of a table.
 #[derive(Clone, Copy, Debug)]
@@ -84,31 +118,50 @@ pub fn seconds(nanoseconds: u64) -> Option<Value> {
 pub struct Family {
     name: Cow<'static, str>,
     kind: Kind,
-    help: Cow<'static, str>,
+    help: &'static str,
     labels: &'static [&'static str],
-    samples: Vec<(LabelValues, Value)>,
+    /// The lines of its samples.
+    samples: String,
 }
 
 impl Family {
-    /// A metric of this name, that of a counter without `_total`. Each sample has a value for each
-    /// label.
+    /// A metric of this name, that of a counter without `_total`, with the names of its labels and
+    /// without samples.
     #[must_use]
     pub fn new(
         kind: Kind,
         name: impl Into<Cow<'static, str>>,
-        help: impl Into<Cow<'static, str>>,
+        help: &'static str,
         labels: &'static [&'static str],
-        samples: impl IntoIterator<Item = (LabelValues, Value)>,
     ) -> Self {
-        let (name, help) = (name.into(), help.into());
-        Self { name, kind, help, labels, samples: samples.into_iter().collect() }
+        debug_assert!(!help.contains(['\\', '"', '\n']), "not escaped: {help}");
+        Self { name: name.into(), kind, help, labels, samples: String::new() }
+    }
+
+    /// Adds a sample, whose labels may come from several things: the bridge, and the reason.
+    pub fn sample(&mut self, labels: &[&Labels], value: Value) {
+        let line = &mut self.samples;
+        line.push_str(&self.name);
+        if self.kind == Kind::Counter {
+            line.push_str(TOTAL);
+        }
+        for (index, labels) in labels.iter().enumerate() {
+            line.push(if index == 0 { '{' } else { ',' });
+            line.push_str(&labels.0);
+        }
+        line.push_str(if labels.is_empty() { " " } else { "} " });
+        match value {
+            Value::Whole(value) => line.push_str(itoa::Buffer::new().format(value)),
+            Value::Real(value) => write_to(line, format_args!("{value:?}")),
+        }
+        line.push('\n');
     }
 
     /// The name of its samples.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         match self.kind {
-            Kind::Counter => format!("{}_total", self.name).into(),
+            Kind::Counter => format!("{}{TOTAL}", self.name).into(),
             Kind::Gauge => self.name.as_ref().into(),
         }
     }
@@ -122,7 +175,7 @@ impl Family {
     /// Its meaning, in a sentence.
     #[must_use]
     pub fn help(&self) -> &str {
-        &self.help
+        self.help
     }
 
     /// The names of its labels.
@@ -132,17 +185,23 @@ impl Family {
     }
 }
 
-/// The metrics of these rows: a sample for each thing.
-pub fn table<T>(
+/// The end of a counter's name.
+const TOTAL: &str = "_total";
+
+/// The metrics of these rows: a sample for each thing, without labels where there are no names.
+pub fn table<T, L: Borrow<Labels>>(
     rows: &'static [MetricRow<T>],
-    labels: &'static [&'static str],
-    things: &[(LabelValues, &T)],
+    names: &'static [&'static str],
+    things: &[(L, &T)],
 ) -> impl Iterator<Item = Family> {
     rows.iter().map(move |row| {
-        let samples = things
-            .iter()
-            .filter_map(|(values, thing)| Some((Arc::clone(values), (row.value)(thing)?)));
-        Family::new(row.kind, row.name, row.help, labels, samples)
+        let mut family = Family::new(row.kind, row.name, row.help, names);
+        for (labels, thing) in things {
+            let Some(value) = (row.value)(thing) else { continue };
+            let labels: &[&Labels] = if names.is_empty() { &[] } else { &[labels.borrow()] };
+            family.sample(labels, value);
+        }
+        family
     })
 }
 
@@ -168,82 +227,36 @@ impl TextFormat {
 
 /// The text of metrics.
 #[must_use]
-pub fn text(families: Vec<Family>, format: TextFormat) -> String {
-    let samples: usize = families.iter().map(|family| family.samples.len()).sum();
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Gathered { families, format }));
+pub fn text(families: &[Family], format: TextFormat) -> String {
     // A large text is not copied while it grows.
-    let mut text = String::with_capacity(samples * SAMPLE_BYTES);
-    let encoded = encode_registry(&mut text, &registry).and_then(|()| match format {
-        TextFormat::OpenMetrics => encode_eof(&mut text),
-        TextFormat::Text => Ok(()),
-    });
-    debug_assert!(encoded.is_ok(), "writing to a string does not fail");
+    let bytes = families.iter().map(|family| family.samples.len() + DESCRIPTION_BYTES).sum();
+    let mut text = String::with_capacity(bytes);
+    for family in families {
+        let kind = match family.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        // OpenMetrics describes a counter without the end of its samples' name.
+        let name = match format {
+            TextFormat::OpenMetrics => Cow::from(family.name.as_ref()),
+            TextFormat::Text => family.name(),
+        };
+        let help = family.help;
+        write_to(&mut text, format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+        text.push_str(&family.samples);
+    }
+    if format == TextFormat::OpenMetrics {
+        text.push_str("# EOF\n");
+    }
     text
 }
 
-/// About the bytes of a sample.
-const SAMPLE_BYTES: usize = 96;
-
-#[derive(Debug)]
-struct Gathered {
-    families: Vec<Family>,
-    format: TextFormat,
-}
-
-impl Collector for Gathered {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for family in &self.families {
-            let kind = match family.kind {
-                Kind::Counter => MetricType::Counter,
-                Kind::Gauge => MetricType::Gauge,
-            };
-            // OpenMetrics describes a counter without the end of its samples' name.
-            let (name, ends_in_total) = match (family.kind, self.format) {
-                (Kind::Counter, TextFormat::OpenMetrics) => (Cow::from(family.name.as_ref()), true),
-                (Kind::Counter, TextFormat::Text) | (Kind::Gauge, _) => (family.name(), false),
-            };
-            let mut metric = encoder.encode_descriptor(&name, &family.help, None, kind)?;
-            for (values, value) in &family.samples {
-                let labels = Labels { names: family.labels, values };
-                if family.labels.is_empty() {
-                    sample(&mut metric, *value, ends_in_total)?;
-                } else {
-                    sample(&mut metric.encode_family(&labels)?, *value, ends_in_total)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn sample(encoder: &mut MetricEncoder<'_>, value: Value, ends_in_total: bool) -> fmt::Result {
-    match (value, ends_in_total) {
-        (Value::Whole(value), true) => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        (Value::Real(value), true) => encoder.encode_counter::<NoLabelSet, _, u64>(&value, None),
-        (Value::Whole(value), false) => encoder.encode_gauge(&value),
-        (Value::Real(value), false) => encoder.encode_gauge(&value),
-    }
-}
-
-#[derive(Debug)]
-struct Labels<'a> {
-    names: &'static [&'static str],
-    values: &'a [String],
-}
-
-impl EncodeLabelSet for Labels<'_> {
-    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
-        for (name, value) in self.names.iter().zip(self.values) {
-            (*name, value.as_str()).encode(encoder.encode_label())?;
-        }
-        Ok(())
-    }
-}
+/// About the bytes of a metric's description.
+const DESCRIPTION_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use super::{Family, Kind, MetricRow, TextFormat, Value, count, seconds, table, text};
+    use super::{Family, Kind, Labels, MetricRow, TextFormat, Value, count, seconds, table, text};
 
     struct Thing {
         count: u64,
@@ -258,10 +271,14 @@ mod tests {
     fn families() -> Vec<Family> {
         let things =
             [Thing { count: 7, lived_ns: 1_500_000_000 }, Thing { count: u64::MAX, lived_ns: 0 }];
-        let names = ["a\"b\\c\nd", "kept not"].map(str::to_owned);
-        let things: Vec<_> = names.into_iter().map(|name| [name].into()).zip(&things).collect();
-        let alone = Family::new(Kind::Gauge, "up", "Is up.", &[], [([].into(), Value::Whole(1))]);
-        table(ROWS, &["name"], &things).chain([alone]).collect()
+        let labels = ["a\"b\\c\nd", "kept not"].map(|name| Labels::new(&["name"], &[&name]));
+        let things: Vec<_> = labels.iter().zip(&things).collect();
+        let mut alone = Family::new(Kind::Gauge, "up", "Is up.", &[]);
+        alone.sample(&[], Value::Whole(1));
+        let mut of_two = Family::new(Kind::Gauge, "parts", "Parts.", &["name", "part"]);
+        let part = Labels::new(&["part"], &[&3_u8]);
+        of_two.sample(&[&labels[1], &part], Value::Whole(u64::MAX));
+        table(ROWS, &["name"], &things).chain([alone, of_two]).collect()
     }
 
     #[test]
@@ -277,11 +294,14 @@ thing_age_seconds{name=\"kept not\"} 0.0
 # HELP up Is up.
 # TYPE up gauge
 up 1
+# HELP parts Parts.
+# TYPE parts gauge
+parts{name=\"kept not\",part=\"3\"} 18446744073709551615
 ";
-        assert_eq!(text(families(), TextFormat::Text), classic);
+        assert_eq!(text(&families(), TextFormat::Text), classic);
         let open = classic
             .replace("# HELP thing_count_total", "# HELP thing_count")
             .replace("# TYPE thing_count_total", "# TYPE thing_count");
-        assert_eq!(text(families(), TextFormat::OpenMetrics), open + "# EOF\n");
+        assert_eq!(text(&families(), TextFormat::OpenMetrics), open + "# EOF\n");
     }
 }

@@ -6,17 +6,17 @@
 //! choose freely, such as addresses: each value is a series that Prometheus keeps.
 //!
 //! ```
-//! use metrics::{Family, TextFormat, MetricRow, count, table, text};
+//! use metrics::{Family, Labels, TextFormat, MetricRow, count, table, text};
 //!
 //! struct Port { packets: u64 }
 //! const ROWS: &[MetricRow<Port>] =
 //!     &[MetricRow::counter("port_packets", "Packets.", |it| count(it.packets))];
 //!
-//! let things = [(["eth1".to_owned()].into(), &Port { packets: 7 })];
+//! let things = [(Labels::new(&["port"], &[&"eth1"]), &Port { packets: 7 })];
 //! let families: Vec<Family> = table(ROWS, &["port"], &things).collect();
 //! let expected = "# HELP port_packets_total Packets.\n# TYPE port_packets_total counter\n\
 //!                 port_packets_total{port=\"eth1\"} 7\n";
-//! assert_eq!(text(families, TextFormat::Text), expected);
+//! assert_eq!(text(&families, TextFormat::Text), expected);
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,9 +24,7 @@ mod family;
 mod process;
 mod server;
 
-pub use family::{
-    Family, Kind, LabelValues, MetricRow, TextFormat, Value, count, seconds, table, text,
-};
+pub use family::{Family, Kind, Labels, MetricRow, TextFormat, Value, count, seconds, table, text};
 pub use process::of_process;
 pub use server::{MetricsError, parse_address, serve};
 pub use web::Server as MetricsServer;

@@ -8,7 +8,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{Family, Kind, MetricRow, Value, table};
+use crate::{Family, Kind, Labels, MetricRow, Value, table};
 
 /// The process at one moment; it asks the kernel row by row.
 struct Process {
@@ -54,15 +54,11 @@ fn start_s(machine: &str, own: &str) -> Option<f64> {
 pub fn of_process(program: &str) -> Vec<Family> {
     let folder = ProcFolder::own();
     let process = Process { status: folder.read("status").unwrap_or_default(), folder };
-    let labels = [program.to_owned(), env!("CARGO_PKG_VERSION").to_owned()];
-    let build = Family::new(
-        Kind::Gauge,
-        "weir_build_info",
-        "1; the program and its version are the labels.",
-        &["program", "version"],
-        [(labels.into(), Value::Whole(1))],
-    );
-    [build].into_iter().chain(table(ROWS, &[], &[([].into(), &process)])).collect()
+    let names = &["program", "version"];
+    let help = "1; the program and its version are the labels.";
+    let mut build = Family::new(Kind::Gauge, "weir_build_info", help, names);
+    build.sample(&[&Labels::new(names, &[&program, &env!("CARGO_PKG_VERSION")])], Value::Whole(1));
+    [build].into_iter().chain(table(ROWS, &[], &[(Labels::default(), &process)])).collect()
 }
 
 #[cfg(test)]
@@ -72,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_process_has_every_value() {
-        let text = text(of_process("test"), TextFormat::Text);
+        let text = text(&of_process("test"), TextFormat::Text);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(samples.len(), 8, "{text}");
         let own = "7 (a) b) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 500 1 1";

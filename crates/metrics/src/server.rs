@@ -77,7 +77,7 @@ async fn answer<G: Future<Output = Option<Vec<Family>>>>(
     let plain = TextFormat::Text;
     let (status, format, text) = match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => match (gather().await, format_for(request)) {
-            (Some(families), format) => (StatusCode::OK, format, text(families, format)),
+            (Some(families), format) => (StatusCode::OK, format, text(&families, format)),
             (None, _) => (StatusCode::SERVICE_UNAVAILABLE, plain, "it ends\n".to_owned()),
         },
         (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, plain, "only GET\n".to_owned()),

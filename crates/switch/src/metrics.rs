@@ -2,19 +2,17 @@
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use datapath::fast::ForwarderFigures;
 use metrics::{
-    Family, Kind, LabelValues, MetricRow, MetricsError, Value, count, of_process, seconds, serve,
-    table,
+    Family, Kind, Labels, MetricRow, MetricsError, Value, count, of_process, seconds, serve, table,
 };
 use openflow::table::TableStats;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agent::Bridges;
 use crate::counters::{COUNTERS, own_drop};
-use crate::snapshot::{BridgeSnapshot, PortSnapshot, Snapshot, snapshot};
+use crate::snapshot::{BridgeSnapshot, PortSnapshot, Snapshot, drop_reasons, snapshot};
 use crate::worker::PerfReading;
 
 #[rustfmt::skip]
@@ -136,101 +134,91 @@ pub fn declared() -> Vec<Family> {
     families(&Snapshot::default())
 }
 
+const BRIDGE: &[&str] = &["bridge"];
+const PORT: &[&str] = &["bridge", "port", "name"];
+const TABLE: &[&str] = &["bridge", "table"];
+const WORKER: &[&str] = &["worker"];
+
 /// The metrics of a moment.
 fn families(snapshot: &Snapshot) -> Vec<Family> {
-    let bridges: Vec<(LabelValues, &BridgeSnapshot)> =
-        snapshot.bridges.iter().map(|bridge| ([bridge.name.clone()].into(), bridge)).collect();
-    let forwarders: Vec<_> = bridges
+    let label = |bridge: &BridgeSnapshot| Labels::new(BRIDGE, &[&bridge.name]);
+    let bridges: Vec<_> = snapshot.bridges.iter().map(|bridge| (label(bridge), bridge)).collect();
+    let forwarders: Vec<(&Labels, &Forwarders)> = bridges
         .iter()
         .filter(|(_, bridge)| !bridge.forwarders.is_empty())
-        .map(|(labels, bridge)| (Arc::clone(labels), &bridge.forwarders))
+        .map(|(labels, bridge)| (labels, &bridge.forwarders))
         .collect();
-    let ports = parts(
-        snapshot,
-        |bridge| &bridge.ports,
-        |port| vec![port.number.to_string(), port.name.clone()],
-    );
-    let tables =
-        parts(snapshot, |bridge| &bridge.tables, |table| vec![table.table_id.0.to_string()]);
+    let (mut ports, mut tables) = (Vec::new(), Vec::new());
+    for bridge in &snapshot.bridges {
+        let name = &bridge.name;
+        let port = |it: &PortSnapshot| Labels::new(PORT, &[name, &it.number, &it.name]);
+        let table = |it: &TableStats| Labels::new(TABLE, &[name, &it.table_id.0]);
+        ports.extend(bridge.ports.iter().map(|it| (port(it), it)));
+        tables.extend(bridge.tables.iter().map(|it| (table(it), it)));
+    }
     let workers = snapshot.workers.iter();
-    let workers: Vec<_> = workers.map(|(index, perf)| ([index.to_string()].into(), perf)).collect();
+    let workers: Vec<_> =
+        workers.map(|(index, perf)| (Labels::new(WORKER, &[index]), perf)).collect();
     let mut all = of_process("switch");
     all.push(bridge_info(snapshot));
-    all.extend(table(BRIDGES, &["bridge"], &bridges));
-    all.extend(table(PORTS, &["bridge", "port", "name"], &ports));
-    all.extend(table(TABLES, &["bridge", "table"], &tables));
-    all.push(decided(snapshot));
-    all.extend(table(CACHES, &["bridge"], &forwarders));
-    all.extend(table(WORKERS, &["worker"], &workers));
-    all.push(dropped(snapshot));
+    all.extend(table(BRIDGES, BRIDGE, &bridges));
+    all.extend(table(PORTS, PORT, &ports));
+    all.extend(table(TABLES, TABLE, &tables));
+    all.push(decided(&forwarders));
+    all.extend(table(CACHES, BRIDGE, &forwarders));
+    all.extend(table(WORKERS, WORKER, &workers));
+    all.push(dropped(&bridges));
     all.extend(counted(&bridges));
     all
 }
 
-/// The parts of all bridges, with their labels behind the bridge's name.
-fn parts<'a, T>(
-    snapshot: &'a Snapshot,
-    of: fn(&'a BridgeSnapshot) -> &'a Vec<T>,
-    labels: fn(&T) -> Vec<String>,
-) -> Vec<(LabelValues, &'a T)> {
-    let mut parts = Vec::new();
-    for bridge in &snapshot.bridges {
-        let labelled = |part| {
-            let values: Vec<String> =
-                [bridge.name.clone()].into_iter().chain(labels(part)).collect();
-            (values.into(), part)
-        };
-        parts.extend(of(bridge).iter().map(labelled));
-    }
-    parts
-}
-
 fn bridge_info(snapshot: &Snapshot) -> Family {
-    let labels = |bridge: &BridgeSnapshot| [bridge.name.clone(), bridge.dpid.clone()].into();
-    let samples = snapshot.bridges.iter().map(|bridge| (labels(bridge), Value::Whole(1)));
+    let names = &["bridge", "dpid"];
     let help = "1; the bridge and its datapath id are the labels.";
-    Family::new(Kind::Gauge, "weir_bridge_info", help, &["bridge", "dpid"], samples)
+    let mut info = Family::new(Kind::Gauge, "weir_bridge_info", help, names);
+    for bridge in &snapshot.bridges {
+        info.sample(&[&Labels::new(names, &[&bridge.name, &bridge.dpid])], Value::Whole(1));
+    }
+    info
 }
 
-fn decided(snapshot: &Snapshot) -> Family {
-    let samples = labelled(snapshot, |bridge| match &bridge.forwarders[..] {
-        [] => Vec::new(),
-        all => {
-            let packets = |of: fn(&ForwarderFigures) -> u64| all.iter().map(of).sum();
-            TIERS.iter().map(|(tier, of)| ((*tier).to_owned(), packets(*of))).collect()
-        }
-    });
+fn decided(forwarders: &[(&Labels, &Forwarders)]) -> Family {
     let help = "Packets by the tier that decided about them: the kernel, the port alone, a cache \
                 or the flow tables.";
-    Family::new(Kind::Counter, "weir_decided_packets", help, &["bridge", "tier"], samples)
-}
-
-fn dropped(snapshot: &Snapshot) -> Family {
-    let help = "Packets dropped, by reason; the reasons are those of `weir ctl counters`.";
-    let samples = labelled(snapshot, BridgeSnapshot::drops);
-    Family::new(Kind::Counter, "weir_dropped_packets", help, &["bridge", "reason"], samples)
-}
-
-/// A sample for each named count of each bridge.
-fn labelled(
-    snapshot: &Snapshot,
-    counts: impl Fn(&BridgeSnapshot) -> Vec<(String, u64)>,
-) -> Vec<(LabelValues, Value)> {
-    let mut samples = Vec::new();
-    for bridge in &snapshot.bridges {
-        let sample = |(name, count)| ([bridge.name.clone(), name].into(), Value::Whole(count));
-        samples.extend(counts(bridge).into_iter().map(sample));
+    let names = &["bridge", "tier"];
+    let mut decided = Family::new(Kind::Counter, "weir_decided_packets", help, names);
+    let tiers = TIERS.iter().map(|(tier, of)| (Labels::new(&["tier"], &[tier]), of));
+    let tiers: Vec<_> = tiers.collect();
+    for (bridge, all) in forwarders {
+        for (tier, of) in &tiers {
+            decided.sample(&[bridge, tier], Value::Whole(all.iter().map(**of).sum()));
+        }
     }
-    samples
+    decided
+}
+
+fn dropped(bridges: &[(Labels, &BridgeSnapshot)]) -> Family {
+    let help = "Packets dropped, by reason; the reasons are those of `weir ctl counters`.";
+    let names = &["bridge", "reason"];
+    let mut dropped = Family::new(Kind::Counter, "weir_dropped_packets", help, names);
+    let reasons = drop_reasons().map(|(name, of)| (Labels::new(&["reason"], &[&name]), of));
+    let reasons: Vec<_> = reasons.collect();
+    for (labels, bridge) in bridges {
+        for (reason, of) in &reasons {
+            dropped.sample(&[labels, reason], Value::Whole(bridge.dropped(*of)));
+        }
+    }
+    dropped
 }
 
 /// The counters that are no reasons for drops: a metric each.
-fn counted(bridges: &[(LabelValues, &BridgeSnapshot)]) -> Vec<Family> {
+fn counted(bridges: &[(Labels, &BridgeSnapshot)]) -> Vec<Family> {
     let family = |name: String, help, of: &dyn Fn(&BridgeSnapshot) -> u64| {
-        let samples = bridges.iter();
-        let samples =
-            samples.map(|(labels, bridge)| (Arc::clone(labels), Value::Whole(of(bridge))));
-        Family::new(Kind::Counter, format!("weir_{name}"), help, &["bridge"], samples)
+        let mut family = Family::new(Kind::Counter, format!("weir_{name}"), help, BRIDGE);
+        for (labels, bridge) in bridges {
+            family.sample(&[labels], Value::Whole(of(bridge)));
+        }
+        family
     };
     let own = COUNTERS.iter().enumerate().filter(|(_, row)| own_drop(row.1).is_none());
     let own = own.map(|(index, (_, name, help))| {

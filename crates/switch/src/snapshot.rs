@@ -121,12 +121,27 @@ impl BridgeSnapshot {
         self.tables.iter().map(|table| u64::from(table.active_count)).sum()
     }
 
-    /// The packets that were dropped, by reason; the names are those of `weir ctl counters` without
-    /// the word `drop`.
-    pub(crate) fn drops(&self) -> Vec<(String, u64)> {
-        let own = COUNTERS.iter().zip(&self.own);
-        let own = own.filter_map(|((_, name, _), value)| Some((own_drop(name)?, *value)));
-        let pipeline = DropReason::ALL.iter();
-        own.chain(pipeline.map(|why| (why.name().to_owned(), self.datapath.drops(*why)))).collect()
+    /// The packets that were dropped for a reason.
+    pub(crate) fn dropped(&self, count: DropCount) -> u64 {
+        match count {
+            DropCount::Own(index) => self.own.get(index).copied().unwrap_or_default(),
+            DropCount::Pipeline(reason) => self.datapath.drops(reason),
+        }
     }
+}
+
+/// The count of a reason for drops, in a bridge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DropCount {
+    /// By the index of its row.
+    Own(usize),
+    Pipeline(DropReason),
+}
+
+/// The reasons for drops; the names are those of `weir ctl counters` without the word `drop`.
+pub(crate) fn drop_reasons() -> impl Iterator<Item = (String, DropCount)> {
+    let own = COUNTERS.iter().enumerate();
+    let own = own.filter_map(|(index, row)| Some((own_drop(row.1)?, DropCount::Own(index))));
+    let pipeline = DropReason::ALL.iter();
+    own.chain(pipeline.map(|reason| (reason.name().to_owned(), DropCount::Pipeline(*reason))))
 }

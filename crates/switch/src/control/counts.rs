@@ -4,13 +4,15 @@ use control::{BridgeCounts, CountsRecord, PortCounts, WorkerCounts};
 
 use super::answer::{Record, Records};
 use crate::agent::Bridges;
-use crate::snapshot::{BridgeSnapshot, PortSnapshot, snapshot};
+use crate::snapshot::{BridgeSnapshot, DropCount, PortSnapshot, drop_reasons, snapshot};
 use crate::worker::PerfReading;
 
 /// A record for each bridge, and one for each worker.
 pub(super) async fn counts(bridges: &Bridges) -> Records {
     let snapshot = snapshot(bridges).await;
-    let bridges = snapshot.bridges.iter().map(|one| CountsRecord::Bridge(bridge(one)));
+    let reasons: Vec<_> = drop_reasons().collect();
+    let bridges = snapshot.bridges.iter();
+    let bridges = bridges.map(|one| CountsRecord::Bridge(bridge(one, &reasons)));
     let workers = snapshot.workers.iter();
     let workers = workers.map(|(index, perf)| CountsRecord::Worker(worker(*index, perf)));
     bridges.chain(workers).filter_map(record).collect()
@@ -22,13 +24,14 @@ fn record(counts: CountsRecord) -> Option<Record> {
     Some(Record { text: value.to_string(), value })
 }
 
-fn bridge(bridge: &BridgeSnapshot) -> BridgeCounts {
+fn bridge(bridge: &BridgeSnapshot, reasons: &[(String, DropCount)]) -> BridgeCounts {
+    let dropped = |(name, of): &(String, _)| (name.clone(), bridge.dropped(*of));
     BridgeCounts {
         bridge: bridge.name.clone(),
         entries: bridge.entries(),
         connections: bridge.connections as u64,
         ports: bridge.ports.iter().map(port).collect(),
-        drops: bridge.drops().into_iter().filter(|(_, count)| *count > 0).collect(),
+        drops: reasons.iter().map(dropped).filter(|(_, count)| *count > 0).collect(),
     }
 }
 

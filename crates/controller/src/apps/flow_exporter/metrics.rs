@@ -4,7 +4,7 @@
 //! counts.
 //! Counters that a switch does not keep (all ones) are left out, never shown as a number.
 
-use metrics::{Family, Kind, MetricRow, Value, count, table};
+use metrics::{Family, Kind, Labels, MetricRow, Value, count, table};
 use openflow::flow::FlowStats;
 use openflow::port::{PortDesc, PortStats};
 use openflow::table::TableStats;
@@ -103,6 +103,12 @@ const FLOWS: &[MetricRow<FlowStats>] = &[
         |flow| count(flow.byte_count)),
 ];
 
+const SWITCH: &[&str] = &["dpid"];
+const SWITCH_VERSION: &[&str] = &["dpid", "version"];
+const PORT: &[&str] = &["dpid", "port", "name"];
+const TABLE: &[&str] = &["dpid", "table"];
+const FLOW: &[&str] = &["dpid", "table", "priority", "cookie", "match"];
+
 impl Samples {
     pub(super) fn put(&self, dpid: DatapathId, sample: Sample, at: Instant) {
         self.lock().insert(dpid, (at, sample));
@@ -121,44 +127,42 @@ impl Samples {
     pub fn families(&self, now: Instant) -> Vec<Family> {
         // A copy, so that no shard waits while the text is made.
         let switches = self.lock().clone();
-        let info = switches.iter().map(|(dpid, (_, sample))| {
-            let version = sample.version.map_or("", Version::name);
-            ([dpid.to_string(), version.to_owned()].into(), Value::Whole(1))
-        });
         let help = "Switches whose counters are here.";
-        let info =
-            Family::new(Kind::Gauge, "openflow_switch_info", help, &["dpid", "version"], info);
-        let age = switches.iter().map(|(dpid, (at, _))| {
-            let age = now.saturating_duration_since(*at).as_secs_f64();
-            ([dpid.to_string()].into(), Value::Real(age))
-        });
+        let mut info = Family::new(Kind::Gauge, "openflow_switch_info", help, SWITCH_VERSION);
         let help = "Since the switch was last heard.";
-        let age = Family::new(Kind::Gauge, "openflow_sample_age_seconds", help, &["dpid"], age);
+        let mut age = Family::new(Kind::Gauge, "openflow_sample_age_seconds", help, SWITCH);
         let (mut samples, mut ports) = (Vec::new(), Vec::new());
         let (mut tables, mut flows) = (Vec::new(), Vec::new());
-        for (dpid, (_, sample)) in &switches {
-            let dpid = dpid.to_string();
+        for (dpid, (at, sample)) in &switches {
             let port = |port: &PortStats| {
-                let name = sample.names.get(&port.port_no).cloned().unwrap_or_default();
-                [dpid.clone(), port.port_no.to_string(), name].into()
+                let name = sample.names.get(&port.port_no).map_or("", String::as_str);
+                Labels::new(PORT, &[dpid, &port.port_no, &name])
             };
-            let table = |table: &TableStats| [dpid.clone(), table.table_id.0.to_string()].into();
+            let table = |table: &TableStats| Labels::new(TABLE, &[dpid, &table.table_id.0]);
             let flow = |flow: &FlowStats| {
-                let (table, priority) = (flow.table_id.0.to_string(), flow.priority.to_string());
+                let (table, priority) = (flow.table_id.0, flow.priority);
                 let cookie = format!("{:#x}", flow.cookie.0);
-                [dpid.clone(), table, priority, cookie, format_match(&flow.matching)].into()
+                Labels::new(
+                    FLOW,
+                    &[dpid, &table, &priority, &cookie, &format_match(&flow.matching)],
+                )
             };
-            samples.push(([dpid.clone()].into(), sample));
+            let version = sample.version.map_or("", Version::name);
+            info.sample(&[&Labels::new(SWITCH_VERSION, &[dpid, &version])], Value::Whole(1));
+            let switch = Labels::new(SWITCH, &[dpid]);
+            let since = now.saturating_duration_since(*at).as_secs_f64();
+            age.sample(&[&switch], Value::Real(since));
+            samples.push((switch, sample));
             ports.extend(sample.ports.iter().map(|one| (port(one), one)));
             tables.extend(sample.tables.iter().map(|one| (table(one), one)));
             flows.extend(sample.flows.iter().map(|one| (flow(one), one)));
         }
         [info, age]
             .into_iter()
-            .chain(table(SWITCHES, &["dpid"], &samples))
-            .chain(table(PORTS, &["dpid", "port", "name"], &ports))
-            .chain(table(TABLES, &["dpid", "table"], &tables))
-            .chain(table(FLOWS, &["dpid", "table", "priority", "cookie", "match"], &flows))
+            .chain(table(SWITCHES, SWITCH, &samples))
+            .chain(table(PORTS, PORT, &ports))
+            .chain(table(TABLES, TABLE, &tables))
+            .chain(table(FLOWS, FLOW, &flows))
             .collect()
     }
 }
@@ -202,7 +206,7 @@ mod tests {
         sample.set_flows(&[flow(1, 5), flow(2, 9), flow(3, 1)], 2);
         samples.put(DatapathId(1), sample, now);
         let later = now + Duration::from_millis(1_500);
-        let text = text(samples.families(later), TextFormat::Text);
+        let text = text(&samples.families(later), TextFormat::Text);
         let dpid = "dpid=\"0000000000000001\"";
         let labels = r#"port="1",name="odd\"na\\me""#;
         for line in [
@@ -222,6 +226,6 @@ mod tests {
         assert!(!text.contains("openflow_port_receive_errors_total{"), "not kept");
         assert!(!text.contains("priority=\"3\""), "beyond the most");
         samples.remove(DatapathId(1));
-        assert!(!metrics::text(samples.families(now), TextFormat::Text).contains("dpid="));
+        assert!(!metrics::text(&samples.families(now), TextFormat::Text).contains("dpid="));
     }
 }
