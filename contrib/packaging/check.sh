@@ -314,6 +314,7 @@ check start as_unit
 check ping ping_through
 first_ping=$((first_ping + SECONDS))
 check first-ping within_a_minute
+echo "from the deb at hand to a ping through the switch: $(cat "$OUT/first-ping.log")"
 check rights rights_are_of_unit
 check kernel-tier in_kernel
 check metrics scraped
